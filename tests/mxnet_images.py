@@ -95,6 +95,35 @@ RECORDS = [b"abc", MAGIC, b"xx" + MAGIC, b"abcd" + MAGIC + b"e", MAGIC + MAGIC, 
 LABELS: tuple[Any, ...] = (3.0, [1.0, 2.5, 3.0])
 
 
+#: Name -> what ``ImageRecordIter`` is given for a record of one image.
+RECORD_ITERS: dict[str, dict[str, Any]] = {
+    "plain": {}, "gray": {"data_shape": (1, 18, 24)}, "middle": {"data_shape": (3, 11, 10)},
+    "larger": {"data_shape": (3, 27, 27)}, "higher": {"data_shape": (3, 25, 12)},
+    **{f"resized {method}": {"data_shape": (3, 10, 11), "resize": 12, "inter_method": method}
+       for method in (0, 1, 2, 3, 4, 9)},
+    "turned": {"rotate": 30}, "turned right": {"rotate": 90, "fill_value": 7, "data_shape": (3, 18, 18)},
+    "twice": {"max_random_scale": 2, "min_random_scale": 2, "data_shape": (3, 12, 12)},
+    "half": {"max_random_scale": 0.5, "min_random_scale": 0.5, "data_shape": (3, 8, 8)},
+    "wide": {"max_aspect_ratio": 2, "min_aspect_ratio": 2, "data_shape": (3, 12, 12)},
+    "least size": {"min_img_size": 30, "data_shape": (3, 12, 12)},
+    "framed": {"pad": 2, "fill_value": 9, "data_shape": (3, 22, 28)},
+    "framed and cut": {"pad": 2, "fill_value": 9, "data_shape": (3, 20, 24)},
+    "square": {"max_crop_size": 14, "min_crop_size": 14, "data_shape": (3, 9, 9)},
+    "whole": {"random_resized_crop": True, "min_aspect_ratio": 4 / 3, "max_aspect_ratio": 4 / 3,
+              "data_shape": (3, 10, 10)},
+    "middle after all": {"random_resized_crop": True, "data_shape": (3, 10, 10)},
+    "mirrored": {"mirror": True, "mean_r": 10, "mean_g": 20, "mean_b": 30, "std_r": 3, "scale": 0.1},
+    "bytes": {"dtype": "uint8", "mean_r": 10}, "signed": {"dtype": "int8", "mean_r": 130.6, "mean_b": 100},
+}
+
+
+def read_by(mx: Any, name: str, path: str) -> np.ndarray:
+    """What an iterator makes of the one image in a file of records."""
+    keywords = {"data_shape": (3, 18, 24), "preprocess_threads": 1, "verbose": 0, **RECORD_ITERS[name]}
+    batches = mx.io.ImageRecordIter(path_imgrec=path, batch_size=1, **keywords)
+    return np.asarray(batches.next().data[0].asnumpy()[0])
+
+
 def _main() -> None:
     import cv2  # type: ignore[import-not-found]
     import mxnet as mx  # type: ignore[import-not-found]
@@ -108,6 +137,11 @@ def _main() -> None:
         made[f"file {extension}"] = np.frombuffer(data, np.uint8)
         for flag in (0, 1):
             made[f"decoded {extension} {flag}"] = mx.image.imdecode(data, flag=flag).asnumpy()
+    one = mx.recordio.MXRecordIO("/tmp/one.rec", "w")
+    one.write(mx.recordio.pack(mx.recordio.IRHeader(0, 1.0, 0, 0), made["file .png"].tobytes()))
+    one.close()
+    for name in RECORD_ITERS:
+        made[f"record {name}"] = read_by(mx, name, "/tmp/one.rec")
     writer = mx.recordio.MXIndexedRecordIO("/tmp/mxnet.idx", "/tmp/mxnet.rec", "w")
     for key, record in enumerate(RECORDS):
         writer.write_idx(key, record)

@@ -169,11 +169,11 @@ INSIDE = {package: _floors(lines) for package, lines in {
     """,
     "opreg.data": """
         . batches codec
-        pixels recordio text
+        mnist pixels recordio text
         augmenters
-        det_augmenters image_iter
-        detection
-        image
+        det_augmenters image_iter record_augment
+        detection record_det_augment
+        image record_iter
     """,
     "opreg.train": """
         . io lr_scheduler model monitor named rnn_weights states test_arrays

@@ -69,14 +69,12 @@ class _Reader:
     """Records of a file, from wherever it stands."""
 
     def __init__(self, path: str):
-        self._opened = ExitStack()
-        self.file = cast(io.BufferedReader, self._opened.enter_context(reading(path)))
+        opened = ExitStack()
+        self.file = cast(io.BufferedReader, opened.enter_context(reading(path)))
+        self.close = weakref.finalize(self, opened.close)
         with adopting():
             self.size = os.fstat(self.file.fileno()).st_size
         self.name = path
-
-    def close(self) -> None:
-        self._opened.close()
 
     def read(self) -> bytes | None:
         """The next record; None behind the last.

@@ -127,7 +127,7 @@ def _averaged(xp: ArrayModule, x: Array, height: int, width: int) -> Array:
     return xp.matmul(rows, x).reshape(batch, height, channels, width).transpose(0, 1, 3, 2)
 
 
-def _resized(xp: ArrayModule, data: Array, height: int, width: int, interp: int) -> Array:
+def resized(xp: ArrayModule, data: Array, height: int, width: int, interp: int) -> Array:
     """Images (batch, height, width, channel) of another size, in the dtype they are computed in."""
     old_height, old_width = data.shape[1:3]
     if (old_height, old_width) == (height, width):
@@ -205,8 +205,7 @@ def resize_infer(data, *, size, keep_ratio):
 def resize_xp(xp, data, *, size, keep_ratio, interp):
     height, width = _size(data.shape[-3], data.shape[-2], size, keep_ratio)
     images = data if data.ndim == 4 else data[None]
-    resized = _resized(xp, images, height, width, interp)
-    return resized.reshape(*data.shape[:-3], height, width, data.shape[-1])
+    return resized(xp, images, height, width, interp).reshape(*data.shape[:-3], height, width, data.shape[-1])
 
 
 @declare(name="_cvimresize")
@@ -226,7 +225,7 @@ def cv_resize_infer(src, *, w, h):
 
 @cv_resize.kernel()
 def cv_resize_xp(xp, src, *, w, h, interp):
-    return _resized(xp, src[None], h, w, interp)[0]
+    return resized(xp, src[None], h, w, interp)[0]
 
 
 # ------------------------------------------------------------------------------------------------ borders

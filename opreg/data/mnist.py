@@ -1,0 +1,112 @@
+"""Files of images as MNIST has them, and an iterator over them."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import os
+import zlib
+from typing import Any
+
+import numpy as np
+
+from opreg.ndarray.ndarray import array
+
+from ..core.files import reading
+from ..core.spec import as_dtype
+from ..errors import ArgumentError, FileFormatError, ShapeError
+from ..typing import DTypeLike
+from .batches import DataBatch, NDArrayIter
+
+__all__ = ["MNISTIter", "read_idx"]
+
+
+def read_idx(path: str | os.PathLike) -> np.ndarray:
+    """The bytes of a file in the format of MNIST, which may be compressed by gzip.
+
+    Returns
+    -------
+    numpy.ndarray of uint8
+
+    Raises
+    ------
+    FileFormatError
+        It is of another kind, or has not the numbers that it says.
+    """
+    with reading(path) as file:
+        start = file.read(2)
+        file.seek(0)
+        try:
+            data = gzip.GzipFile(fileobj=file).read() if start == b"\x1f\x8b" else file.read()
+        except (OSError, EOFError, zlib.error) as error:
+            raise FileFormatError(f"{path}: damaged: {error}") from None
+    if len(data) < 4 or data[:3] != b"\0\0\x08":
+        raise FileFormatError(f"{path}: expected a file of bytes as MNIST has them")
+    axes = data[3]
+    shape = tuple(np.frombuffer(data[4:4 + 4 * axes], ">u4").tolist()) if len(data) >= 4 + 4 * axes else (-1,)
+    if len(data) - 4 - 4 * axes != math.prod(shape):
+        raise FileFormatError(f"{path}: its head says shape {shape}, behind it are {len(data) - 4 - 4 * axes} bytes")
+    return np.frombuffer(data, np.uint8, offset=4 + 4 * axes).reshape(shape)
+
+
+class MNISTIter(NDArrayIter):
+    """Batches of gray images and their classes, out of files as MNIST has them; numbers are from 0 to 1.
+
+    What does not fill a batch is left out.
+
+    Parameters
+    ----------
+    image, label : str
+        File names; the files may be compressed by gzip.
+    batch_size : int
+        Images a batch.
+    shuffle, seed : bool, int
+        Whether images come in another order, the same in each round, and what decides it.
+    flat : bool
+        Whether an image is one row.
+    num_parts, part_index : int
+        How many parts the files have, and which is read.
+    data_name, label_name : str
+        Names of images and classes.
+    dtype : dtype
+        That of images.
+    silent, prefetch_buffer, ctx, input_shape
+        Of MXNet's messages and threads, count for nothing.
+    """
+
+    def __init__(self, image: str | os.PathLike = "./train-images-idx3-ubyte",
+                 label: str | os.PathLike = "./train-labels-idx1-ubyte", batch_size: int = 128, shuffle: bool = True,
+                 flat: bool = False, seed: int = 0, silent: bool = False, num_parts: int = 1, part_index: int = 0,
+                 data_name: str = "data", label_name: str = "softmax_label", dtype: DTypeLike = "float32",
+                 prefetch_buffer: int = 4, ctx: str = "cpu", input_shape: Any = None):
+        if not 0 <= part_index < num_parts:
+            raise ArgumentError(f"MNISTIter: part_index={part_index} of num_parts={num_parts}: expected one from 0 on")
+        images, classes = read_idx(image), read_idx(label)
+        if images.ndim != 3 or classes.shape != images.shape[:1]:
+            raise ShapeError(f"{image} has shape {images.shape} and {label} {classes.shape}: expected images and as "
+                             "many classes")
+        start, end = (int(len(images) / num_parts * number) for number in (part_index, part_index + 1))
+        if end - start < batch_size:
+            raise ArgumentError(f"MNISTIter: batch_size={batch_size}, part {part_index} of {num_parts} has "
+                                f"{end - start} images")
+        rows = np.arange(start, end)
+        if shuffle:
+            rows = np.random.default_rng((4, seed & 0xFFFFFFFF)).permutation(rows)
+        pixels = images[rows].astype(as_dtype(dtype))
+        pixels *= pixels.dtype.type(1 / 256)
+        shape = (-1,) if flat else (1, *images.shape[1:])
+        super().__init__(array(pixels.reshape(len(rows), *shape), dtype=pixels.dtype),
+                         array(classes[rows].astype(np.float32)), batch_size, False, "discard", data_name, label_name)
+
+    def next(self) -> DataBatch:
+        if not self.iter_next():
+            raise StopIteration
+        return DataBatch([self.getdata()], [self.getlabel()], self.getpad(), self.getindex())
+
+    def getdata(self) -> Any:
+        """The images of this batch, one array."""
+        return self._take(self.data)[0]
+
+    def getlabel(self) -> Any:
+        """The classes of this batch, one array."""
+        return self._take(self.label)[0]

@@ -1,0 +1,258 @@
+"""What ``ImageRecordIter`` does to an image: sizes, turns, crops and colours, as many as are asked for, in one order.
+
+Images are bytes (height, width, channel) of the host. An image is worked on in any thread, with a generator of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..builtin.vision.image_size import resized
+from ..core.spec import Shape
+from ..errors import ArgumentError, ShapeError
+from .augmenters import EIGENVALUES, EIGENVECTORS
+from .pixels import interpolation, shorter
+
+__all__ = ["Augmentation", "Pixels", "changed_hls", "resize", "shortened"]
+
+#: An image of bytes, (height, width, channel).
+Pixels: TypeAlias = np.ndarray
+
+_GRAY = np.array([0.299, 0.587, 0.114], np.float32)
+
+
+def resize(image: Pixels, height: int, width: int, method: int, rng: np.random.Generator | None) -> Pixels:
+    """An image of another size; see `imresize` for the methods."""
+    if image.shape[:2] == (height, width):
+        return image
+    if method == 10 and rng is not None:
+        method = int(rng.integers(5))
+    made = resized(np, image[None], height, width, interpolation(method, (*image.shape[:2], height, width)))
+    return made[0].astype(np.uint8, copy=False)
+
+
+def shortened(image: Pixels, size: int, method: int, rng: np.random.Generator | None) -> Pixels:
+    """An image whose shorter edge is ``size``."""
+    height, width = shorter(image.shape[0], image.shape[1], size)
+    return resize(image, height, width, method, rng)
+
+
+def crop(image: Pixels, height: int, width: int, rng: np.random.Generator | None) -> Pixels:
+    """A part of an image: any, or without a generator the middle."""
+    down, across = image.shape[0] - height, image.shape[1] - width
+    y, x = (down // 2, across // 2) if rng is None else (rng.integers(down + 1), rng.integers(across + 1))
+    return image[y:y + height, x:x + width]
+
+
+def warp(image: Pixels, matrix: np.ndarray, height: int, width: int, fill: float) -> Pixels:
+    """An image moved by an affine map, of 2 by 3 numbers; between pixels it is linear, in steps of a 32nd.
+
+    As OpenCV does it, places are whole numbers of 1024ths.
+    """
+    inverse = np.linalg.inv(np.vstack([matrix, [0, 0, 1]]).astype(np.float64))
+    x, y = np.arange(width), np.arange(height)[:, None]
+    places = []
+    for row in inverse[:2]:
+        place = np.rint(row[0] * x * 1024).astype(np.int64) + np.rint((row[1] * y + row[2]) * 1024).astype(np.int64)
+        places.append(place + 16)
+    across, down = places
+    framed = np.full((image.shape[0] + 2, image.shape[1] + 2, image.shape[2]), fill, np.float32)
+    framed[1:-1, 1:-1] = image
+    total: Any = 0
+    for i in (0, 1):
+        row_part = (down >> 5 & 31) / np.float32(32)
+        rows = np.clip((down >> 10) + i + 1, 0, framed.shape[0] - 1)
+        for j in (0, 1):
+            part = (across >> 5 & 31) / np.float32(32)
+            weight = (row_part if i else 1 - row_part) * (part if j else 1 - part)
+            columns = np.clip((across >> 10) + j + 1, 0, framed.shape[1] - 1)
+            total = total + framed[rows, columns] * weight[:, :, None].astype(np.float32)
+    return np.floor(total + np.float32(0.5)).astype(np.uint8)
+
+
+def _bytes(numbers: np.ndarray) -> Pixels:
+    return np.clip(np.rint(numbers), 0, 255).astype(np.uint8)
+
+
+def changed_hls(image: Pixels, hue: int, lightness: int, saturation: int) -> Pixels:
+    """An image with so much more hue, of 180, lightness and saturation, of 255."""
+    x = image.astype(np.float32) / 255
+    most, least = x.max(axis=2), x.min(axis=2)
+    spread, middle = most - least, (most + least) / 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        s = np.where(spread > 0, spread / np.where(middle < 0.5, most + least, 2 - most - least), 0)
+        red, green, blue = x[..., 0], x[..., 1], x[..., 2]
+        h = np.where(most == red, (green - blue) / spread,
+                     np.where(most == green, 2 + (blue - red) / spread, 4 + (red - green) / spread))
+    h = np.where(spread > 0, h * 30 % 180, 0)
+    parts = [np.clip(np.rint(part) + more, 0, limit) / limit for part, more, limit in (
+        (h, hue, 180), (middle * 255, lightness, 255), (s * 255, saturation, 255))]
+    h, middle, s = parts
+    high = np.where(middle <= 0.5, middle * (1 + s), middle + s - middle * s)
+    low = 2 * middle - high
+    channels = []
+    for turn in (1 / 3, 0, -1 / 3):
+        sixth = (h + turn) % 1 * 6
+        channels.append(low + (high - low) * np.clip(np.minimum(sixth, 4 - sixth), 0, 1))
+    return _bytes(np.stack(channels, axis=2) * 255)
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """The keywords of ``ImageRecordIter`` that say what is done to an image."""
+
+    data_shape: Shape
+    resize: int = -1
+    rand_crop: bool = False
+    random_resized_crop: bool = False
+    max_rotate_angle: int = 0
+    max_aspect_ratio: float = 0.0
+    min_aspect_ratio: float | None = None
+    max_shear_ratio: float = 0.0
+    max_crop_size: int = -1
+    min_crop_size: int = -1
+    max_random_scale: float = 1.0
+    min_random_scale: float = 1.0
+    max_random_area: float = 1.0
+    min_random_area: float = 1.0
+    max_img_size: float = 1e10
+    min_img_size: float = 0.0
+    brightness: float = 0.0
+    contrast: float = 0.0
+    saturation: float = 0.0
+    pca_noise: float = 0.0
+    random_h: int = 0
+    random_s: int = 0
+    random_l: int = 0
+    rotate: int = -1
+    fill_value: int = 255
+    inter_method: int = 1
+    pad: int = 0
+
+    def __post_init__(self) -> None:
+        if self.inter_method not in (0, 1, 2, 3, 4, 9, 10):
+            raise ArgumentError(f"inter_method={self.inter_method}: expected 0 to 4, 9 or 10")
+        if self.random_resized_crop and (
+                self.rand_crop or (self.min_random_scale, self.max_random_scale) != (1, 1)
+                or (self.min_crop_size, self.max_crop_size) != (-1, -1)):
+            raise ArgumentError("random_resized_crop excludes rand_crop, min_random_scale, max_random_scale, "
+                                "min_crop_size and max_crop_size")
+        for name in ("random_scale", "random_area", "crop_size"):
+            least, most = getattr(self, f"min_{name}"), getattr(self, f"max_{name}")
+            if least > most:
+                raise ArgumentError(f"min_{name}={least} is more than max_{name}={most}")
+
+    @property
+    def is_random(self) -> bool:
+        """Whether images are changed by what is drawn."""
+        usual = {field.name: field.default for field in fields(self)}
+        still = ("data_shape", "resize", "rotate", "fill_value", "inter_method", "pad", "max_img_size", "min_img_size")
+        return self.inter_method == 10 or any(
+            getattr(self, name) != default for name, default in usual.items() if name not in still)
+
+    def __call__(self, image: Pixels, rng: np.random.Generator) -> Pixels:
+        """What becomes of an image."""
+        if self.resize > 0:
+            image = shortened(image, self.resize, self.inter_method, rng)
+        if self._moves:
+            image = self._moved(image, rng)
+        if self.pad > 0:
+            image = np.pad(image, ((self.pad, self.pad), (self.pad, self.pad), (0, 0)), constant_values=self.fill_value)
+        image = self._cropped(image, rng)
+        if image.shape[2] == 3:
+            image = self._recolored(image, rng)
+        return image
+
+    @property
+    def _moves(self) -> bool:
+        return (self.max_rotate_angle > 0 or self.max_shear_ratio > 0 or self.rotate > 0
+                or (self.min_random_scale, self.max_random_scale) != (1, 1)
+                or (self.min_img_size, self.max_img_size) != (0, 1e10)
+                or (not self.random_resized_crop and self._ratios != (1, 1)))
+
+    @property
+    def _ratios(self) -> tuple[float, float]:
+        if self.min_aspect_ratio is not None:
+            return self.min_aspect_ratio, self.max_aspect_ratio
+        return 1 - self.max_aspect_ratio, 1 + self.max_aspect_ratio
+
+    def _moved(self, image: Pixels, rng: np.random.Generator) -> Pixels:
+        """Turned, sheared and scaled around the middle."""
+        shear = rng.uniform(-self.max_shear_ratio, self.max_shear_ratio)
+        angle = self.rotate if self.rotate > 0 else rng.integers(-self.max_rotate_angle, self.max_rotate_angle + 1)
+        scale = rng.uniform(self.min_random_scale, self.max_random_scale)
+        ratio = 1.0 if self.random_resized_crop else rng.uniform(*self._ratios)
+        cosine, sine = math.cos(angle / 180 * math.pi), math.sin(angle / 180 * math.pi)
+        down = 2 * scale / (1 + ratio)
+        across = ratio * down
+        size = np.array([image.shape[1], image.shape[0]])
+        new = np.clip(scale * size, self.min_img_size, self.max_img_size)
+        turn = np.array([[down * cosine - shear * sine * across, down * sine + shear * cosine * across],
+                         [-sine * across, cosine * across]])
+        matrix = np.column_stack([turn, (new - turn @ size) / 2]).astype(np.float32)
+        return warp(image, matrix, int(new[1]), int(new[0]), self.fill_value)
+
+    def _cropped(self, image: Pixels, rng: np.random.Generator) -> Pixels:
+        """A part of the shape that is asked for, resized to it where it is of another."""
+        height, width = self.data_shape[1:]
+        anywhere = rng if self.rand_crop else None
+        if self.random_resized_crop and ((self.min_random_area, self.max_random_area) != (1, 1)
+                                         or self._ratios != (1, 1)):
+            return resize(self._any_part(image, rng), height, width, self.inter_method, rng)
+        if self.max_crop_size != -1 or self.min_crop_size != -1:
+            if min(image.shape[:2]) < self.max_crop_size:
+                raise ShapeError(f"an image of {image.shape[0]} by {image.shape[1]} pixels is smaller than "
+                                 f"max_crop_size={self.max_crop_size}")
+            size = int(rng.integers(self.min_crop_size, self.max_crop_size + 1))
+            return resize(crop(image, size, size, anywhere), height, width, self.inter_method, rng)
+        scale = max(height / image.shape[0], width / image.shape[1])
+        if scale > 1:
+            image = resize(image, max(height, int(image.shape[0] * scale)), max(width, int(image.shape[1] * scale)),
+                           self.inter_method, rng)
+        return crop(image, height, width, anywhere)
+
+    def _any_part(self, image: Pixels, rng: np.random.Generator) -> Pixels:
+        """A part of any area and ratio within bounds."""
+        for _ in range(10):
+            area = rng.uniform(self.min_random_area, self.max_random_area) * image.shape[0] * image.shape[1]
+            ratio = rng.uniform(*self._ratios)
+            width, height = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+            if 0 < width <= image.shape[1] and 0 < height <= image.shape[0]:
+                return crop(image, height, width, rng)
+        height, width = self.data_shape[1:]
+        scale = min(1, image.shape[0] / height, image.shape[1] / width)
+        return crop(image, max(1, int(height * scale)), max(1, int(width * scale)), None)
+
+    def _recolored(self, image: Pixels, rng: np.random.Generator) -> Pixels:
+        changes: list[Callable[[Pixels], Pixels]] = []
+        kinds = ((_brighter, self.brightness), (_contrasted, self.contrast), (_saturated, self.saturation))
+        for change, share in kinds:
+            if share > 0:
+                factor = 1 + rng.uniform(-share, share)
+                changes.append(lambda image, change=change, factor=factor: change(image, factor))  # type: ignore[misc]
+        for number in rng.permutation(len(changes)) if changes else ():
+            image = changes[number](image)
+        if self.random_h or self.random_s or self.random_l:
+            image = changed_hls(image, *(int(rng.uniform(-most, most))
+                                         for most in (self.random_h, self.random_l, self.random_s)))
+        if self.pca_noise > 0:
+            alpha = rng.normal(0, self.pca_noise, 3)
+            image = _bytes(image + (EIGENVECTORS * alpha) @ EIGENVALUES)
+        return image
+
+
+def _brighter(image: Pixels, factor: float) -> Pixels:
+    return _bytes(image * np.float32(factor))
+
+
+def _contrasted(image: Pixels, factor: float) -> Pixels:
+    return _bytes(image * np.float32(factor) + np.float32((1 - factor) * (image @ _GRAY).mean()))
+
+
+def _saturated(image: Pixels, factor: float) -> Pixels:
+    return _bytes(image * np.float32(factor) + ((1 - factor) * (image @ _GRAY))[:, :, None])

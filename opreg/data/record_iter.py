@@ -1,0 +1,573 @@
+"""Iterators over images in files of records, read, decoded and augmented ahead, on all processors."""
+
+from __future__ import annotations
+
+import functools
+import os
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from opreg.ndarray import NDArray, cpu
+from opreg.ndarray import load as load_arrays
+from opreg.ndarray import save as save_arrays
+
+from ..core import threads
+from ..core.spec import Shape, as_dtype
+from ..errors import ArgumentError, FileFormatError, ShapeError, did_you_mean, nearest, note
+from ..typing import DTypeLike
+from . import codec
+from .batches import Ahead, DataBatch, DataDesc, DataIter
+from .image_iter import listed_images
+from .record_augment import Augmentation, Pixels
+from .record_det_augment import DetAugmentation
+from .recordio import MXIndexedRecordIO, _Reader, unpack
+
+__all__ = ["MXDataIter", "ImageRecordIter", "ImageRecordIter_v1", "ImageRecordUInt8Iter", "ImageRecordUInt8Iter_v1",
+           "ImageRecordInt8Iter", "ImageDetRecordIter"]
+
+A = TypeVar("A", Augmentation, DetAugmentation)
+
+
+class MXDataIter(DataIter):
+    """Batches of one array of data and one of labels, out of files."""
+
+    _batch: DataBatch | None = None
+
+    def iter_next(self) -> bool:
+        try:
+            self._batch = self.next()
+        except StopIteration:
+            return False
+        return True
+
+    def _current(self) -> DataBatch:
+        if self._batch is None:
+            raise ArgumentError(f"{type(self).__name__}: there is no batch yet: call iter_next first")
+        return self._batch
+
+    def getdata(self) -> NDArray:
+        """The data of this batch, one array."""
+        return self._current().data[0]
+
+    def getlabel(self) -> NDArray:
+        """The labels of this batch, one array."""
+        labels = self._current().label
+        assert labels is not None
+        return labels[0]
+
+    def getpad(self) -> int | None:
+        return self._current().pad
+
+    def getindex(self) -> np.ndarray | None:
+        return self._current().index
+
+
+def _record_starts(path: str, index: str | None, part: int, parts: int) -> np.ndarray:
+    """Where the records of a part begin: as many in each with an index, without one as many bytes."""
+    if not 0 <= part < parts:
+        raise ArgumentError(f"part_index={part} of num_parts={parts}: expected one from 0 on")
+    reader = _Reader(path)
+    try:
+        if index:
+            file = MXIndexedRecordIO(index, path, "r")
+            file.close()
+            places = np.array(sorted(file.idx.values()), np.int64)
+            size = -(-len(places) // parts)
+            return places[part * size:(part + 1) * size]
+        places = np.fromiter(reader.starts(), np.int64)
+        size = -(-reader.size // parts)
+        size += -size % 4
+        return places[(places >= part * size) & (places < (part + 1) * size)]
+    finally:
+        reader.close()
+
+
+class _Samples:
+    """Samples of a part of a file, batch after batch; what the thread that works ahead holds on to."""
+
+    def __init__(self, path: str, starts: np.ndarray, batch_size: int, round_batch: bool, order: Any,
+                 made: Callable[..., Any], skip: bool):
+        self.reader, self.starts, self.batch_size = _Reader(path), starts, batch_size
+        self.round_batch, self.order, self.made, self.skip = round_batch, order, made, skip
+        self.round, self.skipped = -1, 0
+        self.begin(0)
+
+    def begin(self, first: int) -> None:
+        """Go on with the next round, from one of its rows."""
+        self.round += 1
+        self.place, self.ended, self.filled = first, False, 0
+        self.rows = self.order(self.round)
+
+    def batch(self) -> tuple[Any, int, bool]:
+        """Samples of the next batch, how many are there only to fill it, and whether it is the round's last."""
+        if self.ended:
+            raise StopIteration
+        samples: list[Any] = []
+        self.place = self._more(samples, self.rows, self.place, self.round)
+        if not samples:
+            self.ended = True
+            raise StopIteration
+        missing = self.batch_size - len(samples)
+        self.ended = missing > 0 or self.place == len(self.rows)
+        if missing and self.round_batch:
+            following = self.order(self.round + 1)
+            while len(samples) < self.batch_size:
+                before, begin = len(samples), self.filled % len(following)
+                self.filled = self._more(samples, following, begin, self.round + 1)
+                if len(samples) == before and begin == 0:
+                    raise FileFormatError(f"{self.reader.name}: no record is left to fill the batch with")
+        return samples, missing, self.ended
+
+    def _more(self, samples: list[Any], rows: np.ndarray, place: int, number: int) -> int:
+        """Add samples until there are enough, or no more rows; the row behind the last."""
+        while len(samples) < self.batch_size and place < len(rows):
+            wanted = rows[place:place + self.batch_size - len(samples)]
+            found: list[Any] = [None] * len(wanted)
+            parts = [part for i, row in enumerate(wanted)
+                     if (part := self._work(found, i, int(row), (number, place + i))) is not None]
+            threads.run(parts)
+            good = [each for each in found if each is not None]
+            self.skipped += len(wanted) - len(good)
+            samples += good
+            place += len(wanted)
+        return place
+
+    def _work(self, found: list[Any], i: int, row: int, drawn: tuple[int, int]) -> Callable[[], None] | None:
+        """Read a record; what is then to be done to it, in any thread."""
+        start = int(self.starts[row])
+        try:
+            self.reader.file.seek(start)
+            record = self.reader.read()
+            if record is None:
+                raise FileFormatError(f"{self.reader.name}: there is no record at byte {start}")
+        except FileFormatError:
+            if self.skip:
+                return None
+            raise
+
+        def work() -> None:
+            try:
+                found[i] = self.made(record, drawn)
+            except FileFormatError as error:
+                if not self.skip:
+                    note(error, f"the record at byte {start} of {self.reader.name}")
+                    raise
+
+        return work
+
+
+def _taken(kind: type[A], keywords: dict[str, Any]) -> A:
+    """The settings among keywords, which are taken out."""
+    settings: dict[str, Any] = {}
+    for field in fields(kind):
+        if field.name in keywords:
+            value = keywords.pop(field.name)
+            settings[field.name] = _flag(value) if field.type == "bool" else value
+    return kind(**settings)
+
+
+def _flag(value: Any) -> bool:
+    return value.strip().lower() in ("true", "1") if isinstance(value, str) else bool(value)
+
+
+class _RecordIter(MXDataIter, Generic[A]):
+    """What the iterators over records have in common."""
+
+    _kind: type[A]
+    _dtype: DTypeLike = "float32"
+
+    def __init__(self, *, path_imgrec: str | os.PathLike, data_shape: Sequence[int], batch_size: int,
+                 path_imglist: str = "", path_imgidx: str = "", shuffle: bool = False, seed: int = 0,
+                 seed_aug: int | None = None, num_parts: int = 1, part_index: int = 0, round_batch: bool = True,
+                 prefetch_buffer: int = 4, dtype: DTypeLike | None = None, mean_img: str = "", mean_r: float = 0.0,
+                 mean_g: float = 0.0, mean_b: float = 0.0, mean_a: float = 0.0, std_r: float = 1.0, std_g: float = 1.0,
+                 std_b: float = 1.0, std_a: float = 1.0, scale: float = 1.0, data_name: str = "data",
+                 label_name: str = "softmax_label", damaged: str = "refuse", **keywords: Any):
+        super().__init__(batch_size)
+        what = type(self).__name__
+        shape: Shape = tuple(int(each) for each in data_shape)
+        if len(shape) != 3 or shape[0] not in (1, 3, 4) or min(shape) < 1:
+            raise ShapeError(f"{what}: data_shape={shape}: expected one, three or four channels, height and width")
+        if batch_size < 1:
+            raise ArgumentError(f"batch_size={batch_size}: expected at least one")
+        if damaged not in ("refuse", "skip"):
+            raise ArgumentError(f"there is no damaged {damaged!r}. {did_you_mean(damaged, ('refuse', 'skip'))}")
+        self.path, self.data_shape = os.fspath(path_imgrec), shape
+        self._out = as_dtype(self._dtype if dtype is None else dtype)
+        self._listed = listed_images(path_imglist) if path_imglist else None
+        keywords["data_shape"] = shape
+        self._augment: A = _taken(self._kind, keywords)
+        self._own_settings(keywords)
+        _refuse_unknown(what, keywords, self._augment)
+        self._seed, self._seed_aug, self._depth = int(seed), seed_aug, int(prefetch_buffer)
+        starts = _record_starts(self.path, path_imgidx, part_index, num_parts)
+        if not len(starts):
+            raise FileFormatError(f"{self.path}: there are no records in part {part_index} of {num_parts}")
+        self._scan(starts)
+        order = functools.partial(_order, len(starts), _flag(shuffle), self._seed)
+        source = functools.partial(_Samples, self.path, starts, batch_size, _flag(round_batch), order)
+        self._norm = _Normalized(shape[0], (mean_r, mean_g, mean_b, mean_a), (std_r, std_g, std_b, std_a), scale,
+                                 self._out)
+        if mean_img and self._out != np.uint8:
+            if not os.path.exists(mean_img):
+                _write_mean(mean_img, source, self._maker(), shape, damaged == "skip")
+            self._norm.subtract(mean_img, shape)
+        self._samples = source(self._maker(), damaged == "skip")
+        self._labels = self._label_shape()
+        self.provide_data = [DataDesc(data_name, (batch_size, *shape), self._out)]
+        self.provide_label = [DataDesc(label_name, (batch_size, *self._labels), np.float32)]
+        self._begin()
+
+    # What kinds of records differ in.
+
+    def _own_settings(self, keywords: dict[str, Any]) -> None:
+        """Take out of keywords what only this kind has."""
+
+    def _scan(self, starts: np.ndarray) -> None:
+        """Look at all records once, where that is needed."""
+
+    def _label_shape(self) -> Shape:
+        raise NotImplementedError
+
+    def _maker(self) -> Callable[..., Any]:
+        """What makes a sample of a record; it must not refer to this."""
+        raise NotImplementedError
+
+    # What they share.
+
+    @property
+    def skipped(self) -> int:
+        """How many damaged records were left out so far."""
+        return self._samples.skipped
+
+    def _begin(self) -> None:
+        self._ahead = Ahead(functools.partial(_made_batch, self._samples, self._norm, self.data_shape, self._labels),
+                            self._depth)
+        self._complete = False
+        self._waiting = [self._ahead.get()]  # what is wrong with keywords or the first records is said here
+
+    def reset(self) -> None:
+        """Begin the next round: behind the rows that filled up the last batch, if this one was gone through."""
+        self._ahead.close()
+        self._samples.begin(self._samples.filled % len(self._samples.starts) if self._complete else 0)
+        self._begin()
+
+    def next(self) -> DataBatch:
+        data, label, pad, index, last = self._waiting.pop() if self._waiting else self._ahead.get()
+        self._complete = self._complete or last
+        return DataBatch([NDArray(data, cpu())], [NDArray(label, cpu())], pad, index)
+
+
+def _refuse_unknown(what: str, keywords: Iterable[str], augment: Any) -> None:
+    """Keywords that mean nothing: an error if one may be meant for another, else a warning."""
+    given = [name for name in keywords if name not in _IDLE]
+    valid = [field.name for field in fields(augment)] + [*_SETTINGS, *_IDLE]
+    for name in given:
+        if nearest(name, valid):
+            raise ArgumentError(f"{what}: there is no keyword {name!r}. {did_you_mean(name, valid)}")
+        warnings.warn(f"{what}: there is no keyword {name!r}: it counts for nothing", UserWarning, stacklevel=4)
+
+
+#: Keywords of MXNet's threads, buffers and messages, which mean nothing here: all processors decode.
+_IDLE = ("aug_seq", "ctx", "device_id", "preprocess_threads", "shuffle_chunk_seed", "shuffle_chunk_size", "verbose")
+
+#: Keywords that are no augmentation, in messages.
+_SETTINGS = ("path_imgrec", "path_imgidx", "path_imglist", "batch_size", "shuffle", "seed", "seed_aug", "num_parts",
+             "part_index", "round_batch", "prefetch_buffer", "dtype", "mean_img", "mean_r", "mean_g", "mean_b", "std_r",
+             "std_g", "std_b", "scale", "data_name", "label_name", "label_width", "mirror", "rand_mirror", "damaged",
+             "label_pad_width", "label_pad_value", "max_random_contrast", "max_random_illumination")
+
+
+def _order(count: int, shuffle: bool, seed: int, number: int) -> np.ndarray:
+    """Rows in the order of a round."""
+    return np.random.default_rng((1, seed & 0xFFFFFFFF, number)).permutation(count) if shuffle else np.arange(count)
+
+
+class _Normalized:
+    """What makes numbers of bytes: less a mean, times a factor."""
+
+    def __init__(self, channels: int, mean: Sequence[float], std: Sequence[float], scale: float, dtype: np.dtype):
+        self.dtype = dtype
+        plain = dtype == np.uint8
+        self.mean: Any = None if plain or not any(mean) else np.array(mean[:channels], np.float32)[:, None, None]
+        factor = scale / np.array([each or 1.0 for each in std[:channels]], np.float32)
+        self.factor: Any = None if plain or (factor == 1).all() or dtype == np.int8 else factor[:, None, None]
+
+    def subtract(self, path: str, shape: Shape) -> None:
+        """Read the mean of each pixel from a file."""
+        arrays = load_arrays(path)
+        arrays = list(arrays.values()) if isinstance(arrays, Mapping) else arrays
+        if len(arrays) != 1 or arrays[0].shape != shape:
+            raise FileFormatError(f"{path}: expected one array of shape {shape}, got "
+                                  f"{[each.shape for each in arrays]}")
+        self.mean = arrays[0].asnumpy().astype(np.float32)
+
+    def __call__(self, image: Pixels, contrast: float, light: float, out: np.ndarray) -> None:
+        """Write an image, channels last, to where it goes, channels first."""
+        x: Any = image.transpose(2, 0, 1)
+        if self.dtype == np.int8:
+            out[...] = np.clip(x - np.rint(0 if self.mean is None else self.mean), -128, 127)
+            return
+        if self.mean is not None:
+            x = np.subtract(x, self.mean, dtype=np.float32)
+        factor = contrast if self.factor is None else self.factor * np.float32(contrast)
+        if contrast != 1 or self.factor is not None:
+            x = np.multiply(x, factor, dtype=np.float32)
+        if light:
+            x = x + np.float32(light) * (1 if self.factor is None else self.factor)
+        out[...] = x
+
+
+#: An image, its label and number, and by how much it gets more contrast and light.
+_Sample = tuple[Pixels, np.ndarray, int, float, float]
+
+
+def _made_batch(samples: _Samples, norm: _Normalized, shape: Shape, labels: Shape) -> tuple[Any, Any, int, Any, bool]:
+    """The arrays of a batch."""
+    rows, pad, last = samples.batch()
+    count = samples.batch_size
+    whole = len(rows) == count and all(row[0].shape == (*shape[1:], shape[0]) for row in rows)
+    data = (np.empty if whole else np.zeros)((count, *shape), norm.dtype)
+    label, index = np.zeros((count, *labels), np.float32), np.zeros(count, np.uint64)
+
+    def place(i: int) -> None:
+        image, numbers, index[i], contrast, light = rows[i]
+        norm(image, contrast, light, data[i, :, :image.shape[0], :image.shape[1]])
+        label[i] = numbers.reshape(labels)
+
+    threads.run([functools.partial(place, i) for i in range(len(rows))])
+    return data, label, pad, index, last
+
+
+def _write_mean(path: str, source: Callable[..., _Samples], maker: Callable[..., Any], shape: Shape, skip: bool
+                ) -> None:
+    """Make the file of each pixel's mean, of one round of the images."""
+    samples = source(maker, skip)
+    samples.round_batch = False
+    total, count = np.zeros(shape, np.float64), 0
+    while not samples.ended:
+        rows, _, _ = samples.batch()
+        for row in rows:
+            total += row[0].transpose(2, 0, 1)
+        count += len(rows)
+    save_arrays(path, {"mean_img": NDArray((total / count).astype(np.float32), cpu())})
+
+
+def _image_of(data: bytes, channels: int) -> Pixels:
+    flag = {1: codec.GRAY, 3: codec.COLOR, 4: codec.UNCHANGED}[channels]
+    image = codec.decode(data, flag)
+    if image.shape[2] != channels:
+        raise FileFormatError(f"expected an image of {channels} channels, got {image.shape[2]}")
+    return image
+
+
+class _Draws:
+    """Generators of samples: what is drawn for one follows from seed, round and place alone."""
+
+    def __init__(self, seed: int, seed_aug: int | None):
+        self.first = (2, seed & 0xFFFFFFFF) if seed_aug is None else (3, seed_aug & 0xFFFFFFFF)
+        self.each_round = seed_aug is None
+
+    def __call__(self, drawn: tuple[int, int]) -> np.random.Generator:
+        return np.random.default_rng((*self.first, *(drawn if self.each_round else drawn[1:])))
+
+
+class ImageRecordIter(_RecordIter[Augmentation]):
+    """Batches of images out of a file of records.
+
+    A thread of its own reads ahead; all processors decode and augment. What is drawn follows from the seed, the round
+    and the place of an image in it, whatever the number of threads.
+
+    Parameters
+    ----------
+    path_imgrec, path_imgidx : str
+        The file of records, and the one that says where they are, which need not be.
+    data_shape : tuple of int
+        Channels, height and width of what comes out.
+    batch_size : int
+        Images a batch.
+    label_width : int
+        How many numbers a label has.
+    path_imglist : str
+        A list of labels by number, in place of those in the records.
+    shuffle, seed : bool, int
+        Whether images come in another order each round, and what decides the orders.
+    seed_aug : int
+        What decides the augmentation, then the same in each round.
+    num_parts, part_index : int
+        How many parts the file has, and which is read.
+    round_batch : bool
+        Whether the last batch is filled up with images of the next round, which begins behind them; else with zeros.
+    dtype : dtype
+        That of the images.
+    resize, rand_crop, random_resized_crop, max_rotate_angle, rotate, max_aspect_ratio, min_aspect_ratio,
+    max_shear_ratio, max_crop_size, min_crop_size, max_random_scale, min_random_scale, max_random_area,
+    min_random_area, max_img_size, min_img_size, brightness, contrast, saturation, pca_noise, random_h, random_s,
+    random_l, fill_value, inter_method, pad
+        What is done to an image: the keywords of MXNet, by their names there.
+    mirror, rand_mirror : bool
+        Whether all, and half of the images are mirrored.
+    mean_img, mean_r, mean_g, mean_b, mean_a, std_r, std_g, std_b, std_a, scale
+        What is subtracted, divided and multiplied by; a file for ``mean_img`` that does not exist is made.
+    max_random_contrast, max_random_illumination : float
+        By how much numbers are then multiplied, and what is added, at most.
+    damaged : {"refuse", "skip"}
+        What becomes of damaged records and images: an error, or they are left out and counted as ``skipped``.
+    """
+
+    _kind = Augmentation
+
+    def __init__(self, *, path_imgrec: str | os.PathLike, data_shape: Sequence[int], batch_size: int, **keywords: Any):
+        super().__init__(path_imgrec=path_imgrec, data_shape=data_shape, batch_size=batch_size, **keywords)
+
+    def _own_settings(self, keywords: dict[str, Any]) -> None:
+        self._width = int(keywords.pop("label_width", 1))
+        self._mirror = (_flag(keywords.pop("mirror", False)), _flag(keywords.pop("rand_mirror", False)))
+        self._light = (float(keywords.pop("max_random_contrast", 0)), float(keywords.pop("max_random_illumination", 0)))
+
+    def _label_shape(self) -> Shape:
+        return (self._width,) if self._width > 1 else ()
+
+    def _maker(self) -> Callable[..., _Sample]:
+        return functools.partial(_classified, self._augment, self._listed, self._width, self._mirror, self._light,
+                                 _Draws(self._seed, self._seed_aug))
+
+
+def _classified(augment: Augmentation, listed: Mapping[int, tuple[np.ndarray, str]] | None, width: int,
+                mirror: tuple[bool, bool], most: tuple[float, float], draws: _Draws, record: bytes,
+                drawn: tuple[int, int]) -> _Sample:
+    """A sample of a record: an image and its label."""
+    header, data = unpack(record)
+    label = _label_of(listed, header)
+    if label.size != width:
+        raise ShapeError(f"image {header.id}: label_width={width}, its label has {label.size} numbers")
+    image = _image_of(data, augment.data_shape[0])
+    always, often = mirror
+    contrast, light = 1.0, 0.0
+    rng: Any = draws(drawn) if augment.is_random or often or any(most) else None
+    image = augment(image, rng or _NOTHING_DRAWN)
+    if always or (often and rng.random() < 0.5):
+        image = image[:, ::-1]
+    if any(most):
+        contrast, light = 1 + rng.uniform(-most[0], most[0]), rng.uniform(-most[1], most[1])
+    return image, label, header.id, contrast, light
+
+
+#: For augmentations in which all that is drawn lies between equal bounds.
+_NOTHING_DRAWN = np.random.default_rng(0)
+
+
+def _label_of(listed: Mapping[int, tuple[np.ndarray, str]] | None, header: Any) -> np.ndarray:
+    if listed is None:
+        return np.atleast_1d(np.asarray(header.label, np.float32))
+    if header.id not in listed:
+        raise FileFormatError(f"the list of labels has none of image {header.id}")
+    return listed[header.id][0]
+
+
+class ImageRecordIter_v1(ImageRecordIter):
+    """The same as `ImageRecordIter`, by the name of MXNet's older one."""
+
+
+class ImageRecordUInt8Iter(ImageRecordIter):
+    """The same as `ImageRecordIter`, of bytes as they are."""
+
+    _dtype = "uint8"
+
+
+class ImageRecordUInt8Iter_v1(ImageRecordUInt8Iter):
+    """The same as `ImageRecordUInt8Iter`, by the name of MXNet's older one."""
+
+
+class ImageRecordInt8Iter(ImageRecordIter):
+    """The same as `ImageRecordIter`, of bytes less a mean, from -128 to 127."""
+
+    _dtype = "int8"
+
+
+class ImageDetRecordIter(_RecordIter[DetAugmentation]):
+    """Batches of images and their boxes out of a file of records; see `ImageRecordIter` for what they have in common.
+
+    A label in a batch has the channels, height and width of the image, how many numbers are behind, and these: the
+    label of the record, a head and boxes, which go with what is done to the image; it is filled up with
+    ``label_pad_value``.
+
+    Parameters
+    ----------
+    path_imgrec, path_imglist, path_imgidx, data_shape, batch_size, shuffle, seed, num_parts, part_index, round_batch,
+    dtype, mean_img, mean_r, mean_g, mean_b, mean_a, std_r, std_g, std_b, std_a, scale, damaged
+        As of `ImageRecordIter`.
+    label_width : int
+        How many numbers the label of a record has; -1 for any.
+    label_pad_width : int
+        How many numbers of labels a batch has room for, at least; as many as the longest has.
+    label_pad_value : float
+        What fills them up.
+    resize, rand_crop_prob, min_crop_scales, max_crop_scales, min_crop_aspect_ratios, max_crop_aspect_ratios,
+    min_crop_overlaps, max_crop_overlaps, min_crop_sample_coverages, max_crop_sample_coverages,
+    min_crop_object_coverages, max_crop_object_coverages, num_crop_sampler, crop_emit_mode, emit_overlap_thresh,
+    max_crop_trials, rand_pad_prob, max_pad_scale, max_random_hue, random_hue_prob, max_random_saturation,
+    random_saturation_prob, max_random_illumination, random_illumination_prob, max_random_contrast,
+    random_contrast_prob, rand_mirror_prob, fill_value, inter_method, resize_mode
+        What is done to an image and its boxes: the keywords of MXNet, by their names there.
+    """
+
+    _kind = DetAugmentation
+
+    def __init__(self, *, path_imgrec: str | os.PathLike, data_shape: Sequence[int], batch_size: int, **keywords: Any):
+        super().__init__(path_imgrec=path_imgrec, data_shape=data_shape, batch_size=batch_size, **keywords)
+
+    def _own_settings(self, keywords: dict[str, Any]) -> None:
+        self._width = int(keywords.pop("label_width", -1))
+        self._room = int(keywords.pop("label_pad_width", 0))
+        self._fill = float(keywords.pop("label_pad_value", -1.0))
+
+    def _scan(self, starts: np.ndarray) -> None:
+        """Find the longest label."""
+        if self._listed is not None:
+            longest = max((len(label) for label, _ in self._listed.values()), default=0)
+        else:
+            longest = max(_label_lengths(self.path, starts), default=0)
+        if 0 < self._room < longest:
+            raise ArgumentError(f"label_pad_width={self._room}: {self.path} has a label of {longest} numbers")
+        self._room = max(self._room, longest)
+
+    def _label_shape(self) -> Shape:
+        return (self._room + 4,)
+
+    def _maker(self) -> Callable[..., _Sample]:
+        return functools.partial(_boxed, self._augment, self._listed, self._width, self._room, self._fill,
+                                 _Draws(self._seed, self._seed_aug))
+
+
+def _label_lengths(path: str, starts: np.ndarray) -> Iterable[int]:
+    """How many numbers the labels of records have; those of damaged ones are left out."""
+    reader = _Reader(path)
+    try:
+        for start in starts:
+            reader.file.seek(int(start))
+            with suppress(FileFormatError):
+                header, _ = unpack(reader.read() or b"")
+                yield header.flag
+    finally:
+        reader.close()
+
+
+def _boxed(augment: DetAugmentation, listed: Mapping[int, tuple[np.ndarray, str]] | None, width: int, room: int,
+           fill: float, draws: _Draws, record: bytes, drawn: tuple[int, int]) -> _Sample:
+    """A sample of a record: an image and its boxes."""
+    header, data = unpack(record)
+    label = _label_of(listed, header)
+    if width > 0 and label.size != width:
+        raise ShapeError(f"image {header.id}: label_width={width}, its label has {label.size} numbers")
+    image = _image_of(data, augment.data_shape[0])
+    image, label = augment(image, label, draws(drawn) if augment.is_random else _NOTHING_DRAWN)
+    numbers = np.full(room + 4, fill, np.float32)
+    numbers[:4] = image.shape[2], image.shape[0], image.shape[1], len(label)
+    numbers[4:4 + len(label)] = label
+    return image, numbers, header.id, 1.0, 0.0
