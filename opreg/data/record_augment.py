@@ -5,6 +5,7 @@ Images are bytes (height, width, channel) of the host. An image is worked on in 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -18,7 +19,7 @@ from ..errors import ArgumentError, ShapeError
 from .augmenters import EIGENVALUES, EIGENVECTORS
 from .pixels import interpolation, shorter
 
-__all__ = ["Augmentation", "Pixels", "changed_hls", "resize", "shortened"]
+__all__ = ["Augmentation", "Pixels", "changed_hls", "chosen", "resize"]
 
 #: An image of bytes, (height, width, channel).
 Pixels: TypeAlias = np.ndarray
@@ -26,27 +27,34 @@ Pixels: TypeAlias = np.ndarray
 _GRAY = np.array([0.299, 0.587, 0.114], np.float32)
 
 
-def resize(image: Pixels, height: int, width: int, method: int, rng: np.random.Generator | None) -> Pixels:
-    """An image of another size; see `imresize` for the methods."""
+#: Rows and columns of an image.
+Part: TypeAlias = tuple[slice, slice]
+
+
+def chosen(method: int, rng: np.random.Generator) -> int:
+    """The method of an interpolation, where it may be any."""
+    return int(rng.integers(5)) if method == 10 else method
+
+
+def resize(image: Pixels, height: int, width: int, method: int, part: Part | None = None) -> Pixels:
+    """An image of another size, or a part of that; see `imresize` for the methods."""
     if image.shape[:2] == (height, width):
-        return image
-    if method == 10 and rng is not None:
-        method = int(rng.integers(5))
-    made = resized(np, image[None], height, width, interpolation(method, (*image.shape[:2], height, width)))
+        return image if part is None else image[part]
+    method = interpolation(method, (*image.shape[:2], height, width))
+    made = resized(np, image[None], height, width, method, *(() if part is None else (part,)))
     return made[0].astype(np.uint8, copy=False)
 
 
-def shortened(image: Pixels, size: int, method: int, rng: np.random.Generator | None) -> Pixels:
-    """An image whose shorter edge is ``size``."""
-    height, width = shorter(image.shape[0], image.shape[1], size)
-    return resize(image, height, width, method, rng)
+def place(height: int, width: int, new_height: int, new_width: int, rng: np.random.Generator | None) -> Part:
+    """Where a part of an image lies: anywhere, or without a generator in the middle."""
+    down, across = height - new_height, width - new_width
+    y, x = (down // 2, across // 2) if rng is None else (int(rng.integers(down + 1)), int(rng.integers(across + 1)))
+    return slice(y, y + new_height), slice(x, x + new_width)
 
 
 def crop(image: Pixels, height: int, width: int, rng: np.random.Generator | None) -> Pixels:
     """A part of an image: any, or without a generator the middle."""
-    down, across = image.shape[0] - height, image.shape[1] - width
-    y, x = (down // 2, across // 2) if rng is None else (rng.integers(down + 1), rng.integers(across + 1))
-    return image[y:y + height, x:x + width]
+    return image[place(image.shape[0], image.shape[1], height, width, rng)]
 
 
 def warp(image: Pixels, matrix: np.ndarray, height: int, width: int, fill: float) -> Pixels:
@@ -157,18 +165,27 @@ class Augmentation:
 
     def __call__(self, image: Pixels, rng: np.random.Generator) -> Pixels:
         """What becomes of an image."""
+        height, width = image.shape[:2]
         if self.resize > 0:
-            image = shortened(image, self.resize, self.inter_method, rng)
-        if self._moves:
-            image = self._moved(image, rng)
-        if self.pad > 0:
-            image = np.pad(image, ((self.pad, self.pad), (self.pad, self.pad), (0, 0)), constant_values=self.fill_value)
-        image = self._cropped(image, rng)
+            height, width = shorter(height, width, self.resize)
+        if self._only_cut and height >= self.data_shape[1] and width >= self.data_shape[2]:
+            method = chosen(self.inter_method, rng)
+            part = place(height, width, self.data_shape[1], self.data_shape[2], rng if self.rand_crop else None)
+            image = resize(image, height, width, method, part)  # no more of it than is needed
+        else:
+            image = self._moved(resize(image, height, width, chosen(self.inter_method, rng)), rng)
+            image = self._cropped(image, rng)
         if image.shape[2] == 3:
             image = self._recolored(image, rng)
         return image
 
-    @property
+    @functools.cached_property
+    def _only_cut(self) -> bool:
+        """Whether there is nothing between resizing an image and taking a part of it."""
+        return not (self._moves or self.pad > 0 or self.random_resized_crop
+                    or (self.min_crop_size, self.max_crop_size) != (-1, -1))
+
+    @functools.cached_property
     def _moves(self) -> bool:
         return (self.max_rotate_angle > 0 or self.max_shear_ratio > 0 or self.rotate > 0
                 or (self.min_random_scale, self.max_random_scale) != (1, 1)
@@ -182,7 +199,14 @@ class Augmentation:
         return 1 - self.max_aspect_ratio, 1 + self.max_aspect_ratio
 
     def _moved(self, image: Pixels, rng: np.random.Generator) -> Pixels:
-        """Turned, sheared and scaled around the middle."""
+        """Turned, sheared and scaled around the middle, and framed."""
+        if self._moves:
+            image = self._turned(image, rng)
+        if self.pad > 0:
+            image = np.pad(image, ((self.pad, self.pad), (self.pad, self.pad), (0, 0)), constant_values=self.fill_value)
+        return image
+
+    def _turned(self, image: Pixels, rng: np.random.Generator) -> Pixels:
         shear = rng.uniform(-self.max_shear_ratio, self.max_shear_ratio)
         angle = self.rotate if self.rotate > 0 else rng.integers(-self.max_rotate_angle, self.max_rotate_angle + 1)
         scale = rng.uniform(self.min_random_scale, self.max_random_scale)
@@ -203,17 +227,17 @@ class Augmentation:
         anywhere = rng if self.rand_crop else None
         if self.random_resized_crop and ((self.min_random_area, self.max_random_area) != (1, 1)
                                          or self._ratios != (1, 1)):
-            return resize(self._any_part(image, rng), height, width, self.inter_method, rng)
+            return resize(self._any_part(image, rng), height, width, chosen(self.inter_method, rng))
         if self.max_crop_size != -1 or self.min_crop_size != -1:
             if min(image.shape[:2]) < self.max_crop_size:
                 raise ShapeError(f"an image of {image.shape[0]} by {image.shape[1]} pixels is smaller than "
                                  f"max_crop_size={self.max_crop_size}")
             size = int(rng.integers(self.min_crop_size, self.max_crop_size + 1))
-            return resize(crop(image, size, size, anywhere), height, width, self.inter_method, rng)
+            return resize(crop(image, size, size, anywhere), height, width, chosen(self.inter_method, rng))
         scale = max(height / image.shape[0], width / image.shape[1])
         if scale > 1:
             image = resize(image, max(height, int(image.shape[0] * scale)), max(width, int(image.shape[1] * scale)),
-                           self.inter_method, rng)
+                           chosen(self.inter_method, rng))
         return crop(image, height, width, anywhere)
 
     def _any_part(self, image: Pixels, rng: np.random.Generator) -> Pixels:

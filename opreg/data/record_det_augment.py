@@ -11,7 +11,8 @@ import numpy as np
 
 from ..core.spec import Shape
 from ..errors import ArgumentError, FileFormatError
-from .record_augment import Pixels, changed_hls, resize, shortened
+from .pixels import shorter
+from .record_augment import Pixels, changed_hls, chosen, resize
 
 __all__ = ["DetAugmentation"]
 
@@ -102,7 +103,8 @@ class DetAugmentation:
         """What becomes of an image and its label: a head, and rows of boxes."""
         head, rows = _split(label)
         if self.resize > 0:
-            image = shortened(image, self.resize, self.inter_method, rng)
+            height, width = shorter(image.shape[0], image.shape[1], self.resize)
+            image = resize(image, height, width, chosen(self.inter_method, rng))
         image = self._recolored(image, rng)
         if self.rand_mirror_prob > 0 and rng.random() < self.rand_mirror_prob:
             image = image[:, ::-1]
@@ -188,7 +190,7 @@ class DetAugmentation:
             if self.resize_mode == "shrink":
                 scale = min(scale, 1)
             height, width = max(1, int(scale * image.shape[0])), max(1, int(scale * image.shape[1]))
-        return resize(image, height, width, self.inter_method, rng)
+        return resize(image, height, width, chosen(self.inter_method, rng))
 
 
 def _split(label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
