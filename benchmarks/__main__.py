@@ -34,7 +34,7 @@ BEGIN, END = "<!-- measured: python -m benchmarks writes what follows -->", "<!-
 
 #: The interpreter and the packages of each environment.
 ENVIRONMENTS = {
-    "fast": (sys.executable, ["numpy", "numba>=0.60", "onednn-cpu-gomp>=2023.2"]),
+    "fast": (sys.executable, ["numpy", "numba>=0.60", "onednn-cpu-gomp>=2023.2", "pillow"]),
     "mxnet": ("python3.11", ["mxnet==1.9.1", "numpy==1.23.5"]),
     "torch": (sys.executable, ["torch==2.13.0", "numpy"]),
     "jax": (sys.executable, ["jax"]),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import os
+import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
@@ -326,6 +328,33 @@ def cases(mx: Any, planned: Callable[[Any, bool], int], wait: Callable[[], None]
     def memory_peak(batch, width, count):
         return training(deep(width, count), *deep_data(batch, width, count), given=("data",))
 
+    def records(count, batch):
+        with open(os.path.join(os.path.dirname(__file__), "picture.jpg"), "rb") as file:
+            picture = file.read()
+        folder = tempfile.TemporaryDirectory()
+        path = os.path.join(folder.name, "pictures.rec")
+        writer = mx.recordio.MXRecordIO(path, "w")
+        for number in range(count):
+            writer.write(mx.recordio.pack(mx.recordio.IRHeader(0, float(number % 10), number, 0), picture))
+        writer.close()
+        batches = mx.io.ImageRecordIter(
+            path_imgrec=path, data_shape=(3, 224, 224), batch_size=batch, resize=256, mean_r=123.68, mean_g=116.28,
+            mean_b=103.53, preprocess_threads=int(os.environ.get("OMP_NUM_THREADS") or 2), verbose=0)
+
+        def run():
+            assert folder.name
+            begin = time.perf_counter()
+            batches.reset()  # what was read ahead counts for nothing
+            for each in batches:
+                each.data[0].wait_to_read()
+            return (time.perf_counter() - begin) / count
+
+        def check():
+            batches.reset()
+            return total(next(batches).data[0].asnumpy())
+
+        return run, check
+
     bodies = {"arrays": "Twice", "numpy": "NumpyTwice", "identity": "Identity"}
     kinds = ("custom", "traced") if hasattr(mx.operator.CustomOpProp, "traced") else ("custom",)
     customs = {f"{kind}_{key}": custom(f"{kind}_{name}") for kind in kinds for key, name in bodies.items()}
@@ -334,7 +363,7 @@ def cases(mx: Any, planned: Callable[[Any, bool], int], wait: Callable[[], None]
             "elementwise_training": chain_training, "gelu": gelu, "gelu_training": gelu_training,
             "norm_softmax": norm_softmax, "conv_training": convolutions(True), "conv_inference": convolutions(False),
             "block": block, "lstm": lstm, "resnet_1": resnet_18, "resnet_8": resnet_18, "mlp": mlp, "lenet": lenet,
-            "adam": adam, "eager": eager, "eager_gradient": eager_gradient(lambda x: x * 2),
+            "adam": adam, "eager": eager, "records": records, "eager_gradient": eager_gradient(lambda x: x * 2),
             "square_eager": eager_gradient(lambda x: x * x), "square_compiled": square_compiled,
             "chain_build": chain_build, "chain": chain_training, "memory_training": memory(True),
             "memory_inference": memory(False), "memory_peak": memory_peak}

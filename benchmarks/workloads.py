@@ -82,6 +82,8 @@ WORKLOADS = (
     Workload("square_eager", "the gradient of `x * x` on 4 numbers, eager", "µs",
              {"n": 4, "calls": 100}),
     Workload("square_compiled", "the same, compiled", "µs", {"n": 4, "calls": 100}),
+    Workload("records", "JPEGs of 500 × 375 out of a file of records: read, decoded, resized to 256, cropped to 224 × "
+             "224, one of 256", "ms", {"count": 256, "batch": 32}, "own"),
     Workload("import", "import, beyond the start of Python", "ms", {}, "own"),
     Workload("first_result", "import and the numbers of a first `x * 2`, beyond the start of Python", "ms", {}, "own"),
     Workload("chain_build", "10,000 element-wise operators: from nothing to the first gradient", "ms", _LONG, "own"),

@@ -313,14 +313,16 @@ class _Normalized:
         if self.dtype == np.int8:
             out[...] = np.clip(x - np.rint(0 if self.mean is None else self.mean), -128, 127)
             return
+        room: Any = {"out": out} if out.dtype == np.float32 else {}
         if self.mean is not None:
-            x = np.subtract(x, self.mean, dtype=np.float32)
+            x = np.subtract(x, self.mean, dtype=np.float32, **room)
         factor = contrast if self.factor is None else self.factor * np.float32(contrast)
         if contrast != 1 or self.factor is not None:
-            x = np.multiply(x, factor, dtype=np.float32)
+            x = np.multiply(x, factor, dtype=np.float32, **room)
         if light:
-            x = x + np.float32(light) * (1 if self.factor is None else self.factor)
-        out[...] = x
+            x = np.add(x, light * (1 if self.factor is None else self.factor), dtype=np.float32, **room)
+        if x is not out:
+            out[...] = x
 
 
 #: An image, its label and number, and by how much it gets more contrast and light.
