@@ -37,6 +37,8 @@ def test_digits(digits):
         batches.reset()
     batch = batches.next()
     np.testing.assert_array_equal(batch.data[0].asnumpy()[1, 0], np.arange(6, 12).reshape(2, 3) / 256)
+    with pytest.warns(UserWarning, match="did you mean 'flat'"):
+        mx.io.MNISTIter(batch_size=5, data_shape=(6,), flatt=True, **digits)
     flat = mx.io.MNISTIter(batch_size=5, shuffle=False, flat=True, num_parts=2, part_index=1, **digits)
     assert flat.provide_data == [("data", (5, 6))] and labels(flat) == [([5, 6, 7, 8, 9], 0)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import queue
 import threading
+import warnings
 import weakref
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike
 from opreg.ndarray.ndarray import NDArray, array
 
 from ..core.spec import Shape, as_dtype, is_floating
-from ..errors import ArgumentError, ShapeError, did_you_mean
+from ..errors import ArgumentError, ShapeError, did_you_mean, nearest
 from ..typing import DTypeLike
 
 __all__ = ["DataDesc", "DataBatch", "DataIter", "NDArrayIter", "ResizeIter", "PrefetchingIter"]
@@ -97,6 +98,14 @@ class DataBatch:
         data = [array.shape for array in self.data]
         labels = None if self.label is None else [array.shape for array in self.label]
         return f"{type(self).__name__}: data shapes: {data} label shapes: {labels}"
+
+
+def leave(what: str, keywords: Iterable[str], valid: Iterable[str]) -> None:
+    """Warn of keywords that mean nothing, as MXNet's iterators over files take any."""
+    for name in keywords:
+        near = nearest(name, list(valid))
+        meant = f"; did you mean {near[0]!r}?" if near else ""
+        warnings.warn(f"{what}: there is no keyword {name!r}: it counts for nothing{meant}", UserWarning, stacklevel=3)
 
 
 class DataIter:

@@ -270,7 +270,8 @@ class ImageIter(DataIter):
         labels = np.empty(self.provide_label[0][1], np.float32)
         for number, (pixels, label) in enumerate(rows):
             data[number], labels[number] = pixels, label
-        return DataBatch([array(data)], [array(labels)], pad=missing)
+        # As in MXNet, behind what rolled over all of the batch counts as padding.
+        return DataBatch([array(data)], [array(labels)], pad=self.batch_size - len(kept) if kept else missing)
 
     def check_data_shape(self, data_shape: Sequence[int]) -> None:
         """Refuse a shape that images cannot have."""

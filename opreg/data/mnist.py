@@ -16,9 +16,11 @@ from ..core.files import reading
 from ..core.spec import as_dtype
 from ..errors import ArgumentError, FileFormatError, ShapeError
 from ..typing import DTypeLike
-from .batches import DataBatch, NDArrayIter
+from .batches import DataBatch, NDArrayIter, leave
 
 __all__ = ["MNISTIter", "read_idx"]
+
+_IDLE = ("ctx", "data_shape", "input_shape", "prefetch_buffer")
 
 
 def read_idx(path: str | os.PathLike) -> np.ndarray:
@@ -70,15 +72,16 @@ class MNISTIter(NDArrayIter):
         Names of images and classes.
     dtype : dtype
         That of images.
-    silent, prefetch_buffer, ctx, input_shape
-        Of MXNet's messages and threads, count for nothing.
+    silent, prefetch_buffer, ctx, data_shape, input_shape
+        Of MXNet's messages and threads, and what follows from the files, count for nothing.
     """
 
     def __init__(self, image: str | os.PathLike = "./train-images-idx3-ubyte",
                  label: str | os.PathLike = "./train-labels-idx1-ubyte", batch_size: int = 128, shuffle: bool = True,
                  flat: bool = False, seed: int = 0, silent: bool = False, num_parts: int = 1, part_index: int = 0,
                  data_name: str = "data", label_name: str = "softmax_label", dtype: DTypeLike = "float32",
-                 prefetch_buffer: int = 4, ctx: str = "cpu", input_shape: Any = None):
+                 **keywords: Any):
+        leave("MNISTIter", [name for name in keywords if name not in _IDLE], ("shuffle", "batch_size", "flat", "seed"))
         if not 0 <= part_index < num_parts:
             raise ArgumentError(f"MNISTIter: part_index={part_index} of num_parts={num_parts}: expected one from 0 on")
         images, classes = read_idx(image), read_idx(label)

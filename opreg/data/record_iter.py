@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
@@ -18,10 +17,10 @@ from opreg.ndarray import save as save_arrays
 
 from ..core import threads
 from ..core.spec import Shape, as_dtype
-from ..errors import ArgumentError, FileFormatError, ShapeError, did_you_mean, nearest, note
+from ..errors import ArgumentError, FileFormatError, ShapeError, did_you_mean, note
 from ..typing import DTypeLike
 from . import codec
-from .batches import Ahead, DataBatch, DataDesc, DataIter
+from .batches import Ahead, DataBatch, DataDesc, DataIter, leave
 from .image_iter import listed_images
 from .record_augment import Augmentation, Pixels
 from .record_det_augment import DetAugmentation
@@ -180,6 +179,10 @@ class _RecordIter(MXDataIter, Generic[A]):
 
     _kind: type[A]
     _dtype: DTypeLike = "float32"
+    path: str
+    data_shape: Shape
+    _out: np.dtype
+    _listed: dict[int, tuple[np.ndarray, str]] | None
 
     def __init__(self, *, path_imgrec: str | os.PathLike, data_shape: Sequence[int], batch_size: int,
                  path_imglist: str = "", path_imgidx: str = "", shuffle: bool = False, seed: int = 0,
@@ -203,7 +206,8 @@ class _RecordIter(MXDataIter, Generic[A]):
         keywords["data_shape"] = shape
         self._augment: A = _taken(self._kind, keywords)
         self._own_settings(keywords)
-        _refuse_unknown(what, keywords, self._augment)
+        leave(what, [name for name in keywords if name not in _IDLE],
+              [*vars(self._augment), *_SETTINGS, *_IDLE])
         self._seed, self._seed_aug, self._depth = int(seed), seed_aug, int(prefetch_buffer)
         starts = _record_starts(self.path, path_imgidx, part_index, num_parts)
         if not len(starts):
@@ -261,16 +265,6 @@ class _RecordIter(MXDataIter, Generic[A]):
         data, label, pad, index, last = self._waiting.pop() if self._waiting else self._ahead.get()
         self._complete = self._complete or last
         return DataBatch([NDArray(data, cpu())], [NDArray(label, cpu())], pad, index)
-
-
-def _refuse_unknown(what: str, keywords: Iterable[str], augment: Any) -> None:
-    """Keywords that mean nothing: an error if one may be meant for another, else a warning."""
-    given = [name for name in keywords if name not in _IDLE]
-    valid = [field.name for field in fields(augment)] + [*_SETTINGS, *_IDLE]
-    for name in given:
-        if nearest(name, valid):
-            raise ArgumentError(f"{what}: there is no keyword {name!r}. {did_you_mean(name, valid)}")
-        warnings.warn(f"{what}: there is no keyword {name!r}: it counts for nothing", UserWarning, stacklevel=4)
 
 
 #: Keywords of MXNet's threads, buffers and messages, which mean nothing here: all processors decode.

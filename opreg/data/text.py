@@ -14,9 +14,11 @@ from ..core.files import reading
 from ..core.spec import as_dtype
 from ..errors import ArgumentError, FileFormatError, ShapeError
 from ..typing import DTypeLike
-from .batches import DataBatch, NDArrayIter
+from .batches import DataBatch, NDArrayIter, leave
 
 __all__ = ["CSVIter", "LibSVMIter"]
+
+_IDLE = ("ctx", "prefetch_buffer")
 
 
 class _RowsOfFiles(NDArrayIter):
@@ -82,7 +84,8 @@ class CSVIter(_RowsOfFiles):
     def __init__(self, data_csv: str, data_shape: Sequence[int], label_csv: str | None = None,
                  label_shape: Sequence[int] = (1,), batch_size: int = 1, round_batch: bool = True,
                  data_name: str = "data", label_name: str = "softmax_label", dtype: DTypeLike = "float32",
-                 prefetch_buffer: int = 4, ctx: str = "cpu"):
+                 **keywords: Any):
+        leave("CSVIter", [name for name in keywords if name not in _IDLE], ("round_batch", "batch_size", "dtype"))
         data = self._read(data_csv, data_shape, dtype)
         if label_csv is None:
             label = np.zeros((len(data), *label_shape), data.dtype)
@@ -129,8 +132,8 @@ class LibSVMIter(_RowsOfFiles):
     def __init__(self, data_libsvm: str | os.PathLike, data_shape: Sequence[int],
                  label_libsvm: str | os.PathLike | None = None, label_shape: Sequence[int] = (1,), batch_size: int = 1,
                  num_parts: int = 1, part_index: int = 0, round_batch: bool = True, data_name: str = "data",
-                 label_name: str = "softmax_label", dtype: DTypeLike = "float32", prefetch_buffer: int = 4,
-                 ctx: str = "cpu"):
+                 label_name: str = "softmax_label", dtype: DTypeLike = "float32", **keywords: Any):
+        leave("LibSVMIter", [name for name in keywords if name not in _IDLE], ("round_batch", "batch_size", "dtype"))
         if not round_batch:
             raise ArgumentError("LibSVMIter: round_batch has to be True")
         if not 0 <= part_index < num_parts:
