@@ -115,6 +115,7 @@ _slots.install({
     "graphs": ("opreg.symbol", "opreg.symbol.show"),
     "backends": ("opreg.backends.passes",),
     "training": ("opreg.train.updater",),
+    "checks": ("opreg.testing",),
 })
 _aliases.install((door, module) for door, (module, name) in _DOORS.items() if name is None)
 

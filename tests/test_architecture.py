@@ -115,7 +115,7 @@ ORDER = _floors("""
     opreg.contrib
     opreg.data
     opreg.base opreg.train opreg.nn
-    opreg.common
+    opreg.common opreg.testing
     opreg
     opreg.context opreg.porting
     opreg.stubs opreg.command
@@ -223,6 +223,14 @@ INSIDE = {package: _floors(lines) for package, lines in {
         .
         as_mxnet info ops params port show
         as_mindspore
+    """,
+    "opreg.testing": """
+        uses comparison report
+        subjects
+        contract
+        registered
+        checking
+        .
     """,
     "opreg.common": """
         api dtype initializer

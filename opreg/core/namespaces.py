@@ -99,6 +99,7 @@ def dressed(function: Callable, op: Op, name: str, module: str, further: Sequenc
     function.__module__ = module
     function.__doc__ = op.doc
     function.__signature__ = signature(op, further, made)  # type: ignore[attr-defined]
+    function.op = op  # type: ignore[attr-defined]
     return function
 
 

@@ -18,7 +18,7 @@ from ..core.mode import Recording
 from ..core.spec import Spec, size
 from ..errors import note
 
-__all__ = ["dry_run"]
+__all__ = ["dry_run", "undisturbed"]
 
 #: A function of arrays and their context, which returns arrays, of ours or others, and numbers.
 Compute: TypeAlias = Callable[[list[NDArray], Context], list[Any]]
@@ -44,7 +44,7 @@ def dry_run(op_type: str, compute: Compute, specs: Sequence[Spec]) -> list[Spec]
         Of the inputs.
     """
     nbytes = sum(size(spec.shape) * spec.dtype.itemsize for spec in specs)  # type: ignore
-    with _undisturbed(), Recording(False, None), np.errstate(all="ignore"):
+    with undisturbed(), Recording(False, None), np.errstate(all="ignore"):
         try:
             if nbytes > _LIMIT:
                 what = f"on values without numbers, since inputs of {nbytes:,} bytes are too large for others,"
@@ -86,7 +86,7 @@ def _positive(spec: Any) -> np.ndarray:
 
 
 @contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
+def undisturbed() -> Iterator[None]:
     """A stretch of code that leaves random generators as they were: ours, NumPy's and Python's."""
     numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002  it is what users draw from
     try:

@@ -15,6 +15,7 @@ from ..core.op import Op
 from ..core.registry import find, get, names
 from ..core.registry import register as enter
 from ..core.registry import user_operator as custom
+from ..core.slots import Slot
 from ..core.spec import show
 from ..errors import OpError, ShapeError
 from .first_run import default
@@ -22,13 +23,19 @@ from .function import of_function
 from .prop import of_prop
 
 if TYPE_CHECKING:
+    from opreg.testing import Report
+
     from ..ndarray.context import Context
     from ..ndarray.ndarray import NDArray
 
 P = TypeVar("P", bound="type[CustomOpProp]")
 
-__all__ = ["CustomOp", "CustomOpProp", "register", "define", "get", "get_all_registered_operators",
+__all__ = ["CustomOp", "CustomOpProp", "register", "define", "check", "get", "get_all_registered_operators",
            "get_operator_arguments", "OperatorArguments", "custom"]
+
+
+#: Asks all questions of ``check``.
+CHECK = Slot("checks")
 
 
 class CustomOp:
@@ -296,6 +303,54 @@ def define(function: Callable[..., Any] | None = None, /, *, name: str | None = 
     op = of_function(name, function, outputs, auxiliary, types, loss, traced, capturable)
     _enter(op, op.__name__)
     return op
+
+
+def check(op_or_cell: Any, *inputs: Any, **attrs: Any) -> Report:
+    """Check an operator, however it is written, against everything that is expected of one.
+
+    Parameters
+    ----------
+    op_or_cell
+        An operator: made by ``define``, a ``CustomOpProp`` class, the name of a registered one, or a function of ``nd``
+        or ``sym``; an ``autograd.Function``; a Cell; a function of tensors, compiled by ``jit`` or not.
+    *inputs : array
+        What it is run on: arguments, then auxiliary states. Those at the end of an operator's that follow from the
+        others may be left out. A few numbers are best, without ties and zeros.
+    **attrs
+        Attributes of an operator, keywords of a function.
+
+    Returns
+    -------
+    Report
+        A verdict for each check, ok, failed or skipped for a reason; one that failed says what to change, and shows
+        the smallest inputs that were found. It prints as a table and is true if nothing failed. In a test:
+        ``mx.operator.check(f, x).raise_if_failed()``.
+
+    Raises
+    ------
+    ArgumentError
+        When it is given nothing that can be checked.
+
+    Notes
+    -----
+    What is checked is run some hundred times, as in training; random generators are left as they were, and of a Cell a
+    copy is checked.
+
+    Examples
+    --------
+    >>> @define(name="_example_cube")
+    ... def cube(x):
+    ...     return x * x * x
+    >>> @cube.grad
+    ... def cube_grad(g, ins, outs):
+    ...     return 3 * ins[0] * g
+    >>> report = check(cube, [2.0, 3.0])
+    >>> report.ok, [verdict.name for verdict in report.failed]
+    (False, ['gradient'])
+    >>> print(report["gradient"].text)
+    the gradient of 'x' at (0,) is 6, central differences say 12
+    """
+    return CHECK.function(op_or_cell, inputs, attrs)
 
 
 def get_all_registered_operators() -> list[str]:

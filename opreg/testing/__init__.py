@@ -1,0 +1,8 @@
+"""What operators are tested by: a use of one, run in every way it can be, and the contract that it keeps."""
+
+from __future__ import annotations
+
+from .checking import examine
+from .report import Report, Verdict
+
+__all__ = ["examine", "Report", "Verdict"]

@@ -1,0 +1,121 @@
+"""Checking an operator: every question of the contract asked, and what fails made small."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.mode import Recording
+from ..core.spec import is_numpy_float
+from ..custom.dry_run import undisturbed
+from ..custom.operator import CHECK
+from ..errors import NotDifferentiableError
+from . import registered  # noqa: F401  its questions are asked, too
+from .contract import CHECKS, Check, Failed, Skipped, runs, told_again
+from .report import Report, Verdict
+from .subjects import FunctionUse, TensorUse, subject
+from .uses import Subject, Use
+
+__all__ = ["examine"]
+
+#: How often a failing check is run again on something smaller.
+_TRIALS = 16
+#: Numbers of an input that an example shows.
+_SHOWN = 12
+
+
+@CHECK.provide
+def examine(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Report:
+    """See ``mx.operator.check``."""
+    with undisturbed(), Recording(False, False), np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        use = subject(what, inputs, attrs)
+        with told_again(use):
+            return Report(use.title, list(_verdicts(use)))
+
+
+def _verdicts(use: Subject) -> Iterator[Verdict]:
+    failed: set[str] = set()
+    for each in CHECKS:
+        missing = [name for name in each.needs if name in failed]
+        if missing:
+            yield Verdict(each.name, each.asks, "skipped", f"not asked after {missing[0]!r} failed")
+            continue
+        verdict = _verdict(each, use)
+        if verdict.outcome == "failed":
+            failed.add(each.name)
+        yield verdict
+
+
+def _asked(ask: Callable[[Subject], str | None], use: Subject) -> tuple[str, str, str]:
+    """How a question is answered: outcome, text and what to change."""
+    try:
+        return "ok", ask(use) or "", ""
+    except Skipped as reason:
+        return "skipped", str(reason), ""
+    except Failed as failure:
+        return "failed", str(failure), failure.change
+    except NotDifferentiableError as error:
+        return "skipped", f"no gradient: {_short(error)}", ""
+    except Exception as error:  # of what is checked
+        notes = [*getattr(error, "__notes__", ())]
+        return "failed", f"{type(error).__name__}: {_short(error)}" + (f" ({notes[0]})" if notes else ""), ""
+
+
+def _short(error: BaseException) -> str:
+    return (str(error) or "without a message").split("\n")[0]
+
+
+def _verdict(each: Check, use: Subject) -> Verdict:
+    outcome, text, change = _asked(each.ask, use)
+    example = ""
+    if outcome == "failed":
+        small = use
+        for _ in range(3):
+            found = next((other for other in itertools.islice(_smaller(small), _TRIALS)
+                          if _works(other, each) and _asked(each.ask, other)[0] == "failed"), None)
+            if found is None:
+                break
+            small = found
+        if small is not use:
+            _, text, _ = _asked(each.ask, small)
+        example = _shown(small)
+    return Verdict(each.name, each.asks, outcome, text, change, example)
+
+
+def _works(use: Subject, each: Check) -> bool:
+    """Whether something runs, so that what fails is what failed before."""
+    return each.name != "runs" and _asked(runs, use)[0] == "ok"
+
+
+def _smaller(use: Subject) -> Iterator[Subject]:
+    """The same with fewer rows and columns, then with rounder numbers."""
+    for size in sorted({dim for each in use.arrays for dim in each.shape if dim > 1}, reverse=True):
+        for fewer in (1, 2):
+            if fewer < size:
+                arrays = []
+                for each in use.arrays:
+                    for axis, dim in enumerate(each.shape):
+                        if dim == size:
+                            each = each.take(range(fewer), axis)
+                    arrays.append(each)
+                yield use.having(arrays)
+    round_ones = [np.round(each, 1) if is_numpy_float(each.dtype) else each for each in use.arrays]
+    if any((one != each).any() for one, each in zip(round_ones, use.arrays)):
+        yield use.having(round_ones)
+
+
+def _shown(use: Subject) -> str:
+    """Inputs and attributes in words."""
+    parts = []
+    for name, each in zip(use.names, use.arrays):
+        numbers = " ".join(np.array2string(each, precision=4, separator=", ").split()) if each.size <= _SHOWN else \
+            f"{each.shape}"
+        parts.append(f"{name} = {numbers} {each.dtype}")
+    keywords: Mapping[str, Any] = use.given if isinstance(use, Use) else \
+        use.keywords if isinstance(use, (FunctionUse, TensorUse)) else {}
+    return "; ".join(parts + [f"{name}={value!r}" for name, value in keywords.items()])

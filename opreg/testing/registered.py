@@ -1,0 +1,448 @@
+"""The contract of registered operators: what they answer, what they write, and what they are in graphs and files."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opreg.ndarray import NDArray, array, cpu
+from opreg.ndarray import load as load_arrays
+from opreg.ndarray import save as save_arrays
+from opreg.symbol import load_json
+
+from ..core.attrs import to_text
+from ..core.mode import Recording
+from ..core.registry import find
+from ..core.spec import is_floating, known, show
+from ..custom.first_run import is_default
+from ..custom.prop import PropUse
+from ..errors import OpError, ShapeError
+from .comparison import disagreement, position
+from .contract import Failed, Skipped, _differentiated, _first_line, _other, check, compare
+from .subjects import TensorUse
+from .uses import Subject, Use, bind, graph, heads, symbol
+
+__all__: list[str] = []
+
+#: What results are filled with before, in two runs: who keeps both was never written.
+_FILLS = (7, 13)
+
+
+def _operator(use: Subject) -> Use:
+    if not isinstance(use, Use):
+        raise Skipped("not registered under a name: it has no such answers")
+    return use
+
+
+def _prop(use: Subject) -> tuple[Use, Any]:
+    """The use of an operator that is a ``CustomOpProp``, and its Prop."""
+    if not (isinstance(use, Use) and isinstance(use.attrs, PropUse)):
+        raise Skipped("it returns its results" if not isinstance(use, Use) or use.op.op_type else "it is built in")
+    return use, use.attrs.prop
+
+
+# ---------------------------------------------------------------------------------------------------- answers
+
+
+@check("pure", ())
+def pure(use: Subject) -> None:
+    """``list_*`` and ``infer_*`` answer the same each time, and leave alone what they are given."""
+    use = _operator(use)
+    arguments = use.arrays[:use.count]
+    shapes, kinds = [list(each.shape) for each in arguments], [each.dtype.type for each in arguments]
+    if not isinstance(use.attrs, PropUse):
+        count = len(use.op.outputs(use.attrs))
+        first, second = (use.op.infer_shapes([each.shape for each in use.arrays], [None] * count,
+                                             Use(use.op, use.arrays, use.given).attrs) for _ in range(2))
+        if first != second:
+            raise Failed(f"infer answers {first[1]}, then {second[1]}, to the same shapes",
+                         "let it depend on the shapes and attributes alone")
+        return
+    prop, again = use.attrs.prop, Use(use.op, use.arrays, use.given).attrs.prop  # type: ignore[attr-defined]
+    kind = type(prop).__name__
+    questions: list[tuple[str, list[Any] | None]] = [
+        ("list_arguments", None), ("list_outputs", None), ("list_auxiliary_states", None), ("infer_shape", shapes),
+        ("infer_type", kinds)]
+    for method, args in questions:
+        answers = []
+        for who in (prop, prop, again):
+            given = [] if args is None else [[list(each) if isinstance(each, list) else each for each in args]]
+            answers.append(_plain(getattr(who, method)(*given)))
+            if given and given[0] != args:
+                raise Failed(f"{kind}.{method} changes the list it is given: {args} became {given[0]}",
+                             f"make a new list in {method}, as in [in_shape[0], …]")
+        for found in answers[1:]:
+            if found != answers[0]:
+                raise Failed(f"{kind}.{method} answers {answers[0]}, then {found}, to the same question",
+                             "make the answer anew each time, of attributes and arguments alone")
+
+
+def _plain(answer: Any) -> Any:
+    """An answer as it is now: lists that are kept may change."""
+    return [_plain(each) for each in answer] if isinstance(answer, (list, tuple)) else answer
+
+
+def _sizes(use: Use) -> list[Use]:
+    """The same with other sizes: each dimension once one, once twice as long, in all inputs that have it."""
+    found = [use]
+    for size in sorted({dim for each in use.arrays for dim in each.shape}):
+        for factor in (0, 2):
+            arrays = []
+            for each in use.arrays:
+                for axis, dim in enumerate(each.shape):
+                    if dim == size:
+                        each = np.concatenate([each] * factor, axis) if factor else each.take([0], axis)
+                arrays.append(each)
+            if sum(each.size for each in arrays) <= 1 << 16:
+                found.append(use.having(arrays))
+    return found[:9]
+
+
+@check("inferred", ())
+def inferred(use: Subject) -> str | None:
+    """Shapes and dtypes are those inferred, for several sizes and dtypes."""
+    use = _operator(use)
+    if use.op.data_dependent:
+        raise Skipped("its shapes follow from numbers")
+    looked = 0
+    variants = _sizes(use)
+    for dtype in (np.float64, np.float16):
+        try:
+            variants.append(use.cast(dtype))
+        except OpError:
+            continue
+    for each in variants:
+        count = len(each.op.outputs(each.attrs))
+        try:
+            _, shapes = each.op.infer_shapes([a.shape for a in each.arrays], [None] * count, each.attrs)
+            _, kinds = each.op.infer_dtypes([a.dtype for a in each.arrays], [None] * count, each.attrs)
+        except Exception:  # it refuses them
+            continue
+        _assigned(each, shapes, kinds)
+        try:
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                outs = each.run().outs
+        except ShapeError as error:
+            if each is use or each.op.op_type:
+                raise Failed(_first_line(error), "let infer_shape say what is written, or write what it says") from None
+            continue
+        except Exception:  # of sizes that it is not made for
+            if each is use:
+                raise
+            continue
+        for warning in told:
+            if "is repeated to fill it" in str(warning.message):
+                raise Failed(str(warning.message), "let infer_shape say what is written, or write what it says")
+        looked += 1
+        for i, out in enumerate(outs):
+            if (known(shapes[i]) and out.shape != shapes[i]) or (kinds[i] is not None and out.dtype != kinds[i]):
+                raise Failed(f"output {i} is {show(out.shape)} {out.dtype}, inferred was {show(shapes[i])} {kinds[i]}",
+                             "let infer_shape and infer_type say what is written")
+    return f"{looked} kinds of inputs"
+
+
+def _assigned(use: Use, shapes: Sequence[Any], kinds: Sequence[Any]) -> None:
+    """Fail where what ``assign`` is given is of a kind or width that its output is not inferred to be."""
+    if not isinstance(use.attrs, PropUse) or not all(map(known, shapes)):
+        return
+    ctx, names = cpu(), use.attrs.outputs
+    custom_op = use.attrs.create(ctx, {}, use.arrays)
+    if not is_default(custom_op.assign):
+        return
+    given: dict[int, Any] = {}
+    outs = [NDArray(np.zeros(shape, kind or np.float32), ctx) for shape, kind in zip(shapes, kinds)]
+
+    def assign(dst: Any, req: str, src: Any) -> None:
+        given[next((i for i, out in enumerate(outs) if out is dst), -1)] = src
+        type(custom_op).assign(custom_op, dst, req, src)
+
+    custom_op.assign = assign  # type: ignore[method-assign]
+    ins = [array(each, ctx, each.dtype) for each in use.arrays]
+    try:
+        with Recording(False, use.train):
+            custom_op.forward(is_train=use.train, req=["write"] * len(outs), in_data=ins[:use.count], out_data=outs,
+                              aux=ins[use.count:])
+    except Exception:  # another check says that
+        return
+    widest = max([each.dtype.itemsize for each in use.arrays if is_floating(each.dtype)], default=0)
+    for i, src in given.items():
+        if i < 0 or not hasattr(src, "dtype") or not np.shape(src):
+            continue
+        found, kind = np.dtype(src.dtype), np.dtype(outs[i].dtype)
+        if (is_floating(found) and not is_floating(kind)) or (
+                is_floating(found) and kind.itemsize < min(found.itemsize, widest)):
+            raise Failed(f"{names[i]!r} is inferred to be {kind} and is assigned {found}: numbers are lost",
+                         f"let infer_type answer {found} for it" if not is_floating(kind) else
+                         "let infer_type answer the dtype of the input, in_type[0], for it")
+
+
+# ---------------------------------------------------------------------------------------------------- requests
+
+
+def _filled(like: Sequence[np.ndarray], fill: int) -> list[NDArray]:
+    return [array(np.full_like(each, fill), None, each.dtype) for each in like]
+
+
+def _fresh(use: Use) -> list[NDArray]:
+    return [array(each, None, each.dtype) for each in use.arrays]
+
+
+def _forward(use: Use, reqs: Sequence[str], fill: int, like: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """What ``forward`` leaves in outputs that held a number before."""
+    custom_op: Any = use.attrs.create(cpu(), {}, use.arrays)  # type: ignore[attr-defined]
+    ins, outs = _fresh(use), _filled(like, fill)
+    with Recording(False, use.train):
+        custom_op.forward(is_train=use.train, req=list(reqs), in_data=ins[:use.count], out_data=outs,
+                          aux=ins[use.count:])
+    return [out.asnumpy() for out in outs]
+
+
+def _backward(use: Use, reqs: Sequence[str], fill: int, blind: bool = False) -> list[np.ndarray]:
+    """What ``backward`` leaves in gradients that held a number before; blind, without what it did not ask for."""
+    custom_op: Any = use.attrs.create(cpu(), {}, use.arrays)  # type: ignore[attr-defined]
+    like = use.run().outs
+    ins, outs, grads = _fresh(use), _filled(like, 0), _filled(use.arrays[:use.count], fill)
+    given = heads(use, like) or [np.ones_like(out) for out in like]
+    tops = [array(np.zeros_like(out) if g is None else g, None, out.dtype) for g, out in zip(given, like)]
+    with Recording(False, use.train):
+        custom_op.forward(is_train=True, req=["write"] * len(outs), in_data=ins[:use.count], out_data=outs,
+                          aux=ins[use.count:])
+        every = [*tops, *ins[:use.count], *outs]
+        if blind:
+            needed = use.attrs.needed  # type: ignore[attr-defined]
+            every = [each if i in needed else _unknown(each) for i, each in enumerate(every)]
+        n = len(outs)
+        custom_op.backward(req=list(reqs), out_grad=every[:n], in_data=every[n:n + use.count],
+                           out_data=every[n + use.count:], in_grad=grads, aux=ins[use.count:])
+    return [grad.asnumpy() for grad in grads]
+
+
+def _unknown(each: NDArray) -> NDArray:
+    return array(np.full(each.shape, np.nan if is_floating(each._data.dtype) else 77), None, each.dtype)
+
+
+def _differentiable(use: Use, prop: Any) -> bool:
+    """Whether the Prop's operator has a ``backward`` of its own."""
+    custom_op = use.attrs.create(cpu(), {}, use.arrays)  # type: ignore[attr-defined]
+    return bool(use.wanted) and not is_default(custom_op.backward) and not hasattr(prop, "gradient")
+
+
+@check("written", ["backward"])
+def written(use: Subject) -> None:
+    """Every element of every output and gradient is written."""
+    use, prop = _prop(use)
+    like = use.run().outs
+    first, second = (_forward(use, ["write"] * len(like), fill, like) for fill in _FILLS)
+    for i, (one, two) in enumerate(zip(first, second)):
+        left = (one == np.full_like(one, _FILLS[0])) & (two == np.full_like(two, _FILLS[1]))
+        if left.any() and one.dtype.itemsize > 1:
+            raise Failed(f"forward never writes {use.attrs.outputs[i]!r}"  # type: ignore[attr-defined]
+                         f"{position(int(np.argmax(left)), left.shape)}: what was in memory stays",
+                         f"self.assign(out_data[{i}], req[{i}], value) with a value for all of it")
+    if not _differentiable(use, prop):
+        return
+    first, second = (_backward(use, ["write"] * use.count, fill) for fill in _FILLS)
+    for i in use.wanted:
+        left = (first[i] == _FILLS[0]) & (second[i] == _FILLS[1])
+        if left.any() and not ("label" in use.names[i] and left.all()):
+            where = ": it counts as zeros" if left.all() else \
+                f"{position(int(np.argmax(left)), left.shape)}: what was in memory stays"
+            raise Failed(f"backward never writes the gradient of {use.names[i]!r}{where}",
+                         f"self.assign(in_grad[{i}], req[{i}], value), with 0 where it has none")
+
+
+@check("requests")
+def requests(use: Subject) -> str | None:
+    """``write`` stores, ``add`` adds and ``null`` leaves alone, each output and gradient."""
+    use = _operator(use)
+    if isinstance(use.attrs, PropUse) and not use.stochastic:
+        _requests_of(use)
+    if not _plannable(use) or use.stochastic:
+        raise Skipped("it draws random numbers" if use.stochastic else "its shapes follow from numbers")
+    given, expected = _differentiated(use)
+    if not expected.grads:
+        return "it has no gradient"
+    before = {i: np.full_like(use.arrays[i], _FILLS[0]) for i in expected.grads}
+    for turn in range(3):
+        reqs = {i: ("write", "add", "null")[(i + turn) % 3] for i in expected.grads}
+        result = graph(use, given=given, reqs=reqs, before=before, grads=True)
+        for i, req in reqs.items():
+            _fulfilled(f"backward in a graph: the gradient of {use.names[i]!r}", f"in_grad[{i}]", i, req,
+                       result.grads[i], expected.grads[i])
+    return None
+
+
+def _requests_of(use: Use) -> None:
+    prop, like = use.attrs.prop, use.run().outs  # type: ignore[attr-defined]
+    for req in ("write", "add", "null"):
+        for i, (out, want) in enumerate(zip(_forward(use, [req] * len(like), _FILLS[0], like), like)):
+            _fulfilled(f"forward: {use.attrs.outputs[i]!r}", f"out_data[{i}]", i, req, out,  # type: ignore[attr-defined]
+                       want)
+    if not _differentiable(use, prop):
+        return
+    expected = _backward(use, ["write"] * use.count, 0)
+    for req in ("write", "add", "null"):
+        reqs = [req if i in use.wanted else "null" for i in range(use.count)]
+        for i, grad in enumerate(_backward(use, reqs, _FILLS[0])):
+            if i in use.wanted and not ("label" in use.names[i] and not expected[i].any()):
+                _fulfilled(f"backward: the gradient of {use.names[i]!r}", f"in_grad[{i}]", i, req, grad, expected[i])
+
+
+def _fulfilled(what: str, place: str, i: int, req: str, found: np.ndarray, result: np.ndarray) -> None:
+    old = np.full_like(found, _FILLS[0])
+    want = {"write": result, "add": (old + result).astype(found.dtype) if found.dtype != bool else old,
+            "null": old}[req]
+    if found.dtype == bool and req == "add":
+        return
+    far = disagreement(found, want, 1e-5 if found.dtype.itemsize > 2 else 2e-2)
+    if far:
+        does = {"write": "is not stored", "add": "is not added to what was there", "null": "is written all the same"}
+        raise Failed(f"{what}: asked to {req!r} it {does[req]}: {far}",
+                     f"self.assign({place}, req[{i}], value), which does as is asked")
+
+
+@check("dependencies")
+def dependencies(use: Subject) -> str | None:
+    """Backward uses nothing that it did not declare to need."""
+    use = _operator(use)
+    if isinstance(use.attrs, PropUse):
+        prop, attrs = use.attrs.prop, use.attrs
+        every = 2 * len(attrs.outputs) + use.count
+        if not _differentiable(use, prop):
+            raise Skipped("it has no backward")
+        if len(attrs.needed) == every:
+            return "all are declared"
+        reqs = ["write" if i in use.wanted else "null" for i in range(use.count)]
+        seeing, blind = _backward(use, reqs, 0), _backward(use, reqs, 0, blind=True)
+        for i in use.wanted:
+            far = disagreement(blind[i], seeing[i])
+            if far:
+                raise Failed(f"the gradient of {use.names[i]!r} reads what was not declared: without it {far}",
+                             "super().__init__(need_top_grad=True), or name it in declare_backward_dependency")
+        return None
+    if use.loss and use.wanted:
+        outs = use.run().outs
+        rng = np.random.default_rng(3)
+        sent = [rng.standard_normal(out.shape).astype(out.dtype) if is_floating(out.dtype) else None for out in outs]
+        alone, top = use.run(None, grads=True).grads, use.run(sent, grads=True).grads
+        for i, want in alone.items():
+            if disagreement(top[i], want):
+                raise Failed(f"a loss starts gradients, and that of {use.names[i]!r} reads one from above: "
+                             f"{disagreement(top[i], want)}", "take loss=True away, or g out of the gradient")
+        return None
+    if use.op.unread:
+        blind_use = use.having([np.full_like(each, np.nan if is_floating(each.dtype) else 0) if i in use.op.unread
+                                else each for i, each in enumerate(use.arrays)])
+        compare(blind_use.run(), use.run(), use, "without the numbers of inputs that are declared unread")
+        return None
+    raise Skipped("it declares none")
+
+
+# ---------------------------------------------------------------------------------------------------- graphs
+
+
+def _plannable(use: Use) -> bool:
+    outputs: list[Any] = [None] * len(use.op.outputs(use.attrs))
+    shapes = use.op.infer_shapes([each.shape for each in use.arrays], outputs, use.attrs)[1]
+    return bool(shapes) and all(known(shape) for shape in shapes)
+
+
+@check("graph")
+def in_a_graph(use: Subject) -> None:
+    """Bound in a graph, alone and between other nodes, it gives what it gives eagerly, run after run."""
+    use = _operator(use)
+    if not _plannable(use):
+        raise Skipped("its shapes follow from numbers")
+    if use.stochastic:
+        raise Skipped("it draws random numbers, in an order of its own")
+    given, expected = _differentiated(use)
+    change = "let what is computed depend on what the method is given, nothing else"
+    compare(graph(use, given=given, grads=bool(expected.grads)), expected, use, "in a graph", change)
+    if use.arrays and not use.loss:
+        compare(graph(use, given=given, grads=bool(expected.grads), around=True), expected, use,
+                "between other nodes of a graph", change)
+    other = _other(use)
+    executor, wanted = bind(use), other.run()
+    executor.forward(is_train=use.train)
+    places = {**executor.arg_dict, **executor.aux_dict}
+    for name, each in zip(use.names, other.arrays):
+        places[name][:] = array(each, None, each.dtype)
+    for out, want in zip(executor.forward(is_train=use.train), wanted.outs):
+        far = disagreement(out.asnumpy(), want)
+        if far:
+            raise Failed(f"run a second time in a graph, on other numbers, it gives others than eagerly: {far}", change)
+
+
+# ---------------------------------------------------------------------------------------------------- files
+
+
+@check("saved", ())
+def saved(use: Subject) -> None:
+    """Saved in a file and loaded it is the same: attributes, names, weights, results."""
+    if isinstance(use, TensorUse):
+        return _checkpoint(use)
+    if not isinstance(use, Use):
+        raise Skipped("an autograd.Function is in no file")
+    if find(use.op.name) is not use.op:
+        raise Skipped("it is not registered, so that no file can name it")
+    schema = use.op.schema
+    for name, value in use.attrs.items():
+        if name in schema:
+            try:
+                again = schema[name](to_text(value))
+            except Exception as error:
+                raise Failed(f"the attribute {name}={value!r} cannot be read from text: {_first_line(error)}",
+                             f"annotate it with a type that has a text: {name}: float, int, bool, str or a tuple"
+                             ) from None
+            if again != value and again == again:  # NaN is another than itself
+                raise Failed(f"the attribute {name}={value!r} is {again!r} once it was saved and loaded",
+                             f"annotate it with its type, as in {name}: {type(value).__name__}, or take it as text")
+    if not _plannable(use) or not use.arrays:
+        raise Skipped("its shapes follow from numbers" if use.arrays else "it has no inputs")
+    made = symbol(use)
+    loaded: Any = load_json(made.tojson(remove_amp_cast=False))
+    for question in ("list_arguments", "list_outputs", "list_auxiliary_states"):
+        if getattr(loaded, question)() != getattr(made, question)():
+            raise Failed(f"{question} answers {getattr(loaded, question)()} once loaded, "
+                         f"{getattr(made, question)()} before", "let it depend on the attributes alone")
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "check.params")
+        save_arrays(path, {name: array(each, None, each.dtype) for name, each in zip(use.names, use.arrays)})
+        weights: Any = load_arrays(path)
+    if use.stochastic:
+        return None
+    names = use.names
+    executor = loaded.bind(cpu(), {name: weights[name] for name in names[:use.count]},
+                           aux_states={name: weights[name] for name in names[use.count:]})
+    for i, (out, want) in enumerate(zip(executor.forward(is_train=use.train), use.run().outs)):
+        far = disagreement(out.asnumpy(), want)
+        if far:
+            raise Failed(f"saved and loaded, output {i} is another: {far}",
+                         "what decides about results has to be an attribute: a keyword of the constructor or function")
+    return None
+
+
+def _checkpoint(use: TensorUse) -> None:
+    weights = [*use.parameters, *use.states]
+    if not weights:
+        raise Skipped("it has no parameters")
+    names = [each.name for each in weights]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise Failed(f"two parameters are called {twice!r}: a checkpoint has room for one",
+                     "give each a name of its own: Parameter(value, name=…)")
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "check.params")
+        save_arrays(path, {name: array(each, None, each.dtype)
+                           for name, each in zip(names, use.arrays[len(use.places):])})
+        loaded: Any = load_arrays(path)
+    expected = use.run()
+    found = use.having([*use.arrays[:len(use.places)], *[loaded[name].asnumpy() for name in names]]).run()
+    if not use.stochastic:
+        compare(found, expected, use, "with weights that were saved and loaded")

@@ -1,0 +1,135 @@
+"""What a check found, as text and as HTML."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+__all__ = ["Verdict", "Report"]
+
+_WIDTH = 120
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one check found.
+
+    Attributes
+    ----------
+    name : str
+        The check.
+    asks : str
+        What it asks, in a sentence.
+    outcome : {"ok", "failed", "skipped"}
+        How it ended.
+    text : str
+        What was found, or why it was skipped.
+    change : str
+        Of one that failed, what to write.
+    example : str
+        Of one that failed, the smallest inputs found that show it.
+    """
+
+    name: str
+    asks: str
+    outcome: str
+    text: str = ""
+    change: str = ""
+    example: str = ""
+
+    def lines(self) -> list[str]:
+        """What there is to say, a line each."""
+        return [line for line in (self.text, self.change and f"change: {self.change}",
+                                  self.example and f"smallest example: {self.example}") if line]
+
+
+class Report(Sequence[Verdict]):
+    """What ``mx.operator.check`` found: a verdict for each check; prints as a table, and is true if none failed.
+
+    Attributes
+    ----------
+    title : str
+        What was checked.
+    ok : bool
+        Whether nothing failed.
+
+    Examples
+    --------
+    >>> report = Report("operator f", [Verdict("runs", "It runs.", "ok"),
+    ...                                Verdict("gradient", "Gradients are right.", "failed", "off by 2")])
+    >>> report.ok, report["gradient"].text, report.without("gradient").ok
+    (False, 'off by 2', True)
+    """
+
+    def __init__(self, title: str, verdicts: Sequence[Verdict]):
+        self.title, self._verdicts = title, list(verdicts)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing failed."""
+        return not self.failed
+
+    @property
+    def failed(self) -> list[Verdict]:
+        """The verdicts that are against it."""
+        return [verdict for verdict in self._verdicts if verdict.outcome == "failed"]
+
+    def without(self, *names: str) -> Report:
+        """The same but for some checks, those that are not meant to hold: the gradient of a step that has another."""
+        for name in names:
+            self[name]
+        return Report(self.title, [verdict for verdict in self._verdicts if verdict.name not in names])
+
+    def raise_if_failed(self) -> Report:
+        """Raise an AssertionError with the table if something failed; returns the report."""
+        if not self.ok:
+            raise AssertionError(str(self))
+        return self
+
+    def __getitem__(self, key: int | str) -> Verdict:  # type: ignore[override]
+        """The verdict of a check by its name, or by number."""
+        if isinstance(key, str):
+            for verdict in self._verdicts:
+                if verdict.name == key:
+                    return verdict
+            raise KeyError(f"there is no check {key!r}, but {', '.join(each.name for each in self._verdicts)}")
+        return self._verdicts[key]
+
+    def __iter__(self) -> Iterator[Verdict]:
+        return iter(self._verdicts)
+
+    def __len__(self) -> int:
+        return len(self._verdicts)
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    @property
+    def _summary(self) -> str:
+        count = {outcome: sum(each.outcome == outcome for each in self) for outcome in ("ok", "failed", "skipped")}
+        names = f" ({', '.join(verdict.name for verdict in self.failed)})" if self.failed else ""
+        return f"{self.title}: {count['ok']} ok, {count['failed']} failed{names}, {count['skipped']} skipped"
+
+    def __str__(self) -> str:
+        width = max(len(verdict.name) for verdict in self) + 2
+        lines = [self._summary]
+        for verdict in self:
+            shown = verdict.lines() or [""]
+            for i, text in enumerate(shown):
+                head = f"{verdict.outcome:<9}{verdict.name:<{width}}" if i == 0 else " " * (width + 9)
+                lines += textwrap.wrap(text, max(_WIDTH, width + 50), initial_indent=head,
+                                       subsequent_indent=" " * (width + 9)) or [head.rstrip()]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        colours = {"ok": "#1a7f37", "failed": "#cf222e", "skipped": "#6e7781"}
+        rows = "".join(
+            f'<tr><td style="color:{colours[verdict.outcome]}">{verdict.outcome}</td>'
+            f'<td style="text-align:left" title="{html.escape(verdict.asks)}">{html.escape(verdict.name)}</td>'
+            f'<td style="text-align:left">{"<br>".join(map(html.escape, verdict.lines()))}</td></tr>'
+            for verdict in self)
+        return f"<table><caption>{html.escape(self._summary)}</caption>{rows}</table>"

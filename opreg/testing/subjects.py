@@ -1,0 +1,306 @@
+"""What can be checked, each kind as something that is run: operators, Functions, Cells, functions of tensors."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.ndarray import NDArray, autograd, cpu
+from opreg.ndarray.context import Context
+
+from ..core import generators
+from ..core.op import Op
+from ..core.registry import find, get, operators
+from ..core.spec import is_floating, known
+from ..custom.operator import CustomOpProp
+from ..custom.prop import RegisteredProp, of_prop
+from ..errors import ArgumentError
+from ..nn.cell import Cell
+from ..nn.jacobian import vjp
+from ..nn.jit import Jitted
+from ..nn.tensor import Tensor, made
+from ..nn.tensor_base import TensorBase
+from ..nn.tree import flatten
+from .uses import Heads, Result, Subject, Use
+
+__all__ = ["FunctionUse", "TensorUse", "in_a_cell", "compiled", "subject"]
+
+
+# --------------------------------------------------------------------------------------------- autograd.Function
+
+
+class FunctionUse(Subject):
+    """An ``autograd.Function``: a class with what its instances are made of, or an instance to be copied."""
+
+    train = True
+
+    def __init__(self, function: Any, arrays: Sequence[np.ndarray], keywords: Mapping[str, Any]):
+        self.function, self.keywords, self.arrays = function, keywords, list(arrays)
+        kind: Any = function if isinstance(function, type) else type(function)
+        self.title, self._forward = f"Function {kind.__name__}", kind.forward
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the inputs, those of the parameters of ``forward``."""
+        return _parameters(self._forward, len(self.arrays), skipped=1)
+
+    def invoke(self, values: Sequence[Any], ctx: Context, out: Sequence[NDArray] | None = None) -> Any:
+        """Call an instance of its own, since each is called once."""
+        if isinstance(self.function, type):
+            return self.function(**self.keywords)(*values)
+        return copy.copy(self.function)(*values)
+
+
+# --------------------------------------------------------------------------------------- Cells and functions
+
+
+class TensorUse(Subject):
+    """A Cell, or a function of tensors, with its parameters as the last of the inputs.
+
+    Attributes
+    ----------
+    function : callable
+        What is called.
+    args : list
+        What it is called with, of which those at ``places`` are inputs.
+    parameters : list of Parameter
+        Those of a Cell, a copy of the user's.
+    """
+
+    train = False
+
+    def __init__(self, function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any], title: str):
+        self.function, self.args, self.keywords, self.title = function, list(args), dict(keywords), title
+        self.places = [i for i, each in enumerate(args) if _is_array(each)]
+        owner = getattr(function, "function", function)
+        self.parameters: list[Any] = list(owner.trainable_params()) if isinstance(owner, Cell) else []
+        self.states: list[Any] = ([each for each in owner.get_parameters() if not each.requires_grad]
+                                  if isinstance(owner, Cell) else [])
+        self.arrays = [_numbers(args[i]) for i in self.places] + [
+            each.asnumpy() for each in (*self.parameters, *self.states)]
+        self._words = _parameters(getattr(owner, "construct", owner), len(args))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parameters of the function, and of the weights."""
+        return (*[self._words[i] for i in self.places], *[each.name for each in (*self.parameters, *self.states)])
+
+    @property
+    def count(self) -> int:
+        """How many of the inputs are arguments or weights that are trained."""
+        return len(self.places) + len(self.parameters)
+
+    def calling(self, function: Callable[..., Any]) -> TensorUse:
+        """The same inputs of another function."""
+        other = copy.copy(self)
+        other.function = function
+        return other
+
+    def run(self, given: Heads = None, grads: bool = False, raw: Sequence[np.ndarray] | None = None,
+            ctx: Context | None = None, between: Callable[[], object] | None = None) -> Result:
+        """Run it as users do; see ``Subject.run``."""
+        ctx = ctx or cpu()
+        values = [made(_on(each, ctx), ctx) for each in (raw or self._copies())[:len(self.places)]]
+        self._place_weights(raw or self._copies(), ctx)
+        if self.stochastic:
+            generators.seed(1)
+        found: dict[int, np.ndarray] = {}
+        if grads:
+            outs, back = self._differentiated(values)
+            if between is not None:
+                between()
+                self._place_weights(raw or self._copies(), ctx)
+            heads = ([made(_on(g, ctx), ctx) for g in given if g is not None] if given is not None else
+                     [made(_on(np.ones_like(out.asnumpy()), ctx), ctx) for out in outs if is_floating(out._dt)])
+            if heads and back is not None:
+                arrived = back(*heads)
+                found = {i: each.asnumpy() for i, each in zip(self.wanted, arrived)}
+        else:
+            outs = self._call(values)
+        after = [each.asnumpy() for each in (*values, *self.parameters, *self.states)]
+        return Result([each.asnumpy() for each in outs], after, found)
+
+    def second(self, given: Heads, weights: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
+        """Gradients of the weighted sum of the gradients in the inputs, those in weights left out."""
+        places = [i for i in weights if i < len(self.places)]
+        values = [made(each, cpu()) for each in self._copies()[:len(self.places)]]
+        self._place_weights(self._copies(), cpu())
+        heads = [made(g.copy(), cpu()) for g in given or () if g is not None]
+
+        def first(*moved: Any) -> tuple[Any, ...]:
+            inside = list(values)
+            for i, value in zip(places, moved):
+                inside[i] = value
+            return vjp(lambda *some: self._floating(inside, places, some, []), *[inside[i] for i in places])[1](*heads)
+
+        _, back = vjp(first, *[values[i] for i in places])
+        return {i: each.asnumpy() for i, each in zip(places, back(*[made(weights[i].copy(), cpu()) for i in places]))}
+
+    def _copies(self) -> list[np.ndarray]:
+        return [each.copy() for each in self.arrays]
+
+    def _place_weights(self, arrays: Sequence[np.ndarray], ctx: Context) -> None:
+        for each, numbers in zip((*self.parameters, *self.states), arrays[len(self.places):]):
+            each._data, each._ctx = _on(numbers, ctx), ctx
+
+    def _call(self, values: Sequence[Any]) -> list[Any]:
+        args = list(self.args)
+        for i, value in zip(self.places, values):
+            args[i] = value
+        outs: list[Any] = []
+        flatten(self.function(*args, **self.keywords), outs)
+        return outs
+
+    def _floating(self, values: Sequence[Any], places: Sequence[int], moved: Sequence[Any], every: list[Any]) -> Any:
+        """The floating outputs with other values at some places; all outputs are left in a list."""
+        values = list(values)
+        for i, value in zip(places, moved):
+            values[i] = value
+        every[:] = self._call(values)
+        floating = [each for each in every if is_floating(each._dt)]
+        return floating[0] if len(floating) == 1 else tuple(floating)
+
+    def _differentiated(self, values: Sequence[Any]) -> tuple[list[Any], Callable[..., Sequence[Any]] | None]:
+        """All outputs, and a function from gradients of the floating ones to those of what is wanted."""
+        every: list[Any] = []
+        places = [i for i in self.wanted if i < len(self.places)]
+        if not self.wanted:
+            return self._call(values), None
+        _, back = vjp(lambda *moved: self._floating(values, places, moved, every), *[values[i] for i in places],
+                      weights=self.parameters or None)
+
+        def both(*heads: Any) -> Sequence[Any]:
+            arrived = back(*heads)
+            return (*arrived[0], *arrived[1]) if self.parameters else arrived
+
+        return every, both
+
+
+def compiled(use: Subject) -> TensorUse:
+    """The same, compiled into a graph."""
+    tensors = _in_tensors(use)
+    return tensors.calling(Jitted(getattr(tensors.function, "function", tensors.function)))
+
+
+def in_a_cell(use: Subject) -> TensorUse:
+    """The same as part of a Cell."""
+    tensors = _in_tensors(use)
+
+    class Around(Cell):
+        def construct(self, *args: Any, **keywords: Any) -> Any:
+            return tensors.function(*args, **keywords)
+
+    return tensors.calling(Around())
+
+
+def _in_tensors(use: Subject) -> TensorUse:
+    if isinstance(use, TensorUse):
+        return use
+    assert isinstance(use, Use)
+    op, given = use.op, use.given
+
+    def call(*values: Any) -> Any:
+        return op(*values, **given)
+
+    tensors = TensorUse(call, [made(each, cpu()) for each in use.arrays], {}, use.title)
+    tensors.arrays, tensors.stochastic = use.arrays, use.stochastic
+    return tensors
+
+
+# --------------------------------------------------------------------------------------------- what was given
+
+
+def subject(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Subject:
+    """What a user wants to have checked, with these inputs and attributes.
+
+    Raises
+    ------
+    ArgumentError
+        When it is nothing that can be checked, or inputs are missing that do not follow from the others.
+    """
+    op = operator_of(what)
+    if op is not None:
+        return _operator_use(op, [_numbers(each) for each in inputs], dict(attrs))
+    if isinstance(what, autograd.Function) or (isinstance(what, type) and issubclass(what, autograd.Function)):
+        return FunctionUse(what, [_numbers(each) for each in inputs], attrs)
+    if isinstance(what, type) and issubclass(what, Cell):
+        raise ArgumentError(f"check: {what.__name__} is a class: make a Cell of it, as in check({what.__name__}(), x)")
+    if callable(what) and not isinstance(what, type):
+        inner = getattr(what, "function", what)
+        is_compiled, name = isinstance(what, Jitted), getattr(inner, "__name__", type(inner).__name__)
+        title = ("compiled " if is_compiled else "") + (f"Cell {name}" if isinstance(inner, Cell) else
+                                                        f"function {name}")
+        if isinstance(inner, Cell):
+            inner = copy.deepcopy(inner)
+        if not any(_is_array(each) for each in inputs):
+            raise ArgumentError(f"check: {title} is given no array: check({name}, x) with an x like those it is for")
+        return TensorUse(inner, inputs, attrs, title)
+    raise ArgumentError(f"check: expected an operator, its name or Prop, an autograd.Function, a Cell or a function of "
+                        f"tensors, got {what!r}")
+
+
+def operator_of(what: Any) -> Op | None:
+    """The operator that something is: itself, by name or function, or by the Prop that it was registered with."""
+    if isinstance(what, Op):
+        return what
+    if isinstance(what, str):
+        return find(f"custom.{what}") or get(what)
+    if isinstance(what, type) and issubclass(what, CustomOpProp):
+        registered = [op for op in operators() if isinstance(op.schema, RegisteredProp)
+                      and op.schema.prop_class is what]
+        return registered[-1] if registered else of_prop(what.__name__, what)
+    return getattr(what, "op", None) if isinstance(getattr(what, "op", None), Op) else None
+
+
+def _operator_use(op: Op, arrays: list[np.ndarray], attrs: dict[str, Any]) -> Use:
+    """A use; inputs that were left out are made, of the shapes that follow."""
+    use = Use(op, arrays, attrs)
+    names, count = use.names, len(arrays)
+    if count > len(names):
+        raise ArgumentError(f"check: {use.title} takes {len(names)} inputs ({', '.join(names)}), got {count}")
+    if count == len(names):
+        return use
+    shapes, _ = op.infer_shapes([*[each.shape for each in arrays], *[None] * (len(names) - count)],
+                                [None] * len(op.outputs(use.attrs)), use.attrs)
+    dtypes, _ = op.infer_dtypes([*[each.dtype for each in arrays], *[None] * (len(names) - count)],
+                                [None] * len(op.outputs(use.attrs)), use.attrs)
+    rng = np.random.default_rng(0)
+    for name, shape, dtype in list(zip(names, shapes, dtypes))[count:]:
+        if not known(shape):
+            raise ArgumentError(f"check: {use.title} needs {name!r}, whose shape does not follow from the others: "
+                                f"give arrays for {', '.join(names)}")
+        arrays.append(rng.uniform(0.5, 1.5, shape).astype(dtype or np.float32))
+    return Use(op, arrays, attrs)
+
+
+def _is_array(value: object) -> bool:
+    return isinstance(value, (NDArray, TensorBase, np.ndarray))
+
+
+def _numbers(value: Any) -> np.ndarray:
+    """An input as a NumPy array, of lists and numbers in float32 as ``nd.array`` makes them."""
+    if isinstance(value, (NDArray, Tensor)):
+        return value.asnumpy()
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    return np.asarray(value, np.float32)
+
+
+def _parameters(function: Callable[..., Any], count: int, skipped: int = 0) -> tuple[str, ...]:
+    """Names of as many positional parameters of a function, by number where it has none."""
+    names = []
+    try:
+        for parameter in list(inspect.signature(function).parameters.values())[skipped:]:
+            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+                names.append(parameter.name)
+    except (TypeError, ValueError):
+        pass
+    return (*names[:count], *[f"input {i}" for i in range(len(names), count)])
+
+
+def _on(numbers: np.ndarray, ctx: Context) -> Any:
+    return ctx.backend.asarray(numbers, device=ctx.device_id) if ctx.device is not None else numbers

@@ -1,0 +1,312 @@
+"""How one use of an operator is run, eagerly and in an executor. What comes back are NumPy arrays.
+
+The tests of built-in operators and the check of users' operators run them by this.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from opreg.ndarray import NDArray, array, cpu
+from opreg.ndarray.autograd import backward, grad
+from opreg.ndarray.context import Context
+from opreg.ndarray.function import invoke
+from opreg.symbol import Group, Symbol, Variable
+from opreg.symbol.symbol import create
+
+from ..core import generators
+from ..core.mode import Recording
+from ..core.op import Op
+from ..core.registry import get
+from ..core.spec import is_floating, is_numpy_float
+
+__all__ = ["Heads", "Result", "Subject", "Use", "bind", "eager", "graph", "heads", "second", "symbol"]
+
+#: Gradients to send to each output, None to one that is no floating number; None altogether for a loss.
+Heads = Sequence[np.ndarray | None] | None
+
+
+class Subject:
+    """Something that is run: inputs, and how it is called with them.
+
+    Attributes
+    ----------
+    title : str
+        What it is, as reports name it.
+    arrays : list of array
+        Inputs: arguments, then states.
+    train : bool
+        Whether it runs as in training.
+    stochastic : bool
+        Whether it draws random numbers; generators are seeded before each run then.
+    """
+
+    title: str
+    arrays: list[np.ndarray]
+    train: bool
+    stochastic = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the inputs."""
+        return tuple([f"input {i}" for i in range(len(self.arrays))])
+
+    @property
+    def count(self) -> int:
+        """How many of the inputs are arguments; the others are states."""
+        return len(self.arrays)
+
+    @property
+    def wanted(self) -> list[int]:
+        """The inputs that can have a gradient."""
+        return [i for i, each in enumerate(self.arrays[:self.count]) if is_floating(each.dtype)]
+
+    @property
+    def loss(self) -> bool:
+        """Whether its gradient needs none from above."""
+        return False
+
+    def having(self, arrays: Sequence[np.ndarray]) -> Self:
+        """The same with other inputs."""
+        other = copy.copy(self)
+        other.arrays = list(arrays)
+        return other
+
+    def cast(self, dtype: Any) -> Self:
+        """The same with floating inputs in a dtype."""
+        return self.having([each.astype(dtype) if is_numpy_float(each.dtype) else each for each in self.arrays])
+
+    def invoke(self, values: Sequence[Any], ctx: Context, out: Sequence[NDArray] | None = None) -> Any:
+        """Call it with arrays."""
+        raise NotImplementedError
+
+    def run(self, given: Heads = None, grads: bool = False, raw: Sequence[np.ndarray] | None = None,
+            ctx: Context | None = None, between: Callable[[], object] | None = None) -> Result:
+        """Run it as users do; with ``grads`` also backward from the given head gradients.
+
+        ``raw`` are arrays of any layout in the place of the inputs, which it is run on as they are; ``between`` is
+        called behind forward.
+        """
+        ctx = ctx or cpu()
+        raw = None if raw is None else [NDArray(each, ctx) for each in raw]  # type: ignore[misc]
+        return eager(self, ctx, given, grads, raw, between=between)  # type: ignore[arg-type]
+
+    def second(self, given: Heads, weights: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
+        """Gradients of the weighted sum of the gradients, by input number."""
+        return second(self, given or [], weights)[0]
+
+
+@dataclass
+class Use(Subject):
+    """An operator with attributes and inputs: arguments, then auxiliary states."""
+
+    op: Op
+    arrays: list[np.ndarray]
+    given: dict[str, Any]
+    train: bool = True
+    attrs: dict[str, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        given = dict(self.given)
+        if self.op.variadic and self.op.variadic not in given:
+            given[self.op.variadic] = len(self.arrays)
+        self.attrs = self.op.complete(given)
+
+    @classmethod
+    def of(cls, row: Any, dtype: str | None = None) -> Use:
+        """A row's use of its operator, floating inputs in a dtype, or in what the operator makes of it for them."""
+        use = cls(get(row.op), [np.asarray(each) for each in row.inputs], dict(row.attrs), row.train)
+        return use if dtype is None else use.cast(dtype)
+
+    def cast(self, dtype: Any) -> Use:
+        """The same with floating inputs in a dtype, or in what the operator makes of it for them."""
+        floats = [i for i, each in enumerate(self.arrays) if is_numpy_float(each.dtype)]
+        if not floats:
+            return self
+        known = [np.dtype(dtype) if i == floats[0] else None if i in floats else each.dtype
+                 for i, each in enumerate(self.arrays)]
+        found, _ = self.op.infer_dtypes(known, [None] * len(self.op.outputs(self.attrs)), self.attrs)
+        arrays = list(self.arrays)
+        for i in floats:
+            kind = found[i]
+            arrays[i] = arrays[i].astype(kind if kind is not None and is_numpy_float(kind) else dtype)
+        return self.having(arrays)
+
+    def having(self, arrays: Sequence[np.ndarray]) -> Use:
+        """The same use of other inputs."""
+        use = type(self)(self.op, list(arrays), self.given, self.train)
+        use.stochastic = self.stochastic
+        return use
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        """What it is, as reports name it."""
+        return f"operator {self.op.op_type or self.op.name!r}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the inputs."""
+        return self.op.arguments(self.attrs) + self.op.auxiliary(self.attrs)
+
+    @property
+    def count(self) -> int:
+        """How many of the inputs are arguments; the others are auxiliary states."""
+        return len(self.op.arguments(self.attrs))
+
+    @property
+    def wanted(self) -> list[int]:
+        """The inputs that can have a gradient: floating arguments that are not written in place."""
+        return [i for i in super().wanted if i not in self.op.mutates]
+
+    @property
+    def loss(self) -> bool:
+        """Whether its gradient needs none from above."""
+        return bool(self.op.loss(self.attrs))
+
+    def call(self, values: Sequence[Any], ctx: Any = None) -> tuple[tuple, dict[str, Any]]:
+        """Arguments and keywords of a call as users write it, arrays among the attributes on a context."""
+        given = self.given if ctx is None else {name: _placed(value, ctx) for name, value in self.given.items()}
+        if self.op.variadic or self.op.per_instance:
+            return tuple(values), dict(given)
+        return (), {**dict(zip(self.names, values)), **given}
+
+    def invoke(self, values: Sequence[Any], ctx: Context, out: Sequence[NDArray] | None = None) -> Any:
+        """Call it with arrays, as users write it."""
+        args, keywords = self.call(values, ctx)
+        if out is not None:
+            keywords["out"] = list(out)
+        return invoke(self.op, args, {**keywords, "ctx": ctx})
+
+
+@dataclass
+class Result:
+    """Visible outputs, gradients by input number, and all inputs as they are afterwards."""
+
+    outs: list[np.ndarray]
+    after: list[np.ndarray]
+    grads: dict[int, np.ndarray] = field(default_factory=dict)
+
+
+def _placed(value: Any, ctx: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_placed(each, ctx) for each in value)
+    return ctx.backend.asarray(value, device=ctx.device_id) if isinstance(value, np.ndarray) else value
+
+
+def _listed(found: Any) -> list[Any]:
+    return list(found) if isinstance(found, (list, tuple)) else [found]
+
+
+def heads(use: Subject, outs: Sequence[np.ndarray], seed: int = 1) -> list[np.ndarray | None] | None:
+    """Gradients to send to each output, None to one that is no floating number; None altogether for a loss."""
+    if use.loss:
+        return None
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal(out.shape).astype(out.dtype) if is_floating(out.dtype) else None for out in outs]
+
+
+def _differentiable(outs: Sequence[NDArray], given: Sequence[Any] | None, ctx: Any) -> tuple[list, list | None]:
+    """The outputs that gradients arrive at, and these."""
+    kept = [i for i, out in enumerate(outs) if out._entry is not None and is_floating(out._data.dtype)]
+    if given is None:
+        return [outs[i] for i in kept], None
+    return [outs[i] for i in kept], [array(given[i], ctx, given[i].dtype) for i in kept]
+
+
+def eager(use: Subject, ctx: Any = None, given: Sequence[np.ndarray | None] | None = None, grads: bool = False,
+          raw: Sequence[NDArray] | None = None, out: Sequence[NDArray] | None = None,
+          between: Callable[[], object] | None = None) -> Result:
+    """Run eagerly; with ``grads`` also backward from the given head gradients."""
+    ctx = ctx or cpu()
+    values = list(raw) if raw is not None else [array(each, ctx, each.dtype) for each in use.arrays]
+    if grads:
+        for i in use.wanted:
+            values[i].attach_grad()
+    if use.stochastic:
+        generators.seed(1)
+    with Recording(grads, use.train):
+        outs = _listed(use.invoke(values, ctx, out))
+    if between is not None:
+        between()
+    found = {}
+    if grads:
+        targets, arrived = _differentiable(outs, given, ctx)
+        if targets:
+            backward(targets, arrived, train_mode=use.train)
+        found = {i: _gradient(values[i]) for i in use.wanted}
+    return Result([each.asnumpy() for each in outs], [value.asnumpy() for value in values], found)
+
+
+def _gradient(value: NDArray) -> np.ndarray:
+    assert value.grad is not None
+    return value.grad.asnumpy()
+
+
+def second(use: Subject, given: Sequence[np.ndarray | None], weights: dict[int, np.ndarray]) -> tuple[dict, dict]:
+    """Gradients of the weighted sum of the gradients, with respect to inputs and to head gradients."""
+    values = [array(each, None, each.dtype) for each in use.arrays]
+    for i in use.wanted:
+        values[i].attach_grad()
+    with Recording(True, use.train):
+        targets, arrived = _differentiable(_listed(use.invoke(values, cpu())), given, cpu())
+        for each in arrived or ():
+            each.attach_grad()
+        first = grad(targets, [values[i] for i in weights], arrived, create_graph=True, train_mode=use.train)
+    live = [(g, array(w, None, w.dtype)) for g, w in zip(first, weights.values()) if g._entry is not None]
+    if live:
+        backward([g for g, _ in live], [w for _, w in live], train_mode=use.train)
+    return ({i: _gradient(values[i]) for i in use.wanted},
+            {i: each.grad.asnumpy() for i, each in enumerate(arrived or ())})
+
+
+def symbol(use: Use, around: bool = False, ctx: Any = None) -> Symbol:
+    """The use as a symbol of variables; with ``around`` there are nodes before it and behind it too."""
+    values: list[Any] = [Variable(name) for name in use.names]
+    count = len(use.op.arguments(use.attrs))
+    if around:
+        moved = [i < count and i not in use.op.mutates and is_numpy_float(each.dtype)
+                 for i, each in enumerate(use.arrays)]
+        values = [value + 0.0 if apart else value for value, apart in zip(values, moved)]
+    args, keywords = use.call(values, ctx)
+    made = create(use.op, args, {**keywords, "name": "op"}, "op")
+    if around:
+        kinds = made.infer_type(**{name: each.dtype for name, each in zip(use.names, use.arrays)})[1]
+        made = Group([each + 0.0 if is_numpy_float(np.dtype(kind)) else each for each, kind in zip(made, kinds)])
+    return made
+
+
+def bind(use: Use, ctx: Any = None, reqs: dict[int, str] | None = None, before: dict[int, np.ndarray] | None = None,
+         around: bool = False) -> Any:
+    """An executor of the use, with a request for each input number and what its gradient holds before."""
+    ctx = ctx or cpu()
+    names, count = use.names, len(use.op.arguments(use.attrs))
+    values = {name: array(each, ctx, each.dtype) for name, each in zip(names, use.arrays)}
+    kept, asked = {}, {}
+    for i, req in (reqs or {}).items():
+        held = (before or {}).get(i, np.zeros_like(use.arrays[i]))
+        kept[names[i]], asked[names[i]] = array(held, ctx, held.dtype), req
+    return symbol(use, around, ctx).bind(ctx, {name: values[name] for name in names[:count]}, kept, asked,
+                                         {name: values[name] for name in names[count:]})
+
+
+def graph(use: Use, ctx: Any = None, given: Sequence[np.ndarray | None] | None = None,
+          reqs: dict[int, str] | None = None, before: dict[int, np.ndarray] | None = None, around: bool = False,
+          grads: bool = False) -> Result:
+    """Run in an executor; ``grads`` says whether backward too."""
+    ctx = ctx or cpu()
+    if grads and reqs is None:
+        reqs = dict.fromkeys(use.wanted, "write")
+    executor = bind(use, ctx, reqs, before, around)
+    outs = [each.asnumpy() for each in executor.forward(is_train=use.train)]
+    found = {}
+    if grads:
+        executor.backward(None if given is None else [
+            array(np.zeros_like(out) if each is None else each, ctx, out.dtype) for each, out in zip(given, outs)])
+        found = {i: executor.grad_dict[use.names[i]].asnumpy() for i in reqs or ()}
+    by_name = {**executor.arg_dict, **executor.aux_dict}
+    return Result(outs, [by_name[name].asnumpy() for name in use.names], found)
