@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from opreg.testing.comparison import TOLERANCES
 from opreg.testing.uses import Result, Use, bind, eager, graph, heads, second, symbol
 
 __all__ = ["Result", "Use", "agree", "bind", "difference", "eager", "graph", "heads", "second", "symbol", "TOLERANCES"]
-
-#: Relative tolerances; those of float64 are the case's own.
-TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2, "bfloat16": 3e-2}
 
 
 def agree(actual: np.ndarray, expected: Any, tolerance: float | None = None, what: str = "") -> None:

@@ -12,12 +12,14 @@ from opreg.core import generators
 from opreg.core.attrs import to_text
 from opreg.core.mode import Recording
 from opreg.core.registry import operators
-from opreg.core.spec import ANY, known, unify
+from opreg.core.spec import ANY, unify
 from opreg.errors import NotDifferentiableError, OpError
 from opreg.ndarray import NDArray, array, cpu
 from opreg.ndarray import eager as eager_module
 from opreg.ndarray.eager import run
 from opreg.symbol import Symbol, load_json
+from opreg.testing.contract import LAYOUTS
+from opreg.testing.registered import plannable as in_advance
 from tests.rows import Row, all_rows, chosen
 from tests.running import TOLERANCES, Use, agree, bind, difference, eager, graph, heads, second, symbol
 
@@ -72,16 +74,9 @@ def _asked(row: Row, question: Callable[[Use], Any]) -> bool:
         return True
 
 
-def _plannable(use: Use) -> bool:
-    """Whether it has outputs, and their shapes do not depend on numbers."""
-    outputs = [None] * len(use.op.outputs(use.attrs))
-    shapes = use.op.infer_shapes([each.shape for each in use.arrays], outputs, use.attrs)[1]
-    return bool(shapes) and all(known(shape) for shape in shapes)
-
-
 def plannable(row: Row) -> bool:
     """Whether an executor can run it: its outputs' shapes do not depend on numbers, or it says how."""
-    return _asked(row, lambda use: _plannable(use) or use.op.data_dependent)
+    return _asked(row, lambda use: in_advance(use) or use.op.data_dependent)
 
 
 def _drawing(row: Row) -> bool:
@@ -144,7 +139,7 @@ def test_inferred(row: Row, dtype: str | None) -> None:
     for new, state in zip(results[count:], use.op.states):
         assert new.shape == states[state].shape
     if not all(each.size for each in (*use.arrays, *results)) or not all(map(np.ndim, use.arrays)) \
-            or not _plannable(use):
+            or not in_advance(use):
         return  # a symbol takes a zero for a dimension that is not known, () for a shape
     made = symbol(use)
     by_name = dict(zip(use.names, use.arrays))
@@ -208,24 +203,11 @@ def test_out(row: Row) -> None:
         agree(after, want, what=f"input {i} afterwards")
 
 
-def _strided(each: np.ndarray) -> np.ndarray:
-    wide = np.full((*each.shape[:-1], 2 * each.shape[-1]), 99, each.dtype)
-    wide[..., ::2] = each
-    return wide[..., ::2]
-
-
-_LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "transposed": lambda each: each.T.copy().T,
-    "strided": _strided,
-    "reversed": lambda each: np.flip(np.flip(each).copy()),
-}
-
-
-@pytest.mark.parametrize("layout", _LAYOUTS)
+@pytest.mark.parametrize("layout", LAYOUTS)
 @_on(_fixed)
 def test_layout(row: Row, layout: str) -> None:
     use = _use(row)
-    raw = [NDArray(_LAYOUTS[layout](each.copy()) if each.ndim else each.copy(), cpu()) for each in use.arrays]
+    raw = [NDArray(LAYOUTS[layout](each.copy()) if each.ndim else each.copy(), cpu()) for each in use.arrays]
     result, expected = eager(use, raw=raw), eager(use)
     for i, (out, want) in enumerate(zip(result.outs, expected.outs)):
         agree(out, want, what=f"output {i}")
@@ -238,7 +220,7 @@ def test_results_are_their_own(row: Row) -> None:
     """A result shares no memory with an input, whatever layouts came before."""
     use = _use(row)
     eager_module._RUNNERS.clear()
-    layouts = list(_LAYOUTS.values())
+    layouts = list(LAYOUTS.values())
     for layout in (layouts[0], np.copy, layouts[1], np.copy):
         arrays = [layout(each) if each.ndim else each.copy() for each in use.arrays]
         with Recording(False, row.train):
@@ -404,7 +386,7 @@ def test_twice(row: Row) -> None:
 # ------------------------------------------------------------------------------ the record, as a Prop is asked
 
 
-@_on(lambda row: row.deterministic and _asked(row, lambda use: _plannable(use) and not use.op.mutates))
+@_on(lambda row: row.deterministic and _asked(row, lambda use: in_advance(use) and not use.op.mutates))
 def test_as_a_custom_operator(row: Row) -> None:
     """The answers of a ``CustomOpProp``, and an object that writes results as a ``CustomOp`` does."""
     use = _use(row)

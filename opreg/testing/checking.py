@@ -16,8 +16,8 @@ from ..custom.operator import CHECK
 from ..errors import NotDifferentiableError
 from . import registered  # noqa: F401  its questions are asked, too
 from .contract import CHECKS, Check, Failed, Skipped, runs, told_again
-from .report import Report, Verdict
-from .subjects import FunctionUse, TensorUse, subject
+from .report import NOT_ASKED, Report, Verdict
+from .subjects import FunctionUse, TensorUse, subject, weights_kept
 from .uses import Subject, Use
 
 __all__ = ["examine"]
@@ -34,7 +34,7 @@ def examine(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Repor
     with undisturbed(), Recording(False, False), np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         use = subject(what, inputs, attrs)
-        with told_again(use):
+        with told_again(use), weights_kept(what):
             return Report(use.title, list(_verdicts(use)))
 
 
@@ -43,7 +43,7 @@ def _verdicts(use: Subject) -> Iterator[Verdict]:
     for each in CHECKS:
         missing = [name for name in each.needs if name in failed]
         if missing:
-            yield Verdict(each.name, each.asks, "skipped", f"not asked after {missing[0]!r} failed")
+            yield Verdict(each.name, each.asks, "skipped", f"{NOT_ASKED} {missing[0]!r} failed")
             continue
         verdict = _verdict(each, use)
         if verdict.outcome == "failed":
@@ -77,7 +77,7 @@ def _verdict(each: Check, use: Subject) -> Verdict:
         small = use
         for _ in range(3):
             found = next((other for other in itertools.islice(_smaller(small), _TRIALS)
-                          if _works(other, each) and _asked(each.ask, other)[0] == "failed"), None)
+                          if _alike(other, each, text)), None)
             if found is None:
                 break
             small = found
@@ -87,9 +87,12 @@ def _verdict(each: Check, use: Subject) -> Verdict:
     return Verdict(each.name, each.asks, outcome, text, change, example)
 
 
-def _works(use: Subject, each: Check) -> bool:
-    """Whether something runs, so that what fails is what failed before."""
-    return each.name != "runs" and _asked(runs, use)[0] == "ok"
+def _alike(use: Subject, each: Check, text: str) -> bool:
+    """Whether what failed before fails on this, too, and not another thing."""
+    if each.name != "runs" and _asked(runs, use)[0] != "ok":
+        return False
+    outcome, found, _ = _asked(each.ask, use)
+    return outcome == "failed" and found.split()[:1] == text.split()[:1]
 
 
 def _smaller(use: Subject) -> Iterator[Subject]:

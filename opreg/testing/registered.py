@@ -23,11 +23,11 @@ from ..custom.first_run import is_default
 from ..custom.prop import PropUse
 from ..errors import OpError, ShapeError
 from .comparison import disagreement, position
-from .contract import Failed, Skipped, _differentiated, _first_line, _other, check, compare
+from .contract import Failed, Skipped, check, compare, differentiated, first_line, moved
 from .subjects import TensorUse
 from .uses import Subject, Use, bind, graph, heads, symbol
 
-__all__: list[str] = []
+__all__ = ["plannable"]
 
 #: What results are filled with before, in two runs: who keeps both was never written.
 _FILLS = (7, 13)
@@ -90,7 +90,7 @@ def _plain(answer: Any) -> Any:
 def _sizes(use: Use) -> list[Use]:
     """The same with other sizes: each dimension once one, once twice as long, in all inputs that have it."""
     found = [use]
-    for size in sorted({dim for each in use.arrays for dim in each.shape}):
+    for size in sorted({dim for each in use.arrays for dim in each.shape if dim}):
         for factor in (0, 2):
             arrays = []
             for each in use.arrays:
@@ -130,7 +130,7 @@ def inferred(use: Subject) -> str | None:
                 outs = each.run().outs
         except ShapeError as error:
             if each is use or each.op.op_type:
-                raise Failed(_first_line(error), "let infer_shape say what is written, or write what it says") from None
+                raise Failed(first_line(error), "let infer_shape say what is written, or write what it says") from None
             continue
         except Exception:  # of sizes that it is not made for
             if each is use:
@@ -263,9 +263,9 @@ def requests(use: Subject) -> str | None:
     use = _operator(use)
     if isinstance(use.attrs, PropUse) and not use.stochastic:
         _requests_of(use)
-    if not _plannable(use) or use.stochastic:
+    if not plannable(use) or use.stochastic:
         raise Skipped("it draws random numbers" if use.stochastic else "its shapes follow from numbers")
-    given, expected = _differentiated(use)
+    given, expected = differentiated(use)
     if not expected.grads:
         return "it has no gradient"
     before = {i: np.full_like(use.arrays[i], _FILLS[0]) for i in expected.grads}
@@ -347,7 +347,8 @@ def dependencies(use: Subject) -> str | None:
 # ---------------------------------------------------------------------------------------------------- graphs
 
 
-def _plannable(use: Use) -> bool:
+def plannable(use: Use) -> bool:
+    """Whether it has outputs, and their shapes do not depend on numbers."""
     outputs: list[Any] = [None] * len(use.op.outputs(use.attrs))
     shapes = use.op.infer_shapes([each.shape for each in use.arrays], outputs, use.attrs)[1]
     return bool(shapes) and all(known(shape) for shape in shapes)
@@ -357,17 +358,17 @@ def _plannable(use: Use) -> bool:
 def in_a_graph(use: Subject) -> None:
     """Bound in a graph, alone and between other nodes, it gives what it gives eagerly, run after run."""
     use = _operator(use)
-    if not _plannable(use):
+    if not plannable(use):
         raise Skipped("its shapes follow from numbers")
     if use.stochastic:
         raise Skipped("it draws random numbers, in an order of its own")
-    given, expected = _differentiated(use)
+    given, expected = differentiated(use)
     change = "let what is computed depend on what the method is given, nothing else"
     compare(graph(use, given=given, grads=bool(expected.grads)), expected, use, "in a graph", change)
     if use.arrays and not use.loss:
         compare(graph(use, given=given, grads=bool(expected.grads), around=True), expected, use,
                 "between other nodes of a graph", change)
-    other = _other(use)
+    other = moved(use)
     executor, wanted = bind(use), other.run()
     executor.forward(is_train=use.train)
     places = {**executor.arg_dict, **executor.aux_dict}
@@ -397,13 +398,13 @@ def saved(use: Subject) -> None:
             try:
                 again = schema[name](to_text(value))
             except Exception as error:
-                raise Failed(f"the attribute {name}={value!r} cannot be read from text: {_first_line(error)}",
+                raise Failed(f"the attribute {name}={value!r} cannot be read from text: {first_line(error)}",
                              f"annotate it with a type that has a text: {name}: float, int, bool, str or a tuple"
                              ) from None
             if again != value and again == again:  # NaN is another than itself
                 raise Failed(f"the attribute {name}={value!r} is {again!r} once it was saved and loaded",
                              f"annotate it with its type, as in {name}: {type(value).__name__}, or take it as text")
-    if not _plannable(use) or not use.arrays:
+    if not plannable(use) or not use.arrays:
         raise Skipped("its shapes follow from numbers" if use.arrays else "it has no inputs")
     made = symbol(use)
     loaded: Any = load_json(made.tojson(remove_amp_cast=False))

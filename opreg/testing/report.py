@@ -7,9 +7,11 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Verdict", "Report"]
+__all__ = ["NOT_ASKED", "Verdict", "Report"]
 
 _WIDTH = 120
+#: How the reason begins why a check was skipped that needs another.
+NOT_ASKED = "not asked after"
 
 
 @dataclass(frozen=True)
@@ -116,11 +118,20 @@ class Report(Sequence[Verdict]):
         width = max(len(verdict.name) for verdict in self) + 2
         lines = [self._summary]
         for verdict in self:
+            if verdict.text.startswith(NOT_ASKED):
+                continue
             shown = verdict.lines() or [""]
             for i, text in enumerate(shown):
                 head = f"{verdict.outcome:<9}{verdict.name:<{width}}" if i == 0 else " " * (width + 9)
                 lines += textwrap.wrap(text, max(_WIDTH, width + 50), initial_indent=head,
                                        subsequent_indent=" " * (width + 9)) or [head.rstrip()]
+        left: dict[str, list[str]] = {}
+        for verdict in self:
+            if verdict.text.startswith(NOT_ASKED):
+                left.setdefault(verdict.text, []).append(verdict.name)
+        for reason, names in left.items():
+            lines += textwrap.wrap(f"{reason}: {', '.join(names)}", _WIDTH, initial_indent="skipped  ",
+                                   subsequent_indent=" " * 9)
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from ..nn.tensor_base import TensorBase
 from ..nn.tree import flatten
 from .uses import Heads, Result, Subject, Use
 
-__all__ = ["FunctionUse", "TensorUse", "in_a_cell", "compiled", "subject"]
+__all__ = ["FunctionUse", "TensorUse", "compiled", "in_a_cell", "operator_of", "subject", "weights_kept"]
 
 
 # --------------------------------------------------------------------------------------------- autograd.Function
@@ -235,12 +236,37 @@ def subject(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Subje
         title = ("compiled " if is_compiled else "") + (f"Cell {name}" if isinstance(inner, Cell) else
                                                         f"function {name}")
         if isinstance(inner, Cell):
-            inner = copy.deepcopy(inner)
+            with contextlib.suppress(Exception):  # one that cannot be copied is checked itself
+                inner = copy.deepcopy(inner)
         if not any(_is_array(each) for each in inputs):
             raise ArgumentError(f"check: {title} is given no array: check({name}, x) with an x like those it is for")
         return TensorUse(inner, inputs, attrs, title)
     raise ArgumentError(f"check: expected an operator, its name or Prop, an autograd.Function, a Cell or a function of "
                         f"tensors, got {what!r}")
+
+
+def _cells(what: Any) -> list[Cell]:
+    """The Cells that something is, or that a function knows by its name, its closure or as whose method it is."""
+    what = getattr(what, "function", what)
+    known_by = [what, getattr(what, "__self__", None)]
+    if inspect.isfunction(what):
+        names = inspect.getclosurevars(what)
+        known_by += [*names.nonlocals.values(), *names.globals.values()]
+    return [each for each in known_by if isinstance(each, Cell)]
+
+
+@contextlib.contextmanager
+def weights_kept(what: Any) -> Iterator[None]:
+    """A stretch of code after which the weights of Cells are what they were."""
+    weights = [each for cell in _cells(what) for each in cell.get_parameters()]
+    before = [(each, each._data, each._data.copy()) for each in weights]
+    try:
+        yield
+    finally:
+        for each, data, numbers in before:
+            if each._data is not data or not bool((data == numbers).all()):
+                each._data = data
+                data[...] = numbers
 
 
 def operator_of(what: Any) -> Op | None:
