@@ -21,7 +21,10 @@ from opreg.core.registry import get
 from opreg.custom.function import of_function
 from opreg.custom.prop import of_prop
 from opreg.errors import ArgumentError
+from opreg.ndarray import Context
+from opreg.testing import contract
 from opreg.testing.uses import Use
+from tests import strict  # noqa: F401  whose device serves
 from tests.rows import Row, all_rows
 
 X = np.array([[0.3, -1.2, 0.7], [1.4, 0.9, -0.4]])
@@ -482,6 +485,10 @@ def _scaled(x, i):
     return x * i.astype(x.dtype)
 
 
+def _sum(*xs):
+    return sum(xs[1:], xs[0])
+
+
 def _two(x, y, *, by: float = 2.0):
     return x * y * by, x + y
 
@@ -547,6 +554,10 @@ RIGHT: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
     "a function without gradient": (lambda: defined(_square), (X,), {}),
     "a function in NumPy": (lambda: defined(lambda x: np.tanh(x.asnumpy()),
                                             lambda g, ins, outs: g.asnumpy() * (1 - outs[0].asnumpy() ** 2)), (X,), {}),
+    "numbers in bfloat16": (lambda: defined(_square, _square_grad), (mx.nd.array(X).astype("bfloat16"),), {}),
+    "what is no number": (lambda: defined(_square, _square_grad), (np.array([np.nan, np.inf, 1.0]),), {}),
+    "no numbers at all": (lambda: defined(_square, _square_grad), (np.zeros((0, 3)),), {}),
+    "any number of inputs": (lambda: defined(_sum, lambda g, ins, outs: [g] * len(ins)), (X, Y, X), {}),
     "a function of integers": (lambda: defined(_scaled, lambda g, ins, outs: (g * ins[1].astype(ins[0].dtype), None),
                                                types="T,int32->T"),
                                (X, np.arange(6, dtype=np.int32).reshape(2, 3)), {}),
@@ -582,6 +593,23 @@ SAMPLE = [row for row in [row for row in all_rows() if row.grad and row.determin
 @pytest.mark.parametrize("row", SAMPLE, ids=str)
 def test_built_in_operators_pass(row: Row) -> None:
     mx.operator.check(get(row.op), *row.inputs, **row.attrs).raise_if_failed()
+
+
+# ------------------------------------------------------------------------------------------------- devices
+
+
+def _by_device(x):
+    return x * (2.0 if x.context.device_type == "cpu" else 3.0)
+
+
+def test_a_device_is_compared_with_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contract, "num_gpus", lambda: 1)
+    monkeypatch.setattr(contract, "gpu", lambda number: Context("strict", number))
+    assert mx.operator.check(prop(), X)["devices"].outcome == "ok"
+    assert mx.operator.check(RightCell(), Tensor(X))["devices"].outcome == "ok"
+    found = mx.operator.check(defined(_by_device, lambda g, ins, outs: g * 2), X)
+    assert [each.name for each in found.failed] == ["devices"]
+    assert "on the GPU output 0 is another" in found["devices"].text
 
 
 # ------------------------------------------------------------------------------------------------- what is said

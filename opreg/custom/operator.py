@@ -305,7 +305,7 @@ def define(function: Callable[..., Any] | None = None, /, *, name: str | None = 
     return op
 
 
-def check(op_or_cell: Any, *inputs: Any, **attrs: Any) -> Report:
+def check(op_or_cell: Any, /, *inputs: Any, **attrs: Any) -> Report:
     """Check an operator, however it is written, against everything that is expected of one.
 
     Parameters

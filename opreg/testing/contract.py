@@ -246,7 +246,8 @@ def own_memory(use: Subject) -> None:
 def _wide(use: Subject) -> tuple[Subject, bool]:
     """The same in float64 where it can be, and whether it is computed in less all the same."""
     try:
-        wide = use.cast(np.float64)
+        wide = use.having([each.astype(np.float32) if is_floating(each.dtype) and not is_numpy_float(each.dtype)
+                           else each for each in use.arrays]).cast(np.float64)  # bfloat16 is none of NumPy's own
         outs = [out for out in wide.run().outs if is_numpy_float(out.dtype)]
     except Exception:  # whatever keeps it from float64, its own dtype is what it is made for
         return use, True
@@ -307,6 +308,8 @@ def gradient(use: Subject) -> str | None:
         raise Skipped("no floating input, or no floating output")
     use.run(given, grads=True)
     wide, coarse = _wide(use)
+    if not all(np.isfinite(each).all() for each in (*wide.arrays, *wide.run().outs) if is_numpy_float(each.dtype)):
+        raise Skipped("a number among its inputs or outputs is infinite or none: give it others")
     off = _off(wide, coarse)
     if off is None or _off(_jittered(wide), coarse) is None:  # steps and corners have no derivative
         return "in float32, which something inside computes in" if coarse else None
