@@ -13,7 +13,7 @@ from opreg.core.mode import MODE, Recording
 from opreg.core.slots import Slot
 from opreg.errors import ArgumentError, NotDifferentiableError, OpError
 
-from . import tape
+from . import finite, tape
 from .context import Context, current_context
 from .ndarray import NDArray, array
 from .tape import Taped
@@ -31,8 +31,17 @@ NDArrays: TypeAlias = NDArray | Sequence[NDArray]
 SYMBOL = Slot("graphs")
 
 
-def record(train_mode: bool = True) -> Recording:
+def record(train_mode: bool = True, check_numbers: bool | str | None = None) -> Recording:
     """A stretch of code in which operators are recorded, in training mode by default.
+
+    Parameters
+    ----------
+    train_mode : bool
+        Whether operators run as in training.
+    check_numbers : bool or "debug", optional
+        Whether the first operator, or gradient of one in a backward pass, that makes a NaN or an infinity out of finite
+        numbers raises a `NonFiniteError` that names it, its line and the ranges of its numbers; with ``"debug"`` a
+        debugger stops first. By default what the environment variable ``OPREG_CHECK_NUMBERS`` says.
 
     Examples
     --------
@@ -45,7 +54,8 @@ def record(train_mode: bool = True) -> Recording:
     >>> x.grad.asscalar()
     np.float32(6.0)
     """
-    return Recording(True, train_mode)
+    recording = finite.recorded(check_numbers)
+    return Recording(True, train_mode) if recording is True else finite.CheckedRecording(recording, train_mode)
 
 
 def pause(train_mode: bool = False) -> Recording:
@@ -65,7 +75,7 @@ def predict_mode() -> Recording:
 
 def is_recording() -> bool:
     """Whether operators are recorded now."""
-    return MODE.recording
+    return bool(MODE.recording)
 
 
 def is_training() -> bool:
@@ -75,7 +85,8 @@ def is_training() -> bool:
 
 def set_recording(is_record: bool) -> bool:
     """Set whether operators are recorded; returns what it was."""
-    before, MODE.recording = MODE.recording, bool(is_record)
+    checked = isinstance(is_record, finite.Checked)  # as it was before, perhaps
+    before, MODE.recording = MODE.recording, is_record if checked else bool(is_record)
     return before
 
 
@@ -339,7 +350,7 @@ class Function:
             fresh = [result.detach() for result in results]
             gradient = _FunctionGradient(self, ctx, arrays, results, before)
             op = Taped(gradient.name, gradient, len(fresh))
-            tape.record(op, {}, arrays, [value._data for value in arrays], fresh)
+            tape.record(op, {}, arrays, [value._data for value in arrays], fresh, None, MODE.recording)
             results = fresh
         return results if many else results[0]
 

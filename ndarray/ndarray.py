@@ -26,6 +26,7 @@ from opreg.typing import Array, DTypeLike
 from . import changes, params_file, tape
 from .context import Context, cpu, current_context
 from .eager import run
+from .finite import SHORT_WAYS
 
 if TYPE_CHECKING:  # a stub, made from the operators
     from .methods import Methods
@@ -123,15 +124,17 @@ def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type[N
         result._entry = None
         entry = self._entry
         if kind is int or kind is float:
-            if entry is not None and MODE.recording and not silent:
+            if entry is not None and (recording := MODE.recording) and not silent:
                 op, attrs = _recorded(with_number, other or str(other))
-                tape.add(op, attrs, (entry,), (data,), result)
-        elif (entry is not None or other._entry is not None) and MODE.recording and not silent:
+                tape.add(op, attrs, (entry,), (data,), result, recording)
+        elif (entry is not None or other._entry is not None) and (recording := MODE.recording) and not silent:
             op, attrs = _recorded(same if data.shape == right.shape else broadcast)
-            tape.add(op, attrs, (entry or tape.CONSTANT, other._entry or tape.CONSTANT), (data, right), result)
+            tape.add(op, attrs, (entry or tape.CONSTANT, other._entry or tape.CONSTANT), (data, right), result,
+                     recording)
         return result
 
     method.__name__ = f"__{'r' if reflected else ''}{name}__"
+    SHORT_WAYS.add(method.__code__)
     return method
 
 
@@ -820,8 +823,8 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
         result = _new(result_class or NDArray)
         result._data, result._ctx, result._entry = data, ctx, None
         outs.append(result)
-    if MODE.recording:
-        tape.record(op, attrs, values, arrays, outs, settled)
+    if recording := MODE.recording:
+        tape.record(op, attrs, values, arrays, outs, settled, recording)
     return settled, outs
 
 

@@ -34,17 +34,18 @@ from opreg.errors import (
 )
 from opreg.typing import Array
 
-from . import writes
+from . import finite, writes
 from .context import Context
 from .custom_calls import CustomRun
 from .eager import Settled, settle
+from .finite import Checked, deliberate
 from .traced_rules import differentiate
 
 if TYPE_CHECKING:
     from .ndarray import NDArray
 
 __all__ = ["TapeNode", "TapeEntry", "Leaf", "leaf", "record", "add", "backward", "constant", "gradients",
-           "line", "raw_gradients", "Taped", "TRANSFER", "CONSTANT", "WRAP", "number", "wrapped"]
+           "line", "raw_gradients", "Taped", "CheckedNode", "TRANSFER", "CONSTANT", "WRAP", "number", "wrapped"]
 
 #: Makes an NDArray of a raw array and its context.
 WRAP = Slot("arrays")
@@ -79,6 +80,7 @@ class TapeNode:
 
     __slots__ = ("op", "attrs", "inputs", "ins", "outs", "count", "ctx", "where", "settled", "number", "__weakref__")
     grad: NDArray | None = None
+    checked: Checked | None = None
     op: Any  # Op, Taped or None
 
     def __init__(self, op: Op | Taped | None, attrs: Any, inputs: tuple[TapeEntry, ...], ins: Sequence[Array] | None,
@@ -95,6 +97,13 @@ class TapeNode:
         """As an error note names it."""
         kind = "array" if self.op is None else f"operator {self.op.name}"
         return f"{kind}, recorded at {self.where}" if self.where else kind
+
+
+class CheckedNode(TapeNode):
+    """One whose gradients are looked at, see ``finite``."""
+
+    __slots__ = ("checked",)
+    checked: Checked | None
 
 
 #: An output of a node: the node and the output's number.
@@ -183,24 +192,51 @@ def constant(entries: Sequence[TapeEntry], array: NDArray) -> TapeEntry:
 
 
 def record(op: Op | Taped, attrs: Any, values: Sequence[object], arrays: Sequence[Array], outs: Sequence[NDArray],
-           settled: Settled | None = None) -> None:
+           settled: Settled | None = None, recording: Literal[True] | Checked = True) -> None:
     """Remember an application, if a gradient is wanted of one of its inputs."""
+    if recording is not True:
+        _look(op, attrs, arrays, outs, recording)
     entries = tuple([getattr(value, "_entry", None) or CONSTANT for value in values])
     for entry in entries:
         if entry is not CONSTANT:
             break
     else:
         return
-    node = TapeNode(op, attrs, entries, arrays, [out._data for out in outs], len(outs), outs[0]._ctx,
-                    here() if MODE.where is None else line(), settled)
+    node: TapeNode = (TapeNode if recording is True else CheckedNode)(
+        op, attrs, entries, arrays, [out._data for out in outs], len(outs), outs[0]._ctx,
+        here() if MODE.where is None else line(), settled)
+    if recording is not True:
+        node.checked = recording  # type: ignore[misc]  # of class CheckedNode
     for i, out in enumerate(outs):
         out._entry = (node, i)
 
 
-def add(op: Op, attrs: Attrs, entries: tuple[TapeEntry, ...], arrays: Sequence[Array], out: NDArray) -> None:
+def add(op: Op, attrs: Attrs, entries: tuple[TapeEntry, ...], arrays: Sequence[Array], out: NDArray,
+        recording: Literal[True] | Checked = True) -> None:
     """Remember an application with one output, some of whose inputs' entries are those of a recorded computation."""
-    out._entry = TapeNode(op, attrs, entries, arrays, (out._data,), 1, out._ctx,
-                          here() if MODE.where is None else line()), 0
+    if recording is True:
+        out._entry = TapeNode(op, attrs, entries, arrays, (out._data,), 1, out._ctx,
+                              here() if MODE.where is None else line()), 0
+    else:
+        _look(op, attrs, arrays, [out], recording)
+        node = CheckedNode(op, attrs, entries, arrays, (out._data,), 1, out._ctx, line())
+        out._entry, node.checked = (node, 0), recording
+
+
+def _look(op: Any, attrs: Any, arrays: Sequence[Array], outs: Sequence[NDArray], checked: Checked) -> None:
+    """Look at what an operator has made; see ``finite.look``."""
+    if not outs or deliberate(op, attrs):
+        return
+    ctx, where, own = outs[0]._ctx, line(), isinstance(op, Op)
+    names = op.arguments(attrs) + op.auxiliary(attrs) if own else _numbered("input", arrays)
+    made = op.outputs(attrs) if own else _numbered("output", outs)
+    finite.look(f"operator {op.name}" + (f", recorded at {where}" if where else ""), ctx.xp, list(zip(names, arrays)),
+                [*zip(made, [out._data for out in outs[:op.visible(attrs)]])], checked.choice,
+                finite.reference_of(op, attrs, MODE.training, None) if own else None)
+
+
+def _numbered(what: str, values: Sequence[object]) -> list[str]:
+    return [f"{what} {i}" for i in range(len(values))] if len(values) > 1 else [what]
 
 
 def wrapped(data: Array, ctx: Context) -> NDArray:
@@ -320,12 +356,17 @@ def _walk(seeds: dict[TapeEntry, Any], wanted: Sequence[TapeNode], order: list[T
     """Gradients by entry: arrays that are ``recorded`` themselves, else raw ones."""
     mode = MODE.__dict__
     before = mode["recording"], mode["training"]
-    mode["recording"], mode["training"] = recorded, train_mode is not False
+    checked = next(filter(None, [node.checked for node in order]), None) if finite.USED else None
+    mode["recording"], mode["training"] = recorded and (checked or True), train_mode is not False
     try:
         if not recorded:
-            step = _IN_MODE[train_mode]
-            return walk(order, seeds, wanted, functools.partial(_entered, step) if ENTERED else step,
-                        functools.partial(_sum, set()))
+            step: Callable[..., Any] = _IN_MODE[train_mode]
+            if ENTERED:
+                step = functools.partial(_entered, step)
+            if checked is not None:
+                return walk(order, seeds, wanted, functools.partial(_checked_step, step, checked),
+                            functools.partial(_checked_sum, checked))
+            return walk(order, seeds, wanted, step, functools.partial(_sum, set()))
         return walk(order, seeds, wanted,
                     lambda node, arriving, needs: by_rule(node, arriving, needs, _values, _zeros_like, train_mode),
                     lambda _, first, second: first + second)
@@ -378,6 +419,33 @@ def _entered(step: Callable[..., Any], node: TapeNode, *args: Any) -> Any:
     """A step of the walk on the device of its node."""
     with node.ctx.entered():
         return step(node, *args)
+
+
+def _checked_step(step: Callable[..., Any], checked: Checked, node: TapeNode, arriving: Sequence[Array | None],
+                  needs: tuple[bool, ...]) -> Sequence[Array | None]:
+    """A step of the walk, and a look at what it makes."""
+    ins, outs = (node.ins or (), node.outs or ()) if getattr(node.op, "grad_reads", True) else ((), ())
+    grads = step(node, arriving, needs)
+    op, attrs = node.op, node.attrs
+    if deliberate(op, attrs):
+        return grads
+    own = isinstance(op, Op)
+    names = op.arguments(attrs) + op.auxiliary(attrs) if own else _numbered("input", node.inputs)
+    made = op.outputs(attrs) if own else _numbered("output", arriving)
+    known = [*zip([f"gradient of {name}" for name in made], arriving), *zip(names, ins), *zip(made, outs)]
+    finite.look(f"in the gradient of {node.describe()}", node.ctx.xp, known,
+                [(f"gradient of {name}", grad) for name, grad, need in zip(names, grads, needs) if need],
+                checked.choice)
+    return grads
+
+
+def _checked_sum(checked: Checked, entry: TapeEntry, first: Array, second: Array) -> Array:
+    """Two raw gradients of an entry added, and a look at what comes."""
+    total = _sum(set(), entry, first, second)
+    finite.look(f"in the sum of gradients of {entry[0].describe()}", entry[0].ctx.xp,
+                [("one", first), ("another", second)], [("sum", total)], checked.choice,
+                lambda xp, ins: [ins[0] + ins[1]])
+    return total
 
 
 _IN_MODE = {mode: functools.partial(_differentiate, mode) for mode in (None, False, True)}

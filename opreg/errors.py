@@ -8,14 +8,15 @@ import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from types import FrameType
+from typing import Any
 
 from .core.cache import cached
 
 __all__ = [
     "OpError", "MXNetError", "AttrError", "ShapeError", "DTypeError", "UnknownOperatorError",
     "ArgumentError", "UnusedError", "InferenceError", "NotDifferentiableError", "DeviceError", "FileFormatError",
-    "Where", "here", "is_ours", "family", "note", "trim", "TRIMMED", "adopted", "listed", "nearest", "did_you_mean",
-    "refuse_keywords", "refuse_misspelt",
+    "NonFiniteError", "Where", "here", "is_ours", "family", "note", "trim", "TRIMMED", "adopted", "listed", "nearest",
+    "did_you_mean", "refuse_keywords", "refuse_misspelt",
 ]
 
 
@@ -75,6 +76,19 @@ class FileFormatError(OpError, ValueError):
     """A file is truncated, corrupted, absurd or of an unknown kind."""
 
 
+class NonFiniteError(OpError, FloatingPointError):
+    """A step has made a NaN or an infinity out of finite numbers, where numbers are checked.
+
+    Attributes
+    ----------
+    inputs, outputs : list of Range
+        What the step was given, and what it has made.
+    """
+
+    inputs: Sequence[Any] = ()
+    outputs: Sequence[Any] = ()
+
+
 class Where(tuple):
     """The line of user code that made something: ``(filename, line)``.
 
@@ -114,8 +128,8 @@ def here() -> Where | None:
 
 
 def is_ours(function: object) -> bool:
-    """Whether a function is written in opreg, so that no line of it is user code."""
-    code = getattr(function, "__code__", None)
+    """Whether a function, or what runs in a frame, is written in opreg, so that no line of it is user code."""
+    code = getattr(function, "f_code" if isinstance(function, FrameType) else "__code__", None)
     return code is not None and code.co_filename.startswith(_INSIDE)
 
 
@@ -142,7 +156,7 @@ def family() -> str:
 
 def note(error: BaseException, text: str) -> None:
     """Add a note to an exception, once, and let it leave as itself."""
-    if text not in getattr(error, "__notes__", ()):
+    if text not in getattr(error, "__notes__", ()) and not (isinstance(error, NonFiniteError) and text in str(error)):
         error.add_note(text)
 
 

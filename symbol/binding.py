@@ -23,6 +23,7 @@ from opreg.errors import (
     note,
     refuse_misspelt,
 )
+from opreg.ndarray import finite
 from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.ndarray import NDArray, array
 from opreg.typing import Array, DTypeLike
@@ -163,7 +164,7 @@ def _grouped(symbol: Symbol, ctx: Context, groups: dict[str, Context], contexts:
 def bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, args: Values, args_grad: Gradients | None,
          grad_req: Requests, aux_states: Values | None, group2ctx: Mapping[str, Context] | None,
          check_kernels: bool | str = False, recompute: bool | str | None = None,
-         head_grads: OutGrads = None) -> Executor:
+         head_grads: OutGrads = None, check_numbers: bool | str | None = None) -> Executor:
     """See ``Symbol.bind``."""
     ctx, symbol, groups = _context(ctx), _resolved(symbol), _groups(group2ctx)
     arguments, auxiliary = symbol._graph().variables()
@@ -183,7 +184,8 @@ def bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, args: Values, 
     reqs = [req if grad is not None else "null" for req, grad in zip(_request(grad_req, names), grads)]
     aux = [_array("aux_states", name, value, _variable_place(node, ctx, groups)) for name, value, node in
            zip(aux_names, _listed("aux_states", aux_states, aux_names, False), auxiliary)]
-    return make(symbol, ctx, arrays, grads, reqs, aux, groups, check_kernels, recompute, head_grads=head_grads)
+    return make(symbol, ctx, arrays, grads, reqs, aux, groups, check_kernels, recompute, head_grads=head_grads,
+                numbers=check_numbers)
 
 
 @SIMPLE_BIND.provide
@@ -193,7 +195,7 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
                 shared_arg_names: Sequence[str] | None, shared_exec: Executor | None,
                 shared_buffer: dict[str, NDArray] | None, keywords: Mapping[str, object],
                 check_kernels: bool | str = False, recompute: bool | str | None = None,
-                head_grads: OutGrads = None) -> Executor:
+                head_grads: OutGrads = None, check_numbers: bool | str | None = None) -> Executor:
     """See ``Symbol.simple_bind``."""
     ctx, symbol, groups = _context(ctx), _resolved(symbol), _groups(group2ctx)
     graph = symbol._graph()
@@ -220,7 +222,8 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
         grads.append(None if req == "null" else sharing.argument("grad_dict", node.name, spec, place))
     aux = [sharing.state(node.name, Spec(shape_of[node], dtype_of[node]), _variable_place(node, ctx, groups) or ctx)
            for node in auxiliary]
-    return make(symbol, ctx, args, grads, reqs, aux, groups, check_kernels, recompute, specs, head_grads=head_grads)
+    return make(symbol, ctx, args, grads, reqs, aux, groups, check_kernels, recompute, specs, head_grads=head_grads,
+                numbers=check_numbers)
 
 
 def _shapes(keywords: Mapping[str, object], names: Sequence[str]) -> dict[str, Sequence[int]]:
@@ -335,7 +338,7 @@ def _room(place: Context, shape: Shape, dtype: DTypeLike, node: Node) -> Array:
 def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None], reqs: list[str],
          aux: list[NDArray], groups: dict[str, Context], check: bool | str = False,
          recompute: bool | str | None = False, specs: Mapping[Node, list[Spec]] | None = None,
-         outputs: Sequence[NDArray] = (), head_grads: OutGrads = None) -> Executor:
+         outputs: Sequence[NDArray] = (), head_grads: OutGrads = None, numbers: bool | str | None = None) -> Executor:
     """An executor over arrays in the order of the graph's variables.
 
     ``specs`` are those of nodes that are known already, ``outputs`` those of an executor that is reshaped, which serve
@@ -347,8 +350,8 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
     variables, values = arguments + auxiliary, args + aux
     symbol = _grouped(symbol, ctx, groups, {node: value.context for node, value in zip(variables, values)})
     graph = symbol._graph()
-    recompute = asked(recompute)
-    again = functools.partial(make, ctx=ctx, groups=groups, check=check, recompute=recompute)
+    recompute, numbers = asked(recompute), finite.asked(numbers)
+    again = functools.partial(make, ctx=ctx, groups=groups, check=check, recompute=recompute, numbers=numbers)
     shapes = {node: value.shape for node, value in zip(variables, values)}
     dtypes = {node: value._data.dtype for node, value in zip(variables, values)}
     specs = specs or {}
@@ -378,7 +381,7 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
             bound.head_grads.append(None)
         else:
             bound.head_grads.append(_room(ctx, shape, dtype, node) if gradient is None else gradient._data)
-    executor = Executor(symbol, bound, args, grads, reqs, aux, gradients, again, check)
+    executor = Executor(symbol, bound, args, grads, reqs, aux, gradients, again, check, numbers)
     if any(node.op is not None and node.op.traced for node in graph.nodes):
         executor.plan(bool(wanted))  # a body that cannot be followed says so now
     return executor

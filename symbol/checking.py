@@ -7,25 +7,25 @@ random numbers draw the same twice.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from opreg.core import generators
 from opreg.core.graph import Node
-from opreg.core.launch import Call, as_results
-from opreg.core.op import Op
-from opreg.core.rules import Attrs
 from opreg.core.spec import is_floating, is_numpy_float
+from opreg.elementwise.expression import Expression
 from opreg.errors import OpError
+from opreg.ndarray.finite import Compute, reference_of
 from opreg.typing import Array, ArrayModule
 
 from .passes.fuse import Part
 from .plan import Plan, Step
 
-__all__ = ["KernelCheck", "KernelReport", "check_kernels", "titled"]
+__all__ = ["KernelCheck", "KernelReport", "Member", "check_kernels", "folded_members", "fused_members", "titled"]
 
 #: How far kernels may differ, as a share of the largest number of the reference's result, by bytes of a number. A sum
 #: of thousands of products in another order, or a convolution by another formula, stays far below.
@@ -34,9 +34,6 @@ TOLERANCE = {2: 0.125, 4: 1e-3, 8: 1e-9}
 #: So many resolutions of the largest number that a step reads may always be missing: where results nearly cancel, they
 #: are nothing but what rounding left.
 ROUNDING = 32
-
-#: Results over an array module, of inputs; None for one of which there is nothing to compare.
-Compute: TypeAlias = Callable[[ArrayModule, Sequence[Array]], Sequence[Array | float | None]]
 
 
 class KernelCheck(NamedTuple):
@@ -116,57 +113,83 @@ def titled(node: Node) -> str:
 # ---------------------------------------------------------------------------------------------- the reference
 
 
-def _reference(op: Op, attrs: Attrs, is_train: bool, rng: np.random.Generator | None) -> Compute | None:
-    """The reference kernel of an operator; None where it has none that returns its results."""
-    kernel = next((kernel for kernel in op.kernels if kernel.name == "reference"), None)
-    if kernel is None or kernel.bound:
-        return None
+class Member(NamedTuple):
+    """What one operator of a fused or folded node computes.
 
-    def compute(xp: ArrayModule, ins: Sequence[Array]) -> Sequence[Array | None]:
-        return as_results(kernel.with_attributes(Call(op, attrs, [], [], [], xp, None, is_train, rng))(*ins))
+    Attributes
+    ----------
+    number : int
+        Its place among them.
+    compute : function
+        The reference.
+    operands, result : arrays
+        What it reads, and what comes of that.
+    """
 
-    return compute
+    number: int
+    compute: Compute
+    operands: Sequence[Array]
+    result: Array
 
 
-def _fused(parts: Sequence[Part], read: Sequence[int], results: Sequence[int | float]) -> Compute:
+def fused_members(parts: Sequence[Part], read: Sequence[int], results: Sequence[int | float], xp: ArrayModule,
+                  ins: Sequence[Array]) -> Iterator[Member]:
     """Expressions one by one, each ``(expression, operands, result)``; operands and results are numbers of values, or
     numbers themselves. Those that nobody needs are left out: what they read may be too."""
     needed: set[int | float] = set(results)
     kept = []
-    for part in reversed(parts):
+    for number, part in reversed(list(enumerate(parts))):
         if part[2] in needed:
             needed.update(part[1])
-            kept.append(part)
+            kept.append((number, part))
+    values: dict[int | float, Array] = dict(zip(read, ins))
+    for number, (expression, operands, result) in reversed(kept):
+        if isinstance(result, float):
+            continue
+        dtype = next(values[operand].dtype for operand in operands if not isinstance(operand, float))
+        arrays = [xp.asarray(operand, dtype) if isinstance(operand, float) else values[operand] for operand in operands]
+        if result not in values:
+            values[result] = expression(xp, *arrays)
+        yield Member(number, functools.partial(_one, expression), arrays, values[result])
+
+
+def _one(expression: Expression, xp: ArrayModule, ins: Sequence[Array]) -> Sequence[Array]:
+    return [expression(xp, *ins)]
+
+
+def _fused(parts: Sequence[Part], read: Sequence[int], results: Sequence[int | float]) -> Compute:
+    """The results of expressions one by one."""
 
     def compute(xp: ArrayModule, ins: Sequence[Array]) -> Sequence[Array | float]:
         values: dict[int | float, Array] = dict(zip(read, ins))
-        for expression, operands, result in reversed(kept):
-            if result not in values and not isinstance(result, float):
-                dtype = next(values[number].dtype for number in operands if not isinstance(number, float))
-                values[result] = expression(xp, *[xp.asarray(number, dtype) if isinstance(number, float) else
-                                                  values[number] for number in operands])
+        for member in fused_members(parts, read, results, xp, ins):
+            values[parts[member.number][2]] = member.result
         return [number if isinstance(number, float) else values[number] for number in results]
 
     return compute
 
 
-def _folded(members: Sequence[Node]) -> Compute | None:
+def folded_members(members: Sequence[Node], xp: ArrayModule, ins: Sequence[Array]) -> Iterator[Member]:
     """Nodes one by one, of which each reads the one before it and, for the rest, the next inputs."""
-    computes: list[Compute] = []
-    for node in members:
-        compute_member = None if node.op is None else _reference(node.op, node.attrs, False, None)
-        if compute_member is None:
-            return None
-        computes.append(compute_member)
+    value, before, rest = ins[0], None, iter(ins)
+    for number, node in enumerate(members):
+        assert node.op is not None
+        compute = reference_of(node.op, node.attrs, False, None)
+        assert compute is not None
+        operands = [value if source is before else next(rest) for source, _ in node.inputs]
+        result, before = compute(xp, operands)[0], node
+        assert result is not None and not isinstance(result, float)
+        value = result
+        yield Member(number, compute, operands, value)
+
+
+def _folded(members: Sequence[Node]) -> Compute | None:
+    """The result of nodes one by one."""
+    if any(node.op is None or reference_of(node.op, node.attrs, False, None) is None for node in members):
+        return None
 
     def compute(xp: ArrayModule, ins: Sequence[Array]) -> Sequence[Array]:
-        value, before, rest = ins[0], None, iter(ins)
-        for node, compute_member in zip(members, computes):
-            operands = [value if source is before else next(rest) for source, _ in node.inputs]
-            result, before = compute_member(xp, operands)[0], node
-            assert result is not None and not isinstance(result, float)
-            value = result
-        return [value]
+        return [list(folded_members(members, xp, ins))[-1].result]
 
     return compute
 
@@ -182,7 +205,7 @@ def _beside(step: Step, plan: Plan, rng: np.random.Generator | None) -> Compute 
         return _folded(node.attrs["members"])
     if step.kernel == "reference" or any(getattr(function, "draws", False) for function in step.run):
         return None
-    return _reference(node.op, node.attrs, plan.is_train, rng)
+    return reference_of(node.op, node.attrs, plan.is_train, rng)
 
 
 # ----------------------------------------------------------------------------------------------- comparing

@@ -187,11 +187,12 @@ def _brought(plan: Plan, results: Sequence[tuple[Entry, Array, str]]) -> list[St
         written.add(id(array))
         if req == "add":
             run = functools.partial(ctx.xp.add, array, source, array)
-            steps.append(Step(None, req, [], title, [run], [array], ctx))
+            steps.append(Step(None, req, [], title, [run], [array], ctx, [array, source]))
         else:
             steps.append(_copy(title, source, array, ctx))
     return saved + steps
 
 
 def _copy(title: str, source: Array, array: Array, ctx: Context) -> Step:
-    return Step(None, "copy", [], title, [functools.partial(array.__setitem__, Ellipsis, source)], [array], ctx)
+    return Step(None, "copy", [], title, [functools.partial(array.__setitem__, Ellipsis, source)], [array], ctx,
+                [source])

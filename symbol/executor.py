@@ -21,6 +21,7 @@ from opreg.core.op import Op, watch
 from opreg.core.spec import known, show
 from opreg.errors import TRIMMED, ArgumentError, OpError, ShapeError, did_you_mean, trim
 from opreg.ndarray.context import Context
+from opreg.ndarray.finite import inherited
 from opreg.ndarray.ndarray import NDArray
 
 from . import infer as inference
@@ -28,6 +29,7 @@ from .arrays import Named, reshaped, zeros
 from .checking import KernelReport, check_kernels, titled
 from .compile import compile_plan
 from .estimate import HOPPER, Estimate, Machine, estimate
+from .finite import check_numbers
 from .head_gradients import HeadGradients, OutGrads
 from .memory_use import MemoryUse, results_between
 from .plan import Plan, Segment, Step
@@ -64,12 +66,12 @@ class Executor:
 
     def __init__(self, symbol: Symbol, bound: Bound, args: list[NDArray], grads: list[NDArray | None],
                  reqs: list[str], aux: list[NDArray], head_grads: list[NDArray | None],
-                 make: Callable[..., Executor], check: bool | str = False):
+                 make: Callable[..., Executor], check: bool | str = False, numbers: bool | str = False):
         self._hold(symbol, bound.ctx, args, grads, reqs, aux, head_grads, make)
         self._bound = bound
         self._plans: dict[bool, Plan] = {}  # those in use: without a monitor, or with one
         self._others: dict[bool, Plan] = {}
-        self._check = check  # whether kernels are checked
+        self._check, self._numbers = check, numbers  # whether kernels and numbers are checked
         self._reports: dict[bool, Callable[[], KernelReport]] = {}
         # Where generators stood before the last forward of a mode.
         self._drawn: dict[bool, dict[tuple[str, int], object]] = {}
@@ -160,10 +162,13 @@ class Executor:
         """The plan for training or inference, built at first use."""
         plan = self._plans.get(is_train)
         if plan is None:
-            plan = self._plans[is_train] = compile_plan(self._bound, is_train, self._gradients[is_train],
-                                                        self._monitor is not None)
+            with inherited(self._numbers):
+                plan = compile_plan(self._bound, is_train, self._gradients[is_train], self._monitor is not None)
             if self._check:
                 self._reports[is_train] = check_kernels(plan, self._check != "report")
+            if self._numbers:
+                check_numbers(plan, self._numbers)
+            self._plans[is_train] = plan
         return plan
 
     def forward(self, is_train: bool = False, **kwargs: NDArray | np.ndarray) -> list[NDArray]:

@@ -438,7 +438,7 @@ class Symbol(Methods):
              grad_req: Requests = "write", aux_states: Values | None = None,
              group2ctx: Mapping[str, Context] | None = None, shared_exec: Executor | None = None,
              check_kernels: bool | str = False, recompute: bool | str | None = None, *,
-             head_grads: OutGrads = None) -> Executor:
+             head_grads: OutGrads = None, check_numbers: bool | str | None = None) -> Executor:
         """An executor over given arrays.
 
         Parameters
@@ -467,6 +467,11 @@ class Symbol(Methods):
         head_grads : NDArray, list or dict of NDArray by output name, optional
             Gradients of the outputs, of their shapes and dtypes, that ``backward`` without arguments uses. They are
             read where they lie: write into them what the next step is to use.
+        check_numbers : bool or "debug", optional
+            Whether the first step, forward or backward, that makes a NaN or an infinity out of finite numbers raises a
+            `NonFiniteError`, which names operator, node, its line and place, and the ranges of what it read and made;
+            with ``"debug"`` a debugger stops first. Slower. By default what the environment variable
+            ``OPREG_CHECK_NUMBERS`` says.
 
         Examples
         --------
@@ -477,17 +482,18 @@ class Symbol(Methods):
         """
         with TRIMMED:
             return BIND.function(self, ctx, args, args_grad, grad_req, aux_states, group2ctx, check_kernels, recompute,
-                                 head_grads)
+                                 head_grads, check_numbers)
 
     def simple_bind(self, ctx: Context | Sequence[Context] | None, grad_req: Requests = "write",
                     type_dict: Mapping[str, DTypeLike] | None = None, stype_dict: Mapping[str, str] | None = None,
                     group2ctx: Mapping[str, Context] | None = None, shared_arg_names: Sequence[str] | None = None,
                     shared_exec: Executor | None = None,
                     shared_buffer: dict[str, NDArray] | None = None, check_kernels: bool | str = False,
-                    recompute: bool | str | None = None, *, head_grads: OutGrads = None, **kwargs: Any) -> Executor:
+                    recompute: bool | str | None = None, *, head_grads: OutGrads = None,
+                    check_numbers: bool | str | None = None, **kwargs: Any) -> Executor:
         """An executor over new arrays of zeros, whose shapes follow from those given by keyword.
 
-        ``check_kernels``, ``recompute`` and ``head_grads`` are those of ``bind``.
+        ``check_kernels``, ``recompute``, ``head_grads`` and ``check_numbers`` are those of ``bind``.
 
         Examples
         --------
@@ -497,7 +503,7 @@ class Symbol(Methods):
         """
         with TRIMMED:
             return SIMPLE_BIND.function(self, ctx, grad_req, type_dict, group2ctx, shared_arg_names, shared_exec,
-                                        shared_buffer, kwargs, check_kernels, recompute, head_grads)
+                                        shared_buffer, kwargs, check_kernels, recompute, head_grads, check_numbers)
 
     def eval(self, ctx: Context | Sequence[Context] | None = None, **kwargs: NDArray | np.ndarray) -> list[NDArray]:
         """Bind to arrays given by keyword and compute; a list of NDArrays.

@@ -73,7 +73,7 @@ ORDER = _floors("""
     opreg.backends.cuda.losses opreg.backends.cuda.normalization opreg.backends.cuda.pooling
     opreg.backends.cuda.operators
     opreg.backends.operators
-    opreg.ndarray.params_file opreg.ndarray.context
+    opreg.ndarray.params_file opreg.ndarray.context opreg.ndarray.finite
     opreg.ndarray.custom_calls
     opreg.ndarray.eager
     opreg.ndarray.traced_rules
@@ -100,6 +100,7 @@ ORDER = _floors("""
     opreg.symbol.plan
     opreg.symbol.replay
     opreg.symbol.arrays opreg.symbol.work opreg.symbol.checking
+    opreg.symbol.finite
     opreg.symbol.profile opreg.symbol.estimate
     opreg.symbol.head_gradients opreg.symbol.update
     opreg.symbol.compile

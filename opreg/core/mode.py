@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 class _Mode(threading.local):
-    recording: bool
+    recording: Any  # whether operators are recorded, and perhaps looked at, see ``opreg.ndarray.finite``
     training: bool
     np_shape = False  # see opreg.util
     #: The line of user code that is noted of what is recorded, ``()`` until it has been looked for; None where every

@@ -197,7 +197,7 @@ def apply(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         record = _Call(cell, structure, len(leaves), lambda: cell)
         record.out = arranged
         every = [*leaves, *record.internal]
-        tape.record(_TAPED, record, every, [value._data for value in every], fresh)
+        tape.record(_TAPED, record, every, [value._data for value in every], fresh, None, MODE.recording)
     return rebuild(arranged, iter(fresh))
 
 

@@ -9,8 +9,10 @@ import numpy as np
 
 from opreg.ndarray import tape
 from opreg.ndarray.context import Context, current_context
+from opreg.ndarray.finite import inherited
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.compile import compile_program
+from opreg.symbol.finite import check_numbers
 from opreg.symbol.plan import Segment
 from opreg.symbol.program import Bound, Program
 
@@ -51,9 +53,12 @@ class _Plan:
         Gradients, computed by a second half.
     seeds : list of Node
         Variables of the gradients that arrive.
+    numbers : bool or "debug"
+        Whether steps look at what they make.
     """
 
-    def __init__(self, followed: Followed, room: Room, late: Sequence[Entry] = (), seeds: Sequence[Node] = ()):
+    def __init__(self, followed: Followed, room: Room, late: Sequence[Entry] = (), seeds: Sequence[Node] = (),
+                 numbers: bool | str = False):
         trace = followed.trace
         self.room, ctx = room, followed.ctx
         self.ctx = ctx
@@ -102,7 +107,10 @@ class _Plan:
         program = Program.of(bound, True)
         program.heads = [*program.heads, *late]
         program.destinations = [(array, "write") for array in self.gradients]
-        self.plan = compile_program(program)
+        with inherited(numbers):
+            self.plan = compile_program(program)
+        if numbers:
+            check_numbers(self.plan, numbers)
         self.quiet = not followed.calls
         self.kept: dict[Record, Kept] = {}  # what calls of Python keep for their gradients
         self.places: list[int | None] = []  # which of the gradients each input and weight has
@@ -185,8 +193,8 @@ class Compiled:
         Those with gradients, by which inputs and weights have one.
     """
 
-    def __init__(self, followed: Followed, arguments: Structure, rooms: Rooms):
-        self.followed, self.arguments, self._rooms = followed, arguments, rooms
+    def __init__(self, followed: Followed, arguments: Structure, rooms: Rooms, numbers: bool | str = False):
+        self.followed, self.arguments, self._rooms, self._numbers = followed, arguments, rooms, numbers
         self.reads, self.ctx, self.training = followed.reads, followed.ctx, followed.training
         self.idle: list[_Plan] = []
         self.idle_recorded: dict[tuple[bool, ...], list[_Plan]] = {}
@@ -223,7 +231,7 @@ class Compiled:
         """Make a plan, if there is none."""
         if not self.idle:
             with _MAKING:
-                plan = _Plan(self.followed, self._rooms.take())
+                plan = self._first_half(self._rooms.take())
             plan.free(self.idle)
 
     def _another(self, idle: list[_Plan], make: Callable[[Room], _Plan]) -> _Plan:
@@ -268,7 +276,7 @@ class Compiled:
             plan.free(idle)
 
     def _first_half(self, room: Room) -> _Plan:
-        return _Plan(self.followed, room)
+        return _Plan(self.followed, room, numbers=self._numbers)
 
     def run_recorded(self, function: Callable, leaves: Sequence[Tensor], needs: tuple[bool, ...]) -> Any:
         """Compute as one application on the tape, which has gradients of those inputs and weights that need one."""
@@ -288,7 +296,7 @@ class Compiled:
             array._data = value.copy()
         outs = [made(out.copy(), plan.ctx) for out in plan.outputs]
         if outs:
-            tape.record(_TAPED, run, every, data, outs)
+            tape.record(_TAPED, run, every, data, outs, None, MODE.recording)
         return tree.rebuild(self.followed.structure, iter(outs))
 
     def _second_half(self, needs: Sequence[bool], room: Room) -> _Plan:
@@ -310,7 +318,7 @@ class Compiled:
                 gradients = trace.differentiate(pairs, wanted)
             computed = [(at, value._entry) for at, value in enumerate(gradients) if value is not None]
             places = {wanted[at][0]: place for place, (at, _) in enumerate(computed)}
-            plan = _Plan(followed, room, [entry for _, entry in computed], seeds)
+            plan = _Plan(followed, room, [entry for _, entry in computed], seeds, self._numbers)
         finally:
             trace.forget(count, specs)
             trace.reads.settle()

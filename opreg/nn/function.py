@@ -210,7 +210,7 @@ class _Call(Application):
             leaves[i]._data = copies[i]._data
         if MODE.recording and any(self.differentiable):
             self.kept = self.keep(copies, changed, outs)
-            tape.record(_TAPED, self, leaves, arrays, taped)
+            tape.record(_TAPED, self, leaves, arrays, taped, None, MODE.recording)
         self.leaves = []  # the tape holds this, and must not hold what it made
         return rebuild(self.out, iter(results))
 

@@ -119,8 +119,9 @@ class _Grad:
     """A function that computes gradients, compiled in ``GRAPH_MODE`` and where what it differentiates is."""
 
     def __init__(self, function: Callable, compute: Callable):
-        self._compute, self._compiled = compute, jit(compute)
         self._always = isinstance(function, Jitted)
+        self._compute = compute
+        self._compiled = jit(compute, check_numbers=function.check_numbers if isinstance(function, Jitted) else None)
         self.__name__, self.__wrapped__ = name_of(compute), function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

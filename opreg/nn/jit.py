@@ -18,6 +18,7 @@ import numpy as np
 
 from opreg.core import generators
 from opreg.ndarray.context import current_context
+from opreg.ndarray.finite import asked
 
 from ..core.locks import rlock
 from ..core.mode import MODE
@@ -118,9 +119,12 @@ class Cache:
     ----------
     owner : Cell, optional
         That keeps this; nothing in here keeps it in turn.
+    numbers : bool or "debug", optional
+        Whether steps look at what they make, see ``jit``.
     """
 
-    def __init__(self, owner: ParameterContainer | None = None):
+    def __init__(self, owner: ParameterContainer | None = None, numbers: bool | str | None = None):
+        self.numbers = numbers
         self._owner = None if owner is None else weakref.ref(owner)
         self.kinds: dict[Hashable, _Kind] = {}
         self.rooms = Rooms()
@@ -235,7 +239,8 @@ class Cache:
                               leaves[0]._ctx if leaves else None, kind.signatures, path, leaves, self._owner)
         except LeftToPython as error:
             return self._left(function, error.reason, error.reads)
-        compiled = (Compiled if followed.ctx.device is None else CompiledOnDevice)(followed, arguments, self.rooms)
+        compiled = (Compiled if followed.ctx.device is None else CompiledOnDevice)(followed, arguments, self.rooms,
+                                                                                  asked(self.numbers))
         path.end(compiled)
         return compiled
 
@@ -345,7 +350,7 @@ class Jitted:
         caches = instance.__dict__.setdefault("_methods", {}) if hasattr(instance, "__dict__") else {}
         name = self.function.__name__
         if name not in caches:
-            caches[name] = Cache(instance if isinstance(instance, ParameterContainer) else None)
+            caches[name] = Cache(instance if isinstance(instance, ParameterContainer) else None, self._cache.numbers)
         return Jitted(functools.partial(self.function, instance), caches[name])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -356,6 +361,11 @@ class Jitted:
     def prepare(self, *args: Any, **kwargs: Any) -> None:
         """Compile for inputs like these, without running."""
         self._cache.prepare(self.function, args, kwargs)
+
+    @property
+    def check_numbers(self) -> bool | str | None:
+        """What it was told about checking numbers, see ``jit``."""
+        return self._cache.numbers
 
     @property
     def cache_size(self) -> int:
@@ -373,18 +383,21 @@ class Jitted:
 @overload
 def jit(function: F, *, input_signature: object = None, hash_args: object = None, jit_config: object = None,
         compile_once: bool = False, capture_mode: str = "ast", jit_level: str = "O0", dynamic: int = 0,
-        fullgraph: bool = False, backend: str = "", **options: object) -> F: ...
+        fullgraph: bool = False, backend: str = "", check_numbers: bool | str | None = None, **options: object
+        ) -> F: ...
 
 
 @overload
 def jit(function: None = None, *, input_signature: object = None, hash_args: object = None, jit_config: object = None,
         compile_once: bool = False, capture_mode: str = "ast", jit_level: str = "O0", dynamic: int = 0,
-        fullgraph: bool = False, backend: str = "", **options: object) -> Callable[[F], F]: ...
+        fullgraph: bool = False, backend: str = "", check_numbers: bool | str | None = None, **options: object
+        ) -> Callable[[F], F]: ...
 
 
 def jit(function: Any = None, mode: object = None, input_signature: object = None, hash_args: object = None,
         jit_config: object = None, compile_once: bool = False, *, capture_mode: str = "ast", jit_level: str = "O0",
-        dynamic: int = 0, fullgraph: bool = False, backend: str = "", **options: object) -> Any:
+        dynamic: int = 0, fullgraph: bool = False, backend: str = "", check_numbers: bool | str | None = None,
+        **options: object) -> Any:
     """Compile a function: it is traced once for each kind of inputs, and run as a plan from then on.
 
     Branches and loops on shapes, dtypes and Python values are followed. Where Python asks for numbers of tensors, in a
@@ -399,6 +412,10 @@ def jit(function: Any = None, mode: object = None, input_signature: object = Non
         in ``GRAPH_MODE``.
     mode, input_signature, hash_args, jit_config, compile_once, capture_mode, jit_level, dynamic, fullgraph, backend
         Accepted for MindSpore's programs; they change nothing here. So do the further options that its back ends have.
+    check_numbers : bool or "debug", optional
+        Whether the first step, forward or backward, that makes a NaN or an infinity out of finite numbers raises a
+        `NonFiniteError` that names it; with ``"debug"`` a debugger stops first. By default what the environment
+        variable ``OPREG_CHECK_NUMBERS`` says.
 
     Returns
     -------
@@ -423,14 +440,20 @@ def jit(function: Any = None, mode: object = None, input_signature: object = Non
     if "fn" in options:  # as MindSpore 2.0 calls it
         function = options["fn"]
     if function is None:
-        return jit
+        return jit if check_numbers is None else functools.partial(jit, check_numbers=check_numbers)
+    if check_numbers is not None:
+        asked(check_numbers)
+        if isinstance(function, Jitted):
+            function = function.function
+        if hasattr(function, "construct"):
+            return Jitted(function, Cache(function, check_numbers))
     if isinstance(function, Jitted):
         return function
     if hasattr(function, "construct"):
         return function._compiled()
     if not callable(function):
         raise TypeError(f"jit: expected a function or a Cell, got {type(function).__name__}")
-    return functools.update_wrapper(Jitted(function), function, updated=())
+    return functools.update_wrapper(Jitted(function, Cache(numbers=check_numbers)), function, updated=())
 
 
 #: What MindSpore called it before 2.0.
@@ -440,7 +463,7 @@ ms_function = jit
 _OPTIONS = ("fn", "disable_format_transform", "exec_order", "ge_options", "infer_boost", "debug_level", "exc_mode",
             "jit_syntax_level", "op_debug_option")
 _NAMED = ("mode", "input_signature", "hash_args", "jit_config", "compile_once", "capture_mode", "jit_level", "dynamic",
-          "fullgraph", "backend")
+          "fullgraph", "backend", "check_numbers")
 
 
 def _check_options(capture_mode: str, jit_level: str, dynamic: object, fullgraph: object,

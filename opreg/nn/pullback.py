@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from opreg.ndarray import tape
+from opreg.ndarray.finite import recorded
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.mode import MODE
@@ -162,7 +163,7 @@ class _OnTape(Pullback):
                     variables.append(weight)
                     weight._entry = fresh(weight)._entry
                     entries.append(weight._entry)
-        mode["recording"], STATE.nested = True, again
+        mode["recording"], STATE.nested = again or recorded(), again
         try:
             out = inputs.call(function, arguments)
             # A weight that is a result is what it was while the function ran.

@@ -31,6 +31,7 @@ from opreg.core.spec import Shape, Spec, size
 from opreg.elementwise.algebra import factored
 from opreg.elementwise.composition import Composition
 from opreg.elementwise.expression import Expression, Instruction, astype
+from opreg.errors import Where
 
 from ..program import Program, nbytes, reachable, replaced
 from .rematerialization import AGAIN
@@ -331,7 +332,8 @@ class _Composer:
         if composed.expression is None:
             return []
         fused = Node(_operator(composed.full), last.name,
-                     {"expression": composed.expression, "operators": tuple(terms.operators), "parts": composed.parts},
+                     {"expression": composed.expression, "operators": tuple(terms.operators), "parts": composed.parts,
+                      "origins": tuple(terms.origins)},
                      [sources[-1 - number] for number in composed.read], where=last.where)
         specs[fused] = list(composed.specs)
         self.program.contexts[fused] = self.program.contexts[last]
@@ -357,11 +359,13 @@ class _Terms:
         self.places: dict[Entry, int] = {}
         self.inputs: dict[Entry, int] = {}
         self.operators: list[str] = []
+        self.origins: list[tuple[str, Where | None]] = []  # name and line of each
 
     def add(self, node: Node) -> int:
         """A term for a node, and for what it reads and is computed again."""
         operands = tuple([self._operand(entry) for entry in _read(node)])
         self.operators.append(node.op.name)  # type: ignore[union-attr]
+        self.origins.append((node.name, node.where))
         self.terms.append((self.expressions[node], operands))
         place = self.places[node, 0] = len(self.terms) - 1
         return place

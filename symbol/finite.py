@@ -1,0 +1,159 @@
+"""Checking numbers in plans: the first step that makes a NaN or an infinity out of finite numbers raises an error.
+
+Every step is followed by a look at what it has made; what it is about to write over is copied before. Of a fused or
+folded step the operators that it is made of are computed one by one, to find the one that did it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opreg.core.graph import Node
+from opreg.core.launch import FirstRun
+from opreg.core.mode import quiet
+from opreg.core.steps import TieredStep
+from opreg.elementwise.expression import Expression
+from opreg.errors import Where
+from opreg.ndarray.finite import Compute, Named, complain, deliberate, is_finite, reference_of
+from opreg.typing import Array
+
+from .checking import Member, folded_members, fused_members
+from .plan import Function, Plan, Step
+
+__all__ = ["check_numbers"]
+
+
+class _Watched:
+    """The functions of a step, and a look at what they have made behind them.
+
+    Parameters
+    ----------
+    place : str
+        Where it is in the plan.
+    """
+
+    def __init__(self, place: str, step: Step, plan: Plan, choice: bool | str):
+        self.place, self.node, self.kernel, self.choice = place, step.node, step.kernel, choice
+        self.functions, self.xp, self.where = list(step.run), step.ctx.xp, step.where
+        self.is_train = plan.is_train
+        ins, outs = list(step.ins), list(step.outs)
+        names = [step.where] * len(ins)
+        made = [step.where]
+        self.blameless = not any(array is not None for array in ins)
+        if step.node is not None and step.node.op is not None:
+            op, attrs = step.node.op, step.node.attrs
+            names, made = [*op.arguments(attrs), *op.auxiliary(attrs)], list(op.outputs(attrs))
+            outs = outs[:op.visible(attrs)] + [ins[i] for i in op.mutates]
+            made = made[:op.visible(attrs)] + [names[i] for i in op.mutates]
+            added = [i for i in range(len(outs)) if (step.node, i) in plan._adds]
+            names += [f"{made[i]} so far" for i in added]
+            ins += [outs[i] for i in added]
+            self.blameless = self.blameless or deliberate(op, attrs)
+        self.ins: Named = list(zip(names, ins))
+        self.outs: Named = list(zip(made, outs))
+        self.count = len(step.ins)
+        self.changed = [array is not None and any(out is not None and self.xp.may_share_memory(array, out)
+                                                  for out in outs) for array in ins]
+
+    def __call__(self) -> None:
+        before = [(name, array.copy() if changed and array is not None else array)
+                  for (name, array), changed in zip(self.ins, self.changed)]
+        functions: list[Function] = []
+        for function in self.functions:
+            if isinstance(function, FirstRun):
+                functions += function()
+            else:
+                function = (isinstance(function, TieredStep) and function.made) or function
+                function()
+                functions.append(function)
+        self.functions = functions
+        xp = self.xp
+        if self.blameless or all(array is None or is_finite(xp, array) for _, array in self.outs):
+            return
+        if all(array is None or is_finite(xp, array) for _, array in before):
+            self._complain(before)
+
+    def _complain(self, before: Named) -> None:
+        """Say what has happened, unless an operator among several did it on purpose."""
+        node, more, culprit = self.node, "", None
+        if node is None or node.op is None:
+            complain(f"storing {self.where}, {self.place}", self.xp, before, self.outs, self.choice)
+            return
+        compute: Compute | None = reference_of(node.op, node.attrs, self.is_train, None)
+        ins = [array for _, array in before[:self.count]]
+        members = self._members(node, ins)
+        if members is not None:
+            compute = None
+            for member in members:
+                if not is_finite(self.xp, member.result):
+                    culprit = member
+                    break
+            if culprit is None:
+                more = "the operators that it is made of compute finite numbers, one by one"
+            elif not all(is_finite(self.xp, operand) for operand in culprit.operands) or self._infinite(node, culprit):
+                return  # an infinity that somebody wrote
+        elif compute is not None and self.kernel != "reference" and not node.op.random:
+            results = quiet(compute, self.xp, ins)  # type: ignore[arg-type]  # those that are read are there
+            if all(result is None or is_finite(self.xp, self.xp.asarray(result)) for result in results):
+                more = "its reference kernel computes finite numbers"
+        who = f"{node.describe()}, {self.place}"
+        if culprit is None:
+            complain(who, self.xp, before, self.outs, self.choice, compute, more)
+            return
+        operator, name, where = self._member(node, culprit.number)
+        told = Node(None, name, where=where).describe().replace("variable", f"operator {operator}", 1)
+        many = len(culprit.operands) > 1
+        operands = [(f"operand {i}" if many else "operand", array) for i, array in enumerate(culprit.operands)]
+        complain(f"{told}, a part of {who}", self.xp, operands, [("result", culprit.result)], self.choice,
+                 culprit.compute)
+
+    def _members(self, node: Node, ins: list[Array | None]) -> Iterator[Member] | None:
+        """What the operators compute that a node is made of; None where it is one."""
+        if "parts" in node.attrs:
+            parts, read, results = node.attrs["parts"]
+            return _quietly(fused_members(parts, read, results, self.xp, ins))  # type: ignore[arg-type]
+        if "members" in node.attrs and all(
+                member.op is not None and reference_of(member.op, member.attrs, False, None) is not None
+                for member in node.attrs["members"]):
+            return _quietly(folded_members(node.attrs["members"], self.xp, ins))  # type: ignore[arg-type]
+        return None
+
+    @staticmethod
+    def _member(node: Node, number: int) -> tuple[str, str, Where | None]:
+        """Operator, name and line of one of the operators that a node is made of."""
+        if "parts" in node.attrs:
+            return (node.attrs["operators"][number], *node.attrs["origins"][number])
+        member = node.attrs["members"][number]
+        return member.op.name, member.name, member.where
+
+    @staticmethod
+    def _infinite(node: Node, member: Member) -> bool:
+        """Whether an operator among several has an infinity among its attributes."""
+        if "members" in node.attrs:
+            culprit = node.attrs["members"][member.number]
+            return deliberate(culprit.op, culprit.attrs)
+        expression: Expression = node.attrs["parts"][0][member.number][0]
+        return any(deliberate(None, {"numbers": numbers}) for _, numbers in expression.code)
+
+
+def _quietly(members: Iterator[Member]) -> Iterator[Member]:
+    """The same, without numeric warnings."""
+    while (member := quiet(next, members, None)) is not None:
+        yield member
+
+
+def check_numbers(plan: Plan, choice: bool | str) -> None:
+    """Let a plan that has not run yet look at what each of its steps makes.
+
+    Parameters
+    ----------
+    plan : Plan
+        Its steps are changed.
+    choice : True or "debug"
+        Whether a debugger stops before the error is raised.
+    """
+    for half, segment in (("forward", plan.forward), ("backward", plan.backward)):
+        count = len(segment.steps)
+        for number, step in enumerate(segment.steps):
+            if step.run:
+                step.run = [_Watched(f"{half} step {number} of {count}, kernel {step.kernel}", step, plan, choice)]
