@@ -143,17 +143,25 @@ _COMPARISONS: dict[str, np.ufunc] = {"eq": np.equal, "ne": np.not_equal, "gt": n
                                 "lt": np.less, "le": np.less_equal}
 
 
+#: Python's operators of classes of arrays, which are short ways, with the general ones.
+SHORT: list[tuple[type[NDArray], str, Callable[[NDArray, Any], Any]]] = []
+
+
 def attach(cls: type[NDArray], classes: set[type], comparisons: Mapping[str, Sequence[str]], truth: str,
            state: Tracing) -> None:
     """Give a class of arrays Python's operators; see ``_fast``. ``comparisons`` has their forms by name."""
+    def set_method(start: str, name: str, method: Callable[[NDArray, Any], Any]) -> None:
+        setattr(cls, f"__{start}{name}__", method)
+        SHORT.append((cls, f"__{start}{name}__", lambda self, other: self._binary(name, other, bool(start))))
+
     for name, ufunc in _ARITHMETIC.items():
         same, broadcast, right, left = BINARY[name]
         for start, number in (("", right), ("r", left)):
-            setattr(cls, f"__{start}{name}__", _fast(name, ufunc, (same, broadcast, number), cls, classes, state,
-                                                    bool(start), name != "truediv"))
+            set_method(start, name, _fast(name, ufunc, (same, broadcast, number), cls, classes, state, bool(start),
+                                          name != "truediv"))
     for name, ufunc in _COMPARISONS.items():
-        setattr(cls, f"__{name}__", _fast(name, ufunc, comparisons[name][:3], cls, classes, state, False,
-                                         truth == "bool", truth))
+        set_method("", name, _fast(name, ufunc, comparisons[name][:3], cls, classes, state, False, truth == "bool",
+                                   truth))
 
 
 class Tracing(Protocol):

@@ -37,7 +37,8 @@ ORDER = _floors("""
     opreg.core opreg.elementwise opreg.custom opreg.typing
     opreg.core.parameters opreg.aliases opreg.core.locks opreg.core.slots opreg._extends opreg.core.cache
     opreg.errors opreg.engine
-    opreg.core.mode opreg.core.files opreg.core.processor opreg.elementwise.special_functions
+    opreg.core.mode opreg.core.files
+    opreg.core.events opreg.core.processor opreg.elementwise.special_functions
     opreg.core.spec
     opreg.core.attrs opreg.util opreg.fills
     opreg.core.dispatch
@@ -116,6 +117,7 @@ ORDER = _floors("""
     opreg.contrib
     opreg.data
     opreg.base opreg.train opreg.nn
+    opreg.trace_events
     opreg.common opreg.testing
     opreg
     opreg.context opreg.porting

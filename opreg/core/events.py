@@ -1,0 +1,206 @@
+"""Events: what ran when, in which thread, collected and written as a trace that Chrome and Perfetto open.
+
+The format is Chrome's trace event format: complete events of a beginning and a duration (``X``), moments (``i``),
+counters (``C``), and names of threads (``M``). Times are those of ``time.perf_counter``, in seconds, and microseconds
+since the first moment in the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from typing import Any, NamedTuple
+
+from ..errors import ArgumentError, did_you_mean
+from .files import whole
+
+__all__ = ["Events", "Span", "TableRow"]
+
+#: Seconds between two looks at how much memory the process has.
+_SAMPLING = 1e-3
+_STATM = "/proc/self/statm"
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+_KEYS = ("operator", "cell", "line")
+
+
+class Span(NamedTuple):
+    """Something that took its time.
+
+    Attributes
+    ----------
+    category, name : str
+        What kind of thing, and which.
+    start, end : float
+        Seconds, as ``time.perf_counter`` counts.
+    thread : int
+        Where.
+    args : dict
+        What else is known: node, kernel, line.
+    """
+
+    category: str
+    name: str
+    start: float
+    end: float
+    thread: int
+    args: dict[str, Any]
+
+
+class TableRow(NamedTuple):
+    """All spans of one operator, Cell or line.
+
+    Attributes
+    ----------
+    name : str
+        Which.
+    calls : int
+        How many.
+    total, own : float
+        Seconds in them, and those of them that were not in a span inside.
+    """
+
+    name: str
+    calls: int
+    total: float
+    own: float
+
+
+class Events:
+    """What was collected. Appending is safe in threads.
+
+    Examples
+    --------
+    >>> events = Events()
+    >>> events.span("operator", "exp", 1.0, 1.5, line="net.py:3")
+    >>> events.rows("line")
+    [TableRow(name='net.py:3', calls=1, total=0.5, own=0.5)]
+    """
+
+    def __init__(self) -> None:
+        self.began = time.perf_counter()
+        self.spans: list[Span] = []
+        self.moments: list[tuple[str, str, float, int, dict[str, Any]]] = []  # phase, name, when, thread, the rest
+        self.threads: dict[int, str] = {}
+        self._sampled = 0.0
+
+    def _thread(self) -> int:
+        thread = threading.get_native_id()
+        if thread not in self.threads:
+            self.threads[thread] = threading.current_thread().name
+        return thread
+
+    def span(self, category: str, name: str, start: float, end: float, **args: object) -> None:
+        """Note something that took its time, in this thread."""
+        self.spans.append(Span(category, name, start, end, self._thread(), args))
+
+    def moment(self, category: str, name: str, scope: str = "t") -> None:
+        """Note a moment: of a thread, ``t``, a process, ``p``, or all, ``g``."""
+        self.moments.append(("i", name, time.perf_counter(), self._thread(), {"cat": category, "s": scope}))
+
+    def counter(self, name: str, **values: float) -> None:
+        """Note numbers that change."""
+        self.moments.append(("C", name, time.perf_counter(), self._thread(), {"args": values}))
+
+    def sample_memory(self) -> None:
+        """Note how much memory the process has in use, unless that was just done."""
+        now = time.perf_counter()
+        if now - self._sampled < _SAMPLING:
+            return
+        self._sampled = now
+        try:
+            with open(_STATM, "rb") as file:
+                pages = int(file.read().split()[1])
+        except (OSError, ValueError, IndexError):  # a system without
+            return
+        self.counter("memory", MB=round(pages * _PAGE / 1e6, 3))
+
+    # ------------------------------------------------------------------------------------------- the file
+
+    def trace(self) -> dict[str, Any]:
+        """The events in Chrome's format, in the order they began."""
+        pid = os.getpid()
+        starts = [self.began, *[span.start for span in self.spans], *[moment[2] for moment in self.moments]]
+        origin = min(starts)
+
+        def micro(seconds: float) -> float:
+            return round((seconds - origin) * 1e6, 3)
+
+        events: list[dict[str, Any]] = []
+        for span in self.spans:
+            start = micro(span.start)
+            events.append({"name": span.name, "cat": span.category, "ph": "X", "ts": start,
+                           "dur": round(micro(span.end) - start, 3), "pid": pid, "tid": span.thread, "args": span.args})
+        for phase, name, when, thread, more in self.moments:
+            events.append({"name": name, "ph": phase, "ts": micro(when), "pid": pid, "tid": thread, **more})
+        events.sort(key=lambda event: (event["ts"], -event.get("dur", 0.0)))  # who holds others comes before them
+        named = [{"name": "process_name", "ph": "M", "ts": 0, "pid": pid, "tid": 0, "args": {"name": "opreg"}}]
+        named += [{"name": "thread_name", "ph": "M", "ts": 0, "pid": pid, "tid": thread, "args": {"name": name}}
+                  for thread, name in self.threads.items()]
+        return {"traceEvents": [*named, *events], "displayTimeUnit": "ms"}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the trace to a file, whole or not at all; https://ui.perfetto.dev and ``chrome://tracing`` open it."""
+        with whole(path) as file:
+            file.write(json.dumps(self.trace(), default=str).encode())
+
+    # ----------------------------------------------------------------------------------------- the tables
+
+    def rows(self, by: str = "operator") -> list[TableRow]:
+        """Sums of times, longest own time first.
+
+        Parameters
+        ----------
+        by : {"operator", "cell", "line"}
+            Operators, gradients among them; Cells by their paths; lines of the user's script that operators are from.
+        """
+        if by not in _KEYS:
+            raise ArgumentError(f"by={by!r}. {did_you_mean(by, _KEYS)}")
+        found: dict[str, list[float]] = {}
+        for span, own in self._owned():
+            name = _key(span, by)
+            if name is not None:
+                row = found.setdefault(name, [0, 0.0, 0.0])
+                row[0] += 1
+                row[1] += span.end - span.start
+                row[2] += own
+        rows = [TableRow(name, int(calls), total, own) for name, (calls, total, own) in found.items()]
+        return sorted(rows, key=lambda row: -row.own)
+
+    def _owned(self) -> list[tuple[Span, float]]:
+        """Spans with the time in them that no span inside has."""
+        owned: list[list[Any]] = []
+        open_spans: dict[int, list[list[Any]]] = {}  # those that are not over yet, by thread
+        for span in sorted(self.spans, key=lambda span: (span.start, -span.end)):
+            stack = open_spans.setdefault(span.thread, [])
+            while stack and stack[-1][0].end <= span.start:
+                stack.pop()
+            length = span.end - span.start
+            if stack:
+                stack[-1][1] -= length
+            owned.append([span, length])
+            stack.append(owned[-1])
+        return [(span, max(own, 0.0)) for span, own in owned]
+
+    def table(self, by: str = "operator", count: int = 40) -> str:
+        """Sums of times as text, see ``rows``; the first so many."""
+        rows = self.rows(by)
+        lines = [f"{'own ms':>10} {'total ms':>10} {'calls':>7}  {by}"]
+        lines += [f"{row.own * 1e3:10.3f} {row.total * 1e3:10.3f} {row.calls:7}  {row.name}" for row in rows[:count]]
+        if len(rows) > count:
+            lines.append(f"and {len(rows) - count} more")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return "\n\n".join(self.table(by) for by in _KEYS if self.rows(by))
+
+    def __repr__(self) -> str:
+        return f"<Events, {len(self.spans)} spans>"
+
+
+def _key(span: Span, by: str) -> str | None:
+    """What a span counts for in a table; None for nothing."""
+    if by == "line":
+        return span.args.get("line") if span.category == "operator" else None
+    return span.name if span.category == by else None
