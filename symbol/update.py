@@ -77,6 +77,8 @@ class Update:
                  grads: Sequence[NDArray]):
         self.updater, self.names, self.indices = updater, list(names), list(indices)
         self._weights, self._grads = list(weights), list(grads)
+        apart = [len({id(weight._data) for weight in weights}), len(set(indices))]
+        self._twice = None if apart == [len(weights)] * 2 else "an array or an index is there twice"
         self.forget()
 
     def forget(self) -> None:
@@ -91,7 +93,7 @@ class Update:
         """Count an update, and bring rates and counts to where the steps read them; None where there are no steps, and
         ``alone`` is to be called."""
         updater = self.updater
-        reason = updater.one_by_one()
+        reason = self._twice or updater.one_by_one()
         if reason is not None:
             self.forget()
             self.reason = reason

@@ -242,6 +242,16 @@ def test_gradients_that_are_added_stay() -> None:
         np.testing.assert_allclose(weights.grads[name].asnumpy(), 4 * value, 1e-6)
 
 
+def test_an_array_that_is_there_twice_moves_twice() -> None:
+    loss = sym.MakeLoss(sym.sum(sym.var("a")) + sym.sum(sym.var("b")))
+    weight = nd.zeros((2,))
+    executor = loss.bind(mx.cpu(), [weight, weight], args_grad=[nd.ones((2,)), nd.ones((2,)) * 2])
+    executor.set_optimizer(mx.optimizer.create("sgd", learning_rate=0.5))
+    executor.update()
+    assert weight.asnumpy().tolist() == [-1.5, -1.5]
+    assert explained(executor) == ["update: an array or an index is there twice"]
+
+
 def test_some_of_the_weights() -> None:
     weights = Weights(FEW, created("sgd", learning_rate=1.0))
     weights.executor.set_optimizer(mx.optimizer.create("sgd", learning_rate=1.0), ["fc_bias"])
