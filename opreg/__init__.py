@@ -52,6 +52,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "base": ("opreg.base", None),
     "contrib": ("opreg.contrib", None),
     "errors": ("opreg.errors", None),
+    "error": ("opreg.error", None),
     "MXNetError": ("opreg.errors", "MXNetError"),
     "OpError": ("opreg.errors", "OpError"),
     "viz": ("opreg.symbol.show", None),
@@ -68,13 +69,22 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "mod": ("opreg.train.module", None),
     "module": ("opreg.train.module", None),
     "model": ("opreg.train.model", None),
+    "kv": ("opreg.train.kvstore", None),
+    "kvstore": ("opreg.train.kvstore", None),
+    "executor_manager": ("opreg.train.executor_manager", None),
     "callback": ("opreg.train.callback", None),
     "monitor": ("opreg.train.monitor", None),
     "mon": ("opreg.train.monitor", None),
     "rnn": ("opreg.train.rnn", None),
+    "notebook": ("opreg.notebook", None),
     "test_utils": ("opreg.train.test_utils", None),
+    "profiler": ("opreg.profiler", None),
+    "runtime": ("opreg.runtime", None),
+    "log": ("opreg.log", None),
     "util": ("opreg.util", None),
-    **{name: ("opreg.util", name) for name in ("np_shape", "is_np_shape", "set_np_shape", "use_np_shape")},
+    **{name: ("opreg.util", name) for name in (
+        "np_shape", "is_np_shape", "set_np_shape", "use_np_shape",
+        "is_np_array", "np_array", "use_np", "use_np_array")},
     "nn": ("opreg.nn", None),
     "ops": ("opreg.nn.ops", None),
     "common": ("opreg.common", None),
@@ -100,11 +110,17 @@ _DOORS: dict[str, tuple[str, str | None]] = {
 
 #: What MXNet has under such a name and this has not, and what serves in its place.
 _ABSENT = {
-    "gluon": "nn has Cells, losses, optimizers and training of them",
-    **dict.fromkeys(("np", "npx", "numpy", "numpy_extension"), "nd has operators, and NumPy's functions take arrays"),
-    "profiler": "Executor.profile says where the time goes",
-    **dict.fromkeys(("kv", "kvstore"), "Module takes several contexts"),
-    **dict.fromkeys(("log", "runtime", "rtc", "libinfo", "library", "torch", "th", "onnx", "tvmop", "notebook"), ""),
+    "gluon": "nn has Cells, losses, optimizers and training of them; mod.Module trains symbols",
+    **dict.fromkeys(("np", "npx", "numpy", "numpy_extension", "np_symbol"),
+                    "nd has operators, and NumPy's functions take arrays"),
+    "rtc": "write kernels with CuPy, cupy.RawKernel, in the forward of an operator.CustomOp",
+    "library": "write operators with operator.CustomOp or operator.define; there is no library in C to load into",
+    "libinfo": "there is no library in C; mx.__version__ and mx.runtime say what is installed",
+    "tvmop": "operators are compiled by numba where it is installed",
+    **dict.fromkeys(("torch", "th"),
+                    "operator.CustomOp calls what it likes, PyTorch, too; nd.from_dlpack takes tensors"),
+    "onnx": "symbols are saved as JSON, and read by the MXNet that has converters",
+    **dict.fromkeys(("symbol_doc", "ndarray_doc"), "help(mx.nd.relu) shows what an operator does"),
 }
 
 # What fills the slots of lower floors: modules that are imported when one that is empty is asked for.
@@ -118,6 +134,8 @@ _slots.install({
     "checks": ("opreg.testing",),
 })
 _aliases.install((door, module) for door, (module, name) in _DOORS.items() if name is None)
+_aliases.refuse({f"opreg.{name}": f"{name!r} of MXNet is no part of opreg: {instead}. See docs/mxnet.md"
+                 for name, instead in _ABSENT.items()})
 
 __all__ = ["__version__", *_DOORS]  # noqa: PLE0604  the doors are text
 
@@ -129,8 +147,7 @@ def __getattr__(name: str) -> Any:
         from .errors import did_you_mean
 
         if name in _ABSENT:
-            instead = f": {_ABSENT[name]}" if _ABSENT[name] else ""
-            raise AttributeError(f"{name!r} of MXNet is no part of opreg{instead}. See docs/mxnet.md") from None
+            raise AttributeError(f"{name!r} of MXNet is no part of opreg: {_ABSENT[name]}. See docs/mxnet.md") from None
         raise AttributeError(f"opreg has no {name!r}. {did_you_mean(name, _DOORS)}") from None
     value: Any = importlib.import_module(module)
     value = _aliases.tidy(value) if attribute is None else getattr(value, attribute)

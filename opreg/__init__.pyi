@@ -11,9 +11,11 @@ from opreg.data import image as image
 from opreg.data import image as img
 from opreg.data import recordio as recordio
 from opreg import engine as engine
+from opreg import error as error
 from opreg import errors as errors
 from opreg.errors import MXNetError as MXNetError
 from opreg.errors import OpError as OpError
+from opreg import log as log
 from opreg import ndarray as nd
 from opreg import ndarray as ndarray
 from opreg.ndarray import NDArray as NDArray
@@ -78,6 +80,9 @@ from opreg.nn.tensor import tensor as tensor
 from opreg.nn.tensor import from_numpy as from_numpy
 from opreg.nn.tensor import is_tensor as is_tensor
 from opreg.nn.tree import mutable as mutable
+from opreg import notebook as notebook
+from opreg import profiler as profiler
+from opreg import runtime as runtime
 from opreg import symbol as sym
 from opreg import symbol as symbol
 from opreg.symbol import Symbol as Symbol
@@ -89,9 +94,12 @@ from opreg.symbol.naming import AttrScope as AttrScope
 from opreg.symbol import show as viz
 from opreg.symbol import show as visualization
 from opreg.train import callback as callback
+from opreg.train import executor_manager as executor_manager
 from opreg.train import initializer as init
 from opreg.train import initializer as initializer
 from opreg.train import io as io
+from opreg.train import kvstore as kv
+from opreg.train import kvstore as kvstore
 from opreg.train import lr_scheduler as lr_scheduler
 from opreg.train import metric as metric
 from opreg.train import model as model
@@ -108,20 +116,25 @@ from opreg.util import np_shape as np_shape
 from opreg.util import is_np_shape as is_np_shape
 from opreg.util import set_np_shape as set_np_shape
 from opreg.util import use_np_shape as use_np_shape
+from opreg.util import is_np_array as is_np_array
+from opreg.util import np_array as np_array
+from opreg.util import use_np as use_np
+from opreg.util import use_np_array as use_np_array
 
 __all__ = [
     "__version__", "AttrScope", "Context", "Executor", "GRAPH_MODE", "JitConfig", "MXNetError", "NDArray", "OpError",
     "PYNATIVE_MODE", "Parameter", "ParameterTuple", "Symbol", "Tensor", "_Function", "_no_grad", "attribute",
     "autograd", "base", "bfloat16", "bool_", "caches", "callback", "common", "context", "contrib", "cpu",
-    "cpu_pinned", "current_context", "dtype", "dtype_to_nptype", "dtype_to_pytype", "engine", "errors", "executor",
-    "float16", "float32", "float64", "from_numpy", "get_context", "get_grad", "get_seed", "gpu", "grad", "image",
-    "img", "init", "initializer", "int16", "int32", "int64", "int8", "io", "is_np_shape", "is_tensor", "jacfwd",
-    "jacrev", "jit", "jit_class", "jvp", "load_checkpoint", "load_param_into_net", "lr_scheduler", "metric", "mod",
-    "model", "module", "mon", "monitor", "ms_class", "ms_function", "mutable", "name", "nd", "ndarray", "nn",
-    "no_grad", "np_shape", "num_gpus", "operator", "ops", "opt", "optimizer", "pytype_to_dtype", "random",
-    "recompute", "recordio", "registry", "rnd", "rnn", "save_checkpoint", "set_context", "set_device", "set_np_shape",
-    "set_seed", "sym", "symbol", "tensor", "test_utils", "uint16", "uint32", "uint64", "uint8", "use_np_shape",
-    "util", "value_and_grad", "visualization", "viz", "vjp",
+    "cpu_pinned", "current_context", "dtype", "dtype_to_nptype", "dtype_to_pytype", "engine", "error", "errors",
+    "executor", "executor_manager", "float16", "float32", "float64", "from_numpy", "get_context", "get_grad",
+    "get_seed", "gpu", "grad", "image", "img", "init", "initializer", "int16", "int32", "int64", "int8", "io",
+    "is_np_array", "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit", "jit_class", "jvp", "kv", "kvstore",
+    "load_checkpoint", "load_param_into_net", "log", "lr_scheduler", "metric", "mod", "model", "module", "mon",
+    "monitor", "ms_class", "ms_function", "mutable", "name", "nd", "ndarray", "nn", "no_grad", "notebook", "np_array",
+    "np_shape", "num_gpus", "operator", "ops", "opt", "optimizer", "profiler", "pytype_to_dtype", "random",
+    "recompute", "recordio", "registry", "rnd", "rnn", "runtime", "save_checkpoint", "set_context", "set_device",
+    "set_np_shape", "set_seed", "sym", "symbol", "tensor", "test_utils", "uint16", "uint32", "uint64", "uint8",
+    "use_np", "use_np_array", "use_np_shape", "util", "value_and_grad", "visualization", "viz", "vjp",
 ]
 
 __version__: str

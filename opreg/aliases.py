@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import ModuleType
 
-__all__ = ["install", "tidy", "inner", "below", "adopt"]
+__all__ = ["install", "refuse", "tidy", "inner", "below", "adopt"]
 
 #: What MindSpore's packages below ``ops`` are divided into: ``ops.composite.base``, ``ops.operations.math_ops``.
 _FILES_OF_OPS = ("base", "array_func", "array_ops", "clip_func", "control_ops", "custom_ops", "debug_func", "debug_ops",
@@ -46,7 +46,11 @@ _DEEPER = {
     "opreg.train.io": {"io": "opreg.train.io"},
     "opreg.train.module": {"module": "opreg.train.symbol_module", "base_module": "opreg.train.base_module",
                            "bucketing_module": "opreg.train.bucketing_module",
-                           "executor_group": "opreg.train.executor_group"},
+                           "executor_group": "opreg.train.executor_group",
+                           "python_module": "opreg.train.python_module",
+                           "sequential_module": "opreg.train.sequential_module"},
+    "opreg.contrib.amp": dict.fromkeys(("amp", "loss_scaler"), "opreg.contrib.amp"),
+    "opreg.train.kvstore": dict.fromkeys(("kvstore", "base"), "opreg.train.kvstore"),
     "opreg.train.optimizer": dict.fromkeys(("optimizer", "contrib"), "opreg.train.optimizer"),
     "opreg.train.rnn": {"rnn": "opreg.train.rnn", "rnn_cell": "opreg.train.rnn_cell", "io": "opreg.train.sentences"},
     **{package: {name: f"{package}:{name}" for name in ("contrib", "custom", "image", "linalg", "op", "sparse",
@@ -59,6 +63,7 @@ class _Aliases:
     """Finds the modules that go by a second name."""
 
     def __init__(self) -> None:
+        self.refused: dict[str, str] = {}
         self.targets = {f"{package}.{name}": target for package, names in _DEEPER.items()
                         for name, target in names.items()}
 
@@ -77,6 +82,8 @@ class _Aliases:
                   ) -> ModuleSpec | None:
         if path is None and name not in self.targets:  # somebody's top-level module
             return None
+        if name in self.refused:  # without a name it leaves ``from opreg import gluon``, too
+            raise ModuleNotFoundError(self.refused[name])
         return None if self.target(name) == name else ModuleSpec(name, self)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> None:
@@ -115,6 +122,11 @@ def install(doors: Iterable[tuple[str, str]]) -> None:
     _ALIASES.targets.update((f"opreg.{door}", module) for door, module in doors if module != f"opreg.{door}")
     if _ALIASES not in sys.meta_path:  # before the finder of files, which would load a file below an alias again
         sys.meta_path.insert(0, _ALIASES)
+
+
+def refuse(modules: dict[str, str]) -> None:
+    """Let imports of what there is not say why."""
+    _ALIASES.refused.update(modules)
 
 
 def inner(name: str) -> Callable[[str], ModuleType]:

@@ -1,4 +1,4 @@
-"""Switches of a thread: what a zero in a shape means.
+"""Switches of a thread, what a zero in a shape means; and questions about the machine.
 
 For symbols a 0 is a dimension that is not known, and ``()`` a shape of which nothing is, as in MXNet by default. Under
 ``np_shape`` they are what they are in NumPy, an empty dimension and the shape of a number; unknown are -1 and None.
@@ -8,12 +8,17 @@ Arrays have zeros and empty shapes in either case.
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from .core.mode import MODE
+from .errors import ArgumentError
+from .ndarray.context import Context, gpu_memory_info, num_gpus
 
-__all__ = ["np_shape", "is_np_shape", "set_np_shape", "use_np_shape"]
+__all__ = ["np_shape", "is_np_shape", "set_np_shape", "use_np_shape", "is_np_array", "np_array", "set_np", "reset_np",
+           "use_np", "use_np_array", "getenv", "setenv", "get_gpu_count", "get_gpu_memory",
+           "get_cuda_compute_capability", "set_module"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -63,6 +68,97 @@ def use_np_shape(function: F) -> F:
             return function(*args, **keywords)
 
     return inside  # type: ignore[return-value]
+
+
+# ------------------------------------------------------------------------------ the interface of NumPy
+
+
+def is_np_array() -> bool:
+    """Whether operators return arrays of ``mx.np``; they never do here."""
+    return False
+
+
+def _refused(name: str) -> NoReturn:
+    raise ArgumentError(f"util.{name}: the interface mx.np is no part of opreg; nd has operators, and NumPy's "
+                        "functions take arrays. np_shape and use_np_shape are there")
+
+
+def np_array(active: bool = True) -> np_shape:
+    """Refused, but for ``np_array(False)``, which changes nothing."""
+    if active:
+        _refused("np_array")
+    return np_shape(is_np_shape())
+
+
+def set_np(shape: bool = True, array: bool = True) -> None:
+    """Turn on NumPy's shapes; ``array=True`` is refused."""
+    if array:
+        _refused("set_np")
+    set_np_shape(shape)
+
+
+def reset_np() -> None:
+    """Turn off what ``set_np`` turned on."""
+    set_np_shape(False)
+
+
+def use_np(function: F) -> F:
+    """Refused: a function that is written for ``mx.np``."""
+    _refused("use_np")
+
+
+def use_np_array(function: F) -> F:
+    """Refused: a function that is written for ``mx.np``."""
+    _refused("use_np_array")
+
+
+# ------------------------------------------------------------------------------------------ the machine
+
+
+def getenv(name: str) -> str | None:
+    """An environment variable, or None."""
+    return os.environ.get(name)
+
+
+def setenv(name: str, value: str | None) -> None:
+    """Set an environment variable, or with None unset it."""
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
+
+
+def set_module(module: str) -> Callable[[F], F]:
+    """A decorator that says where a function or class is found."""
+
+    def placed(function: F) -> F:
+        function.__module__ = module
+        return function
+
+    return placed
+
+
+def get_gpu_count() -> int:
+    """How many GPUs there are."""
+    return num_gpus()
+
+
+def get_gpu_memory(gpu_dev_id: int) -> tuple[int, int]:
+    """Free and total bytes of a GPU."""
+    return gpu_memory_info(gpu_dev_id)
+
+
+def get_cuda_compute_capability(ctx: Context) -> int:
+    """The compute capability of a GPU, 90 for 9.0.
+
+    Raises
+    ------
+    ArgumentError
+        For a context that is no GPU.
+    """
+    if ctx.device_type != "gpu":
+        raise ArgumentError(f"get_cuda_compute_capability: expected a GPU, got {ctx}")
+    return int(ctx.xp.cuda.Device(ctx.device_id).compute_capability)
 
 
 def __dir__() -> list[str]:

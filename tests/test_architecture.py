@@ -36,11 +36,11 @@ def _floors(text: str) -> list[list[str]]:
 ORDER = _floors("""
     opreg.core opreg.elementwise opreg.custom opreg.typing
     opreg.core.parameters opreg.aliases opreg.core.locks opreg.core.slots opreg._extends opreg.core.cache
-    opreg.errors opreg.engine
+    opreg.errors opreg.engine opreg.log
     opreg.core.mode opreg.core.files
     opreg.core.events opreg.core.processor opreg.elementwise.special_functions
     opreg.core.spec
-    opreg.core.attrs opreg.util opreg.fills
+    opreg.core.attrs opreg.fills
     opreg.core.dispatch
     opreg.core.rules opreg.core.steps
     opreg.core.launch opreg.core.as_prop
@@ -114,11 +114,10 @@ ORDER = _floors("""
     opreg.symbol.function opreg.symbol.json
     opreg.symbol.show
     opreg.symbol
-    opreg.contrib
     opreg.data
-    opreg.base opreg.train opreg.nn
-    opreg.trace_events
-    opreg.common opreg.testing
+    opreg.errors opreg.engine opreg.log
+    opreg.core.mode opreg.core.files
+    opreg.core.events opreg.core.processor opreg.elementwise.special_functions
     opreg
     opreg.context opreg.porting
     opreg.stubs opreg.command
@@ -167,7 +166,12 @@ INSIDE = {package: _floors(lines) for package, lines in {
         fuse inline
     """,
     "opreg.contrib": """
-        autograd detection
+        amp autograd detection svrg_optimization.svrg_module
+        .
+        svrg_optimization
+    """,
+    "opreg.notebook": """
+        callback
         .
     """,
     "opreg.data": """
@@ -179,13 +183,14 @@ INSIDE = {package: _floors(lines) for package, lines in {
         image record_iter
     """,
     "opreg.train": """
-        . io lr_scheduler model monitor named rnn_weights states test_arrays
-        base_optimizer callback initializer metric parts sentences test_tools
-        base_module executor_group rnn_cell test_utils updater
-        conv_rnn_cell optimizer
-        rnn symbol_module
+        . checkpoint io lr_scheduler monitor named rnn_weights states test_arrays
+        base_optimizer callback initializer metric parts sentences test_data test_samples test_tools
+        base_module group_steps rnn_cell test_utils updater
+        conv_rnn_cell executor_group kvstore optimizer sequential_module
+        executor_manager python_module rnn symbol_module
         bucketing_module
-        module
+        feed_forward module
+        model
     """,
     "opreg.nn": """
         bailout dtype plan_memory state ops.primitive_docs
@@ -250,7 +255,7 @@ LATE = {
 }
 
 #: Libraries that not everybody has, imported inside of the functions that need them.
-OPTIONAL = {"PIL", "cudnn", "cupy", "fissix", "llvmlite", "ml_dtypes", "numba"}
+OPTIONAL = {"PIL", "cudnn", "cupy", "fissix", "llvmlite", "ml_dtypes", "numba", "pandas"}
 
 #: Packages whose modules have floors of their own. Their folders stand beside that of ``opreg``, which links to them.
 PACKAGES = ("opreg", "opreg.ndarray", "opreg.symbol")

@@ -90,3 +90,28 @@ def test_states_go_on_from_bucket_to_bucket():
     batch.bucket_key = 4
     module.forward(batch)
     assert module.get_outputs()[0].asnumpy().tolist() == [[7.0] * 3] * 2
+
+
+def test_steps_of_a_loop_over_a_group():
+    """What programs do with the executors of a bound module, over one context and over two."""
+    answers = []
+    for count in (1, 2):
+        net = mx.sym.LinearRegressionOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1, name="fc"),
+                                            mx.sym.var("y"))
+        module = mx.mod.Module(net, label_names=["y"], context=[mx.cpu(i) for i in range(count)])
+        module.bind([("data", (4, 2))], [("y", (4,))], inputs_need_grad=True)
+        group, args, aux = module._exec_group, {}, {}
+        group.set_params({"fc_weight": mx.nd.array([[1, 2]]), "fc_bias": mx.nd.array([3])}, {})
+        batch = mx.io.DataBatch([mx.nd.array(np.arange(8.0).reshape(4, 2))], [mx.nd.arange(4)])
+        group.forward(batch, is_train=True)
+        group.backward()
+        metric = mx.metric.create("mse")
+        group.update_metric(metric, batch.label)
+        group.get_params(args, aux)
+        assert [len(arrays) for arrays in (group.data_arrays[0], group.label_arrays[0], group.slices)] == [count] * 3
+        assert len(group.get_outputs(merge_multi_context=False)[0]) == len(group.input_grad_arrays[0]) == count
+        answers.append([group.get_outputs()[0].asnumpy().tolist(), group.get_input_grads()[0].asnumpy().tolist(),
+                        metric.get()[1], {name: value.asnumpy().tolist() for name, value in args.items()}, aux])
+    assert answers[0] == answers[1]
+    assert answers[0][0] == [[5.0], [11.0], [17.0], [23.0]]
+    assert answers[0][3] == {"fc_weight": [[1.0, 2.0]], "fc_bias": [3.0]}

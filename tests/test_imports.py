@@ -18,6 +18,10 @@ from tests.test_architecture import ROOT
 NAMES = {
     "attribute": "AttrScope", "autograd": "record", "base": "MXNetError", "callback": "Speedometer",
     "context": "Context",
+    "executor_manager": "_split_input_slice", "kv": "create", "kvstore": "KVStore", "kvstore.base": "KVStoreBase",
+    "log": "get_logger", "module.python_module": "PythonLossModule", "module.sequential_module": "SequentialModule",
+    "profiler": "set_state", "runtime": "Features", "util": "getenv", "engine": "bulk", "notebook": "callback",
+    "notebook.callback": "PandasLogger",
     "contrib": "nd", "contrib.autograd": "train_section", "contrib.nd": "box_nms", "contrib.symbol": "foreach",
     "executor": "Executor", "init": "Xavier", "initializer": "Xavier", "io": "DataBatch",
     "io.io": "NDArrayIter", "lr_scheduler": "FactorScheduler", "metric": "Accuracy", "mod": "Module",

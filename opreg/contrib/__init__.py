@@ -5,6 +5,10 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
+from opreg import aliases as _aliases
+from opreg.errors import did_you_mean
 from opreg.ndarray import contrib as nd
 from opreg.ndarray import contrib as ndarray
 from opreg.symbol import contrib as sym
@@ -12,7 +16,26 @@ from opreg.symbol import contrib as symbol
 
 from . import autograd, detection
 
+#: What MXNet has there and this has not, and what serves in its place.
+_ABSENT = {
+    **dict.fromkeys(("quantization", "quant"), "files with quantised operators are read; making them is MXNet's"),
+    "onnx": "symbols are saved as JSON, and read by the MXNet that has converters",
+    "io": "its DataLoaderIter wraps a Gluon loader; io.NDArrayIter and a DataIter of one's own give batches",
+    "text": "nn.Embedding and a dict of words do it; encode_sentences of mx.rnn makes the numbers",
+    "tensorboard": "a batch_end_callback may hand param.eval_metric.get_name_value() to any writer of summaries",
+}
+
 __all__ = ["autograd", "detection", "nd", "ndarray", "sym", "symbol"]
+
+
+_aliases.refuse({f"opreg.contrib.{name}": f"contrib.{name} of MXNet is no part of opreg: {instead}. See docs/mxnet.md"
+                 for name, instead in _ABSENT.items()})
+
+
+def __getattr__(name: str) -> NoReturn:
+    if name in _ABSENT:
+        raise AttributeError(f"contrib.{name} of MXNet is no part of opreg: {_ABSENT[name]}. See docs/mxnet.md")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}. {did_you_mean(name, [*__all__, *_ABSENT])}")
 
 
 def __dir__() -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -14,17 +15,19 @@ from opreg.ndarray.creation import concatenate
 from opreg.ndarray.io import load, save
 from opreg.ndarray.ndarray import NDArray, array
 
+from ..base import _as_list as _as_list
 from ..core.spec import Shape
 from ..data.batches import Batches, DataBatch, DataDesc, DataIter, Descriptions
-from ..errors import ArgumentError, OpError
+from ..errors import ArgumentError, OpError, did_you_mean
 from . import metric as metrics
+from .checkpoint import BatchEndParam, prefixed, split
 from .initializer import InitializerLike, Uniform
-from .model import BatchEndParam, prefixed, split
 
 if TYPE_CHECKING:
     from opreg.symbol.symbol import Symbol
 
     from .base_optimizer import Optimizer
+    from .kvstore import KVStoreBase
     from .monitor import Monitor
 
 __all__ = ["BaseModule"]
@@ -40,6 +43,9 @@ GradReq: TypeAlias = str | Sequence[str] | Mapping[str, str]
 #: Keywords of an optimizer.
 Settings: TypeAlias = Mapping[str, Any] | Iterable[tuple[str, Any]]
 
+#: Where gradients meet: a store, or its kind.
+Store: TypeAlias = "KVStoreBase | str | None"
+
 #: How weights begin when nobody says.
 SMALL = Uniform(0.01)
 
@@ -48,6 +54,39 @@ def _call(callbacks: Callbacks, *args: object) -> None:
     if callbacks is not None:
         for callback in callbacks if isinstance(callbacks, Sequence) else [callbacks]:
             callback(*args)
+
+
+def _check_input_names(symbol: Symbol, names: Sequence[str], typename: str, throw: bool) -> None:
+    """Refuse names that a symbol has no arguments of, or warn of them; ``typename`` says what they are, ``data``."""
+    arguments = symbol.list_arguments()
+    for name in names:
+        if name not in arguments:
+            _object(f"{typename}_names: the symbol has no argument {name!r}. {did_you_mean(name, arguments)}", throw)
+
+
+def _check_names_match(data_names: Sequence[str], data_shapes: Descriptions, name: str, throw: bool) -> None:
+    """Refuse descriptions of other inputs than those that are named, or warn of them."""
+    found = [desc[0] for desc in data_shapes]
+    if sorted(found) != sorted(data_names):
+        _object(f"{name}_shapes: described are {', '.join(found) or 'none'}; {name}_names says "
+                f"{', '.join(data_names) or 'none'}", throw)
+
+
+def _object(text: str, throw: bool) -> None:
+    if throw:
+        raise ArgumentError(text)
+    warnings.warn(text, stacklevel=3)
+
+
+def _parse_data_desc(data_names: Sequence[str], label_names: Sequence[str], data_shapes: Descriptions,
+                     label_shapes: Descriptions | None) -> tuple[list[DataDesc], list[DataDesc] | None]:
+    """Descriptions of inputs and labels, of which the inputs have to be those that are named."""
+    data = [desc if isinstance(desc, DataDesc) else DataDesc(*desc) for desc in data_shapes]
+    _check_names_match(data_names, data, "data", True)
+    labels = None if label_shapes is None else \
+        [desc if isinstance(desc, DataDesc) else DataDesc(*desc) for desc in label_shapes]
+    _check_names_match(label_names, labels or [], "label", False)
+    return data, labels
 
 
 class BaseModule:
@@ -91,7 +130,7 @@ class BaseModule:
         """Copies of weights and auxiliary states, on the host."""
         raise NotImplementedError
 
-    def init_optimizer(self, kvstore: str | None = "local", optimizer: str | Optimizer = "sgd",
+    def init_optimizer(self, kvstore: Store = "local", optimizer: str | Optimizer = "sgd",
                        optimizer_params: Settings = (("learning_rate", 0.01),), force_init: bool = False) -> None:
         """Choose how weights move."""
         raise NotImplementedError
@@ -111,6 +150,18 @@ class BaseModule:
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
         """The outputs of the last forward; the next writes into the same arrays."""
         raise NotImplementedError
+
+    def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
+        """The gradients of the inputs."""
+        raise NotImplementedError
+
+    def get_states(self, merge_multi_context: bool = True) -> list[Any]:
+        """The arguments that are neither inputs nor weights; here none."""
+        return []
+
+    def set_states(self, states: Sequence[NDArray | Sequence[NDArray]] | None = None, value: float | None = None
+                   ) -> None:
+        """Set the arguments that are neither inputs nor weights; here none."""
 
     def update_metric(self, eval_metric: metrics.EvalMetric, labels: Any, pre_sliced: bool = False) -> None:
         """Add the last outputs to a metric."""
@@ -248,7 +299,7 @@ class BaseModule:
         return merged[0] if len(merged) == 1 and not always_output_list else merged
 
     def fit(self, train_data: Batches, eval_data: Batches | None = None, eval_metric: metrics.MetricLike = "acc",
-            epoch_end_callback: Callbacks = None, batch_end_callback: Callbacks = None, kvstore: str | None = "local",
+            epoch_end_callback: Callbacks = None, batch_end_callback: Callbacks = None, kvstore: Store = "local",
             optimizer: str | Optimizer = "sgd", optimizer_params: Settings = (("learning_rate", 0.01),),
             eval_end_callback: Callbacks = None, eval_batch_end_callback: Callbacks = None,
             initializer: InitializerLike = SMALL, arg_params: Params = None, aux_params: Params = None,

@@ -20,11 +20,11 @@ from ..core.files import together
 from ..core.spec import Shape
 from ..data.batches import DataDesc, Descriptions
 from ..errors import ArgumentError, FileFormatError
-from .base_module import SMALL, BaseModule, GradReq, Logger, Params, Settings
+from .base_module import SMALL, BaseModule, GradReq, Logger, Params, Settings, Store
 from .base_optimizer import Optimizer
+from .checkpoint import load_params
 from .initializer import InitializerLike
 from .metric import EvalMetric
-from .model import load_params
 from .parts import Groups
 from .symbol_module import Module
 
@@ -71,14 +71,14 @@ class BucketingModule(BaseModule):
     def __init__(self, sym_gen: SymbolMaker, default_bucket_key: Any = None, logger: Logger = logging,
                  context: Context | Sequence[Context] | None = None, work_load_list: Sequence[float] | None = None,
                  fixed_param_names: Sequence[str] | None = None, state_names: Sequence[str] | None = None,
-                 group2ctxs: Groups = None, compression_params: object = None):
+                 group2ctxs: Groups = None, compression_params: Mapping[str, Any] | None = None):
         super().__init__(logger)
         if default_bucket_key is None:
             raise ArgumentError("BucketingModule: default_bucket_key is needed")
         self._sym_gen, self._default_bucket_key = sym_gen, default_bucket_key
         self._settings: dict[str, Any] = dict(context=context, work_load_list=work_load_list,
                                               fixed_param_names=fixed_param_names, state_names=state_names,
-                                              group2ctxs=group2ctxs)
+                                              group2ctxs=group2ctxs, compression_params=compression_params)
         self._loaded: dict[Hashable, Symbol] = {}  # symbols by key that come from files
         self._preset: tuple[dict[str, NDArray], dict[str, NDArray]] = {}, {}
         self._buckets: dict[Hashable, Module] = {}
@@ -263,7 +263,7 @@ class BucketingModule(BaseModule):
         """Set the arguments named by ``state_names``; see ``Module.set_states``."""
         self._curr_module.set_states(states, value)
 
-    def init_optimizer(self, kvstore: str | None = "local", optimizer: str | Optimizer = "sgd",
+    def init_optimizer(self, kvstore: Store = "local", optimizer: str | Optimizer = "sgd",
                        optimizer_params: Settings = (("learning_rate", 0.01),), force_init: bool = False) -> None:
         """Choose how weights move; see ``Module.init_optimizer``."""
         default = self._buckets[self._default_bucket_key]

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from .model import BatchEndParam, save_checkpoint
+from .checkpoint import BatchEndParam, save_checkpoint
 
 if TYPE_CHECKING:
     from opreg.ndarray.ndarray import NDArray

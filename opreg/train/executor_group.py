@@ -14,6 +14,7 @@ from ..core.spec import Shape
 from ..data.batches import DataDesc, Descriptions
 from ..errors import ArgumentError, ShapeError, refuse_misspelt
 from . import parts
+from .group_steps import GroupSteps
 
 if TYPE_CHECKING:
     from opreg.symbol.executor import Executor
@@ -35,7 +36,7 @@ def describe(what: str, shapes: Iterable[object] | None) -> list[DataDesc]:
     return descriptions
 
 
-class DataParallelExecutorGroup:
+class DataParallelExecutorGroup(GroupSteps):
     """What a module binds: an executor for each context, over which a batch is divided.
 
     Parameters

@@ -1,89 +1,20 @@
-"""Checkpoints: a symbol and its weights in two files, ``prefix-symbol.json`` and ``prefix-0001.params``."""
+"""model: checkpoints, ``FeedForward``, and what training loops ask of stores, under the names that MXNet has there."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from .checkpoint import BatchEndParam, load_checkpoint, load_params, save_checkpoint
+from .feed_forward import FeedForward
+from .kvstore import (
+    _create_kvstore as _create_kvstore,
+)
+from .kvstore import (
+    _initialize_kvstore as _initialize_kvstore,
+)
+from .kvstore import (
+    _update_params as _update_params,
+)
+from .kvstore import (
+    _update_params_on_kvstore as _update_params_on_kvstore,
+)
 
-from opreg.ndarray.io import load, save
-from opreg.ndarray.ndarray import NDArray
-from opreg.symbol.json import load as load_symbol
-from opreg.symbol.symbol import Symbol
-
-from ..core.files import together
-from ..errors import FileFormatError
-
-if TYPE_CHECKING:
-    from .metric import EvalMetric
-
-__all__ = ["BatchEndParam", "save_checkpoint", "load_params", "load_checkpoint"]
-
-
-class BatchEndParam(NamedTuple):
-    """What a callback at the end of a batch is given."""
-
-    epoch: int
-    nbatch: int
-    eval_metric: EvalMetric | None
-    locals: dict[str, Any]
-
-
-def save_checkpoint(prefix: str, epoch: int, symbol: Symbol | None, arg_params: Mapping[str, NDArray],
-                    aux_params: Mapping[str, NDArray], remove_amp_cast: bool = True) -> None:
-    """Write a symbol, if there is one, and weights: both files, or neither.
-
-    Parameters
-    ----------
-    prefix : str
-        Where, and how the names begin.
-    epoch : int
-        Number of the checkpoint, four digits of the file's name.
-    symbol : Symbol or None
-        The network.
-    arg_params, aux_params : dict of str to NDArray
-        Its weights and auxiliary states.
-    remove_amp_cast : bool
-        Whether the file is to hold no ``amp_cast`` and ``amp_multicast``.
-    """
-    with together():
-        if symbol is not None:
-            symbol.save(f"{prefix}-symbol.json", remove_amp_cast)
-        save(f"{prefix}-{epoch:04d}.params", prefixed(arg_params, aux_params))
-
-
-def prefixed(arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray]) -> dict[str, NDArray]:
-    """Weights and auxiliary states in one dict, as a file holds them."""
-    return {**{f"arg:{name}": value for name, value in arg_params.items()},
-            **{f"aux:{name}": value for name, value in aux_params.items()}}
-
-
-def split(fname: str, loaded: object) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-    """Weights and auxiliary states from what a file holds.
-
-    Raises
-    ------
-    FileFormatError
-        When arrays have no names, or names that say neither.
-    """
-    params: dict[str, dict[str, NDArray]] = {"arg": {}, "aux": {}}
-    if not isinstance(loaded, dict):
-        if not loaded:
-            return params["arg"], params["aux"]
-        raise FileFormatError(f"{fname}: the arrays have no names, so they are no checkpoint")
-    for key, value in loaded.items():
-        kind, _, name = key.partition(":")
-        if kind not in params or not name:
-            raise FileFormatError(f"{fname}: expected names that begin with arg: or aux:, got {key!r}")
-        params[kind][name] = value
-    return params["arg"], params["aux"]
-
-
-def load_params(prefix: str, epoch: int) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-    """Weights and auxiliary states of a checkpoint."""
-    name = f"{prefix}-{epoch:04d}.params"
-    return split(name, load(name))
-
-
-def load_checkpoint(prefix: str, epoch: int) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
-    """Symbol, weights and auxiliary states of a checkpoint."""
-    return load_symbol(f"{prefix}-symbol.json"), *load_params(prefix, epoch)
+__all__ = ["BatchEndParam", "save_checkpoint", "load_params", "load_checkpoint", "FeedForward"]

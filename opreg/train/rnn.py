@@ -11,7 +11,7 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol
 
 from ..aliases import inner
-from . import model
+from . import checkpoint
 from .conv_rnn_cell import BaseConvRNNCell, ConvGRUCell, ConvLSTMCell, ConvRNNCell
 from .rnn_cell import (
     BaseRNNCell,
@@ -60,12 +60,12 @@ def save_rnn_checkpoint(cells: Cells, prefix: str, epoch: int, symbol: Symbol, a
     """``save_checkpoint`` with the weights of cells, one or a list, taken apart by gate."""
     for cell in _cells(cells):
         arg_params = cell.unpack_weights(arg_params)
-    model.save_checkpoint(prefix, epoch, symbol, arg_params, aux_params)
+    checkpoint.save_checkpoint(prefix, epoch, symbol, arg_params, aux_params)
 
 
 def load_rnn_checkpoint(cells: Cells, prefix: str, epoch: int) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
     """The inverse of ``save_rnn_checkpoint``."""
-    symbol, args, aux = model.load_checkpoint(prefix, epoch)
+    symbol, args, aux = checkpoint.load_checkpoint(prefix, epoch)
     for cell in _cells(cells):
         args = cell.pack_weights(args)
     return symbol, args, aux

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opreg.ndarray.context import Context, cpu
@@ -20,12 +20,20 @@ from ..data.batches import DataDesc, Descriptions
 from ..errors import ArgumentError, ShapeError, did_you_mean
 from . import optimizer as optimizers
 from . import parts
-from .base_module import SMALL, BaseModule, GradReq, Logger, Params, Settings
+from .base_module import SMALL, BaseModule, GradReq, Logger, Params, Settings, Store
 from .base_optimizer import Optimizer
+from .checkpoint import load_checkpoint, save_checkpoint
 from .executor_group import DataParallelExecutorGroup, describe
 from .initializer import Fill, InitDesc, Initializer, InitializerLike, create
+from .kvstore import (
+    KVStore,
+    KVStoreBase,
+    _create_kvstore,
+    _initialize_kvstore,
+    _update_params,
+    _update_params_on_kvstore,
+)
 from .metric import EvalMetric
-from .model import load_checkpoint, save_checkpoint
 
 if TYPE_CHECKING:
     from opreg.symbol.executor import Executor
@@ -77,7 +85,7 @@ class Module(BaseModule):
                  label_names: Sequence[str] | None = ("softmax_label",), logger: Logger = logging,
                  context: Context | Sequence[Context] | None = None, work_load_list: Sequence[float] | None = None,
                  fixed_param_names: Sequence[str] | None = None, state_names: Sequence[str] | None = None,
-                 group2ctxs: parts.Groups = None, compression_params: object = None):
+                 group2ctxs: parts.Groups = None, compression_params: Mapping[str, Any] | None = None):
         super().__init__(logger)
         context = cpu() if context is None else context
         self._context: list[Any] = list(context) if isinstance(context, (list, tuple)) else [context]
@@ -116,6 +124,9 @@ class Module(BaseModule):
         self._unlabelled = False  # whether it was said that a batch to learn from has no labels
         self._optimizer: Any = None
         self._updater: Any = None
+        self._compression_params = compression_params
+        self._kvstore: KVStoreBase | None = None  # a store that the caller gave; those by name are this process
+        self._update_on_kvstore = False
 
     @staticmethod
     def load(prefix: str, epoch: int, load_optimizer_states: bool = False, **kwargs: Any) -> Module:
@@ -329,6 +340,9 @@ class Module(BaseModule):
             else:
                 array._store(Ellipsis, source)
         self._spread()
+        if self._update_on_kvstore and isinstance(self._kvstore, KVStore):
+            for name in self._param_names:
+                self._kvstore._store(name, first.arg_dict[name])
         self.params_initialized = True
 
     def _spread(self) -> None:
@@ -355,14 +369,14 @@ class Module(BaseModule):
 
     # ----------------------------------------------------------------------------------- optimizer
 
-    def init_optimizer(self, kvstore: str | None = "local", optimizer: str | Optimizer = "sgd",
+    def init_optimizer(self, kvstore: Store = "local", optimizer: str | Optimizer = "sgd",
                        optimizer_params: Settings = (("learning_rate", 0.01),), force_init: bool = False) -> None:
         """Choose how weights move.
 
         Parameters
         ----------
-        kvstore : str or None
-            Where gradients meet; here always this process, so ``dist_`` ones are refused.
+        kvstore : KVStore, str or None
+            Where gradients meet: a store, which moves the weights if it can; by name always this process.
         optimizer : str or Optimizer
             Its name, or one.
         optimizer_params : dict, or pairs
@@ -374,11 +388,16 @@ class Module(BaseModule):
         if self.optimizer_initialized and not force_init:
             self.logger.warning("the optimizer is initialized already; force_init=True does it again")
             return
-        if isinstance(kvstore, str) and kvstore.startswith("dist"):
-            raise ArgumentError(f"init_optimizer: kvstore {kvstore!r} needs other machines; expected 'local', "
-                                "'device' or None")
-        names: dict[int | str, str] = dict(enumerate(self._param_names))
-        scale = 1.0 / (parts.samples(self._data_shapes) or 1)
+        group, count = self._exec_group, len(self._context)
+        weights = {name: group.execs[0].arg_dict[name] for name in self._param_names}
+        store, there = _create_kvstore(kvstore, count, weights)
+        if isinstance(kvstore, str) and type(store) is KVStore and self._compression_params is None:
+            store, there = None, False  # update() does in a step what it would do
+        each = count if store is not None and not there else 1  # where every context moves its own weights
+        names: dict[int | str, str] = {i * each + k: name for i, name in enumerate(self._param_names)
+                                       for k in range(each)}
+        workers = store.num_workers if store is not None and "dist" in store.type and "_sync" in store.type else 1
+        scale = 1.0 / ((parts.samples(self._data_shapes) or 1) * workers)
         if isinstance(optimizer, str):
             settings = {"rescale_grad": scale, **dict(optimizer_params)}
             optimizer = optimizers.create(optimizer, sym=self._symbol, param_idx2name=names, **settings)
@@ -387,7 +406,14 @@ class Module(BaseModule):
                                 "size, %s", optimizer.rescale_grad, scale)
         if not optimizer.idx2name:
             optimizer.idx2name = names  # factors of rates and decay are left as its maker set them
-        self._optimizer, self._updater = optimizer, optimizers.get_updater(optimizer)
+        self._optimizer, self._updater = optimizer, None if there else optimizers.get_updater(optimizer)
+        self._kvstore, self._update_on_kvstore = store, there
+        if store is not None:
+            if self._compression_params is not None:
+                store.set_gradient_compression(self._compression_params)
+            if there:
+                store.set_optimizer(optimizer)
+            _initialize_kvstore(store, group.param_arrays, weights, group.param_names, there)
         self.optimizer_initialized = True
         if self._preset_states is not None:
             self.load_optimizer_states(self._preset_states)
@@ -397,17 +423,24 @@ class Module(BaseModule):
         """Use another module's optimizer and its states."""
         self._optimizer, self._updater = shared_module._optimizer, shared_module._updater
         self._numbers = shared_module._numbers
+        self._kvstore, self._update_on_kvstore = shared_module._kvstore, shared_module._update_on_kvstore
         self.optimizer_initialized = True
 
     def save_optimizer_states(self, fname: str) -> None:
         """Write the optimizer's states to a file, whole or not at all."""
         self._needs("optimizer_initialized")
+        if self._kvstore is not None and self._update_on_kvstore:
+            self._kvstore.save_optimizer_states(fname)
+            return
         with whole(fname) as file:
             file.write(self._updater.get_states())
 
     def load_optimizer_states(self, fname: str) -> None:
         """Read the optimizer's states from a file."""
         self._needs("optimizer_initialized")
+        if self._kvstore is not None and self._update_on_kvstore:
+            self._kvstore.load_optimizer_states(fname)
+            return
         with reading(fname) as file:
             self._updater.set_states(file.read())
 
@@ -516,6 +549,9 @@ class Module(BaseModule):
         if self._alone:
             self._optimized().update()
             return
+        if self._kvstore is not None:
+            self._update_by_kvstore(self._exec_group)
+            return
         first = self._exec_group.execs[0]
         names = [name for name in self._param_names if first.grad_dict[name] is not None]
         weights = [first.arg_dict[name] for name in names]
@@ -531,7 +567,8 @@ class Module(BaseModule):
     @property
     def _alone(self) -> bool:
         """Whether one executor computes all, and an updater of ours moves the weights."""
-        return len(self._exec_group.execs) == 1 and isinstance(self._updater, optimizers.Updater)
+        return len(self._exec_group.execs) == 1 and self._kvstore is None \
+            and isinstance(self._updater, optimizers.Updater)
 
     def _optimized(self) -> Executor:
         """The only executor, which knows how its weights move."""
@@ -550,6 +587,13 @@ class Module(BaseModule):
         self._needs("binded", "params_initialized", "optimizer_initialized")
         self._load(data_batch, True)
         self._optimized().step()
+
+    def _update_by_kvstore(self, group: DataParallelExecutorGroup) -> None:
+        if self._update_on_kvstore:
+            _update_params_on_kvstore(group.param_arrays, group.grad_arrays, self._kvstore, group.param_names)
+        else:
+            _update_params(group.param_arrays, group.grad_arrays, self._updater, len(self._context), self._kvstore,
+                           group.param_names)
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
         """The outputs of the last forward, joined, or with ``merge_multi_context=False`` a list of each context's."""

@@ -19,9 +19,11 @@ from opreg.ndarray.ndarray import NDArray, array
 from ..core.spec import as_dtype, is_floating
 from ..errors import ArgumentError, did_you_mean
 from ..typing import DTypeLike
-from . import test_arrays, test_tools
+from . import test_arrays, test_data, test_samples, test_tools
 from .test_arrays import *  # noqa: F403
 from .test_arrays import assert_almost_equal, default_context, drawing, host
+from .test_data import *  # noqa: F403
+from .test_samples import *  # noqa: F403
 from .test_tools import *  # noqa: F403
 
 if TYPE_CHECKING:
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = [  # noqa: PLE0604  names of other modules are text, too
            "simple_forward", "numeric_grad", "check_numeric_gradient", "check_symbolic_forward",
-           "check_symbolic_backward", "check_consistency", *test_arrays.__all__, *test_tools.__all__,
+           "check_symbolic_backward", "check_consistency", *test_arrays.__all__, *test_data.__all__,
+           *test_samples.__all__, *test_tools.__all__,
            # What programs take for granted behind ``from test_utils import *``.
            "mx", "np", "array", "Context", "current_context"]  # noqa: F405  see __getattr__
 

@@ -1,0 +1,368 @@
+"""amp: graphs that compute in half precision where that is safe, with ``amp_cast`` where dtypes meet.
+
+``convert_symbol`` and ``convert_model`` make them of graphs in float32. Operators that gain from it, products of
+matrices and convolutions, are given halves; those that need the range, exponentials, norms and losses, float32; those
+that join arrays the widest dtype that comes; all others compute in what they are given.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from opreg.aliases import inner
+from opreg.core.graph import Entry, Graph, Node, rewrite
+from opreg.core.registry import find, get, names
+from opreg.core.spec import as_dtype
+from opreg.errors import ArgumentError
+from opreg.ndarray.ndarray import NDArray
+from opreg.symbol.symbol import Symbol
+from opreg.train.base_optimizer import Optimizer
+from opreg.train.bucketing_module import BucketingModule
+
+__all__ = ["init", "init_trainer", "scale_loss", "unscale", "convert_symbol", "convert_model",
+           "convert_bucketing_module", "LossScaler", "list_lp16_ops", "list_fp32_ops", "list_lp16_fp32_ops",
+           "list_conditional_fp32_ops", "list_widest_type_cast", "list_loss_output_functions",
+           "list_lp16_use_fp32_params"]
+
+#: Operators that are given halves.
+_HALF = ("Convolution", "Deconvolution", "FullyConnected", "RNN")
+#: Operators that are given float32.
+_FULL = (
+    "IdentityAttachKLSparseReg", "arccos", "arcsin", "cosh", "erfinv", "sinh", "tan", "arctanh",
+    "_contrib_MultiBoxDetection", "_contrib_MultiBoxPrior", "_contrib_MultiBoxTarget", "exp", "expm1", "log", "log10",
+    "log2", "log1p", "broadcast_power", "square", "reciprocal", "_rdiv_scalar", "rsqrt", "rcbrt", "_power",
+    "_power_scalar", "_rpower_scalar", "_hypot", "_hypot_scalar", "broadcast_hypot", "_square_sum",
+    "_contrib_hawkesll", "sum", "nansum", "prod", "nanprod", "mean", "norm", "softmin", "khatri_rao", "moments",
+    "gamma", "gammaln", "_linalg_gelqf", "_linalg_gemm", "_linalg_gemm2", "_linalg_potrf", "_linalg_potri",
+    "_linalg_sumlogdiag", "_linalg_syevd", "_linalg_syrk", "_linalg_trmm", "_linalg_trsm", "_linalg_makediag",
+    "_linalg_extractdiag", "_linalg_maketrian", "_linalg_extracttrian", "_linalg_inverse", "_linalg_det",
+    "_linalg_slogdet", "_contrib_count_sketch", "_contrib_SyncBatchNorm", "_contrib_fft", "argsort", "topk",
+    "SoftmaxOutput", "softmax", "log_softmax", "InstanceNorm", "LayerNorm", "GroupNorm", "L2Normalization", "LRN",
+    "SoftmaxActivation", "LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput", "SVMOutput",
+    "softmax_cross_entropy", "smooth_l1", "MakeLoss", "make_loss", "CTCLoss", "_contrib_DeformableConvolution",
+    "_contrib_DeformablePSROIPooling",
+)
+#: Operators that are given the widest dtype of their inputs.
+_WIDEST = (
+    "elemwise_add", "elemwise_sub", "elemwise_mul", "elemwise_div", "_mod", "_not_equal", "_equal", "_greater",
+    "_greater_equal", "_lesser", "_lesser_equal", "_logical_and", "_logical_or", "_logical_xor", "_maximum",
+    "_minimum", "Concat", "Correlation", "add_n", "batch_dot", "broadcast_add", "broadcast_div", "broadcast_equal",
+    "broadcast_greater", "broadcast_greater_equal", "broadcast_lesser", "broadcast_lesser_equal",
+    "broadcast_logical_and", "broadcast_logical_or", "broadcast_logical_xor", "broadcast_maximum",
+    "broadcast_minimum", "broadcast_mod", "broadcast_mul", "broadcast_not_equal", "broadcast_sub", "dot", "stack",
+    "_contrib_MultiProposal", "_contrib_PSROIPooling", "_contrib_Proposal", "_contrib_ROIAlign", "_contrib_box_iou",
+    "_contrib_box_nms", "where",
+)
+#: Operators that are given float32 where an attribute has one of some values.
+_CONDITIONAL = [("Activation", "act_type", ["softrelu"]), ("LeakyReLU", "act_type", ["elu", "selu"])]
+_LOSSES = ("SoftmaxOutput", "LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput")
+_TARGETS = ("float16", "bfloat16")
+
+#: Operator, attribute and the values of it that count.
+Conditions: TypeAlias = Sequence[tuple[str, str, Sequence[str]]]
+
+__getattr__ = inner(__name__)
+
+
+def _target(dtype: Any) -> str:
+    name = as_dtype(dtype).name
+    if name not in _TARGETS:
+        raise ArgumentError(f"amp: target_dtype: expected one of {', '.join(_TARGETS)}, got {name}")
+    return name
+
+
+def list_lp16_ops(target_dtype: Any = "float16") -> list[str]:
+    """Operators that are given halves."""
+    _target(target_dtype)
+    return list(_HALF)
+
+
+def list_fp32_ops(target_dtype: Any = "float16") -> list[str]:
+    """Operators that are given float32."""
+    _target(target_dtype)
+    return list(_FULL)
+
+
+def list_lp16_fp32_ops(target_dtype: Any = "float16") -> list[str]:
+    """Operators that compute in what they are given: all that no other list names."""
+    _target(target_dtype)
+    listed = {*_HALF, *_FULL, *_WIDEST}
+    return [name for name in names() if name not in listed and not name.startswith(("custom.", "_backward"))]
+
+
+def list_conditional_fp32_ops(target_dtype: Any = "float16") -> list[tuple[str, str, list[str]]]:
+    """Operators that are given float32 where an attribute has one of some values."""
+    _target(target_dtype)
+    return list(_CONDITIONAL)
+
+
+def list_widest_type_cast(target_dtype: Any = "float16") -> list[str]:
+    """Operators that are given the widest dtype of their inputs."""
+    _target(target_dtype)
+    return list(_WIDEST)
+
+
+def list_loss_output_functions(target_dtype: Any = "float16") -> list[str]:
+    """Losses that make their own gradient, which is to be scaled."""
+    _target(target_dtype)
+    return list(_LOSSES)
+
+
+def list_lp16_use_fp32_params(target_dtype: Any = "float16") -> None:
+    """Operators in half precision with weights in float32; there are none."""
+    _target(target_dtype)
+
+
+# -------------------------------------------------------------------------------------------- graphs
+
+
+def _canonical(listed: Sequence[str]) -> set[str]:
+    """The registry's own names; those it does not know are none of ours."""
+    return {op.name for name in listed if (op := find(name)) is not None}
+
+
+def convert_symbol(sym: Symbol, target_dtype: Any = "float16", target_dtype_ops: Sequence[str] | None = None,
+                   fp32_ops: Sequence[str] | None = None, conditional_fp32_ops: Conditions | None = None,
+                   excluded_sym_names: Sequence[str] | None = None, data_names: Sequence[str] | None = None,
+                   cast_optional_params: bool = False) -> Symbol:
+    """A graph in float32 with casts, so that parts of it compute in half precision.
+
+    Parameters
+    ----------
+    sym : Symbol
+        The graph.
+    target_dtype : {"float16", "bfloat16"}
+        Which halves.
+    target_dtype_ops, fp32_ops : list of str or None
+        Operators that are given either; by default those of ``list_lp16_ops`` and ``list_fp32_ops``.
+    conditional_fp32_ops : list of (operator, attribute, values) or None
+        Operators that are given float32 where the attribute has one of the values.
+    excluded_sym_names : list of str or None
+        Nodes that are left as they are.
+    data_names : list of str or None
+        Inputs, which stay float32.
+    cast_optional_params : bool
+        Whether weights that only go to operators in half precision are halves themselves.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc").exp()
+    >>> [type_.__name__ for type_ in convert_symbol(net).infer_type(data="float32")[1]]
+    ['float32']
+    """
+    if not isinstance(sym, Symbol):
+        raise TypeError(f"convert_symbol: expected a Symbol, got {type(sym).__name__}")
+    half, graph = _target(target_dtype), Graph(sym._entries)
+    halves = _canonical(_HALF if target_dtype_ops is None else target_dtype_ops)
+    full = _canonical(_FULL if fp32_ops is None else fp32_ops)
+    both = halves & full
+    if both:
+        raise ArgumentError(f"convert_symbol: {', '.join(sorted(both))} cannot be given both dtypes")
+    widest = _canonical(_WIDEST) - halves - full
+    excluded = set(excluded_sym_names or ())
+    unknown = excluded - {node.name for node in graph.nodes}
+    if unknown:
+        raise ArgumentError(f"convert_symbol: excluded_sym_names: there is no node {', '.join(sorted(unknown))}")
+    conditions = _CONDITIONAL if conditional_fp32_ops is None else conditional_fp32_ops
+    cast, multicast = get("amp_cast"), get("amp_multicast")
+    made: dict[tuple[Entry, str], Entry] = {}
+
+    def wanted(entry: Entry, dtype: str) -> Entry:
+        """The entry, cast; where several want it, once."""
+        source, index = entry
+        if source.op is None and dtype == "float32":
+            return entry
+        key = entry, dtype
+        if key not in made:
+            given = {"dtype": dtype}
+            suffix = "" if index == 0 else str(index)
+            made[key] = Node(cast, f"{source.name}{suffix}_amp_cast_{dtype}", cast.complete(given), [entry], given), 0
+        return made[key]
+
+    def change(node: Node, inputs: list[Entry]) -> list[Entry] | None:
+        if node.op is None or node.name in excluded:
+            return None
+        count, name = len(node.op.arguments(node.attrs)), node.op.name
+        special = any(name == op and str(node.attrs.get(key)) in values for op, key, values in conditions)
+        if special or name in full:
+            new = [wanted(entry, "float32") for entry in inputs[:count]]
+        elif name in halves:
+            new = [wanted(entry, half) for entry in inputs[:count]]
+        elif name in widest and count > 1 and any(source.op is not None for source, _ in inputs[:count]):
+            given = {"num_outputs": count}
+            joined = Node(multicast, f"{node.name}_amp_multicast", multicast.complete(given), inputs[:count], given)
+            new = [(joined, i) for i in range(count)]
+        else:
+            return None
+        same = node.with_inputs([*new, *inputs[count:]])
+        return [(same, i) for i in range(node.count)]
+
+    changed = rewrite(graph, change)
+    arguments, states = changed.variables()
+    left = {*(data_names or _inputs(sym)), *(node.name for node in states)}
+    narrow = _narrow(changed, half, left) if cast_optional_params else set()
+    dtypes = {node: half if node in narrow else "float32" for node in [*arguments, *states]
+              if node.name not in (data_names or _inputs(sym))}
+
+    def declared(node: Node, inputs: list[Entry]) -> list[Entry] | None:
+        if node not in dtypes:
+            return None
+        number = as_dtype(dtypes[node])
+        tags = {**node.tags, "__dtype__": str(_FLAGS[number.name])}
+        return [(Node(None, node.name, node.attrs, (), node.given, tags, node.where), 0)]
+
+    return Symbol(rewrite(changed, declared).heads)
+
+
+_FLAGS = {"float32": 0, "float16": 2, "bfloat16": 12}
+
+
+def _inputs(sym: Symbol) -> list[str]:
+    """Arguments that are inputs by their names: those that end in ``data`` or ``label``."""
+    return [name for name in sym.list_arguments() if name.endswith(("data", "label"))]
+
+
+def _narrow(graph: Graph, half: str, left: set[str]) -> set[Node]:
+    """The weights that go to casts to halves alone."""
+    used: dict[Node, set[bool]] = {}
+    for node in graph.nodes:
+        goes = node.op is not None and node.op.name == "amp_cast" and as_dtype(node.attrs["dtype"]).name == half
+        for source, _ in node.inputs:
+            if source.op is None:
+                used.setdefault(source, set()).add(goes)
+    return {node for node, ways in used.items() if ways == {True} and node.name not in left}
+
+
+def convert_model(sym: Symbol, arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray],
+                  target_dtype: Any = "float16", target_dtype_ops: Sequence[str] | None = None,
+                  fp32_ops: Sequence[str] | None = None, conditional_fp32_ops: Conditions | None = None,
+                  excluded_sym_names: Sequence[str] | None = None, cast_optional_params: bool = False
+                  ) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
+    """The same of a graph with its weights, which are halves where the graph wants them so."""
+    inputs = [name for name in sym.list_arguments() if name not in arg_params]
+    converted = convert_symbol(sym, target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops,
+                               excluded_sym_names, inputs, cast_optional_params)
+    tags = converted.attr_dict()
+    half = _target(target_dtype)
+    narrow = {name for name, own in tags.items() if own.get("__dtype__") == str(_FLAGS[half])}
+    return converted, {name: value.astype(half) if name in narrow else value for name, value in arg_params.items()}, \
+        dict(aux_params)
+
+
+def convert_bucketing_module(bucketing_mod: BucketingModule, target_dtype: Any = "float16",
+                             target_dtype_ops: Sequence[str] | None = None, fp32_ops: Sequence[str] | None = None,
+                             conditional_fp32_ops: Conditions | None = None,
+                             excluded_sym_names: Sequence[str] | None = None, cast_optional_params: bool = False
+                             ) -> BucketingModule:
+    """The same of a bound ``BucketingModule``: another, with the weights of this one."""
+    make = bucketing_mod._sym_gen
+
+    def converted(key: Any) -> Any:
+        symbol, data_names, label_names = make(key)
+        return convert_symbol(symbol, target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops,
+                              excluded_sym_names, [*(data_names or ()), *(label_names or ())],
+                              cast_optional_params), data_names, label_names
+
+    other = BucketingModule(converted, bucketing_mod._default_bucket_key, bucketing_mod.logger,
+                            **bucketing_mod._settings)
+    args, aux = bucketing_mod.get_params()
+    dtypes = {name: own.get("__dtype__") for name, own in other.symbol.attr_dict().items()}
+    half = _target(target_dtype)
+    other._preset = {name: value.astype(half) if dtypes.get(name) == str(_FLAGS[half]) else value
+                     for name, value in args.items()}, aux
+    other.params_initialized = True
+    return other
+
+
+# ------------------------------------------------------------------------------------------ training
+
+
+_STATE: dict[str, str] = {}
+
+
+def init(target_dtype: Any = "float16", target_precision_ops: Sequence[str] | None = None,
+         conditional_fp32_ops: Conditions | None = None, fp32_ops: Sequence[str] | None = None) -> None:
+    """Say that losses are to be scaled. Functions of ``nd`` and ``sym`` stay as they are, which a warning says once.
+
+    MXNet makes all of them cast what they are given; here ``convert_symbol`` puts casts into a graph.
+    """
+    if "dtype" not in _STATE:
+        warnings.warn("amp.init: functions of nd and sym compute in the dtypes they are given; amp.convert_symbol and "
+                      "convert_model put casts into a graph", UserWarning, stacklevel=2)
+    _STATE["dtype"] = _target(target_dtype)
+
+
+class LossScaler:
+    """The factor that keeps gradients in the range of halves: halved where they overflow, doubled after a while.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> scaler = LossScaler()
+    >>> scaler.has_overflow([mx.nd.array([1.0, np.inf])]), scaler.loss_scale
+    (True, 32768.0)
+    """
+
+    def __init__(self) -> None:
+        self.loss_scale = 2.0 ** 16
+        self._most, self._wait, self._since = 2.0 ** 24, 2000, 0
+
+    def has_overflow(self, grads: Sequence[NDArray]) -> bool:
+        """Whether a gradient has numbers that are none; the factor is set for the next step."""
+        if not all(bool(np.isfinite(grad.asnumpy()).all()) for grad in grads):
+            self.loss_scale, self._since = self.loss_scale / 2, 0
+            return True
+        self._since += 1
+        if self._since == self._wait:
+            self.loss_scale, self._since = min(self._most, self.loss_scale * 2), 0
+        return False
+
+
+def init_trainer(optimizer_or_trainer: Optimizer) -> None:
+    """Let ``scale_loss`` scale for an optimizer."""
+    if not isinstance(optimizer_or_trainer, Optimizer):
+        raise TypeError(f"init_trainer: expected an Optimizer, got {type(optimizer_or_trainer).__name__}")
+    own = vars(optimizer_or_trainer)
+    own["_amp_loss_scaler"], own["_amp_original_scale"] = LossScaler(), optimizer_or_trainer.rescale_grad
+
+
+@contextmanager
+def scale_loss(loss: Any, optimizer_or_trainer: Optimizer) -> Iterator[Any]:
+    """A loss, or a list of them, times the factor; the optimizer divides gradients by it.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> optimizer = mx.optimizer.create("sgd")
+    >>> init_trainer(optimizer)
+    >>> with scale_loss(mx.nd.array([2.0]), optimizer) as scaled:
+    ...     (scaled * optimizer.rescale_grad).asscalar().item()
+    2.0
+    """
+    scaler = vars(optimizer_or_trainer).get("_amp_loss_scaler")
+    if scaler is None:
+        raise ArgumentError("scale_loss: call init_trainer with the optimizer first")
+    optimizer_or_trainer.rescale_grad = vars(optimizer_or_trainer)["_amp_original_scale"] / scaler.loss_scale
+    yield [each * scaler.loss_scale for each in loss] if isinstance(loss, (list, tuple)) else loss * scaler.loss_scale
+
+
+def unscale(optimizer_or_trainer: Optimizer) -> None:
+    """Refused: an optimizer does not know the gradients.
+
+    Raises
+    ------
+    ArgumentError
+        Always.
+    """
+    raise ArgumentError("unscale: an optimizer does not know the gradients; multiply them by optimizer.rescale_grad, "
+                        "and set that to 1")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

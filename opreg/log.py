@@ -1,0 +1,74 @@
+"""log: loggers that say when, where and how serious, in colour on a terminal."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from logging import CRITICAL, DEBUG, ERROR, INFO, NOTSET, WARNING
+from typing import TextIO
+
+__all__ = ["get_logger", "getLogger", "CRITICAL", "DEBUG", "ERROR", "INFO", "NOTSET", "WARNING"]
+
+_COLOURS = {WARNING: 33, ERROR: 31, CRITICAL: 31, INFO: 32, DEBUG: 32}
+_LETTERS = {WARNING: "W", ERROR: "E", CRITICAL: "C", INFO: "I", DEBUG: "D"}
+
+
+class _Formatter(logging.Formatter):
+    """A letter, the time, process, file and line, and the message."""
+
+    def __init__(self, colored: bool):
+        super().__init__(datefmt="%m%d %H:%M:%S")
+        self._colored = colored
+
+    def format(self, record: logging.LogRecord) -> str:
+        head = f"{_LETTERS.get(record.levelno, 'U')}%(asctime)s %(process)d %(pathname)s:%(funcName)s:%(lineno)d]"
+        if self._colored:
+            head = f"\x1b[{_COLOURS.get(record.levelno, 34)}m{head}\x1b[0m"
+        self._style._fmt = f"{head} %(message)s"
+        return super().format(record)
+
+
+def get_logger(name: str | None = None, filename: str | None = None, filemode: str | None = None, level: int = WARNING
+               ) -> logging.Logger:
+    """A logger that writes to a file or to the standard error; one that is asked for again is as it was.
+
+    Parameters
+    ----------
+    name : str or None
+        Its name; the root of all without.
+    filename, filemode : str or None
+        Where it writes, and how the file is opened, appending by default.
+    level : int
+        What it says at least.
+
+    Examples
+    --------
+    >>> get_logger("_example", level=INFO).level == INFO
+    True
+    """
+    logger = logging.getLogger(name)
+    if name is not None and not getattr(logger, "_init_done", False):
+        vars(logger)["_init_done"] = True
+        handler: logging.Handler
+        if filename:
+            handler = logging.FileHandler(filename, filemode or "a")
+            handler.setFormatter(_Formatter(False))
+        else:
+            stream: logging.StreamHandler[TextIO] = logging.StreamHandler()
+            stream.setFormatter(_Formatter(getattr(sys.stderr, "isatty", lambda: False)()))
+            handler = stream
+        logger.addHandler(handler)
+        logger.setLevel(level)
+    return logger
+
+
+def getLogger(name: str | None = None, filename: str | None = None, filemode: str | None = None, level: int = WARNING
+              ) -> logging.Logger:
+    """What ``get_logger`` was called."""
+    warnings.warn("log.getLogger is called log.get_logger", DeprecationWarning, stacklevel=2)
+    return get_logger(name, filename, filemode, level)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,365 @@
+"""FeedForward: a network that is trained and asked in one call each, from before ``Module``."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opreg.ndarray.context import Context, cpu
+from opreg.ndarray.creation import zeros
+from opreg.ndarray.ndarray import NDArray
+
+from ..data.batches import DataDesc, DataIter, Descriptions, NDArrayIter
+from ..errors import ArgumentError, ShapeError
+from . import metric as metrics
+from .base_module import SMALL, Callbacks, Logger, Params, Store, _call
+from .bucketing_module import BucketingModule
+from .callback import LogValidationMetricsCallback
+from .checkpoint import BatchEndParam, load_checkpoint, save_checkpoint
+from .executor_manager import _check_arguments, _load_data
+from .initializer import InitDesc, InitializerLike, create
+from .symbol_module import Module
+
+if TYPE_CHECKING:
+    from opreg.symbol.executor import Executor
+    from opreg.symbol.symbol import Symbol
+
+    from .base_optimizer import Optimizer
+    from .monitor import Monitor
+
+__all__ = ["FeedForward"]
+
+_LOGGED = LogValidationMetricsCallback()
+
+
+class FeedForward:
+    """A network with one input and one label, which ``fit`` trains and ``predict`` asks.
+
+    Parameters
+    ----------
+    symbol : Symbol, or function of a bucket key
+        The network.
+    ctx : Context or list of Context
+        Where to compute.
+    num_epoch, begin_epoch : int
+        The number after the last epoch's, and the first one's.
+    epoch_size : int or None
+        Batches of an epoch; by default all.
+    optimizer : str or Optimizer
+        How weights move; further keywords are its settings.
+    initializer : Initializer
+        How weights begin.
+    numpy_batch_size : int
+        The size of batches that are cut of arrays.
+    arg_params, aux_params : dict of str to NDArray
+        Weights and auxiliary states to begin with.
+    allow_extra_params : bool
+        Whether there may be some among them that the network does not have.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> net = mx.sym.LinearRegressionOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1, name="fc"),
+    ...                                     name="softmax")
+    >>> model = FeedForward(net, num_epoch=300, learning_rate=0.3, numpy_batch_size=4)
+    >>> model.fit(np.array([[0], [1], [2], [3.0]]), np.array([1, 3, 5, 7.0]), eval_metric="mse")
+    >>> model.predict(np.array([[4.0]])).round(2).tolist()
+    [[9.0]]
+    """
+
+    def __init__(self, symbol: Symbol | Callable[[Any], Symbol], ctx: Context | Sequence[Context] | None = None,
+                 num_epoch: int | None = None, epoch_size: int | None = None, optimizer: str | Optimizer = "sgd",
+                 initializer: InitializerLike = SMALL, numpy_batch_size: int = 128, arg_params: Params = None,
+                 aux_params: Params = None, allow_extra_params: bool = False, begin_epoch: int = 0, **kwargs: Any):
+        self.symbol: Any = symbol if hasattr(symbol, "list_arguments") else None
+        self.sym_gen: Any = None if self.symbol is not None else symbol
+        if self.symbol is None and not callable(symbol):
+            raise TypeError("FeedForward: expected a Symbol, or a function that makes one, got "
+                            f"{type(symbol).__name__}")
+        self.ctx = [cpu()] if ctx is None else [ctx] if isinstance(ctx, Context) else list(ctx)
+        self.num_epoch, self.epoch_size, self.begin_epoch = num_epoch, epoch_size, begin_epoch
+        self.optimizer, self.kwargs = optimizer, dict(kwargs)
+        self.initializer, self.numpy_batch_size = initializer, numpy_batch_size
+        self.arg_params: Any = arg_params
+        self.aux_params: Any = aux_params
+        self.allow_extra_params = allow_extra_params
+        self.argument_checked = False
+        self._pred_exec: Executor | None = None
+        if self.symbol is not None:
+            self._check_arguments()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_pred_exec": None}
+
+    def _check_arguments(self) -> None:
+        """Refuse a symbol with one name twice, and leave out weights that it does not have, if there may be some."""
+        if self.argument_checked:
+            return
+        _check_arguments(self.symbol)
+        self.argument_checked = True
+        if self.allow_extra_params:
+            for what, names in (("arg_params", self.symbol.list_arguments()),
+                                ("aux_params", self.symbol.list_auxiliary_states())):
+                given = getattr(self, what)
+                setattr(self, what, given and {name: value for name, value in given.items() if name in names})
+
+    @staticmethod
+    def _is_data_arg(name: str) -> bool:
+        return name.endswith(("data", "label"))
+
+    def _init_params(self, inputs: Descriptions, overwrite: bool = False) -> tuple[list[str], list[str], list[str]]:
+        """Weights and auxiliary states for inputs like these: those that are there already, or initialized."""
+        described = [desc if isinstance(desc, DataDesc) else DataDesc(*desc) for desc in inputs]
+        known = {desc.name: desc for desc in described if desc.name in self.symbol.list_arguments()}
+        shapes = self.symbol.infer_shape(**{name: desc.shape for name, desc in known.items()})
+        dtypes = self.symbol.infer_type(**{name: desc.dtype for name, desc in known.items()})
+        fill, arg_names = create(self.initializer or SMALL), self.symbol.list_arguments()
+        aux_names = self.symbol.list_auxiliary_states()
+
+        def made(names: Sequence[str], own_shapes: Any, own_dtypes: Any, given: Mapping[str, NDArray] | None
+                 ) -> dict[str, NDArray]:
+            values = {}
+            for name, shape, dtype in zip(names, own_shapes, own_dtypes):
+                if name in known:
+                    continue
+                values[name] = zeros(shape, dtype=dtype)
+                if given and name in given and not overwrite:
+                    if given[name].shape != shape:
+                        raise ShapeError(f"FeedForward: {name} has shape {given[name].shape}, expected {shape}")
+                    values[name][:] = given[name]
+                else:
+                    fill(InitDesc(name), values[name])
+            return values
+
+        self.arg_params = made(arg_names, shapes[0], dtypes[0], self.arg_params)
+        self.aux_params = made(aux_names, shapes[2], dtypes[2], self.aux_params)
+        return arg_names, list(self.arg_params), aux_names
+
+    # -------------------------------------------------------------------------------------- data
+
+    def _init_iter(self, X: Any, y: Any, is_train: bool) -> Any:
+        """Batches, from those or from arrays."""
+        if not isinstance(X, (np.ndarray, NDArray)):
+            if not isinstance(X, DataIter) and not hasattr(X, "provide_data"):
+                raise TypeError(f"X: expected a DataIter, an NDArray or a NumPy array, got {type(X).__name__}")
+            return X
+        if y is None:
+            if is_train:
+                raise ArgumentError("y: labels are needed beside an array")
+            y = np.zeros(X.shape[0])
+        if not isinstance(y, (np.ndarray, NDArray)):
+            raise TypeError(f"y: expected an array as X is one, got {type(y).__name__}")
+        if X.shape[0] != y.shape[0]:
+            raise ShapeError(f"X has {X.shape[0]} samples, y has {y.shape[0]}")
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = y.reshape(-1)
+        if y.ndim != 1:
+            raise ShapeError(f"y: expected a label for each sample, got the shape {y.shape}")
+        size = min(X.shape[0], self.numpy_batch_size)
+        return NDArrayIter(X, y, size, shuffle=is_train, last_batch_handle="roll_over" if is_train else "pad")
+
+    def _init_eval_iter(self, eval_data: Any) -> Any:
+        if not isinstance(eval_data, (tuple, list)):
+            if eval_data is not None and not isinstance(eval_data, DataIter) and not hasattr(eval_data, "reset"):
+                raise TypeError("eval_data: expected a DataIter, or a pair of data and labels, got "
+                                f"{type(eval_data).__name__}")
+            return eval_data
+        if len(eval_data) != 2 or eval_data[0] is None:
+            raise ArgumentError("eval_data: expected a DataIter, or a pair of data and labels")
+        data, label = [np.array(each) if isinstance(each, list) else each for each in eval_data]
+        return data if label is None and isinstance(data, DataIter) else self._init_iter(data, label, is_train=True)
+
+    # ------------------------------------------------------------------------------------ asking
+
+    def _init_predictor(self, input_shapes: Descriptions, type_dict: Mapping[str, Any] | None = None) -> Executor:
+        """An executor for inputs like these, with the weights in it."""
+        shapes = {**{name: value.shape for name, value in self.arg_params.items()}, **dict(input_shapes)}
+        executor = self._pred_exec
+        if executor is None or self.symbol.infer_shape(**shapes)[0] != [each.shape for each in executor.arg_arrays]:
+            executor = self._pred_exec = self.symbol.simple_bind(self.ctx[0], grad_req="null", type_dict=type_dict,
+                                                                 **shapes)
+        executor.copy_params_from(self.arg_params, self.aux_params)
+        return executor
+
+    def _asked(self, X: Any, num_batch: int | None) -> Iterator[tuple[Any, list[NDArray]]]:
+        """The batches, each with the outputs for it."""
+        if self.arg_params is None:
+            raise ArgumentError("FeedForward: there are no weights yet; fit it, or give it arg_params")
+        types = {name: value.dtype for name, value in self.arg_params.items()}
+        types.update({desc[0]: getattr(desc, "dtype", np.float32) for desc in X.provide_data})
+        executor = self._init_predictor(X.provide_data, types)
+        inputs = [executor.arg_dict[desc[0]] for desc in X.provide_data]
+        for i, batch in enumerate(X):
+            if i == num_batch:
+                return
+            _load_data(batch, inputs)
+            yield batch, executor.forward(is_train=False)
+
+    def predict(self, X: Any, num_batch: int | None = None, return_data: bool = False, reset: bool = True) -> Any:
+        """The outputs for all samples, as NumPy arrays; a list for several.
+
+        Parameters
+        ----------
+        X : DataIter, NDArray or NumPy array
+            What to predict for.
+        num_batch : int or None
+            How many batches at most.
+        return_data : bool
+            Whether data and labels come with them.
+        """
+        X = self._init_iter(X, None, is_train=False)
+        if reset:
+            X.reset()
+        rows: list[list[list[np.ndarray]]] = []
+        for batch, outputs in self._asked(X, num_batch):
+            kinds = [outputs, batch.data, batch.label or []] if return_data else [outputs]
+            rows.append([[array[:array.shape[0] - (batch.pad or 0)].asnumpy() for array in kind] for kind in kinds])
+        if not rows:
+            raise ArgumentError("predict: there are no batches. Is the iterator at its end, and wants a reset?")
+        joined = [[np.concatenate(arrays) for arrays in zip(*kind)] for kind in zip(*rows)]
+        whole = [kind[0] if len(kind) == 1 else kind for kind in joined]
+        return tuple(whole) if return_data else whole[0]
+
+    def score(self, X: Any, eval_metric: metrics.MetricLike = "acc", num_batch: int | None = None,
+              batch_end_callback: Callbacks = None, reset: bool = True) -> Any:
+        """The value of a metric over batches."""
+        metric = metrics.create(eval_metric)
+        X = self._init_iter(X, None, is_train=False)
+        if reset:
+            X.reset()
+        for i, (batch, outputs) in enumerate(self._asked(X, num_batch)):
+            metric.update(batch.label, outputs)
+            _call(batch_end_callback, BatchEndParam(0, i, metric, locals()))
+        return metric.get()[1]
+
+    # ---------------------------------------------------------------------------------- training
+
+    def fit(self, X: Any, y: Any = None, eval_data: Any = None, eval_metric: metrics.MetricLike = "acc",
+            epoch_end_callback: Callbacks = None, batch_end_callback: Callbacks = None, kvstore: Store = "local",
+            logger: Logger | None = None, work_load_list: Sequence[float] | None = None, monitor: Monitor | None = None,
+            eval_end_callback: Callbacks = _LOGGED, eval_batch_end_callback: Callbacks = None) -> None:
+        """Train on batches, or on arrays of samples and labels, which are shuffled and cut.
+
+        Parameters
+        ----------
+        X, y
+            A DataIter; or an array of samples, and one of labels.
+        eval_data : DataIter, or pair of data and labels
+            To validate with after each epoch.
+        eval_metric : EvalMetric, or what ``metric.create`` takes
+            What is measured of either.
+        epoch_end_callback : function of epoch, symbol, weights and auxiliary states
+            Called after each epoch.
+        batch_end_callback, eval_end_callback, eval_batch_end_callback : function of ``BatchEndParam``
+            Called after each batch, validation, and batch of it.
+        kvstore, work_load_list
+            As ``Module`` has them.
+        """
+        if self.num_epoch is None:
+            raise ArgumentError("FeedForward: num_epoch is needed, the number of epochs")
+        data, eval_data = self._init_iter(X, y, is_train=True), self._init_eval_iter(eval_data)
+        logger = logging if logger is None else logger
+        if self.sym_gen is not None:
+            self.symbol = self.sym_gen(data.default_bucket_key)
+            self._check_arguments()
+        self._init_params([*data.provide_data, *data.provide_label])
+        metric, self._pred_exec = metrics.create(eval_metric), None
+        module = self._module(data, logger, work_load_list)
+        module.bind(data.provide_data, data.provide_label)
+        if monitor is not None:
+            module.install_monitor(monitor)
+        module.set_params(self.arg_params, self.aux_params)
+        settings = {"rescale_grad": 1.0 / data.batch_size, **self.kwargs}
+        module.init_optimizer(kvstore, self.optimizer, settings)
+        data.reset()
+        for epoch in range(self.begin_epoch, self.num_epoch):
+            began = time.perf_counter()
+            self._epoch(epoch, module, data, metric, batch_end_callback, monitor, logger)
+            logger.info("Epoch[%d] Time cost=%.3f", epoch, time.perf_counter() - began)
+            if epoch_end_callback or epoch + 1 == self.num_epoch:
+                for own, now in zip((self.arg_params, self.aux_params), module.get_params()):
+                    for name, value in now.items():
+                        own[name][:] = value
+            _call(epoch_end_callback, epoch, self.symbol, self.arg_params, self.aux_params)
+            if eval_data is not None:
+                self._validate(epoch, module, eval_data, metric, eval_end_callback, eval_batch_end_callback)
+
+    def _module(self, data: Any, logger: Logger, work_load_list: Sequence[float] | None) -> Any:
+        inputs, labels = [desc[0] for desc in data.provide_data], [desc[0] for desc in data.provide_label]
+        if self.sym_gen is not None:
+            return BucketingModule(lambda key: (self.sym_gen(key), inputs, labels), data.default_bucket_key, logger,
+                                   self.ctx, work_load_list)
+        return Module(self.symbol, inputs, labels, logger, self.ctx, work_load_list)
+
+    def _epoch(self, epoch: int, module: Any, data: Any, metric: metrics.EvalMetric, batch_end_callback: Callbacks,
+               monitor: Monitor | None, logger: Any) -> None:
+        """Learn from ``epoch_size`` batches, or from all; the data begin anew where they end."""
+        metric.reset()
+        nbatch = empty = 0
+        while True:
+            began = nbatch
+            for data_batch in data:
+                if monitor is not None:
+                    monitor.tic()
+                module._learn(data_batch)
+                if monitor is not None:
+                    monitor.toc_print()
+                module.update_metric(metric, data_batch.label)
+                nbatch += 1
+                _call(batch_end_callback, BatchEndParam(epoch, nbatch, metric, locals()))
+                if nbatch == self.epoch_size:
+                    return
+            empty = empty + 1 if nbatch == began else 0
+            if empty > 1:  # the first time the epoch before may have ended with the data
+                raise ArgumentError("fit: there are no batches")
+            logger.info("Epoch[%d] Resetting Data Iterator", epoch)
+            data.reset()
+            if self.epoch_size is None:
+                return
+
+    @staticmethod
+    def _validate(epoch: int, module: Any, eval_data: Any, metric: metrics.EvalMetric, end_callback: Callbacks,
+                  batch_end_callback: Callbacks) -> None:
+        metric.reset()
+        eval_data.reset()
+        count = 0
+        for i, eval_batch in enumerate(eval_data):
+            module.forward(eval_batch, is_train=False)
+            module.update_metric(metric, eval_batch.label)
+            _call(batch_end_callback, BatchEndParam(epoch, i, metric, locals()))
+            count += 1
+        _call(end_callback, BatchEndParam(epoch, count, metric, locals()))
+        eval_data.reset()
+
+    # ------------------------------------------------------------------------------------- files
+
+    def save(self, prefix: str, epoch: int | None = None, remove_amp_cast: bool = True) -> None:
+        """Write symbol and weights, as ``save_checkpoint``; the epoch is the last by default."""
+        epoch = self.num_epoch if epoch is None else epoch
+        if epoch is None:
+            raise ArgumentError("save: the number of the epoch is needed")
+        save_checkpoint(prefix, epoch, self.symbol, self.arg_params or {}, self.aux_params or {}, remove_amp_cast)
+
+    @staticmethod
+    def load(prefix: str, epoch: int, ctx: Context | Sequence[Context] | None = None, **kwargs: Any) -> FeedForward:
+        """A network from a checkpoint; keywords are those of the constructor."""
+        symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
+        return FeedForward(symbol, ctx, arg_params=arg_params, aux_params=aux_params, begin_epoch=epoch, **kwargs)
+
+    @staticmethod
+    def create(symbol: Symbol, X: Any, y: Any = None, ctx: Context | Sequence[Context] | None = None,
+               num_epoch: int | None = None, epoch_size: int | None = None, optimizer: str | Optimizer = "sgd",
+               initializer: InitializerLike = SMALL, eval_data: Any = None, eval_metric: metrics.MetricLike = "acc",
+               epoch_end_callback: Callbacks = None, batch_end_callback: Callbacks = None, kvstore: Store = "local",
+               logger: Logger | None = None, work_load_list: Sequence[float] | None = None,
+               eval_end_callback: Callbacks = _LOGGED, eval_batch_end_callback: Callbacks = None, **kwargs: Any
+               ) -> FeedForward:
+        """A network that has been trained: the constructor and ``fit`` in one."""
+        model = FeedForward(symbol, ctx, num_epoch, epoch_size, optimizer, initializer, **kwargs)
+        model.fit(X, y, eval_data, eval_metric, epoch_end_callback, batch_end_callback, kvstore, logger,
+                  work_load_list, eval_end_callback=eval_end_callback, eval_batch_end_callback=eval_batch_end_callback)
+        return model

@@ -1,0 +1,183 @@
+"""Files that examples and tests of MXNet fetch: from a folder where they lie already, else from where they are.
+
+They are looked for where they are to be stored, in the current folder, in its ``data``, and in ``MXNET_HOME`` (by
+default ``~/.mxnet``), its ``datasets`` and folders in there. Where none has them the address is asked; a machine that
+is offline gets an error that says what to put where.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import os
+import pickle
+import shutil
+import struct
+import urllib.parse
+import urllib.request
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from opreg.base import data_dir
+
+from ..core.files import whole
+from ..data.batches import NDArrayIter
+from ..errors import FileFormatError, OpError
+
+__all__ = ["download", "get_mnist", "get_mnist_ubyte", "get_mnist_iterator", "get_mnist_pkl", "get_cifar10",
+           "get_zip_data", "get_bz2_data"]
+
+_MNIST = "http://data.mxnet.io/data/mnist/"
+_SECONDS = 30
+
+
+def _places() -> list[Path]:
+    home = Path(data_dir())
+    inner = sorted(path for path in (home / "datasets").glob("*") if path.is_dir())
+    return [Path(), Path("data"), home, home / "datasets", *inner]
+
+
+def _found(name: str) -> Path | None:
+    return next((place / name for place in _places() if (place / name).is_file()), None)
+
+
+def download(url: str, fname: str | None = None, dirname: str | None = None, overwrite: bool = False, retries: int = 5
+             ) -> str:
+    """Fetch a file, unless it is there; returns its path.
+
+    Parameters
+    ----------
+    url : str
+        Where it is: an address, or a path.
+    fname, dirname : str or None
+        What to call it, by default what the address calls it, and where to put it.
+    overwrite : bool
+        Whether to fetch what is there, too.
+    retries : int
+        How often an address is asked.
+
+    Raises
+    ------
+    OpError
+        Where nobody has it; says which file to put where.
+    """
+    split = urllib.parse.urlsplit(url)
+    name = fname or os.path.basename(split.path)
+    target = Path(dirname or "", name)
+    if target.is_file() and not overwrite:
+        return str(target)
+    local = Path(urllib.request.url2pathname(split.path)) if split.scheme in ("", "file") else \
+        None if overwrite else _found(os.path.basename(name))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if local is not None:
+        if not local.is_file():
+            raise OpError(f"download: there is no file {str(local)!r}")
+        with whole(target) as file, open(local, "rb") as source:
+            shutil.copyfileobj(source, file)
+        return str(target)
+    for left in reversed(range(max(1, retries))):
+        try:
+            with urllib.request.urlopen(url, timeout=_SECONDS) as source, whole(target) as file:
+                shutil.copyfileobj(source, file)
+            return str(target)
+        except OSError as error:
+            if left == 0:
+                raise OpError(f"download: {url} cannot be fetched ({error}). Where this machine is offline, put a file "
+                              f"{name!r} into {str(target.parent.resolve())!r} or {data_dir()!r}") from None
+    raise AssertionError
+
+
+def _idx(path: str | Path) -> np.ndarray:
+    """The numbers of a file in the format of MNIST, packed or not."""
+    with open(path, "rb") as file:
+        content = file.read()
+    if content[:2] == b"\x1f\x8b":
+        content = gzip.decompress(content)
+    dims = content[3] if content[:3] == b"\0\0\x08" else 0
+    shape = struct.unpack_from(f">{dims}I", content, 4) if dims and len(content) >= 4 + 4 * dims else (0,)
+    if not dims or len(content) != 4 + 4 * dims + int(np.prod(shape, dtype=np.int64)):
+        raise FileFormatError(f"{path}: expected a file of bytes in the format of MNIST")
+    return np.frombuffer(content, np.uint8, offset=4 + 4 * dims).reshape(shape)
+
+
+def _mnist(name: str) -> np.ndarray:
+    packed = _found(name) or _found(f"{name}.gz") or \
+        download(f"{_MNIST}{name}.gz", dirname=os.path.join(data_dir(), "datasets", "mnist"))
+    return _idx(packed)
+
+
+def get_mnist() -> dict[str, np.ndarray]:
+    """The digits of MNIST: ``train_data`` and ``test_data`` of shape (n, 1, 28, 28) from 0 to 1, and their labels."""
+    found = {}
+    for what, prefix in (("train", "train"), ("test", "t10k")):
+        images, labels = _mnist(f"{prefix}-images-idx3-ubyte"), _mnist(f"{prefix}-labels-idx1-ubyte")
+        found[f"{what}_data"] = images[:, None].astype(np.float32) / 255
+        found[f"{what}_label"] = labels.astype(np.int8)
+    return found
+
+
+def get_mnist_ubyte() -> None:
+    """Put the four files of MNIST, unpacked, into the folder ``data``."""
+    for prefix in ("train", "t10k"):
+        for name in (f"{prefix}-images-idx3-ubyte", f"{prefix}-labels-idx1-ubyte"):
+            target = Path("data", name)
+            if target.is_file():
+                continue
+            array = _mnist(name)
+            target.parent.mkdir(exist_ok=True)
+            with whole(target) as file:
+                file.write(bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape)
+                           + array.tobytes())
+
+
+def get_mnist_iterator(batch_size: int, input_shape: Sequence[int], num_parts: int = 1, part_index: int = 0
+                       ) -> tuple[NDArrayIter, NDArrayIter]:
+    """Batches of MNIST to learn from, shuffled, and to validate with: images of a shape, or numbers in a row."""
+    mnist, batches = get_mnist(), []
+    for what in ("train", "test"):
+        images, labels = mnist[f"{what}_data"], mnist[f"{what}_label"].astype(np.float32)
+        share = slice(part_index * len(labels) // num_parts, (part_index + 1) * len(labels) // num_parts)
+        images = images.reshape(len(images), *((-1,) if len(input_shape) == 1 else input_shape))
+        batches.append(NDArrayIter(images[share], labels[share], batch_size, shuffle=what == "train",
+                                   last_batch_handle="discard"))
+    return batches[0], batches[1]
+
+
+def get_mnist_pkl() -> None:
+    """Put MNIST into ``data/mnist.pkl.gz``: three pairs of images, numbers in a row from 0 to 1, and labels."""
+    target = Path("data", "mnist.pkl.gz")
+    if target.is_file():
+        return
+    mnist = get_mnist()
+    train, test = [(mnist[f"{what}_data"].reshape(-1, 784), mnist[f"{what}_label"].astype(np.int64))
+                   for what in ("train", "test")]
+    cut = len(train[1]) * 5 // 6
+    pairs = (train[0][:cut], train[1][:cut]), (train[0][cut:], train[1][cut:]), test
+    target.parent.mkdir(exist_ok=True)
+    with whole(target) as file:
+        file.write(gzip.compress(pickle.dumps(pairs, protocol=2)))
+
+
+def get_zip_data(data_dir: str, url: str, data_origin_name: str) -> None:
+    """Fetch a zip file into a folder, and unpack it there."""
+    with zipfile.ZipFile(download(url, data_origin_name, data_dir)) as packed:
+        packed.extractall(data_dir)
+
+
+def get_bz2_data(data_dir: str, data_name: str, url: str, data_origin_name: str) -> None:
+    """Fetch a file that bzip2 has packed into a folder, and unpack it there under a name."""
+    target = Path(data_dir, data_name)
+    if target.is_file():
+        return
+    packed = download(url, data_origin_name, data_dir)
+    with whole(target) as file, bz2.open(packed) as source:
+        shutil.copyfileobj(source, file)
+
+
+def get_cifar10() -> None:
+    """Put CIFAR-10 into ``data/cifar``: ``train.rec``, ``test.rec`` and their lists."""
+    if not all(Path("data", "cifar", name).is_file() for name in ("train.rec", "test.rec", "train.lst", "test.lst")):
+        get_zip_data("data", "http://data.mxnet.io/data/cifar10.zip", "cifar10.zip")

@@ -1,0 +1,225 @@
+"""Matrices that tests compute with, tolerances by dtype, and questions that MXNet's tests ask of a machine."""
+
+from __future__ import annotations
+
+import numbers
+import os
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from opreg.ndarray import arange, waitall
+from opreg.ndarray.context import Context
+from opreg.ndarray.ndarray import NDArray, array
+
+from ..core.spec import Shape
+from ..data.batches import DataBatch, DataIter
+from ..errors import ArgumentError
+from ..typing import DTypeLike
+from .test_arrays import assert_almost_equal, default_context, drawing, get_atol, get_rtol, host
+
+if TYPE_CHECKING:
+    from opreg.symbol.symbol import Symbol
+
+__all__ = ["DummyIter", "assert_almost_equal_with_err", "checkShapes", "check_speed", "create_2d_tensor",
+           "create_vector", "default_rtols", "default_atols", "default_numeric_eps", "effective_dtype", "get_etol",
+           "get_tolerance", "get_tols", "get_identity_mat", "get_identity_mat_batch", "has_tvm_ops", "is_aarch64_run",
+           "is_cd_run", "is_op_runnable", "new_matrix_with_real_eigvals_2d", "new_matrix_with_real_eigvals_nd",
+           "new_orthonormal_matrix_2d", "new_sym_matrix_with_real_eigvals_2d", "new_sym_matrix_with_real_eigvals_nd"]
+
+#: A tolerance, those of dtypes, or None for the usual ones.
+Tolerance: TypeAlias = float | Mapping[np.dtype, float] | None
+
+_FRACTIONS = tuple(map(np.dtype, ("float16", "float32", "float64")))
+_WHOLE = tuple(map(np.dtype, ("bool", "int8", "uint8", "int32", "uint32", "int64", "uint64")))
+
+
+class DummyIter(DataIter):
+    """The first batch of another iterator, again and again without an end."""
+
+    def __init__(self, real_iter: Any):
+        super().__init__(real_iter.batch_size)
+        self.real_iter = real_iter
+        self.provide_data, self.provide_label = real_iter.provide_data, real_iter.provide_label
+        self.the_batch = next(real_iter)
+
+    def next(self) -> DataBatch:
+        """The batch."""
+        return self.the_batch
+
+
+# ------------------------------------------------------------------------------------------ tolerances
+
+
+def default_rtols() -> dict[np.dtype, float]:
+    """By dtype the relative difference that counts as none."""
+    return {**{dtype: get_rtol(dtype=dtype) for dtype in _FRACTIONS}, **dict.fromkeys(_WHOLE, 0)}
+
+
+def default_atols() -> dict[np.dtype, float]:
+    """By dtype the absolute difference that counts as none."""
+    return {**{dtype: get_atol(dtype=dtype) for dtype in _FRACTIONS}, **dict.fromkeys(_WHOLE, 0)}
+
+
+def default_numeric_eps() -> dict[np.dtype, float]:
+    """By dtype a distance for central differences, a power of two."""
+    return dict(zip(_FRACTIONS, (2.0 ** -6, 2.0 ** -9, 2.0 ** -14)))
+
+
+def effective_dtype(dat: Any) -> np.dtype:
+    """The dtype that an array is as exact as, which is its own."""
+    return np.dtype(dat.dtype)
+
+
+def get_tolerance(dat: Any, tol: Tolerance, default_tol: Mapping[np.dtype, float]) -> float:
+    """The tolerance for an array: a number, or by its dtype."""
+    if isinstance(tol, numbers.Real):
+        return float(tol)
+    assert tol is None or isinstance(tol, Mapping)
+    dtype = effective_dtype(dat)
+    return (tol or {}).get(dtype, default_tol[dtype])
+
+
+def get_tols(x: Any, y: Any, rtol: Tolerance, atol: Tolerance) -> tuple[float, float]:
+    """The relative and the absolute tolerance for two arrays, those of the coarser."""
+    pair = [np.asarray(each) if isinstance(each, numbers.Number) else each for each in (x, y)]
+    return (max(get_tolerance(each, rtol, default_rtols()) for each in pair),
+            max(get_tolerance(each, atol, default_atols()) for each in pair))
+
+
+def get_etol(etol: float | None = None) -> float:
+    """The share of numbers that may be wrong, none by default."""
+    return 0 if etol is None else etol
+
+
+def assert_almost_equal_with_err(a: ArrayLike, b: ArrayLike, rtol: float | None = None, atol: float | None = None,
+                                 etol: float | None = None, names: tuple[str, str] = ("a", "b"),
+                                 equal_nan: bool = False, mismatches: tuple[int, int] = (10, 10)) -> None:
+    """Fail unless two arrays are almost equal, but for a share ``etol`` of their numbers."""
+    if get_etol(etol) > 0:
+        one, other = host(a), host(b)
+        near = np.isclose(one, other, *get_tols(one, other, rtol, atol), equal_nan)
+        if 1 - np.count_nonzero(near) / max(near.size, 1) <= get_etol(etol):
+            return
+    assert_almost_equal(a, b, rtol, atol, names, equal_nan)
+
+
+def checkShapes(a: Any, b: Any) -> None:
+    """Fail unless two arrays have one shape."""
+    assert a.shape == b.shape, f"the shapes are {a.shape} and {b.shape}"
+
+
+# -------------------------------------------------------------------------------------------- matrices
+
+
+def create_vector(size: int, dtype: DTypeLike = np.int64) -> NDArray:
+    """The numbers from zero."""
+    return arange(0, size, dtype=dtype)
+
+
+def create_2d_tensor(rows: int, columns: int, dtype: DTypeLike = np.int64) -> NDArray:
+    """A matrix whose rows hold their number."""
+    return arange(0, rows, dtype=dtype).reshape((rows, 1)).broadcast_to((rows, columns))
+
+
+def get_identity_mat(size: int) -> NDArray:
+    """Ones on the diagonal, zeros elsewhere."""
+    return array(np.eye(size, dtype=np.float32))
+
+
+def get_identity_mat_batch(size: int) -> NDArray:
+    """Two of those."""
+    return array(np.stack([np.eye(size, dtype=np.float32)] * 2))
+
+
+def new_orthonormal_matrix_2d(n: int) -> np.ndarray:
+    """A random square matrix whose rows are orthonormal."""
+    with drawing() as rng:
+        return np.linalg.qr(rng.uniform(-1, 1, (n, n)))[0]
+
+
+def new_matrix_with_real_eigvals_2d(n: int) -> np.ndarray:
+    """A random square matrix with real eigenvalues."""
+    with drawing() as rng:
+        basis = np.linalg.qr(rng.uniform(-1, 1, (n, n)))[0]
+        return basis.T @ np.triu(rng.uniform(-1, 1, (n, n))) @ basis
+
+
+def new_sym_matrix_with_real_eigvals_2d(n: int) -> np.ndarray:
+    """A random symmetric matrix."""
+    with drawing() as rng:
+        half = rng.uniform(-1, 1, (n, n))
+        return (half + half.T) / 2
+
+
+def _batch(make: Any, shape: Shape) -> np.ndarray:
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        raise ArgumentError(f"expected a shape of square matrices, got {shape}")
+    count = int(np.prod(shape[:-2]))
+    return np.array([make(shape[-1]) for _ in range(count)]).reshape(shape)
+
+
+def new_matrix_with_real_eigvals_nd(shape: Shape) -> np.ndarray:
+    """Random square matrices with real eigenvalues, of a shape."""
+    return _batch(new_matrix_with_real_eigvals_2d, tuple(shape))
+
+
+def new_sym_matrix_with_real_eigvals_nd(shape: Shape) -> np.ndarray:
+    """Random symmetric matrices, of a shape."""
+    return _batch(new_sym_matrix_with_real_eigvals_2d, tuple(shape))
+
+
+# ----------------------------------------------------------------------------------------- the machine
+
+
+def check_speed(sym: Symbol, location: Mapping[str, np.ndarray] | None = None, ctx: Context | None = None, N: int = 20,
+                grad_req: str | Sequence[str] | Mapping[str, str] | None = None, typ: str = "whole", **kwargs: Any
+                ) -> float:
+    """Seconds of a forward, or with ``typ="whole"`` of a forward and a backward; the mean of N.
+
+    ``Executor.profile`` says more.
+    """
+    if typ not in ("whole", "forward"):
+        raise ArgumentError(f"check_speed: typ: expected 'whole' or 'forward', got {typ!r}")
+    shapes = kwargs if location is None else {name: value.shape for name, value in location.items()}
+    executor = sym.simple_bind(ctx or default_context(), "write" if grad_req is None else grad_req, **shapes)
+    with drawing() as rng:
+        for name, own in executor.arg_dict.items():
+            own[:] = rng.normal(size=own.shape) if location is None else location.get(name, 0)
+
+    def run() -> None:
+        executor.forward(is_train=typ == "whole")
+        if typ == "whole":
+            executor.backward(executor.outputs)
+
+    run()
+    waitall()
+    began = time.perf_counter()
+    for _ in range(N):
+        run()
+    waitall()
+    return (time.perf_counter() - began) / N
+
+
+def has_tvm_ops() -> bool:
+    """Whether operators are compiled by TVM, which none is."""
+    return False
+
+
+def is_op_runnable() -> bool:
+    """Whether operators that TVM would compile run; they do."""
+    return True
+
+
+def is_aarch64_run() -> bool:
+    """Whether this is an ARM processor."""
+    return platform.machine() == "aarch64"
+
+
+def is_cd_run() -> bool:
+    """Whether the variable ``CD_JOB`` says that a release is being made."""
+    return os.environ.get("CD_JOB") == "1"

@@ -1,0 +1,63 @@
+"""The public names of MXNet 1.9.1 are here, or a page says what to use in their place."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import warnings
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import opreg as mx
+
+HERE = Path(__file__).parent
+NAMES: dict[str, dict[str, list[str]]] = json.loads((HERE / "data" / "mxnet_names.json").read_text())
+PAGE = (HERE.parent / "docs" / "mxnet.md").read_text()
+
+
+def explained() -> list[str]:
+    """Patterns of names in the first column of the table."""
+    table = PAGE[PAGE.index("## Names that are not here"):]
+    return [name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall("`([^`]+)`", row)]
+
+
+def has(cls: object, member: str) -> bool:
+    """Whether a class has a member, which its instances may be given when they are made."""
+    return hasattr(cls, member) or any(member in vars(base).get("__annotations__", ())
+                                       for base in getattr(cls, "__mro__", ()))
+
+
+def absent() -> Iterator[str]:
+    for module, names in NAMES.items():
+        try:
+            own = importlib.import_module(f"opreg.{module}" if module else "opreg")
+        except ModuleNotFoundError:
+            yield module
+            yield from (f"{module}.{name}" for name in names)
+            continue
+        for name, members in names.items():
+            full = f"{module}.{name}" if module else name
+            if not hasattr(own, name):
+                yield full
+            else:
+                yield from (f"{full}.{member}" for member in members if not has(getattr(own, name), member))
+
+
+def test_what_is_absent_is_explained() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        missing = sorted(set(absent()))
+    patterns = explained()
+    unexplained = [name for name in missing if not any(fnmatchcase(name, pattern) for pattern in patterns)]
+    assert not unexplained
+    stale = [pattern for pattern in patterns if not any(fnmatchcase(name, pattern) for name in missing)]
+    assert not stale, "these are here now"
+
+
+def test_modules_that_are_absent_say_so() -> None:
+    """Each of these words has a sentence of its own, on the page and where it is asked for."""
+    for name in ("gluon", "np", "rtc", "library", "onnx", "torch"):
+        assert f"`{name}`" in PAGE
+        assert name in vars(mx)["_ABSENT"]
