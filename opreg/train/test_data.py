@@ -25,7 +25,8 @@ from opreg.base import data_dir
 
 from ..core.files import whole
 from ..data.batches import NDArrayIter
-from ..errors import FileFormatError, OpError
+from ..data.mnist import read_idx
+from ..errors import OpError
 
 __all__ = ["download", "get_mnist", "get_mnist_ubyte", "get_mnist_iterator", "get_mnist_pkl", "get_cifar10",
            "get_zip_data", "get_bz2_data"]
@@ -90,23 +91,10 @@ def download(url: str, fname: str | None = None, dirname: str | None = None, ove
     raise AssertionError
 
 
-def _idx(path: str | Path) -> np.ndarray:
-    """The numbers of a file in the format of MNIST, packed or not."""
-    with open(path, "rb") as file:
-        content = file.read()
-    if content[:2] == b"\x1f\x8b":
-        content = gzip.decompress(content)
-    dims = content[3] if content[:3] == b"\0\0\x08" else 0
-    shape = struct.unpack_from(f">{dims}I", content, 4) if dims and len(content) >= 4 + 4 * dims else (0,)
-    if not dims or len(content) != 4 + 4 * dims + int(np.prod(shape, dtype=np.int64)):
-        raise FileFormatError(f"{path}: expected a file of bytes in the format of MNIST")
-    return np.frombuffer(content, np.uint8, offset=4 + 4 * dims).reshape(shape)
-
-
 def _mnist(name: str) -> np.ndarray:
     packed = _found(name) or _found(f"{name}.gz") or \
         download(f"{_MNIST}{name}.gz", dirname=os.path.join(data_dir(), "datasets", "mnist"))
-    return _idx(packed)
+    return read_idx(packed)
 
 
 def get_mnist() -> dict[str, np.ndarray]:
