@@ -10,11 +10,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from opreg.core import generators
+from opreg.core.array_module import backend
 from opreg.core.graph import Node
 from opreg.core.spec import is_floating, is_numpy_float
 from opreg.elementwise.expression import Expression
@@ -221,18 +222,18 @@ class _Worst(NamedTuple):
     allowed: float  # of ``absolute``
 
 
-def _compare(xp: ArrayModule, got: Array, want: Array | float, read: float = 0.0) -> _Worst:
-    """The largest difference of two arrays; it is infinite where one is finite and the other is not. ``read`` is the
-    largest number that they were computed from."""
+def _compare(got: np.ndarray, want: np.ndarray | float, read: float = 0.0) -> _Worst:
+    """The largest difference of two arrays of the host; it is infinite where one is finite and the other is not.
+    ``read`` is the largest number that they were computed from."""
     dtype = got.dtype
-    reference = xp.broadcast_to(xp.asarray(want), got.shape)
+    reference = np.broadcast_to(np.asarray(want), got.shape)
     floating = is_floating(dtype)
-    wide = xp.float64 if floating else xp.int64
+    wide = np.float64 if floating else np.int64
     ours, theirs = got.astype(wide), reference.astype(wide)
-    gaps = xp.abs(ours - theirs)
+    gaps = np.abs(ours - theirs)
     if floating:
-        same = (ours == theirs) | (xp.isnan(ours) & xp.isnan(theirs))
-        gaps = xp.where(same, 0.0, xp.where(xp.isnan(gaps), math.inf, gaps))
+        same = (ours == theirs) | (np.isnan(ours) & np.isnan(theirs))
+        gaps = np.where(same, 0.0, np.where(np.isnan(gaps), math.inf, gaps))
     if not gaps.size:
         return _Worst(0.0, 0.0, 0.0, (), None, None, 0.0)
     at = int(gaps.argmax())
@@ -240,19 +241,19 @@ def _compare(xp: ArrayModule, got: Array, want: Array | float, read: float = 0.0
     absolute = float(gaps.reshape(-1)[at])
     if not floating:
         return _Worst(absolute, absolute, absolute, place, got[place], reference[place], 0.0)
-    largest = _largest(xp, theirs)
+    largest = _largest(theirs)
     relative = absolute / largest if largest else absolute
     resolution = float(np.finfo(dtype).eps) if is_numpy_float(dtype) else 2.0 ** -7
     allowed = max(TOLERANCE[dtype.itemsize] * largest, ROUNDING * resolution * read)
     return _Worst(absolute, relative, relative / resolution, place, got[place], reference[place], allowed)
 
 
-def _largest(xp: ArrayModule, array: Array) -> float:
+def _largest(array: np.ndarray) -> float:
     """The largest finite number of an array, without signs."""
     if not array.size or array.dtype.kind in "iub":
         return 0.0
-    wide = array.astype(xp.float64)
-    return float(xp.max(xp.where(xp.isfinite(wide), xp.abs(wide), 0.0)))
+    wide = array.astype(np.float64)
+    return float(np.max(np.where(np.isfinite(wide), np.abs(wide), 0.0)))
 
 
 class _Checked:
@@ -265,6 +266,7 @@ class _Checked:
         self.node, self.op = step.node, step.node.op
         self.compute, self.functions = compute, list(step.run)
         ctx = plan.contexts[self.node]
+        self.backend = backend(ctx.backend_name)
         self.xp, self.places = ctx.xp, [] if rng is None else [(ctx.backend_name, ctx.device_id)]
         self.live = [None if i in self.op.unread else plan.array(entry) for i, entry in enumerate(self.node.inputs)]
         self.specs = [plan.specs[source][i] for source, i in self.node.inputs]
@@ -284,12 +286,16 @@ class _Checked:
         finally:
             for place, state in zip(self.places, after):
                 generators.set_state(state, *place)
-        read = 0.0 if not self.strict else max([_largest(self.xp, array) for array in ins], default=0.0)
+        read = 0.0 if not self.strict else max([_largest(self._host(array)) for array in ins], default=0.0)
         pairs = [*zip(self.outs, results), *[(live[i], ins[i]) for i in self.op.mutates]]
         self.runs += 1
         for got, want in pairs:
             if got is not None and want is not None:
-                self._note(_compare(self.xp, got, want, read))
+                self._note(_compare(self._host(got), self._host(want), read))
+
+    def _host(self, value: Any) -> Any:
+        """An array as one of the host, where all are compared; other values as they are."""
+        return self.backend.to_numpy(value) if isinstance(value, self.xp.ndarray) else value
 
     def _stand_in(self, i: int) -> Array:
         """An array of the shape of an input of which nothing else matters."""

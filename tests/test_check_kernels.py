@@ -173,7 +173,7 @@ def test_a_report_alone_raises_nothing(another):
 ], ids=str)
 def test_differences(got, want, expected):
     with np.errstate(all="ignore"):
-        found = checking._compare(np, np.array(got), np.array(want))
+        found = checking._compare(np.array(got), np.array(want))
     assert (found.absolute, found.relative) == pytest.approx(expected)
     assert bool(found.absolute > found.allowed) is bool(expected[1])
 

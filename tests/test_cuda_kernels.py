@@ -451,3 +451,14 @@ def test_operators_on_16_bits_are_fused_on_a_gpu(dtype: str) -> None:
         assert xp.kernels == ["elementwise", "elementwise"]
     for one, other in zip(found, expected):
         np.testing.assert_allclose(one, other, 4 * TOLERANCES[dtype], 4 * TOLERANCES[dtype])
+
+
+@needs_compiler
+def test_kernels_are_compared_with_the_reference_on_a_gpu() -> None:
+    with gpus():
+        net = mx.sym.softmax(mx.sym.exp(mx.sym.var("x") * 0.5))
+        executor = net.simple_bind(mx.gpu(0), x=(4, 5), check_kernels=True)
+        executor.forward(is_train=True)
+        executor.backward(mx.nd.ones((4, 5), ctx=mx.gpu(0)))
+        rows = executor.kernel_report().rows
+    assert {row.kernel for row in rows} == {"cuda"} and all(0 <= row.absolute < 1e-5 and row.runs for row in rows)
