@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (
     convolution_operators,
     dropout,
+    lookups,
     losses,
     normalization,
     pooling,
@@ -13,5 +14,5 @@ from . import (
     row_operators,
 )
 
-__all__ = ["convolution_operators", "dropout", "losses", "normalization", "pooling", "product_operators",
+__all__ = ["convolution_operators", "dropout", "lookups", "losses", "normalization", "pooling", "product_operators",
            "reductions", "row_operators"]

@@ -1,0 +1,277 @@
+"""Rows looked up by index, and the sums that carry gradients back: take, Embedding, gather_nd, pick, one_hot.
+
+The gradient of a row is summed by one block, in the order of the indices that name it: without atomics, so that the
+same inputs give the same bits. A block looks through all indices for its own, as many at once as it has threads, which
+is why there is a limit to them.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from opreg.builtin.lookup import gather, indexing
+from opreg.core.cache import cached
+from opreg.core.launch import Call
+from opreg.core.op import Op
+from opreg.core.spec import Shape, check_axis
+from opreg.typing import Array
+
+from .compiler import Launch, can_compile, grid_of, kernel_of
+from .instructions import STORED, computed_in, indented, literal
+from .layout import address_of
+from .reductions import declines
+
+__all__ = ["picked_source", "put_source", "read_source", "sum_source"]
+
+_BLOCK, _SUMMING = 256, 128
+#: The dtypes of indices, and what C++ calls them.
+INDICES = {**STORED, "int8": "signed char", "uint8": "unsigned char", "int32": "int", "int64": "long long"}
+#: How many indices a gradient may have.
+MOST = 1 << 16
+
+
+def _named(dtype: np.dtype, mode: str) -> list[str]:
+    """A function that makes a place of a number as it is stored, along an axis of so many."""
+    stored = INDICES[dtype.name]
+    number = "wide(index)" if dtype.name in STORED else "index"
+    inside = {"clip": "place < 0 ? 0 : place >= length ? length - 1 : place", "none": "place",
+              "wrap": "(place % length + length) % length"}[mode]
+    return [f"__device__ __forceinline__ long long named({stored} index, long long length) {{",
+            f"    const long long place = (long long){number};", f"    return {inside};", "}"]
+
+
+def _flat(dtype: np.dtype, mode: str, axes: int) -> list[str]:
+    """The same for several numbers, one an axis, that lie ``count`` apart: the place counted over all axes."""
+    parameters = ["long long at", "long long count", *[f"long long n{axis}" for axis in range(axes)]]
+    more = [f"    place = place * n{axis} + named(indices[{axis} * count + at], n{axis});" for axis in range(1, axes)]
+    return [*_named(dtype, mode), "__device__ __forceinline__ long long place_of("
+            f"const {INDICES[dtype.name]}* indices, {', '.join(parameters)}) {{",
+            "    long long place = named(indices[at], n0);", *more, "    return place;", "}"]
+
+
+def _sizes(axes: int) -> str:
+    return ", ".join(f"n{axis}" for axis in range(axes))
+
+
+@cached(256)
+def read_source(dtype: np.dtype, index: np.dtype, mode: str, axes: int, lanes: int) -> str:
+    """The text of the kernel ``look_up``: packs of the rows that indices name, after each other for each of several
+    tables of ``length`` rows."""
+    stored = STORED[dtype.name]
+    return "\n".join([*_flat(index, mode, axes), "",
+        f'extern "C" __global__ void __launch_bounds__({_BLOCK}) look_up(const {stored}* data, '
+        f"const {INDICES[index.name]}* indices, {stored}* out, long long total, long long packs, long long count, "
+        f"long long length, {', '.join(f'long long n{axis}' for axis in range(axes))}) {{",
+        f"    const long long step = gridDim.x * {_BLOCK}ll;",
+        f"    for (long long item = blockIdx.x * {_BLOCK}ll + threadIdx.x; item < total; item += step) {{",
+        "        const long long row = item / packs, pack = item % packs;",
+        f"        const long long from = row / count * length + place_of(indices, row % count, count, {_sizes(axes)});",
+        f"        store(out + item * {lanes}, load<{lanes}>(data + (from * packs + pack) * {lanes}));",
+        "    }", "}", ""])
+
+
+@cached(256)
+def sum_source(dtype: np.dtype, index: np.dtype, mode: str, axes: int, lanes: int) -> str:
+    """The text of the kernel ``add_up``: rows added where indices name them. A block has a strip of a row and adds up
+    for the first index of a place all that name it; the other places are zeros before."""
+    stored, kind = STORED[dtype.name], computed_in(dtype)
+    sizes, find = _sizes(axes), "place_of(indices, {0}, count, {1})"
+    same = f"{find.format('other', sizes)} == place"
+    return "\n".join([*_flat(index, mode, axes), "",
+        f'extern "C" __global__ void __launch_bounds__({_SUMMING}) add_up(const {stored}* g, '
+        f"const {INDICES[index.name]}* indices, {stored}* out, long long items, long long strips, long long packs, "
+        f"long long count, long long length, {', '.join(f'long long n{axis}' for axis in range(axes))}) {{",
+        f"    __shared__ float shared[{2 * _SUMMING // 32}];", "    int turn = 0;",
+        "    for (long long item = blockIdx.x; item < items; item += gridDim.x) {",
+        "        const long long row = item / strips, table = row / count, at = row % count;",
+        f"        const long long place = {find.format('at', sizes)};",
+        f"        const long long pack = item % strips * {_SUMMING} + threadIdx.x;",
+        "        float met = 0.0f;",
+        f"        for (long long other = threadIdx.x; other < at && met == 0.0f; other += {_SUMMING})",
+        f"            if ({same}) met = 1.0f;",
+        f"        if (across<Largest, {_SUMMING}>(met, shared, turn) > 0.0f) continue;",
+        f"        {kind} t[{lanes}] = {{}};",
+        f"        for (long long first = at; first < count; first += {_SUMMING}) {{",
+        "            long long other = first + threadIdx.x;",
+        f"            const bool mine = other < count && {same};",
+        f"            if (across<Largest, {_SUMMING}>(mine ? 1.0f : 0.0f, shared, turn) == 0.0f) continue;",
+        "            if (pack >= packs) continue;",
+        f"            const long long end = first + {_SUMMING} < count ? first + {_SUMMING} : count;",
+        "            for (other = first; other < end; ++other) {", f"                if (!({same})) continue;",
+        f"                const auto p = load<{lanes}>(g + ((table * count + other) * packs + pack) * {lanes});",
+        "                #pragma unroll",
+        f"                for (int lane = 0; lane < {lanes}; ++lane) t[lane] += wide(p.at[lane]);",
+        "            }", "        }", "        if (pack >= packs) continue;", f"        Pack<{stored}, {lanes}> sums;",
+        "        #pragma unroll",
+        f"        for (int lane = 0; lane < {lanes}; ++lane) sums.at[lane] = narrow<{stored}>(t[lane]);",
+        f"        store(out + ((table * length + place) * packs + pack) * {lanes}, sums);", "    }", "}", ""])
+
+
+def _items(index: np.dtype, name: str, arrays: str, numbers: str, body: Sequence[str], mode: str) -> str:
+    """A kernel whose threads have a number each, in steps."""
+    return "\n".join([*_named(index, mode), "",
+        f'extern "C" __global__ void __launch_bounds__({_BLOCK}) {name}({arrays}, long long total, {numbers}) {{',
+        f"    for (long long at = blockIdx.x * {_BLOCK}ll + threadIdx.x; at < total; at += gridDim.x * {_BLOCK}ll) {{",
+        *indented(body, 2), "    }", "}", ""])
+
+
+@cached(64)
+def picked_source(dtype: np.dtype, index: np.dtype, mode: str) -> str:
+    """The text of the kernel ``pick``: of each set along an axis the number that its index names."""
+    stored = STORED[dtype.name]
+    return _items(index, "pick", f"const {stored}* data, const {INDICES[index.name]}* indices, {stored}* out",
+                  "long long length, long long inner",
+                  ["const long long place = at / inner * length + named(indices[at], length);",
+                   "out[at] = data[place * inner + at % inner];"], mode)
+
+
+@cached(64)
+def put_source(dtype: np.dtype, index: np.dtype, mode: str, given: bool, on: float = 1.0, off: float = 0.0) -> str:
+    """The text of the kernel ``put``: a number along an axis for each index, at the place it names, and another
+    elsewhere. It is ``on``, or read from an array."""
+    stored, kind = STORED[dtype.name], computed_in(dtype)
+    source = f"const {stored}* g, " if given else ""
+    number = "g[set]" if given else f"narrow<{stored}>({literal(on, kind)})"
+    return _items(index, "put", f"{source}const {INDICES[index.name]}* indices, {stored}* out",
+                  "long long length, long long inner",
+                  ["const long long set = at / (length * inner) * inner + at % inner;",
+                   f"out[at] = named(indices[set], length) == at / inner % length ? {number} "
+                   f": narrow<{stored}>({literal(off, kind)});"], mode)
+
+
+# ----------------------------------------------------------------------------------------------- operators
+
+
+def _declines(values: Sequence[Array | None], indices: Array, mode: str) -> str | None:
+    if indices.dtype.name not in INDICES:
+        return f"indices of dtype {indices.dtype}: {', '.join(INDICES)} are compiled"
+    if mode == "raise":
+        return "mode 'raise' looks at all indices first"
+    if not indices.flags.c_contiguous or not indices.size:
+        return "there are no indices in one piece"
+    return declines(values)
+
+
+def _lanes(arrays: Sequence[Array], row: int) -> int:
+    lanes = 16 // arrays[0].dtype.itemsize
+    return 1 if row % lanes or any(address_of(array) % 16 for array in arrays) else lanes
+
+
+def _look_up(call: Call, data: Array, indices: Array, mode: str, sizes: Shape, tables: int) -> list[Callable]:
+    """Steps that read rows of several tables, each of as many axes as there are sizes."""
+    (out,) = call.outs
+    count, length = indices.size // len(sizes), math.prod(sizes)
+    row = data.size // (tables * length)
+    lanes = _lanes([data, out], row)
+    text = read_source(data.dtype, indices.dtype, mode, len(sizes), lanes)
+    numbers = [out.size // lanes, row // lanes, count, length, *sizes]
+    return [Launch(kernel_of(call.xp, text, "look_up"), grid_of(call.xp, numbers[0], _BLOCK), _BLOCK,
+                   [data, indices, out, *map(np.int64, numbers)])]
+
+
+def _add_up(call: Call, g: Array, indices: Array, mode: str, sizes: Shape, tables: int) -> list[Callable]:
+    """Steps of its gradient."""
+    (out,) = call.outs
+    count, length = indices.size // len(sizes), math.prod(sizes)
+    row = out.size // (tables * length)
+    lanes = _lanes([g, out], row)
+    packs = row // lanes
+    strips = -(-packs // _SUMMING)
+    text = sum_source(g.dtype, indices.dtype, mode, len(sizes), lanes)
+    numbers = [tables * count * strips, strips, packs, count, length, *sizes]
+    return [functools.partial(out.fill, 0),
+            Launch(kernel_of(call.xp, text, "add_up"), grid_of(call.xp, numbers[0] * _SUMMING, _SUMMING), _SUMMING,
+                   [g, indices, out, *map(np.int64, numbers)])]
+
+
+def _of_items(call: Call, text: str, name: str, arrays: Sequence[Array], length: int, inner: int) -> list[Callable]:
+    total = call.outs[0].size
+    return [Launch(kernel_of(call.xp, text, name), grid_of(call.xp, total, _BLOCK), _BLOCK,
+                   [*arrays, np.int64(total), np.int64(length), np.int64(inner)])]
+
+
+def _attach(op: Op, reads: Sequence[int], index: int, mode: str | None, steps: Callable[[Call], list[Callable]],
+            sums: bool = False) -> None:
+    """Give an operator the kernel ``cuda``; ``reads`` are the inputs with values, and ``index`` that with indices."""
+
+    def accepts(call: Call) -> str | None:
+        indices = call.ins[index]
+        reason = _declines([*[call.ins[i] for i in reads], *call.outs], indices, mode or call.attrs.get("mode", "clip"))
+        if reason is None and sums and indices.size > MOST:
+            return f"more than {MOST} indices: every block looks through all of them"
+        return reason
+
+    op.kernel("cuda", bound=True, accepts=accepts, serves=can_compile)(steps)
+
+
+def _axis(call: Call, shape: Shape) -> tuple[int, Shape]:
+    """How many tables there are before an axis, and its size."""
+    axis = check_axis(call.attrs.get("axis", 0), len(shape))
+    return math.prod(shape[:axis]), (shape[axis],)
+
+
+def _mode(call: Call) -> str:
+    return call.attrs.get("mode", "clip")
+
+
+def _take(call: Call) -> list[Callable]:
+    data, indices = call.ins
+    tables, sizes = _axis(call, data.shape)
+    return _look_up(call, data, indices, _mode(call), sizes, tables)
+
+
+def _embedding(call: Call) -> list[Callable]:
+    indices, weight = call.ins
+    return _look_up(call, weight, indices, "clip", weight.shape[:1], 1)
+
+
+def _take_sum(call: Call) -> list[Callable]:
+    tables, sizes = _axis(call, call.outs[0].shape)
+    return _add_up(call, call.ins[0], call.ins[1], _mode(call), sizes, tables)
+
+
+def _gather(call: Call) -> list[Callable]:
+    data, indices = call.ins
+    return _look_up(call, data, indices, "wrap", data.shape[:indices.shape[0]], 1)
+
+
+def _gather_sum(call: Call) -> list[Callable]:
+    g, indices = call.ins[:2]
+    return _add_up(call, g, indices, "wrap", call.outs[0].shape[:indices.shape[0]], 1)
+
+
+def _pick(call: Call) -> list[Callable]:
+    data, indices = call.ins
+    axis = check_axis(call.attrs.get("axis", 1), data.ndim)
+    text = picked_source(data.dtype, indices.dtype, _mode(call))
+    return _of_items(call, text, "pick", [data, indices, call.outs[0]], data.shape[axis],
+                     math.prod(data.shape[axis + 1:]))
+
+
+def _put(call: Call) -> list[Callable]:
+    g, indices = call.ins[:2]
+    out = call.outs[0]
+    axis = check_axis(call.attrs["axis"], out.ndim)
+    text = put_source(out.dtype, indices.dtype, _mode(call), True)
+    return _of_items(call, text, "put", [g, indices, out], out.shape[axis], math.prod(out.shape[axis + 1:]))
+
+
+def _one_hot(call: Call) -> list[Callable]:
+    (indices,), (out,) = call.ins, call.outs
+    text = put_source(out.dtype, indices.dtype, "none", False, call.attrs["on_value"], call.attrs["off_value"])
+    return _of_items(call, text, "put", [indices, out], call.attrs["depth"], 1)
+
+
+_attach(indexing.take, [0], 1, None, _take)
+_attach(indexing.take_sum, [0], 1, None, _take_sum, sums=True)
+_attach(indexing.embedding, [1], 0, "clip", _embedding)
+_attach(gather.gather_nd, [0], 1, "wrap", _gather)
+_attach(gather.gather_sum, [0], 1, "wrap", _gather_sum, sums=True)
+_attach(indexing.pick, [0], 1, None, _pick)
+_attach(indexing.pick_put, [0], 1, None, _put)
+_attach(indexing.batch_take, [0], 1, "clip", _pick)
+_attach(indexing.one_hot, [], 0, "none", _one_hot)
