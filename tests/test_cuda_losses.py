@@ -48,10 +48,16 @@ def test_softmax_along_any_axis(name: str, attrs: dict[str, Any]) -> None:
 
 
 @needs_compiler
-def test_softmax_output_of_places_is_computed_by_columns() -> None:
-    net = mx.sym.SoftmaxOutput(mx.sym.var("x"), mx.sym.var("label"), multi_output=True)
-    ran = compared(net, {"x": RNG.standard_normal((2, 5, 6)), "label": RNG.integers(0, 5, (2, 6))})
-    assert ran[:3] == ["columns", "columns", "elementwise"]
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize(("shape", "label", "attrs"), [
+    ((2, 5, 6), (2, 6), {}), ((2, 5, 3, 4), (2, 3, 4), {"normalization": "batch", "grad_scale": 0.5}),
+    ((2, 5, 3, 4), (2, 12), {}), ((3, 4, 2, 2), (3, 1, 2, 2), {"normalization": "batch"})])
+def test_softmax_output_of_places_is_computed_by_columns(shape: tuple[int, ...], label: tuple[int, ...],
+                                                         attrs: dict[str, Any], dtype: str) -> None:
+    net = mx.sym.SoftmaxOutput(mx.sym.var("x"), mx.sym.var("label"), multi_output=True, **attrs)
+    ran = compared(net, {"x": RNG.standard_normal(shape), "label": RNG.integers(-1, 6, label)}, dtype,
+                   tolerance=1e-5 if dtype == "float32" else 5e-3)
+    assert ran == ["columns", "columns", "elementwise", "elementwise"]  # the last is the gradient
 
 
 @needs_nvrtc

@@ -61,6 +61,15 @@ def test_norms_of_samples(name: str, shape: tuple[int, ...], attrs: dict[str, An
 
 
 @needs_compiler
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize(("shape", "axis"), [((3, 40, 5), 1), ((30, 7), 0), ((2, 6, 3, 5), -3), ((2, 9, 1, 1), 1)])
+def test_layer_norm_along_any_axis(shape: tuple[int, ...], axis: int, dtype: str) -> None:
+    symbol = mx.sym.LayerNorm(*[mx.sym.var(each) for each in ("x", "gamma", "beta")], axis=axis)
+    ran = compared(symbol, arrays(shape, shape[axis]), dtype, tolerance=1e-4 if dtype == "float32" else 2e-2)
+    assert {"rows", "columns"} & set(ran)
+
+
+@needs_compiler
 def test_16_bits_have_statistics_of_32() -> None:
     width, values = 3, arrays((8, 3, 10), 3)
     data = mx.sym.Cast(mx.sym.var("x"), dtype="float16")

@@ -1,10 +1,12 @@
-"""softmax and its relatives along any axis, LayerNorm along the last, and their gradients, by rows and columns."""
+"""softmax and its relatives, LayerNorm, and their gradients, along any axis, by rows and columns."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from opreg.builtin.layers import layer_norm, losses
 from opreg.builtin.layers.softmax import fold
@@ -16,9 +18,9 @@ from opreg.core.spec import Shape
 from opreg.elementwise.expression import equal, exp, log, sqrt, square, trunc
 from opreg.elementwise.rows import Along, RowExpression, column, row_max, row_size, row_sum, trace_rows, traced
 
-from . import updates
+from . import elementwise, updates
 from .compiler import can_compile
-from .folds import bound_fold
+from .folds import bound_fold, groups_of
 from .instructions import STORED
 from .rows import bound_rows
 from .sets import bound_sets
@@ -60,11 +62,6 @@ def _declines(call: Call) -> str | None:
         if array is not None and not array.flags.c_contiguous:
             return "an array is not contiguous"
     return "nothing to compute" if math.prod(call.ins[0].shape) == 0 else None
-
-
-def _last(rows: RowExpression, shape: Shape, axis: int) -> Rows | str:
-    view = fold(shape, axis)
-    return (rows, view) if len(view) == 2 else "its axis is not the last"
 
 
 # ----------------------------------------------------------------------------------------------- softmax
@@ -124,6 +121,10 @@ def _softmax_output(call: Call) -> Rows | str:
     return trace_rows(_softmax, (_ELEMENT,), scale=1.0), view
 
 
+def _chosen(y: Any, label: Any, classes: Any, *, scale: float) -> Any:
+    return (y - equal(classes, trunc(label))) * scale
+
+
 def _softmax_output_gradient(call: Call) -> Rows | str:
     declined = losses.plain_classes(call)
     if declined:
@@ -132,8 +133,19 @@ def _softmax_output_gradient(call: Call) -> Rows | str:
     return trace_rows(_backward_softmax_output, (_ELEMENT, _ROW), scale=scale), view
 
 
+def _softmax_output_gradient_steps(call: Call) -> list[Callable]:
+    view, scale = losses.plain_scale(call)
+    if len(view) == 2:
+        return _steps(call)
+    (y, label), (rows, count, *places) = call.ins, view
+    classes = call.xp.arange(count, dtype=np.float64 if y.dtype.itemsize == 8 else np.float32)
+    return [elementwise.bound_to(traced(_chosen, 3, scale=scale), [
+        y.reshape(view), label.reshape(rows, 1, *places), classes.reshape(1, count, *(1,) * len(places))],
+        [call.outs[0].reshape(view)], call.xp)]
+
+
 _attach(REGISTERED["SoftmaxOutput"], _softmax_output)
-_attach(REGISTERED["_backward_SoftmaxOutput"], _softmax_output_gradient)
+_attach(REGISTERED["_backward_SoftmaxOutput"], _softmax_output_gradient, _softmax_output_gradient_steps)
 
 # --------------------------------------------------------------------------------------------- LayerNorm
 
@@ -156,19 +168,38 @@ def _layer_norm_sums(g: Any, x: Any, mean: Any, inverse: Any) -> Any:
 
 def _rows_of_layer_norm(call: Call) -> Rows | str:
     rows = trace_rows(_layer_norm, (_ELEMENT, _COLUMN, _COLUMN), eps=call.attrs["eps"])
-    return _last(rows, call.ins[0].shape, call.attrs["axis"])
+    return rows, fold(call.ins[0].shape, call.attrs["axis"])
 
 
-_attach(layer_norm.layer_norm, _rows_of_layer_norm)
+def _layer_norm_steps(call: Call) -> list[Callable]:
+    rows, view = call.found
+    if len(view) == 2:
+        return _steps(call)
+    data, *vectors = call.ins
+    keep = (view[0], 1, *view[2:])
+    return bound_sets(rows.expression, [data.reshape(view), *[each.reshape(_between(view)) for each in vectors]],
+                      rows.inputs, [None if out is None else out.reshape(view if i == 0 else keep)
+                                    for i, out in enumerate(call.outs)], (1,), call.xp, call.scratch)
+
+
+def _between(view: Shape) -> Shape:
+    """The shape of a vector along the second axis."""
+    return (1, view[1], *(1,) * (len(view) - 2))
+
+
+_attach(layer_norm.layer_norm, _rows_of_layer_norm, _layer_norm_steps)
 
 
 def _rows_of_gradient(call: Call) -> Rows | str:
     rows = trace_rows(_backward_layer_norm, (_ELEMENT, _ELEMENT, _COLUMN, _ROW, _ROW))
-    return _last(rows, call.ins[1].shape, call.attrs["axis"])
+    return rows, fold(call.ins[1].shape, call.attrs["axis"])
 
 
 def _gradient_steps(call: Call) -> list[Callable]:
-    rows, (count, n) = call.found
+    rows, view = call.found
+    if len(view) > 2:
+        return _gradient_along(call, view)
+    count, n = view
     g, data, _, mean, inverse = call.ins
     steps = []
     if any(out is not None for out in call.outs[1:]):
@@ -177,6 +208,37 @@ def _gradient_steps(call: Call) -> list[Callable]:
                             call.scratch)
     if call.outs[0] is not None:  # last: it may take over the memory of what the sums read
         steps.append(bound_rows(rows, call.ins, call.outs[:1], count, n, call.xp))
+    return steps
+
+
+def _normal(g: Any, x: Any, gamma: Any, mean: Any, inverse: Any) -> Any:
+    return (x - mean) * inverse, g * gamma
+
+
+def _normal_sums(g: Any, normal: Any) -> Any:
+    return row_sum(g * normal), row_sum(g)
+
+
+def _normal_slope(scaled: Any, normal: Any, inverse: Any) -> Any:
+    return (scaled - normal * (row_sum(scaled * normal) / row_size()) - row_sum(scaled) / row_size()) * inverse
+
+
+def _gradient_along(call: Call, view: Shape) -> list[Callable]:
+    """Where sets lie along an axis that is not the last: normalized first, as sums along the others read that, too."""
+    keep = (view[0], 1, *view[2:])
+    dtype = np.dtype(np.float64 if call.ins[1].dtype.itemsize == 8 else np.float32)
+    normal, scaled = [call.scratch(400 + i, view, dtype) for i in range(2)]
+    g, data, gamma, mean, inverse = [array.reshape(shape) for array, shape in zip(
+        call.ins, (view, view, _between(view), keep, keep))]
+    steps: list[Callable] = [elementwise.bound_to(traced(_normal, 5), [g, data, gamma, mean, inverse],
+                                                  [normal, scaled], call.xp)]
+    if any(out is not None for out in call.outs[1:]):
+        others = [axis for axis in range(len(view)) if axis != 1]
+        steps += bound_fold(traced(_normal_sums, 2), [g, normal], [_ELEMENT, _ELEMENT], call.outs[1:],
+                            groups_of(view, others), call.xp, lambda i, *spec: call.scratch(500 + i, *spec))
+    if call.outs[0] is not None:
+        steps += bound_sets(traced(_normal_slope, 3), [scaled, normal, inverse], [_ELEMENT, _ELEMENT, _ROW],
+                            [call.outs[0].reshape(view)], (1,), call.xp, call.scratch)
     return steps
 
 

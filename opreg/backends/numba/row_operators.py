@@ -127,7 +127,9 @@ def _backward_softmax_output(call: Call) -> Task | str:
     declined = losses.plain_classes(call)
     if declined:
         return declined
-    (rows, n), scale = losses.plain_scale(call)
+    (rows, n, *places), scale = losses.plain_scale(call)
+    if places:
+        return "its axis is not the last"
     return Task(_BACKWARD_SOFTMAX_OUTPUT, call.ins, call.outs, [scale], rows, n)
 
 

@@ -214,16 +214,16 @@ def plain_classes(call: Call) -> str | None:
         return "not all labels count alike"
     if label.shape == output.shape or not label.flags.c_contiguous:
         return "the labels are probabilities, or do not lie in one piece"
-    view = softmax_view(output.shape, attrs["multi_output"], attrs["preserve_shape"])
-    return None if len(view) == 2 else "its axis is not the last"
+    return None
 
 
 def plain_scale(call: Call) -> tuple[Shape, float]:
-    """Rows and classes, and the factor of a gradient for which ``plain_classes`` finds no reason against."""
+    """Rows and classes, and places if there are several in a row, and the factor of a gradient for which
+    ``plain_classes`` finds no reason against."""
     attrs, (output, label) = call.attrs, call.ins
     view = softmax_view(output.shape, attrs["multi_output"], attrs["preserve_shape"])
-    return view, attrs["grad_scale"] / _divisor(np, label, attrs["normalization"], attrs["ignore_label"], False,
-                                                view[0], label.size)
+    return view, attrs["grad_scale"] / _divisor(np, label, attrs["normalization"], attrs["ignore_label"],
+                                                attrs["multi_output"], view[0], label.size)
 
 
 @backward_softmax_output.kernel("settled", bound=True, accepts=lambda call: _few_classes(call) or plain_classes(call))
