@@ -70,8 +70,9 @@ ORDER = _floors("""
     opreg.backends.onednn.batch_norm opreg.backends.onednn.alone
     opreg.backends.numba.operators opreg.backends.onednn.operators opreg.backends.cuda.row_operators
     opreg.backends.cuda.product_operators opreg.backends.cuda.convolution_operators opreg.backends.cuda.dropout
-    opreg.backends.cuda.reductions opreg.backends.cuda.lookups
-    opreg.backends.cuda.losses opreg.backends.cuda.normalization opreg.backends.cuda.pooling
+    opreg.backends.cuda.reductions
+    opreg.backends.cuda.losses opreg.backends.cuda.lookups opreg.backends.cuda.normalization
+    opreg.backends.cuda.pooling opreg.backends.cuda.recurrent
     opreg.backends.cuda.operators
     opreg.backends.operators
     opreg.ndarray.params_file opreg.ndarray.context opreg.ndarray.finite

@@ -182,7 +182,7 @@ def _memory(given: np.ndarray) -> np.ndarray:
     while isinstance(memory.base, np.ndarray):
         memory = memory.base
     start = first - memory.ctypes.data
-    return memory.view(np.uint8)[start:start + last - first]
+    return memory.reshape(-1).view(np.uint8)[start:start + last - first]
 
 
 def meets(text: str) -> bool:

@@ -10,9 +10,10 @@ from . import (
     normalization,
     pooling,
     product_operators,
+    recurrent,
     reductions,
     row_operators,
 )
 
 __all__ = ["convolution_operators", "dropout", "lookups", "losses", "normalization", "pooling", "product_operators",
-           "reductions", "row_operators"]
+           "recurrent", "reductions", "row_operators"]

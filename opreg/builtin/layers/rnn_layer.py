@@ -18,7 +18,7 @@ from ...core.threads import by_rows
 from ...typing import Array, ArrayModule
 from .rnn_parts import Kept, Kind, Part, of_gates
 
-__all__ = ["backward", "forward", "rows_of", "scratch"]
+__all__ = ["backward", "forward", "products", "rows_of", "scratch"]
 
 # OpenBLAS computes a product of at most so many multiplications where the matrices lie, without threads and without
 # rearranging them; the product of a step, cut into some of that size, takes half as long. Narrower ones gain nothing.
@@ -203,7 +203,7 @@ def backward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], paramete
     of its states, ``ends`` those of the last states and cells.
     """
     da, db, dh, dc, d_shown = _through_time(xp, kind, parts, parameters, kept, dy, ends, counts)
-    _products(xp, kind, parts, parameters, kept, x, da, db, d_shown, d_parameters, dx)
+    products(xp, kind, parts, parameters, kept, x, da, db, d_shown, d_parameters, dx)
     return dh, dc
 
 
@@ -325,8 +325,8 @@ def _gru_slopes(xp: ArrayModule, a: Array, cells: Array, before: Array, slopes: 
     xp.multiply(extra, reset, out=slopes[:, 2])
 
 
-def _products(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, kept: Kept, x: list[Array],
-              da: Array, db: Array, d_shown: Array | None, d_parameters: Array, dx: Sequence[Array] | None) -> None:
+def products(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, kept: Kept, x: list[Array],
+             da: Array, db: Array, d_shown: Array | None, d_parameters: Array, dx: Sequence[Array] | None) -> None:
     """Write the gradients of a layer's parameters and, unless ``dx`` is None, of its input."""
     for d, part in enumerate(parts):
         by_input = _rows_of_gates(xp, kind, "by input", da[d])

@@ -1,0 +1,196 @@
+"""Recurrent layers: a step of one is a product and a kernel, which does all that its gates do to numbers one by one.
+
+As on the host, what comes from the input is one product over all steps. A step of the gradient adds up by itself what
+the product before it made of each gate.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.builtin.layers.rnn import backward_rnn, rnn, run, run_back
+from opreg.builtin.layers.rnn_layer import products, rows_of
+from opreg.builtin.layers.rnn_parts import GATES, Kept, Kind, Part, kind_of, of_gates
+from opreg.builtin.outputs import wide
+from opreg.core.cache import cached
+from opreg.core.launch import Call
+from opreg.typing import Array, ArrayModule
+
+from .compiler import can_compile, grid_of, kernel_of
+from .instructions import indented
+
+__all__ = ["backward", "backward_source", "forward", "forward_source"]
+
+_BLOCK = 256
+_SIGMOID = "{T}(1) / ({T}(1) + exp(-({0})))"
+
+# For each mode the lines of a step: `a0` to `a3` are what gates are made of, `h` and `c` are the states before.
+_FORWARD = {
+    "lstm": ["const {T} enter = sigmoid(a0), keep = sigmoid(a1), candidate = tanh(a2), leave = sigmoid(a3);",
+             "gates[g0] = enter; gates[g1] = keep; gates[g2] = candidate; gates[g3] = leave;",
+             "const {T} cell = keep * cells[before] + enter * candidate;",
+             "cells[after] = cell;", "states[after] = leave * tanh(cell);"],
+    "gru": ["const {T} cell = from_state[f2] + behind[set * size + feature];",
+            "const {T} reset = sigmoid(a0), update = sigmoid(a1), candidate = tanh(gates[g2] + b2 + reset * cell);",
+            "gates[g0] = reset; gates[g1] = update; gates[g2] = candidate; cells[after] = cell;",
+            "states[after] = (states[before] - candidate) * update + candidate;"],
+    "rnn_tanh": ["states[after] = tanh(a0);"],
+    "rnn_relu": ["states[after] = larger(a0, {T}(0));"],
+}
+# The same of its gradient: `dh` is that of the state.
+_BACKWARD = {
+    "lstm": ["const {T} enter = gates[g0], keep = gates[g1], candidate = gates[g2], leave = gates[g3];",
+             "const {T} shown = tanh(cells[after]), d = dc[i] + dh * leave * ({T}(1) - shown * shown);",
+             "slopes[g0] = d * candidate * enter * ({T}(1) - enter);",
+             "slopes[g1] = d * cells[before] * keep * ({T}(1) - keep);",
+             "slopes[g2] = d * enter * ({T}(1) - candidate * candidate);",
+             "slopes[g3] = dh * shown * leave * ({T}(1) - leave);", "dc[i] = d * keep;", "carry[i] = {T}(0);"],
+    "gru": ["const {T} reset = gates[g0], update = gates[g1], candidate = gates[g2];",
+            "const {T} d = dh * ({T}(1) - update) * ({T}(1) - candidate * candidate);",
+            "extra[step] = d;", "slopes[g0] = d * cells[after] * reset * ({T}(1) - reset);",
+            "slopes[g1] = dh * (states[before] - candidate) * update * ({T}(1) - update);",
+            "slopes[g2] = d * reset;", "carry[i] = dh * update;"],
+    "rnn_tanh": ["slopes[g0] = dh * ({T}(1) - states[after] * states[after]);", "carry[i] = {T}(0);"],
+    "rnn_relu": ["slopes[g0] = states[after] > {T}(0) ? dh : {T}(0);", "carry[i] = {T}(0);"],
+}
+
+
+def _source(name: str, type: str, arrays: Sequence[str], lines: Sequence[str]) -> str:
+    """A kernel over the features of a step, ``at`` of ``time``, of a batch in all directions."""
+    head = [f"__device__ __forceinline__ {type} sigmoid({type} x) {{ return {_SIGMOID.format('x', T=type)}; }}", "",
+            f'extern "C" __global__ void __launch_bounds__({_BLOCK}) {name}('
+            f"{', '.join([*arrays, *[f'long long {each}' for each in ('at', 'time', 'batch', 'size', 'total')]])}) {{",
+            f"    for (long long i = blockIdx.x * {_BLOCK}ll + threadIdx.x; i < total; i += gridDim.x * {_BLOCK}ll) {{",
+            "        const long long row = batch * size, set = i / row, rest = i % row, feature = rest % size;",
+            "        const long long before = (set * (time + 1) + at) * row + rest, after = before + row;"]
+    return "\n".join([*head, *indented([line.format(T=type) for line in lines], 2), "    }", "}", ""])
+
+
+@cached(16)
+def forward_source(mode: str, dtype: np.dtype) -> str:
+    """The text of the kernel ``cell``: gates, cells and states of a step."""
+    type, gates = _type(dtype), GATES[mode]
+    arrays = [f"const {type}* from_state", f"const {type}* bias", f"{type}* states"]
+    lines = [f"const long long f{g} = (set * {gates} + {g}) * row + rest;" for g in range(gates)]
+    if gates == 1:
+        lines.append("const {T} a0 = states[after] + from_state[f0] + bias[set * size + feature];")
+    else:
+        arrays += [f"{type}* gates", f"{type}* cells", *([f"const {type}* behind"] if mode == "gru" else [])]
+        lines += _gates(gates)
+        lines += [f"const {{T}} b{g} = bias[(set * {gates} + {g}) * size + feature];" for g in range(gates)]
+        lines += [f"const {{T}} a{g} = gates[g{g}] + from_state[f{g}] + b{g};"
+                  for g in range(2 if mode == "gru" else gates)]
+    return _source("cell", type, arrays, [*lines, *_FORWARD[mode]])
+
+
+@cached(16)
+def backward_source(mode: str, dtype: np.dtype) -> str:
+    """The text of the kernel ``cell_back``: what reaches the gates of a step, and what is handed on."""
+    type, gates = _type(dtype), GATES[mode]
+    arrays = [f"const {type}* dy", f"const {type}* from_step", f"{type}* carry", f"{type}* slopes",
+              f"const {type}* states"]
+    if gates > 1:
+        arrays += [f"const {type}* gates", f"const {type}* cells",
+                   f"{type}* {'dc' if mode == 'lstm' else 'extra'}"]
+    by_gates = [f"from_step[(set * {gates} + {g}) * row + rest]" for g in range(gates)]
+    sums = " + ".join(["dy[step]", "carry[i]", *by_gates])
+    lines = ["const long long step = (set * time + at) * row + rest;", f"const {{T}} dh = {sums};", *_gates(gates)]
+    return _source("cell_back", type, arrays, [*lines, *_BACKWARD[mode]])
+
+
+def _type(dtype: np.dtype) -> str:
+    return "double" if dtype.itemsize == 8 else "float"
+
+
+def _gates(count: int) -> list[str]:
+    return [f"const long long g{g} = ((set * {count} + {g}) * time + at) * row + rest;" for g in range(count)]
+
+
+class _Steps:
+    """Launches of a kernel, step by step."""
+
+    def __init__(self, xp: ArrayModule, text: str, name: str, arrays: Sequence[Array], time: int, batch: int, size: int,
+                 directions: int):
+        self.kernel, self.arrays, total = kernel_of(xp, text, name), arrays, directions * batch * size
+        self.sizes = [*map(np.int64, (time, batch, size, total))]
+        self.blocks = grid_of(xp, total, _BLOCK)
+
+    def __call__(self, at: int) -> None:
+        self.kernel((self.blocks,), (_BLOCK,), (*self.arrays, np.int64(at), *self.sizes))
+
+
+def forward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, x: Sequence[Array],
+            kept: Kept, counts: Array | None) -> None:
+    """Run a layer, as ``rnn_layer.forward`` does."""
+    gates = kept.gates if kind.gates > 1 else kept.states[:, None, 1:]
+    time, batch = gates.shape[2:4]
+    w = {name: [of_gates(kind, part[name], parameters) for part in parts]
+         for name in ("input", "state", "input_bias", "state_bias")}
+    for d, source in enumerate(x):
+        xp.matmul(rows_of(source), w["input"][d].swapaxes(1, 2),
+                  out=gates[d].reshape(kind.gates, time * batch, kind.size))
+    bias, other = xp.stack(w["input_bias"]), xp.stack(w["state_bias"])
+    bias[:, :2] += other[:, :2]  # of a GRU the candidate's passes a gate
+    arrays = [xp.empty((kind.directions, kind.gates, batch, kind.size), dtype=gates.dtype), bias, kept.states]
+    if kind.gates > 1:
+        arrays += [kept.gates, kept.cells]
+    if kind.mode == "gru":
+        arrays.append(xp.ascontiguousarray(other[:, 2]))
+    elif kind.mode == "lstm":
+        bias[:, 2:] += other[:, 2:]
+    steps = _Steps(xp, forward_source(kind.mode, gates.dtype), "cell", arrays, time, batch, kind.size, kind.directions)
+    matrices = xp.ascontiguousarray(xp.stack(w["state"]).swapaxes(2, 3))
+    for t in range(time):
+        xp.matmul(kept.states[:, None, t], matrices, out=arrays[0])
+        steps(t)
+
+
+def backward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, x: list[Array], kept: Kept,
+             counts: Array | None, dy: Array, ends: tuple[Array, Array | None], d_parameters: Array,
+             dx: Sequence[Array] | None) -> tuple[Array, Array | None]:
+    """The gradient of a layer, as ``rnn_layer.backward`` computes it."""
+    directions, time, batch, size = dy.shape
+    carry, dc = ends[0].copy(), None if ends[1] is None else ends[1].copy()
+    slopes = xp.empty((directions, kind.gates, time, batch, size), dtype=dy.dtype)
+    from_step = xp.zeros((directions, kind.gates, batch, size), dtype=dy.dtype)
+    extra: Any = xp.empty_like(dy) if kind.mode == "gru" else dc
+    arrays = [xp.ascontiguousarray(dy), from_step, carry, slopes, kept.states]
+    if kind.gates > 1:
+        arrays += [kept.gates, kept.cells, extra]
+    steps = _Steps(xp, backward_source(kind.mode, dy.dtype), "cell_back", arrays, time, batch, size, directions)
+    matrices = xp.stack([of_gates(kind, part["state"], parameters) for part in parts])
+    for t in reversed(range(time)):
+        steps(t)
+        xp.matmul(slopes[:, :, t], matrices, out=from_step)
+    da = xp.concatenate([slopes[:, :2], extra[:, None]], axis=1) if kind.mode == "gru" else slopes
+    products(xp, kind, parts, parameters, kept, x, da, slopes, None, d_parameters, dx)
+    return carry + from_step.sum(axis=1), dc
+
+
+# ----------------------------------------------------------------------------------------------- operators
+
+
+def _declines(call: Call) -> str | None:
+    kind = kind_of(**call.attrs)
+    if kind.lengths or kind.projection or kind.clip is not None:
+        return "only layers without lengths, projections and limits"
+    if any(array.size == 0 or not array.flags.c_contiguous for array in call.ins):
+        return "an array is empty, or does not lie in one piece"
+    known = wide(call.ins[0][:0]).dtype.name in ("float32", "float64")
+    return None if known else f"dtype {call.ins[0].dtype}: no floating number"
+
+
+@rnn.kernel("cuda", bound=True, accepts=_declines, serves=can_compile)
+def rnn_cuda(call: Call) -> Callable[[], object]:
+    outs = [call.scratch(i, spec.shape, spec.dtype) if out is None else out
+            for i, (out, spec) in enumerate(zip(call.outs, call.specs))]
+    return functools.partial(run, call.xp, forward, call.ins, call.is_train, call.rng, outs, call.attrs)
+
+
+@backward_rnn.kernel("cuda", bound=True, accepts=_declines, serves=can_compile)
+def backward_rnn_cuda(call: Call) -> Callable[[], object]:
+    return functools.partial(run_back, call.xp, backward, call.ins, call.outs, call.attrs)
