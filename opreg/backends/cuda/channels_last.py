@@ -7,11 +7,11 @@ from opreg.symbol.program import Program
 from ..channels_last import Library, bring_channels_last
 from .compiler import can_compile
 from .convolution_operators import refused
-from .cudnn import missing
+from .cudnn import Frontend, frontend
 
 __all__ = ["channels_last"]
 
-_LIBRARY = Library(lambda xp: can_compile(xp) and missing(xp) is None, frozenset(), refused)
+_LIBRARY = Library(lambda xp: can_compile(xp) and isinstance(frontend(xp), Frontend), frozenset(), refused)
 
 
 def channels_last(program: Program) -> Program:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from opreg.core.cache import cached
+from opreg.core.launch import Call
 from opreg.core.steps import PlainStep
 from opreg.typing import ArrayModule
 
 from .instructions import PRELUDE
 
-__all__ = ["Launch", "can_compile", "grid_of", "kernel_of"]
+__all__ = ["Launch", "can_compile", "declined", "grid_of", "keep", "kernel_of"]
 
 # Blocks for each processor of a GPU: enough to hide how long memory takes.
 _BLOCKS = 8
@@ -23,6 +24,17 @@ _BLOCKS = 8
 def can_compile(xp: ArrayModule) -> bool:
     """Whether an array module loads modules of CUDA C++."""
     return hasattr(xp, "RawModule")
+
+
+def declined(found: object | str) -> str | None:
+    """Why nothing was found, which a text in its place says; None where something was."""
+    return found if isinstance(found, str) else None
+
+
+def keep(call: Call, found: object | str) -> str | None:
+    """Leave with a call what its kernel was found to need, or say why nothing was found."""
+    call.found = found
+    return declined(found)
 
 
 @cached(1024)

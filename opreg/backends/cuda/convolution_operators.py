@@ -27,7 +27,7 @@ from opreg.core.rules import Attrs
 from opreg.core.spec import Shape, Spec, size
 from opreg.typing import Array, ArrayModule
 
-from .compiler import can_compile
+from .compiler import can_compile, keep
 from .cudnn import DTYPES, Built, Convolution, Convolve, Frontend, Part, Tensor, aligned, build, frontend
 from .precision import tf32
 
@@ -106,10 +106,7 @@ class _Kernel:
         if not all(array.flags.c_contiguous for array in arrays.values()) or not aligned([*arrays.values()]):
             return "an array does not lie in one piece, from where 16 bytes begin"
         kind = self.describe({name: array.shape for name, array in arrays.items()}, call.attrs, dtype)
-        if isinstance(kind, str):
-            return kind
-        call.found = _settle(found, call.ctx.device_id, kind)
-        return call.found if isinstance(call.found, str) else None
+        return keep(call, kind if isinstance(kind, str) else _settle(found, call.ctx.device_id, kind))
 
     def bound(self, call: Call) -> list[Callable]:
         """Steps of a plan."""

@@ -20,7 +20,7 @@ from opreg.typing import ArrayModule
 
 __all__ = ["Algorithm", "ComputeType", "DataType", "Descriptor", "DescriptorAttribute", "Epilogue", "Heuristic",
            "LayoutAttribute", "Library", "Operation", "PreferenceAttribute", "SIGNATURES", "Status", "answer",
-           "library", "missing"]
+           "library"]
 
 # ------------------------------------------------------------------------------------------ the library's terms
 
@@ -250,9 +250,3 @@ def library(xp: ArrayModule) -> Library | str:
         return Library(load(version // 1000))
     except (OSError, AttributeError) as error:  # or one that lacks a function
         return f"cublasLt does not load: {error}"
-
-
-def missing(xp: ArrayModule) -> str | None:
-    """Why the library cannot be used, or None where it can."""
-    found = library(xp)
-    return found if isinstance(found, str) else None

@@ -22,7 +22,7 @@ from opreg.typing import Array, ArrayModule
 from .layout import address_of
 
 __all__ = ["Built", "Convolution", "Convolve", "DTYPES", "Part", "Tensor", "aligned", "build",
-           "frontend", "load", "missing"]
+           "frontend", "load"]
 
 #: What is computed of a convolution of ``x`` with ``w`` to ``y``: ``y``, or the gradient of ``x`` or of ``w``.
 Part = Literal["forward", "data", "weight"]
@@ -132,12 +132,6 @@ def frontend(xp: ArrayModule) -> Frontend | str:
         return Frontend(load())
     except Exception as error:  # the package, what it loads, and CuPy each have their own
         return f"cuDNN does not load: {error}"
-
-
-def missing(xp: ArrayModule) -> str | None:
-    """Why the library cannot be used, or None where it can."""
-    found = frontend(xp)
-    return found if isinstance(found, str) else None
 
 
 class Built(NamedTuple):

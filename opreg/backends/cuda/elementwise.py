@@ -15,7 +15,7 @@ from opreg.core.rules import Attrs
 from opreg.elementwise.expression import Expression
 from opreg.typing import Array, ArrayModule
 
-from .compiler import Launch, can_compile, grid_of, kernel_of
+from .compiler import Launch, can_compile, grid_of, keep, kernel_of
 from .instructions import STORED, Value, computed_in, indented, missing, statements
 from .layout import Arrangement, Layout, Reach, arrange
 
@@ -141,11 +141,7 @@ def attach(op: Op, expression: Callable[[Attrs], Expression],
     """Give an operator with an expression, a function of its attributes, the kernel ``cuda``."""
 
     def accepts(call: Call) -> str | None:
-        reason = declines(expression(call.attrs), call.ins, call.outs)
-        if reason is None:
-            call.found = arrange(call.ins, call.outs)
-            reason = call.found if isinstance(call.found, str) else None
-        return reason
+        return declines(expression(call.attrs), call.ins, call.outs) or keep(call, arrange(call.ins, call.outs))
 
     @op.kernel("cuda", bound=True, accepts=accepts, serves=can_compile)
     def elementwise_cuda(call: Call) -> list[Callable]:

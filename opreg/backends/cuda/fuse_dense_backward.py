@@ -7,8 +7,8 @@ import numpy as np
 from opreg.core.graph import Entry, Node
 from opreg.symbol.program import Program
 
-from .compiler import can_compile
-from .cublaslt import missing
+from .compiler import can_compile, declined
+from .cublaslt import library
 from .private_operators import dense_backward
 
 __all__ = ["fuse_dense_backward"]
@@ -48,7 +48,8 @@ def _pairs(program: Program) -> dict[Node, Node]:
     read: set[Node] = set()
     for node in program.nodes:
         read.update(source for source, _ in node.inputs)
-        if node.op is None or not can_compile(program.contexts[node].xp) or missing(program.contexts[node].xp):
+        xp = program.contexts[node].xp
+        if node.op is None or not can_compile(xp) or declined(library(xp)):
             continue
         if node.op.name == "_backward_FullyConnected_weight" and program.specs[node][0].dtype != np.float64:
             if sums.get(node.inputs[0]) not in read:

@@ -17,7 +17,7 @@ from opreg.errors import OpError
 from opreg.typing import Array
 
 from . import cublaslt
-from .compiler import can_compile
+from .compiler import can_compile, declined, keep
 from .cublaslt import Epilogue
 from .precision import tf32
 from .private_operators import dense_backward
@@ -50,14 +50,6 @@ def _settle(call: Call, arrays: tuple[Array, Array, Array], epilogue: Epilogue =
     return chosen if isinstance(chosen, str) else _Settled(product, chosen, arrays)
 
 
-def _keep(call: Call, settled: _Settled | str) -> str | None:
-    """Leave what was settled for the kernel, or say why nothing was."""
-    if isinstance(settled, str):
-        return settled
-    call.found = settled
-    return None
-
-
 def _multiply(call: Call, bias: Array | None = None) -> Multiply:
     found: _Settled = call.found
     return Multiply(call.xp, call.ctx.device_id, call.op.name, found.product, found.chosen, found.arrays,
@@ -71,7 +63,7 @@ def _bias(call: Call) -> Array | None:
 
 def _accepts(call: Call) -> str | None:
     bias, out = _bias(call), call.outs[0]
-    reason = cublaslt.missing(call.xp)
+    reason = declined(cublaslt.library(call.xp))
     if reason is not None:
         return reason
     if not out.flags.c_contiguous or (bias is not None and (bias.dtype != out.dtype or not bias.flags.c_contiguous)):
@@ -84,7 +76,7 @@ def _accepts(call: Call) -> str | None:
     settled = _settle(call, arrays) if bias is None else _settle(call, arrays, Epilogue.BIAS, bias)
     if isinstance(settled, str) and bias is not None:
         settled = _settle(call, arrays)
-    return _keep(call, settled)
+    return keep(call, settled)
 
 
 def _bound(call: Call) -> list[Callable]:
@@ -102,14 +94,14 @@ for _op in FACTORS:
 
 
 def _accepts_dense_backward(call: Call) -> str | None:
-    reason = cublaslt.missing(call.xp)
+    reason = declined(cublaslt.library(call.xp))
     if reason is not None:
         return reason
     (g, data, _), (out, bias) = call.ins, call.outs
     if out is None or bias is None or call.reqs[1] == "add":
         return "the gradient of the bias is not what is written"
     a, b = dense_weight(g, data, flatten=call.attrs["flatten"])
-    return _keep(call, _settle(call, (a, b, out), Epilogue.BGRADB, bias))
+    return keep(call, _settle(call, (a, b, out), Epilogue.BGRADB, bias))
 
 
 @dense_backward.kernel("cublasLt", bound=True, accepts=_accepts_dense_backward, serves=can_compile, adds=True)
@@ -119,12 +111,12 @@ def dense_backward_cuda(call: Call) -> Callable:
 
 def _accepts_sum(call: Call) -> str | None:
     """As the gradient of a bias: along all axes but the last."""
-    reason = cublaslt.missing(call.xp) or _sums_columns(call)
+    reason = declined(cublaslt.library(call.xp)) or _sums_columns(call)
     if reason is not None:
         return reason
     rows = call.ins[0].reshape(-1, call.ins[0].shape[-1])
     ones = call.xp.ones((1, rows.shape[0]), rows.dtype)
-    return _keep(call, _settle(call, (ones, rows, call.outs[0].reshape(1, -1))))
+    return keep(call, _settle(call, (ones, rows, call.outs[0].reshape(1, -1))))
 
 
 def _sums_columns(call: Call) -> str | None:

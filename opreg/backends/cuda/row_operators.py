@@ -19,7 +19,7 @@ from opreg.elementwise.expression import equal, exp, log, sqrt, square, trunc
 from opreg.elementwise.rows import Along, RowExpression, column, row_max, row_size, row_sum, trace_rows, traced
 
 from . import elementwise, updates
-from .compiler import can_compile
+from .compiler import can_compile, keep
 from .folds import bound_fold, groups_of
 from .instructions import STORED
 from .rows import bound_rows
@@ -46,11 +46,7 @@ def _attach(op: Op, rows_of: Callable[[Call], Rows | str], steps: Callable[[Call
     """Give an operator the kernel ``cuda``: steps that compute rows."""
 
     def accepts(call: Call) -> str | None:
-        reason = _declines(call)
-        if reason is None:
-            call.found = rows_of(call)
-            reason = call.found if isinstance(call.found, str) else None
-        return reason
+        return _declines(call) or keep(call, rows_of(call))
 
     op.kernel("cuda", bound=True, accepts=accepts, serves=can_compile)(steps)
 
