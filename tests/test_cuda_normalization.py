@@ -9,6 +9,7 @@ import pytest
 
 import opreg as mx
 from tests.cuda import host
+from tests.cuda.device import gpus
 from tests.test_cuda_reductions import compared
 
 needs_compiler = pytest.mark.skipif(host.COMPILER is None, reason="needs a C++ compiler")
@@ -43,10 +44,31 @@ def test_batch_norm_and_its_statistics(name: str, shape: tuple[int, ...], attrs:
         *[mx.sym.var(each) for each in ("x", "gamma", "beta", "moving_mean", "moving_var")], **attrs)
     ran = compared(symbol, arrays(shape, width), train=train, aux=states(width), tolerance=2e-5)
     if train and not attrs.get("use_global_stats"):
-        assert ran[:3].count("elementwise") == (1 if ran[2] == "elementwise" else 0)
-        assert ran.count("columns") >= 3  # two of statistics, one of gradients
+        first = ran.index("elementwise")
+        assert first <= 3 and set(ran[:first]) <= {"rows", "columns"}  # near the means, then at once
+        assert {"rows", "columns"} & set(ran[first + 1:])  # of gradients
     else:
         assert ran[:2] == ["elementwise", "elementwise"]
+
+
+@needs_compiler
+@pytest.mark.parametrize("outlier", [False, True])
+def test_statistics_of_one_run_are_exact_far_from_zero(outlier: bool) -> None:
+    data = RNG.standard_normal((40, 3, 50)) * [[[1e-2], [1.0], [50.0]]] + [[[3.0], [1e3], [-2e4]]]
+    if outlier:  # what is looked at first is as far off as it can be
+        data[0, :, 0] += 1e4
+    width = 3
+    symbol = mx.sym.BatchNorm(*[mx.sym.var(each) for each in ("x", "gamma", "beta", "moving_mean", "moving_var")],
+                              fix_gamma=True, output_mean_var=True)
+    values = {"gamma": np.ones(width), "beta": np.zeros(width), "x": data}
+    data = data.astype(np.float32).astype(float)
+    with gpus():
+        args = {name: mx.nd.array(each, ctx=mx.gpu(0)) for name, each in values.items()}
+        executor = symbol.bind(mx.gpu(0), args, aux_states={
+            name: mx.nd.array(each, ctx=mx.gpu(0)) for name, each in states(width).items()})
+        _, mean, inverse = [out.asnumpy() for out in executor.forward(is_train=True)]
+    np.testing.assert_allclose(mean, data.mean((0, 2)), 1e-6)
+    np.testing.assert_allclose(inverse, 1 / np.sqrt(data.var((0, 2)) + 1e-3), 1e-4)
 
 
 @needs_compiler

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from opreg.builtin.layers import batch_norm, batch_norm_moving, layer_norm, norm, normalize
 from opreg.builtin.layers.normalize import Layout, layout_of
 from opreg.core.launch import Call
 from opreg.core.op import Op
+from opreg.core.spec import Shape
 from opreg.elementwise.expression import maximum, sqrt, square
 from opreg.elementwise.rows import Along, row_size, row_sum, traced
 from opreg.typing import Array
@@ -21,6 +24,8 @@ from .sets import bound_sets
 __all__: list[str] = []
 
 _ELEMENT, _SET, _CYCLE = Along.ELEMENT, Along.ROW, Along.CYCLE
+# Of how many samples one is read before the others.
+_PART = 16
 
 
 def _attach(op: Op, steps: Callable[[Call], list[Callable]]) -> None:
@@ -62,12 +67,12 @@ def _view(out: Array | None, shape: tuple[int, ...]) -> Array | None:
 
 def _trained(x: Any, *rest: Any, eps: float, momentum: float, scaled: bool, relu: bool, variance: bool, population: bool
              ) -> tuple[Any, ...]:
-    *gamma, beta, moving_mean, moving_var = rest
-    mean = row_sum(x) / row_size()
-    moved = x - mean
-    var = row_sum(square(moved)) / row_size()
+    *gamma, beta, moving_mean, moving_var, near = rest
+    apart = row_sum(x - near) / row_size()
+    mean = near + apart
+    var = maximum(row_sum(square(x - near)) / row_size() - square(apart), 0.0)
     inverse = 1.0 / sqrt(var + eps)
-    y = moved * (inverse * gamma[0] if scaled else inverse) + beta
+    y = (x - mean) * (inverse * gamma[0] if scaled else inverse) + beta
     new = moving_var * momentum + var * (1.0 - momentum)
     if population:
         new = new + var * (1.0 - momentum) / maximum(row_size() - 1.0, 1.0)
@@ -91,6 +96,22 @@ def _given(mean: Any, var: Any, *, eps: float, variance: bool) -> tuple[Any, Any
     return mean * 1.0, var * 1.0 if variance else 1.0 / sqrt(var + eps)
 
 
+def _mean(x: Any) -> Any:
+    return row_sum(x) / row_size()
+
+
+def _near(call: Call, x: Array, keep: Shape, axes: Sequence[int]) -> tuple[list[Callable], Array]:
+    """Steps that compute numbers near the means, and these: the means of a part of the samples.
+
+    Mean and variance of the differences to them are found in one run through the data. What rounding adds to a
+    variance is at most as many units in its last place as the part is smaller than the whole.
+    """
+    part = x[:-(-x.shape[0] // _PART)]
+    near = call.scratch(600, keep, np.dtype(np.float64 if x.dtype.itemsize == 8 else np.float32))
+    return bound_sets(traced(_mean, 1), [part], [_ELEMENT], [near], axes, call.xp,
+                      lambda i, *spec: call.scratch(700 + i, *spec)), near
+
+
 def _batch_norm(relu: bool = False, variance: bool = False, population: bool = False
                 ) -> Callable[[Call], list[Callable]]:
     def steps(call: Call) -> list[Callable]:
@@ -112,12 +133,14 @@ def _batch_norm(relu: bool = False, variance: bool = False, population: bool = F
                                          variance=variance))
             return made
         new = [call.xp.empty_like(state) for state in call.states]
-        made = _sets(call, _trained, ins, [y, *[_view(out, layout.keep) for out in (*call.outs[1:], *new)],
-                                           *[None] * (2 - len(new))], axes, eps=attrs["eps"],
-                     momentum=attrs["momentum"], scaled=scaled, relu=relu, variance=variance, population=population)
+        before, near = _near(call, ins[0][0], layout.keep, axes)
+        statistics = [_view(out, layout.keep) for out in (*call.outs[1:], *new)]
+        made = _sets(call, _trained, [*ins, (near, _SET)], [y, *statistics, *[None] * (2 - len(new))], axes,
+                     eps=attrs["eps"], momentum=attrs["momentum"], scaled=scaled, relu=relu, variance=variance,
+                     population=population)
         if new:
             call.store = _Store(call.states, new)
-        return made
+        return [*before, *made]
 
     return steps
 
