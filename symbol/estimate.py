@@ -2,12 +2,15 @@
 
 The model is a roofline with the cost of launches. A step works as long as the slower of memory and arithmetic takes;
 launched one by one it takes at least as long as the host needs to launch it, and replayed as a part of a whole a fixed
-time for each of its kernels. It is a floor: caches, which make large steps faster, and kernels that leave a part of the
+time for each of its kernels. What runs Python each time is no part of a replay, but an island between two. Copies from
+one device to another take what the link between them does. It is a floor: what the bodies of loops and of users'
+operators do is not seen; caches, which make large steps faster, and kernels that leave a part of the
 device idle are not in it.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,6 +18,7 @@ from typing import NamedTuple
 from opreg.errors import ArgumentError
 
 from .plan import Plan, Segment, Step
+from .replay import runs_python
 from .work import Work, names_of, scaled, timed, work_of
 
 __all__ = ["Estimate", "EstimateRow", "HOPPER", "Machine", "estimate"]
@@ -37,6 +41,8 @@ class Machine:
         Seconds that the host takes for a kernel that it launches by itself.
     node : float
         Seconds that a kernel costs beside its work in a graph of kernels that is replayed.
+    link_rate : float
+        Bytes a second from one device to another.
 
     Examples
     --------
@@ -50,6 +56,7 @@ class Machine:
     product_rates: Mapping[str, float]
     launch: float
     node: float
+    link_rate: float = 450e9
 
     def work_seconds(self, work: Work, dtype: str) -> tuple[float, float]:
         """Seconds that memory takes, and arithmetic, whose results are of a dtype."""
@@ -62,7 +69,7 @@ class Machine:
 
 #: NVIDIA's H200 as others have measured it: a copy, products in bfloat16, launches by the driver without what Python
 #: adds, kernels in a replayed graph. float16 is taken to be as fast as bfloat16, float32 without TF32 and float64 as
-#: fast as the vendor's data sheet has them at most.
+#: fast as the vendor's data sheet has them at most; the links are that sheet's, too, in one direction.
 HOPPER = Machine("Hopper", 4.3e12, {"bfloat16": 770e12, "float16": 770e12, "float32": 67e12, "float64": 67e12},
                  launch=5e-6, node=0.9e-6)
 
@@ -88,6 +95,8 @@ class EstimateRow(NamedTuple):
         Seconds, launched one by one and as a part of a replayed graph.
     limit : {"launch", "memory", "arithmetic"}
         What most of the time goes to where it is launched.
+    island : str
+        Why it is no part of a replayed graph, empty where it is one.
     """
 
     step: int
@@ -103,6 +112,7 @@ class EstimateRow(NamedTuple):
     eager: float
     replayed: float
     limit: str
+    island: str
 
 
 class Estimate:
@@ -118,7 +128,7 @@ class Estimate:
     launches, read, written, flops : int
         Of all steps.
     eager, replayed : float
-        Seconds of all steps, launched one by one, and replayed, with one launch for forward and one for backward.
+        Seconds of all steps, launched one by one, and replayed, with one launch for each graph between islands.
 
     Examples
     --------
@@ -184,6 +194,7 @@ class Estimate:
                          f"{'FLOP':>8} {'limit':>10}  kernel, operator")
         for row in self.rows[:count]:
             name = f"{row.operator} {row.node}".strip() + (f" ({', '.join(row.operators)})" if row.operators else "")
+            name += ", an island" if row.island else ""
             lines.append(f"{row.half:>8} {row.step:4} {timed(row.eager):>9} {timed(row.replayed):>9} {row.launches:8} "
                          f"{scaled(row.read, 'B'):>9} {scaled(row.written, 'B'):>9} {scaled(row.flops):>8} "
                          f"{row.limit:>10}  {row.kernel}, {name}")
@@ -204,16 +215,21 @@ def estimate(plan: Plan, halves: Sequence[tuple[str, Segment]], machine: Machine
         raise ArgumentError(f"estimate: machine={machine!r}: expected a Machine, as opreg.symbol.estimate.HOPPER is")
     rows = [_row(plan, half, number, step, machine) for half, segment in halves
             for number, step in enumerate(segment.steps) if step.run]
-    return Estimate(rows, machine, plan.is_train, len({row.half for row in rows}))
+    graphs = sum(not island for (_, island), _ in itertools.groupby(rows, lambda row: (row.half, bool(row.island))))
+    return Estimate(rows, machine, plan.is_train, graphs)
 
 
 def _row(plan: Plan, half: str, number: int, step: Step, machine: Machine) -> EstimateRow:
     work = work_of(plan, step)
     dtype = "" if step.node is None else str(plan.specs[step.node][0].dtype)
+    operator, node, operators = names_of(step)
     memory, arithmetic = machine.work_seconds(work, dtype)
+    if operator == "_CrossDeviceCopy":
+        memory = work.written / machine.link_rate
     launch, longest = work.launches * machine.launch, max(memory, arithmetic)
     replayed = longest + work.launches * machine.node
     limit = "launch" if launch > replayed else "memory" if memory >= arithmetic else "arithmetic"
-    operator, node, operators = names_of(step)
+    eager, island = max(launch, replayed), runs_python(step) or ""
     return EstimateRow(number, half, operator, node, operators, step.kernel, work.launches, work.read, work.written,
-                       (work.products or 0) + (work.instructions or 0), max(launch, replayed), replayed, limit)
+                       (work.products or 0) + (work.instructions or 0), eager, eager if island else replayed, limit,
+                       island)

@@ -24,7 +24,7 @@ from opreg.typing import Array, ArrayModule
 from .plan import Function, Segment, Step
 from .program import uncollected
 
-__all__ = ["RecordedSegment", "segments"]
+__all__ = ["RecordedSegment", "runs_python", "segments"]
 
 
 class _Phase(enum.Enum):
@@ -151,13 +151,9 @@ class RecordedSegment(Segment):
 
     def _declared(self, step: Step) -> str | None:
         """Why a step is not to be recorded, as far as that is known before."""
-        op = None if step.node is None else step.node.op
-        if op is not None and op.capturable is False:
-            return "runs users' code, which does not say capturable=True"
-        if op is not None and op.has_side_effect:
-            return "does something beside computing"
-        if op is not None and op.per_instance and op.capturable is None:
-            return f"its kernel, {step.kernel}, is Python that runs each time"
+        reason, op = runs_python(step), None if step.node is None else step.node.op
+        if reason is not None:
+            return reason
         if op is not None and op.random and not all(map(_keeps_state, step.run)):
             return "draws random numbers"
         if not all(getattr(function, "capturable", True) for function in step.run):
@@ -250,6 +246,18 @@ def _recorded(recorder: Recorder, steps: list[Step], said: dict[Step, str]) -> l
         at = owners[refused.number]
         said[steps[at]] = f"island: {refused}"
         return [*_recorded(recorder, steps[:at], said), [steps[at]], *_recorded(recorder, steps[at + 1:], said)]
+
+
+def runs_python(step: Step) -> str | None:
+    """Why a step is not to be recorded on any device, or None where it depends on its kernel."""
+    op = None if step.node is None else step.node.op
+    if op is not None and op.capturable is False:
+        return "runs users' code, which does not say capturable=True"
+    if op is not None and op.has_side_effect:
+        return "does something beside computing"
+    if op is not None and op.per_instance and op.capturable is None:
+        return f"its kernel, {step.kernel}, is Python that runs each time"
+    return None
 
 
 def _promised(step: Step) -> bool:

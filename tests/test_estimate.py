@@ -130,6 +130,29 @@ def test_a_replay_is_launched_once_for_each_half() -> None:
     assert alone.replayed == pytest.approx(sum(row.replayed for row in alone.rows) + UNIT.launch) and not alone.is_train
 
 
+def test_a_users_operator_is_an_island_between_two_graphs() -> None:
+    @mx.operator.define(name="test_estimate_island")
+    def island(x):
+        return x * 1
+
+    net = sym.tanh(sym.Custom(sym.exp(sym.Variable("x")), op_type="test_estimate_island", name="own"))
+    found = net.simple_bind(mx.cpu(), x=(3,), grad_req="null").estimate(machine=UNIT)
+    (row,) = [row for row in found.rows if row.island]
+    assert row.node == "own" and row.replayed == row.eager == 100.0 and "an island" in str(found)
+    assert found.replayed == sum(row.replayed for row in found.rows) + 2 * UNIT.launch
+
+
+def test_a_copy_to_another_device_takes_what_their_link_does() -> None:
+    with mx.AttrScope(ctx_group="a"):
+        x = sym.exp(sym.Variable("x"))
+    with mx.AttrScope(ctx_group="b"):
+        net = sym.tanh(x)
+    executor = net.simple_bind(mx.cpu(), x=(40,), grad_req="null", group2ctx={"a": mx.cpu(0), "b": mx.cpu(1)})
+    (row,) = [row for row in executor.estimate(machine=dataclasses.replace(UNIT, link_rate=0.1)).rows
+              if row.operator == "_CrossDeviceCopy"]
+    assert (row.written, row.replayed, row.limit) == (160, 1600.0 + 10.0, "memory")
+
+
 def test_dtypes_without_a_rate_are_bytes_alone() -> None:
     net = sym.dot(sym.Variable("x"), sym.Variable("y"), name="dot")
     (row,) = bound(net, {"x": (10, 90), "y": (90, 10)}, grad_req="null", dtype="float64").estimate(machine=UNIT).rows
