@@ -27,6 +27,7 @@ from .binding import make
 from .executor import Executor
 from .symbol import Symbol
 from .unrolled import UNROLLED
+from .work import Rounds
 
 __all__ = ["FOREACH", "WHILE_LOOP", "COND", "Operands", "check_locations", "find"]
 
@@ -312,7 +313,7 @@ def _foreach(call: Call) -> Callable:
             if out is not None:
                 out[...] = slot
 
-    return run
+    return Rounds(run, body.executor, length, call.is_train)
 
 
 def _loop_body(call: Call, attrs: Any, ins: Sequence[Any], gradients: bool) -> _Body:
@@ -367,7 +368,7 @@ def _backward_foreach(call: Call) -> Callable:
             if out is not None:
                 out[...] = held
 
-    return run
+    return Rounds(run, body.executor, ins[0].shape[0], True)
 
 
 def _zero(outs: Sequence[Any]) -> None:

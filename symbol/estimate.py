@@ -3,9 +3,9 @@
 The model is a roofline with the cost of launches. A step works as long as the slower of memory and arithmetic takes;
 launched one by one it takes at least as long as the host needs to launch it, and replayed as a part of a whole a fixed
 time for each of its kernels. What runs Python each time is no part of a replay, but an island between two. Copies from
-one device to another take what the link between them does. It is a floor: what the bodies of loops and of users'
-operators do is not seen; caches, which make large steps faster, and kernels that leave a part of the
-device idle are not in it.
+one device to another take what the link between them does. It is a floor: what bodies of ``while_loop``, ``cond`` and
+users' operators do is not seen; caches, which make large steps faster, and kernels that leave a part of the device idle
+are not in it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from opreg.errors import ArgumentError
 
 from .plan import Plan, Segment, Step
 from .replay import runs_python
-from .work import Work, names_of, scaled, timed, work_of
+from .work import Rounds, Work, names_of, scaled, timed, work_of
 
 __all__ = ["Estimate", "EstimateRow", "HOPPER", "Machine", "estimate"]
 
@@ -230,6 +230,18 @@ def _row(plan: Plan, half: str, number: int, step: Step, machine: Machine) -> Es
     replayed = longest + work.launches * machine.node
     limit = "launch" if launch > replayed else "memory" if memory >= arithmetic else "arithmetic"
     eager, island = max(launch, replayed), runs_python(step) or ""
-    return EstimateRow(number, half, operator, node, operators, step.kernel, work.launches, work.read, work.written,
-                       (work.products or 0) + (work.instructions or 0), eager, eager if island else replayed, limit,
-                       island)
+    row = EstimateRow(number, half, operator, node, operators, step.kernel, work.launches, work.read, work.written,
+                      (work.products or 0) + (work.instructions or 0), eager, eager if island else replayed, limit,
+                      island)
+    for function in step.run:
+        if isinstance(function, Rounds):
+            row = _with_rounds(row, function, machine)
+    return row
+
+
+def _with_rounds(row: EstimateRow, loop: Rounds, machine: Machine) -> EstimateRow:
+    """A loop whose body, an executor with graphs of its own, runs so often, beside what the loop itself reads."""
+    body, count = loop.body.estimate(loop.is_train, machine), loop.count
+    return row._replace(launches=count * body.launches, read=row.read + count * body.read,
+                        written=row.written + count * body.written, flops=count * body.flops,
+                        eager=row.eager + count * body.eager, replayed=row.replayed + count * body.replayed)

@@ -6,7 +6,8 @@ operators declare, see ``opreg.builtin.flops``, and the instructions of expressi
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from opreg.core.spec import size
 from .plan import Plan, Step
 from .program import nbytes
 
-__all__ = ["Work", "names_of", "scaled", "timed", "work_of"]
+__all__ = ["Rounds", "Work", "names_of", "scaled", "timed", "work_of"]
 
 
 class Work(NamedTuple):
@@ -40,6 +41,29 @@ class Work(NamedTuple):
     written: int
     products: int | None = None
     instructions: int | None = None
+
+
+class Rounds:
+    """The function of a loop that goes round as often as is known before.
+
+    Attributes
+    ----------
+    run : function
+        Does all of it.
+    body : Executor
+    count : int
+        How often the body runs.
+    is_train : bool
+        Which of its plans.
+    """
+
+    __slots__ = ("run", "body", "count", "is_train")
+
+    def __init__(self, run: Callable[[], None], body: Any, count: int, is_train: bool):
+        self.run, self.body, self.count, self.is_train = run, body, count, is_train
+
+    def __call__(self) -> None:
+        self.run()
 
 
 def work_of(plan: Plan, step: Step) -> Work:

@@ -142,6 +142,22 @@ def test_a_users_operator_is_an_island_between_two_graphs() -> None:
     assert found.replayed == sum(row.replayed for row in found.rows) + 2 * UNIT.launch
 
 
+@pytest.mark.parametrize("train", [False, True])
+def test_a_loop_does_what_its_body_does_in_every_round(train: bool) -> None:
+    def body(x: Any, state: Any) -> Any:
+        return sym.tanh(x) * 2, state
+
+    net = sym.contrib.foreach(body, sym.Variable("data"), sym.Variable("state"))[0]
+    req, found = "write" if train else "null", {}
+    for rounds in (1, 5):
+        executor = net.simple_bind(mx.cpu(), data=(rounds, 6), state=(2,), grad_req=req)
+        found[rounds] = {row.operator: row for row in executor.estimate(machine=UNIT).rows}
+    name = "_backward_foreach" if train else "_foreach"
+    one, five = found[1][name], found[5][name]
+    assert five.island and five.launches == 5 * one.launches > 0 and five.flops == 5 * one.flops > 0
+    assert five.replayed > 4 * one.replayed - UNIT.launch
+
+
 def test_a_copy_to_another_device_takes_what_their_link_does() -> None:
     with mx.AttrScope(ctx_group="a"):
         x = sym.exp(sym.Variable("x"))
