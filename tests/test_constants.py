@@ -25,6 +25,10 @@ OTHERWISE = {
         core.generators: _STATE
         core.processor: _PAGE _UNITS
         nn.ops.primitives: _SEEDS
+        contrib.amp: _FLAGS
+        data.codec: COLOR GRAY UNCHANGED
+        data.recordio: _LENGTH
+        train.kvstore: _UPDATED_THERE
     """,
     "bounds on what is believed, kept or shown": """
         ndarray.changes: _EXPRESSION
@@ -55,6 +59,15 @@ OTHERWISE = {
         symbol.stages: KEPT
         train.executor_group: _MOST_SHAPES
         train.states: _DEEPEST
+        core.events: _SAMPLING
+        data.recordio: _BLOCK
+        notebook.callback: _HEIGHT _MARGIN _WIDTH
+        symbol.update: _SHOWN
+        testing.checking: _SHOWN _TRIALS
+        testing.comparison: TOLERANCES _ELEMENTS
+        testing.registered: _FILLS
+        testing.report: _WIDTH
+        train.test_data: _SECONDS
     """,
     "arithmetic": """
         backends.numba.vector: _HALF_PI_LOW _QUARTER_PI_LOW
