@@ -116,9 +116,11 @@ ORDER = _floors("""
     opreg.symbol.show
     opreg.symbol
     opreg.data
-    opreg.errors opreg.engine opreg.log
-    opreg.core.mode opreg.core.files
-    opreg.core.events opreg.core.processor opreg.elementwise.special_functions
+    opreg.base opreg.runtime opreg.util
+    opreg.error
+    opreg.train opreg.nn
+    opreg.trace_events opreg.profiler
+    opreg.contrib opreg.common opreg.notebook opreg.testing
     opreg
     opreg.context opreg.porting
     opreg.stubs opreg.command

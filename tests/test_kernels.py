@@ -56,7 +56,7 @@ def prepared(use: Use) -> Call:
     kinds = use.op.infer_dtypes([each.dtype for each in use.arrays], [None] * count, use.attrs)[1]
     specs = [Spec(*each) for each in zip(outs, kinds)]
     # Products are the library's where convolutions of the same plan are.
-    here = {importlib.import_module("opreg.backends.onednn.convolution")._HERE: True}
+    here = {importlib.import_module("opreg.backends.onednn.convolution").HERE: True}
     return Call(use.op, use.attrs, [np.array(each) for each in use.arrays],
                 [np.zeros(spec.shape, spec.dtype) for spec in specs], ["write"] * count, np, cpu(), use.train,
                 generators.generator("cpu"), specs, lambda number, shape, dtype: np.empty(shape, dtype), NDArray,

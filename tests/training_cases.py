@@ -332,8 +332,9 @@ CASES = {name[len("case_"):]: function for name, function in sorted(globals().it
 
 
 def run(mx: Any, name: str) -> Any:
-    """The answers of a case, as JSON has them."""
-    return json.loads(json.dumps(flat(CASES[name](mx))))
+    """The answers of a case, as JSON has them; nodes without a name are counted from the first."""
+    with mx.name.NameManager():
+        return json.loads(json.dumps(flat(CASES[name](mx))))
 
 
 if __name__ == "__main__":
