@@ -7,9 +7,9 @@ purpose, of attributes or of nothing.
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
-import pdb
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -313,4 +313,4 @@ def _stop(error: NonFiniteError) -> None:
     if frame is None or sys.breakpointhook is not sys.__breakpointhook__ or "PYTHONBREAKPOINT" in os.environ:
         sys.breakpointhook()
     else:
-        pdb.post_mortem(TracebackType(None, frame, frame.f_lasti, frame.f_lineno))
+        importlib.import_module("pdb").post_mortem(TracebackType(None, frame, frame.f_lasti, frame.f_lineno))

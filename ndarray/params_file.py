@@ -1,4 +1,4 @@
-"""Parameter files, byte by byte: the `.params` layout of Apache MXNet, and `.npz`.
+"""Parameter files, byte by byte: the `.params` layout of Apache MXNet; `.npz` is a module of its own.
 
 All numbers are little-endian. A `.params` file is::
 
@@ -22,25 +22,24 @@ arrays and names of devices; what an NDArray is, it does not know.
 
 from __future__ import annotations
 
-import ast
-import errno
 import io
 import math
 import os
-import re
 import struct
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import IO, Any, BinaryIO, NamedTuple, NoReturn
+from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
 
 from opreg.core.files import reading, warn, whole
-from opreg.core.spec import is_numpy_float
+from opreg.core.slots import Slot
 from opreg.errors import ArgumentError, DTypeError, FileFormatError, did_you_mean
 
-__all__ = ["Record", "load", "npz", "read", "read_npz", "save", "write", "to_bytes", "from_bytes"]
+__all__ = ["NPZ_WRITER", "Pairs", "READ_NPZ", "Record", "check_names", "load", "read", "save", "write", "to_bytes",
+           "from_bytes"]
+
+#: What reads and writes the other format, once there is such a file.
+READ_NPZ, NPZ_WRITER = Slot("npz"), Slot("npz")
 
 Shape = tuple[int, ...]
 Device = tuple[str, int]
@@ -175,7 +174,8 @@ def load(path: str | os.PathLike[str], *, dense_limit: int | None = None) -> tup
         start = file.read(4)
         file.seek(0)
         if start in (b"PK\3\4", b"PK\5\6"):
-            return _read_zip(file, size, name)
+            found: tuple[list[Record], list[str]] = READ_NPZ.function(file, size, name)
+            return found
         return _read_file(_Reader(file, size, name, dense_limit))
 
 
@@ -471,7 +471,7 @@ def write(arrays: Pairs, names: Sequence[str] = ()) -> Iterator[bytes | memoryvi
     >>> sum(len(piece) for piece in write([(np.zeros((2, 3), np.float32), ("cpu", 0))], ["arg:w"]))
     109
     """
-    labels = _check_names(len(arrays), names)
+    labels = check_names(len(arrays), names)
     heads: list[bytes] = []
     version = V3 if any(array is not None and not (array.ndim and array.size) for array, _ in arrays) else V2
     for (array, device), label in zip(arrays, labels, strict=True):
@@ -557,7 +557,7 @@ def save(path: str | os.PathLike[str], records: Pairs, names: Sequence[str] = ()
     ([Record(array=array([1., 2.], dtype=float32), device=('cpu', 0))], ['arg:w'])
     """
     if os.fsdecode(path).endswith(".npz"):
-        put = _zip_writer(records, names)
+        put: Callable[[BinaryIO], None] = NPZ_WRITER.function(records, names)
     else:
         pieces = write(records, names)
 
@@ -568,7 +568,7 @@ def save(path: str | os.PathLike[str], records: Pairs, names: Sequence[str] = ()
         put(file)
 
 
-def _check_names(count: int, names: Sequence[str]) -> list[str]:
+def check_names(count: int, names: Sequence[str]) -> list[str]:
     """What errors call each array, once the names are known to be good."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise ArgumentError(f"names must be a sequence of str, not {names!r}")
@@ -612,147 +612,3 @@ def _little(array: np.ndarray) -> memoryview:
         array = array.view(np.uint16)
     array = array if stored == "u1" else array.astype(stored, copy=False)
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-
-
-# ------------------------------------------------------------------------------------------------- .npz
-
-
-def _zip_writer(records: Pairs, names: Sequence[str]) -> Callable[[BinaryIO], None]:
-    labels = _check_names(len(records), names)
-    entries: list[tuple[str, np.ndarray]] = []
-    called = names or [f"arr_{i}" for i in range(len(records))]
-    for (array, _), label, name in zip(records, labels, called, strict=True):
-        if array is None:
-            raise ArgumentError(f"{label}: a .npz file cannot say that there is no array; a .params file can")
-        if array.dtype.kind not in "biuc" and not is_numpy_float(array.dtype):
-            raise DTypeError(f"{label}: a .npz file has no dtype {array.dtype}; cast it, or save as .params")
-        if "\0" in name or len(name.encode("utf-8")) > 65000:
-            raise ArgumentError(f"{label}: a .npz file has names without NUL of at most 65000 bytes")
-        entries.append((name, array))
-
-    def put(file: BinaryIO) -> None:
-        with zipfile.ZipFile(file, "w") as archive:
-            for name, array in entries:
-                # A ZipInfo of its own has a fixed date: the same arrays give the same bytes.
-                with archive.open(zipfile.ZipInfo(name + ".npy"), "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
-
-    return put
-
-
-# What a damaged .npy header makes literal_eval, dtype or the handling of their answers raise.
-HEADER_DAMAGE = (ValueError, SyntaxError, TypeError, LookupError, AttributeError, MemoryError, RecursionError)
-# What zipfile and zlib raise over damaged bytes. Seeking to a place that a damaged directory names
-# raises ValueError or, of all OSErrors, EINVAL.
-ZIP_DAMAGE = (
-    zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError, OverflowError, struct.error, OSError
-)
-
-
-def npz(records: Pairs, names: Sequence[str]) -> bytes:
-    """Write a `.npz` file in memory; the same arrays give the same bytes.
-
-    Examples
-    --------
-    >>> read_npz(npz([Record(np.int64([1, 2]))], ["steps"]), "<states>")
-    ([Record(array=array([1, 2]), device=('cpu', 0))], ['steps'])
-    """
-    stream = io.BytesIO()
-    _zip_writer(records, names)(stream)
-    return stream.getvalue()
-
-
-def read_npz(content: bytes, name: str) -> tuple[list[Record], list[str]]:
-    """Read a `.npz` file in memory that `npz` wrote: what is packed is refused, so no array is larger than the file.
-
-    Raises
-    ------
-    FileFormatError
-        As from `load`.
-    """
-    return _read_zip(io.BytesIO(content), len(content), name, (zipfile.ZIP_STORED,))
-
-
-def _read_zip(file: BinaryIO, size: int, name: str, kinds: Sequence[int] = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-              ) -> tuple[list[Record], list[str]]:
-    reader = _ZipReader(name, kinds)
-    arrays: dict[str, np.ndarray] = {}
-    try:
-        with zipfile.ZipFile(file) as archive:
-            members = archive.infolist()
-            packed = sum(info.compress_size for info in members)
-            reader.check(packed <= size, f"members of at most {size} bytes in all", packed)
-            for i, info in enumerate(members):
-                reader.part = f"byte {info.header_offset}, record {i} of {len(members)} ({info.filename!r})"
-                reader.check(info.filename.endswith(".npy"), "a .npy file", "another")
-                key = info.filename.removesuffix(".npy")
-                reader.check(key not in arrays, "a name of its own", "one that came before")
-                arrays[key] = _read_npy(reader, archive, info)
-    except FileFormatError:
-        raise
-    except ZIP_DAMAGE as error:
-        if isinstance(error, OSError) and error.errno != errno.EINVAL:
-            raise
-        reader.fail("a sound zip of .npy files", error, cause=error)
-    return [Record(array) for array in arrays.values()], list(arrays)
-
-
-class _ZipReader:
-    """Where in a zip the reading has come to, for errors."""
-
-    def __init__(self, name: str, kinds: Sequence[int]) -> None:
-        self.name, self.kinds = name, kinds
-        self.part = "directory"
-
-    def fail(self, expected: str, found: object, cause: Exception | None = None) -> NoReturn:
-        raise FileFormatError(f"{self.name}: {self.part}: expected {expected}, found {found}") from cause
-
-    def check(self, holds: bool, expected: str, found: object) -> None:
-        if not holds:
-            self.fail(expected, found)
-
-
-def _read_npy(reader: _ZipReader, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
-    words = " or ".join({zipfile.ZIP_STORED: "stored", zipfile.ZIP_DEFLATED: "deflated"}[kind] for kind in reader.kinds)
-    reader.check(info.compress_type in reader.kinds, f"a {words} member", f"method {info.compress_type}")
-    reader.check(not info.flag_bits & 1, "no encryption", "an encrypted member")
-    # Deflate never does better than 1032 to 1, so a member that claims more lies.
-    most = info.compress_size * (1 if info.compress_type == zipfile.ZIP_STORED else 1032)
-    reader.check(info.file_size <= most, f"at most {most} bytes when unpacked", info.file_size)
-    with archive.open(info) as member:
-        shape, fortran, dtype, start = _npy_header(reader, member)
-        length = start + math.prod(shape) * dtype.itemsize
-        reader.check(length == info.file_size, f"{length} bytes, {dtype} {shape}", info.file_size)
-        values = np.empty(math.prod(shape), dtype)
-        view, done = values.view(np.uint8).data, 0
-        while piece := member.read(1 << 20):  # reading to the end has zipfile compare the checksum
-            view[done : done + len(piece)] = piece
-            done += len(piece)
-        reader.check(done == len(view), f"{len(view)} bytes of numbers", done)
-    values = values.view(np.uint8).astype(np.bool_) if dtype == np.bool_ else values
-    values = values.astype(dtype.newbyteorder("="), copy=False)
-    return np.ascontiguousarray(values.reshape(shape[::-1]).T) if fortran else values.reshape(shape)
-
-
-def _npy_header(reader: _ZipReader, member: IO[bytes]) -> tuple[Shape, bool, np.dtype, int]:
-    """Shape, whether in Fortran order, dtype and length of a .npy header of version 1 or 2."""
-    start = member.read(8)
-    layout = {b"\x93NUMPY\1\0": "<H", b"\x93NUMPY\2\0": "<I"}.get(start)
-    if layout is None:
-        reader.fail("the start of a .npy file of version 1 or 2", start)
-    (length,) = struct.unpack(layout, member.read(struct.calcsize(layout)))
-    reader.check(length <= 10_000, "a .npy header of at most 10000 bytes", length)
-    text = member.read(length).decode("latin-1")
-    try:
-        header = ast.literal_eval(text.strip())
-        descr, fortran, shape = (header.pop(key) for key in ("descr", "fortran_order", "shape"))
-        if header or not isinstance(fortran, bool) or not re.fullmatch(r"[<>|=][biufc]\d{1,2}", descr):
-            raise ValueError
-        if len(shape) > MAX_NDIM or not all(type(dim) is int and dim >= 0 for dim in shape):
-            raise ValueError
-        dtype, shape = np.dtype(descr), tuple(shape)
-        if math.prod(max(dim, 1) for dim in shape) * dtype.itemsize >= 1 << 63:
-            raise ValueError
-    except HEADER_DAMAGE as error:
-        reader.fail("a header of an array of numbers", repr(text[:120].strip()), error)
-    return shape, fortran, dtype, len(start) + struct.calcsize(layout) + length

@@ -128,6 +128,7 @@ _slots.install({
     "operators": ("opreg.builtin", "opreg.backends.operators"),
     "users' operators": ("opreg.custom.operator",),
     "arrays": ("opreg.ndarray",),
+    "npz": ("opreg.ndarray.npz_file",),
     "graphs": ("opreg.symbol", "opreg.symbol.show"),
     "backends": ("opreg.backends.passes",),
     "training": ("opreg.train.updater",),

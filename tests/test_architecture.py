@@ -76,6 +76,7 @@ ORDER = _floors("""
     opreg.backends.cuda.operators
     opreg.backends.operators
     opreg.ndarray.params_file opreg.ndarray.context opreg.ndarray.finite
+    opreg.ndarray.npz_file
     opreg.ndarray.custom_calls
     opreg.ndarray.eager
     opreg.ndarray.traced_rules
@@ -254,6 +255,7 @@ LATE = {
     "opreg": "the front door opens names at first use",
     "opreg.aliases": "second names of modules are imported by those who ask for them",
     "opreg.backends": "a back end is imported when a device that it serves is used",
+    "opreg.ndarray.finite": "a debugger is imported when it is asked for",
     "opreg.core.slots": "who fills a slot is imported when it is asked for, as the front door says",
 }
 

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 import opreg as mx
 from opreg.errors import ArgumentError, DTypeError, FileFormatError, ShapeError
-from opreg.ndarray import params_file
+from opreg.ndarray.npz_file import npz
+from opreg.ndarray.params_file import Record
 
 from .test_train import steps, updater, weights
 
@@ -73,7 +74,7 @@ def crafted(change=lambda about, arrays: None, text=lambda text: text, **more):
              "optimizer": "adam", "settings": {}, **more}
     change(about, arrays)
     arrays["about"] = np.frombuffer(text(json.dumps(about)).encode(), np.uint8)
-    return params_file.npz([params_file.Record(each) for each in arrays.values()], list(arrays))
+    return npz([Record(each) for each in arrays.values()], list(arrays))
 
 
 def packed(*members, method=zipfile.ZIP_STORED):

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from opreg.ndarray import params_file
 from opreg.ndarray.ndarray import NDArray, array
+from opreg.ndarray.npz_file import npz, read_npz
+from opreg.ndarray.params_file import Record
 
 from ..core.files import json_of
 from ..core.spec import as_dtype
@@ -65,7 +66,7 @@ def dumps(saved: Saved) -> bytes:
     if saved.optimizer is not None:
         about.update(optimizer=saved.optimizer, settings=dict(saved.settings))
     arrays["about"] = np.frombuffer(json.dumps(about).encode(), np.uint8)
-    return params_file.npz([params_file.Record(array) for array in arrays.values()], list(arrays))
+    return npz([Record(array) for array in arrays.values()], list(arrays))
 
 
 def _index(index: object) -> int | str:
@@ -101,7 +102,7 @@ def loads(content: bytes) -> Saved:
     if not content.startswith(b"PK"):
         raise FileFormatError(f"{_NAME}: expected what get_states gave, which is a .npz file. States that another "
                               "program has pickled are not read, because that would run code from the file")
-    records, names = params_file.read_npz(content, _NAME)
+    records, names = read_npz(content, _NAME)
     arrays = {name: record.array for name, record in zip(names, records)}
     text = arrays.pop("about", None)
     _check(text is not None and text.dtype == np.uint8 and text.ndim == 1, "about", "the text of get_states", "none")
