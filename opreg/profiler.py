@@ -1,8 +1,9 @@
 """profiler: what ran when, written as a trace that Chrome and Perfetto open, under the names that MXNet has.
 
-Between ``set_state("run")`` and ``set_state("stop")`` executors, those of modules too, note the time of each of their
-steps, and so do the tasks, frames, events, counters and markers that a program makes. Operators of arrays, called one
-by one, are not noted. ``Executor.profile`` measures a plan more closely: bytes, rates, shares.
+Between ``set_state("run")`` and ``set_state("stop")`` what a program runs is collected by ``opreg.trace_events``:
+operators of arrays, plans, gradients, Cells; and so are the tasks, frames, events, counters and markers that the
+program makes. ``profile()`` collects a stretch of code by itself and gives its events, to save or to read as tables.
+``Executor.profile`` measures a plan more closely: bytes, rates, shares.
 
 >>> import opreg as mx
 >>> executor = (mx.sym.exp(mx.sym.var("x"), name="e")).bind(mx.cpu(), {"x": mx.nd.ones(3)})
@@ -19,23 +20,18 @@ True
 from __future__ import annotations
 
 import json
-import os
-import threading
 import time
 import warnings
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from .core.files import whole
-from .errors import ArgumentError, did_you_mean
-from .symbol import executor as executors
-from .symbol.work import names_of
+from . import trace_events
+from .core.events import Events
+from .errors import ArgumentError, OpError, did_you_mean
+from .trace_events import collect as profile
 
-if TYPE_CHECKING:
-    from .symbol.plan import Plan, Segment, Step
-
-__all__ = ["set_config", "set_state", "dump", "dumps", "pause", "resume", "Domain", "Task", "Frame", "Event", "Counter",
-           "Marker", "profiler_set_config", "profiler_set_state", "dump_profile"]
+__all__ = ["set_config", "set_state", "dump", "dumps", "pause", "resume", "profile", "Domain", "Task", "Frame", "Event",
+           "Counter", "Marker", "profiler_set_config", "profiler_set_state", "dump_profile"]
 
 #: What ``set_config`` takes; those that say what is noted are heeded where there is something to choose.
 _SETTINGS = {"filename": "profile.json", "profile_all": False, "profile_symbolic": True, "profile_imperative": True,
@@ -51,44 +47,35 @@ class _Profiler:
     def __init__(self) -> None:
         self.settings: dict[str, Any] = dict(_SETTINGS)
         self.running = self.paused = False
-        self.began = time.perf_counter()
-        self.events: list[dict[str, Any]] = []  # appending is safe in threads
+        self.events = Events()
+        self._watched: dict[str, bool] = {}
 
     @property
     def noting(self) -> bool:
         return self.running and not self.paused
 
-    def note(self, kind: str, category: str, name: str, at: float, **more: object) -> None:
-        """An event of the trace; times in it are microseconds."""
-        self.events.append({"name": name, "cat": category, "ph": kind, "ts": (at - self.began) * 1e6,
-                            "pid": os.getpid(), "tid": threading.get_native_id(), **more})
-
-    def span(self, category: str, name: str, start: float, end: float, **args: object) -> None:
-        """Something that took its time."""
-        more: dict[str, object] = {"args": args} if args else {}
-        self.note("X", category, name, start, dur=(end - start) * 1e6, **more)
+    def wants(self, kind: str) -> bool:
+        """Whether a setting, or that for all of them, asks for a kind of events."""
+        return bool(self.settings[f"profile_{kind}"] or self.settings["profile_all"])
 
     def watch(self) -> None:
-        """Let executors note their steps while that is wanted."""
-        wanted = self.noting and (self.settings["profile_symbolic"] or self.settings["profile_all"])
-        executors.observe(self._run if wanted else None)
-
-    def _run(self, plan: Plan, segment: Segment, run: Callable[[Callable[[Step], None]], None]) -> None:
-        """Run a segment step by step, and note each."""
-        last = began = time.perf_counter()
-
-        def after(step: Step) -> None:
-            nonlocal last
-            now = time.perf_counter()
-            if step.run:
-                operator, node, operators = names_of(step)
-                more = {"operators": ", ".join(operators)} if operators else {}
-                self.span("operator", operator, last, now, node=node, kernel=step.kernel, **more)
-            last = time.perf_counter()
-
-        run(after)
-        half = "backward" if segment is plan.backward else "forward"
-        self.span("executor", half, began, time.perf_counter())
+        """Collect what a program runs while that is wanted."""
+        self.events.samples = self.wants("memory")
+        wanted = {"arrays": self.wants("imperative"), "graphs": self.wants("symbolic")}
+        if not self.noting or not any(wanted.values()):
+            wanted = {}
+        if wanted == self._watched:
+            return
+        if self._watched:  # others' collecting is theirs to end
+            self._watched = {}
+            trace_events.stop()
+        if wanted:
+            try:
+                trace_events.start(self.events, **wanted)
+            except OpError:
+                self.running = False
+                raise
+            self._watched = wanted
 
 
 _PROFILER = _Profiler()
@@ -104,9 +91,12 @@ def set_config(**kwargs: Any) -> None:
     ----------
     filename : str
         Where ``dump`` writes, ``profile.json`` by default.
-    profile_symbolic, profile_all : bool
-        Whether executors note their steps; they do by default.
-    aggregate_stats, profile_imperative, profile_memory, profile_api, continuous_dump, dump_period, profile_process
+    profile_symbolic, profile_imperative, profile_memory : bool
+        Whether plans are noted; operators of arrays, tapes, Cells and updates; the memory of the process. They are by
+        default.
+    profile_all : bool
+        Whether all of these are, whatever they say.
+    aggregate_stats, profile_api, continuous_dump, dump_period, profile_process
         As MXNet has them; they count for nothing: ``dumps`` always has statistics, and a trace is written by ``dump``.
 
     Raises
@@ -122,7 +112,15 @@ def set_config(**kwargs: Any) -> None:
 
 
 def set_state(state: str = "stop", profile_process: str = "worker") -> None:
-    """Begin to note, ``"run"``, or end, ``"stop"``."""
+    """Begin to note, ``"run"``, or end, ``"stop"``.
+
+    Raises
+    ------
+    ArgumentError
+        For another state.
+    OpError
+        When somebody collects events already; one does at a time.
+    """
     if state not in ("run", "stop"):
         raise ArgumentError(f"set_state: expected 'run' or 'stop', got {state!r}")
     _PROFILER.running, _PROFILER.paused = state == "run", False
@@ -145,8 +143,7 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
     """Write what was noted to the file that ``set_config`` names, as a trace; with ``finished`` it also stops."""
     if finished:
         set_state("stop")
-    with whole(_PROFILER.settings["filename"]) as file:
-        file.write(json.dumps({"traceEvents": _PROFILER.events, "displayTimeUnit": "ms"}).encode())
+    _PROFILER.events.save(_PROFILER.settings["filename"])
 
 
 def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", ascending: bool = False) -> str:
@@ -168,18 +165,18 @@ def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", as
     if sort_by not in _SORTED:
         raise ArgumentError(f"dumps: sort_by: expected one of {', '.join(_SORTED)}, got {sort_by!r}")
     found: dict[str, dict[str, list[float]]] = {}
-    for event in _PROFILER.events:
-        value = event.get("dur", 0.0) / 1e3 if event["ph"] != "C" else next(iter(event["args"].values()))
-        found.setdefault(event["cat"], {}).setdefault(event["name"], []).append(value)
+    for category, name, value in _values(_PROFILER.events):
+        found.setdefault(category, {}).setdefault(name, []).append(value)
     if reset:
-        _PROFILER.events = []
+        _PROFILER.events.clear()
     table = {category: dict(sorted(((name, _summed(values)) for name, values in names.items()),
                                    key=lambda row: row[1][sort_by], reverse=not ascending))
              for category, names in found.items()}
     if format == "json":
-        return json.dumps({"Time": {kind: rows for kind, rows in table.items() if kind != "counter"},
-                           "Memory": {}, "Counter": table.get("counter", {}), "Unit": {"Time": "ms"}})
-    lines = ["Profile Statistics:", "\tcounters are values, everything else is milliseconds"]
+        memory, counters = table.pop("memory", {}), table.pop("counter", {})
+        return json.dumps({"Time": table, "Memory": memory, "Counter": counters,
+                           "Unit": {"Time": "ms", "Memory": "MB"}})
+    lines = ["Profile Statistics:", "\tcounters are values, memory is MB, everything else is milliseconds"]
     for category, rows in table.items():
         lines += [category, "=================",
                   f"{'Name':<40} {'Total Count':>12} {'Time (ms)':>14} {'Min Time (ms)':>14} {'Max Time (ms)':>14} "
@@ -188,6 +185,17 @@ def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", as
                   f"{row['avg']:>14.4f}" for name, row in rows.items()]
         lines.append("")
     return "\n".join(lines) + "\n"
+
+
+def _values(events: Events) -> Iterator[tuple[str, str, float]]:
+    """What there is to add up: category, name, and milliseconds or the value of a counter."""
+    for span in events.spans:
+        yield span.category, span.name, (span.end - span.start) * 1e3
+    for phase, name, _, _, more in events.moments:
+        if phase == "i":
+            yield more["cat"], name, 0.0
+        else:  # names of a program's own counters begin with their domain
+            yield "memory" if name == "memory" else "counter", name, next(iter(more["args"].values()))
 
 
 def _summed(values: list[float]) -> dict[str, float]:
@@ -270,7 +278,7 @@ class _Span:
         """End; nothing is noted of what did not begin."""
         began, self._began = self._began, None
         if began is not None and _PROFILER.noting:
-            _PROFILER.span(self._category, self._full(), began, time.perf_counter())
+            _PROFILER.events.span(self._category, self._full(), began, time.perf_counter())
 
     def __enter__(self) -> Any:
         self.start()
@@ -330,7 +338,7 @@ class Counter:
         """Set the number."""
         self.value = value
         if _PROFILER.noting:
-            _PROFILER.note("C", "counter", f"{self.domain}::{self.name}", time.perf_counter(), args={self.name: value})
+            _PROFILER.events.counter(f"{self.domain}::{self.name}", **{self.name: value})
 
     def increment(self, delta: float = 1) -> None:
         """Add to the number."""
@@ -361,7 +369,7 @@ class Marker:
         if scope not in letters:
             raise ArgumentError(f"mark: scope: expected one of {', '.join(letters)}, got {scope!r}")
         if _PROFILER.noting:
-            _PROFILER.note("i", "marker", f"{self.domain}::{self.name}", time.perf_counter(), s=letters[scope])
+            _PROFILER.events.moment("marker", f"{self.domain}::{self.name}", letters[scope])
 
 
 def __dir__() -> list[str]:

@@ -23,8 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from opreg.ndarray import ndarray as arrays
-from opreg.ndarray import tape
+from opreg.ndarray import ndarray, tape
 from opreg.symbol.executor import Executor
 from opreg.symbol.plan import Segment, Step
 from opreg.symbol.replay import RecordedSegment
@@ -63,26 +62,51 @@ def collect() -> Iterator[Events]:
         stop()
 
 
-def start(events: Events) -> None:
-    """Collect from now on."""
+def start(events: Events, *, arrays: bool = True, graphs: bool = True) -> None:
+    """Collect from now on.
+
+    Parameters
+    ----------
+    events : Events
+        What is collected goes there.
+    arrays : bool
+        Whether operators of arrays, tapes, Cells and updates are among it.
+    graphs : bool
+        Whether plans, those of executors and of compiled functions, are.
+
+    Raises
+    ------
+    OpError
+        When somebody collects already.
+    """
     with _LOCK:
         if _UNDO:
             raise OpError("events are being collected already; one collects at a time")
-        _replace(arrays, "run", functools.partial(_eager, events))
-        for cls, name, slow in arrays.SHORT:
-            _replace(cls, name, functools.partial(_other, slow))
-        for mode in tuple(tape._IN_MODE):
-            _replace(tape._IN_MODE, mode, functools.partial(_gradient, events))
-        _replace(tape, "backward", _spanning(events, "tape", lambda *_: "backward"))
-        for segment in (Segment, RecordedSegment):
-            _replace(segment, "run", functools.partial(_steps, events))
-        _replace(Segment, "native", _without)
-        for name in ("forward", "backward"):
-            _replace(Executor, name, _spanning(events, "executor", functools.partial(_half, name)))
-        _replace(Cell, "_run", _spanning(events, "cell", lambda cell, *_: cell.path))
-        _replace(Cache, "call", _spanning(events, "compiled", _function_name))
-        _replace(Updater, "__call__", _spanning(events, "operator", _update_name))
+        if arrays:
+            _watch_arrays(events)
+        if graphs:
+            _watch_graphs(events)
     events.sample_memory()
+
+
+def _watch_arrays(events: Events) -> None:
+    _replace(ndarray, "run", functools.partial(_eager, events))
+    for cls, name, slow in ndarray.SHORT:
+        _replace(cls, name, functools.partial(_other, slow))
+    for mode in tuple(tape._IN_MODE):
+        _replace(tape._IN_MODE, mode, functools.partial(_gradient, events))
+    _replace(tape, "backward", _spanning(events, "tape", lambda *_: "backward"))
+    _replace(Cell, "_run", _spanning(events, "cell", lambda cell, *_: cell.path))
+    _replace(Updater, "__call__", _spanning(events, "operator", _update_name))
+
+
+def _watch_graphs(events: Events) -> None:
+    for segment in (Segment, RecordedSegment):
+        _replace(segment, "run", functools.partial(_steps, events))
+    _replace(Segment, "native", _without)
+    for name in ("forward", "backward"):
+        _replace(Executor, name, _spanning(events, "executor", functools.partial(_half, name)))
+    _replace(Cache, "call", _spanning(events, "compiled", _function_name))
 
 
 def stop() -> None:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import get_ident
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from .replay import segments
 from .symbol import Symbol, output_name
 from .update import Index, Update, Updater
 
-__all__ = ["Executor", "Observer", "observe", "truth"]
+__all__ = ["Executor", "truth"]
 
 A = TypeVar("A", bound=NDArray | None)
 
@@ -468,22 +468,6 @@ class Executor:
         else:
             self._in_mode(is_train, segment.run)
 
-    def _run_observed(self, plan: Plan, segment: Segment, is_train: bool) -> None:
-        """The same step by step, while somebody observes: stands in the place of ``_run``."""
-        observer = _OBSERVER[0]
-        if observer is None:  # another thread has just ended it
-            _RUN(self, plan, segment, is_train)
-            return
-
-        def run(after: Callable[[Step], None]) -> None:
-            def both(step: Step) -> None:
-                after(step)
-                self._report(plan, step)
-
-            self._in_mode(is_train, functools.partial(segment.run, both))
-
-        observer(plan, segment, run)
-
     def _in_mode(self, is_train: bool, function: Callable[[], None]) -> None:
         """Call a function in the mode that steps run in."""
         if ENTERED:
@@ -770,26 +754,6 @@ class Executor:
 
     def __repr__(self) -> str:
         return f"<Executor of {self._symbol!r} on {self._ctx}>"
-
-
-#: Is called with a plan, a segment, and a function that runs it and calls a function of a step behind each.
-Observer: TypeAlias = Callable[[Plan, Segment, Callable[[Callable[[Step], None]], None]], None]
-
-_OBSERVER: list[Observer | None] = [None]
-_RUN = Executor._run
-
-
-def observe(observer: Observer | None) -> None:
-    """Let executors run step by step, through a function; None ends it. While nobody observes it costs nothing.
-
-    Parameters
-    ----------
-    observer : function of plan, segment and ``run``
-        Is called in place of running a segment, and calls ``run`` with a function of a step, which is called behind
-        each.
-    """
-    _OBSERVER[0] = observer
-    Executor._run = _RUN if observer is None else Executor._run_observed  # type: ignore[method-assign]
 
 
 def truth(method: str, is_train: object) -> bool:

@@ -120,8 +120,8 @@ ORDER = _floors("""
     opreg.base opreg.runtime opreg.util
     opreg.error
     opreg.train opreg.nn
-    opreg.trace_events opreg.profiler
-    opreg.contrib opreg.common opreg.notebook opreg.testing
+    opreg.trace_events
+    opreg.contrib opreg.common opreg.notebook opreg.profiler opreg.testing
     opreg
     opreg.context opreg.porting
     opreg.stubs opreg.command

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import opreg as mx
-from opreg.errors import ArgumentError
+from opreg.errors import ArgumentError, OpError
 from opreg.symbol.executor import Executor
 
 profiler = mx.profiler
@@ -18,7 +18,7 @@ profiler = mx.profiler
 def alone(tmp_path):
     profiler.set_config(filename=str(tmp_path / "trace.json"))
     yield tmp_path / "trace.json"
-    profiler.set_config(profile_symbolic=True)
+    profiler.set_config(profile_symbolic=True, profile_imperative=True, profile_memory=True, profile_all=False)
     profiler.set_state("stop")
     profiler.dumps(reset=True)
 
@@ -28,8 +28,16 @@ def executor():
     return mx.sym.SoftmaxOutput(net, name="softmax").simple_bind(mx.cpu(), data=(2, 3))
 
 
+def spans(category="operator"):
+    """What was noted of a category: names, and what else is known."""
+    return [(span.name, span.args) for span in profiler._PROFILER.events.spans if span.category == category]
+
+
 def names(category="operator"):
-    return [event["name"] for event in profiler._PROFILER.events if event["cat"] == category]
+    return [name for name, _ in spans(category)]
+
+
+HALVES = ["forward of softmax_output", "backward of softmax_output"]
 
 
 def test_operators_are_noted_while_it_runs():
@@ -39,23 +47,26 @@ def test_operators_are_noted_while_it_runs():
     profiler.set_state("run")
     assert (bound.forward(is_train=True)[0].asnumpy() == expected).all()
     bound.backward()
-    assert names("executor") == ["forward", "backward"]
+    assert names("executor") == HALVES
     assert any("FullyConnected" in name for name in names())
     profiler.pause()
     bound.forward()
     profiler.resume()
-    assert names("executor") == ["forward", "backward"]
+    assert names("executor") == HALVES
     profiler.set_state("stop")
     bound.forward()
-    assert names("executor") == ["forward", "backward"]
+    assert names("executor") == HALVES
 
 
 def test_executors_are_as_they_were_when_it_ends():
-    before = Executor._run
+    before = Executor.forward
     profiler.set_state("run")
-    assert Executor._run is not before
+    assert Executor.forward is not before
+    profiler.pause()
+    assert Executor.forward is before
+    profiler.resume()
     profiler.set_state("stop")
-    assert Executor._run is before
+    assert Executor.forward is before
 
 
 def test_monitors_go_on():
@@ -63,7 +74,7 @@ def test_monitors_go_on():
     bound.set_monitor_callback(lambda name, array: seen.append(name))
     profiler.set_state("run")
     bound.forward()
-    assert "fc_output" in seen and names("executor") == ["forward"]
+    assert "fc_output" in seen and names("executor") == HALVES[:1]
 
 
 def test_operators_of_users_have_their_names():
@@ -74,11 +85,25 @@ def test_operators_of_users_have_their_names():
     bound = half(mx.sym.var("x"), name="mine").bind(mx.cpu(), {"x": mx.nd.ones(2)})
     profiler.set_state("run")
     bound.forward()
-    (event,) = [event for event in profiler._PROFILER.events if event["cat"] == "operator"]
-    assert event["name"] == "custom.profiled_half" and event["args"]["node"] == "mine" and event["dur"] >= 0
+    ((name, args),) = [(name, args) for name, args in spans() if "node" in args]
+    assert name == "custom.profiled_half" and args["node"] == "mine" and args["defined"].startswith(__file__)
+
+
+def test_operators_of_arrays_are_noted_with_their_gradients():
+    x = mx.nd.ones(3)
+    x.attach_grad()
+    profiler.set_state("run")
+    with mx.autograd.record():
+        y = mx.nd.exp(x)
+    y.backward()
+    profiler.pause()
+    mx.nd.log(x)
+    profiler.resume()
+    assert {"exp", "gradient of exp"} <= set(names()) and "log" not in names()
 
 
 def test_trace(alone):
+    profiler.set_config(profile_memory=False)
     profiler.set_state("run")
     domain = profiler.Domain("loop")
     task, frame, event = domain.new_task("read"), domain.new_frame("batch"), profiler.Event("whole")
@@ -93,7 +118,7 @@ def test_trace(alone):
     thread.join()
     profiler.dump()
     trace = json.loads(alone.read_text())
-    events = {event["name"]: event for event in trace["traceEvents"]}
+    events = {event["name"]: event for event in trace["traceEvents"] if event["ph"] != "M"}
     assert {name: event["ph"] for name, event in events.items()} == {
         "loop::read": "X", "loop::batch": "X", "whole": "X", "loop::seen": "C", "loop::here": "i",
         "loop::elsewhere": "X"}
@@ -119,13 +144,33 @@ def test_statistics():
     assert "often" not in profiler.dumps()
 
 
+def test_statistics_of_counters_and_memory_are_values():
+    profiler.set_state("run")
+    counter = profiler.Domain("d").new_counter("name", 2)
+    counter += 3
+    mx.nd.exp(mx.nd.ones(2))
+    table = json.loads(profiler.dumps(format="json"))
+    assert table["Counter"]["d::name"] == {"count": 2, "total": 7, "min": 2, "max": 5, "avg": 3.5}
+    assert table["Memory"]["memory"]["min"] > 0 and table["Unit"]["Memory"] == "MB"
+    assert not {"counter", "memory"} & set(table["Time"])
+
+
+def test_what_was_forgotten_is_followed_by_what_comes():
+    profiler.set_state("run")
+    mx.nd.exp(mx.nd.ones(2))
+    assert "exp" in profiler.dumps(reset=True)
+    mx.nd.log(mx.nd.ones(2))
+    text = profiler.dumps()
+    assert "log" in text and "exp" not in text
+
+
 def test_nothing_is_noted_before_it_runs():
     with profiler.Event("early"):
         pass
     profiler.Domain("d").new_counter("c").set_value(1)
     profiler.Domain("d").new_marker("m").mark()
-    assert not profiler._PROFILER.events
     profiler.Event("never begun").stop()
+    assert not profiler._PROFILER.events.spans and not profiler._PROFILER.events.moments
 
 
 @pytest.mark.parametrize("old, new", [
@@ -148,8 +193,58 @@ def test_mistakes(call, words):
         call()
 
 
-def test_only_what_is_wanted():
-    profiler.set_config(profile_symbolic=False)
+@pytest.mark.parametrize("settings, graphs, arrays, memory", [
+    ({}, True, True, True),
+    ({"profile_symbolic": False}, False, True, True),
+    ({"profile_imperative": False}, True, False, True),
+    ({"profile_memory": False}, True, True, False),
+    ({"profile_symbolic": False, "profile_imperative": False}, False, False, False),
+    ({"profile_symbolic": False, "profile_imperative": False, "profile_all": True}, True, True, True),
+], ids=str)
+def test_only_what_is_wanted(settings, graphs, arrays, memory):
+    bound, x = executor(), mx.nd.ones(2)
     profiler.set_state("run")
-    executor().forward()
-    assert not profiler._PROFILER.events
+    profiler.set_config(**settings)
+    profiler.dumps(reset=True)
+    bound.forward()
+    mx.nd.exp(x)
+    found = profiler._PROFILER.events
+    assert ("FullyConnected" in names(), bool(names("executor"))) == (graphs, graphs)
+    assert ("exp" in names(), bool(found.moments)) == (arrays, memory)
+
+
+def test_a_stretch_of_code_gives_its_events(tmp_path):
+    cell, x = mx.nn.Dense(3, 2), mx.Tensor([[1.0, 2.0, 3.0]])
+    with profiler.profile() as p:
+        cell(x)
+    p.save(tmp_path / "p.json")
+    assert any(event["name"] == "Dense" for event in json.loads((tmp_path / "p.json").read_text())["traceEvents"])
+    assert [row.name for row in p.rows("cell")] == ["Dense"]
+    assert any(row.name.startswith(__file__) for row in p.rows("line")) and p.rows("operator")
+    assert not names()
+
+
+def test_one_collects_at_a_time():
+    with profiler.profile() as p:
+        with pytest.raises(OpError, match="one collects at a time"):
+            profiler.set_state("run")
+        with profiler.Event("nowhere"):
+            pass
+        profiler.set_state("stop")
+        mx.nd.exp(mx.nd.ones(2))
+    assert "exp" in {row.name for row in p.rows()}
+    assert not names("event")
+    profiler.set_state("run")
+    with pytest.raises(OpError, match="one collects at a time"), profiler.profile():
+        pass
+    mx.nd.log(mx.nd.ones(2))
+    assert "log" in names()
+
+
+def test_who_wants_nothing_ends_nobody_elses_collecting():
+    profiler.set_config(profile_symbolic=False, profile_imperative=False)
+    profiler.set_state("run")
+    with profiler.profile() as p:
+        profiler.set_state("stop")
+        mx.nd.exp(mx.nd.ones(2))
+    assert "exp" in {row.name for row in p.rows()}

@@ -70,6 +70,11 @@ class TableRow(NamedTuple):
 class Events:
     """What was collected. Appending is safe in threads.
 
+    Attributes
+    ----------
+    samples : bool
+        Whether looks at the memory of the process are among it.
+
     Examples
     --------
     >>> events = Events()
@@ -79,6 +84,11 @@ class Events:
     """
 
     def __init__(self) -> None:
+        self.samples = True
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what was collected; collecting goes on."""
         self.began = time.perf_counter()
         self.spans: list[Span] = []
         self.moments: list[tuple[str, str, float, int, dict[str, Any]]] = []  # phase, name, when, thread, the rest
@@ -91,7 +101,7 @@ class Events:
             self.threads[thread] = threading.current_thread().name
         return thread
 
-    def span(self, category: str, name: str, start: float, end: float, **args: object) -> None:
+    def span(self, category: str, name: str, start: float, end: float, /, **args: object) -> None:
         """Note something that took its time, in this thread."""
         self.spans.append(Span(category, name, start, end, self._thread(), args))
 
@@ -99,14 +109,14 @@ class Events:
         """Note a moment: of a thread, ``t``, a process, ``p``, or all, ``g``."""
         self.moments.append(("i", name, time.perf_counter(), self._thread(), {"cat": category, "s": scope}))
 
-    def counter(self, name: str, **values: float) -> None:
+    def counter(self, name: str, /, **values: float) -> None:
         """Note numbers that change."""
         self.moments.append(("C", name, time.perf_counter(), self._thread(), {"args": values}))
 
     def sample_memory(self) -> None:
         """Note how much memory the process has in use, unless that was just done."""
         now = time.perf_counter()
-        if now - self._sampled < _SAMPLING:
+        if not self.samples or now - self._sampled < _SAMPLING:
             return
         self._sampled = now
         try:
@@ -120,24 +130,23 @@ class Events:
 
     def trace(self) -> dict[str, Any]:
         """The events in Chrome's format, in the order they began."""
-        pid = os.getpid()
-        starts = [self.began, *[span.start for span in self.spans], *[moment[2] for moment in self.moments]]
-        origin = min(starts)
+        pid, spans, moments = os.getpid(), self.spans.copy(), self.moments.copy()  # others may go on collecting
+        origin = min([self.began, *[span.start for span in spans], *[moment[2] for moment in moments]])
 
         def micro(seconds: float) -> float:
             return round((seconds - origin) * 1e6, 3)
 
         events: list[dict[str, Any]] = []
-        for span in self.spans:
+        for span in spans:
             start = micro(span.start)
             events.append({"name": span.name, "cat": span.category, "ph": "X", "ts": start,
                            "dur": round(micro(span.end) - start, 3), "pid": pid, "tid": span.thread, "args": span.args})
-        for phase, name, when, thread, more in self.moments:
+        for phase, name, when, thread, more in moments:
             events.append({"name": name, "ph": phase, "ts": micro(when), "pid": pid, "tid": thread, **more})
         events.sort(key=lambda event: (event["ts"], -event.get("dur", 0.0)))  # who holds others comes before them
         named = [{"name": "process_name", "ph": "M", "ts": 0, "pid": pid, "tid": 0, "args": {"name": "opreg"}}]
         named += [{"name": "thread_name", "ph": "M", "ts": 0, "pid": pid, "tid": thread, "args": {"name": name}}
-                  for thread, name in self.threads.items()]
+                  for thread, name in self.threads.copy().items()]
         return {"traceEvents": [*named, *events], "displayTimeUnit": "ms"}
 
     def save(self, path: str | os.PathLike[str]) -> None:
