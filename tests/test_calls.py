@@ -6,6 +6,7 @@ import inspect
 
 import pytest
 
+import opreg.custom.operator  # noqa: F401  registers custom_op
 from opreg.core.arguments import ordered, signature, split
 from opreg.core.namespaces import Namespace, dressed
 from opreg.core.registry import get, operators

@@ -399,6 +399,7 @@ def second_order(use: Subject) -> str | None:
 
 
 def first_line(error: BaseException) -> str:
+    """What an exception says, as far as its first line; its kind where it says nothing."""
     return (str(error) or type(error).__name__).split("\n")[0]
 
 
