@@ -7,6 +7,7 @@ purpose, of attributes or of nothing.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import math
 import os
@@ -27,8 +28,8 @@ from opreg.core.spec import is_floating, is_numpy_float, show
 from opreg.errors import ArgumentError, NonFiniteError, is_ours
 from opreg.typing import Array, ArrayModule
 
-__all__ = ["Checked", "CheckedRecording", "Compute", "Named", "Range", "SHORT_WAYS", "asked", "complain", "deliberate",
-           "inherited", "is_finite", "look", "recorded", "reference_of"]
+__all__ = ["Checked", "CheckedRecording", "Compute", "Named", "Range", "SHORT_WAYS", "asked", "by_environment",
+           "complain", "deliberate", "inherited", "is_finite", "look", "recorded", "reference_of"]
 
 
 #: Arrays of a step with the names that their operator has for them.
@@ -62,11 +63,17 @@ def asked(choice: bool | str | None = None) -> bool | str:
     if choice is None:
         choice = _INHERITED.choice
     if choice is None:
-        text = os.environ.get("OPREG_CHECK_NUMBERS", "").strip().lower()
-        choice = {"": False, "0": False, "1": True, "true": True, "false": False}.get(text, text)
+        choice = by_environment()
     if choice not in (False, True, "debug"):
         raise ArgumentError(f"check_numbers={choice!r}: expected True, False or 'debug'")
     return choice
+
+
+@functools.cache
+def by_environment() -> bool | str:
+    """What the environment variable says, which is read once: it takes as long as an operator."""
+    text = os.environ.get("OPREG_CHECK_NUMBERS", "").strip().lower()
+    return {"": False, "0": False, "1": True, "true": True, "false": False}.get(text, text)
 
 
 @contextmanager

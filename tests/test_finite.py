@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 
 import opreg as mx
 from opreg.errors import ArgumentError, NonFiniteError
+from opreg.ndarray import finite
 
 HERE = __file__
 
@@ -276,23 +277,35 @@ def test_a_cell_is_compiled_with_checks_by_jit():
 # ------------------------------------------------------------------------------------ settings, debugger
 
 
+@pytest.fixture
+def switch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Sets the environment variable, which a process reads once."""
+    def to(text: str) -> None:
+        monkeypatch.setenv("OPREG_CHECK_NUMBERS", text)
+        finite.by_environment.cache_clear()
+
+    yield to
+    monkeypatch.undo()
+    finite.by_environment.cache_clear()
+
+
 @pytest.mark.parametrize("run", [
     lambda: mx.sym.log(mx.sym.var("x")).bind(mx.cpu(), {"x": mx.nd.zeros(1)}).forward(),
     lambda: mx.sym.log(mx.sym.var("x")).simple_bind(mx.cpu(), x=(1,)).forward(),
     lambda: mx.jit(lambda x: mx.ops.log(x))(mx.Tensor([0.0])),
     lambda: mx.ops.grad(lambda x: mx.ops.log(x))(mx.Tensor([0.0])),
 ], ids=["bind", "simple_bind", "jit", "grad"])
-def test_the_environment_switches_checks_on(monkeypatch, run):
+def test_the_environment_switches_checks_on(switch, run):
     run()
-    monkeypatch.setenv("OPREG_CHECK_NUMBERS", "1")
+    switch("1")
     with pytest.raises(NonFiniteError, match="operator log"):
         run()
-    monkeypatch.setenv("OPREG_CHECK_NUMBERS", "0")
+    switch("0")
     run()
 
 
-def test_the_environment_switches_checks_of_recorded_code_on(monkeypatch):
-    monkeypatch.setenv("OPREG_CHECK_NUMBERS", "1")
+def test_the_environment_switches_checks_of_recorded_code_on(switch):
+    switch("1")
     with pytest.raises(NonFiniteError), mx.autograd.record():
         mx.nd.log(mx.nd.zeros(1))
     with mx.autograd.record(check_numbers=False):
