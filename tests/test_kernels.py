@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from opreg.backends import trials
 from opreg.backends.numba import compiler
 from opreg.backends.onednn.shared_library import missing
 from opreg.core import generators
@@ -36,14 +37,18 @@ KERNELS = {(op.name, kernel.name) for op in operators() if chosen(op.name) for k
            if kernel.rule.function.__module__.startswith(("opreg.builtin", "opreg.backends"))}
 ROWS = [(row, dtype) for row in all_rows() for dtype in row.dtypes or (None,) if others(get(row.op))]
 #: Why a kernel may decline all that there is.
-NEVER = ("no vectorised form", "nothing to compute", "is not installed", "numpy is asked for")
+NEVER = ("no vectorised form", "nothing to compute", "is not installed", "numpy is asked for",
+         "has no threads to be held")
 
 
 @pytest.fixture(autouse=True)
 def thresholds(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing is too small for a fast kernel, and what is compiled here is kept for these tests alone."""
+    """Nothing is too small for a fast kernel, what is tried is faster, and what is compiled here is kept for these
+    tests alone."""
     monkeypatch.setattr("opreg.backends.onednn.convolution.LEAST", 0)
     monkeypatch.setattr("opreg.backends.onednn.matmul.SMALL", 0)
+    monkeypatch.setenv("OPREG_TUNE", "1")
+    monkeypatch.setattr("opreg.backends.trials.faster", lambda question, usual, other, ways: trials.Choice(other, ""))
     monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "jit"))
     with compiler.use("numba" if importlib.util.find_spec("numba") else "numpy"):
         yield

@@ -88,7 +88,7 @@ def _accepts(call: Call) -> str | None:
     if matrices is None or not call.outs[0].flags.c_contiguous:
         return "an array does not lie in one piece"
     a, b, shape = matrices
-    if not blas.SMALL < a.shape[0] * a.shape[1] * b.shape[1] < blas.LARGE:
+    if not matmul.SMALL < a.shape[0] * a.shape[1] * b.shape[1] < blas.LARGE:
         return "the product is not of middle size"
     if not (matmul.straight(a) and matmul.straight(b)):
         return "a matrix is not laid out as BLAS reads it"
