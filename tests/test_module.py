@@ -460,3 +460,26 @@ def test_a_monitor_looks_in_every_so_often(caplog):
     module.forward(batches().next(), is_train=False)
     found = {name: text.split() for _, name, text in everything.toc()}
     assert set(found) == {"fc1_data", "fc1_output", "fc1_weight"} and found["fc1_data"][1] == "3"
+
+
+def _chain() -> mx.mod.SequentialModule:
+    chain = mx.mod.SequentialModule()
+    chain.add(mx.mod.Module(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2), label_names=()))
+    return chain
+
+
+@pytest.mark.parametrize("make", [
+    lambda: mx.mod.Module(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2), label_names=()),
+    lambda: mx.mod.BucketingModule(lambda key: (mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2),
+                                                ("data",), ()), 3),
+    _chain, mx.mod.PythonLossModule], ids=["Module", "BucketingModule", "SequentialModule", "PythonLossModule"])
+def test_what_is_bound_stays_bound_unless_that_is_forced(make, caplog):
+    module = make()
+    labels = [("softmax_label", (4,))] if isinstance(module, mx.mod.PythonLossModule) else None
+    module.bind([("data", (4, 3))], labels)
+    assert not caplog.records
+    module.bind([("data", (5, 3))], labels)
+    assert "force_rebind=True binds it again" in caplog.text
+    assert tuple(module.data_shapes[0])[1] == (4, 3)
+    module.bind([("data", (5, 3))], labels, force_rebind=True)
+    assert tuple(module.data_shapes[0])[1] == (5, 3)

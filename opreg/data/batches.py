@@ -328,6 +328,23 @@ class NDArrayIter(DataIter):
         return self._pad if self.cursor == len(self._rows) - 1 else 0
 
 
+class SingleArrayIter(NDArrayIter):
+    """One whose data and labels are an array each, which batches and the ``get`` methods give without a list."""
+
+    def next(self) -> DataBatch:
+        if not self.iter_next():
+            raise StopIteration
+        return DataBatch([self.getdata()], [self.getlabel()], self.getpad(), self.getindex())
+
+    def getdata(self) -> Any:
+        """The data of this batch, one array."""
+        return self._take(self.data)[0]
+
+    def getlabel(self) -> Any:
+        """The labels of this batch, one array."""
+        return self._take(self.label)[0]
+
+
 class ResizeIter(DataIter):
     """Another iterator's batches, a given number a round: over again if it ends early.
 

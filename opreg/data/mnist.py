@@ -16,7 +16,7 @@ from ..core.files import reading
 from ..core.spec import as_dtype
 from ..errors import ArgumentError, FileFormatError, ShapeError
 from ..typing import DTypeLike
-from .batches import DataBatch, NDArrayIter, leave
+from .batches import SingleArrayIter, leave
 
 __all__ = ["MNISTIter", "read_idx"]
 
@@ -51,7 +51,7 @@ def read_idx(path: str | os.PathLike) -> np.ndarray:
     return np.frombuffer(data, np.uint8, offset=4 + 4 * axes).reshape(shape)
 
 
-class MNISTIter(NDArrayIter):
+class MNISTIter(SingleArrayIter):
     """Batches of gray images and their classes, out of files as MNIST has them; numbers are from 0 to 1.
 
     What does not fill a batch is left out.
@@ -100,16 +100,3 @@ class MNISTIter(NDArrayIter):
         shape = (-1,) if flat else (1, *images.shape[1:])
         super().__init__(array(pixels.reshape(len(rows), *shape), dtype=pixels.dtype),
                          array(classes[rows].astype(np.float32)), batch_size, False, "discard", data_name, label_name)
-
-    def next(self) -> DataBatch:
-        if not self.iter_next():
-            raise StopIteration
-        return DataBatch([self.getdata()], [self.getlabel()], self.getpad(), self.getindex())
-
-    def getdata(self) -> Any:
-        """The images of this batch, one array."""
-        return self._take(self.data)[0]
-
-    def getlabel(self) -> Any:
-        """The classes of this batch, one array."""
-        return self._take(self.label)[0]

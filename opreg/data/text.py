@@ -14,14 +14,14 @@ from ..core.files import reading
 from ..core.spec import as_dtype
 from ..errors import ArgumentError, FileFormatError, ShapeError
 from ..typing import DTypeLike
-from .batches import DataBatch, NDArrayIter, leave
+from .batches import SingleArrayIter, leave
 
 __all__ = ["CSVIter", "LibSVMIter"]
 
 _IDLE = ("ctx", "prefetch_buffer")
 
 
-class _RowsOfFiles(NDArrayIter):
+class _RowsOfFiles(SingleArrayIter):
     """Batches of rows, one array of data and one of labels; a round begins behind what filled up the one before."""
 
     def __init__(self, data: np.ndarray, label: np.ndarray, batch_size: int, round_batch: bool, data_name: str,
@@ -46,19 +46,6 @@ class _RowsOfFiles(NDArrayIter):
         again = self._round or len(self._rows) == 1
         self._rows[-1] = np.concatenate([last, np.resize(self.idx, self._pad) if again else self._rows[-2][len(last):]])
         self.cursor = -1
-
-    def next(self) -> DataBatch:
-        if not self.iter_next():
-            raise StopIteration
-        return DataBatch([self.getdata()], [self.getlabel()], self.getpad(), self.getindex())
-
-    def getdata(self) -> Any:
-        """The rows of this batch, one array."""
-        return self._take(self.data)[0]
-
-    def getlabel(self) -> Any:
-        """The labels of this batch, one array."""
-        return self._take(self.label)[0]
 
 
 class CSVIter(_RowsOfFiles):

@@ -220,6 +220,13 @@ class BaseModule:
             if not getattr(self, state):
                 raise OpError(f"the module is not ready: call {calls[state]} first")
 
+    def _stays_bound(self, force_rebind: bool) -> bool:
+        """Whether it is bound already and is not to be bound again, which is said."""
+        stays = self.binded and not force_rebind
+        if stays:
+            self.logger.warning("the module is bound already; force_rebind=True binds it again")
+        return stays
+
     # -------------------------------------------------------------------------------------- epochs
 
     def score(self, eval_data: Batches, eval_metric: metrics.MetricLike, num_batch: int | None = None,

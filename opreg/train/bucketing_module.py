@@ -192,8 +192,7 @@ class BucketingModule(BaseModule):
              inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: Any = None,
              grad_req: GradReq = "write") -> None:
         """Make arrays and plans of the default key; those of others follow when they come."""
-        if self.binded and not force_rebind:
-            self.logger.warning("the module is bound already; force_rebind=True binds it again")
+        if self._stays_bound(force_rebind):
             return
         if shared_module is not None:
             raise ArgumentError("BucketingModule: shared_module is for Module only")

@@ -91,8 +91,7 @@ class PythonModule(BaseModule):
              inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: Any = None,
              grad_req: GradReq = "write") -> None:
         """Take note of the shapes of inputs and labels."""
-        if self.binded and not force_rebind:
-            self.logger.warning("the module is bound already; force_rebind=True binds it again")
+        if self._stays_bound(force_rebind):
             return
         if grad_req != "write":
             raise ArgumentError(f"{type(self).__name__}: gradients are written; got grad_req={grad_req!r}")

@@ -104,8 +104,7 @@ class SequentialModule(BaseModule):
              inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: Any = None,
              grad_req: GradReq = "write") -> None:
         """Bind all modules, each to the outputs of the one before it."""
-        if self.binded and not force_rebind:
-            self.logger.warning("the module is bound already; force_rebind=True binds it again")
+        if self._stays_bound(force_rebind):
             return
         if shared_module is not None:
             raise ArgumentError("SequentialModule: shared_module is for Module only")

@@ -209,8 +209,7 @@ class Module(BaseModule):
         grad_req : str, list or dict
             As ``Symbol.bind`` has it, for the weights.
         """
-        if self.binded and not force_rebind:
-            self.logger.warning("the module is bound already; force_rebind=True binds it again")
+        if self._stays_bound(force_rebind):
             return
         if inputs_need_grad and not for_training:
             raise ArgumentError("bind: inputs_need_grad goes with for_training")
