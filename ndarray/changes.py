@@ -15,7 +15,7 @@ from opreg.core.mode import MODE
 from opreg.core.registry import get, ops
 from opreg.core.rules import Attrs
 from opreg.core.spec import Shape, show
-from opreg.errors import ShapeError, here
+from opreg.errors import ShapeError
 from opreg.typing import Array
 
 from . import tape, writes
@@ -186,7 +186,7 @@ def _node(name: str, attrs: Attrs, entries: tuple[tape.TapeEntry, ...], shapes: 
     xp = array._ctx.xp
     number = array._ctx.run(xp.zeros, (), array._data.dtype)
     return kind(op, op.complete(attrs), entries, [xp.broadcast_to(number, shape) for shape in shapes],
-                [xp.broadcast_to(number, array.shape)], 1, array._ctx, here())
+                [xp.broadcast_to(number, array.shape)], 1, array._ctx, tape.place())
 
 
 def _keep(node: tape.TapeNode, data: Array) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -23,15 +24,7 @@ from opreg.core.op import Op
 from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
 from opreg.core.spec import show
-from opreg.errors import (
-    ArgumentError,
-    DTypeError,
-    OpError,
-    ShapeError,
-    Where,
-    did_you_mean,
-    here,
-)
+from opreg.errors import ArgumentError, DTypeError, OpError, Place, ShapeError, Where, did_you_mean, line_at, user_frame
 from opreg.typing import Array
 
 from . import finite, writes
@@ -45,7 +38,7 @@ if TYPE_CHECKING:
     from .ndarray import NDArray
 
 __all__ = ["TapeNode", "TapeEntry", "Leaf", "leaf", "record", "add", "backward", "constant", "gradients",
-           "line", "raw_gradients", "Taped", "CheckedNode", "TRANSFER", "CONSTANT", "WRAP", "number", "wrapped"]
+           "place", "raw_gradients", "Taped", "CheckedNode", "TRANSFER", "CONSTANT", "WRAP", "number", "wrapped"]
 
 #: Makes an NDArray of a raw array and its context.
 WRAP = Slot("arrays")
@@ -70,24 +63,29 @@ class TapeNode:
         Raw inputs and outputs; None once a backward pass has released them, and of variables and constants.
     count : int
         Number of outputs.
-    ctx, where
-        Context, and the line of user code that applied it.
+    ctx, place
+        Context, and the instruction of user code that applied it.
     settled : Runner or None
         What ran, where that is known.
     number : int
         Larger than those of all nodes made before, its inputs' among them; that of its release, once it is released.
     """
 
-    __slots__ = ("op", "attrs", "inputs", "ins", "outs", "count", "ctx", "where", "settled", "number", "__weakref__")
+    __slots__ = ("op", "attrs", "inputs", "ins", "outs", "count", "ctx", "place", "settled", "number", "__weakref__")
     grad: NDArray | None = None
     checked: Checked | None = None
     op: Any  # Op, Taped or None
 
     def __init__(self, op: Op | Taped | None, attrs: Any, inputs: tuple[TapeEntry, ...], ins: Sequence[Array] | None,
-                 outs: Sequence[Array] | None, count: int, ctx: Context, where: Where | None,
+                 outs: Sequence[Array] | None, count: int, ctx: Context, place: Place | None,
                  settled: Settled | None = None):
         self.op, self.attrs, self.inputs, self.ins, self.outs = op, attrs, inputs, ins, outs
-        self.count, self.ctx, self.where, self.settled, self.number = count, ctx, where, settled, number()
+        self.count, self.ctx, self.place, self.settled, self.number = count, ctx, place, settled, number()
+
+    @property
+    def where(self) -> Where | None:
+        """The line of user code that applied it."""
+        return line_at(self.place)
 
     def in_training(self, is_train: bool | None) -> bool:
         """Whether it is differentiated as in training: as a backward pass says, or, None, as it was computed."""
@@ -166,15 +164,16 @@ _UNDIFFERENTIATED = TapeNode(None, None, (), None, None, 1, Context("cpu"), None
 CONSTANT = _UNDIFFERENTIATED, 0
 
 
-def line() -> Where | None:
-    """The line of user code that records something: where layers of ours lie inside each other, that which called the
-    outermost."""
-    where: Any = MODE.where
-    if where is None:
-        return here()
-    if where == ():
-        where = MODE.where = here()
-    return where
+def place() -> Place | None:
+    """The instruction of user code that records something: where layers of ours lie inside each other, that which
+    called the outermost."""
+    found: Any = MODE.place
+    if not found:
+        frame, is_layer = user_frame(sys._getframe(1)), found is not None
+        found = None if frame is None else (frame.f_code, frame.f_lasti)
+        if is_layer:
+            MODE.place = found
+    return found
 
 
 def leaf(array: NDArray, grad: NDArray | None, req: str) -> TapeEntry:
@@ -188,7 +187,7 @@ def leaf(array: NDArray, grad: NDArray | None, req: str) -> TapeEntry:
 
 def constant(entries: Sequence[TapeEntry], array: NDArray) -> TapeEntry:
     """The entry of an array that does not change with what has these entries: its gradient is zero."""
-    return TapeNode(_CONSTANT_OF, None, tuple(entries), (), [array._data], 1, array._ctx, line()), 0
+    return TapeNode(_CONSTANT_OF, None, tuple(entries), (), [array._data], 1, array._ctx, place()), 0
 
 
 def record(op: Op | Taped, attrs: Any, values: Sequence[object], arrays: Sequence[Array], outs: Sequence[NDArray],
@@ -204,7 +203,7 @@ def record(op: Op | Taped, attrs: Any, values: Sequence[object], arrays: Sequenc
         return
     node: TapeNode = (TapeNode if recording is True else CheckedNode)(
         op, attrs, entries, arrays, [out._data for out in outs], len(outs), outs[0]._ctx,
-        here() if MODE.where is None else line(), settled)
+        place(), settled)
     if recording is not True:
         node.checked = recording  # type: ignore[misc]  # of class CheckedNode
     for i, out in enumerate(outs):
@@ -216,10 +215,10 @@ def add(op: Op, attrs: Attrs, entries: tuple[TapeEntry, ...], arrays: Sequence[A
     """Remember an application with one output, some of whose inputs' entries are those of a recorded computation."""
     if recording is True:
         out._entry = TapeNode(op, attrs, entries, arrays, (out._data,), 1, out._ctx,
-                              here() if MODE.where is None else line()), 0
+                              place()), 0
     else:
         _look(op, attrs, arrays, [out], recording)
-        node = CheckedNode(op, attrs, entries, arrays, (out._data,), 1, out._ctx, line())
+        node = CheckedNode(op, attrs, entries, arrays, (out._data,), 1, out._ctx, place())
         out._entry, node.checked = (node, 0), recording
 
 
@@ -227,7 +226,7 @@ def _look(op: Any, attrs: Any, arrays: Sequence[Array], outs: Sequence[NDArray],
     """Look at what an operator has made; see ``finite.look``."""
     if not outs or deliberate(op, attrs):
         return
-    ctx, where, own = outs[0]._ctx, line(), isinstance(op, Op)
+    ctx, where, own = outs[0]._ctx, line_at(place()), isinstance(op, Op)
     names = op.arguments(attrs) + op.auxiliary(attrs) if own else _numbered("input", arrays)
     made = op.outputs(attrs) if own else _numbered("output", outs)
     finite.look(f"operator {op.name}" + (f", recorded at {where}" if where else ""), ctx.xp, list(zip(names, arrays)),

@@ -7,16 +7,16 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
-from types import FrameType
-from typing import Any
+from types import CodeType, FrameType
+from typing import Any, TypeAlias
 
 from .core.cache import cached
 
 __all__ = [
     "OpError", "MXNetError", "AttrError", "ShapeError", "DTypeError", "UnknownOperatorError",
     "ArgumentError", "UnusedError", "InferenceError", "NotDifferentiableError", "DeviceError", "FileFormatError",
-    "NonFiniteError", "Where", "here", "is_ours", "family", "note", "trim", "TRIMMED", "adopted", "listed", "nearest",
-    "did_you_mean", "refuse_keywords", "refuse_misspelt",
+    "NonFiniteError", "Where", "Place", "here", "user_frame", "line_at", "is_ours", "family", "note", "trim", "TRIMMED",
+    "adopted", "listed", "nearest", "did_you_mean", "refuse_keywords", "refuse_misspelt",
 ]
 
 
@@ -104,6 +104,9 @@ class Where(tuple):
         return f"{self[0]}:{self[1]}"
 
 
+#: An instruction: the code, and how far into it.
+Place: TypeAlias = tuple[CodeType, int]
+
 # User code is whatever does not live in this folder.
 _INSIDE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -116,15 +119,33 @@ def here() -> Where | None:
     Where or None
         Filename and line number of the nearest caller outside opreg's own packages; None while these are imported.
     """
-    frame: FrameType | None = sys._getframe(2)  # whoever asks is ours
+    frame = user_frame(sys._getframe(2))  # whoever asks is ours
+    return None if frame is None else _line(frame.f_code.co_filename, frame.f_lineno)
+
+
+def user_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame of user code on the stack, from a frame on."""
     while frame is not None:
-        if frame.f_code.co_filename not in _OURS:
-            name = frame.f_code.co_filename
+        name = frame.f_code.co_filename
+        if name not in _OURS:
             if not name.startswith(_INSIDE):
-                return _line(name, frame.f_lineno)
+                return frame
             _OURS.add(name)
         frame = frame.f_back
     return None
+
+
+def line_at(place: Place | None) -> Where | None:
+    """The line of an instruction.
+
+    Frames count theirs from the start of the code, which takes the longer the longer a script is. What notes places and
+    seldom says them, as a tape does, notes the instruction.
+    """
+    if place is None:
+        return None
+    code, offset = place
+    lines = [line for start, end, line in code.co_lines() if start <= offset < end and line is not None]
+    return _line(code.co_filename, lines[0] if lines else code.co_firstlineno)
 
 
 def is_ours(function: object) -> bool:

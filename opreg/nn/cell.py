@@ -82,7 +82,7 @@ class Cell(ParameterContainer):
         """Find out whether calling the Cell is just calling ``construct``."""
         own = self.__dict__
         own["_plain"] = not (any(own["_hooks"].values()) or own["_has_bprop"] or own["_cast"] is not None)
-        own["_line"] = () if own["_plain"] and is_ours(type(self).construct) else None
+        own["_layer"] = () if own["_plain"] and is_ours(type(self).construct) else None
 
     # ------------------------------------------------------------------------------------------------ calling
 
@@ -124,10 +124,10 @@ class Cell(ParameterContainer):
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         own, mode = self.__dict__, MODE.__dict__
-        where, line = mode["where"], own["_line"]
-        apart = where is None or line is None  # no layer of ours in another one, whose line is already known
+        place, layer = mode["place"], own["_layer"]
+        apart = place is None or layer is None  # no layer of ours in another one, whose place is already known
         if apart:
-            mode["where"] = line
+            mode["place"] = layer
         try:
             if own["_plain"]:
                 return self.construct(*args, **kwargs)
@@ -139,7 +139,7 @@ class Cell(ParameterContainer):
             raise
         finally:
             if apart:
-                mode["where"] = where
+                mode["place"] = place
 
     def _explain(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let an error that the inputs of this Cell are to blame for say so, and not blame the weights."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from opreg.ndarray.context import Context, cpu, current_context
 from opreg.ndarray.ndarray import NDArray, _compute, attach, numbers_of
-from opreg.ndarray.tape import Taped, TapeNode, line
+from opreg.ndarray.tape import Taped, TapeNode, place
 
 from ..core.mode import MODE, quiet
 from ..core.op import Op
@@ -480,7 +480,7 @@ def fresh(value: NDArray) -> Tensor:
     if entry is None:
         node = TapeNode(None, None, (), None, [value._data], 1, value._ctx, None)
     else:
-        node = TapeNode(FRESH, None, (entry,), [value._data], [value._data], 1, value._ctx, line())
+        node = TapeNode(FRESH, None, (entry,), [value._data], [value._data], 1, value._ctx, place())
     result._entry = (node, 0)
     return result
 
