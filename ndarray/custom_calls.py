@@ -1,9 +1,11 @@
 """Eager runs of operators that are a ``CustomOpProp``: what follows from answers of Props is settled once.
 
 As in MXNet every call makes a Prop and an operator of its own, and every Prop is asked all that the first one was: it
-may count its calls, hand itself to its operator, or answer by what is elsewhere. What follows from the answers, their
-checks among it, is kept by operator, keywords, specs, context and mode, for as long as they stay the same. The first
-run of an operator of another class, and the first backward for the same inputs, is watched as that of a plan is.
+may count its calls, hand itself to its operator, or answer by what is elsewhere. Where its methods show that it does
+none of that (see ``opreg.custom.purity``) one Prop serves all calls with the same keywords, and is asked once for the
+same specs. What follows from the answers, their checks among it, is kept by operator, keywords, specs, context and
+mode, for as long as they stay the same. The first run of an operator of another class, and the first backward for the
+same inputs, is watched as that of a plan is.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from opreg.core.launch import Call, prepare
 from opreg.core.mode import MODE
 from opreg.core.spec import Shape, Spec, known
 from opreg.custom.first_run import is_settled
-from opreg.custom.invocation import backward_run, forward_run
+from opreg.custom.invocation import read_by, run_backward, run_forward
+from opreg.custom.prop import asked_by
 from opreg.errors import ShapeError
 from opreg.typing import Array
 
@@ -32,16 +35,18 @@ _FLOAT32 = np.dtype(np.float32)
 
 
 def custom_run(op: Any, attrs: Any, arrays: Sequence[Array], ctx: Context) -> CustomRun:
-    """The run for such inputs. The Prop is asked for shapes, and for dtypes where it has a say in them."""
+    """The run for such inputs. A Prop that may answer otherwise than before is asked for shapes, and for dtypes where it
+    has a say in them."""
     runs, is_train = attrs.kept.runs, MODE.training
-    key: list[object] = [is_train, ctx]
-    shapes: list[list[int]] = []
+    key: Any = [is_train, ctx]
     for array in arrays:
-        shape = array.shape
-        key += shape, array.dtype
-        shapes += [*shape],
+        key += array.shape, array.dtype
+    key = tuple(key)
+    run = runs.get(key) or runs.find(key)
+    if run is not None and attrs.answers_alike:
+        return run
     inputs = arrays[:len(attrs.arguments)]
-    del shapes[len(inputs):]
+    shapes = [[*array.shape] for array in inputs]
     try:
         answers = attrs.prop.infer_shape(shapes), None
     except Exception as error:
@@ -49,10 +54,9 @@ def custom_run(op: Any, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Cu
         raise
     if not attrs.registered.plain_types or not inputs:
         answers = answers[0], attrs.ask("infer_type", [array.dtype.type for array in inputs])
-    run = runs.find(tuple(key))
     if run is None or not run.follows(answers):
         run = (CustomRun if ctx.device is None else _CustomRunOnDevice)(op, attrs, arrays, ctx, is_train, answers)
-        runs.keep(tuple(key), run)
+        runs.keep(key, run)
     return run
 
 
@@ -72,7 +76,8 @@ class CustomRun:
         The mode.
     """
 
-    __slots__ = ("count", "visible", "is_train", "_answers", "_specs", "_ctx", "_host", "_watched", "_watched_back")
+    __slots__ = ("count", "visible", "is_train", "_answers", "_specs", "_asked", "_ctx", "_host", "_watched",
+                 "_watched_back")
     recipes = None
 
     def __init__(self, op: Any, attrs: Any, arrays: Sequence[Array], ctx: Context, is_train: bool,
@@ -85,7 +90,7 @@ class CustomRun:
         if not all(map(known, out_shapes)):
             raise ShapeError(f"operator {op.name}: the shapes of its outputs do not follow from those of its inputs")
         self._specs = [Spec(shape, dtype or _FLOAT32) for shape, dtype in zip(out_shapes, out_dtypes)]
-        self._answers = _copied(answers)
+        self._answers, self._asked = _copied(answers), asked_by(arrays)
         self._watched: Any = None  # the class of the operator whose forward was watched
         self._watched_back: dict[tuple[bool, ...], tuple[type, tuple[int, ...]] | None] = {}
 
@@ -110,16 +115,22 @@ class CustomRun:
 
     def run(self, attrs: Any, arrays: Sequence[Array], outs: list[Array], wrap: Callable[..., NDArray]) -> list[Array]:
         """Let an operator of its own compute the outputs."""
-        ctx, is_train, entered = self._ctx, self.is_train, _CURRENT.stack
+        ctx, is_train, entered, (shapes, dtypes) = self._ctx, self.is_train, _CURRENT.stack, self._asked
         mode = MODE.__dict__
         before = mode["recording"], mode["training"]
         mode["recording"], mode["training"] = False, is_train
         entered.append(ctx)
         try:
-            custom_op, reqs = attrs.create(ctx, attrs.memo, arrays), ["write"] * self.count
+            prop = attrs.prop
+            custom_op = attrs.make(ctx, [[*shape] for shape in shapes], [*dtypes])
+            attrs.memo[id(prop)] = custom_op, prop
             if custom_op.__class__ is self._watched:
-                forward_run(attrs, custom_op, arrays, outs, reqs, ctx, wrap, is_train)[0]()
+                count = len(attrs.arguments)
+                aux = [wrap(array, ctx) for array in arrays[count:]] if len(arrays) > count else []
+                run_forward(attrs, custom_op, is_train, ["write"] * self.count,
+                            [wrap(array, ctx, True) for array in arrays[:count]], [wrap(out, ctx) for out in outs], aux)
             else:
+                attrs.check(custom_op)
                 self._first(attrs, arrays, outs, self._specs, wrap)
                 self._watched = custom_op.__class__ if is_settled(custom_op) else None
         finally:
@@ -152,8 +163,10 @@ class CustomRun:
             if self._watched_back.get(needs) == (custom_op.__class__, needed):
                 grads = [np.zeros(array.shape, array.dtype) if self._host else
                          ctx.backend.zeros(array.shape, array.dtype, ctx.device_id) for array in inputs]
-                reqs = ["write" if need else "null" for need, _ in zip(needs, grads)]
-                backward_run(attrs, custom_op, needed, read, states, grads, reqs, ctx, wrap)[0]()
+                aux = [wrap(state, ctx) for state in states] if states else []
+                reqs = ["write" if need else "null" for need in needs[:count]]
+                run_backward(attrs, custom_op, custom_op.backward, reqs, *read_by(attrs, needed, read, ctx, wrap),
+                             [wrap(grad, ctx) for grad in grads], aux)
             else:
                 grads = [self._memory(i, data.shape, data.dtype) for i, data in enumerate(inputs)]
                 self._first(attrs.backward(needs[:count]), [*read, *[ins[i] for i in unread], *states], grads,

@@ -109,9 +109,13 @@ def _answered(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[A
         else:
             return _taken_apart(op, args, keywords, _is_array)
     key, registered = tuple(form), op.schema
-    kept = registered.calls.find(key)
+    kept = registered.calls.get(key) or registered.calls.find(key)
     if kept is not None:
-        attrs: Any = registered.anew(kept.given, kept)
+        attrs: Any = kept.shared()
+        if attrs is None:
+            attrs = registered.anew(kept.given, kept)
+            if attrs.kept is kept:
+                kept.share(attrs)
         if attrs.kept is kept:
             return attrs, [arrays[i] for i in kept.order]
         inputs, _ = split(op, args, keywords, _is_array)

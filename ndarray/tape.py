@@ -195,15 +195,19 @@ def record(op: Op | Taped, attrs: Any, values: Sequence[object], arrays: Sequenc
     """Remember an application, if a gradient is wanted of one of its inputs."""
     if recording is not True:
         _look(op, attrs, arrays, outs, recording)
-    entries = tuple([getattr(value, "_entry", None) or CONSTANT for value in values])
-    for entry in entries:
-        if entry is not CONSTANT:
-            break
-    else:
+    entries, wanted = [], False
+    for value in values:
+        entry = getattr(value, "_entry", None)
+        if entry is None:
+            entry = CONSTANT
+        elif entry is not CONSTANT:
+            wanted = True
+        entries.append(entry)
+    if not wanted:
         return
     node: TapeNode = (TapeNode if recording is True else CheckedNode)(
-        op, attrs, entries, arrays, [out._data for out in outs], len(outs), outs[0]._ctx,
-        place(), settled)
+        op, attrs, tuple(entries), arrays, [out._data for out in outs] if len(outs) > 1 else [outs[0]._data], len(outs),
+        outs[0]._ctx, place(), settled)
     if recording is not True:
         node.checked = recording  # type: ignore[misc]  # of class CheckedNode
     for i, out in enumerate(outs):

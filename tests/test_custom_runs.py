@@ -16,6 +16,7 @@ import opreg as mx
 from opreg import autograd, nd
 from opreg.core.attrs import to_text
 from opreg.core.registry import get
+from opreg.custom.purity import answers_alike
 from opreg.errors import OpError, ShapeError
 from tests.strict import StrictArray
 
@@ -721,3 +722,178 @@ def test_two_threads_at_once():
     for thread in threads:
         thread.join()
     assert found == {(number, i): (2 * (number + i), number + i) for number in (100, 200) for i in range(20)}
+
+
+# ------------------------------------------------------------------------------------- Props that answer alike
+
+MODULE = [1]
+NUMBER = 3
+
+
+def helper():
+    return 1
+
+
+class Usual(mx.operator.CustomOpProp):
+    def __init__(self, k: int = 3, pad="0"):
+        super().__init__(need_top_grad=False)
+        self.k, self._twice = k, int(k) * 2
+        self.pad = tuple([int(each) for each in pad.split(",")])
+
+    def list_arguments(self):
+        return ["data", "label"]
+
+    def list_outputs(self):
+        return [f"output{i}" for i in range(self.k)]
+
+    def infer_shape(self, in_shape):
+        data = in_shape[0]
+        if len(data) < 1:
+            raise ValueError("no batch")
+        in_shape[1] = [data[0]]
+        return in_shape, [[data[0], int(np.prod(data[1:]))]] * len(self.list_outputs()), []
+
+    def infer_type(self, in_type):
+        return [in_type[0]] * 2, [np.float32] * self.k, []
+
+    def create_operator(self, ctx, shapes, dtypes):
+        return Scale()
+
+
+class Derived(Usual):
+    def __init__(self, **keywords):
+        super().__init__(**keywords)
+
+
+class Inherited(ScaleProp):
+    pass
+
+
+@pytest.mark.parametrize("prop", [Usual, Derived, Inherited, mx.operator.CustomOpProp])
+def test_props_that_answer_alike(prop):
+    assert answers_alike(prop())
+
+
+def prop_with(**members):
+    return type("Prop", (mx.operator.CustomOpProp,), members)
+
+
+def stores(self, shapes):
+    self.asked = True
+    return shapes, shapes, []
+
+
+def aliased(self, *args):
+    other = self
+    return Scale(other)
+
+
+def imports(self, shapes):
+    import time
+    return shapes, [[time.time_ns() % 2 + 1]], []
+
+
+def keeps_operator(self, *args):
+    self.operator = Scale()
+    return self.operator
+
+
+class HasAList(mx.operator.CustomOpProp):
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+
+
+def counts_globally(self):
+    global NUMBER  # noqa: PLW0603
+    NUMBER += 0
+    return ["data"]
+
+
+def of_its_class():
+    class Prop(mx.operator.CustomOpProp):
+        number = 1
+
+        def list_arguments(self):
+            return ["a", "b"][:Prop.number]
+
+    return Prop
+
+
+def of_its_cell():
+    class Prop(mx.operator.CustomOpProp):
+        number = 1
+
+        def list_arguments(self):
+            return ["a", "b"][:__class__.number]
+
+    return Prop
+
+
+def of_a_closure():
+    number = 1
+    return prop_with(list_arguments=lambda self: ["a", "b"][:number])
+
+
+UNALIKE = {
+    "changes a list of the module": prop_with(infer_shape=lambda self, s: (MODULE.append(1) or s, s, [])),
+    "stores on itself": prop_with(infer_shape=stores),
+    "reads a number of the module": prop_with(infer_shape=lambda self, s: (s, [[NUMBER]], [])),
+    "calls a function of the module": prop_with(infer_shape=lambda self, s: (s, [[helper()]], [])),
+    "draws": prop_with(infer_shape=lambda self, s: (s, [[np.random.default_rng().integers(1, 3)]], [])),
+    "prints": prop_with(infer_shape=lambda self, s: (print(s) or s, s, [])),
+    "imports": prop_with(infer_shape=imports),
+    "changes the module": prop_with(list_arguments=counts_globally),
+    "hands itself on": prop_with(create_operator=lambda self, *args: Scale(self)),
+    "hands itself on by another name": prop_with(create_operator=aliased),
+    "hands on a method": prop_with(create_operator=lambda self, *args: Scale(self.infer_shape)),
+    "keeps its operator": prop_with(create_operator=keeps_operator),
+    "reads its class": prop_with(names=["a"], list_arguments=lambda self: self.names),
+    "reads its class by name": of_its_class(),
+    "reads its class by a cell": of_its_cell(),
+    "reads a closure": of_a_closure(),
+    "asks for its class": prop_with(list_arguments=lambda self: self.__class__.names),
+    "asks for its dict": prop_with(list_arguments=lambda self: self.__dict__["names"]),
+    "has a list as default": prop_with(list_arguments=lambda self, names=[]: names),
+    "has a property": prop_with(list_arguments=property(lambda self: lambda: ["data"])),
+    "has a static method": prop_with(list_arguments=staticmethod(lambda: ["data"])),
+    "has a hook": prop_with(__getattr__=lambda self, name: 1),
+    "has a list": HasAList,
+    "evaluates": prop_with(list_outputs=lambda self: eval("['output']")),
+    "is in a comprehension": prop_with(list_outputs=lambda self: [str(each) for each in (self,)]),
+}
+
+
+@pytest.mark.parametrize("kind", UNALIKE)
+def test_props_that_may_answer_otherwise(kind):
+    assert not answers_alike(UNALIKE[kind]())
+
+
+def test_a_method_that_is_replaced_is_asked():
+    class Prop(ScaleProp):
+        pass
+
+    name = register(Prop)
+    for _ in CALLS:
+        assert nd.Custom(nd.ones(2), op_type=name).shape == (2,)
+    Prop.infer_shape = lambda self, in_shape: (in_shape, [[3, 2]], [])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # two numbers are repeated
+        for _ in CALLS:
+            assert nd.Custom(nd.ones(2), op_type=name).shape == (3, 2)
+
+
+def test_lists_that_create_operator_changes_are_its_own():
+    given = []
+
+    class Prop(ScaleProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            given.append(([*shapes], [*dtypes]))
+            shapes[0].append(1)
+            dtypes.clear()
+            return Scale()
+
+    name = register(Prop)
+    for _ in CALLS:
+        nd.Custom(nd.ones(2), op_type=name)
+    assert [len(dtypes) for _, dtypes in given] == [1] * 4

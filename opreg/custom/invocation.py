@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .operator import CustomOp
     from .prop import PropUse
 
-__all__ = ["forward_run", "forward_steps", "backward_run", "backward_steps"]
+__all__ = ["forward_steps", "run_forward", "backward_steps", "run_backward", "read_by"]
 
 _FORWARD = ("is_train", "req", "in_data", "out_data", "aux")
 _BACKWARD = ("req", "out_grad", "in_data", "out_data", "in_grad", "aux")
@@ -70,22 +70,14 @@ def _title(custom_op: CustomOp, method: str, attrs: PropUse) -> str:
     return f"{type(custom_op).__name__}.{method} of operator {attrs.registered.op_type!r}"
 
 
-def forward_run(attrs: PropUse, custom_op: CustomOp, ins: Sequence[Array], raws: Sequence[Array], reqs: list[str],
-                ctx: Context, wrap: Callable[..., NDArray], is_train: bool) -> tuple[Callable[[], None], list, list]:
-    """The function that calls ``forward`` on raw arrays, and the lists of inputs and outputs that it gives to it."""
-    count = len(attrs.arguments)
-    in_data, out_data = [wrap(a, ctx, True) for a in ins[:count]], [wrap(a, ctx) for a in raws]
-    aux = [wrap(a, ctx) for a in ins[count:]] if len(ins) > count else []
-    forward = custom_op.forward
-
-    def run() -> None:
-        try:  # keywords spelt out take half as long as a dict of them
-            forward(is_train=is_train, req=reqs, in_data=in_data, out_data=out_data, aux=aux)
-        except Exception as error:
-            _noted(error, _title(custom_op, "forward", attrs), attrs, in_data=in_data, out_data=out_data, aux=aux)
-            raise
-
-    return run, in_data, out_data
+def run_forward(attrs: PropUse, custom_op: CustomOp, is_train: bool, req: list[str], in_data: list, out_data: list,
+                aux: list) -> None:
+    """Call ``forward``."""
+    try:  # keywords spelt out take half as long as a dict of them
+        custom_op.forward(is_train=is_train, req=req, in_data=in_data, out_data=out_data, aux=aux)
+    except Exception as error:
+        _noted(error, _title(custom_op, "forward", attrs), attrs, in_data=in_data, out_data=out_data, aux=aux)
+        raise
 
 
 def forward_steps(call: Call) -> list[Callable]:
@@ -93,7 +85,10 @@ def forward_steps(call: Call) -> list[Callable]:
     attrs: Any = call.attrs
     custom_op = attrs.create(call.ctx, call.memo, call.ins)
     title, reqs, raws = _title(custom_op, "forward", attrs), list(call.reqs), call.places()
-    run, in_data, out_data = forward_run(attrs, custom_op, call.ins, raws, reqs, call.ctx, call.wrap, call.is_train)
+    count, wrap, ctx = len(attrs.arguments), call.wrap, call.ctx
+    in_data, out_data = [wrap(a, ctx, True) for a in call.ins[:count]], [wrap(a, ctx) for a in raws]
+    run = functools.partial(run_forward, attrs, custom_op, call.is_train, reqs, in_data, out_data,
+                            [wrap(a, ctx) for a in call.ins[count:]])
     check_keywords(custom_op.forward, _FORWARD, title)
 
     def unwritten(left: list[int]) -> list[Callable]:
@@ -118,10 +113,20 @@ def _automatic(attrs: PropUse, req: list[str], out_grad: list, in_data: list, ou
             write(dst, request, value)
 
 
-def backward_run(attrs: PropUse, custom_op: CustomOp, needed: Sequence[int], read: Sequence[Array],
-                 states: Sequence[Array], raws: Sequence[Array], reqs: list[str], ctx: Context,
-                 wrap: Callable[..., NDArray]) -> tuple[Callable[[], None], list]:
-    """The function that calls ``backward`` on raw arrays, those it declared to read, and the list of gradients."""
+def run_backward(attrs: PropUse, custom_op: CustomOp, backward: Callable[..., None], req: list[str], out_grad: list,
+                 in_data: list, out_data: list, in_grad: list, aux: list) -> None:
+    """Call the ``backward`` of an operator, or what stands in its place."""
+    try:
+        backward(req=req, out_grad=out_grad, in_data=in_data, out_data=out_data, in_grad=in_grad, aux=aux)
+    except Exception as error:
+        _noted(error, _title(custom_op, "backward", attrs), attrs, out_grad=out_grad, in_data=in_data,
+               out_data=out_data, in_grad=in_grad, aux=aux)
+        raise
+
+
+def read_by(attrs: PropUse, needed: Sequence[int], read: Sequence[Array], ctx: Context, wrap: Callable[..., NDArray]
+            ) -> tuple[list[Any], list[Any], list[Any]]:
+    """Output gradients, inputs and outputs as backward gets them; what its Prop did not ask for says so when used."""
     n_out, n_in = len(attrs.outputs), len(attrs.arguments)
     every: list[Any] = [wrap(data, ctx, True) for data in read]
     if len(needed) < 2 * n_out + n_in:
@@ -129,21 +134,7 @@ def backward_run(attrs: PropUse, custom_op: CustomOp, needed: Sequence[int], rea
         every = [shown[i] if i in shown else _Undeclared(f"{name}[{number}]") for i, (name, number) in
                  enumerate([(name, i) for name, count in (("out_grad", n_out), ("in_data", n_in), ("out_data", n_out))
                             for i in range(count)])]
-    out_grad, in_data, out_data = every[:n_out], every[n_out:n_out + n_in], every[n_out + n_in:]
-    in_grad, aux = [wrap(a, ctx) for a in raws], [wrap(a, ctx) for a in states] if states else []
-    backward = custom_op.backward
-    if attrs.op.traced and is_default(backward):
-        backward = functools.partial(_automatic, attrs)
-
-    def run() -> None:
-        try:
-            backward(req=reqs, out_grad=out_grad, in_data=in_data, out_data=out_data, in_grad=in_grad, aux=aux)
-        except Exception as error:
-            _noted(error, _title(custom_op, "backward", attrs), attrs, out_grad=out_grad, in_data=in_data,
-                   out_data=out_data, in_grad=in_grad, aux=aux)
-            raise
-
-    return run, in_grad
+    return every[:n_out], every[n_out:n_out + n_in], every[n_out + n_in:]
 
 
 def backward_steps(call: Call) -> list[Callable]:
@@ -155,8 +146,13 @@ def backward_steps(call: Call) -> list[Callable]:
     title, raws = _title(custom_op, "backward", attrs), call.places()
     reqs = list(call.reqs) if attrs.needs is None else [req if need else "null"
                                                         for req, need in zip(call.reqs, attrs.needs)]
-    run, in_grad = backward_run(attrs, custom_op, needed, call.ins[:len(needed)], states, raws, reqs, call.ctx,
-                                call.wrap)
+    wrap, ctx = call.wrap, call.ctx
+    in_grad, aux = [wrap(a, ctx) for a in raws], [wrap(a, ctx) for a in states]
+    reading = read_by(attrs, needed, call.ins[:len(needed)], ctx, wrap)
+    backward = custom_op.backward
+    if attrs.op.traced and is_default(backward):
+        backward = functools.partial(_automatic, attrs)
+    run = functools.partial(run_backward, attrs, custom_op, backward, reqs, *reading, in_grad, aux)
     check_keywords(custom_op.backward, _BACKWARD, title)
 
     def unwritten(left: list[int]) -> list[Callable]:

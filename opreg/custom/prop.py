@@ -22,6 +22,7 @@ from ..errors import ArgumentError, DTypeError, NotDifferentiableError, OpError,
 from .first_run import is_default
 from .gradient import Arriving, Use, by_rule, derive, own, shown
 from .invocation import backward_steps, forward_steps
+from .purity import answers_alike, methods_of
 from .signature import hints
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from ..ndarray.ndarray import NDArray
     from .operator import CustomOp, CustomOpProp
 
-__all__ = ["RegisteredProp", "PropUse", "Kept", "of_prop"]
+__all__ = ["RegisteredProp", "PropUse", "Kept", "asked_by", "of_prop"]
 
 T = TypeVar("T")
 
@@ -57,6 +58,8 @@ class PropUse(Use):
         Of a backward: the arguments whose gradient is wanted, None for all.
     kept : Kept or None
         Of an eager call: what it has in common with others.
+    answers_alike : bool
+        Whether its Prop is another's, too, and answers all of them alike.
     """
 
     registered: RegisteredProp
@@ -67,6 +70,7 @@ class PropUse(Use):
     inner: PropUse
     needs: tuple[bool, ...] | None = None
     kept: Kept | None = None
+    answers_alike = False
     _reads: tuple[tuple[int, ...], tuple[int, ...]] | None = None
 
     # ------------------------------------------------------------------------------ what the Prop is asked
@@ -86,8 +90,8 @@ class PropUse(Use):
         if self._reads is not None:
             return self._reads
         n_out, n_in, kept, plain = len(self.outputs), len(self.arguments), self.kept, None
-        if is_default(self.prop.declare_backward_dependency):  # the answer follows
-            plain = bool(self.prop.need_top_grad_)
+        if self.answers_alike or is_default(self.prop.declare_backward_dependency):  # the answer follows
+            plain = bool(getattr(self.prop, "need_top_grad_", False))
             if kept is not None and plain in kept.reads:
                 self._reads = kept.reads[plain]
                 return self._reads
@@ -222,21 +226,27 @@ class PropUse(Use):
         """
         prop = self.prop
         if id(prop) not in memo:
-            if is_default(prop.create_operator):
-                raise ArgumentError(f"operator {self.registered.op_type!r}: {type(prop).__name__} has no "
-                                    "create_operator(self, ctx, shapes, dtypes), which returns the CustomOp that "
-                                    "computes")
-            shapes, dtypes = [[*data.shape] for data in inputs], [_flag(data.dtype) for data in inputs]
-            try:
-                custom_op = prop.create_operator(ctx, shapes, dtypes)
-            except Exception as error:
-                self.blame(error, "create_operator", ctx)
-                raise
-            if isinstance(custom_op, type) or not hasattr(custom_op, "forward") or not hasattr(custom_op, "backward"):
-                raise ArgumentError(f"{self.title('create_operator')} returned {custom_op!r}, expected a CustomOp"
-                                    + (f": {custom_op.__name__}()" if isinstance(custom_op, type) else ""))
+            custom_op = self.make(ctx, *asked_by(inputs))
+            self.check(custom_op)
             memo[id(prop)] = custom_op, prop  # which is kept so that its address stays its own
         return memo[id(prop)][0]
+
+    def make(self, ctx: Context, shapes: list[list[int]], dtypes: list[TypeFlag]) -> CustomOp:
+        """What ``create_operator`` gives; its exceptions leave with a note."""
+        try:
+            return self.prop.create_operator(ctx, shapes, dtypes)
+        except Exception as error:
+            self.blame(error, "create_operator", ctx)
+            raise
+
+    def check(self, custom_op: Any) -> None:
+        """Whether ``create_operator`` is there, and gave an operator."""
+        if is_default(self.prop.create_operator):
+            raise ArgumentError(f"operator {self.registered.op_type!r}: {type(self.prop).__name__} has no "
+                                "create_operator(self, ctx, shapes, dtypes), which returns the CustomOp that computes")
+        if isinstance(custom_op, type) or not hasattr(custom_op, "forward") or not hasattr(custom_op, "backward"):
+            raise ArgumentError(f"{self.title('create_operator')} returned {custom_op!r}, expected a CustomOp"
+                                + (f": {custom_op.__name__}()" if isinstance(custom_op, type) else ""))
 
     def differentiate(self, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
                       is_train: bool) -> list[Value | None]:
@@ -316,14 +326,35 @@ class Kept:
         What follows for inputs of certain specs, see ``opreg.ndarray.custom_calls``.
     """
 
-    __slots__ = ("given", "names", "listed", "order", "reads", "runs")
+    __slots__ = ("given", "names", "listed", "order", "reads", "runs", "_use", "_methods")
 
     def __init__(self, use: PropUse, order: list[int]):
         self.given, self.order = dict(use), order
+        self._use: dict[str, Any] = {}
+        self._methods: tuple[object, ...] | None = None
         self.names = [use.arguments, use.outputs, use.auxiliary]
         self.listed = [*map(list, self.names)]
         self.reads: dict[bool, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self.runs = Recent(_KEPT)
+
+    def share(self, use: PropUse) -> None:
+        """Let the Prop of a use answer for those of later calls, if they would all say the same. It is asked once."""
+        if self._methods is None:
+            self._methods = methods_of(use.prop.__class__)
+            if answers_alike(use.prop):
+                self._use = {**use.__dict__, "memo": None, "answers_alike": True}
+
+    def shared(self) -> PropUse | None:
+        """A use with the Prop of another, which answers as one of its own would; None where that is not so."""
+        shared = self._use
+        if not shared:
+            return None
+        if methods_of(shared["prop"].__class__) != self._methods:  # one was replaced
+            self._use = {}
+            return None
+        use = PropUse(self.given)
+        use.__dict__.update(shared, memo={})
+        return use
 
 
 def _looks_otherwise(value: str) -> bool:
@@ -463,6 +494,11 @@ def _backward(forward: Op, read: int, unread: int) -> Op:
 
 
 _flag = functools.cache(TypeFlag)
+
+
+def asked_by(inputs: Sequence[Any]) -> tuple[list[list[int]], list[TypeFlag]]:
+    """Shapes and dtypes of inputs as ``create_operator`` is given them."""
+    return [[*data.shape] for data in inputs], [_flag(data.dtype) for data in inputs]
 
 
 def _agreed(names: Sequence[str], olds: Shapes, news: Shapes) -> Shapes:
