@@ -186,7 +186,7 @@ def _node(name: str, attrs: Attrs, entries: tuple[tape.TapeEntry, ...], shapes: 
     xp = array._ctx.xp
     number = array._ctx.run(xp.zeros, (), array._data.dtype)
     return kind(op, op.complete(attrs), entries, [xp.broadcast_to(number, shape) for shape in shapes],
-                [xp.broadcast_to(number, array.shape)], 1, array._ctx, tape.place())
+                [xp.broadcast_to(number, array.shape)], 1, array._ctx, tape.frame())
 
 
 def _keep(node: tape.TapeNode, data: Array) -> None:

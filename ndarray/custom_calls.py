@@ -35,8 +35,8 @@ _FLOAT32 = np.dtype(np.float32)
 
 
 def custom_run(op: Any, attrs: Any, arrays: Sequence[Array], ctx: Context) -> CustomRun:
-    """The run for such inputs. A Prop that may answer otherwise than before is asked for shapes, and for dtypes where it
-    has a say in them."""
+    """The run for such inputs. A Prop that may answer otherwise than the one before is asked for shapes, and for dtypes
+    where it has a say in them."""
     runs, is_train = attrs.kept.runs, MODE.training
     key: Any = [is_train, ctx]
     for array in arrays:

@@ -11,6 +11,7 @@ import itertools
 import operator
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -24,7 +25,7 @@ from opreg.core.op import Op
 from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
 from opreg.core.spec import show
-from opreg.errors import ArgumentError, DTypeError, OpError, Place, ShapeError, Where, did_you_mean, line_at, user_frame
+from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError, Where, did_you_mean, here, line_at, user_frame
 from opreg.typing import Array
 
 from . import finite, writes
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from .ndarray import NDArray
 
 __all__ = ["TapeNode", "TapeEntry", "Leaf", "leaf", "record", "add", "backward", "constant", "gradients",
-           "place", "raw_gradients", "Taped", "CheckedNode", "TRANSFER", "CONSTANT", "WRAP", "number", "wrapped"]
+           "frame", "raw_gradients", "Taped", "CheckedNode", "TRANSFER", "CONSTANT", "WRAP", "number", "wrapped"]
 
 #: Makes an NDArray of a raw array and its context.
 WRAP = Slot("arrays")
@@ -77,10 +78,11 @@ class TapeNode:
     op: Any  # Op, Taped or None
 
     def __init__(self, op: Op | Taped | None, attrs: Any, inputs: tuple[TapeEntry, ...], ins: Sequence[Array] | None,
-                 outs: Sequence[Array] | None, count: int, ctx: Context, place: Place | None,
+                 outs: Sequence[Array] | None, count: int, ctx: Context, frame: FrameType | None,
                  settled: Settled | None = None):
         self.op, self.attrs, self.inputs, self.ins, self.outs = op, attrs, inputs, ins, outs
-        self.count, self.ctx, self.place, self.settled, self.number = count, ctx, place, settled, number()
+        self.count, self.ctx, self.settled, self.number = count, ctx, settled, number()
+        self.place = None if frame is None else (frame.f_code, frame.f_lasti)
 
     @property
     def where(self) -> Where | None:
@@ -164,15 +166,14 @@ _UNDIFFERENTIATED = TapeNode(None, None, (), None, None, 1, Context("cpu"), None
 CONSTANT = _UNDIFFERENTIATED, 0
 
 
-def place() -> Place | None:
-    """The instruction of user code that records something: where layers of ours lie inside each other, that which
-    called the outermost."""
-    found: Any = MODE.place
+def frame() -> FrameType | None:
+    """The frame of user code that records something: where layers of ours lie inside each other, that which called the
+    outermost."""
+    found: Any = MODE.frame
     if not found:
-        frame, is_layer = user_frame(sys._getframe(1)), found is not None
-        found = None if frame is None else (frame.f_code, frame.f_lasti)
+        is_layer, found = found is not None, user_frame(sys._getframe(1))
         if is_layer:
-            MODE.place = found
+            MODE.frame = found
     return found
 
 
@@ -187,7 +188,7 @@ def leaf(array: NDArray, grad: NDArray | None, req: str) -> TapeEntry:
 
 def constant(entries: Sequence[TapeEntry], array: NDArray) -> TapeEntry:
     """The entry of an array that does not change with what has these entries: its gradient is zero."""
-    return TapeNode(_CONSTANT_OF, None, tuple(entries), (), [array._data], 1, array._ctx, place()), 0
+    return TapeNode(_CONSTANT_OF, None, tuple(entries), (), [array._data], 1, array._ctx, frame()), 0
 
 
 def record(op: Op | Taped, attrs: Any, values: Sequence[object], arrays: Sequence[Array], outs: Sequence[NDArray],
@@ -207,7 +208,7 @@ def record(op: Op | Taped, attrs: Any, values: Sequence[object], arrays: Sequenc
         return
     node: TapeNode = (TapeNode if recording is True else CheckedNode)(
         op, attrs, tuple(entries), arrays, [out._data for out in outs] if len(outs) > 1 else [outs[0]._data], len(outs),
-        outs[0]._ctx, place(), settled)
+        outs[0]._ctx, user_frame(sys._getframe(1)) if MODE.frame is None else frame(), settled)
     if recording is not True:
         node.checked = recording  # type: ignore[misc]  # of class CheckedNode
     for i, out in enumerate(outs):
@@ -219,10 +220,10 @@ def add(op: Op, attrs: Attrs, entries: tuple[TapeEntry, ...], arrays: Sequence[A
     """Remember an application with one output, some of whose inputs' entries are those of a recorded computation."""
     if recording is True:
         out._entry = TapeNode(op, attrs, entries, arrays, (out._data,), 1, out._ctx,
-                              place()), 0
+                              user_frame(sys._getframe(1)) if MODE.frame is None else frame()), 0
     else:
         _look(op, attrs, arrays, [out], recording)
-        node = CheckedNode(op, attrs, entries, arrays, (out._data,), 1, out._ctx, place())
+        node = CheckedNode(op, attrs, entries, arrays, (out._data,), 1, out._ctx, frame())
         out._entry, node.checked = (node, 0), recording
 
 
@@ -230,7 +231,7 @@ def _look(op: Any, attrs: Any, arrays: Sequence[Array], outs: Sequence[NDArray],
     """Look at what an operator has made; see ``finite.look``."""
     if not outs or deliberate(op, attrs):
         return
-    ctx, where, own = outs[0]._ctx, line_at(place()), isinstance(op, Op)
+    ctx, where, own = outs[0]._ctx, here(), isinstance(op, Op)
     names = op.arguments(attrs) + op.auxiliary(attrs) if own else _numbered("input", arrays)
     made = op.outputs(attrs) if own else _numbered("output", outs)
     finite.look(f"operator {op.name}" + (f", recorded at {where}" if where else ""), ctx.xp, list(zip(names, arrays)),

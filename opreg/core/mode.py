@@ -6,6 +6,7 @@ import contextvars
 import functools
 import threading
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -20,9 +21,9 @@ class _Mode(threading.local):
     recording: Any  # whether operators are recorded, and perhaps looked at, see ``opreg.ndarray.finite``
     training: bool
     np_shape = False  # see opreg.util
-    #: The instruction of user code that is noted of what is recorded, ``()`` until it has been looked for; None where
+    #: The frame of user code whose line is noted of what is recorded, ``()`` until it has been looked for; None where
     #: every operator has one of its own.
-    place: tuple[Any, ...] | None
+    frame: FrameType | tuple[()] | None
     #: Calls a function in a context of its own, in which NumPy's numeric warnings are off. NumPy keeps that setting
     #: in a context variable; entering the context costs a tenth of ``np.errstate``.
     run: Callable[..., Any]
@@ -32,7 +33,7 @@ class _Mode(threading.local):
         context.run(np.seterr, all="ignore")
         self.run = context.run
         self.recording = self.training = False
-        self.place = None
+        self.frame = None
 
 
 #: Read on every eager call: attributes of a thread-local, nothing more. ``MODE.__dict__`` is that of the thread: who

@@ -124,10 +124,10 @@ class Cell(ParameterContainer):
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         own, mode = self.__dict__, MODE.__dict__
-        place, layer = mode["place"], own["_layer"]
-        apart = place is None or layer is None  # no layer of ours in another one, whose place is already known
+        frame, layer = mode["frame"], own["_layer"]
+        apart = frame is None or layer is None  # no layer of ours in another one, whose caller is already known
         if apart:
-            mode["place"] = layer
+            mode["frame"] = layer
         try:
             if own["_plain"]:
                 return self.construct(*args, **kwargs)
@@ -139,7 +139,7 @@ class Cell(ParameterContainer):
             raise
         finally:
             if apart:
-                mode["place"] = place
+                mode["frame"] = frame
 
     def _explain(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let an error that the inputs of this Cell are to blame for say so, and not blame the weights."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from opreg.ndarray.context import Context, cpu, current_context
 from opreg.ndarray.ndarray import NDArray, _compute, attach, numbers_of
-from opreg.ndarray.tape import Taped, TapeNode, place
+from opreg.ndarray.tape import Taped, TapeNode, frame
 
 from ..core.mode import MODE, quiet
 from ..core.op import Op
@@ -480,7 +480,7 @@ def fresh(value: NDArray) -> Tensor:
     if entry is None:
         node = TapeNode(None, None, (), None, [value._data], 1, value._ctx, None)
     else:
-        node = TapeNode(FRESH, None, (entry,), [value._data], [value._data], 1, value._ctx, place())
+        node = TapeNode(FRESH, None, (entry,), [value._data], [value._data], 1, value._ctx, frame())
     result._entry = (node, 0)
     return result
 
