@@ -7,6 +7,7 @@ given its memory and every node its step.
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from opreg.core.graph import Entry, Node, verify
@@ -79,58 +80,64 @@ class _Results:
 
     def __init__(self, program: Program, split: int):
         bound, heads, count = program.bound, program.heads, len(program.bound.graph.heads)
-        uses: dict[Entry, int] = {}
-        for entry in (*heads, *[entry for node in program.nodes for entry in node.inputs]):
-            uses[entry] = uses.get(entry, 0) + 1
+        self.program, self.uses = program, Counter(heads)
+        self.readers: dict[Node, dict[Node, None]] = {}  # in the order they run
+        for node in program.nodes:
+            for entry in node.inputs:
+                self.uses[entry] += 1
+                self.readers.setdefault(entry[0], {})[node] = None
+        self.positions = {node: i for i, node in enumerate(program.nodes)}
+        self.variables: dict[int, list[Node]] = {}  # by the array they hold
+        for variable, array in program.arrays.items():
+            self.variables.setdefault(id(array), []).append(variable)
+        self.returned = {node for node, _ in heads}
         self.targets: dict[Entry, Array] = {}
         self.adds: dict[Entry, Array] = {}
         self.kept: dict[Entry, int] = {}
         self.after_forward: list[tuple[Entry, Array, str]] = []
         self.after_backward: list[tuple[Entry, Array, str]] = []
         for entry, array in zip(heads, bound.outputs):
-            self._result(program, entry, array, "write", uses, self.after_forward, split)
+            self._result(entry, array, "write", self.after_forward, split)
         for entry, (array, req) in zip(heads[count:], program.destinations):
-            self._result(program, entry, array, req, uses, self.after_backward, len(program.nodes))
+            self._result(entry, array, req, self.after_backward, len(program.nodes))
 
-    def _result(self, program: Program, entry: Entry, array: Array, req: str, uses: dict[Entry, int],
-                after: list[tuple[Entry, Array, str]], until: int) -> None:
+    def _result(self, entry: Entry, array: Array, req: str, after: list[tuple[Entry, Array, str]], until: int) -> None:
         node, index = entry
-        spec = program.specs[node][index]
+        spec = self.program.specs[node][index]
         fits = (node.op is not None and spec.shape == array.shape and spec.dtype == array.dtype
-                and _overwrites(program, entry, array))
+                and self._overwrites(entry, array))
         if fits and req == "write" and entry not in self.targets:
             self.targets[entry] = array
-        elif (fits and req == "add" and uses[entry] == 1
-                and node.op.adds(program.contexts[node].xp)):  # type: ignore[union-attr]
+        elif (fits and req == "add" and self.uses[entry] == 1
+                and node.op.adds(self.program.contexts[node].xp)):  # type: ignore[union-attr]
             self.targets[entry] = self.adds[entry] = array
         else:
             after.append((entry, array, req))
             if entry not in self.targets:
                 self.kept[entry] = max(self.kept.get(entry, 0), until)
 
+    def _overwrites(self, entry: Entry, array: Array) -> bool:
+        """Whether an entry may be computed straight into an array: not while the variable it holds is still read.
 
-def _overwrites(program: Program, entry: Entry, array: Array) -> bool:
-    """Whether an entry may be computed straight into an array: not while the variable it holds is still read.
-
-    Element-wise operators write each of their outputs once they have read what its memory held; others are trusted with
-    the first alone.
-    """
-    over = {variable for variable, other in program.arrays.items() if other is array}
-    if not over:
-        return True
-    maker, index = entry
-    later = False
-    for node in program.nodes:
-        op = node.op
-        reads = [i for i, (source, _) in enumerate(node.inputs) if source in over]
-        if reads and op is not None:
+        Element-wise operators write each of their outputs once they have read what its memory held; others are trusted
+        with the first alone.
+        """
+        maker, index = entry
+        over = self.variables.get(id(array), ())
+        if not self.returned.isdisjoint(over):
+            return False
+        for node in {reader for variable in over for reader in self.readers.get(variable, ())}:
+            op = node.op
+            if op is None:
+                continue
             if node is maker:
+                reads = [i for i, (source, _) in enumerate(node.inputs) if source in over]
                 if not op.inplace.issuperset(reads) or (index and op.expression is None):
                     return False
-            elif later or (op._view is not None and program.specs[node][0].dtype == array.dtype):
+            elif (self.positions[node] > self.positions[maker]
+                    or (op._view is not None and self.program.specs[node][0].dtype == array.dtype)):
                 return False
-        later = later or node is maker
-    return not any(source in over for source, _ in program.heads)
+        return True
 
 
 def _lay_out(program: Program) -> Plan:
@@ -146,10 +153,11 @@ def _lay_out(program: Program) -> Plan:
 
 def _unreached(program: Program) -> list[Step]:
     """Steps for the arguments that no gradient reaches: their gradients are zeros."""
+    wanted = set(program.wanted)
     return [Step(None, "zeros", [], f"{node.name}: no gradient reaches it",
                  [functools.partial(array.__setitem__, Ellipsis, 0)], [array], program.contexts[node])
             for node, (array, req) in program.bound.grads.items()
-            if program.backward is not None and req == "write" and node not in program.wanted]
+            if program.backward is not None and req == "write" and node not in wanted]
 
 
 def _split(nodes: list[Node], heads: Sequence[Entry], outputs: int) -> int:

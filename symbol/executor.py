@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import get_ident
@@ -105,28 +106,30 @@ class Executor:
 
     # --------------------------------------------------------------------------------------------- questions
 
-    def _dict(self, what: str, names: Sequence[str], arrays: Sequence[A]) -> Named[A]:
+    def _dict(self, what: str, named: Iterable[str], arrays: Sequence[A]) -> Named[A]:
+        """Arrays by names, which are gone through once: programs ask for the dict anew for every array."""
         if what not in self._dicts:
-            twice = {name for name in names if list(names).count(name) > 1}
+            names = list(named)
+            twice = [name for name, count in Counter(names).items() if count > 1]
             if twice:
-                raise ArgumentError(f"{what}: the name {sorted(twice)[0]!r} occurs twice; use the list instead")
+                raise ArgumentError(f"{what}: the name {min(twice)!r} occurs twice; use the list instead")
             self._dicts[what] = Named(what, names, arrays)
         return self._dicts[what]
 
     @property
     def arg_dict(self) -> dict[str, NDArray]:
         """Arguments by name."""
-        return self._dict("arg_dict", [node.name for node in self._arguments], self.arg_arrays)
+        return self._dict("arg_dict", (node.name for node in self._arguments), self.arg_arrays)
 
     @property
     def grad_dict(self) -> dict[str, NDArray | None]:
         """Gradients by argument name, None where none is kept."""
-        return self._dict("grad_dict", [node.name for node in self._arguments], self.grad_arrays)
+        return self._dict("grad_dict", (node.name for node in self._arguments), self.grad_arrays)
 
     @property
     def aux_dict(self) -> dict[str, NDArray]:
         """Auxiliary states by name."""
-        return self._dict("aux_dict", [node.name for node in self._auxiliary], self.aux_arrays)
+        return self._dict("aux_dict", (node.name for node in self._auxiliary), self.aux_arrays)
 
     @property
     def output_dict(self) -> dict[str, NDArray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +32,8 @@ def _split_input_slice(batch_size: int, work_load_list: Sequence[float]) -> list
 def _check_arguments(symbol: Symbol) -> None:
     """Refuse a symbol that has one name twice among its arguments, or among its auxiliary states."""
     for what, names in (("argument", symbol.list_arguments()), ("auxiliary state", symbol.list_auxiliary_states())):
-        for name in names:
-            if names.count(name) > 1:
+        for name, count in Counter(names).items():
+            if count > 1:
                 raise ArgumentError(f"the symbol has the {what} {name!r} twice; give its nodes names that differ. All: "
                                     f"{', '.join(names)}")
 

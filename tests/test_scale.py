@@ -1,0 +1,101 @@
+"""What a graph costs grows with it in proportion: counted in lines of Python that run, not in time."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import opreg as mx
+
+#: What four times as much may cost: fixed parts make it less than 4, and what is squared a good deal more.
+MOST = 4.1
+
+
+def lines(run: Callable[[], Any]) -> int:
+    """How many lines run, each turn of a loop or comprehension anew."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        run()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def chain(n: int) -> mx.sym.Symbol:
+    y = mx.sym.Variable("x")
+    for i in range(n):
+        y = mx.sym.relu(y) if i % 2 else y * 0.5
+    return y
+
+
+def weighted(n: int) -> mx.sym.Symbol:
+    y = mx.sym.Variable("x")
+    for i in range(n):
+        y = y * mx.sym.Variable(f"w{i}_weight")
+    return mx.sym.MakeLoss(y)
+
+
+def normalized(n: int) -> mx.sym.Symbol:
+    y = mx.sym.Variable("x")
+    for i in range(n):
+        y = mx.sym.BatchNorm(y, name=f"norm{i}")
+    return mx.sym.MakeLoss(y)
+
+
+def step(net: mx.sym.Symbol) -> Callable[[], Any]:
+    """Bind, and run forward and backward."""
+    def run() -> None:
+        executor = net.simple_bind(mx.cpu(), x=(2, 3))
+        executor.forward(is_train=True)
+        executor.backward(None if net.name.startswith("makeloss") else mx.nd.ones((2, 3)))
+    return run
+
+
+def updated(net: mx.sym.Symbol, optimizer: str) -> Callable[[], Any]:
+    """The same by ``Module``, with the parameters' initial values and an update."""
+    def run() -> None:
+        module = mx.mod.Module(net, data_names=["x"], label_names=[])
+        module.bind([("x", (2, 3))])
+        module.init_params(mx.init.One())
+        module.init_optimizer(optimizer=optimizer)
+        module.forward_backward(mx.io.DataBatch([mx.nd.ones((2, 3))]))
+        module.update()
+        module.get_params()
+    return run
+
+
+CASES = {
+    "composing": lambda n: lambda: chain(n),
+    "a chain": lambda n: step(chain(n)),
+    "parameters": lambda n: step(weighted(n)),
+    "states": lambda n: step(normalized(n)),
+    "a module with SGD": lambda n: updated(weighted(n), "sgd"),
+    "a module with Adam": lambda n: updated(weighted(n), "adam"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_cost_grows_in_proportion(case: str) -> None:
+    make = CASES[case]
+    for n in (128, 512):
+        make(n)()  # what is done once a process
+    assert lines(make(512)) < MOST * lines(make(128))
+
+
+def test_a_dict_of_arrays_is_made_once() -> None:
+    """Programs ask for it in every turn of a loop over names."""
+    executor = weighted(64).simple_bind(mx.cpu(), x=(2, 3))
+    executor.arg_dict, executor.grad_dict, executor.aux_dict, executor.output_dict  # noqa: B018
+    assert lines(lambda: [getattr(executor, f"{what}_dict") for what in ("arg", "grad", "aux", "output")]) < 40
