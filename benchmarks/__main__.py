@@ -2,99 +2,60 @@
 
 ``python -m benchmarks --setup`` makes the environments of the peers; ``python -m benchmarks`` measures. Every framework
 runs in a process of its own and waits there while others are measured; a round gives every cell of the table its turn,
-so that a busy moment of the machine does not fall on one framework alone. ``--device gpu`` measures on a GPU, beside
-what ``executor.estimate()`` expects there.
+so that a busy moment of the machine does not fall on one framework alone. What was measured is kept in
+``benchmarks/results``, a file for each kind of processor, and what has changed since the last time is printed.
+``--processor`` measures as on a lesser one. ``--device gpu`` measures on a GPU, beside what ``executor.estimate()``
+expects there.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import os
 import platform
-import select
-import shlex
 import shutil
 import statistics
 import subprocess
 import sys
-import time
+import tempfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from opreg.core.processor import processor
+from opreg.core.processor import read
 
+from . import page
 from .device import DEVICES
-from .workloads import WORKLOADS, Workload
+from .environments import COLUMNS, ON_DEVICE, other_version, set_up
+from .growth import grown
+from .measuring import ROOT, Cell, Worker
+from .processors import LESSER
+from .results import FOLDER, Results, Row, changes, load, rounded
+from .workloads import WORKLOADS
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "performance.md"
-BEGIN, END = "<!-- measured: python -m benchmarks writes what follows -->", "<!-- end of what was measured -->"
+#: What is measured beside the rows, as a word for ``--only``.
+GROWTH = "growth"
 
-#: The interpreter and the packages of each environment.
-ENVIRONMENTS = {
-    "fast": (sys.executable, ["numpy", "numba>=0.60", "onednn-cpu-gomp>=2023.2", "pillow"]),
-    "mxnet": ("python3.11", ["mxnet==1.9.1", "numpy==1.23.5"]),
-    "torch": (sys.executable, ["torch==2.13.0", "numpy"]),
-    "jax": (sys.executable, ["jax"]),
-    "pytensor": (sys.executable, ["pytensor==3.0.7"]),
-    "mindspore": ("python3.11", ["mindspore==2.10.0", "numpy<2"]),
-}
-
-#: Frameworks that trace a program, Python bodies of operators included, and run what they have compiled of it.
-COMPILED = ("torch.compile", "JAX", "PyTensor", "MindSpore jit")
-
-#: Columns that are no peers.
-OURS = ("opreg", "opreg[fast]")
-
-#: Seconds between two cells: thread pools turn idly for a while after their work, which is not to be in another's time.
-PAUSE = 0.3
-
-#: Columns of the table, with their modules and environments.
-COLUMNS = {
-    "opreg": ("run_opreg", ""),
-    "opreg[fast]": ("run_opreg", "fast"),
-    "MXNet": ("run_mxnet", "mxnet"),
-    "PyTorch": ("run_torch", "torch"),
-    "torch.compile": ("run_torch", "torch"),
-    "JAX": ("run_jax", "jax"),
-    "PyTensor": ("run_pytensor", "pytensor"),
-    "MindSpore": ("run_mindspore", "mindspore"),
-    "MindSpore jit": ("run_mindspore", "mindspore"),
-}
-
-
-#: Columns that a GPU has, as a stand-in for one has; others leave it to the host.
-ON_DEVICE = ("opreg", "PyTorch", "torch.compile", "JAX")
+#: Rounds, seconds at a time, seconds after which a peer is given up, and those above which one round is enough: of the
+#: whole benchmark, and of the quick one.
+WHOLE, QUICK = (5, 0.3, 120.0, 6.0), (3, 0.1, 30.0, 0.5)
 
 
 def main() -> None:
     options = _options()
     if options.setup:
-        _set_up(options.environments)
+        set_up(options.environments)
         return
-    workers = {name: Worker(name, options) for name in options.columns}
-    cells: dict[tuple[str, str], Cell] = {}
-    try:
-        for number in range(options.rounds):
-            for workload in options.workloads:
-                for name, worker in workers.items():
-                    if not worker.missing:
-                        cell = cells.setdefault((workload.key, name), Cell([], [], [], []))
-                        cell.ask(worker, workload, options)
-                print(f"round {number + 1} of {options.rounds}: {workload.title}", file=sys.stderr)
-    except KeyboardInterrupt:  # what has been measured is told
-        options.whole = False
-    finally:
-        for worker in workers.values():
-            worker.stop()
-    report = _report(options, workers, cells)
+    with tempfile.TemporaryDirectory() as options.cache:
+        results = _measured(options)
+    report = page.section(results)
     print(report)
     if options.out:
-        _keep(options, workers, cells, report)
-    elif options.whole and not options.print:
-        _write(report)
+        options.out.mkdir(parents=True, exist_ok=True)
+        (options.out / "performance.md").write_text(report + "\n", encoding="utf-8")
+        results.save(options.out / "performance.json")
+    else:
+        _compare_and_keep(results, options.whole and not options.print)
 
 
 def _options() -> Any:
@@ -103,13 +64,17 @@ def _options() -> Any:
     parser.add_argument("--environments", type=Path, metavar="FOLDER",
                         default=Path("~/.cache/opreg-benchmarks").expanduser(),
                         help="where the peers' environments are (%(default)s)")
-    parser.add_argument("--rounds", type=int, default=5, help="how often each cell is measured (%(default)s)")
-    parser.add_argument("--seconds", type=float, default=0.3, help="how long at a time (%(default)s)")
-    parser.add_argument("--limit", type=float, default=120, help="seconds after which a peer is given up (%(default)s)")
+    parser.add_argument("--quick", action="store_true", help="half the time, and more scatter: "
+                        "{} rounds, {} s at a time, a limit of {:g} s, one round above {:g} s".format(*QUICK))
+    parser.add_argument("--rounds", type=int, help=f"how often each cell is measured ({WHOLE[0]})")
+    parser.add_argument("--seconds", type=float, help=f"how long at a time ({WHOLE[1]})")
+    parser.add_argument("--limit", type=float, help=f"seconds after which a peer is given up ({WHOLE[2]:g})")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)),
                         help="processor cores and threads for each framework (%(default)s)")
+    parser.add_argument("--processor", nargs="+", choices=LESSER, metavar="NAME", default=[],
+                        help=f"as on a lesser processor, {', '.join(LESSER)}, or several of them")
     parser.add_argument("--print", action="store_true", help="print the table, and leave the page as it is")
-    keys = [workload.key for workload in WORKLOADS]
+    keys = [*(workload.key for workload in WORKLOADS), GROWTH]
     parser.add_argument("--only", nargs="+", choices=keys, metavar="WORKLOAD", default=keys,
                         help=f"some of {', '.join(keys)}; the page is not written then")
     parser.add_argument("--columns", nargs="+", choices=COLUMNS, metavar="COLUMN", default=list(COLUMNS),
@@ -125,153 +90,66 @@ def _options() -> Any:
                         help="write performance.md and performance.json there, and leave the page as it is")
     options = parser.parse_args()
     options.whole = options.only is keys and len(options.columns) == len(COLUMNS) and options.device == "cpu"
+    for name, value in zip(("rounds", "seconds", "limit", "long"), QUICK if options.quick else WHOLE):
+        if getattr(options, name, None) is None:
+            setattr(options, name, value)
     options.workloads = [workload for workload in WORKLOADS if workload.key in options.only]
+    options.growth = GROWTH in options.only and options.device == "cpu"
     if options.device != "cpu":
         options.columns = [name for name in options.columns if name in ON_DEVICE]
         options.workloads = [each for each in options.workloads if each.kind == "timed" and each.key != "chain"]
     return options
 
 
-def _set_up(folder: Path) -> None:
-    for name, (python, packages) in ENVIRONMENTS.items():
-        interpreter = shutil.which(python)
-        if interpreter is None:
-            print(f"{name}: needs {python}, which is not there")
-            continue
-        place = folder / name
-        for command in ([interpreter, "-m", "venv", place],
-                        [place / "bin" / "python", "-m", "pip", "install", "--disable-pip-version-check", *packages]):
-            done = subprocess.run([str(word) for word in command], check=False)
-            if done.returncode:
-                print(f"{name}: {shlex.join(map(str, command))} failed")
-                break
-
-
 # ------------------------------------------------------------------------------------------------- measuring
 
 
-class Worker:
-    """The process that holds one framework.
-
-    Attributes
-    ----------
-    missing : str
-        Why there is none, or nothing.
-    facts : dict
-        Versions.
-    """
-
-    def __init__(self, column: str, options: Any):
-        self.column, self.threads, self.limit, self.device = column, options.threads, options.limit, options.device
-        self.machine = str(options.machine.absolute()) if options.machine else ""
-        self.left = options.budget / len(options.columns)  # seconds
-        self.module, environment = COLUMNS[column]
-        own = environment and not options.here
-        self.python = options.environments / environment / "bin" / "python" if own else Path(sys.executable)
-        self.missing = ""
-        self.facts: dict[str, Any] = {}
-        self.process: subprocess.Popen | None = None
-        if not self.python.exists():
-            self.missing = f"no environment {self.python.parent.parent}; --setup makes it"
-        else:
-            self._start()
-
-    def _start(self, jit: str = "numba") -> None:
-        """Start the process; opreg compiles at the first run, as other compilers do, or as ``jit`` says."""
-        threads = str(self.threads)
-        environment = {**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads,
-                       "MKL_NUM_THREADS": threads, "PYTHONPATH": str(ROOT), "OPREG_JIT": jit,
-                       "BENCHMARK_DEVICE": self.device, "BENCHMARK_MACHINE": self.machine,
-                       "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-        if self.device != "gpu":
-            environment["JAX_PLATFORMS"] = "cpu"
-        for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):  # they would choose kernels for another processor
-            environment.pop(name, None)
-        self.process = subprocess.Popen(
-            [self.python, "-m", "benchmarks.worker", self.module, self.column, threads], cwd=ROOT, env=environment,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        self.facts = self._answer()
-        self.missing = self.facts.get("error", "")
-
-    def ask(self, alone: bool = False, **request: Any) -> dict[str, Any]:
-        """The answer to a request, ``figures`` and ``check`` or ``error``; ``alone``, that of a process of its own."""
-        if alone:
-            self.stop()
-        if self.left <= 0:
-            return {"error": "no time was left"}
-        begin = time.perf_counter()
-        if self.process is None:
-            self._start("auto" if alone else "numba")
-        time.sleep(PAUSE if self.device == "cpu" else 0)
-        try:
-            print(json.dumps(request), file=self.process.stdin, flush=True)  # type: ignore[union-attr]
-        except BrokenPipeError:
-            pass  # it has died; there is no answer
-        answer = self._answer()
-        self.left -= time.perf_counter() - begin
-        if alone:
-            self.stop()
-        return answer
-
-    def _answer(self) -> dict[str, Any]:
-        assert self.process is not None and self.process.stdout is not None
-        ready, _, _ = select.select([self.process.stdout], [], [], self.limit)
-        line = self.process.stdout.readline() if ready else ""
-        if line:
-            return json.loads(line)
-        self.stop()
-        return {"error": "the process ended" if ready else f"not within {self.limit:g} s"}
-
-    def stop(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.communicate()
-            self.process = None
+def _measured(options: Any) -> Results:
+    """Rows, then growth; what has been measured when somebody interrupts."""
+    workers = {name: Worker(name, options) for name in options.columns}
+    cells: dict[tuple[str, str], Cell] = {}
+    growth = []
+    try:
+        _measure(options, workers, cells)
+        for worker in workers.values():
+            worker.stop()
+        if options.growth:
+            growth += grown(options)
+    except KeyboardInterrupt:
+        options.whole = False
+    finally:
+        for worker in workers.values():
+            worker.stop()
+    results = _results(options, workers, cells)
+    results.growth = growth
+    return results
 
 
-class Cell(NamedTuple):
-    """What one framework did of one workload."""
-
-    figures: list[float]
-    check: list[float]
-    errors: list[str]
-    expected: list[dict[str, float]]
-
-    def ask(self, worker: Worker, workload: Workload, options: Any) -> None:
-        settled = workload.kind in ("once", "peak") or (self.figures and self.figures[0] > 20 * options.seconds)
-        if self.errors or (self.figures and (settled or worker.left <= 0)):
-            return
-        answer = worker.ask(workload.kind == "peak", key=workload.key, seconds=options.seconds)
-        if "error" in answer:
-            self.errors.append(answer["error"])
-            return
-        self.figures.extend(answer["figures"])
-        if answer["check"] is not None and not self.check:
-            self.check.append(answer["check"])
-        if answer.get("expected") and not self.expected:
-            self.expected.append(answer["expected"])
+def _measure(options: Any, workers: dict[str, Worker], cells: dict[tuple[str, str], Cell]) -> None:
+    """Those that a peer may not end come last: then it is started anew, and would compile all others again."""
+    for late in (False, True):
+        workloads = [workload for workload in options.workloads if workload.late is late]
+        for number in range(options.rounds):
+            for workload in workloads:
+                for name, worker in workers.items():
+                    if worker.can(workload):
+                        cell = cells.setdefault((workload.key, name), Cell([], [], [], []))
+                        cell.ask(worker, workload, options)
+                print(f"round {number + 1} of {options.rounds}: {workload.title}", file=sys.stderr)
 
 
-# ------------------------------------------------------------------------------------------------- reporting
-
-SCALE = {"µs": 1e6, "ms": 1e3, "MB": 2 ** -20}
-
-
-def _number(value: float, unit: str) -> str:
-    value *= SCALE[unit]
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _report(options: Any, workers: dict[str, Worker], cells: dict[tuple[str, str], Cell]) -> str:
-    """Markdown: the table, what was left out and why, how it was measured."""
-    names = [name for name, worker in workers.items() if not worker.missing]
-    hosted = options.device == "cpu"
-    more = ["fast / best"] if hosted else ["launches", "expected one by one", "expected replayed"]
-    titles = ["work", "unit", *names, "ours / best not compiled", "ours / best", *more]
-    lines = [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
+def _results(options: Any, workers: dict[str, Worker], cells: dict[tuple[str, str], Cell]) -> Results:
+    there = {name: {key: worker.facts[key] for key in ("version", "python", "numpy")}
+             for name, worker in workers.items() if not worker.missing}
     remarks = [f"{name} was not measured: {worker.missing}." for name, worker in workers.items() if worker.missing]
+    for name, facts in there.items():
+        requirement = other_version(name, facts["version"])
+        if requirement:
+            remarks.append(f"{name} is {facts['version']}, not {requirement}.")
+            print(f"warning: {remarks[-1]} --setup makes its environment", file=sys.stderr)
+    rows = []
     for workload in options.workloads:
-        row = {name: cells.get((workload.key, name)) or Cell([], [], [], []) for name in names}
+        row = {name: cells.get((workload.key, name)) or Cell([], [], [], []) for name in there}
         agreed = _agreed(row)
         for name, cell in row.items():
             if cell.errors:
@@ -279,13 +157,14 @@ def _report(options: Any, workers: dict[str, Worker], cells: dict[tuple[str, str
             elif name not in agreed:
                 remarks.append(f"{name}, {workload.title}: refused, its check value is {cell.check[0]:.6g}; the middle "
                                f"of all is {statistics.median(each for c in row.values() for each in c.check):.6g}.")
-        valid = {name: cell.figures for name, cell in row.items() if name in agreed and cell.figures}
-        more = [_ratio(valid, ours="opreg[fast]")] if hosted else _expected(row, workload)
-        shown = [workload.title, workload.unit, *[_cell(valid.get(name), workload) for name in names],
-                 _ratio(valid, COMPILED), _ratio(valid), *more]
-        lines.append(f"| {' | '.join(shown)} |")
-    return "\n".join([*lines, "", *(f"- {remark}" for remark in remarks), *([""] if remarks else []),
-                      *_how(options, workers)])
+        figures = {name: rounded([min(cell.figures), statistics.median(cell.figures)][:len(cell.figures)])
+                   for name, cell in row.items() if name in agreed and cell.figures}
+        expected = next((each for cell in row.values() for each in cell.expected), {})
+        rows.append(Row(workload.key, workload.title, workload.unit, figures, expected))
+    found = read()._asdict()
+    return Results({**found, "features": list(found["features"])}, options.processor, platform.system(),
+                   str(datetime.date.today()), _commit(), _command(options), options.rounds, options.threads, there,
+                   rows, remarks, device=options.device, machine=bool(options.machine))
 
 
 def _agreed(row: dict[str, Cell]) -> set[str]:
@@ -296,63 +175,39 @@ def _agreed(row: dict[str, Cell]) -> set[str]:
             if not cell.errors and (not cell.check or abs(cell.check[0] - middle) <= 1e-3 * abs(middle))}
 
 
-def _cell(figures: list[float] | None, workload: Workload) -> str:
-    if not figures:
-        return "–"
-    least = _number(min(figures), workload.unit)
-    return least if len(figures) == 1 else f"{least} ({_number(statistics.median(figures), workload.unit)})"
+def _command(options: Any) -> str:
+    words = f"python -m benchmarks --rounds {options.rounds} --seconds {options.seconds:g} --threads {options.threads}"
+    if options.processor:
+        words += f" --processor {' '.join(options.processor)}"
+    return words if options.device == "cpu" else f"{words} --device {options.device}"
 
 
-def _ratio(valid: dict[str, list[float]], without: tuple[str, ...] = (), ours: str = "opreg") -> str:
-    peers = [min(figures) for name, figures in valid.items() if name not in (*OURS, *without)]
-    return f"{min(valid[ours]) / min(peers):.2f}" if peers and ours in valid else "–"
+def _commit() -> str:
+    """What was measured, as git calls it, with a plus where files differ; nothing without git."""
+    git = shutil.which("git")
+    if git is None:
+        return ""
+    said = [subprocess.run([git, *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+            for words in (("rev-parse", "--short", "HEAD"), ("status", "--porcelain", "--untracked-files=no"))]
+    return said[0] + "+" * bool(said[0] and said[1])
 
 
-def _expected(row: dict[str, Cell], workload: Workload) -> list[str]:
-    """What the cost model says of our executor."""
-    found = [each for name, cell in row.items() if name in OURS for each in cell.expected]
-    return [f"{found[0]['launches']:.0f}", _number(found[0]["eager"], workload.unit),
-            _number(found[0]["replayed"], workload.unit)] if found else ["–"] * 3
+# ------------------------------------------------------------------------------------------------- keeping
 
 
-def _how(options: Any, workers: dict[str, Worker]) -> list[str]:
-    versions = "; ".join(f"{name} {worker.facts['version']} (Python {worker.facts['python']}, NumPy "
-                         f"{worker.facts['numpy']})" for name, worker in workers.items() if not worker.missing)
-    command = "python -m benchmarks" + (f" --rounds {options.rounds} --seconds {options.seconds:g} "
-                                        f"--threads {options.threads}")
-    if options.device != "cpu":
-        command += f" --device {options.device}"
-    beside = {"cpu": "", "gpu": " Between two events on the device; what is expected is of the executor alone, by "
-                                + ("figures measured there." if options.machine else
-                                   "the figures of a Hopper that others measured."),
-              "dry": " **These times mean nothing**: a stand-in for a GPU, tiny sizes."}[options.device]
-    return [f"Least time, and the median in brackets, of {options.rounds} rounds; the ratio is of the least.{beside} "
-            f"Measured on {datetime.date.today()} with `{command}` on {_machine()}, {options.threads} threads for "
-            f"everyone. {versions}."]
-
-
-def _machine() -> str:
-    """The processor, with what times depend on."""
-    found = processor()
-    caches = f"{found.l1 >> 10} KiB and {found.l2 >> 10} KiB of cache each, the last of {found.l3 >> 20} MiB"
-    return f"{found.name}, {found.cores} cores with {caches} ({', '.join(found.features)}), {platform.system()}"
-
-
-def _keep(options: Any, workers: dict[str, Worker], cells: dict[tuple[str, str], Cell], report: str) -> None:
-    """The table and all figures, in a folder."""
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "performance.md").write_text(report + "\n", encoding="utf-8")
-    (options.out / "performance.json").write_text(json.dumps({
-        "device": options.device, "columns": {name: worker.missing or worker.facts for name, worker in workers.items()},
-        "cells": [{"work": key, "column": name, **cell._asdict()} for (key, name), cell in cells.items()]}, indent=1),
-        encoding="utf-8")
-
-
-def _write(report: str) -> None:
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    after = rest.partition(END)[2]
-    PAGE.write_text(f"{before}{BEGIN}\n\n{report}\n\n{END}{after}", encoding="utf-8")
-    print(f"written to {PAGE.relative_to(ROOT)}", file=sys.stderr)
+def _compare_and_keep(results: Results, keep: bool, folder: Path = FOLDER, target: Path = page.PAGE) -> None:
+    """Say what differs from the last results of this kind, and put these in their place."""
+    path = folder / f"{results.kind}.json"
+    if path.exists():
+        old = load(path)
+        wanted = {row.work for row in results.rows}
+        old.rows = [row for row in old.rows if row.work in wanted or keep]
+        print(f"\nSince {old.date}{f' ({old.commit})' if old.commit else ''}:")
+        print("\n".join(f"- {line}" for line in changes(old, results)) or "- no ratio moved by more than its scatter")
+    if keep:
+        results.save(path)
+        page.write(folder, target)
+        print(f"written to {path} and {target}", file=sys.stderr)
 
 
 if __name__ == "__main__":

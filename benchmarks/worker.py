@@ -18,7 +18,7 @@ from typing import Any
 from .device import host_clock, sized
 from .workloads import WORKLOADS, Workload
 
-__all__ = ["main"]
+__all__ = ["main", "measure", "resident", "stay_on"]
 
 
 def measure(run: Callable[[], Any], workload: Workload, seconds: float,
@@ -43,12 +43,17 @@ def resident() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
+def stay_on(count: int) -> None:
+    """Use so many processors alone."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
+
+
 def main() -> None:
     module, column, threads = sys.argv[1:]
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever a framework prints is no answer
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:int(threads)])
+    stay_on(int(threads))
 
     def answer(**what: Any) -> None:
         print(json.dumps(what), file=answers, flush=True)
@@ -58,16 +63,13 @@ def main() -> None:
         import numpy
     except Exception as error:
         return answer(error=f"{type(error).__name__}: {error}")
-    answer(version=framework.VERSION, python=platform.python_version(), numpy=numpy.__version__)
     cases, ready = framework.CASES[column], {}
+    answer(version=framework.VERSION, python=platform.python_version(), numpy=numpy.__version__, cases=list(cases))
     workloads = {each.key: each._replace(sizes=sized(each.sizes)) for each in WORKLOADS}
     clock, expected = getattr(framework, "clock", host_clock), getattr(framework, "expected", lambda: None)
     for line in sys.stdin:
         request = json.loads(line)
         workload, check = workloads[request["key"]], None
-        if workload.key not in cases:
-            answer(figures=[], check=None)
-            continue
         try:
             if workload.kind == "peak":
                 before = resident()

@@ -31,6 +31,7 @@ class Workload(NamedTuple):
     unit: str  # µs, ms or MB
     sizes: dict[str, Any]
     kind: str = "timed"  # own: run() returns seconds; once: run() returns bytes; peak: the process's memory is measured
+    late: bool = False  # a peer may not come to its end
 
 
 _CUSTOM, _COPIES = {"count": 50, "n": 10}, {"count": 20, "n": 10}
@@ -86,8 +87,9 @@ WORKLOADS = (
              "224, one of 256", "ms", {"count": 256, "batch": 32}, "own"),
     Workload("import", "import, beyond the start of Python", "ms", {}, "own"),
     Workload("first_result", "import and the numbers of a first `x * 2`, beyond the start of Python", "ms", {}, "own"),
-    Workload("chain_build", "10,000 element-wise operators: from nothing to the first gradient", "ms", _LONG, "own"),
-    Workload("chain", "10,000 element-wise operators, forward + backward", "ms", _LONG),
+    Workload("chain_build", "10,000 element-wise operators: from nothing to the first gradient", "ms", _LONG, "own",
+             late=True),
+    Workload("chain", "10,000 element-wise operators, forward + backward", "ms", _LONG, late=True),
     Workload("memory_training", "memory planned for training 100 × (fully connected 512 + relu), batch 1024", "MB",
              _DEEP, "once"),
     Workload("memory_inference", "the same for inference", "MB", _DEEP, "once"),

@@ -159,8 +159,8 @@ def test_the_benchmark_runs_on_the_stand_in(tmp_path: Path) -> None:
     assert first[5] == "1" and first[6] == "1,000,000" and _is_number(first[7]) and second[5] == "–"
     assert "These times mean nothing" in text and "import" not in text
     kept = json.loads((tmp_path / "performance.json").read_text())
-    assert [each["work"] for each in kept["cells"]] == ["elementwise", "eager"]
-    assert kept["cells"][0]["expected"][0]["launches"] == 1 and kept["device"] == "dry"
+    assert [each["work"] for each in kept["rows"]] == ["elementwise", "eager"]
+    assert kept["rows"][0]["expected"]["launches"] == 1 and kept["device"] == "dry"
     assert "measured: python -m benchmarks" in (ROOT / "docs" / "performance.md").read_text()
 
 

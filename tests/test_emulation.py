@@ -9,9 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
+from benchmarks.processors import settings, without
 from opreg.backends.numba import compiler
 from opreg.backends.onednn import shared_library
 from opreg.core.processor import processor
@@ -38,31 +38,9 @@ print(json.dumps([found, tiling.TILE, simd.lanes(np.dtype("float32"))]))
 """
 
 
-def _lesser() -> dict[str, str]:
-    """What tells libraries that there is neither AVX-512 nor AMX, and blocks that caches are small."""
-    import llvmlite.binding
-
-    core = sys.modules["numpy._core._multiarray_umath" if hasattr(np, "_core") else "numpy.core._multiarray_umath"]
-    wide = [name for name in core.__cpu_dispatch__
-            if core.__cpu_features__[name] and (name.startswith("AVX512") or name == "X86_V4")]
-    features = llvmlite.binding.get_host_cpu_features()
-    without = [name for name in features if name.startswith(("avx512", "avx10", "amx"))]
-    return {"NPY_DISABLE_CPU_FEATURES": " ".join(wide), "OPENBLAS_CORETYPE": "Haswell", "ONEDNN_MAX_CPU_ISA": "AVX2",
-            "NUMBA_CPU_NAME": "haswell",
-            "NUMBA_CPU_FEATURES": ",".join(f"{'+' if has and name not in without else '-'}{name}"
-                                           for name, has in features.items()),
-            "OPREG_PROCESSOR": "l1=16K l2=256K l3=2M", "OPREG_JIT": "numba", "OPREG_NUM_THREADS": "2",
-            "OMP_NUM_THREADS": "2"}
-
-
 def _started(**variables: str) -> subprocess.Popen[str]:
-    kept = {name: value for name, value in os.environ.items() if name not in _NAMES}
-    return subprocess.Popen([sys.executable, "-c", PROGRAM], cwd=ROOT, stdout=subprocess.PIPE, text=True,
-                            env={**kept, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", **variables})
-
-
-_NAMES = ("NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE", "ONEDNN_MAX_CPU_ISA", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES",
-          "OPREG_PROCESSOR", "OPREG_JIT")
+    told = {**without(os.environ), "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", **variables}
+    return subprocess.Popen([sys.executable, "-c", PROGRAM], cwd=ROOT, env=told, stdout=subprocess.PIPE, text=True)
 
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64") or "avx2" not in processor().features,
@@ -70,7 +48,8 @@ _NAMES = ("NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE", "ONEDNN_MAX_CPU_ISA",
 @pytest.mark.skipif(compiler._missing() is not None or shared_library.missing() is not None,
                     reason="needs numba and oneDNN")
 def test_a_lesser_processor_gives_the_same_answers(tmp_path):
-    started = _started(**_lesser(), OPREG_CACHE_DIR=str(tmp_path)), _started(OPREG_JIT="numpy")
+    started = (_started(**settings("no-avx512", "small-cache"), OPREG_JIT="numba", OPREG_NUM_THREADS="2",
+                        OMP_NUM_THREADS="2", OPREG_CACHE_DIR=str(tmp_path)), _started(OPREG_JIT="numpy"))
     printed = [each.communicate()[0] for each in started]
     (found, tile, lanes), (expected, *_) = map(json.loads, printed)
     assert (tile, lanes) == (1 << 14, 8)

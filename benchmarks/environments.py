@@ -1,0 +1,83 @@
+"""The peers: which interpreter and packages each needs, and whether it is the version that is asked for."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+__all__ = ["COLUMNS", "COMPILED", "ENVIRONMENTS", "ON_DEVICE", "OURS", "other_version", "set_up"]
+
+#: The interpreter and the packages of each environment; the framework itself comes first.
+ENVIRONMENTS = {
+    "fast": (sys.executable, ["numba>=0.60", "numpy", "onednn-cpu-gomp>=2023.2", "pillow"]),
+    "mxnet": ("python3.11", ["mxnet==1.9.1", "numpy==1.23.5"]),
+    "torch": (sys.executable, ["torch==2.13.0", "numpy"]),
+    "jax": ("python3.13", ["jax==0.12.*"]),
+    "pytensor": ("python3.13", ["pytensor==3.3.*"]),
+    "mindspore": ("python3.11", ["mindspore==2.10.0", "numpy<2"]),
+}
+
+#: Columns of the table, with their modules and environments.
+COLUMNS = {
+    "opreg": ("run_opreg", ""),
+    "opreg[fast]": ("run_opreg", "fast"),
+    "MXNet": ("run_mxnet", "mxnet"),
+    "PyTorch": ("run_torch", "torch"),
+    "torch.compile": ("run_torch", "torch"),
+    "JAX": ("run_jax", "jax"),
+    "PyTensor": ("run_pytensor", "pytensor"),
+    "MindSpore": ("run_mindspore", "mindspore"),
+    "MindSpore jit": ("run_mindspore", "mindspore"),
+}
+
+#: Columns that are no peers.
+OURS = ("opreg", "opreg[fast]")
+
+#: Frameworks that trace a program, Python bodies of operators included, and run what they have compiled of it.
+COMPILED = ("torch.compile", "JAX", "PyTensor", "MindSpore jit")
+
+#: Columns that a GPU has, as a stand-in for one has; others leave it to the host.
+ON_DEVICE = ("opreg", "PyTorch", "torch.compile", "JAX")
+
+
+def other_version(column: str, version: str) -> str:
+    """The requirement that a column's version is not, or nothing.
+
+    >>> other_version("JAX", "0.10.2"), other_version("JAX", "0.12.1"), other_version("PyTorch", "2.13.0+cpu")
+    ('jax==0.12.*', '', '')
+    """
+    environment = COLUMNS[column][1]
+    if column in OURS:
+        return ""
+    requirement = ENVIRONMENTS[environment][1][0]
+    asked = requirement.partition("==")[2]
+    plain = version.partition("+")[0]
+    same = f"{plain}.".startswith(asked[:-1]) if asked.endswith("*") else plain == asked
+    return "" if same else requirement
+
+
+def set_up(folder: Path) -> None:
+    """Make the environments in a folder."""
+    for name, (python, packages) in ENVIRONMENTS.items():
+        interpreter = _interpreter(python)
+        if interpreter is None:
+            print(f"{name}: needs {python}, which is not there")
+            continue
+        place = folder / name
+        for command in ([interpreter, "-m", "venv", place],
+                        [place / "bin" / "python", "-m", "pip", "install", "--disable-pip-version-check", *packages]):
+            done = subprocess.run([str(word) for word in command], check=False)
+            if done.returncode:
+                print(f"{name}: {shlex.join(map(str, command))} failed")
+                break
+
+
+def _interpreter(name: str) -> str | None:
+    """The path of an interpreter, among pyenv's as well."""
+    version = re.sub(r"\D*(3\.\d+)", r"\1", Path(name).name)
+    others = sorted(Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin/python"))
+    return shutil.which(name) or (str(others[-1]) if others else None)

@@ -1,0 +1,160 @@
+"""How cost grows: with a graph's nodes, with the batch, with the parameters of an update, with threads.
+
+Each size is measured by ``benchmarks.run_growth``, for one column in one process or in one for each size, and what
+comes of it is said in words: in proportion, and what one more costs, or where it is not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from .environments import OURS
+from .measuring import ROOT, interpreter, variables
+from .results import SCALE, Growth, rounded
+
+__all__ = ["SERIES", "Series", "grown", "verdict"]
+
+
+class Series(NamedTuple):
+    """Sizes of one kind, and what is measured at each.
+
+    Attributes
+    ----------
+    of : str
+        What there are so many of.
+    costs : dict of str to (str, str)
+        Titles and units.
+    alone : bool
+        Whether each size has a process of its own.
+    """
+
+    of: str
+    sizes: tuple[int, ...]
+    costs: dict[str, tuple[str, str]]
+    alone: bool = False
+
+
+SERIES = {
+    "nodes": Series("element-wise operators in a row, on 16 numbers", tuple(10 ** i for i in range(7)), {
+        "compose": ("composing the symbol", "ms"), "bind": ("binding it", "ms"),
+        "first": ("the first forward + backward, with planning or compiling", "ms"),
+        "step": ("forward + backward", "ms"), "memory": ("memory of the process, in all of it", "MB")}, alone=True),
+    "batch": Series("batch of a dense layer 256 → 256 with cross-entropy", tuple(4 ** i for i in range(9)), {
+        "step": ("a step of SGD", "ms")}),
+    "parameters": Series("parameters of 64 numbers", (10, 100, 1_000, 10_000), {
+        f"{optimizer}_{way}": (f"an update by {title}, {name}", "ms")
+        for optimizer, title in (("sgd", "SGD"), ("adam", "Adam"))
+        for way, name in (("executor", "of the executor"), ("module", "of a Module"))}),
+    "threads": Series("threads", (), {
+        "gelu_training": ("tanh-gelu of 4 M numbers, forward + backward", "ms"),
+        "conv_training": ("six convolutions, forward + backward", "ms"),
+        "block": ("transformer block, forward + backward", "ms"),
+        "adam": ("Adam, 200 parameters", "ms")}, alone=True),
+}
+
+#: Seconds that a process may take; what is larger is left out then.
+_LIMIT = 180.0
+#: Growing ten times, what costs this many times as much is in proportion: what is larger than a cache costs more.
+STEEP = 13.0
+#: Costs grow at all where ten times as much costs this many times as much.
+_FLAT = 2.0
+
+
+def verdict(of: str, sizes: Sequence[int], figures: Sequence[float], unit: str) -> str:
+    """How figures grow with sizes, in words.
+
+    Examples
+    --------
+    >>> verdict("nodes", [1, 10, 100, 1000], [1e-4, 1.1e-4, 2e-4, 1.1e-3], "ms")
+    'in proportion from 100 on, 1 µs each'
+    >>> verdict("nodes", [10, 100, 1000], [1e-5, 1e-4, 1e-2], "ms")
+    'not in proportion: from 100 to 1,000 times 100'
+    >>> verdict("threads", [1, 2], [0.1, 0.06], "ms")
+    '1.7 × as fast with 2'
+    """
+    if len(figures) < 2:
+        return "–"
+    if of == "threads":
+        return f"{figures[0] / figures[-1]:.2g} × as fast with {sizes[len(figures) - 1]}"
+    steps = [Step(*each) for each in zip(sizes, sizes[1:], figures, figures[1:]) if each[2] > 0 and each[3] > 0]
+    growing = [step for step in steps if step.tenfold > _FLAT]
+    steep = [step for step in growing if step.tenfold > STEEP]
+    if not growing:
+        return f"hardly, up to {sizes[len(figures) - 1]:,}"
+    said = [f"from {step.size:,} to {step.next_size:,} times {step.next_cost / step.cost:.3g}" for step in steep]
+    if steep and steep[-1] is steps[-1]:
+        return f"not in proportion: {', '.join(said)}"
+    begin = steep[-1].next_size if steep else growing[0].size
+    least = "less than " if steps[-1].tenfold <= _FLAT else ""
+    apart = f"; {', '.join(said)}" if said else ""
+    return f"{least}in proportion from {begin:,} on, {each(growing[-1].slope, unit)} each{apart}"
+
+
+class Step(NamedTuple):
+    """From one size to the next."""
+
+    size: int
+    next_size: int
+    cost: float
+    next_cost: float
+
+    @property
+    def tenfold(self) -> float:
+        """What ten times as much would cost."""
+        return 10 ** (math.log(self.next_cost / self.cost) / math.log(self.next_size / self.size))
+
+    @property
+    def slope(self) -> float:
+        """What one more costs."""
+        return (self.next_cost - self.cost) / (self.next_size - self.size)
+
+
+def each(value: float, unit: str) -> str:
+    """A figure in the unit that suits it, of those of its kind."""
+    units = ("bytes", "KB", "MB") if unit in ("bytes", "KB", "MB") else ("s", "ms", "µs", "ns")
+    fitting = [name for name in units if 1 <= value * SCALE[name] < 1000]
+    return f"{value * SCALE[fitting[0]]:.3g} {fitting[0]}" if fitting else f"{value * SCALE[unit]:.3g} {unit}"
+
+
+# ------------------------------------------------------------------------------------------------- measuring
+
+
+def grown(options: Any) -> Iterator[Growth]:
+    """Measure all of it, for our columns that are there."""
+    columns = [name for name in OURS if name in options.columns and interpreter(name, options).exists()]
+    for key, series in SERIES.items():
+        sizes = series.sizes or _threads(options.threads)
+        found: dict[str, dict[str, list[float]]] = {cost: {} for cost in series.costs}
+        for column in columns:
+            for answer in _answers(key, series, sizes, column, options):
+                for cost, value in answer.items():
+                    found[cost].setdefault(column, []).extend(rounded([value]))
+        print(f"growth: {series.of}", file=sys.stderr)
+        for cost, (title, unit) in series.costs.items():
+            yield Growth(series.of, title, unit, list(sizes), found[cost])
+
+
+def _threads(most: int) -> tuple[int, ...]:
+    """1, 2, 4 and so on, and all."""
+    return (*(2 ** i for i in range(most.bit_length()) if 2 ** i < most), most)
+
+
+def _answers(key: str, series: Series, sizes: Sequence[int], column: str, options: Any) -> Iterator[dict[str, float]]:
+    """What is measured at each size, until one takes too long."""
+    python = interpreter(column, options)
+    for some in [[size] for size in sizes] if series.alone else [sizes]:
+        threads = some[0] if key == "threads" else options.threads
+        try:
+            done = subprocess.run(
+                [python, "-m", "benchmarks.run_growth", key, str(threads), str(options.seconds), *map(str, some)],
+                cwd=ROOT, env=variables(python, options, threads, "numba"), text=True, check=True,
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=_LIMIT)
+        except (subprocess.SubprocessError, OSError) as error:
+            print(f"growth: {column}, {key} of {some}: {error}", file=sys.stderr)
+            return
+        yield from map(json.loads, done.stdout.splitlines())

@@ -1,0 +1,180 @@
+"""The processes that hold the frameworks, and what they are asked."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .environments import COLUMNS
+from .processors import without
+from .workloads import Workload
+
+__all__ = ["ROOT", "Cell", "Worker", "interpreter", "variables"]
+
+ROOT = Path(__file__).resolve().parents[1]
+
+#: Seconds between two cells at most: thread pools turn idly for a while after their work, which is not to be in
+#: another's time. Where the system tells what time a process takes, no longer than until all are at rest.
+PAUSE = 0.3
+#: Seconds at a time in which this is looked at, and the part of them that one at rest may take.
+_LOOK, _REST = 0.01, 0.02
+
+
+def interpreter(column: str, options: Any) -> Path:
+    """The Python of a column."""
+    environment = COLUMNS[column][1]
+    own = environment and not options.here
+    return options.environments / environment / "bin" / "python" if own else Path(sys.executable)
+
+
+@functools.cache
+def _told(python: Path, processor: tuple[str, ...]) -> dict[str, str]:
+    """What the libraries of an interpreter are told of a lesser processor."""
+    if not processor:
+        return {}
+    printed = subprocess.run([python, "-m", "benchmarks.processors", *processor], cwd=ROOT, text=True, check=True,
+                             stdout=subprocess.PIPE, env={**without(os.environ), "PYTHONPATH": str(ROOT)}).stdout
+    return json.loads(printed)
+
+
+def variables(python: Path, options: Any, threads: int, jit: str) -> dict[str, str]:
+    """The environment of a process; opreg compiles in it as ``jit`` says, at the first run as other compilers do."""
+    count = str(threads)
+    found = {**without(os.environ), "OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count, "MKL_NUM_THREADS": count,
+             "PYTHONPATH": str(ROOT), "OPREG_JIT": jit, "BENCHMARK_DEVICE": options.device,
+             "BENCHMARK_MACHINE": str(options.machine.absolute()) if options.machine else "",
+             "XLA_PYTHON_CLIENT_PREALLOCATE": "false", **_told(python, tuple(options.processor))}
+    if options.device != "gpu":
+        found["JAX_PLATFORMS"] = "cpu"
+    if options.processor:
+        found["OPREG_CACHE_DIR"] = options.cache  # what is tried there holds for no other processor
+    return found
+
+
+class Worker:
+    """The process that holds one framework.
+
+    Attributes
+    ----------
+    missing : str
+        Why there is none, or nothing.
+    facts : dict
+        Versions, and the keys of the work that it can do.
+    """
+
+    def __init__(self, column: str, options: Any):
+        self.column, self.options = column, options
+        self.left = options.budget / len(options.columns)  # seconds
+        self.python = interpreter(column, options)
+        self.missing = ""
+        self.facts: dict[str, Any] = {}
+        self.process: subprocess.Popen | None = None
+        if not self.python.exists():
+            self.missing = f"no environment {self.python.parent.parent}; --setup makes it"
+        else:
+            self._start()
+
+    def _start(self, jit: str = "numba") -> None:
+        threads = self.options.threads
+        self.process = subprocess.Popen(
+            [self.python, "-m", "benchmarks.worker", COLUMNS[self.column][0], self.column, str(threads)], cwd=ROOT,
+            env=variables(self.python, self.options, threads, jit), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True)
+        self.facts = self._answer()
+        self.missing = self.facts.get("error", "")
+
+    def can(self, workload: Workload) -> bool:
+        """Whether the framework has a way to do it."""
+        return not self.missing and workload.key in self.facts["cases"]
+
+    def ask(self, **request: Any) -> dict[str, Any]:
+        """The answer to a request: ``figures`` and ``check``, or ``error``."""
+        if self.left <= 0:
+            return {"error": "no time was left"}
+        begin = time.perf_counter()
+        if self.process is None:
+            self._start()
+        try:
+            print(json.dumps(request), file=self.process.stdin, flush=True)  # type: ignore[union-attr]
+        except BrokenPipeError:
+            pass  # it has died; there is no answer
+        answer = self._answer()
+        self.left -= time.perf_counter() - begin
+        return answer
+
+    def ask_alone(self, **request: Any) -> dict[str, Any]:
+        """The answer of a process that has done nothing else, and compiles as users' do."""
+        other = object.__new__(Worker)
+        other.__dict__.update(self.__dict__)
+        other._start("auto")
+        try:
+            return {"error": other.missing} if other.missing else other.ask(**request)
+        finally:
+            self.left = other.left
+            other.stop()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self.process is not None and self.process.stdout is not None
+        ready, _, _ = select.select([self.process.stdout], [], [], self.options.limit)
+        line = self.process.stdout.readline() if ready else ""
+        if line:
+            return json.loads(line)
+        self.stop()
+        return {"error": "the process ended" if ready else f"not within {self.options.limit:g} s"}
+
+    def rest(self) -> None:
+        """Wait until the process does nothing any more, or for a while."""
+        if self.process is None or self.options.device != "cpu":
+            return
+        end, before = time.perf_counter() + PAUSE, self._time()
+        while time.perf_counter() < end:
+            time.sleep(_LOOK)
+            now = self._time()
+            if before is not None and now is not None and now - before < _REST * _LOOK:
+                return
+            before = now
+
+    def _time(self) -> float | None:
+        """Seconds that processors have worked for the process; None where Linux does not tell."""
+        try:
+            return time.clock_gettime(~self.process.pid << 3 | 2)  # type: ignore[union-attr]
+        except (AttributeError, OSError, OverflowError):
+            return None
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.communicate()
+            self.process = None
+
+
+class Cell(NamedTuple):
+    """What one framework did of one workload."""
+
+    figures: list[float]
+    check: list[float]
+    errors: list[str]
+    expected: list[dict[str, float]]
+
+    def ask(self, worker: Worker, workload: Workload, options: Any) -> None:
+        settled = workload.kind in ("once", "peak") or (self.figures and self.figures[0] > options.long)
+        if self.errors or (self.figures and (settled or worker.left <= 0)):
+            return
+        ask = worker.ask_alone if workload.kind == "peak" else worker.ask
+        answer = ask(key=workload.key, seconds=options.seconds)
+        worker.rest()
+        if "error" in answer:
+            self.errors.append(answer["error"])
+            return
+        self.figures.extend(answer["figures"])
+        if answer["check"] is not None and not self.check:
+            self.check.append(answer["check"])
+        if answer.get("expected") and not self.expected:
+            self.expected.append(answer["expected"])

@@ -1,0 +1,115 @@
+"""The page: a section for each kind of processor, out of the files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from .growth import verdict
+from .results import FOLDER, RATIOS, Growth, Results, Row, fastest, load, number
+
+__all__ = ["PAGE", "measured", "section", "write"]
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
+BEGIN, END = "<!-- measured: python -m benchmarks writes what follows -->", "<!-- end of what was measured -->"
+
+
+def measured(folder: Path = FOLDER) -> str:
+    """What stands between the marks of the page."""
+    found = sorted((load(path) for path in folder.glob("*.json")), key=lambda each: (each.title, each.kind))
+    return "\n\n".join(f"### {each.title}\n\n{section(each)}" for each in found)
+
+
+def write(folder: Path = FOLDER, page: Path = PAGE) -> None:
+    """Write the page anew, from the files in a folder."""
+    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    page.write_text(f"{before}{BEGIN}\n\n{measured(folder)}\n\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+
+
+def section(results: Results) -> str:
+    """Markdown: the table, what was left out and why, how it was measured, how cost grows."""
+    lines = [*_table(results), "", *(f"- {remark}" for remark in results.remarks),
+             *([""] if results.remarks else []), _how(results)]
+    if results.growth:
+        lines += ["", "#### How cost grows", *_growths(results.growth)]
+    return "\n".join(lines)
+
+
+def _table(results: Results) -> list[str]:
+    names = list(results.columns)
+    ratios = [each for each in RATIOS if results.device == "cpu" or each[1] == "opreg"]
+    more = [] if results.device == "cpu" else ["launches", "expected one by one", "expected replayed"]
+    lines = _head(["work", "unit", *names, *(title for title, _, _ in ratios), *more])
+    for row in results.rows:
+        cells = [row.title, row.unit, *(_cell(row.figures.get(name), row.unit) for name in names),
+                 *(_ratio(row, ours, without) for _, ours, without in ratios), *(_expected(row) if more else [])]
+        lines.append(_line(cells))
+    return lines
+
+
+def _head(titles: Iterable[str]) -> list[str]:
+    titles = list(titles)
+    return [_line(titles), "|---" * len(titles) + "|"]
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(figures: list[float] | None, unit: str) -> str:
+    if not figures:
+        return "–"
+    least, *median = [number(figure, unit) for figure in figures]
+    return f"{least} ({median[0]})" if median else least
+
+
+def _ratio(row: Row, ours: str, without: tuple[str, ...]) -> str:
+    peer = fastest(row, without)
+    return f"{row.figures[ours][0] / row.figures[peer][0]:.2f}" if peer and ours in row.figures else "–"
+
+
+def _expected(row: Row) -> list[str]:
+    """What the cost model says of our executor."""
+    found = row.expected
+    return [f"{found['launches']:.0f}", number(found["eager"], row.unit),
+            number(found["replayed"], row.unit)] if found else ["–"] * 3
+
+
+def _how(results: Results) -> str:
+    versions = "; ".join(f"{name} {each['version']} (Python {each['python']}, NumPy {each['numpy']})"
+                         for name, each in results.columns.items())
+    beside = {"cpu": "", "gpu": " Between two events on the device; what is expected is of the executor alone, by "
+                                + ("figures measured there." if results.machine else
+                                   "the figures of a Hopper that others measured."),
+              "dry": " **These times mean nothing**: a stand-in for a GPU, tiny sizes."}[results.device]
+    commit = f" at {results.commit}" if results.commit else ""
+    return (f"Least time, and the median in brackets, of {results.rounds} rounds; the ratio is of the least."
+            f"{beside}{_scatter(results)} Measured on {results.date}{commit} with `{results.command}` on "
+            f"{_machine(results)}, {results.threads} threads for everyone. {versions}.")
+
+
+def _scatter(results: Results) -> str:
+    found = results.scatter()
+    return (f" Medians are less than {found[len(found) // 2]:.0%} above the least for half of the cells, less than "
+            f"{found[len(found) * 9 // 10]:.0%} for nine in ten.") if len(found) > 9 else ""
+
+
+def _machine(results: Results) -> str:
+    """The processor, with what times depend on."""
+    found = results.processor
+    caches = (f" with {found['l1'] >> 10} KiB and {found['l2'] >> 10} KiB of cache each, the last of "
+              f"{found['l3'] >> 20} MiB ({', '.join(found['features'])})") if found["l1"] else ""
+    return f"{results.title}{caches}, {results.system}"
+
+
+def _growths(growths: Iterable[Growth]) -> list[str]:
+    lines: list[str] = []
+    last: tuple[str, list[int]] | None = None
+    for each in growths:
+        if (each.of, each.sizes) != last:
+            last = each.of, each.sizes
+            lines += ["", *_head([each.of, "unit", "", *(f"{size:,}" for size in each.sizes), "how it grows"])]
+        for name, figures in each.figures.items():
+            shown = [number(figure, each.unit) for figure in figures] + ["–"] * (len(each.sizes) - len(figures))
+            lines.append(_line([each.title, each.unit, name, *shown, verdict(each.of, each.sizes, figures, each.unit)]))
+    return lines

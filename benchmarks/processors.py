@@ -1,0 +1,118 @@
+"""Lesser processors, which libraries are told of by variables: for more tables on one machine, and for tests.
+
+``python -m benchmarks.processors NAME ...`` prints the variables as JSON, as the interpreter that runs it needs them:
+each NumPy and each LLVM has names of its own for what is to be left alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from typing import NamedTuple
+
+__all__ = ["LESSER", "Lesser", "settings", "without"]
+
+
+class Lesser(NamedTuple):
+    """A processor that has less than this one.
+
+    Attributes
+    ----------
+    about : str
+        What it is, behind the name of the true one.
+    numpy, llvm : tuple of str
+        How the names of features begin that NumPy, and LLVM, are to leave alone.
+    variables : dict
+        What others are told.
+    """
+
+    about: str
+    numpy: tuple[str, ...]
+    llvm: tuple[str, ...]
+    variables: dict[str, str]
+
+
+def _up_to(isa: str, openblas: str, aten: str, llvm: str) -> dict[str, str]:
+    """The variables of BLAS, oneDNN, MKL, PyTorch, XLA and compilers for the most that they may use."""
+    return {"OPENBLAS_CORETYPE": openblas, "ONEDNN_MAX_CPU_ISA": isa, "DNNL_MAX_CPU_ISA": isa,
+            "MKL_ENABLE_INSTRUCTIONS": isa, "ATEN_CPU_CAPABILITY": aten, "XLA_FLAGS": f"--xla_cpu_max_isa={isa}",
+            "TORCHINDUCTOR_CPP_MARCH": llvm, "NUMBA_CPU_NAME": llvm}
+
+
+_AVX512 = "AVX512", "X86_V4"
+_AVX512_LLVM = "avx512", "avx10", "amx"
+
+LESSER = {
+    "no-avx512": Lesser("without AVX-512", _AVX512, _AVX512_LLVM, _up_to("AVX2", "Haswell", "avx2", "haswell")),
+    # What LLVM holds to contain AVX2 has to go with it.
+    "no-avx2": Lesser("without AVX2", (*_AVX512, "AVX2", "FMA3", "X86_V3"),
+                      (*_AVX512_LLVM, "avx2", "avxvnni", "avxifma", "avxneconvert", "fma", "vaes", "vpclmulqdq",
+                       "sha512", "sm3", "sm4"), _up_to("AVX", "Sandybridge", "default", "sandybridge")),
+    "small-cache": Lesser("with the blocks of a small cache", (), (), {"OPREG_PROCESSOR": "l1=16K l2=256K l3=2M"}),
+}
+
+#: All that may tell a library of another processor.
+_VARIABLES = {"NPY_DISABLE_CPU_FEATURES", "NPY_ENABLE_CPU_FEATURES", "NUMBA_CPU_FEATURES", "OPENBLAS_L2_SIZE",
+              *(name for each in LESSER.values() for name in each.variables)}
+
+
+def without(variables: Mapping[str, str]) -> dict[str, str]:
+    """An environment without anything that tells of another processor than the one there is."""
+    return {name: value for name, value in variables.items() if name not in _VARIABLES}
+
+
+def settings(*names: str) -> dict[str, str]:
+    """The variables that tell the libraries of this interpreter of one that is less in all these ways.
+
+    Raises
+    ------
+    ValueError
+        This processor has no such features.
+
+    Examples
+    --------
+    >>> settings("small-cache")
+    {'OPREG_PROCESSOR': 'l1=16K l2=256K l3=2M'}
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        each = LESSER[name]
+        if each.numpy and platform.machine() not in ("x86_64", "AMD64"):
+            raise ValueError(f"{name} is for x86-64")
+        found.update(each.variables)
+    numpy = {prefix for name in names for prefix in LESSER[name].numpy}
+    if numpy:
+        found["NPY_DISABLE_CPU_FEATURES"] = " ".join(
+            name for name in _numpy_features() if name.startswith(tuple(numpy)))
+    llvm = {prefix for name in names for prefix in LESSER[name].llvm}
+    if llvm:
+        found["NUMBA_CPU_FEATURES"] = ",".join(
+            f"{'+' if has and not name.startswith(tuple(llvm)) else '-'}{name}"
+            for name, has in _llvm_features().items())
+    return {name: value for name, value in found.items() if value}
+
+
+def _numpy_features() -> list[str]:
+    """Those that NumPy chooses functions by, and finds here."""
+    import numpy as np
+
+    core = sys.modules["numpy._core._multiarray_umath" if hasattr(np, "_core") else "numpy.core._multiarray_umath"]
+    return [name for name in core.__cpu_dispatch__ if core.__cpu_features__[name]]
+
+
+def _llvm_features() -> dict[str, bool]:
+    """Those that LLVM knows, and whether they are here; none without numba."""
+    try:
+        import llvmlite.binding
+    except ImportError:
+        return {}
+    return dict(llvmlite.binding.get_host_cpu_features())
+
+
+if __name__ == "__main__":
+    if len(without(os.environ)) < len(os.environ):
+        os.execve(sys.executable, [sys.executable, "-m", "benchmarks.processors", *sys.argv[1:]], without(os.environ))
+    print(json.dumps(settings(*sys.argv[1:])))

@@ -1,0 +1,170 @@
+"""What was measured, as data: a small file for each kind of processor, and what differs between two of them."""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .environments import COMPILED, OURS
+from .processors import LESSER
+
+__all__ = ["FOLDER", "RATIOS", "Growth", "Results", "Row", "changes", "fastest", "load", "number", "rounded"]
+
+#: Where the files are.
+FOLDER = Path(__file__).resolve().parent / "results"
+
+#: How much of a unit a second is, or a byte.
+SCALE = {"ns": 1e9, "µs": 1e6, "ms": 1e3, "s": 1.0, "bytes": 1.0, "KB": 2 ** -10, "MB": 2 ** -20}
+
+#: The ratios of a row: their titles, the column that is ours, and the peers that do not count.
+RATIOS = (("ours / best not compiled", "opreg", COMPILED), ("ours / best", "opreg", ()),
+          ("fast / best", "opreg[fast]", ()))
+
+#: Ratios that differ by less are the same, however little the times scatter: three digits are kept of them.
+_ROUNDING = 0.02
+
+
+@dataclass
+class Row:
+    """One work: of each column the least and the median time in seconds, or bytes; one figure where it was run once.
+
+    ``expected`` is what the cost model says of a device.
+    """
+
+    work: str
+    title: str
+    unit: str
+    figures: dict[str, list[float]]
+    expected: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class Growth:
+    """What one thing costs at several sizes, in seconds or bytes by column; fewer where a size took too long."""
+
+    of: str
+    title: str
+    unit: str
+    sizes: list[int]
+    figures: dict[str, list[float]]
+
+
+@dataclass
+class Results:
+    """All that was measured on one kind of processor.
+
+    Attributes
+    ----------
+    processor : dict
+        ``name``, ``cores``, bytes of ``l1``, ``l2`` and ``l3``, ``features``; 0 and nothing where it was not kept.
+    lesser : list of str
+        In what the libraries were told that it is less.
+    columns : dict
+        Versions of the framework, of Python and of NumPy by column.
+    """
+
+    processor: dict[str, Any]
+    lesser: list[str]
+    system: str
+    date: str
+    commit: str
+    command: str
+    rounds: int
+    threads: int
+    columns: dict[str, dict[str, str]]
+    rows: list[Row]
+    remarks: list[str] = field(default_factory=list)
+    growth: list[Growth] = field(default_factory=list)
+    device: str = "cpu"
+    machine: bool = False  # whether what is expected of a device follows from figures that were measured there
+
+    @property
+    def title(self) -> str:
+        """The kind of processor, for people."""
+        about = [self.processor["name"], f"{self.processor['cores']} cores",
+                 *([f"{self.threads} threads"] if self.threads != self.processor["cores"] else []),
+                 *(LESSER[name].about for name in self.lesser)]
+        return ", ".join(about)
+
+    @property
+    def kind(self) -> str:
+        """The kind of processor, as a file's name: results of one kind take each other's place."""
+        found = self.processor
+        features = [name for name in ("avx2", "avx512f", "amx_tile", "asimd", "sve2") if name in found["features"]]
+        sizes = [f"{level}-{found[level] >> 10}k" for level in ("l2", "l3") if found[level]]
+        words = [re.sub(r"\((r|tm)\)|processor|cpu|@.*", "", found["name"].lower()), f"{found['cores']} cores", *sizes,
+                 *features[-1:], *([f"{self.threads} threads"] if self.threads != found["cores"] else []), *self.lesser]
+        return "-".join(re.findall(r"[a-z0-9]+", " ".join(words)))
+
+    def scatter(self) -> list[float]:
+        """How far medians are above the least figures, as parts of these, in order."""
+        return sorted(median / least - 1 for row in self.rows for least, *more in row.figures.values()
+                      for median in more if least)
+
+    def save(self, path: Path) -> None:
+        """Write a file."""
+        text = json.dumps(asdict(self), indent=1, ensure_ascii=False)
+        # A list of numbers or words stands on one line.
+        text = re.sub(r"\[\s+[^][{}]*?\s+\]", lambda found: json.dumps(json.loads(found[0]), ensure_ascii=False), text)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n", encoding="utf-8")
+
+
+def load(path: Path) -> Results:
+    """Read a file."""
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    return Results(**{**kept, "rows": [Row(**row) for row in kept["rows"]],
+                      "growth": [Growth(**each) for each in kept["growth"]]})
+
+
+def rounded(figures: Iterable[float]) -> list[float]:
+    """Numbers to four digits, which is more than they are good for."""
+    return [float(f"{each:.4g}") for each in figures]
+
+
+def number(value: float, unit: str) -> str:
+    """A figure in its unit, to three digits."""
+    value *= SCALE[unit]
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def fastest(row: Row, without: tuple[str, ...] = ()) -> str:
+    """The column of the fastest peer, or nothing."""
+    peers = [name for name in row.figures if name not in (*OURS, *without)]
+    return min(peers, key=lambda name: row.figures[name][0], default="")
+
+
+# ------------------------------------------------------------------------------------------------- differences
+
+
+def changes(old: Results, new: Results) -> Iterator[str]:
+    """A line for each row whose ratio to its fastest peer is another than before, by more than the times scatter."""
+    before = {(row.work, row.title): row for row in old.rows}
+    for row in new.rows:
+        last = before.pop((row.work, row.title), None)
+        if last is None:
+            yield f"{row.title}: was not measured before"
+            continue
+        said: set[tuple[str, str]] = set()
+        for _, ours, without in RATIOS:
+            peers = fastest(last, without), fastest(row, without)
+            if all(peers) and ours in last.figures and ours in row.figures and (ours, peers[1]) not in said:
+                said.add((ours, peers[1]))
+                yield from _moved(last, row, ours, peers)
+    yield from (f"{title}: is not measured any more" for _, title in before)
+
+
+def _moved(last: Row, row: Row, ours: str, peers: tuple[str, str]) -> Iterator[str]:
+    was, now = (each.figures[ours][0] / each.figures[peer][0] for each, peer in zip((last, row), peers))
+    pairs = [each.figures[name] for each, peer in zip((last, row), peers) for name in (ours, peer)]
+    scatter = max(_ROUNDING, *(sum(statistics.median(pair) and pair[-1] / pair[0] - 1 for pair in two)
+                               for two in (pairs[:2], pairs[2:])))
+    if max(was, now) > (1 + scatter) * min(was, now):
+        figures = [f"{number(each.figures[ours][0], row.unit)} / {number(each.figures[peer][0], row.unit)} {row.unit} "
+                   f"({peer})" for each, peer in zip((last, row), peers)]
+        yield f"{row.title}: {ours} {was:.2f} → {now:.2f}, {figures[0]} → {figures[1]}"
