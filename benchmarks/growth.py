@@ -46,7 +46,7 @@ SERIES = {
         "step": ("forward + backward", "ms"), "memory": ("memory of the process, in all of it", "MB")}, alone=True),
     "batch": Series("batch of a dense layer 256 → 256 with cross-entropy", tuple(4 ** i for i in range(9)), {
         "step": ("a step of SGD", "ms")}),
-    "parameters": Series("parameters of 64 numbers", (10, 100, 1_000, 10_000), {
+    "parameters": Series("dense layers 8 → 8, a parameter each", (10, 100, 1_000, 10_000), {
         f"{optimizer}_{way}": (f"an update by {title}, {name}", "ms")
         for optimizer, title in (("sgd", "SGD"), ("adam", "Adam"))
         for way, name in (("executor", "of the executor"), ("module", "of a Module"))}),
@@ -150,11 +150,15 @@ def _answers(key: str, series: Series, sizes: Sequence[int], column: str, option
     for some in [[size] for size in sizes] if series.alone else [sizes]:
         threads = some[0] if key == "threads" else options.threads
         try:
-            done = subprocess.run(
+            printed = subprocess.run(
                 [python, "-m", "benchmarks.run_growth", key, str(threads), str(options.seconds), *map(str, some)],
                 cwd=ROOT, env=variables(python, options, threads, "numba"), text=True, check=True,
-                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=_LIMIT)
-        except (subprocess.SubprocessError, OSError) as error:
-            print(f"growth: {column}, {key} of {some}: {error}", file=sys.stderr)
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=_LIMIT).stdout
+            failed: Exception | None = None
+        except subprocess.SubprocessError as error:  # smaller sizes may have come before
+            printed, failed = getattr(error, "output", None) or "", error
+            printed = printed.decode() if isinstance(printed, bytes) else printed
+        yield from map(json.loads, printed.splitlines())
+        if failed:
+            print(f"growth: {column}, {key} of {some}: {failed}", file=sys.stderr)
             return
-        yield from map(json.loads, done.stdout.splitlines())

@@ -13,7 +13,7 @@ from . import worker
 from .workloads import WORKLOADS, chain
 
 _LAYERS = (256, 256)
-_NUMBERS = 64  # of a parameter
+_WIDTH = 8  # of layers that have one parameter each
 
 
 def main() -> None:
@@ -71,11 +71,12 @@ def batch(size: int, seconds: float) -> dict[str, float]:
 def parameters(count: int, seconds: float) -> dict[str, float]:
     import opreg as mx
 
-    weights = [mx.sym.Variable(f"p{i}_weight") for i in range(count)]
-    net, shape = mx.sym.MakeLoss(mx.sym.add_n(mx.sym.Variable("data"), *weights)), (_NUMBERS,)
-    found = {}
+    net, shape = mx.sym.Variable("data"), (1, _WIDTH)
+    for _ in range(count):
+        net = mx.sym.FullyConnected(net, num_hidden=_WIDTH, no_bias=True)
+    net, found = mx.sym.MakeLoss(net), {}
     for optimizer in ("sgd", "adam"):
-        executor = net.simple_bind(mx.cpu(), data=shape, **{each.name: shape for each in weights})
+        executor = net.simple_bind(mx.cpu(), data=shape)
         executor.set_optimizer(mx.optimizer.create(optimizer, learning_rate=0.01))
         executor.forward(is_train=True)
         executor.backward()
@@ -83,7 +84,7 @@ def parameters(count: int, seconds: float) -> dict[str, float]:
         found[f"{optimizer}_executor"] = least(executor.update, seconds)
         module = mx.mod.Module(net, label_names=[])
         module.bind([("data", shape)])
-        module.init_params(mx.init.One())
+        module.init_params(mx.init.Zero())
         module.init_optimizer(optimizer=optimizer)
         module.forward_backward(mx.io.DataBatch([mx.nd.ones(shape)]))
         module.update()

@@ -165,8 +165,8 @@ def test_threads_are_measured_by_rows_of_the_table(monkeypatch: pytest.MonkeyPat
 
 def test_what_takes_too_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     def ran(words: list[str], **_: Any) -> Any:
-        if words[-1] == "1000000":
-            raise growth.subprocess.TimeoutExpired(words, 1)
+        if words[-1] in ("1000000", "65536"):
+            raise growth.subprocess.TimeoutExpired(words, 1, b'{"step": 0.5}\n' if words[3] == "batch" else None)
         costs = growth.SERIES[words[3]].costs
         return SimpleNamespace(stdout="".join(f'{{"{cost}": {size}}}\n' for size in words[6:] for cost in costs))
 
@@ -174,6 +174,7 @@ def test_what_takes_too_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> Non
     options = options_of(columns=["opreg", "PyTorch"], threads=3, seconds=0.1)
     found = {(each.of, each.title): each for each in growth.grown(options)}
     assert {len(each.figures["opreg"]) for each in found.values() if each.of == growth.SERIES["nodes"].of} == {6}
+    assert [each.figures["opreg"] for each in found.values() if each.of == growth.SERIES["batch"].of] == [[0.5]]
     assert {tuple(each.sizes) for each in found.values() if each.of == "threads"} == {(1, 2, 3)}
     assert all(each.figures.keys() == {"opreg"} for each in found.values())
 

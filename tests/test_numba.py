@@ -314,6 +314,17 @@ def test_what_is_read_only_is_not_written(op: str) -> None:
     assert not gradient.any()
 
 
+def test_a_sum_of_hundreds_is_not_compiled() -> None:
+    net = mx.sym.add_n(*(mx.sym.Variable(f"x{i}") for i in range(257)))
+    with compiler.use("numba"):
+        executor = net.simple_bind(mx.cpu(), grad_req="null", **dict.fromkeys(net.list_arguments(), (20,)))
+        for array in executor.arg_arrays:
+            array[:] = 2
+        executor.forward()
+        assert "257 inputs would take long to compile" in executor.explain()
+    assert executor.outputs[0].asnumpy().tolist() == [514.0] * 20
+
+
 def test_overlapping_arrays_are_declined() -> None:
     base = np.zeros(100, np.float32)
     assert jit.arrange([base[:-1]], [base[1:]]) == "an input overlaps an output"

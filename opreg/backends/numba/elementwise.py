@@ -32,6 +32,8 @@ __all__ = ["Arrangement", "Layout", "arrange", "attach", "bound", "fuses"]
 
 # So many numbers at least for fewer than three instructions, whose calls cost no more than that of a function.
 _LEAST = 1 << 10
+# Inputs of a function at most: groups of operators have no more, and of a sum of thousands one compiles for minutes.
+_INPUTS = 1 << 8
 # Numbers in a row that is worth a loop of its own.
 _ROW = 16
 # What NumPy alone does more slowly.
@@ -215,6 +217,8 @@ def _declines(expression: Expression, call: Call) -> str | None:
         return "dtypes differ"
     if not expression.code or out.size == 0:
         return "nothing to compute"
+    if expression.arity > _INPUTS:
+        return f"{expression.arity} inputs would take long to compile"
     for prim, _ in expression.code:
         if prim.name not in VECTOR or (prim.name == "power" and out.dtype == np.float64):
             return f"{prim.name} has no vectorised form" + " in float64" * (prim.name == "power")
