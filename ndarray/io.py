@@ -1,4 +1,4 @@
-"""Saving and loading arrays: MXNet's ``.params`` files, and ``.npz``."""
+"""Saving and loading arrays: MXNet's ``.params`` files, ``.npz`` and ``.safetensors``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def save(fname: str | os.PathLike, data: NDArray | Sequence[NDArray] | Mapping[s
     Parameters
     ----------
     fname : str or path
-        ``.npz`` writes NumPy's format, anything else MXNet's.
+        ``.npz`` writes NumPy's format, ``.safetensors`` that of this name, anything else MXNet's.
     data : NDArray, list of them, or dict by name
         What to save.
     """
@@ -69,7 +69,7 @@ def _placed(record: params_file.Record, name: str) -> NDArray | None:
 
 
 def load(fname: str | os.PathLike) -> Any:
-    """Read arrays from a file of any version of MXNet's format, or from ``.npz``.
+    """Read arrays from a file of any version of MXNet's format, from ``.npz`` or ``.safetensors``.
 
     Returns
     -------

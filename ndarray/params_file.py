@@ -1,4 +1,4 @@
-"""Parameter files, byte by byte: the `.params` layout of Apache MXNet; `.npz` is a module of its own.
+"""Parameter files, byte by byte: the `.params` layout of Apache MXNet; `.npz` and `.safetensors` stand beside it.
 
 All numbers are little-endian. A `.params` file is::
 
@@ -35,11 +35,12 @@ from opreg.core.files import reading, warn, whole
 from opreg.core.slots import Slot
 from opreg.errors import ArgumentError, DTypeError, FileFormatError, did_you_mean
 
-__all__ = ["NPZ_WRITER", "Pairs", "READ_NPZ", "Record", "check_names", "load", "read", "save", "write", "to_bytes",
-           "from_bytes"]
+__all__ = ["NPZ_WRITER", "Pairs", "READ_NPZ", "READ_SAFETENSORS", "Record", "SAFETENSORS_WRITER", "bytes_of",
+           "check_names", "from_bytes", "load", "meant", "read", "save", "to_bytes", "write"]
 
-#: What reads and writes the other format, once there is such a file.
+#: What reads and writes the other formats, once there is such a file.
 READ_NPZ, NPZ_WRITER = Slot("npz"), Slot("npz")
+READ_SAFETENSORS, SAFETENSORS_WRITER = Slot("safetensors"), Slot("safetensors")
 
 Shape = tuple[int, ...]
 Device = tuple[str, int]
@@ -137,7 +138,7 @@ def read(
 
 
 def load(path: str | os.PathLike[str], *, dense_limit: int | None = None) -> tuple[list[Record], list[str]]:
-    """Read the records and the names of a `.params` or `.npz` file; the content says which of them it is.
+    """Read the records and the names of a `.params`, `.npz` or `.safetensors` file; the content says which it is.
 
     Parameters
     ----------
@@ -149,7 +150,7 @@ def load(path: str | os.PathLike[str], *, dense_limit: int | None = None) -> tup
     Returns
     -------
     records, names
-        As from `read`. A `.npz` file always has names, and its devices are all ``("cpu", 0)``.
+        As from `read`. Files of the other two kinds always have names, and their devices are all ``("cpu", 0)``.
 
     Raises
     ------
@@ -171,10 +172,11 @@ def load(path: str | os.PathLike[str], *, dense_limit: int | None = None) -> tup
     with reading(path) as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
-        start = file.read(4)
+        start = file.read(9)
         file.seek(0)
-        if start in (b"PK\3\4", b"PK\5\6"):
-            found: tuple[list[Record], list[str]] = READ_NPZ.function(file, size, name)
+        other = READ_NPZ if start[:4] in (b"PK\3\4", b"PK\5\6") else READ_SAFETENSORS if start[8:] == b"{" else None
+        if other is not None:  # a .params file has a zero there
+            found: tuple[list[Record], list[str]] = other.function(file, size, name)
             return found
         return _read_file(_Reader(file, size, name, dense_limit))
 
@@ -312,7 +314,7 @@ def _read_record(reader: _Reader) -> Record:
         values = _read_sparse(reader, storage, stored, stored_shape, shape)
     else:
         values = reader.numbers(stored, shape, "numbers")
-    return Record(_finish(values, name), device)
+    return Record(meant(values, name), device)
 
 
 def _read_storage(reader: _Reader, version: int) -> int:
@@ -374,8 +376,14 @@ def _read_type(reader: _Reader) -> tuple[str, str]:
     return name, stored
 
 
-def _finish(values: np.ndarray, name: str) -> np.ndarray:
-    """Stored numbers as what they stand for."""
+def meant(values: np.ndarray, name: str) -> np.ndarray:
+    """Stored numbers as what they stand for, of the dtype of that name.
+
+    Raises
+    ------
+    ImportError
+        For bfloat16 without ml_dtypes.
+    """
     if name == "bool":
         return values.astype(np.bool_)
     if name == "bfloat16":
@@ -491,7 +499,7 @@ def write(arrays: Pairs, names: Sequence[str] = ()) -> Iterator[bytes | memoryvi
         for head, (array, _) in zip(heads, arrays, strict=True):
             yield head
             if array is not None:
-                yield _little(array)
+                yield bytes_of(array, TYPES[FLAGS[array.dtype.name]][1])
         yield end
 
     return pieces()
@@ -534,16 +542,16 @@ def save(path: str | os.PathLike[str], records: Pairs, names: Sequence[str] = ()
     Parameters
     ----------
     path
-        The file: `.npz` if its name ends so, else `.params`.
+        The file: `.npz` or `.safetensors` if its name ends so, else `.params`.
     records, names
-        As for `write`. In a `.npz` file arrays without names are called ``arr_0``, ``arr_1``, …, and
-        devices are not kept.
+        As for `write`. In a `.npz` file arrays without names are called ``arr_0``, ``arr_1``, …; a
+        `.safetensors` file has none. Neither keeps devices.
 
     Raises
     ------
     ArgumentError, DTypeError
-        As from `write`; for `.npz` also "no array" and names with a NUL. It has every dtype of NumPy's
-        numbers, and no bfloat16.
+        As from `write`; for the others also "no array", for `.npz` names with a NUL. That has every dtype of
+        NumPy's numbers, and no bfloat16.
     OSError
         The folder is missing, the file must not be written, the disk is full.
 
@@ -556,8 +564,10 @@ def save(path: str | os.PathLike[str], records: Pairs, names: Sequence[str] = ()
     ...     load(path)
     ([Record(array=array([1., 2.], dtype=float32), device=('cpu', 0))], ['arg:w'])
     """
-    if os.fsdecode(path).endswith(".npz"):
-        put: Callable[[BinaryIO], None] = NPZ_WRITER.function(records, names)
+    name = os.fsdecode(path)
+    other = NPZ_WRITER if name.endswith(".npz") else SAFETENSORS_WRITER if name.endswith(".safetensors") else None
+    if other is not None:
+        put: Callable[[BinaryIO], None] = other.function(records, names)
     else:
         pieces = write(records, names)
 
@@ -605,9 +615,8 @@ def _type_flag(array: np.ndarray, label: str) -> int:
     return flag
 
 
-def _little(array: np.ndarray) -> memoryview:
-    """The array's bytes in C order, the least significant of a number first; a view where it has them so."""
-    _, stored = TYPES[FLAGS[array.dtype.name]]
+def bytes_of(array: np.ndarray, stored: str) -> memoryview:
+    """The array's bytes in C order, as numbers of a stored dtype; a view where it has them so."""
     if array.dtype.name == "bfloat16":
         array = array.view(np.uint16)
     array = array if stored == "u1" else array.astype(stored, copy=False)

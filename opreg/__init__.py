@@ -129,6 +129,7 @@ _slots.install({
     "users' operators": ("opreg.custom.operator",),
     "arrays": ("opreg.ndarray",),
     "npz": ("opreg.ndarray.npz_file",),
+    "safetensors": ("opreg.ndarray.safetensors_file",),
     "graphs": ("opreg.symbol", "opreg.symbol.show"),
     "backends": ("opreg.backends.passes",),
     "training": ("opreg.train.updater",),

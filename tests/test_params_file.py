@@ -467,7 +467,7 @@ def test_what_cannot_be_written_is_refused_before_a_file_is_touched(arrays, name
 # ----------------------------------------------------------------------------- whole or not at all
 
 
-@pytest.mark.parametrize("suffix", ("params", "npz"))
+@pytest.mark.parametrize("suffix", ("params", "npz", "safetensors"))
 @pytest.mark.parametrize("broken", ("fsync", "replace"))
 def test_a_failing_save_leaves_the_old_file_alone(tmp_path, monkeypatch, suffix, broken):
     path = tmp_path / f"net.{suffix}"

@@ -1,7 +1,8 @@
 """Checkpoints: parameters in files, written whole or not at all, and never run as code.
 
 A ``.ckpt`` file is a ``.params`` file with one array more, a checksum of the others, without which it is damaged; a
-``.npz`` file has a checksum of its own for each. The content says which of the two a file is.
+``.npz`` file has a checksum of its own for each; a ``.safetensors`` file has none, and nothing that others do not know.
+The content says which of them a file is.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ __all__ = ["save_checkpoint", "load_checkpoint", "load_param_into_net"]
 #: What is saved: a Cell, arrays by name, or dicts of a name and its data.
 Saved: TypeAlias = Cell | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
+#: What the names of files end in.
+_ENDINGS = (".ckpt", ".npz", ".safetensors")
 #: The name of the checksum among the arrays of a file.
 _CHECKSUM = "checkpoint:crc32"
 
@@ -45,12 +48,15 @@ def save_checkpoint(save_obj: Saved, ckpt_file_name: str | os.PathLike, integrat
     save_obj : Cell, dict by name, or list of ``{"name": …, "data": …}``
         What to save: all parameters of a Cell by their names, or Tensors.
     ckpt_file_name : str or path
-        The file. ``.npz`` writes NumPy's format; ``.ckpt`` is put behind a name without an ending of its own.
+        The file. ``.npz`` writes NumPy's format; ``.ckpt``, or what ``format`` says, is put behind a name without an
+        ending of its own.
     append_dict : dict, optional
         Numbers and Tensors to save too.
     choice_func : callable, optional
         Of a name: whether it is saved.
-    integrated_save, async_save, enc_mode, crc_check, format
+    format : {"ckpt", "safetensors"}
+        What a file is whose name does not say it.
+    integrated_save, async_save, enc_mode, crc_check
         Accepted, without effect here: checksums are always written.
     enc_key
         Must be None; files are not encrypted.
@@ -73,6 +79,8 @@ def save_checkpoint(save_obj: Saved, ckpt_file_name: str | os.PathLike, integrat
     """
     if enc_key is not None:
         raise ArgumentError("save_checkpoint: files are not encrypted; enc_key must be None")
+    if format not in ("ckpt", "safetensors"):
+        raise ArgumentError(f"save_checkpoint: format must be 'ckpt' or 'safetensors', got {format!r}")
     arrays = dict(_named(save_obj))
     for name, value in (append_dict or {}).items():
         if name in arrays:
@@ -81,9 +89,9 @@ def save_checkpoint(save_obj: Saved, ckpt_file_name: str | os.PathLike, integrat
     if choice_func is not None:
         arrays = {name: value for name, value in arrays.items() if choice_func(name)}
     path = _path("save_checkpoint", ckpt_file_name)
-    if not path.endswith((".ckpt", ".npz")):
-        path += ".ckpt"
-    if not path.endswith(".npz"):
+    if not path.endswith(_ENDINGS):
+        path += f".{format}"
+    if path.endswith(".ckpt"):
         arrays[_CHECKSUM] = _checksum(arrays)
     params_file.save(path, [params_file.Record(array) for array in arrays.values()], list(arrays))
 
@@ -152,7 +160,7 @@ def load_checkpoint(ckpt_file_name: str | os.PathLike, net: Cell | None = None, 
     Parameters
     ----------
     ckpt_file_name : str or path
-        A file of ``save_checkpoint``, or any ``.params`` or ``.npz`` file with names.
+        A file of ``save_checkpoint``, or any ``.params``, ``.npz`` or ``.safetensors`` file with names.
     net : Cell, optional
         Takes the parameters over, as ``load_param_into_net`` has it.
     strict_load : bool

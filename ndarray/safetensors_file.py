@@ -1,0 +1,151 @@
+"""Parameter files of the safetensors format, read as if anybody had written them.
+
+    u64 length | JSON of so many bytes | bytes of the arrays
+
+The JSON has dtype, shape and the first and last byte of each array by its name, counted behind the JSON; all numbers
+are little-endian. Arrays lie beside each other without a gap, the widest numbers first, so that each begins where a
+number of its kind may begin. ``__metadata__`` is what a program says of a file, and counts for nothing here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, BinaryIO, NamedTuple, NoReturn
+
+import numpy as np
+
+from opreg.core.files import json_of
+from opreg.errors import ArgumentError, DTypeError, FileFormatError, listed
+
+from .params_file import MAX_NDIM, READ_SAFETENSORS, SAFETENSORS_WRITER, Pairs, Record, bytes_of, check_names, meant
+
+__all__ = ["DTYPES"]
+
+#: What the format calls dtypes, and the numbers they are stored as.
+DTYPES = {"BOOL": ("bool", "u1"), "U8": ("uint8", "u1"), "I8": ("int8", "i1"), "U16": ("uint16", "<u2"),
+          "I16": ("int16", "<i2"), "U32": ("uint32", "<u4"), "I32": ("int32", "<i4"), "U64": ("uint64", "<u8"),
+          "I64": ("int64", "<i8"), "F16": ("float16", "<f2"), "BF16": ("bfloat16", "<u2"), "F32": ("float32", "<f4"),
+          "F64": ("float64", "<f8"), "C64": ("complex64", "<c8")}
+_NAMES = {name: code for code, (name, _) in DTYPES.items()}
+_METADATA = "__metadata__"
+#: The header begins a multiple of this before the arrays.
+_ALIGNED = 8
+
+
+@SAFETENSORS_WRITER.provide
+def _writer(records: Pairs, names: Sequence[str]) -> Callable[[BinaryIO], None]:
+    labels = check_names(len(records), names)
+    if records and not names:
+        raise ArgumentError("arrays in a .safetensors file have names: save a dict")
+    arrays: dict[str, np.ndarray] = {}
+    for (array, _), label, name in zip(records, labels, names, strict=True):
+        if array is None:
+            raise ArgumentError(f"{label}: a .safetensors file cannot say that there is no array; a .params file can")
+        if array.dtype.name not in _NAMES:
+            raise DTypeError(f"{label}: a .safetensors file has no dtype {array.dtype}, but {listed([*_NAMES], 20)}")
+        if name == _METADATA:
+            raise ArgumentError(f"{label}: a .safetensors file has no array of that name; it is that of what is said "
+                                "of the file")
+        arrays[name] = array
+    begins, end = {}, 0
+    for name in sorted(arrays, key=lambda name: -arrays[name].itemsize):
+        begins[name] = end
+        end += arrays[name].nbytes
+    header = json.dumps({name: {"dtype": _NAMES[array.dtype.name], "shape": array.shape,
+                                "data_offsets": (begins[name], begins[name] + array.nbytes)}
+                         for name, array in arrays.items()}, ensure_ascii=False, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % _ALIGNED)
+
+    def put(file: BinaryIO) -> None:
+        file.write(len(header).to_bytes(8, "little") + header)
+        for name in begins:
+            file.write(bytes_of(arrays[name], DTYPES[_NAMES[arrays[name].dtype.name]][1]))
+
+    return put
+
+
+@READ_SAFETENSORS.provide
+def _read(file: BinaryIO, size: int, name: str) -> tuple[list[Record], list[str]]:
+    reader = _Reader(file, size, name)
+    arrays = {key: reader.array(key, entry) for key, entry in reader.entries().items()}
+    return [Record(array) for array in arrays.values()], list(arrays)
+
+
+class _Entry(NamedTuple):
+    """What the header says of an array: what it stands for, the stored dtype, and where in the file it lies."""
+
+    dtype: str
+    stored: str
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+
+class _Reader:
+    """A file, and how long it is, which bounds everything that it may ask for."""
+
+    def __init__(self, file: BinaryIO, size: int, name: str) -> None:
+        self.file, self.size, self.name = file, size, name
+
+    def fail(self, part: str, expected: str, found: object) -> NoReturn:
+        raise FileFormatError(f"{self.name}: {part}: expected {expected}, found {found}")
+
+    def entries(self) -> dict[str, _Entry]:
+        """The header, which fits the file: all bytes behind it are of one array each."""
+        length = int.from_bytes(self.file.read(8), "little")
+        left = self.size - 8
+        if length > left:
+            self.fail("byte 0, length of the header", f"at most {left}, what is left of the file", length)
+        header = json_of(self.file.read(length), f"{self.name}: header")
+        if not isinstance(header, dict):
+            self.fail("header", "an object", type(header).__name__)
+        said = header.pop(_METADATA, {})
+        if not isinstance(said, dict) or not all(isinstance(text, str) for text in said.values()):
+            self.fail(f"header, {_METADATA}", "texts by name", repr(said)[:80])
+        found = {key: self._entry(key, value, 8 + length) for key, value in header.items()}
+        at = 8 + length
+        for key, entry in sorted(found.items(), key=lambda item: item[1][3:]):
+            if entry.begin != at:
+                self.fail(f"header, {key!r}", f"an array that begins at byte {at}, where the one before it ends",
+                          entry.begin)
+            at = entry.end
+        if at != self.size:
+            self.fail("header", f"arrays up to the end of the file, byte {self.size}", f"their end at byte {at}")
+        return found
+
+    def _entry(self, key: str, value: Any, start: int) -> _Entry:
+        part = f"header, {key!r}"
+        if not isinstance(value, dict) or value.keys() != {"dtype", "shape", "data_offsets"}:
+            self.fail(part, "dtype, shape and data_offsets", repr(value)[:80])
+        code, shape, offsets = value["dtype"], value["shape"], value["data_offsets"]
+        if not isinstance(code, str) or code not in DTYPES:
+            self.fail(part, f"a dtype of {listed([*DTYPES], 20)}", repr(code)[:80])
+        if not _counts(shape) or len(shape) > MAX_NDIM:
+            self.fail(part, f"a shape of at most {MAX_NDIM} dimensions", repr(shape)[:80])
+        if not _counts(offsets) or len(offsets) != 2:
+            self.fail(part, "two data_offsets", repr(offsets)[:80])
+        name, stored = DTYPES[code]
+        length = math.prod(shape) * np.dtype(stored).itemsize
+        if offsets[1] - offsets[0] != length:
+            self.fail(part, f"{length} bytes, {name} {tuple(shape)}", offsets[1] - offsets[0])
+        if max(offsets[1], *(max(dim, 1) for dim in shape), math.prod(max(dim, 1) for dim in shape)) >= 1 << 60:
+            self.fail(part, "a shape that an array may have", tuple(shape))
+        return _Entry(name, stored, tuple(shape), start + offsets[0], start + offsets[1])
+
+    def array(self, key: str, entry: _Entry) -> np.ndarray:
+        """The numbers of an array; all of them are in the file."""
+        values = np.empty(math.prod(entry.shape), entry.stored)
+        self.file.seek(entry.begin)
+        if self.file.readinto(values.view(np.uint8).data) != values.nbytes:  # type: ignore[attr-defined]
+            self.fail(repr(key), f"{values.nbytes} bytes", "fewer: the file has become shorter")
+        values = values.astype(values.dtype.newbyteorder("="), copy=False)
+        try:
+            return meant(values, entry.dtype).reshape(entry.shape)
+        except ImportError:
+            self.fail(repr(key), "the package ml_dtypes to be installed, which bfloat16 needs", "none")
+
+
+def _counts(value: object) -> bool:
+    return isinstance(value, list) and all(type(each) is int and each >= 0 for each in value)
