@@ -37,7 +37,7 @@ ORDER = _floors("""
     opreg.core opreg.elementwise opreg.custom opreg.typing
     opreg.core.parameters opreg.aliases opreg.core.locks opreg.core.slots opreg._extends opreg.core.cache
     opreg.errors opreg.engine opreg.log
-    opreg.core.mode opreg.core.files
+    opreg.core.mode opreg.core.files opreg.core.progress
     opreg.core.events opreg.core.processor opreg.elementwise.special_functions
     opreg.core.spec
     opreg.core.attrs opreg.fills
@@ -189,6 +189,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
     "opreg.train": """
         . checkpoint io lr_scheduler monitor named rnn_weights states test_arrays
         base_optimizer callback initializer metric parts sentences test_data test_samples test_tools
+        progress
         base_module group_steps rnn_cell test_utils updater
         conv_rnn_cell executor_group kvstore optimizer sequential_module
         executor_manager python_module rnn symbol_module

@@ -13,6 +13,7 @@ OTHERWISE = {
     "formats and interfaces of others": """
         ndarray.exchange: _CPU _CUDA _PINNED _MANAGED
         ndarray.params_file: FILE_MAGIC V1 V2 V3
+        ndarray.safetensors_file: _ALIGNED
         backends.onednn.primitives: DIRECT TRAINING INFERENCE BACKWARD MAX AVG_ALL AVG_INSIDE ADD MULTIPLY
         backends.onednn.primitives: GLOBAL_STATISTICS SCALE_AND_SHIFT WORKSPACE SRC DST WEIGHTS BIAS DIFF_SRC DIFF_DST
         backends.onednn.primitives: DIFF_WEIGHTS MEAN VARIANCE SCALE SHIFT DIFF_SCALE DIFF_SHIFT FOLLOWING SECOND
@@ -60,6 +61,7 @@ OTHERWISE = {
         train.executor_group: _MOST_SHAPES
         train.states: _DEEPEST
         core.events: _SAMPLING
+        core.progress: _BAR _INTERVAL _PATIENCE
         data.recordio: _BLOCK
         notebook.callback: _HEIGHT _MARGIN _WIDTH
         symbol.update: _SHOWN

@@ -22,6 +22,7 @@ from ..errors import ArgumentError, OpError, did_you_mean
 from . import metric as metrics
 from .checkpoint import BatchEndParam, prefixed, split
 from .initializer import InitializerLike, Uniform
+from .progress import TrainingLine
 
 if TYPE_CHECKING:
     from opreg.symbol.symbol import Symbol
@@ -50,10 +51,13 @@ Store: TypeAlias = "KVStoreBase | str | None"
 SMALL = Uniform(0.01)
 
 
+def _listed(callbacks: Callbacks) -> Sequence[Callable[..., object]]:
+    return [] if callbacks is None else callbacks if isinstance(callbacks, Sequence) else [callbacks]
+
+
 def _call(callbacks: Callbacks, *args: object) -> None:
-    if callbacks is not None:
-        for callback in callbacks if isinstance(callbacks, Sequence) else [callbacks]:
-            callback(*args)
+    for callback in _listed(callbacks):
+        callback(*args)
 
 
 def _check_input_names(symbol: Symbol, names: Sequence[str], typename: str, throw: bool) -> None:
@@ -313,7 +317,7 @@ class BaseModule:
             allow_missing: bool = False, force_rebind: bool = False,
             force_init: bool = False, begin_epoch: int = 0, num_epoch: int | None = None,
             validation_metric: metrics.MetricLike | None = None, monitor: Monitor | None = None,
-            sparse_row_id_fn: object = None) -> None:
+            sparse_row_id_fn: object = None, *, progress: bool | None = None) -> None:
         """Train: bind, begin the weights and the optimizer where that is still to be done, and go over the data.
 
         Parameters
@@ -334,6 +338,8 @@ class BaseModule:
             The first epoch's number, and the one after the last's.
         monitor : Monitor
             Looks inside.
+        progress : bool, optional
+            Whether a line shows where the training is; by default as ``OPREG_PROGRESS`` says, else on a terminal.
         """
         if num_epoch is None:
             raise ArgumentError("fit: num_epoch is needed, the number of epochs")
@@ -350,20 +356,25 @@ class BaseModule:
         self.init_optimizer(kvstore, optimizer, optimizer_params)
         eval_metric = metrics.create(eval_metric)
         validation_metric = eval_metric if validation_metric is None else validation_metric
-        for epoch in range(begin_epoch, num_epoch):
-            began = time.perf_counter()
-            for name, value in self._epoch(epoch, train_data, eval_metric, batch_end_callback, monitor):
-                self.logger.info("Epoch[%d] Train-%s=%f", epoch, name, value)
-            self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.perf_counter() - began)
-            arg_params, aux_params = self.get_params()
-            self.set_params(arg_params, aux_params)  # auxiliary states of several contexts agree from here on
-            _call(epoch_end_callback, epoch, self.symbol, arg_params, aux_params)
-            if eval_data is not None:
-                scores = self.score(eval_data, validation_metric, batch_end_callback=eval_batch_end_callback,
-                                    score_end_callback=eval_end_callback, epoch=epoch)
-                for name, value in scores:
-                    self.logger.info("Epoch[%d] Validation-%s=%f", epoch, name, value)
-            train_data.reset()
+        with TrainingLine(progress, train_data, num_epoch, _listed(batch_end_callback), self.logger) as line:
+            for epoch in range(begin_epoch, num_epoch):
+                began = time.perf_counter()
+                values = self._epoch(epoch, train_data, eval_metric, line.begin(), monitor)
+                line.clear()
+                for name, value in values:
+                    self.logger.info("Epoch[%d] Train-%s=%f", epoch, name, value)
+                self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.perf_counter() - began)
+                arg_params, aux_params = self.get_params()
+                self.set_params(arg_params, aux_params)  # auxiliary states of several contexts agree from here on
+                _call(epoch_end_callback, epoch, self.symbol, arg_params, aux_params)
+                scores: list[tuple[str, float]] = []
+                if eval_data is not None:
+                    scores = self.score(eval_data, validation_metric, score_end_callback=eval_end_callback, epoch=epoch,
+                                        batch_end_callback=line.validating(_listed(eval_batch_end_callback)))
+                    for name, value in scores:
+                        self.logger.info("Epoch[%d] Validation-%s=%f", epoch, name, value)
+                line.end(epoch, values, scores)
+                train_data.reset()
 
     def _epoch(self, epoch: int, train_data: Batches, eval_metric: metrics.EvalMetric, batch_end_callback: Callbacks,
                monitor: Monitor | None) -> list[tuple[str, float]]:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from ..core.progress import Line, wanted
 from .checkpoint import BatchEndParam, save_checkpoint
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class Speedometer:
 
 
 class ProgressBar:
-    """A callback for the end of a batch: logs a bar that grows.
+    """A callback for the end of a batch: a bar that grows in one line, or is logged where there is no terminal.
 
     Parameters
     ----------
@@ -111,12 +112,26 @@ class ProgressBar:
 
     def __init__(self, total: int, length: int = 80):
         self.total, self.bar_len = total, length
+        self._line: Line | None = None
+        self._epoch, self._first = -1, 0
 
     def __call__(self, param: BatchEndParam) -> None:
         """Take note of a batch."""
-        part = param.nbatch / self.total
+        if not wanted():
+            logging.info("%s\r", self._bar(param.nbatch))
+            return
+        if self._line is None or param.epoch != self._epoch:
+            self._line, self._epoch, self._first = Line(), param.epoch, param.nbatch
+        done = param.nbatch - self._first + 1
+        if done == self.total:
+            self._line.leave(self._bar(done))
+        elif self._line.due() and done < self.total:
+            self._line.show(self._bar(done))
+
+    def _bar(self, done: int) -> str:
+        part = done / self.total
         filled = round(self.bar_len * part)
-        logging.info("[%s] %s%%\r", "=" * filled + "-" * (self.bar_len - filled), math.ceil(100.0 * part))
+        return f"[{'=' * filled}{'-' * (self.bar_len - filled)}] {math.ceil(100.0 * part)}%"
 
 
 class LogValidationMetricsCallback:

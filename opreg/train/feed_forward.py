@@ -16,12 +16,13 @@ from opreg.ndarray.ndarray import NDArray
 from ..data.batches import DataDesc, DataIter, Descriptions, NDArrayIter
 from ..errors import ArgumentError, ShapeError
 from . import metric as metrics
-from .base_module import SMALL, Callbacks, Logger, Params, Store, _call
+from .base_module import SMALL, Callbacks, Logger, Params, Store, _call, _listed
 from .bucketing_module import BucketingModule
 from .callback import LogValidationMetricsCallback
 from .checkpoint import BatchEndParam, load_checkpoint, save_checkpoint
 from .executor_manager import _check_arguments, _load_data
 from .initializer import InitDesc, InitializerLike, create
+from .progress import TrainingLine
 from .symbol_module import Module
 
 if TYPE_CHECKING:
@@ -241,7 +242,8 @@ class FeedForward:
     def fit(self, X: Any, y: Any = None, eval_data: Any = None, eval_metric: metrics.MetricLike = "acc",
             epoch_end_callback: Callbacks = None, batch_end_callback: Callbacks = None, kvstore: Store = "local",
             logger: Logger | None = None, work_load_list: Sequence[float] | None = None, monitor: Monitor | None = None,
-            eval_end_callback: Callbacks = _LOGGED, eval_batch_end_callback: Callbacks = None) -> None:
+            eval_end_callback: Callbacks = _LOGGED, eval_batch_end_callback: Callbacks = None, *,
+            progress: bool | None = None) -> None:
         """Train on batches, or on arrays of samples and labels, which are shuffled and cut.
 
         Parameters
@@ -256,7 +258,7 @@ class FeedForward:
             Called after each epoch.
         batch_end_callback, eval_end_callback, eval_batch_end_callback : function of ``BatchEndParam``
             Called after each batch, validation, and batch of it.
-        kvstore, work_load_list
+        kvstore, work_load_list, progress
             As ``Module`` has them.
         """
         if self.num_epoch is None:
@@ -276,17 +278,23 @@ class FeedForward:
         settings = {"rescale_grad": 1.0 / data.batch_size, **self.kwargs}
         module.init_optimizer(kvstore, self.optimizer, settings)
         data.reset()
-        for epoch in range(self.begin_epoch, self.num_epoch):
-            began = time.perf_counter()
-            self._epoch(epoch, module, data, metric, batch_end_callback, monitor, logger)
-            logger.info("Epoch[%d] Time cost=%.3f", epoch, time.perf_counter() - began)
-            if epoch_end_callback or epoch + 1 == self.num_epoch:
-                for own, now in zip((self.arg_params, self.aux_params), module.get_params()):
-                    for name, value in now.items():
-                        own[name][:] = value
-            _call(epoch_end_callback, epoch, self.symbol, self.arg_params, self.aux_params)
-            if eval_data is not None:
-                self._validate(epoch, module, eval_data, metric, eval_end_callback, eval_batch_end_callback)
+        with TrainingLine(progress, data, self.num_epoch, _listed(batch_end_callback), logger) as line:
+            for epoch in range(self.begin_epoch, self.num_epoch):
+                began = time.perf_counter()
+                self._epoch(epoch, module, data, metric, line.begin(), monitor, logger)
+                line.clear()
+                values, scores = line.values(metric), line.values(None)
+                logger.info("Epoch[%d] Time cost=%.3f", epoch, time.perf_counter() - began)
+                if epoch_end_callback or epoch + 1 == self.num_epoch:
+                    for own, now in zip((self.arg_params, self.aux_params), module.get_params()):
+                        for name, value in now.items():
+                            own[name][:] = value
+                _call(epoch_end_callback, epoch, self.symbol, self.arg_params, self.aux_params)
+                if eval_data is not None:
+                    self._validate(epoch, module, eval_data, metric, eval_end_callback,
+                                   line.validating(_listed(eval_batch_end_callback)))
+                    scores = line.values(metric)
+                line.end(epoch, values, scores)
 
     def _module(self, data: Any, logger: Logger, work_load_list: Sequence[float] | None) -> Any:
         inputs, labels = [desc[0] for desc in data.provide_data], [desc[0] for desc in data.provide_label]

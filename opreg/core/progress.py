@@ -1,0 +1,183 @@
+"""Progress: a line on a terminal that is written anew while something goes on.
+
+It is written to the error stream, ten times a second at most, where that is a terminal; ``OPREG_PROGRESS=0`` says that
+it is not wanted, ``OPREG_PROGRESS=1`` that it is wherever that stream leads. Messages that are logged to the terminal
+meanwhile stand above it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Self, TextIO, TypeVar
+
+__all__ = ["Line", "counted", "duration", "is_terminal", "moved", "wanted"]
+
+#: Seconds from one writing to the next, and before what may be over sooner is shown at all.
+_INTERVAL, _PATIENCE = 0.1, 0.5
+_BAR = 20
+_clock = time.perf_counter
+
+T = TypeVar("T")
+
+
+def is_terminal(stream: object) -> bool:
+    """Whether a stream is a terminal on which a line can be written anew."""
+    asked = getattr(stream, "isatty", None)
+    try:
+        return asked is not None and bool(asked()) and os.environ.get("TERM") != "dumb"
+    except ValueError:  # it is closed
+        return False
+
+
+def wanted(progress: bool | None = None) -> bool:
+    """Whether a line is to be written: as said here, else in the environment, else where there is a terminal."""
+    if progress is not None:
+        return progress
+    said = os.environ.get("OPREG_PROGRESS", "")
+    return said != "0" if said else is_terminal(sys.stderr)
+
+
+def duration(seconds: float) -> str:
+    """Hours, minutes and seconds.
+
+    Examples
+    --------
+    >>> duration(7.4), duration(3723)
+    ('0:07', '1:02:03')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def moved(done: int, total: int | None, *details: str, seconds: float = 0.0) -> str:
+    """How far something is: a bar and the time left, where it is known how much there is, and details.
+
+    Examples
+    --------
+    >>> moved(30, 40, "3000 samples/s", seconds=60.0)
+    '[###############-----] 30/40  3000 samples/s  0:20 left'
+    >>> moved(30, None, "3000 samples/s")
+    '30  3000 samples/s'
+    """
+    if not total:
+        return "  ".join([str(done), *details])
+    done = min(done, total)
+    full = _BAR * done // total
+    left = [f"{duration(seconds * (total - done) / done)} left"] if done else []
+    return "  ".join([f"[{'#' * full}{'-' * (_BAR - full)}] {done}/{total}", *details, *left])
+
+
+class Line:
+    """A line that moves, as a ``with`` statement; what it shows last is gone behind it, unless it is left there.
+
+    Parameters
+    ----------
+    patience : float
+        Seconds before it is shown for the first time.
+    stream : file, optional
+        The terminal; the error stream by default.
+
+    Examples
+    --------
+    >>> import io
+    >>> stream = io.StringIO()
+    >>> with Line(stream=stream) as line:
+    ...     line.show("half")
+    ...     line.leave("all")
+    >>> stream.getvalue()
+    '\\rhalf\\rall \\n'
+    """
+
+    def __init__(self, patience: float = 0.0, stream: TextIO | None = None):
+        self._stream: TextIO = sys.stderr if stream is None else stream
+        self._began = _clock()
+        self._next = self._began + patience
+        self._length = 0
+        self._handlers: list[logging.Handler] = []
+
+    def begin(self) -> None:
+        """Count seconds anew."""
+        self._began = _clock()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since it began."""
+        return _clock() - self._began
+
+    def due(self) -> bool:
+        """Whether it is time to show something else; who asks has to show it."""
+        now = _clock()
+        if now < self._next:
+            return False
+        self._next = now + _INTERVAL
+        return True
+
+    def show(self, text: str) -> None:
+        """Show a text, as far as it fits, in the place of the one before."""
+        text = text[:max(shutil.get_terminal_size().columns - 1, 1)]
+        self._write("\r" + text.ljust(self._length))
+        self._length = len(text)
+
+    def clear(self) -> None:
+        """Show nothing; the cursor is where the line began."""
+        if self._length:
+            self._write("\r" + " " * self._length + "\r")
+            self._length = 0
+
+    def leave(self, text: str) -> None:
+        """Show a text that stays, and go on in the next line."""
+        self._write("\r" + text.ljust(self._length) + "\n")
+        self._length = 0
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
+
+    def __enter__(self) -> Self:
+        loggers: list[Any] = [logging.root, *logging.root.manager.loggerDict.values()]
+        handlers = {id(each): each for logger in loggers for each in getattr(logger, "handlers", ())}
+        self._handlers = [each for each in handlers.values() if is_terminal(getattr(each, "stream", None))]
+        for handler in self._handlers:
+            handler.addFilter(self._aside)
+        return self
+
+    def _aside(self, record: logging.LogRecord) -> bool:
+        self.clear()
+        return True
+
+    def __exit__(self, *_: object) -> None:
+        for handler in self._handlers:
+            handler.removeFilter(self._aside)
+        self.clear()
+
+
+def counted(things: Iterable[T], what: str, total: int | None = None, text: Callable[[T], str] = lambda thing: ""
+            ) -> Iterator[T]:
+    """The same things, one after the other, with a line that says how many of them are done.
+
+    Parameters
+    ----------
+    things : iterable
+        What is gone through.
+    what : str
+        What is being done.
+    total : int, optional
+        How many there are.
+    text : function, optional
+        What to say of the one at hand.
+    """
+    if not wanted():
+        yield from things
+        return
+    with Line(_PATIENCE) as line:
+        for done, thing in enumerate(things):
+            if line.due():
+                details = [said for said in (text(thing),) if said]
+                line.show(f"{what} {moved(done, total, *details, seconds=line.seconds)}")
+            yield thing

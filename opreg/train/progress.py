@@ -1,0 +1,141 @@
+"""Where a training is, as one line that moves: of the epoch, with rate, metrics and the time left."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from ..core.progress import Line, duration, is_terminal, moved, wanted
+from .callback import ProgressBar
+from .checkpoint import BatchEndParam
+
+if TYPE_CHECKING:
+    from .metric import EvalMetric
+
+__all__ = ["TrainingLine"]
+
+#: Names and values of a metric.
+Values: TypeAlias = Sequence[tuple[str, float]]
+
+
+class TrainingLine:
+    """What ``fit`` shows on a terminal, as a ``with`` statement; nothing where that is not wanted.
+
+    Where messages are logged to the terminal, those of the epoch say how it ended; else the line stays and says it.
+    A ``ProgressBar`` among the callbacks has the terminal to itself.
+
+    Parameters
+    ----------
+    wish : bool, optional
+        Whether it is wanted; by default as the environment says, else where there is a terminal.
+    data : DataIter
+        The batches.
+    epochs : int
+        The number behind the last epoch's.
+    callbacks : list of function
+        What is called after each batch.
+    logger : Logger, or module ``logging``
+        Where epochs are logged.
+    """
+
+    def __init__(self, wish: bool | None, data: Any, epochs: int, callbacks: Sequence[Callable[..., object]],
+                 logger: Any):
+        mine = wanted(wish) and not any(isinstance(each, ProgressBar) for each in callbacks)
+        self._line = Line() if mine else None
+        self._callbacks, self._epochs, self._logger = callbacks, epochs, logger
+        self._size, self._total = _size(data), _count(data)
+        self._first = self._done = 0
+
+    def __enter__(self) -> Self:
+        if self._line is not None:
+            self._line.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._line is not None:
+            self._line.__exit__()
+
+    def begin(self) -> Sequence[Callable[..., object]]:
+        """An epoch begins; what is to be called after its batches."""
+        if self._line is None:
+            return self._callbacks
+        self._done = 0
+        self._line.begin()
+        return [self._trained, *self._callbacks]  # before others reset the metric
+
+    def values(self, metric: EvalMetric | None) -> Values:
+        """What a metric says, as far as it is to be shown."""
+        return [] if self._line is None or metric is None else metric.get_global_name_value()
+
+    def _trained(self, param: BatchEndParam) -> None:
+        if not self._done:
+            self._first = param.nbatch  # Module counts from 0, FeedForward from 1
+        self._done = param.nbatch - self._first + 1
+        if self._line is not None and self._line.due():
+            seconds = self._line.seconds
+            rate = [f"{self._done * self._size / seconds:.4g} samples/s"] if self._size and seconds > 0 else []
+            text = moved(self._done, self._total, *rate, *_said(self.values(param.eval_metric)), seconds=seconds)
+            self._line.show(f"{self._title(param.epoch)} {text}")
+
+    def _title(self, epoch: int) -> str:
+        return f"Epoch[{epoch}] of {self._epochs}"
+
+    def validating(self, callbacks: Sequence[Callable[..., object]]) -> Sequence[Callable[..., object]]:
+        """What is to be called after batches of the validation."""
+        return callbacks if self._line is None else [self._validated, *callbacks]
+
+    def _validated(self, param: BatchEndParam) -> None:
+        if self._line is not None and self._line.due():
+            said = ["validation", str(param.nbatch + 1), *_said(self.values(param.eval_metric))]
+            self._line.show(f"{self._title(param.epoch)} {'  '.join(said)}")
+
+    def clear(self) -> None:
+        """Show nothing until there is something new."""
+        if self._line is not None:
+            self._line.clear()
+
+    def end(self, epoch: int, values: Values, scores: Values = ()) -> None:
+        """An epoch is over, with these metrics, and these of the validation."""
+        if self._line is None:
+            return
+        self._total = self._done or self._total
+        if _logged(self._logger):
+            self._line.clear()
+        else:
+            told = [f"{self._done} batches in {duration(self._line.seconds)}", *_said(values),
+                    *[f"validation {text}" for text in _said(scores)]]
+            self._line.leave(f"{self._title(epoch)} {'  '.join(told)}")
+
+
+def _said(values: Values) -> list[str]:
+    return [f"{name}={value:.4g}" for name, value in values]
+
+
+def _size(data: Any) -> int:
+    """Samples a batch, 0 where nobody says."""
+    size = getattr(data, "batch_size", 0)
+    return size if isinstance(size, int) else 0
+
+
+def _count(data: Any) -> int | None:
+    """Batches an epoch, as far as that is known before the first is over."""
+    if hasattr(data, "__len__"):
+        return len(data)
+    samples, size = getattr(data, "num_data", None), _size(data)
+    if not isinstance(samples, int) or not size:
+        return None
+    return -(-samples // size) if getattr(data, "last_batch_handle", "pad") == "pad" else samples // size
+
+
+def _logged(logger: Any) -> bool:
+    """Whether what is logged of an epoch comes to a terminal."""
+    each: Any = logging.root if logger is logging else logger
+    if not getattr(each, "isEnabledFor", lambda level: False)(logging.INFO):
+        return False
+    while each is not None:
+        if any(handler.level <= logging.INFO and is_terminal(getattr(handler, "stream", None))
+               for handler in each.handlers):
+            return True
+        each = each.parent if each.propagate else None
+    return False

@@ -1,0 +1,176 @@
+"""The line that moves while something goes on: where it is written, how often, and what is left of it."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import logging
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg.core import progress
+from opreg.core.progress import Line, counted
+
+
+class Terminal(io.StringIO):
+    """A terminal, as far as a program sees."""
+
+    writes = 0
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self.writes += 1
+        return super().write(text)
+
+    @property
+    def shown(self) -> list[str]:
+        """What is to be seen on it, line by line."""
+        lines = []
+        for line in self.getvalue().split("\n"):
+            seen = ""
+            for part in line.split("\r"):
+                seen = part + seen[len(part):]
+            lines.append(seen.rstrip())
+        return lines
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """A terminal in the place of the error stream, and a clock that goes on a hundredth of a second each time."""
+    stream = Terminal()
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=stream))  # pytest has the other one
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("OPREG_PROGRESS", raising=False)
+    ticks = itertools.count()
+    monkeypatch.setattr(progress, "_clock", lambda: next(ticks) / 100)
+    return stream
+
+
+def data(rows: int = 400) -> mx.io.NDArrayIter:
+    x = np.random.default_rng(0).standard_normal((rows, 3)).astype("f")
+    return mx.io.NDArrayIter(x, (x[:, 0] > 0).astype("f"), 4)
+
+
+def module(logger: object = logging) -> mx.mod.Module:
+    net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    return mx.mod.Module(mx.sym.SoftmaxOutput(net, name="softmax"), logger=logger)
+
+
+@pytest.fixture
+def logger(terminal: Terminal) -> Iterator[logging.Logger]:
+    """One whose messages come to the terminal."""
+    own = logging.getLogger("tests.progress")
+    handler = logging.StreamHandler(terminal)
+    own.addHandler(handler)
+    own.setLevel(logging.INFO)
+    own.propagate = False
+    yield own
+    own.removeHandler(handler)
+
+
+def test_an_epoch_leaves_a_line(terminal: Terminal) -> None:
+    module().fit(data(), data(40), num_epoch=2)
+    first, second, end = terminal.shown
+    assert first.startswith("Epoch[0] of 2 100 batches in 0:0") and second.startswith("Epoch[1] of 2 ") and not end
+    assert "  accuracy=0." in first and "  validation accuracy=0." in first
+    moving = terminal.getvalue().split("\r")
+    assert any("samples/s  accuracy=" in text and "/100  " in text and "0:0" in text and "left" in text
+               for text in moving)
+    assert any(text.startswith("Epoch[1] of 2 validation ") for text in moving)
+
+
+def test_it_is_written_ten_times_a_second_at_most(terminal: Terminal) -> None:
+    module().fit(data(4000), num_epoch=1)  # 1000 batches, each of which looks at the clock
+    assert 80 <= terminal.writes <= 1000 / 8
+
+
+@pytest.mark.parametrize("fit", ["Module", "FeedForward"])
+def test_what_is_logged_there_is_said_once(terminal: Terminal, logger: logging.Logger, fit: str) -> None:
+    batch_end = mx.callback.Speedometer(4, 50)
+    if fit == "Module":
+        module(logger).fit(data(), num_epoch=1, batch_end_callback=batch_end)
+    else:
+        mx.model.FeedForward(module().symbol, num_epoch=1).fit(data(), logger=logger, batch_end_callback=batch_end)
+    shown = terminal.shown
+    assert shown[-1] == "" and shown[-2].startswith("Epoch[0] Time cost=")
+    assert sum(line.startswith("Epoch[0]") for line in shown) == 2  # the metric or the reset, the time
+    assert not any("batches in" in line for line in shown)
+    assert not logger.handlers[0].filters
+
+
+def test_feed_forward(terminal: Terminal) -> None:
+    x = np.random.default_rng(0).standard_normal((64, 3)).astype("f")
+    model = mx.model.FeedForward(module().symbol, num_epoch=2, numpy_batch_size=4)
+    model.fit(x, (x[:, 0] > 0).astype("f"), eval_data=(x, (x[:, 0] > 0).astype("f")), eval_end_callback=None)
+    first, second, _ = terminal.shown
+    assert first.startswith("Epoch[0] of 2 16 batches") and second.startswith("Epoch[1] of 2 16 batches")
+    assert "accuracy=" in first and "validation accuracy=" in first
+
+
+@pytest.mark.parametrize("says, environment, wanted", [
+    (None, None, True), (False, None, False), (None, "0", False), (True, "0", True), (None, "1", True)])
+def test_who_decides(terminal: Terminal, monkeypatch: pytest.MonkeyPatch, says: bool | None, environment: str | None,
+                     wanted: bool) -> None:
+    if environment is not None:
+        monkeypatch.setenv("OPREG_PROGRESS", environment)
+    module().fit(data(40), num_epoch=1, progress=says)
+    assert bool(terminal.getvalue()) == wanted
+
+
+def test_quiet_where_there_is_no_terminal(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=(stream := io.StringIO())))
+    module().fit(data(40), num_epoch=1)
+    module().fit(data(40), num_epoch=1, batch_end_callback=mx.callback.ProgressBar(10))
+    assert stream.getvalue() == ""
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=terminal))
+    monkeypatch.setenv("TERM", "dumb")
+    module().fit(data(40), num_epoch=1)
+    assert terminal.getvalue() == ""
+
+
+def test_progress_bar_is_one_line_and_alone(terminal: Terminal) -> None:
+    module().fit(data(400), num_epoch=2, batch_end_callback=mx.callback.ProgressBar(100, length=10))
+    assert terminal.shown == ["[==========] 100%", "[==========] 100%", ""]
+    assert terminal.writes <= 2 * (1 + 100 / 8)
+
+
+def test_progress_bar_that_is_logged(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=io.StringIO()))
+    with caplog.at_level(logging.INFO):
+        module().fit(data(40), num_epoch=1, batch_end_callback=mx.callback.ProgressBar(10, length=4))
+    assert "[==--] 50%\r" in [record.getMessage() for record in caplog.records]
+
+
+def test_an_error_stands_in_a_line_of_its_own(terminal: Terminal) -> None:
+    def fail(param: object) -> None:
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        module().fit(data(), num_epoch=1, batch_end_callback=fail)
+    assert terminal.shown == [""] and not logging.root.filters
+
+
+def test_a_line_fits_its_terminal(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "10")
+    with Line() as line:
+        line.show("far too long a line")
+        assert terminal.shown == ["far too l"]
+        line.show("short")
+        assert terminal.shown == ["short"]
+    assert terminal.shown == [""]
+
+
+def test_counting(terminal: Terminal) -> None:
+    """What is over soon is not shown at all."""
+    assert [*counted(range(3), "run", 3)] == [0, 1, 2]
+    assert terminal.getvalue() == ""
+    assert len([*counted(range(200), "run", 200, lambda i: f"number {i}")]) == 200
+    assert any("run [#####---------------] " in text and "number " in text for text in terminal.getvalue().split("\r"))
+    assert terminal.shown == [""]
