@@ -234,8 +234,9 @@ INSIDE = {package: _floors(lines) for package, lines in {
     """,
     "opreg.command": """
         .
-        as_mxnet info ops params port show
-        as_mindspore
+        as_mxnet given output weights
+        as_mindspore convert info models ops params port show trace_cache
+        check plot profile run show_missing summary
     """,
     "opreg.testing": """
         uses comparison report
@@ -253,6 +254,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
 #: Modules that import inside of functions what is not an optional library, and why.
 LATE = {
     "opreg.command": "a subcommand is imported when it is asked for",
+    "opreg.command.given": "a module of the user's is imported when it is named",
     "opreg": "the front door opens names at first use",
     "opreg.aliases": "second names of modules are imported by those who ask for them",
     "opreg.backends": "a back end is imported when a device that it serves is used",

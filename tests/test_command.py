@@ -161,7 +161,7 @@ def test_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["params", a, a]) == 0
     assert capsys.readouterr().out == "2 arrays, all equal\n"
     assert main(["params", a, b]) == 1
-    assert capsys.readouterr().out == "w  differ by up to 0.5\nv  only in the first\nu  only in the second\n"
+    assert capsys.readouterr().out == "w  differ by up to 0.5, in 6 of 6\nv  only in the first\nu  only in the second\n"
     assert main(["params", str(tmp_path / "none.params")]) == 2
 
 

@@ -42,6 +42,7 @@ OTHERWISE = {
         builtin.optimizers.updating: _SHAPES
         builtin.shapes.joining: MANY
         core.processor: _LONGEST _DEEPEST
+        command.params: _DIGITS
         custom.dry_run: _LIMIT
         custom.prop: _KEPT
         nn.jit: KINDS VARIANTS PAST WASTED

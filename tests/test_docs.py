@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import re
 import runpy
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from opreg.command import COMMANDS, main
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
@@ -55,6 +59,39 @@ def test_the_page_on_cells_runs(capsys):
     (block,) = _blocks("docs/mindspore.md")
     exec(compile(block, "docs/mindspore.md", "exec"), {})
     assert capsys.readouterr().out.count("Surrogate(") == 2
+
+
+def _commands(text: str) -> Iterator[tuple[str, list[str]]]:
+    """What a console shows: each command, with the lines it prints."""
+    for each in re.split(r"^\$ ", text, flags=re.M)[1:]:
+        command, *printed = each.rstrip().split("\n")
+        yield command, printed
+
+
+def _fits(printed: str, expected: list[str]) -> bool:
+    """Whether a text is what is expected; dots stand for anything."""
+    pattern = re.escape("\n".join(expected)).replace(r"\.\.\.", ".*")
+    return re.fullmatch(pattern, printed.rstrip("\n"), re.S) is not None
+
+
+def test_the_page_on_the_command(tmp_path, monkeypatch, capsys):
+    """Every command prints what the page says; dots stand for anything."""
+    page = (ROOT / "docs" / "command.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path / "kept"))
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    monkeypatch.delitem(sys.modules, "swish", raising=False)
+    (block,) = _blocks("docs/command.md")
+    exec(compile(block, "command.md", "exec"), {})
+    shown = [each for text in re.findall(r"```console\n(.*?)```", page, re.S) for each in _commands(text)]
+    for command, expected in shown:
+        words = shlex.split(command, comments=True)
+        assert words[0] == "opreg"
+        code = main(words[1:])
+        printed, errors = capsys.readouterr()
+        assert (code, errors) == (0, "") and _fits(printed, expected), f"{command}\n{printed}{errors}"
+    used = {shlex.split(command)[1] for command, _ in shown} | set(re.findall(r"`((?:as-|port)\w*)`", page))
+    assert used == {*COMMANDS}, "the page leaves some out"
 
 
 def test_links_lead_somewhere():

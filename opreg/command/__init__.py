@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
+import traceback
 from collections.abc import Sequence
 
-from opreg.errors import OpError
+from opreg.errors import OpError, did_you_mean, nearest
 
 __all__ = ["main", "COMMANDS"]
 
@@ -15,12 +17,32 @@ __all__ = ["main", "COMMANDS"]
 COMMANDS = {
     "as-mxnet": ("as_mxnet", "run a script with mxnet meaning this package"),
     "as-mindspore": ("as_mindspore", "run a script with mindspore meaning this package"),
+    "check": ("check", "say whether an operator, a Cell or a function keeps the contract"),
+    "convert": ("convert", "write weights in another format"),
     "info": ("info", "say which versions are here, and what computes"),
     "ops": ("ops", "list operators"),
     "params": ("params", "list the weights in a file, or compare two files"),
+    "plot": ("plot", "draw a graph"),
     "port": ("port", "rewrite scripts of another time for this package and today's Python"),
+    "profile": ("profile", "say where the time of a model or a script goes"),
+    "run": ("run", "run a model on arrays of files"),
     "show": ("show", "say what an operator takes, or what a graph in a file is made of"),
+    "show-missing": ("show_missing", "list operators of graphs that are not registered"),
+    "summary": ("summary", "list the layers of a graph, with shapes and weights"),
+    "trace-cache": ("trace_cache", "list or clear what is kept on the disk"),
 }
+
+_ENDS = "Ends with 0, with 1 where the answer is no or something was found, with 2 where there is none for a mistake."
+
+
+class _Parser(argparse.ArgumentParser):
+    """One that offers the nearest words."""
+
+    def error(self, message: str) -> None:  # type: ignore[override]
+        words = message.split("'")
+        if "COMMAND" in message and len(words) > 1 and words[1] not in COMMANDS:
+            message = f"there is no {words[1]!r}. {did_you_mean(words[1], COMMANDS, limit=len(COMMANDS))}"
+        super().error(message)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -34,21 +56,42 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0, or what went wrong: 1 where the answer is no, 2 where it could not be given.
+        0, or what went wrong: 1 where the answer is no, 2 where it could not be given. A script that is run decides
+        by itself.
     """
     argv = list(sys.argv[1:] if argv is None else argv)
-    parser = argparse.ArgumentParser(prog="opreg", description="Operators: scripts, files and what there is.")
+    parser = _Parser(prog="opreg", description="Operators: scripts, files and what there is.", epilog=_ENDS)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     chosen = argv[0] if argv else ""
     for name, (module, purpose) in COMMANDS.items():
-        command = commands.add_parser(name, help=purpose, description=purpose[0].upper() + purpose[1:] + ".")
+        command = commands.add_parser(name, help=purpose, description=purpose[0].upper() + purpose[1:] + ".",
+                                      epilog=_ENDS)
         if name == chosen:  # the others are not imported
             code = importlib.import_module(f"{__name__}.{module}")
             code.configure(command)
             command.set_defaults(run=code.run)
     options = parser.parse_args(argv)
     try:
-        return options.run(options)
-    except OpError as error:
-        print(f"opreg {chosen}: {error}", file=sys.stderr)
-        return 2
+        code = options.run(options)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # who reads has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141  # as the system ends programs for it
+    except (OpError, OSError) as error:
+        print(f"opreg {chosen}: {_said(error)}", file=sys.stderr)
+    except KeyboardInterrupt:
+        return 130
+    except Exception:  # of a user's module, or ours
+        traceback.print_exc()
+    return 2
+
+
+def _said(error: Exception) -> str:
+    """An error in words; of a file that is missing with the nearest one that is not."""
+    if not isinstance(error, FileNotFoundError) or error.filename is None:
+        return "\n".join([str(error), *getattr(error, "__notes__", ())])
+    folder, name = os.path.split(os.fsdecode(error.filename))
+    near = nearest(name, os.listdir(folder or ".")) if os.path.isdir(folder or ".") else []
+    offered = " or ".join(repr(os.path.join(folder, each)) for each in near)
+    return f"no such file or folder: {error.filename}" + (f". Did you mean {offered}?" if near else "")

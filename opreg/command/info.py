@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
-import json
 import os
 import platform
 
 import numpy as np
 
 import opreg
+from opreg.backends.numba import cache
 from opreg.core import threads
+
+from .output import add_json, columns, say
 
 __all__ = ["configure", "run", "facts"]
 
 #: Packages that are used where they are installed.
-_OPTIONAL = ("numba", "onednn-cpu-gomp", "cupy-cuda12x", "cupy-cuda13x", "scipy", "ml_dtypes", "fissix")
+_OPTIONAL = ("numba", "onednn-cpu-gomp", "cupy-cuda12x", "cupy-cuda13x", "scipy", "ml_dtypes", "fissix", "pillow",
+             "pandas")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Say what it takes."""
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    add_json(parser)
 
 
 def facts() -> dict[str, str]:
@@ -37,6 +40,7 @@ def facts() -> dict[str, str]:
              "NumPy": np.__version__, "BLAS": f"{blas.get('name', '?')} {blas.get('version', '')}".strip()}
     known.update({name: _version(name) for name in _OPTIONAL})
     known["threads"] = str(threads.count())
+    known["kept in"] = str(cache.directory())
     known.update({name: value for name, value in sorted(os.environ.items()) if name.startswith(("OPREG_", "MXNET_"))})
     return known
 
@@ -51,9 +55,5 @@ def _version(package: str) -> str:
 def run(options: argparse.Namespace) -> int:
     """Print it."""
     known = facts()
-    if options.json:
-        print(json.dumps(known, indent=1))
-    else:
-        width = max(map(len, known))
-        print("\n".join(f"{name:{width}}  {value}" for name, value in known.items()))
+    say(options, known, columns([*known.items()]))
     return 0

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
-import json
 import sys
 
-from opreg.core.registry import operators
+from opreg.core.registry import names, operators
+from opreg.errors import did_you_mean
+
+from .output import add_json, columns, say
 
 __all__ = ["configure", "run"]
 
@@ -17,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("pattern", nargs="?", default="*", metavar="PATTERN",
                         help="a part of a name, or a pattern with * and ?, upper and lower case alike")
     parser.add_argument("--all", action="store_true", help="those of gradients and of the machinery, too")
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -27,12 +29,8 @@ def run(options: argparse.Namespace) -> int:
     found = {op.name: op.doc.partition("\n")[0] for op in operators()
              if (options.all or not op.name.startswith("_backward"))
              and any(fnmatch.fnmatchcase(name.lower(), pattern) for name in (op.name, *op.aliases))}
-    if options.json:
-        print(json.dumps(found, indent=1))
-    else:
-        width = max(map(len, found), default=0)
-        for name in sorted(found, key=str.lower):
-            print(f"{name:{width}}  {found[name]}".rstrip())
+    say(options, found, columns([(name, found[name]) for name in sorted(found, key=str.lower)]))
     if not found:
-        print(f"opreg ops: no operator is called {options.pattern!r}", file=sys.stderr)
+        print(f"opreg ops: no operator is called {options.pattern!r}. {did_you_mean(options.pattern, names())}",
+              file=sys.stderr)
     return 0 if found else 1

@@ -3,47 +3,52 @@
 from __future__ import annotations
 
 import argparse
-import json
+import hashlib
 
 import numpy as np
 
-from opreg.ndarray import load
 from opreg.typing import Array
 
+from . import weights
+from .output import add_json, columns, say
+
 __all__ = ["configure", "run"]
+
+#: Digits of a hash that a line shows.
+_DIGITS = 16
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Say what it takes."""
-    parser.add_argument("file", help="a .params or .npz file")
+    parser.add_argument("file", help="a .params, .npz, .safetensors or .ckpt file")
     parser.add_argument("other", nargs="?", help="one to compare it with")
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument("--hash", action="store_true", help="with the hash of each array, whatever the format")
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print a line an array; 1 where two files differ."""
-    mine = _arrays(options.file)
+    mine = weights.load(options.file).arrays
     if options.other is None:
-        rows = {name: f"{value.dtype} {'x'.join(map(str, value.shape)) or 'scalar'}" for name, value in mine.items()}
-        status = 0
-    else:
-        other = _arrays(options.other)
-        rows = {name: said for name in (*mine, *(name for name in other if name not in mine))
-                if (said := _difference(mine.get(name), other.get(name)))}
-        status = int(bool(rows))
-    if options.json:
-        print(json.dumps(rows, indent=1))
-    else:
-        width = max(map(len, rows), default=0)
-        print("\n".join(f"{name:{width}}  {said}" for name, said in rows.items()) or
-              (f"{len(mine)} arrays, all equal" if options.other else "no arrays"))
-    return status
+        listed = {name: {"dtype": value.dtype.name, "shape": list(value.shape), "sha256": _hash(value)}
+                  for name, value in mine.items()} if options.hash or options.json else {}
+        say(options, listed, columns([
+            (name, f"{value.dtype} {'x'.join(map(str, value.shape)) or 'scalar'}",
+             *([str(listed[name]["sha256"])[:_DIGITS]] if options.hash else [])) for name, value in mine.items()])
+            or "no arrays")
+        return 0
+    other = weights.load(options.other).arrays
+    rows = {name: said for name in (*mine, *(name for name in other if name not in mine))
+            if (said := _difference(mine.get(name), other.get(name)))}
+    say(options, rows, columns([*rows.items()]) or f"{len(mine)} arrays, all equal")
+    return int(bool(rows))
 
 
-def _arrays(path: str) -> dict[str, Array]:
-    found = load(path)
-    named = found.items() if isinstance(found, dict) else ((str(number), value) for number, value in enumerate(found))
-    return {name: value.asnumpy() for name, value in named}
+def _hash(value: Array) -> str:
+    """The hash of dtype, shape and numbers."""
+    found = hashlib.sha256(f"{value.dtype.name} {value.shape} ".encode())
+    found.update(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data)
+    return found.hexdigest()
 
 
 def _difference(a: Array | None, b: Array | None) -> str:
@@ -52,6 +57,11 @@ def _difference(a: Array | None, b: Array | None) -> str:
         return "only in the second" if a is None else "only in the first"
     if (a.shape, a.dtype) != (b.shape, b.dtype):
         return f"{a.dtype} {a.shape} in the first, {b.dtype} {b.shape} in the second"
-    if np.array_equal(a, b, equal_nan=a.dtype.char in "efd"):
+    wide = np.complex128 if a.dtype.kind == "c" else np.float64
+    first, second = a.astype(wide), b.astype(wide)
+    apart = (a != b) & ~(np.isnan(first) & np.isnan(second))
+    if not apart.any():
         return ""
-    return f"differ by up to {np.abs(a.astype(np.float64) - b.astype(np.float64)).max():.3g}"
+    with np.errstate(all="ignore"):
+        most = np.abs(first - second)[apart].max()
+    return f"differ by up to {most:.3g}" + (f", in {apart.sum()} of {apart.size}" if apart.size > 1 else "")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from opreg.porting.folder import changes, diff, write
 
+from .output import add_json, as_json
+
 __all__ = ["configure", "run"]
 
 
@@ -15,28 +17,37 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Say what it takes."""
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="a folder, or a file")
     parser.add_argument("--write", action="store_true", help="change the files; without it a diff is shown")
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Show or write what changes; what is left to a person goes to the error stream."""
-    found = []
     for root in options.folders:
         if not root.exists():
-            print(f"opreg port: {root}: no such file or folder", file=sys.stderr)
-            return 2
-        found += list(changes(root))  # all of them before one is written: what a file is depends on its neighbours
+            raise FileNotFoundError(2, "no such file or folder", str(root))
+    # all of them before one is written: what a file is depends on its neighbours
+    found = [change for root in options.folders for change in changes(root)]
+    told = []
     written = left = 0
     for change in found:
-        if change.before != change.after:
+        changed = change.before != change.after
+        if changed:
             written += 1
             if options.write:
                 write(change)
-            else:
+            elif not options.json:
                 sys.stdout.write(diff(change))
+        said = []
         for line, text, warning in change.problems:
             left += not warning
             shown = line if options.write or not change.origins else change.origins[line - 1]
+            said.append({"line": shown, "text": text, "warning": warning})
             print(f"{change.path}:{shown}: {'warning: ' if warning else ''}{text}", file=sys.stderr)
+        if changed or said:
+            told.append({"path": str(change.path), "changed": changed, "left": said,
+                         "diff": diff(change) if changed else ""})
+    if options.json:
+        print(as_json(told))
     files = "1 file" if written == 1 else f"{written} files"
     print(f"{files} {'changed' if options.write else 'would change'}, {left} left to you", file=sys.stderr)
     return 0

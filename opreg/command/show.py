@@ -11,37 +11,44 @@ from opreg.core.arguments import signature
 from opreg.core.registry import find, get
 from opreg.symbol import load
 
+from .output import add_json, say
+
 __all__ = ["configure", "run"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Say what it takes."""
     parser.add_argument("what", metavar="NAME|FILE", help="an operator, or a graph as JSON")
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print it."""
-    print(_graph(options.what) if options.what.endswith(".json") or Path(options.what).is_file()
-          else _operator(options.what))
+    if options.what.endswith(".json") or Path(options.what).is_file():
+        _graph(options)
+    else:
+        _operator(options)
     return 0
 
 
-def _operator(name: str) -> str:
-    op = get(name)
-    lines = [f"{op.name}{signature(op, further=())}", "", op.doc]
+def _operator(options: argparse.Namespace) -> None:
+    op = get(options.what)
+    called = f"{op.name}{signature(op, further=())}"
+    lines = [called, "", op.doc]
     if op.aliases:
         lines += ["", "Also: " + ", ".join(op.aliases)]
-    return "\n".join(lines)
+    say(options, {"name": op.name, "signature": called, "doc": op.doc, "aliases": list(op.aliases)}, "\n".join(lines))
 
 
-def _graph(path: str) -> str:
-    symbol = load(path)
+def _graph(options: argparse.Namespace) -> None:
+    symbol = load(options.what)
     counts = Counter(node["op"] for node in json.loads(symbol.tojson())["nodes"] if node["op"] != "null")
-    parts = [("Arguments", symbol.list_arguments()), ("States", symbol.list_auxiliary_states()),
-             ("Outputs", symbol.list_outputs())]
-    lines = [f"{title} ({len(names)}): {', '.join(names)}" for title, names in parts if names]
+    parts = {"Arguments": symbol.list_arguments(), "States": symbol.list_auxiliary_states(),
+             "Outputs": symbol.list_outputs()}
+    lines = [f"{title} ({len(names)}): {', '.join(names)}" for title, names in parts.items() if names]
     lines += ["", f"{counts.total()} nodes:"]
     for name, count in counts.most_common():
         known = name == "Custom" or find(name) is not None
         lines.append(f"{count:6}  {name}{'' if known else '  (not registered)'}")
-    return "\n".join(lines)
+    say(options, {**{title.lower(): names for title, names in parts.items()}, "operators": dict(counts.most_common())},
+        "\n".join(lines))

@@ -26,7 +26,7 @@ from .parameter import LONGEST_NAME, Parameter
 from .tensor import has_numbers, tensor
 from .tensor_base import is_number
 
-__all__ = ["save_checkpoint", "load_checkpoint", "load_param_into_net"]
+__all__ = ["save_checkpoint", "load_checkpoint", "load_param_into_net", "read_checkpoint"]
 
 #: What is saved: a Cell, arrays by name, or dicts of a name and its data.
 Saved: TypeAlias = Cell | Mapping[str, Any] | Sequence[Mapping[str, Any]]
@@ -193,7 +193,7 @@ def load_checkpoint(ckpt_file_name: str | os.PathLike, net: Cell | None = None, 
         path = f"{path}.ckpt"
     filtered, wanted = _prefixes("filter_prefix", filter_prefix), _prefixes("specify_prefix", specify_prefix)
     parameters: dict[str, Parameter] = {}
-    for name, array in _read(path).items():
+    for name, array in read_checkpoint(path).items():
         if (_begins(name, filtered) or (specify_prefix is not None and not _begins(name, wanted))
                 or (choice_func is not None and not choice_func(name))):
             continue
@@ -219,8 +219,16 @@ def _begins(name: str, prefixes: Iterable[str]) -> bool:
                for prefix in prefixes)
 
 
-def _read(path: str) -> dict[str, np.ndarray]:
-    """The arrays of a file by name, compared with its checksum."""
+def read_checkpoint(path: str) -> dict[str, np.ndarray]:
+    """The arrays of a file by name, compared with its checksum.
+
+    Raises
+    ------
+    FileFormatError
+        When the file is damaged, saying where, or has names that no Parameter can have.
+    ValueError
+        When there is no such file.
+    """
     try:
         records, names = params_file.load(path)
     except FileNotFoundError as error:

@@ -1,0 +1,180 @@
+"""What words on the command line mean: shapes, arrays, attributes, and what a module or a file defines."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import os
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from opreg.core.files import reading
+from opreg.core.spec import as_dtype
+from opreg.errors import ArgumentError, FileFormatError, OpError, did_you_mean
+from opreg.typing import Array
+
+__all__ = ["array", "attributes", "defined", "imported", "named", "shape", "shapes"]
+
+
+def named(word: str) -> tuple[str, str]:
+    """A word as name and value; the name is empty where there is none.
+
+    Examples
+    --------
+    >>> named("data=1x3"), named("x.npy")
+    (('data', '1x3'), ('', 'x.npy'))
+    """
+    name, sign, value = word.partition("=")
+    return (name, value) if sign else ("", word)
+
+
+def shape(text: str) -> tuple[int, ...]:
+    """A shape as its dimensions are written: ``1x3x224x224``.
+
+    Raises
+    ------
+    ArgumentError
+        It is none.
+
+    Examples
+    --------
+    >>> shape("1x3x224x224"), shape("5")
+    ((1, 3, 224, 224), (5,))
+    """
+    words = text.strip("()").replace(" ", "").replace(",", "x").strip("x").split("x")
+    if not all(word.isdecimal() for word in words):
+        raise ArgumentError(f"{text!r} is no shape; write it as 1x3x224x224")
+    return tuple(map(int, words))
+
+
+def shapes(words: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Shapes by name, each as ``data=1x3x224x224``.
+
+    Raises
+    ------
+    ArgumentError
+        One has no name, or is no shape.
+    """
+    found = {}
+    for word in words:
+        name, text = named(word)
+        if not name:
+            raise ArgumentError(f"{word!r}: whose shape is it? Write data={word}, with the name of the input")
+        found[name] = shape(text)
+    return found
+
+
+def array(text: str) -> Array:
+    """Numbers from a ``.npy`` file, or random ones of a shape, and a dtype behind a colon: ``2x3``, ``2x3:int32``.
+
+    Raises
+    ------
+    ArgumentError
+        It is neither.
+    FileFormatError
+        The file holds no array of numbers.
+    OSError
+        There is no such file.
+
+    Examples
+    --------
+    >>> array("2x3:int32").dtype.name, array("5").shape
+    ('int32', (5,))
+    """
+    if text.endswith(".npy"):
+        with reading(text) as file:
+            try:
+                return np.lib.format.read_array(file, allow_pickle=False)
+            except ValueError as error:
+                raise FileFormatError(f"{text}: {error}") from None
+    size, _, kind = text.partition(":")
+    try:
+        dims = shape(size)
+    except ArgumentError:
+        raise ArgumentError(f"{text!r} is no input; give a .npy file, or a shape for random numbers, as 2x3 or "
+                            "2x3:int32") from None
+    dtype, rng = as_dtype(kind or "float32"), np.random.default_rng(0)
+    if dtype.kind in "iub":
+        return rng.integers(0, 2 if dtype.kind == "b" else 10, dims).astype(dtype)
+    return rng.standard_normal(dims).astype(dtype)
+
+
+def attributes(words: Sequence[str]) -> dict[str, Any]:
+    """Attributes, each as ``beta=2.0``: numbers, tuples and the like as Python writes them, all else is text.
+
+    Examples
+    --------
+    >>> attributes(["beta=2.0", "kernel=(3, 3)", "mode=same"])
+    {'beta': 2.0, 'kernel': (3, 3), 'mode': 'same'}
+    """
+    found = {}
+    for word in words:
+        name, text = named(word)
+        if not name:
+            raise ArgumentError(f"{word!r}: an attribute is written as name=value")
+        try:
+            found[name] = ast.literal_eval(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            found[name] = text
+    return found
+
+
+def imported(name: str) -> ModuleType:
+    """A module by its name, seen from the working directory, or by its file.
+
+    Raises
+    ------
+    ArgumentError
+        There is no such module.
+    OSError
+        There is no such file.
+    """
+    if not name.endswith(".py"):
+        sys.path.insert(0, os.getcwd())
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+                raise  # one that it imports
+            raise ArgumentError(f"there is no module {error.name!r}; a file is named with its ending, as ops.py"
+                                ) from None
+        finally:
+            sys.path.remove(os.getcwd())
+    with reading(name):
+        pass
+    path = os.path.abspath(name)
+    stem = os.path.splitext(os.path.basename(path))[0]
+    spec = importlib.util.spec_from_file_location(stem, path)
+    if spec is None or spec.loader is None:
+        raise OpError(f"{name}: Python cannot load it")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(stem, module)  # what it defines may be pickled
+    sys.path.insert(0, os.path.dirname(path))  # modules beside it
+    spec.loader.exec_module(module)
+    return module
+
+
+def defined(text: str) -> Any:
+    """What a module or a file defines, ``package.module:Name`` or ``file.py:Name``; other words are as they are.
+
+    Raises
+    ------
+    ArgumentError
+        It defines no such name.
+    """
+    place, sign, name = text.rpartition(":")
+    if not sign:
+        if text.endswith(".py"):
+            raise ArgumentError(f"{text}: which of the things in it? Write {text}:Name")
+        return text
+    found: Any = imported(place)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            words = [word for word in vars(found) if not word.startswith("_")] if hasattr(found, "__dict__") else []
+            raise ArgumentError(f"{place} defines no {name!r}. {did_you_mean(part, words)}")
+        found = getattr(found, part)
+    return found

@@ -1,0 +1,160 @@
+"""Models in files: a graph, the weights that lie beside it, and an executor over both."""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opreg.core.spec import is_floating, known
+from opreg.errors import ArgumentError, InferenceError, did_you_mean, listed
+from opreg.ndarray import array as nd_array
+from opreg.ndarray import cpu, gpu
+from opreg.symbol import Symbol
+from opreg.symbol import load as load_symbol
+from opreg.symbol.executor import Executor
+from opreg.typing import Array
+
+from . import given, weights
+
+__all__ = ["Model", "add_import", "add_model", "bound", "inputs", "model", "symbol"]
+
+
+class Model(NamedTuple):
+    """A graph and its weights, by the names that it has for them."""
+
+    symbol: Symbol
+    weights: dict[str, Array]
+
+
+def add_model(parser: argparse.ArgumentParser, what: str = "-symbol.json, or what its name begins with") -> None:
+    """Take the words that say which model it is, with which inputs and where."""
+    parser.add_argument("model", metavar="MODEL", help=what)
+    parser.add_argument("--input", nargs="+", action="extend", default=[], metavar="[NAME=]X",
+                        help="a .npy file; or a shape for random numbers, as 1x3x224x224 or 8x20:int32")
+    parser.add_argument("--params", metavar="FILE", help="the weights; by default the last of those beside the graph")
+    parser.add_argument("--gpu", action="store_true", help="on a GPU")
+    add_import(parser)
+
+
+def add_import(parser: argparse.ArgumentParser) -> None:
+    """Take modules that register operators."""
+    parser.add_argument("--import", nargs="+", action="extend", default=[], dest="modules", metavar="MODULE",
+                        help="a module, or a file.py, that registers operators of the graph")
+
+
+def symbol(path: str, modules: Sequence[str] = ()) -> Symbol:
+    """The graph of a file, or of the file whose name begins so; modules are imported before."""
+    for name in modules:
+        given.imported(name)
+    whole = f"{path}-symbol.json"
+    return load_symbol(whole if not os.path.exists(path) and os.path.exists(whole) else path)
+
+
+def model(options: argparse.Namespace) -> Model:
+    """The graph, and its weights as far as there are any.
+
+    Raises
+    ------
+    FileFormatError, OSError
+        A file is damaged or missing.
+    """
+    net = symbol(options.model, options.modules)
+    path = options.params or _beside(options.model)
+    if path is None:
+        return Model(net, {})
+    arrays = weights.load(path).arrays
+    return Model(net, {re.sub(r"^(arg|aux):", "", name): array for name, array in arrays.items()})
+
+
+def _beside(path: str) -> str | None:
+    """The weights of the last epoch that lie beside a graph."""
+    prefix = glob.escape(path.removesuffix(".json").removesuffix("-symbol"))
+    numbered = {int(found[1]): name for name in glob.glob(f"{prefix}-[0-9]*.params")
+                if (found := re.search(r"-(\d+)\.params$", name))}
+    if numbered:
+        return numbered[max(numbered)]
+    plain = [name for ending in weights.ENDINGS for name in glob.glob(prefix + ending)]
+    return plain[0] if plain else None
+
+
+def inputs(net: Model, words: Sequence[str]) -> dict[str, Array]:
+    """Inputs by name; those without one are the first that are neither weights nor labels.
+
+    Raises
+    ------
+    ArgumentError
+        There is no such input, or there are too many.
+    """
+    names = net.symbol.list_arguments()
+    free = [name for name in names if name not in net.weights and not name.endswith("label")]
+    if not net.weights:
+        free = [name for name in free if not _is_weight(net.symbol, name)]
+    found: dict[str, Array] = {}
+    for word in words:
+        name, text = given.named(word)
+        if name and name not in names:
+            raise ArgumentError(f"the graph has no input {name!r}. {did_you_mean(name, free or names)}")
+        if not name:
+            left = [each for each in free if each not in found]
+            if not left:
+                raise ArgumentError(f"{text}: the graph has no input left for it; its inputs are {listed(free)}")
+            name = left[0]
+        found[name] = given.array(text)
+    return found
+
+
+def _is_weight(net: Symbol, name: str) -> bool:
+    """Whether an argument is one that an operator has made for itself: its shape follows from the others."""
+    return any(name == f"{node.name}_{argument}" for node in net._graph().nodes if node.op is not None
+               for argument in node.op.arguments(node.attrs))
+
+
+def bound(net: Model, arrays: Mapping[str, Array], options: argparse.Namespace, *, train: bool = False,
+          random: bool = False) -> Executor:
+    """An executor with weights and inputs in it; labels that are not given are zeros.
+
+    Parameters
+    ----------
+    net, arrays, options
+        The model, its inputs, and the words that say where to compute.
+    train : bool
+        Whether gradients are computed, too.
+    random : bool
+        Whether what is missing are random numbers.
+
+    Raises
+    ------
+    ArgumentError
+        Inputs or weights are missing.
+    """
+    names = [*net.symbol.list_arguments(), *net.symbol.list_auxiliary_states()]
+    there = {**{name: value for name, value in net.weights.items() if name in names}, **arrays}
+    missing = [name for name in names if name not in there and not name.endswith("label")]
+    if missing and not random:
+        raise ArgumentError(f"{listed(missing)} {'is' if len(missing) == 1 else 'are'} missing; inputs are given by "
+                            "--input name=x.npy, weights by --params FILE")
+    kinds = {name: value.dtype for name, value in (net.weights or arrays).items()
+             if name in names and is_floating(value.dtype)}
+    shapes: dict[str, Any] = {name: value.shape for name, value in there.items()}
+    try:
+        executor = net.symbol.simple_bind(gpu() if options.gpu else cpu(), "write" if train else "null", kinds,
+                                          **shapes)
+    except InferenceError as error:
+        if not missing:
+            raise
+        raise ArgumentError(f"shapes do not follow from what is given: {listed(missing)} may be missing, as "
+                            f"--input {missing[0]}=1x3x224x224") from error
+    own = {**executor.arg_dict, **executor.aux_dict}
+    rng = np.random.default_rng(0)
+    for name, value in own.items():
+        if name in there:
+            value[:] = nd_array(there[name], dtype=there[name].dtype)
+        elif name in missing and known(value.shape):
+            value[:] = nd_array(rng.random(value.shape).astype(np.float32))  # variances may not be negative
+    return executor

@@ -1,0 +1,53 @@
+"""What a subcommand prints: lines for people, or JSON for programs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["add_json", "as_json", "columns", "say"]
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Take ``--json``."""
+    parser.add_argument("--json", action="store_true", help="as JSON")
+
+
+def say(options: argparse.Namespace, data: object, text: str) -> None:
+    """Print what there is to say, as it was asked for."""
+    print(as_json(data) if options.json else text)
+
+
+def as_json(data: object) -> str:
+    """JSON as everybody reads it: infinities and NaN, which it has not, are texts.
+
+    Examples
+    --------
+    >>> as_json({"loss": float("nan")})
+    '{\\n "loss": "nan"\\n}'
+    """
+    return json.dumps(_finite(data), indent=1)
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {name: _finite(value) for name, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_finite(value) for value in data]
+    return str(data) if isinstance(data, float) and not math.isfinite(data) else data
+
+
+def columns(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of words under each other.
+
+    Examples
+    --------
+    >>> print(columns([("w", "float32"), ("weight", "int8")]))
+    w       float32
+    weight  int8
+    """
+    widths = [max(map(len, words)) for words in zip(*rows)]
+    return "\n".join("  ".join(word.ljust(width) for word, width in zip(row, widths)).rstrip() for row in rows)

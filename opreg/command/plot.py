@@ -1,0 +1,54 @@
+"""``opreg plot MODEL``: a graph as a picture."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from pathlib import Path
+
+from opreg.core.files import whole
+from opreg.errors import DeviceError
+from opreg.symbol.show import Plot, plot_network
+
+from . import given, models
+from .output import add_json, say
+
+__all__ = ["configure", "run"]
+
+#: Endings of files for the language that Graphviz reads.
+_TEXT = (".gv", ".dot")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Say what it takes."""
+    parser.add_argument("model", metavar="MODEL", help="-symbol.json, or what its name begins with")
+    parser.add_argument("shapes", nargs="*", metavar="NAME=SHAPE", help="shapes of inputs, as data=1x3x224x224")
+    parser.add_argument("--output", metavar="FILE",
+                        help="the picture, svg by default; its ending says which format, .gv is text for Graphviz")
+    parser.add_argument("--weights", action="store_true", help="draw weights, too")
+    models.add_import(parser)
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write it, and say where it is."""
+    net = models.symbol(options.model, options.modules)
+    target = options.output or f"{options.model.removesuffix('.json')}.svg"
+    stem, ending = os.path.splitext(target)
+    plot = plot_network(net, os.path.basename(stem), ending[1:], given.shapes(options.shapes),
+                        hide_weights=not options.weights)
+    with whole(target) as file:
+        file.write(plot.source.encode() if ending in _TEXT else _picture(plot, target))
+    say(options, {"file": target}, target)
+    return 0
+
+
+def _picture(plot: Plot, target: str) -> bytes:
+    """What ``render`` writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        written = Path(plot.render(os.path.join(folder, "plot")))
+        if written.suffix != f".{plot.format}":
+            raise DeviceError(f"{target}: a picture in {plot.format} needs the program dot of Graphviz, which is not "
+                              "here; a .gv file holds the graph as text for it")
+        return written.read_bytes()

@@ -1,0 +1,93 @@
+"""``opreg profile MODEL|SCRIPT``: where the time goes, as a table and as a trace that Perfetto opens."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import runpy
+import sys
+import traceback
+
+from opreg.core.events import Events
+from opreg.core.progress import counted
+from opreg.errors import ArgumentError
+from opreg.trace_events import collect
+
+from . import models
+from .output import add_json, as_json, say
+
+__all__ = ["configure", "run"]
+
+_TABLES = ("operator", "cell", "line")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Say what it takes."""
+    models.add_model(parser, "-symbol.json, or what its name begins with; or a script.py")
+    parser.add_argument("--train", action="store_true", help="with gradients")
+    parser.add_argument("--repeat", type=int, default=10, metavar="N", help="how often a model is run")
+    parser.add_argument("--trace", metavar="FILE", help="write what ran when, for https://ui.perfetto.dev")
+    parser.add_argument("--args", nargs=argparse.REMAINDER, default=[], metavar="ARG",
+                        help="what a script finds in sys.argv: all that follows")
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the table; a script decides how this ends."""
+    return _script(options) if options.model.endswith(".py") else _model(options)
+
+
+def _model(options: argparse.Namespace) -> int:
+    if options.repeat < 1 or options.args:
+        raise ArgumentError(f"{options.args[0]!r}: a model takes no such word" if options.args else
+                            f"--repeat {options.repeat}: expected at least 1")
+    net = models.model(options)
+    executor = models.bound(net, models.inputs(net, options.input), options, train=options.train, random=True)
+    if options.trace:
+        with collect() as events:
+            for _ in counted(range(options.repeat), "profile", options.repeat):
+                outputs = executor.forward(is_train=options.train)
+                if options.train:
+                    executor.backward([out.ones_like() for out in outputs])
+        events.save(options.trace)
+    found = executor.profile(options.repeat, options.train)
+    say(options, [row._asdict() for row in found.rows], str(found))
+    return 0
+
+
+def _script(options: argparse.Namespace) -> int:
+    """Run a script and look on."""
+    if not os.path.exists(options.model):
+        raise FileNotFoundError(2, os.strerror(2), options.model)
+    before = sys.argv, sys.path[:]
+    sys.argv = [options.model, *options.args]
+    sys.path.insert(0, os.path.dirname(os.path.abspath(options.model)))
+    try:  # where JSON is to be read, nothing else may stand beside it
+        with collect() as events, contextlib.redirect_stdout(sys.stderr if options.json else sys.stdout):
+            code = _ended(options.model)
+    finally:
+        sys.argv, sys.path[:] = before
+    if options.trace:
+        events.save(options.trace)
+    print(as_json(_rows(events)) if options.json else events)
+    return code
+
+
+def _ended(script: str) -> int:
+    """How a script ends: its exit code."""
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        print(end.code, file=sys.stderr)
+        return 1
+    except Exception:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _rows(events: Events) -> dict[str, list[dict[str, object]]]:
+    return {by: [row._asdict() for row in events.rows(by)] for by in _TABLES}

@@ -1,0 +1,57 @@
+"""Arrays of files by name, whatever the format: ``.params``, ``.npz``, ``.safetensors`` and ``.ckpt``."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from opreg.core.files import reading
+from opreg.errors import FileFormatError
+from opreg.ndarray import params_file
+from opreg.nn.checkpoint import read_checkpoint
+from opreg.typing import Array
+
+__all__ = ["ENDINGS", "Weights", "load"]
+
+#: What names of such files end in.
+ENDINGS = (".params", ".npz", ".safetensors", ".ckpt")
+
+
+class Weights(NamedTuple):
+    """The arrays of a file.
+
+    Attributes
+    ----------
+    arrays : dict
+        By name; by their numbers where they have none.
+    named : bool
+        Whether they have names.
+    """
+
+    arrays: dict[str, Array]
+    named: bool
+
+
+def load(path: str) -> Weights:
+    """Read a file.
+
+    Raises
+    ------
+    FileFormatError
+        It is damaged, is of another kind, or says that there is no array.
+    OSError
+        It is missing or cannot be read.
+    """
+    if path.endswith(".ckpt"):
+        with reading(path):
+            pass
+        return Weights(read_checkpoint(path), True)
+    records, names = params_file.load(path)
+    arrays: dict[str, Array] = {}
+    for i, record in enumerate(records):
+        name = names[i] if names else str(i)
+        if record.array is None:
+            raise FileFormatError(f"{path}: {name} is no array")
+        arrays[name] = record.array
+    if len(arrays) != len(records):
+        raise FileFormatError(f"{path}: arrays have the same name")
+    return Weights(arrays, bool(names) or not records)

@@ -1,0 +1,354 @@
+"""The command ``opreg`` on files: models that are checked, run, drawn and profiled, and weights that are converted."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg.backends.numba import cache
+from opreg.command import main, plot
+from tests.test_architecture import ROOT
+
+#: Operators that are registered by one test are not those of another.
+NUMBERS = itertools.count()
+#: Runs the command in a folder of its own: its exit code, output and errors.
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def opreg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Command]:
+    monkeypatch.chdir(tmp_path)
+    path, modules = sys.path[:], set(sys.modules)
+
+    def run(*words: object) -> tuple[int, str, str]:
+        code = main([*map(str, words)])
+        return code, *capsys.readouterr()
+
+    yield run
+    sys.path[:] = path
+    for name in set(sys.modules) - modules:
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def net(opreg: Command, tmp_path: Path) -> mx.Symbol:
+    """A model in files of two epochs, and an input for it."""
+    symbol = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc"), name="softmax")
+    for epoch in (1, 12):
+        weights = {"fc_weight": mx.nd.ones((3, 4)) * epoch, "fc_bias": mx.nd.array([0.0, 1.0, 2.0])}
+        mx.model.save_checkpoint("net", epoch, symbol, weights, {})
+    np.save("x.npy", np.arange(8.0).reshape(2, 4))
+    return symbol
+
+
+# ------------------------------------------------------------------------------------------------------ check
+
+
+@pytest.fixture
+def swish(opreg: Command, tmp_path: Path) -> Path:
+    path, number = tmp_path / "cells.py", next(NUMBERS)
+    path.write_text("import opreg as mx\n"
+                    "@mx.operator.define(traced=True, name='_cells_swish" f"{number}')\n"
+                    "def swish(x, *, beta: float = 1.0):\n"
+                    "    return x * mx.nd.sigmoid(x * beta)\n"
+                    "@mx.operator.define(name='_cells_wrong" f"{number}')\n"
+                    "def wrong(x):\n"
+                    "    return x * x\n"
+                    "@wrong.grad\n"
+                    "def wrong_grad(g, ins, outs):\n"
+                    "    return g * ins[0]\n"
+                    "class Group:\n"
+                    "    dense = mx.nn.Dense(3, 2)\n"
+                    "1 / (__name__ != 'broken')\n")
+    (tmp_path / "broken.py").write_text(path.read_text().replace("_cells", "_broken"))
+    return path
+
+
+def test_check(opreg: Command, swish: Path) -> None:
+    code, out, _ = opreg("check", "cells.py:swish", "--input", "2x3", "--attr", "beta=2.0")
+    assert code == 0 and ": 19 ok, 0 failed, " in out
+    code, out, _ = opreg("check", f"{swish}:wrong", "--input", "2x3", "--json")
+    told = json.loads(out)
+    assert code == 1 and not told["ok"]
+    assert [each["name"] for each in told["verdicts"] if each["outcome"] == "failed"] == ["gradient"]
+    np.save("x.npy", np.ones((2, 3), np.float32))
+    code, out, _ = opreg("check", "cells:Group.dense", "--input", "x.npy")
+    assert code == 0 and out.startswith("Cell Dense")
+    code, out, _ = opreg("check", "square", "--input", "2x3")
+    assert code == 0 and out.startswith("operator 'square'")
+
+
+@pytest.mark.parametrize("words, message", [
+    (["cells.py:swosh", "--input", "2"], "cells.py defines no 'swosh'. Did you mean 'swish'?"),
+    (["cell.py:swish", "--input", "2"], "no such file or folder: cell.py. Did you mean 'cells.py'?"),
+    (["cells.py", "--input", "2"], "which of the things in it? Write cells.py:Name"),
+    (["nowhere:swish", "--input", "2"], "there is no module 'nowhere'"),
+    (["cells.py:swish"], "give --input 2x3"),
+    (["cells.py:swish", "--input", "2y3"], "'2y3' is no input; give a .npy file, or a shape"),
+    (["cells.py:swish", "--input", "2:flot32"], "float32"),
+    (["cells.py:swish", "--input", "y.npy"], "no such file or folder: y.npy"),
+    (["cells.py:swish", "--input", "2", "--attr", "beta"], "an attribute is written as name=value"),
+    (["cells.py:swish", "--input", "2", "--attr", "bta=1.0"], "Did you mean 'beta'?"),
+    (["relo", "--input", "2"], "Did you mean 'relu'"),
+    (["broken.py:swish", "--input", "2"], "ZeroDivisionError"),
+])
+def test_what_cannot_be_checked(opreg: Command, swish: Path, words: list[str], message: str) -> None:
+    code, out, err = opreg("check", *words)
+    assert (code, out) == (2, "") and message in err
+
+
+# ------------------------------------------------------------------------------------------------------ models
+
+
+def test_summary(opreg: Command, net: mx.Symbol) -> None:
+    code, out, _ = opreg("summary", "net", "data=2x4")
+    assert code == 0 and "fc(FullyConnected)" in out and "Total params: 15" in out
+    code, out, _ = opreg("summary", "net-symbol.json", "--json")
+    assert code == 0 and json.loads(out)["layers"][1]["layer"] == "fc(FullyConnected)"
+    code, _, err = opreg("summary", "net", "dta=2x4")
+    assert code == 2 and "Did you mean 'data'?" in err
+    code, _, err = opreg("summary", "net", "2x4")
+    assert code == 2 and "whose shape is it? Write data=2x4" in err
+    code, _, err = opreg("summary", "nett-symbol.json")
+    assert code == 2 and "Did you mean 'net-symbol.json'?" in err
+
+
+def expected(epoch: int = 12) -> np.ndarray:
+    scores = np.arange(8.0).reshape(2, 4) @ (np.ones((4, 3)) * epoch) + np.arange(3.0)
+    e = np.exp(scores - scores.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+@pytest.mark.parametrize("words, epoch", [
+    (["net", "--input", "x.npy"], 12), (["net-symbol.json", "--input", "data=x.npy"], 12),
+    (["net", "--input", "x.npy", "--params", "net-0001.params"], 1), (["net", "--input", "x.npy", "--repeat", "3"], 12),
+], ids=["prefix", "graph", "params", "repeat"])
+def test_run(opreg: Command, net: mx.Symbol, words: list[str], epoch: int) -> None:
+    code, out, err = opreg("run", *words, "--output", "out.npy")
+    assert (code, err) == (0, "") and out.startswith("softmax_output  float32  2x3  least 0.")
+    assert ("3 runs: " in out) == ("--repeat" in words)
+    np.testing.assert_allclose(np.load("out.npy"), expected(epoch), rtol=1e-5)
+
+
+def test_run_gives_several_outputs(opreg: Command, net: mx.Symbol) -> None:
+    both = mx.sym.Group([net, net.get_internals()["data"] * 2])
+    both.save("both-symbol.json")
+    for name in ("out.npz", "out.safetensors"):
+        code, out, err = opreg("run", "both", "--input", "x.npy", "--params", "net-0012.params", "--output", name,
+                               "--json")
+        assert err == ""
+        told = json.loads(out)
+        assert code == 0 and [each["shape"] for each in told["outputs"].values()] == [[2, 3], [2, 4]]
+        assert sorted(mx.nd.load(name)) == sorted(told["outputs"])
+    code, _, err = opreg("run", "both", "--input", "x.npy", "--params", "net-0012.params", "--output", "o.npy")
+    assert code == 2 and "holds one array, and there are 2 outputs" in err and not Path("o.npy").exists()
+
+
+@pytest.mark.parametrize("words, message", [
+    (["net"], "data is missing; inputs are given by --input name=x.npy"),
+    (["net", "--input", "dta=x.npy"], "the graph has no input 'dta'. Did you mean 'data'?"),
+    (["net", "--input", "x.npy", "x.npy"], "the graph has no input left for it; its inputs are data"),
+    (["net", "--input", "3x5"], "weight: expected shape (3, 5), got (3, 4)\n"),
+    (["net", "--input", "x.npy", "--output", "y.npx"], "there is no format '.npx'. Did you mean '.npz' or '.npy'?"),
+    (["net", "--input", "x.npy", "--repeat", "0"], "expected at least 1"),
+    (["net", "--input", "x.npy", "--params", "net-0002.params"], "Did you mean 'net-00"),
+    (["alone", "--input", "x.npy"], "fc_weight, fc_bias are missing; "),
+])
+def test_what_cannot_be_run(opreg: Command, net: mx.Symbol, words: list[str], message: str) -> None:
+    net.save("alone-symbol.json")
+    code, out, err = opreg("run", *words)
+    assert (code, out) == (2, "") and message in err
+
+
+def test_a_file_that_is_no_array(opreg: Command, net: mx.Symbol) -> None:
+    np.save("objects.npy", np.array([None]), allow_pickle=True)
+    code, _, err = opreg("run", "net", "--input", "objects.npy")
+    assert code == 2 and "objects.npy: " in err
+
+
+def test_operators_of_the_users(opreg: Command, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("import opreg as mx\n@mx.operator.define(name='_command_third')\n"
+                                      "def third(x):\n    return x / 3\n")
+    program = ("import mine, opreg as mx\n"
+               "mx.sym.custom._command_third(mx.sym.var('x'), name='t').save('t-symbol.json')")
+    subprocess.run([sys.executable, "-c", program], check=True, env={"PYTHONPATH": str(ROOT)}, cwd=tmp_path)
+    code, out, _ = opreg("show-missing", "t-symbol.json")
+    assert code == 1 and "Custom _command_third, 1 of them, the first is 't': not registered" in out
+    code, _, err = opreg("run", "t", "--input", "2x3")
+    assert code == 2 and "import the module that registers it" in err
+    code, out, _ = opreg("run", "t", "--input", "2x3", "--import", "mine.py")
+    assert code == 0 and out.startswith("t_output  float32  2x3")
+    code, out, _ = opreg("show-missing", "t-symbol.json", "--import", "mine.py")
+    assert (code, out) == (0, "t-symbol.json: all there\n")
+
+
+def test_missing_operators(opreg: Command) -> None:
+    body = mx.sym.contrib.foreach(lambda x, s: (mx.sym.relu(x, name="inner"), s), mx.sym.var("x"), [])[0]
+    mx.sym.Group([body, mx.sym.exp(mx.sym.var("x"), name="e"), mx.sym.exp(mx.sym.var("y"), name="f")]).save("a.json")
+    text = Path("a.json").read_text()
+    Path("b.json").write_text(text.replace('"relu"', '"relo"').replace('"exp"', '"exq"'))
+    code, out, _ = opreg("show-missing", "a.json", "b.json", "--json")
+    told = json.loads(out)
+    assert code == 1 and told["a.json"] == []
+    assert [(row["operator"], row["nodes"], "relu" in row["near"] or "exp" in row["near"]) for row in told["b.json"]] \
+        == [("relo", ["inner"], True), ("exq", ["e", "f"], True)]
+    assert opreg("show-missing", "a.json")[:2] == (0, "a.json: all there\n")
+
+
+def test_plot(opreg: Command, net: mx.Symbol, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out, _ = opreg("plot", "net", "data=2x4", "--output", "net.gv")
+    assert (code, out) == (0, "net.gv\n") and Path("net.gv").read_text().startswith('digraph "net" {')
+
+    def render(self: plot.Plot, filename: str) -> str:
+        Path(f"{filename}.{self.format}").write_text(f"picture of {self.title}")
+        return f"{filename}.{self.format}"
+
+    monkeypatch.setattr(plot.Plot, "render", render)
+    assert opreg("plot", "net")[:2] == (0, "net.svg\n")
+    assert Path("net.svg").read_text() == "picture of net"
+    monkeypatch.setattr(plot.Plot, "render", lambda self, filename: self.save(filename))
+    code, _, err = opreg("plot", "net", "--output", "net.pdf")
+    assert code == 2 and "needs the program dot" in err and not Path("net.pdf").exists()
+
+
+def test_profile_of_a_model(opreg: Command, net: mx.Symbol) -> None:
+    code, out, _ = opreg("profile", "net", "--input", "2x4", "--train", "--repeat", "2", "--trace", "t.json")
+    assert code == 0 and "training plan" in out and "_backward_FullyConnected" in out
+    names = {event["name"] for event in json.loads(Path("t.json").read_text())["traceEvents"]}
+    assert "FullyConnected" in names and "_backward_FullyConnected_weight" in names
+    code, out, _ = opreg("profile", "net", "--input", "2x4", "--repeat", "1", "--json")
+    assert code == 0 and {"FullyConnected", "SoftmaxOutput"} <= {row["operator"] for row in json.loads(out)}
+    Path("net-0001.params").unlink()
+    Path("net-0012.params").unlink()
+    assert opreg("profile", "net", "--input", "2x4", "--repeat", "1")[0] == 0  # random weights do
+    code, _, err = opreg("profile", "net")
+    assert code == 2 and "--input data=" in err
+
+
+def test_profile_of_a_script(opreg: Command, tmp_path: Path) -> None:
+    (tmp_path / "loop.py").write_text("import sys\nimport opreg as mx\nprint(sys.argv[1:])\n"
+                                      "mx.nd.exp(mx.nd.ones((2, 3)))\nif sys.argv[1:]: sys.exit(int(sys.argv[1]))\n")
+    code, out, _ = opreg("profile", "loop.py", "--trace", "t.json")
+    assert code == 0 and out.startswith("[]\n") and re.search(r" 1  exp\n", out) and "loop.py:4" in out
+    assert any(event["name"] == "exp" for event in json.loads(Path("t.json").read_text())["traceEvents"])
+    code, out, err = opreg("profile", "loop.py", "--json", "--args", "3", "--json")
+    assert code == 3 and json.loads(out)["operator"][0]["calls"] == 1 and err == "['3', '--json']\n"
+    code, out, err = opreg("profile", "loop.py", "--args", "x")
+    assert code == 1 and "ValueError" in err and " exp\n" in out
+    assert opreg("profile", "lop.py")[0] == 2
+
+
+# ------------------------------------------------------------------------------------------------------ weights
+
+
+def every_kind() -> dict[str, mx.nd.NDArray]:
+    pytest.importorskip("ml_dtypes", reason="has bfloat16")
+    return {"arg:w": mx.nd.array([[1.5, float("nan")]]), "arg:h": mx.nd.ones((3,), dtype="bfloat16"),
+            "aux:n": mx.nd.array([1, 2], dtype="int8"), "arg:b": mx.nd.array([1, 0], dtype="bool"),
+            "arg:none": mx.nd.zeros((2,), dtype="float16")}
+
+
+@pytest.mark.parametrize("first", ["params", "npz", "safetensors", "ckpt"])
+@pytest.mark.parametrize("second", ["params", "npz", "safetensors", "ckpt"])
+def test_convert(opreg: Command, first: str, second: str) -> None:
+    """There and back everything is as it was, names in their order."""
+    arrays = every_kind()
+    if "npz" in (first, second):
+        del arrays["arg:h"]
+    mx.nd.save("a.params", arrays)
+    for source, target in [("a.params", f"b.{first}"), (f"b.{first}", f"c.{second}"), (f"c.{second}", "d.params")]:
+        code, out, err = opreg("convert", source, target)
+        assert (code, err) == (0, "") and out.startswith(f"{len(arrays)} arrays, ")
+    assert Path("d.params").read_bytes() == Path("a.params").read_bytes()
+    assert opreg("params", "a.params", f"c.{second}")[:2] == (0, f"{len(arrays)} arrays, all equal\n")
+
+
+@pytest.mark.parametrize("source, target, message", [
+    ("a.params", "b.npz", "a .npz file has no dtype bfloat16"),
+    ("list.params", "b.safetensors", "have names"), ("list.params", "b.ckpt", "its arrays have no names"),
+    ("c.npz", "b.params", "a .params file has no dtype complex64"),
+    ("a.params", "b.pt", "there is no format '.pt'"), ("a.params", "b", "there is no format ''"),
+    ("a.parms", "b.npz", "Did you mean 'a.params'"), ("text.params", "b.npz", "expected the magic number"),
+    ("a.params", "nowhere/b.ckpt", "no such file or folder: "),
+])
+def test_what_cannot_be_converted(opreg: Command, source: str, target: str, message: str) -> None:
+    mx.nd.save("a.params", every_kind())
+    mx.nd.save("list.params", [mx.nd.ones((2,))])
+    np.savez("c.npz", c=np.ones(2, np.complex64))
+    Path("text.params").write_text("some text that is no file of weights")
+    before = sorted(Path().iterdir())
+    code, out, err = opreg("convert", source, target)
+    assert (code, out) == (2, "") and message in err
+    assert sorted(Path().iterdir()) == before
+
+
+def test_hashes(opreg: Command) -> None:
+    """An array has one hash in all formats, and another for each dtype and shape."""
+    mx.nd.save("a.params", {"x": mx.nd.ones((2, 3)), "y": mx.nd.ones((3, 2)), "z": mx.nd.ones((2, 3), dtype="float64")})
+    opreg("convert", "a.params", "a.safetensors")
+    one, two = (json.loads(opreg("params", name, "--json")[1]) for name in ("a.params", "a.safetensors"))
+    assert one == two and len({each["sha256"] for each in one.values()}) == 3
+    out = opreg("params", "a.params", "--hash")[1]
+    assert out.splitlines()[0] == f"x  float32 2x3  {one['x']['sha256'][:16]}"
+
+
+def test_differences(opreg: Command) -> None:
+    a = {"same": [1, float("nan")], "one": [1, 2], "lost": [1, float("nan")], "b": [1, 2]}
+    b = {"same": [1, float("nan")], "one": [1, 4], "lost": [1, 2], "b": [1, 2, 3]}
+    for name, values in {"a": a, "b": b}.items():
+        mx.nd.save(f"{name}.npz", {key: mx.nd.array(each) for key, each in values.items()})
+    code, out, _ = opreg("params", "a.npz", "b.npz")
+    assert code == 1 and out.splitlines() == [
+        "one   differ by up to 2, in 1 of 2", "lost  differ by up to nan, in 1 of 2",
+        "b     float32 (2,) in the first, float32 (3,) in the second"]
+
+
+def test_what_is_kept_on_the_disk(opreg: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "kept"
+    monkeypatch.setenv("OPREG_CACHE_DIR", str(folder))
+    assert opreg("trace-cache") == (0, f"0 files in {folder}\n", "")
+    cache.store("a.code", b"code")
+    cache.store("b.choices", b"{}")
+    (folder / "notes.txt").write_text("somebody else's")
+    code, out, _ = opreg("trace-cache")
+    assert code == 0 and out.startswith(f"2 files in {folder}\n") and re.search(r"^1  \d+ bytes  compiled", out, re.M)
+    code, out, _ = opreg("trace-cache", "clear", "--json")
+    assert code == 0 and json.loads(out)["files"] == {".code": 1, ".choices": 1}
+    assert [path.name for path in folder.iterdir()] == ["notes.txt"]
+
+
+# ------------------------------------------------------------------------------------------------------ the rest
+
+
+@pytest.mark.parametrize("words", [["params", "net-0001.params", "--json"], ["show", "net-symbol.json", "--json"],
+                                   ["show", "relu", "--json"], ["ops", "relu", "--json"], ["info", "--json"],
+                                   ["port", "script.py", "--json"], ["summary", "net", "--json"]],
+                         ids=lambda words: words[0])
+def test_json(opreg: Command, net: mx.Symbol, words: list[str]) -> None:
+    Path("script.py").write_text("import mxnet as mx\n")
+    code, out, _ = opreg(*words)
+    assert code == 0 and json.loads(out)
+
+
+def test_misspelt(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["profle"])
+    assert end.value.code == 2 and "there is no 'profle'. Did you mean 'profile'?" in capsys.readouterr().err
+    assert main(["ops", "softmx"]) == 1
+    assert "Did you mean 'softmax'" in capsys.readouterr().err
+
+
+def test_who_reads_may_stop(tmp_path: Path) -> None:
+    done = subprocess.run(f"{sys.executable} -m opreg ops | head -n 1", shell=True, text=True, capture_output=True,
+                          check=True, env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}, cwd=tmp_path)
+    assert done.stderr == "" and done.stdout.count("\n") == 1
