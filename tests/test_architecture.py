@@ -242,7 +242,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
         uses comparison report
         subjects
         contract
-        registered
+        behaviour gradients registered ways
         checking
         .
     """,

@@ -90,8 +90,8 @@ def test_the_page_on_the_command(tmp_path, monkeypatch, capsys):
         code = main(words[1:])
         printed, errors = capsys.readouterr()
         assert (code, errors) == (0, "") and _fits(printed, expected), f"{command}\n{printed}{errors}"
-    used = {shlex.split(command)[1] for command, _ in shown} | set(re.findall(r"`((?:as-|port)\w*)`", page))
-    assert used == {*COMMANDS}, "the page leaves some out"
+    used = {shlex.split(command)[1] for command, _ in shown} | {*re.findall(r"`([\w-]+)`", page)}
+    assert {*COMMANDS} <= used, "the page leaves some out"
 
 
 def test_links_lead_somewhere():

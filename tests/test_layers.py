@@ -16,7 +16,7 @@ from opreg.nn.grad import grad
 from opreg.nn.jit import jit
 
 from .layers import ROWS, LayerRow, close, flat, made, numbers, value, widened
-from .running import difference
+from .running import fit
 
 #: They hold Cells, and compute nothing themselves.
 HOLDERS = {"CellList", "CellDict"}
@@ -99,7 +99,7 @@ def test_gradients_fit_central_differences(row: LayerRow) -> None:
         return float(loss(*moved).asnumpy())
 
     for i, (name, g) in enumerate(found.items()):
-        difference(total, values, i, g.asnumpy(), 1e-6, f"{row.layer}, {name}:")
+        fit(total, values, i, g.asnumpy(), 1e-6, f"{row.layer}, {name}:")
     total(values)
     for name, g in gradients(row, net, xs, compiled=True)[2].items():
         close(g, found[name].asnumpy(), name, 1e-9, 1e-9)

@@ -22,7 +22,7 @@ from opreg.custom.function import of_function
 from opreg.custom.prop import of_prop
 from opreg.errors import ArgumentError
 from opreg.ndarray import Context
-from opreg.testing import contract
+from opreg.testing import ways
 from opreg.testing.uses import Use
 from tests import strict  # noqa: F401  whose device serves
 from tests.rows import Row, all_rows
@@ -603,8 +603,8 @@ def _by_device(x):
 
 
 def test_a_device_is_compared_with_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contract, "num_gpus", lambda: 1)
-    monkeypatch.setattr(contract, "gpu", lambda number: Context("strict", number))
+    monkeypatch.setattr(ways, "num_gpus", lambda: 1)
+    monkeypatch.setattr(ways, "gpu", lambda number: Context("strict", number))
     assert mx.operator.check(prop(), X)["devices"].outcome == "ok"
     assert mx.operator.check(RightCell(), Tensor(X))["devices"].outcome == "ok"
     found = mx.operator.check(defined(_by_device, lambda g, ins, outs: g * 2), X)

@@ -18,10 +18,10 @@ from opreg.ndarray import NDArray, array, cpu
 from opreg.ndarray import eager as eager_module
 from opreg.ndarray.eager import run
 from opreg.symbol import Symbol, load_json
-from opreg.testing.contract import LAYOUTS
 from opreg.testing.registered import plannable as in_advance
+from opreg.testing.ways import LAYOUTS
 from tests.rows import Row, all_rows, chosen
-from tests.running import TOLERANCES, Use, agree, bind, difference, eager, graph, heads, second, symbol
+from tests.running import TOLERANCES, Use, agree, bind, eager, fit, graph, heads, second, symbol
 
 ROWS = all_rows()
 
@@ -262,7 +262,7 @@ def test_gradient(row: Row) -> None:
     assert given is not None, "the gradient of a loss is not that of its output"
     grads = eager(use, given=given, grads=True).grads
     for i in row.grad:
-        difference(_weighed(use, given), use.arrays, i, grads[i], row.tolerance, row.op)
+        fit(_weighed(use, given), use.arrays, i, grads[i], row.tolerance, row.op)
 
 
 @_on(lambda row: _smooth(row) and row.second)
@@ -279,9 +279,9 @@ def test_second_gradient(row: Row) -> None:
         return float(sum((grads[i] * weight).sum() for i, weight in weights.items()))
 
     for i in row.grad:
-        difference(lambda arrays: total(arrays, given), use.arrays, i, by_input[i], row.tolerance, row.op)
+        fit(lambda arrays: total(arrays, given), use.arrays, i, by_input[i], row.tolerance, row.op)
     for i, gradient in by_head.items():
-        difference(lambda moved: total(use.arrays, moved), given, i, gradient,  # type: ignore[arg-type]
+        fit(lambda moved: total(use.arrays, moved), given, i, gradient,  # type: ignore[arg-type]
                    row.tolerance, f"{row.op}, head gradient as")
 
 

@@ -14,8 +14,9 @@ from ..core.spec import is_numpy_float
 from ..custom.dry_run import undisturbed
 from ..custom.operator import CHECK
 from ..errors import NotDifferentiableError
-from . import registered  # noqa: F401  its questions are asked, too
-from .contract import CHECKS, Check, Failed, Skipped, runs, told_again
+from . import behaviour, gradients, registered, ways  # noqa: F401  their questions are asked, in this order
+from .behaviour import runs
+from .contract import CHECKS, Check, Failed, Skipped, told_again
 from .report import NOT_ASKED, Report, Verdict
 from .subjects import FunctionUse, TensorUse, subject, weights_kept
 from .uses import Subject, Use

@@ -77,8 +77,19 @@ def slopes(total: Callable[[np.ndarray], float], base: np.ndarray, directions: S
 
 
 def worst_slope(total: Callable[[np.ndarray], float], base: np.ndarray, gradient: np.ndarray, coarse: bool,
-                seed: int = 0) -> tuple[Slope | None, list[Slope]]:
+                seed: int = 0, tolerance: float | None = None) -> tuple[Slope | None, list[Slope]]:
     """Whether a gradient fits central differences, in random directions that move all elements at once.
+
+    Parameters
+    ----------
+    total, base, gradient
+        The function of an array, where it is differentiated, and what is to be its gradient.
+    coarse : bool
+        Whether something inside computes in float32, so that points have to lie further apart.
+    seed : int
+        Which directions.
+    tolerance : float, optional
+        The differences that count as none, relative to the largest number; by default as ``coarse`` says.
 
     Returns
     -------
@@ -91,7 +102,8 @@ def worst_slope(total: Callable[[np.ndarray], float], base: np.ndarray, gradient
         return None, []
     rng = np.random.default_rng((seed, base.size))
     gradient = gradient.astype(np.float64)
-    tolerance = (_COARSE if coarse else _FINE)[1]
+    if tolerance is None:
+        tolerance = (_COARSE if coarse else _FINE)[1]
     scale = max(1e-3, float(np.abs(gradient).max(initial=0.0)))
     directions = [rng.standard_normal(base.shape) for _ in range(2)]
     numeric = slopes(total, base, directions, coarse)

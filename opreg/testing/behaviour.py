@@ -1,0 +1,128 @@
+"""The contract of what is run: what it does with inputs, memory and chance."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable
+
+import numpy as np
+
+from opreg.ndarray import array, cpu
+
+from ..core import generators
+from ..core.spec import is_floating, is_numpy_float
+from ..errors import NotDifferentiableError, OpError
+from .comparison import disagreement
+from .contract import Failed, Skipped, arriving, check, first_line
+from .subjects import TensorUse
+from .uses import Subject, Use, heads
+
+__all__ = ["runs"]
+
+
+# ---------------------------------------------------------------------------------------------------- chance
+
+
+@check("runs")
+def runs(use: Subject) -> None:
+    """It runs on these inputs."""
+    use.run()
+
+
+@check("backward", ())
+def runs_backward(use: Subject) -> str | None:
+    """Its gradient runs, with what it declared to read."""
+    outs = use.run().outs
+    if not use.wanted or not any(is_floating(out.dtype) for out in outs):
+        raise Skipped("no floating input, or no floating output")
+    try:
+        use.run(heads(use, outs), grads=True)
+    except NotDifferentiableError as error:
+        raise Skipped(f"it has no gradient: {first_line(error)}") from None
+    except OpError as error:
+        if "was not asked for" in str(error):
+            raise Failed(first_line(error), _declare(str(error))) from None
+        raise
+    return None
+
+
+def _declare(text: str) -> str:
+    """What a Prop has to say so that backward gets what it reads."""
+    if "out_grad" in text:
+        return "super().__init__(need_top_grad=True), or return out_grad too from declare_backward_dependency"
+    what = "in_data" if "in_data" in text else "out_data"
+    return f"return {what} too from declare_backward_dependency: [*out_grad, *in_data, *out_data]"
+
+
+@check("deterministic", ())
+def deterministic(use: Subject) -> str | None:
+    """The same inputs give the same, and random numbers come from generators that ``mx.random.seed`` seeds."""
+
+    def twice(seed: Callable[[], None]) -> bool:
+        found = []
+        for _ in range(3):
+            seed()
+            found.append(use.run().outs)
+        return all(np.array_equal(out, want, equal_nan=is_numpy_float(out.dtype))
+                   for outs in found[1:] for out, want in zip(outs, found[0]))
+
+    if use.stochastic:
+        use.stochastic = False
+    if twice(lambda: None):
+        return None
+    if twice(lambda: generators.seed(1)):
+        use.stochastic = True
+        return "draws random numbers: the same for the same mx.random.seed"
+    if twice(_seed_others):
+        raise Failed("runs with the same inputs and the same mx.random.seed differ: it draws from NumPy's or Python's "
+                     "own generator", "draw with mx.nd.random, as in mx.nd.random.uniform(shape=x.shape)")
+    raise Failed("runs with the same inputs differ, whatever is seeded: it keeps something from call to call, or draws "
+                 "from a generator of its own", "keep what lasts in an auxiliary state (a Parameter of a Cell), draw "
+                 "with mx.nd.random")
+
+
+def _seed_others() -> None:
+    np.random.seed(1)  # noqa: NPY002  it is what users draw from
+    random.seed(1)
+
+
+# ---------------------------------------------------------------------------------------------------- memory
+
+
+@check("inputs")
+def inputs_stay(use: Subject) -> None:
+    """Inputs, and the gradients that arrive, are as they were."""
+    given = arriving(use)
+    sent = None if given is None else [None if g is None else g.copy() for g in given]
+    moved = ({*use.op.mutates} if isinstance(use, Use) else set())
+    runs = [("forward", use.run())]
+    if use.wanted:
+        with contextlib.suppress(NotDifferentiableError):
+            runs.append(("backward", use.run(given, grads=True)))
+    for way, result in runs:
+        for i, (before, after) in list(enumerate(zip(use.arrays, result.after)))[:use.count]:
+            if i not in moved and not np.array_equal(before, after, equal_nan=is_numpy_float(before.dtype)):
+                raise Failed(f"{way} changes the input {use.names[i]!r}: {disagreement(after, before, 0.0)}",
+                             f"work on a copy: {use.names[i]} = {use.names[i]}.copy()")
+    for g, kept in zip(given or (), sent or ()):
+        if g is not None and kept is not None and not np.array_equal(g, kept):
+            raise Failed("backward changes the gradient that arrives", "work on a copy of it")
+
+
+@check("own memory", ())
+def own_memory(use: Subject) -> None:
+    """Outputs share memory with nothing."""
+    if isinstance(use, TensorUse):
+        raise Skipped("tensors are values: changing one changes no other")
+    values = [array(each, None, each.dtype) for each in use.arrays]
+    outs = use.invoke(values, cpu())
+    outs = list(outs) if isinstance(outs, (list, tuple)) else [outs]
+    for i, out in enumerate(outs):
+        for name, value in zip(use.names, values):
+            if np.may_share_memory(out._data, value._data):
+                raise Failed(f"output {i} shares memory with the input {name!r}: who changes one changes both",
+                             f"return a copy: {name}.copy()")
+        for j in range(i):
+            if np.may_share_memory(out._data, outs[j]._data):
+                raise Failed(f"outputs {j} and {i} share memory: who changes one changes both", "return a copy")

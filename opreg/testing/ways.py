@@ -1,0 +1,215 @@
+"""The contract of ways to run: in other order, in graphs, with other dtypes, shapes and layouts, on other devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from opreg.ndarray.context import gpu, num_gpus
+
+from ..core.spec import is_numpy_float, show
+from ..errors import OpError
+from .comparison import disagreement, position
+from .contract import Failed, Skipped, check, compare, differentiated, first_line, moved, name_of_body
+from .subjects import FunctionUse, TensorUse, compiled, in_a_cell
+from .uses import Heads, Result, Subject, Use
+
+__all__ = ["LAYOUTS"]
+
+
+@check("interleaved")
+def interleaved(use: Subject) -> None:
+    """Two runs forward, then the first one backward: a run keeps what it needs apart from others'."""
+    given, expected = differentiated(use)
+    if not expected.grads:
+        raise Skipped("no gradient")
+    other = moved(use)
+    result = use.run(given, grads=True, between=lambda: other.run(given, grads=True))
+    compare(Result(result.outs, [], result.grads), expected, use, "when it runs once more before backward",
+            "keep nothing outside of the call: what backward needs it is given, or finds in what this call saved")
+
+
+# ---------------------------------------------------------------------------------------------------- graphs
+
+
+@check("compiled")
+def runs_compiled(use: Subject) -> str | None:
+    """Compiled by ``jit`` it gives what it gives eagerly, with gradients."""
+    _in_graphs(use)
+    given, expected = differentiated(use)
+    compare(_run_like(compiled(use), given, expected), expected, use, "compiled",
+            f"{name_of_body(use)} must depend on its inputs alone: no numbers of other arrays, no time, no counters")
+    return None
+
+
+@check("in a Cell")
+def runs_in_a_cell(use: Subject) -> None:
+    """As part of a Cell, eager and compiled, it gives what it gives alone, with gradients."""
+    _in_graphs(use)
+    given, expected = differentiated(use)
+    cell = in_a_cell(use)
+    change = f"{name_of_body(use)} must depend on its inputs alone"
+    compare(_run_like(cell, given, expected), expected, use, "in a Cell", change)
+    compare(_run_like(compiled(cell), given, expected), expected, use, "in a compiled Cell", change)
+
+
+@check("traced")
+def traced(use: Subject) -> None:
+    """Followed once and run on other numbers it gives what running it gives."""
+    if isinstance(use, FunctionUse) or (isinstance(use, Use) and not use.op.traced):
+        raise Skipped("not traced: it runs as Python")
+    _in_graphs(use)
+    graph, other = compiled(use), moved(use)
+    for each in (use, other, use):
+        given, expected = differentiated(each)
+        compare(_run_like(graph.having(each.arrays), given, expected), expected, use,
+                "followed once and run on other numbers" if each is other else "followed",
+                f"{name_of_body(use)} must not look at numbers, or keep any: use mx.nd.where instead of if, or leave "
+                "traced away")
+
+
+def _in_graphs(use: Subject) -> None:
+    if isinstance(use, FunctionUse):
+        raise Skipped("an autograd.Function is for eager code; a CustomOpProp or define enters graphs")
+    if isinstance(use, Use) and len(use.arrays) > use.count:
+        raise Skipped("it has auxiliary states, which tensors do not have: see graph")
+    if isinstance(use, Use) and (use.op.mutates or not use.arrays):
+        raise Skipped("it changes its inputs" if use.op.mutates else "it has no inputs")
+    if isinstance(use, Use) and use.op.data_dependent:
+        raise Skipped("its shapes follow from numbers")
+    if use.stochastic:
+        raise Skipped("it draws random numbers, in an order of its own")
+
+
+def _run_like(use: Subject, given: Heads, expected: Result) -> Result:
+    return use.run(given, grads=True) if expected.grads else use.run()
+
+
+# ---------------------------------------------------------------------------------------------------- other inputs
+
+
+@check("dtypes")
+def dtypes(use: Subject) -> str | None:
+    """In float16, float32 and float64 it gives the same, as far as these tell numbers apart."""
+    if not any(is_numpy_float(each.dtype) for each in use.arrays) or use.stochastic:
+        raise Skipped("it draws random numbers, others for each" if use.stochastic else "no floating input")
+    try:
+        rounded = use.cast(np.float16).cast(np.float64)
+        wide = differentiated(rounded)[1]
+    except Exception as error:
+        if isinstance(error, OpError):
+            raise Skipped(f"refused in float64: {first_line(error)}") from None
+        raise Failed(f"it fails in float64: {type(error).__name__}: {first_line(error)}",
+                     "take the dtype of the input: x.dtype") from error
+    refused = []
+    for dtype, tolerance in ((np.float32, 1e-3), (np.float16, 6e-2)):
+        title, use_so = np.dtype(dtype).name, rounded.cast(dtype)
+        try:
+            result = differentiated(use_so)[1]
+        except OpError:
+            refused.append(title)
+            continue
+        except Exception as error:
+            raise Failed(f"it fails in {title}: {type(error).__name__}: {first_line(error)}",
+                         "take the dtype of the input: x.dtype, or refuse it in infer_type") from error
+        _same_in(title, tolerance, use_so, result, wide)
+    return f"refused in {', '.join(refused)}" if refused else None
+
+
+def _same_in(title: str, tolerance: float, use: Subject, result: Result, wide: Result) -> None:
+    largest = float(np.finfo(title).max)
+    pairs = [(f"output {i}", out, want, True) for i, (out, want) in enumerate(zip(result.outs, wide.outs))]
+    pairs += [(f"the gradient of {use.names[i]!r}", result.grads[i], want, False) for i, want in wide.grads.items()
+              if i in result.grads]
+    for what, out, want, strict in pairs:
+        if out.shape != want.shape:
+            raise Failed(f"in {title} the shape of {what} is {show(out.shape)}, not {show(want.shape)}")
+        if not (is_numpy_float(out.dtype) and is_numpy_float(want.dtype)):
+            continue
+        with np.errstate(all="ignore"):
+            lost = ~np.isfinite(out) & np.isfinite(want) & (np.abs(want) < largest)
+        if lost.any():
+            flat = int(np.argmax(lost))
+            raise Failed(f"in {title} {what}{position(flat, out.shape)} is {out.flat[flat]}, not {want.flat[flat]:.6g}",
+                         f"something on the way leaves the range of {title}: small constants are 0 in it, large ones "
+                         "infinite; compute that part in float32, and cast the result")
+        big = np.abs(want) >= largest
+        far = disagreement(np.where(big, 0, out).astype(out.dtype), np.where(big, 0, want), tolerance)
+        if far and strict:
+            raise Failed(f"in {title} {what} is another: {far}", "compute in float32 what adds up or cancels, and cast "
+                                                                 "the result")
+
+
+@check("empty", ())
+def empty(use: Subject) -> str | None:
+    """With no rows it gives no rows, or refuses in words."""
+    shapes = [each.shape for each in use.arrays[:_places(use)]]
+    if not shapes or not shapes[0]:
+        raise Skipped("its first input has no dimensions")
+    rows = shapes[0][0]
+    none = use.having([each[:0] if i < len(shapes) and each.ndim and each.shape[0] == rows else each
+                       for i, each in enumerate(use.arrays)])
+    expected = None
+    try:
+        if isinstance(use, Use):
+            expected = use.op.infer_shapes([each.shape for each in none.arrays],
+                                           [None] * len(use.op.outputs(use.attrs)), use.attrs)[1]
+        outs = none.run().outs
+    except (OpError, ValueError) as error:
+        raise Skipped(f"refused: {first_line(error)}") from None
+    except Exception as error:
+        raise Failed(f"it fails on shape {show(none.arrays[0].shape)}: {type(error).__name__}: {first_line(error)}",
+                     "let no rows pass, or refuse them in infer_shape with a ValueError that says so") from error
+    for i, (out, shape) in enumerate(zip(outs, expected or [out.shape for out in outs])):
+        if out.shape != shape:
+            raise Failed(f"the shape of output {i} is {show(out.shape)}, inferred was {show(shape)}")
+    return None
+
+
+def _places(use: Subject) -> int:
+    return len(use.places) if isinstance(use, TensorUse) else use.count
+
+
+def _strided(each: np.ndarray) -> np.ndarray:
+    wide = np.full((*each.shape[:-1], 2 * each.shape[-1]), 99, each.dtype)
+    wide[..., ::2] = each
+    return wide[..., ::2]
+
+
+#: Layouts of arrays in memory.
+LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "transposed": lambda each: each.T.copy().T,
+    "strided": _strided,
+    "reversed": lambda each: np.flip(np.flip(each).copy()),
+}
+
+
+@check("strided")
+def strided(use: Subject) -> None:
+    """However its inputs lie in memory it gives the same."""
+    if not any(each.ndim and each.size > 1 for each in use.arrays):
+        raise Skipped("its inputs have one element")
+    given, expected = differentiated(use)
+    for name, layout in LAYOUTS.items():
+        raw = [layout(each) if each.ndim else each.copy() for each in use.arrays]
+        result = use.run(given, grads=bool(expected.grads), raw=raw)
+        compare(result, expected, use, f"on {name} inputs",
+                "use elements by their place, not by their order in memory: np.ascontiguousarray(x) first, where code "
+                "needs that")
+
+
+# ---------------------------------------------------------------------------------------------------- devices
+
+
+@check("devices")
+def devices(use: Subject) -> None:
+    """On a GPU it gives what it gives on the host."""
+    if not num_gpus():
+        raise Skipped("no GPU here")
+    given, expected = differentiated(use)
+    if use.stochastic:
+        raise Skipped("it draws random numbers, others on each device")
+    tolerance = max([1e-6, *[{2: 2e-2, 4: 1e-3}.get(out.dtype.itemsize, 1e-6) for out in expected.outs]])
+    compare(use.run(given, grads=bool(expected.grads), ctx=gpu(0)), expected, use, "on the GPU",
+            "use nd, or the array's own module", tolerance)
