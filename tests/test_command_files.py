@@ -100,11 +100,12 @@ def test_check(opreg: Command, swish: Path) -> None:
     (["cells.py:swish", "--input", "2", "--attr", "beta"], "an attribute is written as name=value"),
     (["cells.py:swish", "--input", "2", "--attr", "bta=1.0"], "Did you mean 'beta'?"),
     (["relo", "--input", "2"], "Did you mean 'relu'"),
-    (["broken.py:swish", "--input", "2"], "ZeroDivisionError"),
+    (["broken.py:swish", "--input", "2"], "\n    1 / (__name__ != 'broken')\n"),
 ])
 def test_what_cannot_be_checked(opreg: Command, swish: Path, words: list[str], message: str) -> None:
     code, out, err = opreg("check", *words)
     assert (code, out) == (2, "") and message in err
+    assert "__init__.py" not in err
 
 
 # ------------------------------------------------------------------------------------------------------ models
@@ -138,6 +139,14 @@ def test_run(opreg: Command, net: mx.Symbol, words: list[str], epoch: int) -> No
     assert (code, err) == (0, "") and out.startswith("softmax_output  float32  2x3  least 0.")
     assert ("3 runs: " in out) == ("--repeat" in words)
     np.testing.assert_allclose(np.load("out.npy"), expected(epoch), rtol=1e-5)
+
+
+def test_weights_beside_the_graph_in_any_format(opreg: Command, net: mx.Symbol) -> None:
+    for ending in ("safetensors", "ckpt", "npz", "params"):
+        opreg("convert", "net-0012.params", f"{ending}.{ending}")
+        net.save(f"{ending}-symbol.json")
+        assert opreg("run", ending, "--input", "x.npy", "--output", "out.npy")[0] == 0
+        np.testing.assert_allclose(np.load("out.npy"), expected(), rtol=1e-5)
 
 
 def test_run_gives_several_outputs(opreg: Command, net: mx.Symbol) -> None:

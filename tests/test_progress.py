@@ -174,3 +174,11 @@ def test_counting(terminal: Terminal) -> None:
     assert len([*counted(range(200), "run", 200, lambda i: f"number {i}")]) == 200
     assert any("run [#####---------------] " in text and "number " in text for text in terminal.getvalue().split("\r"))
     assert terminal.shown == [""]
+
+
+def test_checking(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = itertools.count()
+    monkeypatch.setattr(progress, "_clock", lambda: next(ticks))
+    assert mx.operator.check("square", [1.0, 2.0]).ok
+    assert any(text.startswith("checking operator 'square' [#") for text in terminal.getvalue().split("\r"))
+    assert terminal.shown == [""]

@@ -8,8 +8,9 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from types import TracebackType
 
-from opreg.errors import OpError, did_you_mean, nearest
+from opreg.errors import OpError, did_you_mean, is_ours, nearest
 
 __all__ = ["main", "COMMANDS"]
 
@@ -82,9 +83,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"opreg {chosen}: {_said(error)}", file=sys.stderr)
     except KeyboardInterrupt:
         return 130
-    except Exception:  # of a user's module, or ours
-        traceback.print_exc()
+    except Exception as error:  # of a user's module, or ours
+        traceback.print_exception(error.with_traceback(_users(error.__traceback__)))
     return 2
+
+
+def _users(whole: TracebackType | None) -> TracebackType | None:
+    """A traceback from the first frame of a user's module on; the whole one where there is none."""
+    below = whole
+    while below is not None and (is_ours(below.tb_frame) or "importlib" in below.tb_frame.f_code.co_filename):
+        below = below.tb_next
+    return below or whole
 
 
 def _said(error: Exception) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.mode import Recording
+from ..core.progress import counted
 from ..core.spec import is_numpy_float
 from ..custom.dry_run import undisturbed
 from ..custom.operator import CHECK
@@ -36,7 +37,8 @@ def examine(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Repor
         warnings.simplefilter("ignore")
         use = subject(what, inputs, attrs)
         with told_again(use), weights_kept(what):
-            return Report(use.title, list(_verdicts(use)))
+            verdicts = counted(_verdicts(use), f"checking {use.title}", len(CHECKS), lambda verdict: verdict.name)
+            return Report(use.title, list(verdicts))
 
 
 def _verdicts(use: Subject) -> Iterator[Verdict]:
