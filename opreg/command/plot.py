@@ -7,9 +7,9 @@ import os
 import tempfile
 from pathlib import Path
 
+import opreg
 from opreg.core.files import whole
 from opreg.errors import DeviceError
-from opreg.symbol.show import Plot, plot_network
 
 from . import given, models
 from .output import add_json, say
@@ -36,19 +36,16 @@ def run(options: argparse.Namespace) -> int:
     net = models.symbol(options.model, options.modules)
     target = options.output or f"{options.model.removesuffix('.json')}.svg"
     stem, ending = os.path.splitext(target)
-    plot = plot_network(net, os.path.basename(stem), ending[1:], given.shapes(options.shapes),
-                        hide_weights=not options.weights)
-    with whole(target) as file:
-        file.write(plot.source.encode() if ending in _TEXT else _picture(plot, target))
+    plot = opreg.viz.plot_network(net, os.path.basename(stem), ending[1:], given.shapes(options.shapes),
+                                  hide_weights=not options.weights)
+    with tempfile.TemporaryDirectory() as folder, whole(target) as file:
+        if ending in _TEXT:
+            file.write(plot.source.encode())
+        else:
+            picture = Path(plot.render(os.path.join(folder, "plot")))
+            if picture.suffix != ending:
+                raise DeviceError(f"{target}: a picture in {ending[1:]} needs the program dot of Graphviz, which is "
+                                  "not here; a .gv file holds the graph as text for it")
+            file.write(picture.read_bytes())
     say(options, {"file": target}, target)
     return 0
-
-
-def _picture(plot: Plot, target: str) -> bytes:
-    """What ``render`` writes."""
-    with tempfile.TemporaryDirectory() as folder:
-        written = Path(plot.render(os.path.join(folder, "plot")))
-        if written.suffix != f".{plot.format}":
-            raise DeviceError(f"{target}: a picture in {plot.format} needs the program dot of Graphviz, which is not "
-                              "here; a .gv file holds the graph as text for it")
-        return written.read_bytes()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
 
-from opreg.symbol.show import _layers, print_summary
+import opreg
+from opreg.symbol import Symbol
+from opreg.symbol.json import stored_name
 
 from . import given, models
 from .output import add_json, as_json
@@ -24,9 +27,21 @@ def run(options: argparse.Namespace) -> int:
     """Print it."""
     net, shapes = models.symbol(options.model, options.modules), given.shapes(options.shapes)
     if options.json:
-        rows, total = _layers(net, shapes)
-        words = ("layer", "output", "parameters", "inputs")
-        print(as_json({"layers": [dict(zip(words, row)) for row in rows], "parameters": total}))
+        print(as_json(_shapes(net, shapes)))
     else:
-        print_summary(net, shapes)
+        opreg.viz.print_summary(net, shapes)
     return 0
+
+
+def _shapes(net: Symbol, shapes: Mapping[str, Sequence[int]]) -> dict[str, object]:
+    """Shapes of all that a graph holds, null where they do not follow."""
+    inside = net.get_internals()
+    arguments, entries, states = inside.infer_shape_partial(**shapes)
+    nodes: dict[str, dict] = {}
+    for (node, _), dims in zip(inside._graph().heads, entries):
+        if node.op is not None:
+            row = nodes.setdefault(node.name, {"operator": stored_name(node), "shapes": [], "inputs": [
+                source.name for source, _ in node.inputs]})
+            row["shapes"].append(dims)
+    return {"arguments": dict(zip(inside.list_arguments(), arguments)),
+            "states": dict(zip(inside.list_auxiliary_states(), states)), "nodes": nodes}
