@@ -62,7 +62,7 @@ OTHERWISE = {
         train.executor_group: _MOST_SHAPES
         train.states: _DEEPEST
         core.events: _SAMPLING
-        core.progress: _BAR _INTERVAL _PATIENCE
+        core.progress: _BAR _INTERVAL _PATIENCE _WORK
         data.recordio: _BLOCK
         notebook.callback: _HEIGHT _MARGIN _WIDTH
         symbol.update: _SHOWN

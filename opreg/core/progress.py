@@ -7,6 +7,7 @@ meanwhile stand above it.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import shutil
@@ -19,6 +20,8 @@ __all__ = ["Line", "counted", "duration", "is_terminal", "moved", "wanted"]
 
 #: Seconds from one writing to the next, and before what may be over sooner is shown at all.
 _INTERVAL, _PATIENCE = 0.1, 0.5
+#: How many times longer something goes on than finding out what to show of it took.
+_WORK = 20
 _BAR = 20
 _clock = time.perf_counter
 
@@ -97,7 +100,7 @@ class Line:
     def __init__(self, patience: float = 0.0, stream: TextIO | None = None):
         self._stream: TextIO = sys.stderr if stream is None else stream
         self._began = _clock()
-        self._next = self._began + patience
+        self._next = self._asked = self._began + patience
         self._length = 0
         self._handlers: list[logging.Handler] = []
 
@@ -115,7 +118,7 @@ class Line:
         now = _clock()
         if now < self._next:
             return False
-        self._next = now + _INTERVAL
+        self._next, self._asked = now + _INTERVAL, now
         return True
 
     def show(self, text: str) -> None:
@@ -123,6 +126,8 @@ class Line:
         text = text[:max(shutil.get_terminal_size().columns - 1, 1)]
         self._write("\r" + text.ljust(self._length))
         self._length = len(text)
+        now = _clock()
+        self._next = max(self._next, now + _WORK * (now - self._asked))  # a metric may take long
 
     def clear(self) -> None:
         """Show nothing; the cursor is where the line began."""
@@ -136,8 +141,9 @@ class Line:
         self._length = 0
 
     def _write(self, text: str) -> None:
-        self._stream.write(text)
-        self._stream.flush()
+        with contextlib.suppress(OSError, ValueError):  # what goes on outlives its terminal
+            self._stream.write(text)
+            self._stream.flush()
 
     def __enter__(self) -> Self:
         loggers: list[Any] = [logging.root, *logging.root.manager.loggerDict.values()]

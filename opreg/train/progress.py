@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from ..core.progress import Line, duration, is_terminal, moved, wanted
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["TrainingLine"]
 
 #: Names and values of a metric.
-Values: TypeAlias = Sequence[tuple[str, float]]
+Values: TypeAlias = Sequence[tuple[str, object]]
 
 
 class TrainingLine:
@@ -109,7 +110,7 @@ class TrainingLine:
 
 
 def _said(values: Values) -> list[str]:
-    return [f"{name}={value:.4g}" for name, value in values]
+    return [f"{name}={value:.4g}" if isinstance(value, Real) else f"{name}={value}" for name, value in values]
 
 
 def _size(data: Any) -> int:
