@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     """List the kinds of files, or take them all away."""
     folder = cache.directory()
     files = [] if folder is None or not folder.is_dir() else sorted(
-        path for path in folder.iterdir() if path.suffix in _KINDS and path.is_file() and not path.is_symlink())
+        path for path in folder.iterdir() if path.suffix in _KINDS and path.is_file())
     counts, sizes = Counter(path.suffix for path in files), Counter[str]()
     for path in files:
         sizes[path.suffix] += path.stat().st_size

@@ -61,10 +61,12 @@ def duration(seconds: float) -> str:
 def moved(done: int, total: int | None, *details: str, seconds: float = 0.0) -> str:
     """How far something is: a bar and the time left, where it is known how much there is, and details.
 
+    A terminal may be too narrow for the last of them.
+
     Examples
     --------
     >>> moved(30, 40, "3000 samples/s", seconds=60.0)
-    '[###############-----] 30/40  3000 samples/s  0:20 left'
+    '[###############-----] 30/40  0:20 left  3000 samples/s'
     >>> moved(30, None, "3000 samples/s")
     '30  3000 samples/s'
     """
@@ -73,7 +75,7 @@ def moved(done: int, total: int | None, *details: str, seconds: float = 0.0) -> 
     done = min(done, total)
     full = _BAR * done // total
     left = [f"{duration(seconds * (total - done) / done)} left"] if done else []
-    return "  ".join([f"[{'#' * full}{'-' * (_BAR - full)}] {done}/{total}", *details, *left])
+    return "  ".join([f"[{'#' * full}{'-' * (_BAR - full)}] {done}/{total}", *left, *details])
 
 
 class Line:

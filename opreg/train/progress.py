@@ -75,8 +75,9 @@ class TrainingLine:
         self._done = param.nbatch - self._first + 1
         if self._line is not None and self._line.due():
             seconds = self._line.seconds
-            rate = [f"{self._done * self._size / seconds:.4g} samples/s"] if self._size and seconds > 0 else []
-            text = moved(self._done, self._total, *rate, *_said(self.values(param.eval_metric)), seconds=seconds)
+            rate = self._done * self._size / seconds if seconds > 0 else 0
+            rates = [f"{rate:.0f} samples/s" if rate >= 10 else f"{rate:.2g} samples/s"] if rate else []
+            text = moved(self._done, self._total, *rates, *_said(self.values(param.eval_metric)), seconds=seconds)
             self._line.show(f"{self._title(param.epoch)} {text}")
 
     def _title(self, epoch: int) -> str:
