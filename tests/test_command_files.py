@@ -87,6 +87,7 @@ def test_check(opreg: Command, swish: Path) -> None:
     assert code == 0 and out.startswith("Cell Dense")
     code, out, _ = opreg("check", "square", "--input", "2x3")
     assert code == 0 and out.startswith("operator 'square'")
+    assert opreg("check", "_ones", "--attr", "shape=(2, 3)")[0] == 0  # it has no inputs
 
 
 @pytest.mark.parametrize("words, message", [
@@ -94,7 +95,8 @@ def test_check(opreg: Command, swish: Path) -> None:
     (["cell.py:swish", "--input", "2"], "no such file or folder: cell.py. Did you mean 'cells.py'?"),
     (["cells.py", "--input", "2"], "which of the things in it? Write cells.py:Name"),
     (["nowhere:swish", "--input", "2"], "there is no module 'nowhere'"),
-    (["cells.py:swish"], "give --input 2x3"),
+    (["cells.py:swish"], "inputs are given as --input 2x3"), (["relu"], "inputs are given as --input 2x3"),
+    (["cells.py:swish", "--input", "999999999x999999999x999"], "999999999x999999999x999: "),
     (["cells.py:swish", "--input", "2y3"], "'2y3' is no input; give a .npy file, or a shape"),
     (["cells.py:swish", "--input", "2:flot32"], "float32"),
     (["cells.py:swish", "--input", "y.npy"], "no such file or folder: y.npy"),

@@ -80,7 +80,7 @@ def test_the_page_on_the_command(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path / "kept"))
     monkeypatch.setattr(sys, "path", sys.path[:])
-    monkeypatch.delitem(sys.modules, "swish", raising=False)
+    monkeypatch.delitem(sys.modules, "ops", raising=False)
     (block,) = _blocks("docs/command.md")
     exec(compile(block, "command.md", "exec"), {})
     shown = [each for text in re.findall(r"```console\n(.*?)```", page, re.S) for each in _commands(text)]

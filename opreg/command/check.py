@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 
 from opreg.custom.operator import check
-from opreg.errors import ArgumentError
+from opreg.errors import ArgumentError, note
 
 from . import given
 from .models import add_import
@@ -27,12 +27,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the verdicts; 1 where something failed."""
-    if not options.input:
-        raise ArgumentError(f"{options.what} is checked on inputs: give --input 2x3, a shape or a .npy file for each")
     inputs, attrs = list(map(given.array, options.input)), given.attributes(options.attr)
     for name in options.modules:
         given.imported(name)
-    report = check(given.defined(options.what), *inputs, **attrs)
+    what = given.defined(options.what)
+    try:
+        report = check(what, *inputs, **attrs)
+    except ArgumentError as error:
+        if not inputs:
+            note(error, "inputs are given as --input 2x3 or --input x.npy, one for each")
+        raise
     say(options, {"title": report.title, "ok": report.ok, "verdicts": list(map(dataclasses.asdict, report))},
         str(report))
     return int(not report.ok)

@@ -89,7 +89,7 @@ def array(text: str) -> Array:
         with reading(text) as file:
             try:
                 return np.lib.format.read_array(file, allow_pickle=False)
-            except ValueError as error:
+            except (ValueError, MemoryError) as error:
                 raise FileFormatError(f"{text}: {error}") from None
     size, _, kind = text.partition(":")
     try:
@@ -98,9 +98,12 @@ def array(text: str) -> Array:
         raise ArgumentError(f"{text!r} is no input; give a .npy file, or a shape for random numbers, as 2x3 or "
                             "2x3:int32") from None
     dtype, rng = as_dtype(kind or "float32"), np.random.default_rng(0)
-    if dtype.kind in "iub":
-        return rng.integers(0, 2 if dtype.kind == "b" else 10, dims).astype(dtype)
-    return rng.standard_normal(dims).astype(dtype)
+    try:
+        if dtype.kind in "iub":
+            return rng.integers(0, 2 if dtype.kind == "b" else 10, dims).astype(dtype)
+        return rng.standard_normal(dims).astype(dtype)
+    except (ValueError, MemoryError) as error:
+        raise ArgumentError(f"{text}: {error}") from None
 
 
 def attributes(words: Sequence[str]) -> dict[str, Any]:
@@ -134,7 +137,8 @@ def imported(name: str) -> ModuleType:
         There is no such file.
     """
     if not name.endswith(".py"):
-        sys.path.insert(0, os.getcwd())
+        here = os.getcwd()
+        sys.path.insert(0, here)
         try:
             return importlib.import_module(name)
         except ModuleNotFoundError as error:
@@ -143,7 +147,7 @@ def imported(name: str) -> ModuleType:
             raise ArgumentError(f"there is no module {error.name!r}; a file is named with its ending, as ops.py"
                                 ) from None
         finally:
-            sys.path.remove(os.getcwd())
+            sys.path.remove(here)
     with reading(name):
         pass
     path = os.path.abspath(name)
