@@ -130,9 +130,16 @@ def box_nms(data: Input, overlap_thresh: float = 0.5, valid_thresh: float = 0.0,
             in_format: Literal['center', 'corner'] = 'corner', out_format: Literal['center', 'corner'] = 'corner', *,
             name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """Boxes in descending order of score, less those that overlap a better one."""
+def calibrate_entropy(hist: Input, hist_edges: Input, num_quantized_bins: int = 255, *, name: str | None = None,
+                      attr: Mapping[str, str] | None = None) -> Symbol:
+    """The range that changes a distribution least when it is quantised."""
 def count_sketch(data: Input, h: Input, s: Input, out_dim: int, processing_batch_size: int = 32, *,
                  name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """Every row of ``data``, signed by ``s``, added up in the ``out_dim`` places that ``h`` names."""
+def dequantize(data: Input, min_range: Input | None = None, max_range: Input | None = None,
+               out_type: Literal['float32'] = 'float32', *, name: str | None = None,
+               attr: Mapping[str, str] | None = None) -> Symbol:
+    """The fractions that quantised numbers stand for."""
 def div_sqrt_dim(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The data divided by the square root of their last dimension."""
 def fft(data: Input, compute_size: int = 128, *, name: str | None = None,
@@ -172,6 +179,75 @@ def interleaved_matmul_selfatt_valatt(queries_keys_values: Input, attention: Inp
 def quadratic(data: Input, a: float = 0.0, b: float = 0.0, c: float = 0.0, *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
     """``a x ** 2 + b x + c``."""
+def quantize(data: Input, min_range: Input | None = None, max_range: Input | None = None,
+             out_type: Literal['int8', 'uint8'] = 'uint8', *, name: str | None = None,
+             attr: Mapping[str, str] | None = None) -> Symbol:
+    """``data`` in steps of its range, of which 127 of int8, or 255 of uint8, reach the end that is farther …."""
+def quantize_asym(data: Input, min_calib_range: float | None = None, max_calib_range: float | None = None, *,
+                  name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+    """``data * scale + shift`` as uint8, of which the least and the largest number become 0 and 255."""
+def quantize_v2(data: Input, out_type: Literal['auto', 'int8', 'uint8'] = 'int8',
+                min_calib_range: float | None = None, max_calib_range: float | None = None, *,
+                name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+    """``data`` in steps of the range that calibration found, or of its own."""
+def quantized_act(data: Input, min_data: Input, max_data: Input,
+                  act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'], *, name: str | None = None,
+                  attr: Mapping[str, str] | None = None) -> Symbol:
+    """The activation 'relu' of whole numbers, and the range."""
+def quantized_batch_norm(data: Input, gamma: Input, beta: Input, moving_mean: Input, moving_var: Input,
+                         min_data: Input, max_data: Input, eps: float = 0.001, momentum: float = 0.9,
+                         fix_gamma: bool = True, use_global_stats: bool = False, output_mean_var: bool = False,
+                         axis: int = 1, cudnn_off: bool = False, min_calib_range: float | None = None,
+                         max_calib_range: float | None = None, *, name: str | None = None,
+                         attr: Mapping[str, str] | None = None) -> Symbol:
+    """``BatchNorm`` of whole numbers by its moving statistics, as int8 in the calibrated range, which has …."""
+def quantized_concat(*data: Input | Sequence[Input], num_args: int = 1, dim: int = 1, name: str | None = None,
+                     attr: Mapping[str, str] | None = None) -> Symbol:
+    """``num_args`` quantised arrays joined along ``dim``, in steps of the widest range, and that range."""
+def quantized_conv(data: Input, weight: Input, bias: Input | None = None, min_data: Input | None = None,
+                   max_data: Input | None = None, min_weight: Input | None = None, max_weight: Input | None = None,
+                   min_bias: Input | None = None, max_bias: Input | None = None, *, kernel: Ints, stride: Ints = (),
+                   dilate: Ints = (), pad: Ints = (), num_filter: int, num_group: int = 1, workspace: int = 1024,
+                   no_bias: bool = False, cudnn_tune: Literal['off', 'limited_workspace', 'fastest'] | None = None,
+                   cudnn_off: bool = False, layout: Literal['NCW', 'NCHW', 'NCDHW', 'NHWC', 'NDHWC'] | None = None,
+                   name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+    """``Convolution`` of whole numbers."""
+def quantized_elemwise_add(lhs: Input, rhs: Input, lhs_min: Input, lhs_max: Input, rhs_min: Input, rhs_max: Input,
+                           min_calib_range: float | None = None, max_calib_range: float | None = None, *,
+                           name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+    """The sum of two quantised arrays, and its range."""
+def quantized_elemwise_mul(lhs: Input, rhs: Input, lhs_min: Input, lhs_max: Input, rhs_min: Input, rhs_max: Input,
+                           min_calib_range: float | None = None, max_calib_range: float | None = None,
+                           enable_float_output: bool = False, *, name: str | None = None,
+                           attr: Mapping[str, str] | None = None) -> Symbol:
+    """The product of two quantised arrays, and its range."""
+def quantized_embedding(data: Input, weight: Input, min_weight: Input, max_weight: Input, input_dim: int,
+                        output_dim: int, dtype: str = 'float32', sparse_grad: bool = False, *,
+                        name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+    """Rows of a weight of eight bits picked by the integers in ``data``, and its range."""
+def quantized_flatten(data: Input, min_data: Input, max_data: Input, *, name: str | None = None,
+                      attr: Mapping[str, str] | None = None) -> Symbol:
+    """``Flatten`` of whole numbers, and the range."""
+def quantized_fully_connected(data: Input, weight: Input, bias: Input | None = None, min_data: Input | None = None,
+                              max_data: Input | None = None, min_weight: Input | None = None,
+                              max_weight: Input | None = None, min_bias: Input | None = None,
+                              max_bias: Input | None = None, *, num_hidden: int, no_bias: bool = False,
+                              flatten: bool = True, name: str | None = None,
+                              attr: Mapping[str, str] | None = None) -> Symbol:
+    """``FullyConnected`` of whole numbers."""
+def quantized_pooling(data: Input, min_data: Input, max_data: Input, kernel: Ints = (),
+                      pool_type: Literal['max', 'avg', 'sum', 'lp'] = 'max', global_pool: bool = False,
+                      cudnn_off: bool = False, pooling_convention: Literal['valid', 'full', 'same'] = 'valid',
+                      stride: Ints = (), pad: Ints = (), p_value: int | None = None,
+                      count_include_pad: bool | None = None,
+                      layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = None, *,
+                      name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+    """``Pooling`` of whole numbers, maxima or averages, these rounded."""
+def requantize(data: Input, min_range: Input | None = None, max_range: Input | None = None,
+               out_type: Literal['auto', 'int8', 'uint8'] = 'int8', min_calib_range: float | None = None,
+               max_calib_range: float | None = None, *, name: str | None = None,
+               attr: Mapping[str, str] | None = None) -> Symbol:
+    """Sums of 32 bits in larger steps, which 8 bits can count."""
 def round_ste(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The nearest whole number, halves away from zero."""
 def sign_ste(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copyreg
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, NoReturn, TypeAlias
 
 from opreg.core.attrs import to_text
@@ -18,7 +18,7 @@ from opreg.core.files import json_of, reading, warn, whole
 from opreg.core.graph import Entry, Graph, Node, declared_shape, rewrite
 from opreg.core.mode import MODE
 from opreg.core.op import Op
-from opreg.core.placeholder import Placeholder, is_tag, lookup, placeholder, settle, strange
+from opreg.core.placeholder import Placeholder, is_tag, lookup, placeholder, settle, strange, warn_of
 from opreg.core.rules import Attrs
 from opreg.errors import FileFormatError, Where, did_you_mean, listed, note
 
@@ -96,6 +96,23 @@ def stored_attrs(node: Node) -> dict[str, str]:
     return {name: texts[name] for name in sorted(texts)}
 
 
+def stored_order(op: Op, attrs: Attrs) -> list[int] | None:
+    """Which of a node's inputs a file has at each place, where it has auxiliary states before other inputs.
+
+    Examples
+    --------
+    >>> from opreg.core.registry import get
+    >>> stored_order(get("_contrib_quantized_batch_norm"), {})
+    [0, 1, 2, 5, 6, 3, 4]
+    """
+    auxiliary = op.auxiliary(attrs)
+    if not auxiliary:
+        return None
+    names = [*op.arguments(attrs), *auxiliary]
+    order = [names.index(name) for name in op.input_names if name in names]
+    return order if len(order) == len(names) and order != sorted(order) else None
+
+
 def versions(graph: Graph) -> dict[Node, list[int]]:
     """For each node with inputs the version of every input: how often the variable was an auxiliary state so far.
 
@@ -129,19 +146,26 @@ def bodies(node: Node) -> Sequence[Graph]:
     return [symbol._graph() for symbol in node.attrs.get("subgraphs", ())] if node.op is not None else ()
 
 
-def _as_dict(graph: Graph) -> dict[str, Json]:
+def _fused(node: Node) -> bool:
+    """Whether a node stands for operators that were fused, whose graph MXNet writes without versions."""
+    return node.op is not None and "subgraphs" in node.op.schema and node.op.unrolled is None
+
+
+def _as_dict(graph: Graph, versioned: bool = True) -> dict[str, Json]:
     number = {node: i for i, node in enumerate(graph.nodes)}
-    version = versions(graph)
+    version = versions(graph) if versioned else {node: [0] * len(node.inputs) for node in graph.nodes}
     nodes, rows = [], [0]
     for node in graph.nodes:
         written: dict[str, Json] = {"op": stored_name(node), "name": node.name}
         attrs = stored_attrs(node)
         if attrs:
             written["attrs"] = attrs
-        written["inputs"] = [[number[source], i, v] for (source, i), v in zip(node.inputs, version.get(node, ()))]
+        inputs = [[number[source], i, v] for (source, i), v in zip(node.inputs, version.get(node, ()))]
+        order = None if node.op is None else stored_order(node.op, node.attrs)
+        written["inputs"] = inputs if order is None else [inputs[place] for place in order]
         inner = bodies(node)
         if inner:
-            written["subgraphs"] = [_as_dict(graph) for graph in inner]
+            written["subgraphs"] = [_as_dict(graph, not _fused(node)) for graph in inner]
         nodes.append(written)
         rows.append(rows[-1] + _count(node))
     return {"nodes": nodes, "arg_nodes": [i for i, node in enumerate(graph.nodes) if node.op is None],
@@ -253,6 +277,7 @@ class _Loader:
         self.name = name
         self.version = VERSION
         self.unmarked = False  # whether zeros in its shapes are unknown dimensions, and would be read as empty ones
+        self.strangers: dict[tuple[Op, str], list[str]] = {}  # nodes, by an attribute that their operator does not take
 
     def fail(self, place: str, what: str) -> NoReturn:
         raise FileFormatError(f"{self.name}: {place}: {what}" if place else f"{self.name}: {what}")
@@ -410,42 +435,55 @@ class _Loader:
             op_type = texts["op_type"]
         op = lookup(stored.op, op_type)
         if op is not None and "subgraphs" in op.schema:
-            return self.control_flow(stored, op, texts, inputs, depth, where)
+            return self.with_bodies(stored, op, texts, inputs, depth, where)
         if op is None or stored.subgraphs:
             return self.placeholder(stored, op_type, texts, inputs, count, depth, where)
         moved = self.inherited(op, texts)
-        if strange(op, texts):  # a newer version's, or a fork's: what they mean is known only where it is run
-            return self.placeholder(stored, op_type, {**texts, **moved}, inputs, count, depth, where)
         try:
             attrs, given, tags = settle(op, texts)
         except Exception as error:
             note(error, f"{self.name}: {stored.place}")
             raise
+        self.note_strange(stored, op, strange(op, texts))
         self.sane(stored, op, attrs, inputs)
         names = op.arguments(attrs) + op.auxiliary(attrs)
         if self.version < 900:  # auxiliary states were no nodes yet
             inputs += [(Node(None, f"{stored.name}_{name}", tags=texts, where=where), 0)
                        for name in names[len(inputs):]]
+        inputs = self.arranged(stored, op, attrs, inputs)
+        tags.update(self.hand_down(stored, op, dict(zip(names, inputs)), moved))
+        return Node(op, stored.name, attrs, inputs, given, tags, where)
+
+    def arranged(self, stored: _Stored, op: Op, attrs: Attrs, inputs: list[Entry]) -> list[Entry]:
+        """The inputs of a node in the order that they have here."""
+        names = op.arguments(attrs) + op.auxiliary(attrs)
         if len(inputs) != len(names):
             self.fail(stored.place, f"operator {op.name}: expected {len(names)} inputs ({listed(names)}), got "
                                     f"{len(inputs)}")
-        self.hand_down(stored, op, dict(zip(names, inputs)), moved)
-        return Node(op, stored.name, attrs, inputs, given, tags, where)
+        order = stored_order(op, attrs)
+        return inputs if order is None else [entry for _, entry in sorted(zip(order, inputs), key=lambda pair: pair[0])]
 
-    def control_flow(self, stored: _Stored, op: Op, texts: dict[str, str], inputs: list[Entry], depth: int,
-                     where: Where) -> Node:
-        """A loop or branch with its bodies."""
+    def with_bodies(self, stored: _Stored, op: Op, texts: dict[str, str], inputs: list[Entry], depth: int,
+                    where: Where) -> Node:
+        """A node that holds graphs: a loop or branch, or one that stands for a few operators fused."""
         subgraphs = tuple(Symbol(self.graph(inner, depth + 1, f"{stored.place}, subgraph {k}").heads)
                           for k, inner in enumerate(stored.subgraphs))
-        given = {name: text for name, text in texts.items() if not is_tag(name)}
-        tags = {name: text for name, text in texts.items() if is_tag(name)}
+        self.note_strange(stored, op, strange(op, texts))
         try:
-            attrs = op.complete({**given, "subgraphs": subgraphs})
-            check_locations(op.name, attrs, len(inputs))
+            attrs, given, tags = settle(op, texts, subgraphs=subgraphs)
+            if op.unrolled is not None:
+                check_locations(op.name, attrs, len(inputs))
+            else:
+                inputs = self.arranged(stored, op, attrs, inputs)
         except Exception as error:
             note(error, f"{self.name}: {stored.place}")
             raise
         return Node(op, stored.name, attrs, inputs, given, tags, where)
+
+    def note_strange(self, stored: _Stored, op: Op, attributes: Iterable[str]) -> None:
+        """Note attributes that an operator does not take, a newer version's or a fork's."""
+        for attribute in attributes:
+            self.strangers.setdefault((op, attribute), []).append(stored.name)
 
     def sane(self, stored: _Stored, op: Op, attrs: Attrs, inputs: list[Entry]) -> None:
         """Refuse a number of inputs that the node has not."""
@@ -487,21 +525,25 @@ class _Loader:
         if self.version < 905 and stored.op in ("argmax", "argmin") and texts.get("axis") == "-1":
             del texts["axis"]
 
-    def hand_down(self, stored: _Stored, op: Op, inputs: dict[str, Entry], moved: dict[str, str]) -> None:
-        """Give variables the attributes that their operator held for them, or that 0.9.4 put on them."""
+    def hand_down(self, stored: _Stored, op: Op, inputs: dict[str, Entry], moved: dict[str, str]) -> dict[str, str]:
+        """Give variables the attributes that their operator held for them, or that 0.9.4 put on them; what no variable
+        takes is returned."""
         tags: dict[str, dict[str, str]] = {}
         if self.version < 904:
             tags = {name: dict(own) for name, own in op.variable_tags.items()}
+        left = {}
         for key, text in moved.items():
             ending = next(ending for ending in HIDDEN if key.endswith(f"_{ending}"))
             name = key[:-len(ending) - 1]
-            if name not in inputs or inputs[name][0].op is not None:
-                self.fail(stored.place, f"operator {op.name}: unknown attribute {key!r}. "
-                                        + did_you_mean(key, op.schema.names))
-            inputs[name][0].tags = {**inputs[name][0].tags, hide(ending): text}
+            if name in inputs and inputs[name][0].op is None:
+                inputs[name][0].tags = {**inputs[name][0].tags, hide(ending): text}
+            else:
+                left[key] = text
         for name, own in tags.items():
             if name in inputs and inputs[name][0].op is None:
                 inputs[name][0].tags = {**own, **inputs[name][0].tags}
+        self.note_strange(stored, op, left)
+        return left
 
 
 def _short(value: object) -> str:
@@ -527,9 +569,8 @@ def loads(text: str, name: str = "<text>") -> Symbol:
     Returns
     -------
     Symbol
-        Nodes of operators that are not registered, or do not take all of their attributes, are placeholders: they are
-        listed, drawn and saved as any other, and only running them is an error. An operator registered before that
-        takes the placeholder's place.
+        Nodes of operators that are not registered are placeholders: they are listed, drawn and saved as any other,
+        and only running them is an error. An operator registered before that takes the placeholder's place.
 
     Raises
     ------
@@ -541,7 +582,8 @@ def loads(text: str, name: str = "<text>") -> Symbol:
     Warns
     -----
     UserWarning
-        The file is of a newer version, or holds control dependencies, which are not kept.
+        The file is of a newer version; or holds control dependencies, which are not kept; or an operator has an
+        attribute that it does not take, which is kept, and changes nothing.
 
     Examples
     --------
@@ -557,7 +599,10 @@ def loads(text: str, name: str = "<text>") -> Symbol:
     loader = _Loader(name)
     if not text.strip():
         loader.fail("", "expected a graph in JSON, the text is empty")
-    return Symbol(loader.graph(json_of(text, name)).heads)
+    graph = loader.graph(json_of(text, name))
+    for (op, attribute), nodes in loader.strangers.items():
+        warn_of(name, op, nodes, attribute)
+    return Symbol(graph.heads)
 
 
 load_json = loads

@@ -146,14 +146,15 @@ INSIDE = {package: _floors(lines) for package, lines in {
         cuda.sets
     """,
     "opreg.builtin": """
-        elementwise reductions shapes lookup matrices layers vision randomness optimizers numpy_names contrib
+        elementwise reductions shapes lookup matrices layers vision randomness optimizers numpy_names contrib quantized
         elementwise.elementwise vision.image_size numpy_names.numpy_like_logic outputs layers.rnn_parts shapes.shape
             layers.sliding shapes.subscript optimizers.update_formulas optimizers.updating contrib.contrib_misc
+            quantized.ranges
         optimizers.bound_updates
         elementwise.activation layers.attention shapes.axes elementwise.binary shapes.broadcasting
             randomness.densities contrib.hawkes vision.image lookup.indexing shapes.joining layers.norm
             layers.normalize optimizers.optimizer_updates shapes.padding reductions.products
-            reductions.reduce layers.rnn_layer shapes.slicing layers.softmax elementwise.unary
+            reductions.reduce layers.rnn_layer shapes.slicing layers.softmax elementwise.unary quantized.conversion
         layers.batch_norm vision.bilinear elementwise.casting shapes.creation matrices.dense lookup.gather
             layers.layer_norm layers.losses layers.sequence_losses optimizers.multi_updates
             numpy_names.numpy_like_reduce reductions.ordering shapes.rearrange layers.rnn lookup.sequence
@@ -161,7 +162,8 @@ INSIDE = {package: _floors(lines) for package, lines in {
             numpy_names.numpy_like layers.pooling randomness.random vision.resize vision.roi vision.rotated_roi
             vision.warp
         vision.deformable vision.deformable_roi layers.fused_convolution vision.multibox vision.proposal
-        flops
+            quantized.layers
+        flops quantized.fused
         .
     """,
     "opreg.symbol.passes": """

@@ -23,6 +23,8 @@ OTHERWISE = {
         custom.first_run: _MARK
         nn.state: GRAPH_MODE PYNATIVE_MODE
         symbol.json: VERSION
+        builtin.quantized.ranges: ENDS EDGES
+        builtin.quantized.conversion: _SMOOTH
         core.generators: _STATE
         core.processor: _PAGE _UNITS
         nn.ops.primitives: _SEEDS

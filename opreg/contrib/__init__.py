@@ -18,7 +18,7 @@ from . import autograd, detection
 
 #: What MXNet has there and this has not, and what serves in its place.
 _ABSENT = {
-    **dict.fromkeys(("quantization", "quant"), "files with quantised operators are read; making them is MXNet's"),
+    **dict.fromkeys(("quantization", "quant"), "files of quantised networks run; making them is MXNet's"),
     "onnx": "symbols are saved as JSON, and read by the MXNet that has converters",
     "io": "its DataLoaderIter wraps a Gluon loader; io.NDArrayIter and a DataIter of one's own give batches",
     "text": "nn.Embedding and a dict of words do it; encode_sentences of mx.rnn makes the numbers",

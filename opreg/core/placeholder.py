@@ -1,4 +1,4 @@
-"""Placeholders: what a node of a file applies when its operator is not registered, or takes fewer attributes.
+"""Placeholders: what a node of a file applies when its operator is not registered.
 
 They can be listed, drawn, saved again and inferred around. ``resolve`` puts the operators in their place that have
 been registered since, and refuses those still missing; whatever is to be run goes through it.
@@ -11,17 +11,18 @@ from typing import Any, NoReturn
 
 from ..errors import FileFormatError, UnknownOperatorError, did_you_mean, note
 from .attrs import Schema
+from .files import warn
 from .graph import Entry, Graph, Node, rewrite
 from .op import Op
 from .registry import find, names
 
-__all__ = ["Placeholder", "placeholder", "lookup", "is_tag", "settle", "strange", "resolve"]
+__all__ = ["Placeholder", "placeholder", "lookup", "is_tag", "settle", "strange", "warn_of", "resolve"]
 
 _USER = "custom."  # how the registry's names of users' operators begin
 
 
 class Placeholder(Schema):
-    """The attributes of an operator that nobody has registered with such attributes, made for one node of a file: any.
+    """The attributes of an operator that nobody has registered, made for one node of a file: any.
 
     Parameters
     ----------
@@ -105,21 +106,28 @@ def strange(op: Op, texts: Mapping[str, str]) -> list[str]:
     return [name for name in texts if name not in op.schema and not is_tag(name)]
 
 
-def settle(op: Op, texts: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str], dict[str, str]]:
-    """What a node holds of the attributes that a file gives it.
+def warn_of(file: str, op: Op, nodes: Sequence[str], attribute: str) -> None:
+    """Warn that an operator does not take an attribute that nodes of a file have."""
+    others = f" and {len(nodes) - 1} more" if len(nodes) > 1 else ""
+    warn(f"{file}: operator {op.name}, node {nodes[0]!r}{others}: unknown attribute {attribute!r}. It is kept in files "
+         f"and changes nothing here. {did_you_mean(attribute, op.schema.names)}")
+
+
+def settle(op: Op, texts: Mapping[str, str], **held: object
+           ) -> tuple[dict[str, Any], dict[str, str], dict[str, str]]:
+    """What a node holds of the attributes that a file gives it, and of those that are no text.
 
     Returns
     -------
     attrs : dict
         Typed and complete.
     given, tags : dict of str
-        The operator's own attributes as they were given, and the others. As in MXNet an operator without any
-        attributes bears what others would refuse.
+        The operator's own attributes as they were given, and the others, those that it does not take among them.
 
     Raises
     ------
     AttrError, ArgumentError
-        When the operator does not take them; and whatever a user's Prop raises.
+        When the operator does not take their values; and whatever a user's Prop raises.
 
     Examples
     --------
@@ -127,13 +135,15 @@ def settle(op: Op, texts: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, 
     ({}, {}, {'__ctx_group__': 'dev1'})
     """
     user = op.op_type is not None
-    bare = not (user or op.schema.fields or op.schema.open)
     given: dict[str, str] = {}
     tags: dict[str, str] = {}
     for name, text in texts.items():
-        (tags if bare or is_tag(name) else given)[name] = text
+        own = not is_tag(name) and (user or op.schema.open or name in op.schema)
+        (given if own else tags)[name] = text
     asked = {name: text for name, text in given.items() if not user or name != "op_type"}
-    return op.complete({**asked, **tags} if op.per_instance and op.schema.open else asked), given, tags
+    if op.per_instance and op.schema.open:
+        asked.update(tags)
+    return op.complete({**asked, **held}), given, tags
 
 
 def resolve(graph: Graph, strict: bool = True) -> Graph:
@@ -170,7 +180,7 @@ def resolve(graph: Graph, strict: bool = True) -> Graph:
         if stands is None:
             return None
         op = None if stands.subgraphs else lookup(stands.stored, stands.op_type)
-        if op is None or (not strict and strange(op, node.given)):
+        if op is None:
             if strict:
                 raise stands.missing()
             return None
@@ -189,6 +199,8 @@ def _applied(op: Op, node: Node, file: str, inputs: Sequence[Entry]) -> Node:
     except Exception as error:
         note(error, f"{file}: node {node.name!r}")
         raise
+    for attribute in strange(op, node.given):
+        warn_of(file, op, [node.name], attribute)
     expected = op.arguments(attrs) + op.auxiliary(attrs)
     if len(inputs) != len(expected):
         raise FileFormatError(f"{file}: node {node.name!r}: operator {op.name} has {len(expected)} inputs "

@@ -1,0 +1,325 @@
+"""Layers with what follows them, as MXNet fuses them for oneDNN: a node holds the graph that it stands for.
+
+That graph is a convolution or dense layer, perhaps BatchNorm, an activation, a sum with another array, an activation
+again. A quantised node computes the layer on whole numbers, what follows on the fractions that its sums stand for, and
+quantises the result in its calibrated range. The numbers are those of oneDNN, but where rounding decides a half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ...core.graph import Entry, Node
+from ...core.op import ZERO, agreed
+from ...core.registry import declare
+from ...core.rules import Attrs, AttrsRule, Dtypes, Shapes
+from ...core.spec import as_dtype
+from ...errors import AttrError, listed
+from ...typing import Array, ArrayModule
+from ..matrices.dense import with_bias
+from .layers import sums
+from .ranges import EDGES, FLOAT, OUTPUTS, bytewise, calibrated, distance, of_products, of_whole, per_unit, run, whole
+
+__all__: list[str] = []
+
+
+# --------------------------------------------------------------------------------------------------- bodies
+
+
+#: What may follow a layer, and whether none of its results are negative, so that their whole numbers are unsigned.
+_FOLLOWING = {"BatchNorm": False, "elemwise_add": False, "LeakyReLU": False, "clip": True, "square": True,
+              "sqrt": True, "exp": True, "abs": True, "Activation": True}
+_SIGNED = ("tanh", "softsign")
+
+_STATISTICS = ("gamma", "beta", "mean", "var")
+
+
+class Body(NamedTuple):
+    """The graph of a node, looked at.
+
+    Attributes
+    ----------
+    entries : list of Entry
+        Its variables, which the node's first inputs stand for.
+    layer : Node
+        The convolution or dense layer.
+    norm : Node or None
+        The BatchNorm of that.
+    rest : list of Node
+        What follows, in order.
+    """
+
+    entries: list[Entry]
+    layer: Any
+    norm: Any
+    rest: list[Any]
+
+    @property
+    def nodes(self) -> list[Node]:
+        """All but the variables, in order."""
+        return [self.layer, *([] if self.norm is None else [self.norm]), *self.rest]
+
+    @property
+    def unsigned(self) -> bool:
+        """Whether no result is negative."""
+        last = self.nodes[-1]
+        return _FOLLOWING.get(last.op.name, False) and last.attrs.get("act_type") not in _SIGNED  # type: ignore
+
+    def adds(self) -> bool:
+        """Whether another array is added."""
+        return any(node.op.name == "elemwise_add" for node in self.rest)
+
+
+def _body(kind: str, attrs: Attrs) -> Body:
+    """What the graph of a node holds.
+
+    Raises
+    ------
+    AttrError
+        When it is none that is fused.
+    """
+    if len(attrs["subgraphs"]) != 1:
+        raise AttrError(f"expected one subgraph, got {len(attrs['subgraphs'])}")
+    graph = attrs["subgraphs"][0]._graph()
+    nodes = [node for node in graph.nodes if node.op is not None]
+    names = [node.op.name for node in nodes]
+    if names[:1] != [kind] or graph.heads != ((nodes[-1], 0),) or any(name not in _FOLLOWING for name in names[1:]):
+        raise AttrError(f"expected a subgraph of {kind} and then any of {listed(sorted(_FOLLOWING))}, got "
+                        f"{listed(names) or 'an empty one'}")
+    entries = [(node, 0) for node in graph.nodes if node.op is None]
+    if names[1:2] == ["BatchNorm"]:
+        return Body(entries, nodes[0], nodes[1], nodes[2:])
+    return Body(entries, nodes[0], None, nodes[1:])
+
+
+def _inferred(body: Body, rule: str, known: Sequence[Any]) -> tuple[list[Any], Any]:
+    """Shapes or dtypes of a body's variables and of its result, by the rule of that name of its operators."""
+    found = dict(zip(body.entries, known))
+    for node in body.nodes:
+        ins, outs = getattr(node.op, rule)([found.get(entry) for entry in node.inputs], [None] * node.count, node.attrs)
+        found.update(zip(node.inputs, ins))
+        found.update(((node, i), out) for i, out in enumerate(outs))
+    return [found[entry] for entry in body.entries], found[body.nodes[-1], 0]
+
+
+def _computed(xp: ArrayModule, nodes: Sequence[Any], values: dict[Entry, Array]) -> Array:
+    """The result of the last of some nodes, of the values there are."""
+    for node in nodes:
+        result = run(node.op, xp, [values[entry] for entry in node.inputs], node.attrs)
+        values[node, 0] = result[0] if isinstance(result, tuple) else result
+    return values[nodes[-1], 0]
+
+
+# --------------------------------------------------------------------------------------------- whole numbers
+
+
+class Factor(NamedTuple):
+    """What data are multiplied by, and what is added: whole weights, how many of their steps one is and how far they
+    reach, one number or one a channel; and a bias of fractions, or None."""
+
+    weight: Array
+    steps: Array
+    reach: Array
+    bias: Array | None
+
+
+def _folded(xp: ArrayModule, norm: Node, weight: Array, bias: Array | None, gamma: Array, beta: Array, mean: Array,
+            variance: Array) -> tuple[Array, Array]:
+    """Weights and a bias that do what BatchNorm does by its moving statistics."""
+    factor = (1 if norm.attrs["fix_gamma"] else gamma) / xp.sqrt(variance.astype("float64") + norm.attrs["eps"])
+    factor = factor.astype(weight.dtype)  # rounded as MXNet does: the largest weight may lie on an edge
+    shift = -mean if bias is None else bias - mean
+    return weight * factor.reshape(-1, *[1] * (weight.ndim - 1)), beta + shift * factor
+
+
+def _quantised(xp: ArrayModule, weight: Array, bias: Array | None, data_steps: Array, channels: bool) -> Factor:
+    """A factor of fractions, in steps of the largest weight, or that of each channel.
+
+    These are so large that a channel's bias takes no more than 31 of the 32 bits of sums.
+    """
+    rows = xp.abs(weight).reshape(weight.shape[0], -1)
+    reach = rows.max(1) if channels else rows.max().reshape(1)
+    steps = per_unit(EDGES["int8"], reach)
+    if channels and bias is not None:
+        most = per_unit(2.0 ** 30, xp.abs(bias) * data_steps)
+        steps = xp.where(bias == 0, steps, xp.minimum(steps, most)).astype(weight.dtype)
+    return Factor(whole(xp, weight * steps.reshape(-1, *[1] * (weight.ndim - 1)), "int8"), steps, reach, bias)
+
+
+def _fractions(xp: ArrayModule, layer: Any, data: Array, factor: Factor, data_steps: Array, dtype: str) -> Array:
+    """The fractions that the sums of a layer stand for."""
+    y = sums(layer.op, xp, data, factor.weight, layer.attrs).astype(dtype)
+    steps, shift = factor.steps.astype(dtype) * data_steps, None
+    if factor.bias is not None:
+        shift = xp.rint(factor.bias * steps)
+    if layer.op.name == "Convolution":  # channels are its second axis
+        steps, shift = [None if each is None else each.reshape(-1, *[1] * (y.ndim - 2)) for each in (steps, shift)]
+    return (y if shift is None else y + shift) / steps
+
+
+def _result(xp: ArrayModule, body: Body, arrays: dict[str, Array], factor: Factor, data_reach: Array,
+            attrs: Attrs) -> Any:
+    """The outputs of a quantised node."""
+    data, limit = arrays["data"], calibrated(attrs["min_calib_range"], attrs["max_calib_range"])
+    fractions = attrs.get("enable_float_output", False)
+    dtype = "float32" if fractions or limit is not None else "float64"
+    data_steps = per_unit(EDGES[data.dtype.name], data_reach)
+    layer, *others = body.layer, *body.rest
+    values = {(body.norm or layer, 0): _fractions(xp, layer, data, factor, data_steps, dtype)}
+    if "sum" in arrays:
+        values[body.entries[-1]] = of_whole(arrays["sum"], distance(xp, arrays["sum_min"], arrays["sum_max"]))
+    y = _computed(xp, others, values) if others else values[body.norm or layer, 0]
+    if fractions:
+        return y
+    if limit is None:
+        reach = of_products(xp, data, data_reach, factor.reach)
+        return whole(xp, y * (factor.steps.astype(dtype) * data_steps), "int32"), -reach, reach
+    kind = "uint8" if body.unsigned else "int8"
+    ends = [xp.full((1,), attrs[name], "float32") for name in ("min_calib_range", "max_calib_range")]
+    return whole(xp, y * per_unit(EDGES[kind], limit), kind), *ends
+
+
+def _dtype(body: Body, attrs: Attrs) -> Any:
+    """The dtype of the result of a quantised node."""
+    if attrs.get("enable_float_output", False):
+        return FLOAT
+    if calibrated(attrs["min_calib_range"], attrs["max_calib_range"]) is None:
+        return as_dtype("int32")
+    return as_dtype("uint8" if body.unsigned else "int8")
+
+
+# ------------------------------------------------------------------------------------------- the operators
+
+
+class Fusion:
+    """A kind of node, by the name of its layer: what its inputs are.
+
+    Parameters
+    ----------
+    layer : str
+        The operator that its body begins with.
+    ends : function of body and attributes
+        The names of its last inputs, ends of ranges.
+    """
+
+    def __init__(self, layer: str, ends: Any):
+        self.layer, self.ends = layer, ends
+
+    def body(self, attrs: Attrs) -> tuple[Body, tuple[str, ...]]:
+        """The body of a node, and names of the inputs that stand for its variables."""
+        body = _body(self.layer, attrs)
+        names = (*with_bias(no_bias=body.layer.attrs["no_bias"]), *(() if body.norm is None else _STATISTICS),
+                 *(("sum",) if body.adds() else ()))
+        if len(names) != len(body.entries):
+            raise AttrError(f"expected a subgraph of the inputs {listed(names)}, got one of {len(body.entries)}")
+        return body, names
+
+    def inputs(self, attrs: Attrs) -> tuple[str, ...]:
+        """All inputs, auxiliary states among them, in the order of files."""
+        body, names = self.body(attrs)
+        return (*names, *self.ends(body, attrs)) if attrs["quantized"] else names
+
+    def arguments(self, attrs: Attrs) -> tuple[str, ...]:
+        return tuple([name for name in self.inputs(attrs) if name not in ("mean", "var")])
+
+    def auxiliary(self, attrs: Attrs) -> tuple[str, ...]:
+        return tuple([name for name in self.inputs(attrs) if name in ("mean", "var")])
+
+    def named(self, attrs: Attrs, values: Sequence[Any]) -> dict[str, Any]:
+        """Something of each input, by the input's name."""
+        return dict(zip(self.arguments(attrs) + self.auxiliary(attrs), values))
+
+    def shapes(self, attrs: Attrs, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+        (body, names), given = self.body(attrs), self.named(attrs, ins)
+        found, result = _inferred(body, "infer_shapes", [given[name] for name in names])
+        known = {**dict.fromkeys(given, (1,)), **dict(zip(names, found))}
+        return ([agreed(name, shape, known[name]) for name, shape in given.items()],
+                [agreed("output", outs[0], result), *[(1,)] * (len(outs) - 1)])
+
+    def types(self, attrs: Attrs, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+        (body, names), given = self.body(attrs), self.named(attrs, ins)
+        if not attrs["quantized"]:
+            found, result = _inferred(body, "infer_dtypes", [given[name] for name in names])
+            known = dict(zip(names, found))
+            return [known[name] for name in given], [result]
+        weights = as_dtype("int8") if "min_weight" in given else FLOAT
+        known = {**dict.fromkeys(given, FLOAT), "weight": weights, "bias": weights}
+        for name in ("data", "sum"):
+            known[name] = bytewise([given.get(name)])[0]
+        return [known[name] for name in given], [_dtype(body, attrs), *[FLOAT] * (len(outs) - 1)]
+
+    def compute(self, xp: ArrayModule, *values: Array, **attrs: Any) -> Any:
+        """The kernel."""
+        (body, names), arrays = self.body(attrs), self.named(attrs, values)
+        held = [arrays[name] for name in names]
+        if not attrs["quantized"]:
+            return _computed(xp, body.nodes, dict(zip(body.entries, held)))
+        low, high = (arrays[name] for name in self.ends(body, attrs)[:2])
+        reach = distance(xp, low, high)
+        weight, bias = arrays["weight"], arrays.get("bias")
+        if "min_weight" in arrays:
+            weight_reach = distance(xp, arrays["min_weight"], arrays["max_weight"])
+            if bias is not None:
+                bias = of_whole(bias, distance(xp, arrays["min_bias"], arrays["max_bias"]))
+            factor = Factor(weight, per_unit(EDGES["int8"], weight_reach), weight_reach, bias)
+        else:
+            if body.norm is not None:
+                weight, bias = _folded(xp, body.norm, weight, bias, *[arrays[name] for name in _STATISTICS])
+            channels = (self.layer == "FullyConnected"
+                        or calibrated(attrs["min_calib_range"], attrs["max_calib_range"]) is not None)
+            factor = _quantised(xp, weight, bias, per_unit(EDGES[arrays["data"].dtype.name], reach), channels)
+        return _result(xp, body, arrays, factor, reach, attrs)
+
+
+def _conv_ends(body: Body, attrs: Attrs) -> tuple[str, ...]:
+    return ("data_min", "data_max", "sum_min", "sum_max") if body.adds() else ("data_min", "data_max")
+
+
+def _dense_ends(body: Body, attrs: Attrs) -> tuple[str, ...]:
+    names = with_bias(no_bias=body.layer.attrs["no_bias"])
+    return tuple([f"{end}_{name}" for name in (names[:1] if attrs["channel_wise_quantize"] else names)
+                  for end in ("min", "max")])
+
+
+_CONV, _DENSE = Fusion("Convolution", _conv_ends), Fusion("FullyConnected", _dense_ends)
+
+
+def _options(fusion: Fusion, outputs: Any, names: Sequence[str]) -> dict[str, Any]:
+    """How a kind of node is declared."""
+    return {"arguments": AttrsRule(fusion.arguments), "auxiliary": AttrsRule(fusion.auxiliary),
+            "types": AttrsRule(fusion.types), "outputs": outputs, "input_names": names, "per_instance": True}
+
+
+@declare(name="_sg_mkldnn_conv", **_options(
+    _CONV, lambda *, quantized: ("output", "output_min", "output_max")[:3 if quantized else 1],
+    ("data", "weight", "bias", *_STATISTICS, "sum", "data_min", "data_max", "sum_min", "sum_max")))
+def fused_convolution(*, with_bn: bool = False, with_act: bool = False, with_sum: bool = False,
+                      with_postsum_act: bool = False, with_relu: bool = False, with_postsum_relu: bool = False,
+                      quantized: bool = False, min_calib_range: float | None = None,
+                      max_calib_range: float | None = None, subgraphs: tuple[Any, ...] = ()):
+    """A convolution and what follows it in inference: its subgraph, in whole numbers where it is ``quantized``.
+
+    What follows is read from the subgraph alone; attributes that begin with ``with`` repeat it. Weights are fractions,
+    and quantised by the node. A result is of eight bits in a calibrated range, of 32 bits without one.
+    """
+
+
+@declare(name="_sg_mkldnn_fully_connected", **_options(
+    _DENSE, lambda *, quantized, enable_float_output: OUTPUTS[:3 if quantized and not enable_float_output else 1],
+    ("data", "weight", "bias", *[f"{end}_{name}" for name in ("data", "weight", "bias") for end in ("min", "max")])))
+def fused_dense(*, with_eltwise: bool = False, with_relu: bool = False, quantized: bool = False,
+                enable_float_output: bool = False, min_calib_range: float | None = None,
+                max_calib_range: float | None = None, channel_wise_quantize: bool | None = None,
+                subgraphs: tuple[Any, ...] = ()):
+    """A dense layer and what follows it in inference: its subgraph, in whole numbers where it is ``quantized``.
+
+    Weights are whole numbers with ranges of their own; with ``channel_wise_quantize`` fractions, which the node
+    quantises. A result is of fractions with ``enable_float_output``, of eight bits in a calibrated range, else of 32.
+    """
+
+
+for _op, _fusion in ((fused_convolution, _CONV), (fused_dense, _DENSE)):
+    _op.shapes(AttrsRule(_fusion.shapes))
+    _op.kernel()(_fusion.compute)
+    _op.grad(ZERO)
