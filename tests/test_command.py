@@ -112,6 +112,51 @@ def test_python_2(tmp_path: Path) -> None:
     assert 'line 5, in <module>\n    raise ValueError, `x`\nValueError: 7' in done.stderr
 
 
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A package to be run by name, of modules for older NumPys that import each other."""
+    inner = tmp_path / "work" / "tools"
+    inner.mkdir(parents=True)
+    (inner.parent / "__init__.py").write_text("")
+    (inner / "__init__.py").write_text("import numpy as np\nhalf = np.float(0.5)\n")
+    (inner / "net.py").write_text("from . import half\nimport mxnet as mx\n\ndef net(n):\n"
+                                  "    return (mx.nd.ones((n,)) * half).asnumpy().tolist()\n")
+    text = ("import os\nimport sys\nfrom .net import net\nimport numpy as np\n"
+            "print(__name__, __package__, __spec__.name, os.path.basename(sys.argv[0]), sys.argv[1:], net(np.int(2)))\n"
+            "print(sys.argv[0] == os.path.abspath(__file__), sys.path[0] == os.getcwd())\n"
+            "1 / (len(sys.argv) - 2)\n")
+    (inner / "train.py").write_text(text)
+    (inner / "__main__.py").write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name,file", [("work.tools.train", "train"), ("work.tools", "__main__")])
+def test_a_module_is_run_by_its_name(package: Path, name: str, file: str) -> None:
+    done = opreg("as-mxnet", "-m", name, "--epochs", "-m", folder=package)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        f"__main__ work.tools work.tools.{file} {file}.py ['--epochs', '-m'] [0.5, 0.5]", "True True"]
+    failed = opreg("as-mxnet", "-m", name, "one", folder=package)
+    assert failed.returncode == 1
+    assert failed.stderr.splitlines()[1].endswith(f'{file}.py", line 7, in <module>')
+
+
+@pytest.mark.parametrize("name,said", [
+    ("work.absent", "No module named 'work.absent'"), ("no_such.module", "No module named 'no_such'"),
+    ("mxnet.module", "'mxnet.module.__main__' is no part of opreg. See docs/mxnet.md")])
+def test_a_module_is_not_there(package: Path, name: str, said: str) -> None:
+    done = opreg("as-mxnet", "-m", name, folder=package)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [f"ModuleNotFoundError: {said}"]
+
+
+def test_a_package_that_fails_shows_where(package: Path) -> None:
+    (package / "work" / "__init__.py").write_text("import no_such\n")
+    done = opreg("as-mxnet", "-m", "work.tools.train", folder=package)
+    assert done.returncode == 1
+    assert f"{package / 'work' / '__init__.py'}\", line 1" in done.stderr
+
+
 def test_script_is_not_there() -> None:
     done = opreg("as-mxnet", "no_such_script.py")
     assert done.returncode == 1 and "no_such_script.py" in done.stderr

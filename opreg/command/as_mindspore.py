@@ -1,4 +1,4 @@
-"""``opreg as-mindspore script.py ARGS``: a script of MindSpore, as it lies there."""
+"""``opreg as-mindspore script.py ARGS``, or ``-m module ARGS``: a script of MindSpore, as it lies there."""
 
 from __future__ import annotations
 

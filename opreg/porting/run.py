@@ -203,7 +203,24 @@ class _Front(ModuleType):
         return dir(opreg)
 
 
-def run_script(library: str, script: str, args: Sequence[str]) -> None:
+def _found(module: str) -> tuple[CodeType, ModuleSpec]:
+    """The code of a module, or of what a package has to be run, and its spec."""
+    spec = importlib.util.find_spec(module)
+    if spec is not None and spec.submodule_search_locations is not None:
+        return _found(f"{module}.__main__")
+    code = getattr(spec and spec.loader, "get_code", lambda name: None)(module)
+    if spec is None or code is None:
+        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+    return code, spec
+
+
+def _script(path: str) -> tuple[CodeType, ModuleSpec | None]:
+    """The code of a file, which has no spec."""
+    with open(path, "rb") as file:
+        return compiled(file.read(), path), None
+
+
+def run_script(library: str, script: str, args: Sequence[str], module: bool = False) -> None:
     """Run a script as ``python script args`` does, in this process, with a library's name meaning this package.
 
     Parameters
@@ -214,6 +231,8 @@ def run_script(library: str, script: str, args: Sequence[str]) -> None:
         Path of the file.
     args : sequence of str
         What it finds in ``sys.argv`` behind its path.
+    module : bool
+        Whether the script is the name of a module, which is run as by ``python -m``.
 
     Raises
     ------
@@ -221,18 +240,23 @@ def run_script(library: str, script: str, args: Sequence[str]) -> None:
         The script exits, or has failed; its traceback, which begins with its own lines, is printed first.
     """
     sys.argv = [script, *args]
-    sys.path[0] = os.path.dirname(os.path.abspath(script))
+    sys.path[0] = os.getcwd() if module else os.path.dirname(os.path.abspath(script))
     sys.meta_path.insert(0, _Modules(library))
     main = ModuleType("__main__")
-    vars(main).update(__file__=script, __builtins__=builtins, __spec__=None)
     _supply(main)
     sys.modules["__main__"] = main
     try:
-        with open(script, "rb") as file:
-            code = compiled(file.read(), script)
-    except (OSError, SyntaxError) as error:
+        code, spec = _found(script) if module else _script(script)
+    except (OSError, SyntaxError, ModuleNotFoundError) as error:
+        missing = getattr(error, "name", None)  # else it comes from a package that the module is in
+        if module and missing and not f"{script}.".startswith(f"{missing.removesuffix('.__main__')}."):
+            raise
         sys.excepthook(type(error), error.with_traceback(None), None)
         sys.exit(1)
+    if spec is not None:
+        script = sys.argv[0] = str(spec.origin)
+        vars(main).update(__package__=spec.parent, __loader__=spec.loader)
+    vars(main).update(__file__=script, __builtins__=builtins, __spec__=spec)
     try:
         exec(code, vars(main))
     except SystemExit:
