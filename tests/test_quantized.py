@@ -15,6 +15,7 @@ import pytest
 
 from opreg import nd, sym
 from opreg.errors import AttrError, DTypeError, FileFormatError
+from tests.test_strict import STRICT
 
 with np.load(Path(__file__).parent / "data" / "mxnet_quantized.npz") as _file:
     STORED = dict(_file)
@@ -68,14 +69,16 @@ def test_an_operator_gives_what_mxnet_gave(case):
             _near(out, want, case.get("steps", 0))
 
 
-def _bound(name: str, symbol: Any) -> Any:
+def _bound(name: str, symbol: Any, ctx: Any = None) -> Any:
     """A network over its recorded parameters and data."""
+    ctx = ctx or nd.cpu()
+
     def of(kind: str) -> dict[str, Any]:
         prefix = f"{name}/{kind}/"
-        return {key[len(prefix):]: nd.array(value, dtype=value.dtype) for key, value in STORED.items()
+        return {key[len(prefix):]: nd.array(value, ctx, value.dtype) for key, value in STORED.items()
                 if key.startswith(prefix)}
 
-    return symbol.bind(nd.cpu(), {**of("arg"), "data": nd.array(STORED[f"{name}/data"])}, aux_states=of("aux"))
+    return symbol.bind(ctx, {**of("arg"), "data": nd.array(STORED[f"{name}/data"], ctx)}, aux_states=of("aux"))
 
 
 @pytest.mark.parametrize("name", SYMBOLS)
@@ -92,6 +95,13 @@ def test_a_network_gives_what_mxnet_gave(name):
     outs = _bound(name, sym.Group([inner[key] for key in recorded])).forward() if recorded else []
     for out, want in zip(outs, recorded.values()):
         _near(out, want, np.abs(want).max() / 60 if want.dtype.itemsize > 1 else 1)  # two steps of eight bits
+
+
+@pytest.mark.parametrize("name", SYMBOLS)
+def test_a_network_runs_on_the_stand_in_for_a_device(name):
+    symbol = sym.load_json(SYMBOLS[name])
+    expected = _bound(name, symbol).forward()[0].asnumpy()
+    np.testing.assert_allclose(_bound(name, symbol, STRICT).forward()[0].asnumpy(), expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", SYMBOLS)
@@ -170,6 +180,9 @@ MISTAKES = [  # a call, and what is said
      "quantised to uint8 already, out_type is 'int8'"),
     (lambda: nd.contrib.quantized_pooling(*_given(_bytes("int8", 1, 1, 2, 2), 0.0, 1.0), kernel=(2, 2),
                                           pool_type="sum"), AttrError, "quantised numbers have maxima and averages"),
+    (lambda: nd.contrib.quantized_conv(
+        *_given(_bytes("int8", 1, 2, 2, 1), _bytes("int8", 1, 2, 2, 1), 0.0, 1.0, 0.0, 1.0), kernel=(2, 2),
+        num_filter=1, no_bias=True, layout="NHWC"), AttrError, "layout='NHWC': quantised numbers have their channels"),
     (lambda: nd.contrib.quantized_act(*_given(_bytes("int8", 3), 0.0, 1.0), act_type="tanh"), AttrError,
      "quantised numbers have 'relu' alone"),
     (lambda: nd.contrib.quantized_batch_norm(
@@ -196,9 +209,14 @@ def _other(node: dict) -> None:
     node["subgraphs"][0]["nodes"][-1]["attrs"] = {}
 
 
+def _turned(node: dict) -> None:
+    node["subgraphs"][0]["nodes"][8]["attrs"]["axis"] = "2"
+
+
 DAMAGES = [
     (lambda node: node["inputs"].pop(), FileFormatError, r"_sg_mkldnn_conv: expected 7 inputs \(data, weight, "),
     (lambda node: node.pop("subgraphs"), AttrError, "expected one subgraph, got 0"),
+    (_turned, AttrError, "expected a subgraph with channels on axis 1"),
     (_other, AttrError, "expected a subgraph of Convolution and then any of .*, got Convolution, BatchNorm, softmax"),
     (lambda node: node["attrs"].update(quantized="maybe"), AttrError, "quantized: expected bool"),
 ]
@@ -210,6 +228,25 @@ def test_a_damaged_fused_node_is_refused_where_it_is(change, kind, message):
         sym.load_json(_damaged(change))
     assert any("'sg_mkldnn_conv_bn_act_0'" in text
                for text in (str(caught.value), *getattr(caught.value, "__notes__", ())))
+
+
+def test_a_convolution_may_add_its_own_data():
+    graph = json.loads(SYMBOLS["residual-auto"])
+    node = [node for node in graph["nodes"] if node["op"] == "_sg_mkldnn_conv"][1]
+    (adding,) = [each for each in node["subgraphs"][0]["nodes"] if each["op"] == "elemwise_add"]
+    adding["inputs"][1] = [0, 0, 0]
+    node["inputs"] = [*node["inputs"][:6], *node["inputs"][7:9]]  # less what was added, which were the data, too
+    result = _bound("residual-auto", sym.load_json(json.dumps(graph))).forward()[0]
+    _near(result, STORED["residual-auto/out/quantized_sg_mkldnn_fully_connected_0_output"])
+
+
+@pytest.mark.parametrize("activation,dtype", [("relu", np.uint8), ("sigmoid", np.uint8), ("tanh", np.int8)])
+def test_results_that_are_never_negative_are_unsigned(activation, dtype):
+    graph = json.loads(SYMBOLS["residual-auto"])
+    node = next(node for node in graph["nodes"] if node["op"] == "_sg_mkldnn_conv")
+    node["subgraphs"][0]["nodes"][-1]["attrs"]["act_type"] = activation
+    inner = sym.load_json(json.dumps(graph)).get_internals()[f"{node['name']}_output"]
+    assert inner.infer_type(data="float32")[1] == [dtype]
 
 
 def test_older_files_call_activations_relu():

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ...core.graph import Entry, Node
+from ...core.cache import cached
+from ...core.graph import Entry, Graph, Node
 from ...core.op import ZERO, agreed
 from ...core.registry import declare
 from ...core.rules import Attrs, AttrsRule, Dtypes, Shapes
@@ -42,6 +43,8 @@ class Body(NamedTuple):
     ----------
     entries : list of Entry
         Its variables, which the node's first inputs stand for.
+    names : tuple of str
+        What these inputs are called.
     layer : Node
         The convolution or dense layer.
     norm : Node or None
@@ -51,46 +54,53 @@ class Body(NamedTuple):
     """
 
     entries: list[Entry]
+    names: tuple[str, ...]
     layer: Any
     norm: Any
     rest: list[Any]
 
     @property
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[Any]:
         """All but the variables, in order."""
         return [self.layer, *([] if self.norm is None else [self.norm]), *self.rest]
+
+    @property
+    def sums(self) -> Entry:
+        """What comes of the layer, before the rest."""
+        return self.norm or self.layer, 0
 
     @property
     def unsigned(self) -> bool:
         """Whether no result is negative."""
         last = self.nodes[-1]
-        return _FOLLOWING.get(last.op.name, False) and last.attrs.get("act_type") not in _SIGNED  # type: ignore
-
-    def adds(self) -> bool:
-        """Whether another array is added."""
-        return any(node.op.name == "elemwise_add" for node in self.rest)
+        return _FOLLOWING.get(last.op.name, False) and last.attrs.get("act_type") not in _SIGNED
 
 
-def _body(kind: str, attrs: Attrs) -> Body:
-    """What the graph of a node holds.
+@cached(1024)
+def _body(kind: str, graph: Graph) -> Body:
+    """What the graph of a node holds, whose layer is of a kind.
 
     Raises
     ------
     AttrError
         When it is none that is fused.
     """
-    if len(attrs["subgraphs"]) != 1:
-        raise AttrError(f"expected one subgraph, got {len(attrs['subgraphs'])}")
-    graph = attrs["subgraphs"][0]._graph()
-    nodes = [node for node in graph.nodes if node.op is not None]
-    names = [node.op.name for node in nodes]
-    if names[:1] != [kind] or graph.heads != ((nodes[-1], 0),) or any(name not in _FOLLOWING for name in names[1:]):
-        raise AttrError(f"expected a subgraph of {kind} and then any of {listed(sorted(_FOLLOWING))}, got "
-                        f"{listed(names) or 'an empty one'}")
-    entries = [(node, 0) for node in graph.nodes if node.op is None]
-    if names[1:2] == ["BatchNorm"]:
-        return Body(entries, nodes[0], nodes[1], nodes[2:])
-    return Body(entries, nodes[0], None, nodes[1:])
+    entries: list[Entry] = [(node, 0) for node in graph.nodes if node.op is None]
+    nodes: list[Any] = [node for node in graph.nodes if node.op is not None]
+    ops = [node.op.name for node in nodes]
+    after = {*_FOLLOWING} if kind == "Convolution" else {*_FOLLOWING} - {"BatchNorm", "elemwise_add"}
+    if ops[:1] != [kind] or graph.heads != ((nodes[-1], 0),) or not after.issuperset(ops[1:]):
+        raise AttrError(f"expected a subgraph of {kind} and then any of {listed(sorted(after))}, got "
+                        f"{listed(ops) or 'an empty one'}")
+    layer, norm = nodes[0], nodes[1] if ops[1:2] == ["BatchNorm"] else None
+    if (layer.attrs.get("layout") or "NC")[:2] != "NC" or (norm is not None and norm.attrs["axis"] != 1):
+        raise AttrError("expected a subgraph with channels on axis 1")
+    called = dict(zip(layer.inputs, with_bias(no_bias=layer.attrs["no_bias"])))
+    called.update(zip(() if norm is None else norm.inputs[1:], _STATISTICS))
+    names = tuple([called.get(entry, "sum") for entry in entries])
+    if len({*names}) != len(called) + ("sum" in names) or len({*names}) != len(names):
+        raise AttrError(f"expected a subgraph of its own inputs and one that is added, got {listed(names)}")
+    return Body(entries, names, layer, norm, nodes[1 if norm is None else 2:])
 
 
 def _inferred(body: Body, rule: str, known: Sequence[Any]) -> tuple[list[Any], Any]:
@@ -165,11 +175,11 @@ def _result(xp: ArrayModule, body: Body, arrays: dict[str, Array], factor: Facto
     fractions = attrs.get("enable_float_output", False)
     dtype = "float32" if fractions or limit is not None else "float64"
     data_steps = per_unit(EDGES[data.dtype.name], data_reach)
-    layer, *others = body.layer, *body.rest
-    values = {(body.norm or layer, 0): _fractions(xp, layer, data, factor, data_steps, dtype)}
-    if "sum" in arrays:
-        values[body.entries[-1]] = of_whole(arrays["sum"], distance(xp, arrays["sum_min"], arrays["sum_max"]))
-    y = _computed(xp, others, values) if others else values[body.norm or layer, 0]
+    values = {body.sums: _fractions(xp, body.layer, data, factor, data_steps, dtype)}
+    for entry, name in zip(body.entries, body.names):
+        if any(entry in node.inputs for node in body.rest):  # what is added, the data themselves perhaps
+            values[entry] = of_whole(arrays[name], distance(xp, arrays[f"{name}_min"], arrays[f"{name}_max"]))
+    y = _computed(xp, body.rest, values) if body.rest else values[body.sums]
     if fractions:
         return y
     if limit is None:
@@ -206,19 +216,16 @@ class Fusion:
     def __init__(self, layer: str, ends: Any):
         self.layer, self.ends = layer, ends
 
-    def body(self, attrs: Attrs) -> tuple[Body, tuple[str, ...]]:
-        """The body of a node, and names of the inputs that stand for its variables."""
-        body = _body(self.layer, attrs)
-        names = (*with_bias(no_bias=body.layer.attrs["no_bias"]), *(() if body.norm is None else _STATISTICS),
-                 *(("sum",) if body.adds() else ()))
-        if len(names) != len(body.entries):
-            raise AttrError(f"expected a subgraph of the inputs {listed(names)}, got one of {len(body.entries)}")
-        return body, names
+    def body(self, attrs: Attrs) -> Body:
+        """The body of a node."""
+        if len(attrs["subgraphs"]) != 1:
+            raise AttrError(f"expected one subgraph, got {len(attrs['subgraphs'])}")
+        return _body(self.layer, attrs["subgraphs"][0]._graph())
 
     def inputs(self, attrs: Attrs) -> tuple[str, ...]:
         """All inputs, auxiliary states among them, in the order of files."""
-        body, names = self.body(attrs)
-        return (*names, *self.ends(body, attrs)) if attrs["quantized"] else names
+        body = self.body(attrs)
+        return (*body.names, *self.ends(body, attrs)) if attrs["quantized"] else body.names
 
     def arguments(self, attrs: Attrs) -> tuple[str, ...]:
         return tuple([name for name in self.inputs(attrs) if name not in ("mean", "var")])
@@ -231,17 +238,17 @@ class Fusion:
         return dict(zip(self.arguments(attrs) + self.auxiliary(attrs), values))
 
     def shapes(self, attrs: Attrs, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-        (body, names), given = self.body(attrs), self.named(attrs, ins)
-        found, result = _inferred(body, "infer_shapes", [given[name] for name in names])
-        known = {**dict.fromkeys(given, (1,)), **dict(zip(names, found))}
+        body, given = self.body(attrs), self.named(attrs, ins)
+        found, result = _inferred(body, "infer_shapes", [given[name] for name in body.names])
+        known = {**dict.fromkeys(given, (1,)), **dict(zip(body.names, found))}
         return ([agreed(name, shape, known[name]) for name, shape in given.items()],
                 [agreed("output", outs[0], result), *[(1,)] * (len(outs) - 1)])
 
     def types(self, attrs: Attrs, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-        (body, names), given = self.body(attrs), self.named(attrs, ins)
+        body, given = self.body(attrs), self.named(attrs, ins)
         if not attrs["quantized"]:
-            found, result = _inferred(body, "infer_dtypes", [given[name] for name in names])
-            known = dict(zip(names, found))
+            found, result = _inferred(body, "infer_dtypes", [given[name] for name in body.names])
+            known = dict(zip(body.names, found))
             return [known[name] for name in given], [result]
         weights = as_dtype("int8") if "min_weight" in given else FLOAT
         known = {**dict.fromkeys(given, FLOAT), "weight": weights, "bias": weights}
@@ -251,35 +258,36 @@ class Fusion:
 
     def compute(self, xp: ArrayModule, *values: Array, **attrs: Any) -> Any:
         """The kernel."""
-        (body, names), arrays = self.body(attrs), self.named(attrs, values)
-        held = [arrays[name] for name in names]
+        body, arrays = self.body(attrs), self.named(attrs, values)
         if not attrs["quantized"]:
+            held = [arrays[name] for name in body.names]
             return _computed(xp, body.nodes, dict(zip(body.entries, held)))
         low, high = (arrays[name] for name in self.ends(body, attrs)[:2])
         reach = distance(xp, low, high)
+        return _result(xp, body, arrays, self.factor(xp, body, arrays, reach, attrs), reach, attrs)
+
+    def factor(self, xp: ArrayModule, body: Body, arrays: dict[str, Array], reach: Array, attrs: Attrs) -> Factor:
+        """What a quantised node multiplies its data by."""
         weight, bias = arrays["weight"], arrays.get("bias")
         if "min_weight" in arrays:
             weight_reach = distance(xp, arrays["min_weight"], arrays["max_weight"])
             if bias is not None:
                 bias = of_whole(bias, distance(xp, arrays["min_bias"], arrays["max_bias"]))
-            factor = Factor(weight, per_unit(EDGES["int8"], weight_reach), weight_reach, bias)
-        else:
-            if body.norm is not None:
-                weight, bias = _folded(xp, body.norm, weight, bias, *[arrays[name] for name in _STATISTICS])
-            channels = (self.layer == "FullyConnected"
-                        or calibrated(attrs["min_calib_range"], attrs["max_calib_range"]) is not None)
-            factor = _quantised(xp, weight, bias, per_unit(EDGES[arrays["data"].dtype.name], reach), channels)
-        return _result(xp, body, arrays, factor, reach, attrs)
+            return Factor(weight, per_unit(EDGES["int8"], weight_reach), weight_reach, bias)
+        if body.norm is not None:
+            weight, bias = _folded(xp, body.norm, weight, bias, *[arrays[name] for name in _STATISTICS])
+        channels = (self.layer == "FullyConnected"
+                    or calibrated(attrs["min_calib_range"], attrs["max_calib_range"]) is not None)
+        return _quantised(xp, weight, bias, per_unit(EDGES[arrays["data"].dtype.name], reach), channels)
 
 
 def _conv_ends(body: Body, attrs: Attrs) -> tuple[str, ...]:
-    return ("data_min", "data_max", "sum_min", "sum_max") if body.adds() else ("data_min", "data_max")
+    return tuple([f"{name}_{end}" for name in ("data", "sum") if name in body.names for end in ("min", "max")])
 
 
 def _dense_ends(body: Body, attrs: Attrs) -> tuple[str, ...]:
-    names = with_bias(no_bias=body.layer.attrs["no_bias"])
-    return tuple([f"{end}_{name}" for name in (names[:1] if attrs["channel_wise_quantize"] else names)
-                  for end in ("min", "max")])
+    names = body.names[:1] if attrs["channel_wise_quantize"] else body.names
+    return tuple([f"{end}_{name}" for name in names for end in ("min", "max")])
 
 
 _CONV, _DENSE = Fusion("Convolution", _conv_ends), Fusion("FullyConnected", _dense_ends)

@@ -75,6 +75,8 @@ def _weighted(name: str, op: Op, doc: str) -> Op:
     @made.shapes
     def shapes(ins, outs, **attrs):
         count = 2 if attrs["no_bias"] else 3
+        if (attrs.get("layout") or "NC")[:2] != "NC":
+            raise AttrError(f"layout={attrs['layout']!r}: quantised numbers have their channels on axis 1")
         filled, places = op.infer_shapes(ins[:count], outs[:1], attrs)
         return with_ranges(made.arguments(attrs), [*filled, *ins[count:]], [*places, *outs[1:]], count)
 
