@@ -143,17 +143,11 @@ def _folded(xp: ArrayModule, norm: Node, weight: Array, bias: Array | None, gamm
     return weight * factor.reshape(-1, *[1] * (weight.ndim - 1)), beta + shift * factor
 
 
-def _quantised(xp: ArrayModule, weight: Array, bias: Array | None, data_steps: Array, channels: bool) -> Factor:
-    """A factor of fractions, in steps of the largest weight, or that of each channel.
-
-    These are so large that a channel's bias takes no more than 31 of the 32 bits of sums.
-    """
+def _quantised(xp: ArrayModule, weight: Array, bias: Array | None, channels: bool) -> Factor:
+    """A factor of fractions, in steps of the largest weight, or that of each channel."""
     rows = xp.abs(weight).reshape(weight.shape[0], -1)
     reach = rows.max(1) if channels else rows.max().reshape(1)
     steps = per_unit(EDGES["int8"], reach)
-    if channels and bias is not None:
-        most = per_unit(2.0 ** 30, xp.abs(bias) * data_steps)
-        steps = xp.where(bias == 0, steps, xp.minimum(steps, most)).astype(weight.dtype)
     return Factor(whole(xp, weight * steps.reshape(-1, *[1] * (weight.ndim - 1)), "int8"), steps, reach, bias)
 
 
@@ -264,9 +258,9 @@ class Fusion:
             return _computed(xp, body.nodes, dict(zip(body.entries, held)))
         low, high = (arrays[name] for name in self.ends(body, attrs)[:2])
         reach = distance(xp, low, high)
-        return _result(xp, body, arrays, self.factor(xp, body, arrays, reach, attrs), reach, attrs)
+        return _result(xp, body, arrays, self.factor(xp, body, arrays, attrs), reach, attrs)
 
-    def factor(self, xp: ArrayModule, body: Body, arrays: dict[str, Array], reach: Array, attrs: Attrs) -> Factor:
+    def factor(self, xp: ArrayModule, body: Body, arrays: dict[str, Array], attrs: Attrs) -> Factor:
         """What a quantised node multiplies its data by."""
         weight, bias = arrays["weight"], arrays.get("bias")
         if "min_weight" in arrays:
@@ -278,7 +272,7 @@ class Fusion:
             weight, bias = _folded(xp, body.norm, weight, bias, *[arrays[name] for name in _STATISTICS])
         channels = (self.layer == "FullyConnected"
                     or calibrated(attrs["min_calib_range"], attrs["max_calib_range"]) is not None)
-        return _quantised(xp, weight, bias, per_unit(EDGES[arrays["data"].dtype.name], reach), channels)
+        return _quantised(xp, weight, bias, channels)
 
 
 def _conv_ends(body: Body, attrs: Attrs) -> tuple[str, ...]:
