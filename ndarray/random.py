@@ -1,4 +1,4 @@
-"""Random numbers as arrays: ``nd.random``, and with ``seed`` also ``mx.random``.
+"""Random numbers as arrays: ``nd.random``, and with ``seed`` and the state of what draws them also ``mx.random``.
 
 A parameter may be a number or an array; with arrays ``shape`` numbers are drawn for each place. Without
 ``ctx`` the numbers come from the generator of the current context.
@@ -6,7 +6,7 @@ A parameter may be a number or an array; with arrays ``shape`` numbers are drawn
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from opreg.core import generators
 from opreg.core.random_functions import Sampling
@@ -16,8 +16,8 @@ from .context import Context
 from .function import surface
 from .ndarray import NDArray
 
-__all__ = ["seed", "uniform", "normal", "randn", "gamma", "exponential", "poisson", "negative_binomial",
-           "generalized_negative_binomial", "randint", "multinomial", "shuffle"]
+__all__ = ["seed", "get_state", "set_state", "uniform", "normal", "randn", "gamma", "exponential", "poisson",
+           "negative_binomial", "generalized_negative_binomial", "randint", "multinomial", "shuffle"]
 
 
 _SAMPLING: Sampling[NDArray] = Sampling(surface)
@@ -65,6 +65,45 @@ def seed(seed_state: int, ctx: Context | str = "all") -> None:
         generators.seed(seed_state, ctx.backend_name, ctx.device_id)
     else:
         raise ArgumentError(f'seed: ctx must be a context or "all", got {ctx!r}')
+
+
+def get_state() -> dict[str, object]:
+    """Where random numbers stand, on all devices: operators', initializers' and those that bound graphs draw.
+
+    Those that programs draw of ``np.random`` and ``random`` have states of their own, ``np.random.get_state()`` and
+    ``random.getstate()``; iterators that shuffle draw of them.
+
+    Returns
+    -------
+    dict
+        For ``set_state``, in this process or another; it can be pickled.
+
+    Examples
+    --------
+    >>> state = get_state()
+    >>> first = uniform(shape=3).asnumpy()
+    >>> set_state(state)
+    >>> bool((uniform(shape=3).asnumpy() == first).all())
+    True
+    """
+    return generators.snapshot()
+
+
+def set_state(state: Mapping[str, object]) -> None:
+    """Let random numbers go on from where they stood at a ``get_state``.
+
+    Raises
+    ------
+    ArgumentError
+        For what ``get_state`` does not give.
+    DeviceError
+        When the state is that of a device that is not here.
+
+    Examples
+    --------
+    >>> set_state(get_state())
+    """
+    generators.restore(state)
 
 
 def __getattr__(name: str) -> Callable[..., NDArray]:

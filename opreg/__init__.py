@@ -102,6 +102,8 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "ms_class": ("opreg.nn.settings", "jit_class"),
     **{name: ("opreg.nn.jit", name) for name in ("jit", "ms_function")},
     **{name: ("opreg.nn.initializer", name) for name in ("set_seed", "get_seed")},
+    **{name: ("opreg.nn.generator", name) for name in (
+        "get_rng_state", "set_rng_state", "manual_seed", "initial_seed", "seed")},
     **{name: ("opreg.nn.checkpoint", name) for name in ("save_checkpoint", "load_checkpoint", "load_param_into_net")},
     **{name: ("opreg.nn.dtype", name) for name in (
         "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",

@@ -50,6 +50,11 @@ from opreg.nn.dtype import dtype_to_nptype as dtype_to_nptype
 from opreg.nn.dtype import dtype_to_pytype as dtype_to_pytype
 from opreg.nn.dtype import pytype_to_dtype as pytype_to_dtype
 from opreg.nn.function import _Function as _Function
+from opreg.nn.generator import get_rng_state as get_rng_state
+from opreg.nn.generator import set_rng_state as set_rng_state
+from opreg.nn.generator import manual_seed as manual_seed
+from opreg.nn.generator import initial_seed as initial_seed
+from opreg.nn.generator import seed as seed
 from opreg.nn.grad import grad as grad
 from opreg.nn.grad import value_and_grad as value_and_grad
 from opreg.nn.grad import get_grad as get_grad
@@ -127,14 +132,15 @@ __all__ = [
     "autograd", "base", "bfloat16", "bool_", "caches", "callback", "common", "context", "contrib", "cpu",
     "cpu_pinned", "current_context", "dtype", "dtype_to_nptype", "dtype_to_pytype", "engine", "error", "errors",
     "executor", "executor_manager", "float16", "float32", "float64", "from_numpy", "get_context", "get_grad",
-    "get_seed", "gpu", "grad", "image", "img", "init", "initializer", "int16", "int32", "int64", "int8", "io",
-    "is_np_array", "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit", "jit_class", "jvp", "kv", "kvstore",
-    "load_checkpoint", "load_param_into_net", "log", "lr_scheduler", "metric", "mod", "model", "module", "mon",
-    "monitor", "ms_class", "ms_function", "mutable", "name", "nd", "ndarray", "nn", "no_grad", "notebook", "np_array",
-    "np_shape", "num_gpus", "operator", "ops", "opt", "optimizer", "profiler", "pytype_to_dtype", "random",
-    "recompute", "recordio", "registry", "rnd", "rnn", "runtime", "save_checkpoint", "set_context", "set_device",
-    "set_np_shape", "set_seed", "sym", "symbol", "tensor", "test_utils", "uint16", "uint32", "uint64", "uint8",
-    "use_np", "use_np_array", "use_np_shape", "util", "value_and_grad", "visualization", "viz", "vjp",
+    "get_rng_state", "get_seed", "gpu", "grad", "image", "img", "init", "initial_seed", "initializer", "int16",
+    "int32", "int64", "int8", "io", "is_np_array", "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit", "jit_class",
+    "jvp", "kv", "kvstore", "load_checkpoint", "load_param_into_net", "log", "lr_scheduler", "manual_seed", "metric",
+    "mod", "model", "module", "mon", "monitor", "ms_class", "ms_function", "mutable", "name", "nd", "ndarray", "nn",
+    "no_grad", "notebook", "np_array", "np_shape", "num_gpus", "operator", "ops", "opt", "optimizer", "profiler",
+    "pytype_to_dtype", "random", "recompute", "recordio", "registry", "rnd", "rnn", "runtime", "save_checkpoint",
+    "seed", "set_context", "set_device", "set_np_shape", "set_rng_state", "set_seed", "sym", "symbol", "tensor",
+    "test_utils", "uint16", "uint32", "uint64", "uint8", "use_np", "use_np_array", "use_np_shape", "util",
+    "value_and_grad", "visualization", "viz", "vjp",
 ]
 
 __version__: str

@@ -24,9 +24,9 @@ _FILES_OF_OPS = ("base", "array_func", "array_ops", "clip_func", "control_ops", 
 #: Names of modules that are no doors of ``opreg``, by package -> ``module``, or ``module:attribute``.
 _DEEPER = {
     "opreg.common": {"parameter": "opreg.nn.parameter", "tensor": "opreg.nn.tensor",
-                     "seed": "opreg.nn.initializer", "_grad_function": "opreg.nn.function",
-                     "hook_handle": "opreg.nn.handles", "jit_config": "opreg.nn.settings",
-                     "recompute": "opreg.nn.settings"},
+                     "seed": "opreg.nn.initializer", "generator": "opreg.nn.generator",
+                     "_grad_function": "opreg.nn.function", "hook_handle": "opreg.nn.handles",
+                     "jit_config": "opreg.nn.settings", "recompute": "opreg.nn.settings"},
     "opreg.contrib": {name: f"opreg.contrib:{name}" for name in ("nd", "ndarray", "sym", "symbol")},
     "opreg.data.image": {"image": "opreg.data.image", **dict.fromkeys(("det", "detection"), "opreg.data.detection")},
     "opreg.nn": {"layer": "opreg.nn.layers", "loss": "opreg.nn.losses", "wrap": "opreg.nn.train",

@@ -203,7 +203,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
         bailout dtype plan_memory state ops.primitive_docs
         guards handles tensor_base printing reads settings
         tensor tree typing ops.primitive optim.settings
-        buffers initializer trace ops.lift
+        buffers generator initializer trace ops.lift
         python_op parameter ops.creation ops.math
         application hooks ops.multitype ops.reduce ops.scalars
         bprop function parameter_container pullback

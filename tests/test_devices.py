@@ -3,6 +3,7 @@ for. On a stand-in for GPUs, which refuses arrays of a device that was not enter
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -76,6 +77,12 @@ def test_each_device_draws_its_own_numbers() -> None:
     np.testing.assert_array_equal(nd.random.normal(shape=(4,), ctx=mx.gpu(1)).asnumpy(), second)
     mx.random.seed(3)
     np.testing.assert_array_equal(nd.random.uniform(shape=(4,), ctx=mx.gpu(1)).asnumpy(), first[1])
+    for take, put in ((mx.random.get_state, mx.random.set_state), (mx.get_rng_state, mx.set_rng_state)):
+        state = pickle.loads(pickle.dumps(take()))
+        drawn = [nd.random.normal(shape=(4,), ctx=mx.gpu(i)).asnumpy() for i in range(2)]
+        put(state)
+        for i in range(2):
+            np.testing.assert_array_equal(nd.random.normal(shape=(4,), ctx=mx.gpu(i)).asnumpy(), drawn[i])
     assert (first[0] != first[1]).any()
 
 

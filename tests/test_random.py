@@ -6,6 +6,7 @@ Seeds are fixed, so every test here gives one answer forever.
 from __future__ import annotations
 
 import math
+import pickle
 import threading
 
 import numpy as np
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import opreg as mx
+from opreg import nn, ops
 from opreg.core import generators
 from opreg.errors import ArgumentError, AttrError, ShapeError
 
@@ -290,6 +292,124 @@ def test_parameters_out_of_range_in_an_array_give_nan_there():
     assert np.isnan(drawn[0]).all() and (drawn[1] > 0).all()
     drawn = mx.nd.sample_poisson(mx.nd.array([[-1], [np.nan], [2]])).asnumpy()
     assert np.isnan(drawn[:2]).all() and drawn[2] >= 0
+
+
+# ------------------------------------------------------------------------------------------------------ state
+
+#: What draws random numbers, each in a way of its own.
+DRAWS = {
+    "operators": lambda: numbers(),
+    "another device": lambda: numbers(mx.cpu(3)),
+    "an initializer": lambda: mx.nd.array(nn.initializer.initializer("normal", 4).asnumpy()).asnumpy().tolist(),
+    "an initializer of MXNet's": lambda: _initialized(),
+    "Dropout of arrays": lambda: _dropped(mx.nd.ones(20)),
+    "Dropout of a Cell": lambda: _dropout_cell()(mx.Tensor(np.ones(20, np.float32))).asnumpy().tolist(),
+    "Dropout of an executor": lambda: EXECUTOR.forward(is_train=True)[0].asnumpy().tolist(),
+    "a compiled function": lambda: COMPILED(mx.Tensor(np.zeros(4, np.float32))).asnumpy().tolist(),
+}
+EXECUTOR = mx.sym.Dropout(mx.sym.var("x"), p=0.5).bind(mx.cpu(), {"x": mx.nd.ones(20)})
+COMPILED = mx.jit(lambda x: x + ops.standard_normal((4,)))
+#: Ways to keep the state and to go back to it.
+STATES = {
+    "random": (mx.random.get_state, mx.random.set_state),
+    "random, pickled": (lambda: pickle.dumps(mx.random.get_state()), lambda s: mx.random.set_state(pickle.loads(s))),
+    "a tensor": (mx.get_rng_state, mx.set_rng_state),
+    "a tensor's numbers": (lambda: mx.get_rng_state().asnumpy().tolist(),
+                           lambda s: mx.set_rng_state(mx.Tensor(s, mx.uint8))),
+}
+
+
+def _initialized():
+    array = mx.nd.zeros((3, 4))
+    mx.init.Xavier()(mx.init.InitDesc("a_weight"), array)
+    return array.asnumpy().tolist()
+
+
+def _dropped(x):
+    with mx.autograd.train_mode():
+        return mx.nd.Dropout(x, p=0.5, mode="always").asnumpy().tolist()
+
+
+def _dropout_cell():
+    return nn.Dropout(p=0.5).set_train()
+
+
+@pytest.mark.parametrize("way", STATES)
+@pytest.mark.parametrize("draw", DRAWS)
+def test_what_is_drawn_goes_on_from_a_state(draw, way):
+    take, put = STATES[way]
+    mx.random.seed(3)
+    mx.nd.random.poisson(3, shape=7)
+    state = take()
+    first = DRAWS[draw](), DRAWS[draw]()
+    assert first[0] != first[1]
+    mx.random.seed(99)
+    put(state)
+    assert (DRAWS[draw](), DRAWS[draw]()) == first
+
+
+def test_a_device_that_was_not_used_before_starts_from_the_seed_of_the_state():
+    mx.random.seed(3)
+    state = mx.random.get_state()
+    first = numbers(mx.cpu(71))
+    mx.random.seed(4)
+    mx.random.set_state(state)
+    assert numbers(mx.cpu(71)) == first
+
+
+def _train(module, batches):
+    losses = []
+    for batch in batches:
+        module.forward_backward(batch)
+        module.update()
+        losses.append(module.get_outputs()[0].asnumpy().tolist())
+    return losses
+
+
+def test_a_training_goes_on_with_the_same_numbers():
+    data = mx.sym.Dropout(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=8, name="fc"), p=0.5)
+    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(data, num_hidden=3, name="out"), name="softmax")
+    rng = np.random.default_rng(1)
+    batches = [mx.io.DataBatch([mx.nd.array(rng.normal(size=(4, 5)))], [mx.nd.array(rng.integers(3, size=4))])
+               for _ in range(6)]
+    module = mx.mod.Module(net)
+    module.bind([("data", (4, 5))], [("softmax_label", (4,))])
+    module.init_params(mx.init.Xavier())
+    module.init_optimizer(optimizer="adam")
+    _train(module, batches[:3])
+    kept = pickle.dumps((module, mx.random.get_state()))
+    rest = _train(module, batches[3:])
+    mx.random.seed(0)
+    again, state = pickle.loads(kept)
+    mx.random.set_state(state)
+    assert _train(again, batches[3:]) == rest
+
+
+@pytest.mark.parametrize("call, words", [
+    (lambda: mx.random.set_state(7), "expected a state of the random generators, as it was given out, got 7"),
+    (lambda: mx.random.set_state({"seed": 1}), "as it was given out"),
+    (lambda: mx.random.set_state({"seed": 1, "devices": {("cpu", 0): ({"bit_generator": "MT19937"}, None)}}),
+     "as it was given out"),
+    (lambda: mx.set_rng_state(7), "expected a Tensor that get_rng_state gave, got int"),
+    (lambda: mx.set_rng_state(mx.Tensor([1, 2, 3], mx.uint8)), "this one holds something else"),
+    (lambda: mx.set_rng_state(mx.Tensor([91, 93], mx.uint8)), "this one holds something else"),
+])
+def test_what_is_no_state_is_refused_and_changes_nothing(call, words):
+    numbers()
+    before = mx.random.get_state()
+    with pytest.raises(ArgumentError, match=words):
+        call()
+    assert mx.random.get_state() == before
+
+
+def test_a_seed_of_mindspore_starts_random_numbers_over():
+    mx.manual_seed(5)
+    first = numbers()
+    assert mx.initial_seed() == 5
+    chosen = mx.seed()
+    assert chosen == mx.initial_seed() and numbers() != first
+    mx.manual_seed(5)
+    assert numbers() == first
 
 
 # ----------------------------------------------------------------------------------------------------- graphs

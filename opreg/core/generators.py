@@ -8,7 +8,8 @@ devices that have kernels which draw by counting.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from ..typing import Array
 from .array_module import backend
 from .locks import lock
 
-__all__ = ["counter", "generator", "kept", "seed", "state", "set_state"]
+__all__ = ["counter", "generator", "kept", "seed", "state", "set_state", "initial", "snapshot", "restore"]
 
 
 _GENERATORS: dict[tuple[str, int], np.random.Generator] = {}
@@ -118,19 +119,86 @@ def kept() -> Iterator[None]:
     >>> bool((generator("cpu").random(3) == first).all())
     True
     """
-    value, before = _STATE["seed"], {place: state(*place) for place in list(_GENERATORS)}
+    before = _STATE["seed"], _states()
     try:
         yield
     finally:
-        _STATE["seed"] = value
-        for place in list(_GENERATORS):
-            if place in before:
-                set_state(before[place], *place)
-            else:
-                _restart(*place, _entropy(value, place[1]))
+        _go_on(*before)
 
 
-def state(device_type: str, device_id: int = 0) -> object:
+def initial() -> int:
+    """The seed that all generators were started from last.
+
+    Examples
+    --------
+    >>> seed(7)
+    >>> initial()
+    7
+    """
+    return _STATE["seed"]
+
+
+def snapshot() -> dict[str, Any]:
+    """Where all generators stand, in memory of the host: a dict that can be pickled, for ``restore``.
+
+    Examples
+    --------
+    >>> now = snapshot()
+    >>> first = generator("cpu").random(3)
+    >>> restore(now)
+    >>> bool((generator("cpu").random(3) == first).all())
+    True
+    """
+    devices = {}
+    for (kind, number), (bits, counted) in _states().items():
+        fetch = backend(kind).to_numpy
+        devices[kind, number] = (bits if isinstance(bits, dict) else fetch(bits),
+                                 None if counted is None else fetch(counted))
+    return {"seed": _STATE["seed"], "devices": devices}
+
+
+def restore(value: Mapping[str, Any]) -> None:
+    """Let all generators go on from a ``snapshot``; those that were not there at that time start from its seed.
+
+    Raises
+    ------
+    ArgumentError
+        For what is no snapshot. Nothing is changed then.
+    DeviceError
+        When it has the generator of a device that is not here. Nothing is changed then.
+    """
+    before = _STATE["seed"], _states()
+    try:
+        devices = {}
+        for (kind, number), (bits, counted) in value["devices"].items():
+            generator(kind, number)
+            put = functools.partial(backend(kind).asarray, device=number)
+            devices[kind, number] = (bits if isinstance(bits, dict) else put(bits),
+                                     None if counted is None else put(counted))
+        with _LOCK:
+            _go_on(int(value["seed"]), devices)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        with _LOCK:
+            _go_on(*before)
+        raise ArgumentError(f"expected a state of the random generators, as it was given out, got {value!r:.80}"
+                            ) from error
+
+
+def _states() -> dict[tuple[str, int], Any]:
+    return {place: state(*place) for place in list(_GENERATORS)}
+
+
+def _go_on(value: int, states: Mapping[tuple[str, int], Any]) -> None:
+    """Set the seed and the generators that have states; the others start over."""
+    _STATE["seed"] = value
+    for place in list(_GENERATORS):
+        if place in states:
+            set_state(states[place], *place)
+        else:
+            _restart(*place, _entropy(value, place[1]))
+
+
+def state(device_type: str, device_id: int = 0) -> tuple[Any, Any]:
     """Where the generator of a device and its counter stand, for ``set_state``."""
     bits: Any = generator(device_type, device_id).bit_generator
     counted, served = _COUNTERS[device_type, device_id], backend(device_type)
