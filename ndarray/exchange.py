@@ -12,41 +12,16 @@ import numpy as np
 
 from opreg.core.spec import as_dtype
 from opreg.core.value import Value
-from opreg.errors import ArgumentError, DeviceError
-from opreg.typing import Array, ArrayModule
+from opreg.errors import ArgumentError, DeviceError, DTypeError
 
-from .context import Context, cpu, gpu
+from .context import cpu, gpu
+from .dlpack import CPU, Capsule, read
 from .ndarray import FOREIGN, NDArray
 
 __all__ = ["foreign", "from_dlpack", "to_dlpack_for_read", "to_dlpack_for_write"]
 
-#: Whether NumPy takes all that comes by DLPack for read-only; before 2.1 nobody could say what may be written, and
-#: nobody handed out what may not.
-_UNTOLD = np.lib.NumpyVersion(np.__version__) < "2.1.0"
-# Kinds of devices, as DLPack numbers them: the host, CUDA, memory of the host that CUDA knows, and of both.
-_CPU, _CUDA, _PINNED, _MANAGED = 1, 2, 3, 13
-
-
-class _Capsule:
-    """A bare DLPack capsule, of host memory, as the protocol of today wants it: behind a method."""
-
-    def __init__(self, capsule: object):
-        self._capsule = capsule
-
-    def __dlpack__(self, **_: object) -> Any:
-        return self._capsule
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return _CPU, 0
-
-
-class _Writable:
-    """Presents an array's memory as writeable: a bare capsule cannot say that it is, and NumPy then assumes not."""
-
-    def __init__(self, array: np.ndarray):
-        self._array = array
-        interface = array.__array_interface__
-        self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
+# Kinds of devices, as DLPack numbers them: CUDA, memory of the host that CUDA knows, and of both.
+_CUDA, _PINNED, _MANAGED = 2, 3, 13
 
 
 def from_dlpack(source: Any) -> NDArray:
@@ -72,14 +47,14 @@ def from_dlpack(source: Any) -> NDArray:
     array([5., 5.], dtype=float32)
     """
     if type(source).__name__ == "PyCapsule":
-        return NDArray(np.asarray(_Writable(np.from_dlpack(_Capsule(source)))), Context("cpu"))
+        source = Capsule(source)
     if hasattr(source, "__dlpack_device__"):
         kind, number = map(int, source.__dlpack_device__())
-        if kind not in (_CPU, _CUDA, _PINNED, _MANAGED):
+        if kind not in (CPU, _CUDA, _PINNED, _MANAGED):
             raise DeviceError(f"from_dlpack: a {type(source).__name__} on a device of DLPack's kind {kind}: expected "
                               "the host or a CUDA device")
         ctx = gpu(number) if kind == _CUDA else cpu()
-        data = ctx.run(_shared, ctx.xp, source)
+        data = read(source) if ctx.xp is np else ctx.run(ctx.xp.from_dlpack, source)
     elif hasattr(source, "__cuda_array_interface__"):
         data = gpu(0).xp.asarray(source)
         ctx = gpu(data.device.id)
@@ -90,21 +65,24 @@ def from_dlpack(source: Any) -> NDArray:
     return NDArray(data if data.flags.c_contiguous else ctx.run(ctx.xp.ascontiguousarray, data), ctx)
 
 
-def _shared(xp: ArrayModule, source: Any) -> Array:
-    data = xp.from_dlpack(source)
-    return np.asarray(_Writable(data)) if _UNTOLD and xp is np else data
-
-
 @FOREIGN.provide
 def foreign(value: object) -> NDArray | None:
-    """An array over the memory of another library's array on a device; None of anything else, arrays of the host among
-    it, which NumPy takes."""
+    """An array over the memory of another library's array; None of anything else, of NumPy's, and of those that are
+    left to NumPy to convert."""
     if isinstance(value, (Value, np.ndarray)):
         return None
     if hasattr(value, "__cuda_array_interface__"):
         return from_dlpack(value)
-    kind = value.__dlpack_device__()[0] if hasattr(value, "__dlpack_device__") else _CPU
-    return from_dlpack(value) if kind == _CUDA or (kind != _CPU and not hasattr(value, "__array__")) else None
+    if not hasattr(value, "__dlpack_device__"):
+        return None
+    if value.__dlpack_device__()[0] == _CUDA or not hasattr(value, "__array__"):
+        return from_dlpack(value)
+    try:
+        return from_dlpack(value)
+    except DTypeError:
+        raise
+    except (BufferError, TypeError, ValueError):  # it does not share these numbers
+        return None
 
 
 def to_dlpack_for_read(data: NDArray) -> object:

@@ -23,10 +23,11 @@ from opreg.core.value import BINARY, Value
 from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeError, adopted, note
 from opreg.typing import Array, DTypeLike
 
-from . import changes, params_file, tape
+from . import changes, dlpack, params_file, tape
 from .context import Context, cpu, current_context
 from .eager import run
 from .finite import SHORT_WAYS
+from .scalars import OneNumber
 
 if TYPE_CHECKING:  # a stub, made from the operators
     from .methods import Methods
@@ -195,7 +196,7 @@ def _in_place(name: str) -> Callable[[NDArray, Any], NDArray]:
     return method
 
 
-class NDArray(Methods):
+class NDArray(OneNumber, Methods):
     """Numbers on a device.
 
     Arithmetic broadcasts and computes at once. ``a[i]``, ``a[i:j]`` and ``reshape`` are views that write through;
@@ -231,6 +232,8 @@ class NDArray(Methods):
         if isinstance(data, NDArray):
             ctx, data = data._ctx, data._data
         self._data = data if hasattr(data, "dtype") and hasattr(data, "flags") else np.asarray(data)  # type: ignore
+        if self._data.dtype == object:  # a Fraction, as of the module statistics
+            self._data = numbers_of(self._data, _FLOAT32)
         self._ctx = ctx if ctx is not None else cpu()
         self._entry = None
 
@@ -257,13 +260,13 @@ class NDArray(Methods):
         return array(value, self._ctx, self._data.dtype)
 
     def _binary(self, name: str, other: Any, reflected: bool) -> Any:
+        if not isinstance(other, (Value, np.ndarray, float, int)) and (shared := FOREIGN.function(other)) is not None:
+            other = shared._data if isinstance(shared._data, np.ndarray) else shared
         if isinstance(other, np.ndarray):
             if not np.can_cast(other.dtype, self._data.dtype, "same_kind"):
                 raise DTypeError(f"a NumPy array of dtype {other.dtype} does not fit an array of dtype "
                                  f"{self._data.dtype}: convert one with astype")
             other = array(other, ctx=self._ctx, dtype=self._data.dtype)
-        elif not isinstance(other, (Value, float, int)) and (shared := FOREIGN.function(other)) is not None:
-            other = shared
         return super()._binary(name, other, reflected)
 
     def __neg__(self) -> NDArray:
@@ -275,7 +278,8 @@ class NDArray(Methods):
     def __bool__(self) -> bool:
         if self.size < 2:
             return self.size == 1 and bool(self.asscalar())
-        raise ShapeError(f"the truth of an array with {self.size} elements is ambiguous")
+        raise ShapeError(f"the truth of an array with {self.size} elements, shape {show(self.shape)}, is ambiguous; "
+                         "ask for all() or any() of asnumpy()")
 
     def __len__(self) -> int:
         if not self._data.shape:
@@ -285,23 +289,6 @@ class NDArray(Methods):
     def __iter__(self) -> Iterator[NDArray]:
         for i in range(len(self)):
             yield self[i]
-
-    def __float__(self) -> float:
-        return float(self.asscalar())
-
-    def __int__(self) -> int:
-        return int(self.asscalar())
-
-    def __index__(self) -> int:
-        if self._data.dtype.kind not in "iu" or self.size != 1:
-            raise TypeError("only an integer array with one element is an index")
-        return int(self.asscalar())
-
-    def __round__(self, ndigits: int | None = None) -> float:
-        return round(self.item(), ndigits)
-
-    def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec and self.size == 1 else super().__format__(spec)
 
     # -------------------------------------------------------------------------------------------- questions
 
@@ -378,36 +365,8 @@ class NDArray(Methods):
         data = self._data
         return data.copy("K") if data.__class__ is np.ndarray else self._ctx.backend.to_numpy(data)
 
-    def asscalar(self) -> Any:
-        """The only element as a NumPy scalar.
-
-        Raises
-        ------
-        ShapeError
-            When there is more than one, or none.
-        """
-        if self.size != 1:
-            raise ShapeError(f"asscalar: expected one element, the array has shape {show(self.shape)}")
-        return self.asnumpy().reshape(-1)[0]
-
-    def item(self) -> Any:
-        """The only element as a Python number.
-
-        Examples
-        --------
-        >>> array([2.5]).item()
-        2.5
-        """
-        return self.asscalar().item()
-
-    def tolist(self) -> Any:
-        """Nested lists of Python numbers."""
-        return self.asnumpy().tolist()
-
     def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> np.ndarray:
-        if self._entry is not None and MODE.recording:
-            warnings.warn("a recorded array becomes a NumPy array, which has no gradient: say asnumpy() where that is "
-                          "meant", stacklevel=2)
+        self._warn_recorded("a recorded array becomes a NumPy array, which has no gradient: say asnumpy()")
         if copy is False and not isinstance(self._data, np.ndarray):
             raise ValueError(f"an array on {self._ctx} becomes a NumPy array only by copying")
         return np.array(self._data, dtype, copy=False) if copy is False else np.asarray(self.asnumpy(), dtype)
@@ -427,7 +386,22 @@ class NDArray(Methods):
                            keywords: dict[str, Any]) -> Any:
         return FUNCTION.function(self, function, types, args, keywords)
 
+    def _warn_recorded(self, text: str) -> None:
+        """Say that numbers of an array that is recorded leave the tape, where the program did not ask for that."""
+        if self._entry is not None and MODE.recording:
+            warnings.warn(f"{text} where that is meant", stacklevel=3)
+
+    def __jax_array__(self) -> Any:
+        """A copy as an array of JAX, whose functions ask for it."""
+        import jax.numpy as jnp
+
+        self._warn_recorded("a recorded array becomes one of JAX, which has no gradient here: say asnumpy()")
+        return jnp.asarray(self.asnumpy())
+
     def __dlpack__(self, **keywords: Any) -> object:
+        self._warn_recorded("a recorded array shares its memory, and what is done there has no gradient: say detach()")
+        if isinstance(self._data, np.ndarray):
+            return dlpack.export(self._data, **keywords)
         with self._ctx.entered():  # whose current stream is the one that computed it
             return self._data.__dlpack__(**keywords)
 

@@ -402,7 +402,7 @@ class TracedNDArray(NDArray):
         return self
 
     asscalar = item = tolist = _refuse("asscalar()")
-    __array__ = __reduce__ = _refuse("an array in memory")
+    __array__ = __jax_array__ = __reduce__ = _refuse("an array in memory")
     __dlpack__ = to_dlpack_for_read = to_dlpack_for_write = _refuse("DLPack")
     attach_grad = backward = _refuse("autograd inside of a body", "Leave traced off, or let the gradient follow from "
                                                                   "the body by itself")

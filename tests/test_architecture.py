@@ -76,7 +76,7 @@ ORDER = _floors("""
     opreg.backends.cuda.operators
     opreg.backends.operators
     opreg.ndarray.params_file opreg.ndarray.context opreg.ndarray.finite
-    opreg.ndarray.npz_file opreg.ndarray.safetensors_file
+    opreg.ndarray.npz_file opreg.ndarray.safetensors_file opreg.ndarray.dlpack opreg.ndarray.scalars
     opreg.ndarray.custom_calls
     opreg.ndarray.eager
     opreg.ndarray.traced_rules
@@ -265,7 +265,7 @@ LATE = {
 }
 
 #: Libraries that not everybody has, imported inside of the functions that need them.
-OPTIONAL = {"PIL", "cudnn", "cupy", "fissix", "llvmlite", "ml_dtypes", "numba", "pandas"}
+OPTIONAL = {"PIL", "cudnn", "cupy", "fissix", "jax", "llvmlite", "ml_dtypes", "numba", "pandas"}
 
 #: Packages whose modules have floors of their own. Their folders stand beside that of ``opreg``, which links to them.
 PACKAGES = ("opreg", "opreg.ndarray", "opreg.symbol")

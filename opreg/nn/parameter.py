@@ -14,6 +14,7 @@ from ..core.mode import MODE, quiet
 from ..core.registry import ops
 from ..core.spec import show
 from ..errors import ArgumentError, DTypeError, OpError, ShapeError
+from ..typing import DTypeLike
 from . import dtype as dtypes
 from .buffers import Buffer as _Buffer  # noqa: F401  the name MindSpore has for it here
 from .handles import HookHandle, Hooks
@@ -139,6 +140,10 @@ class Parameter(Tensor):
             host.flags.writeable = False
             return host
         return self._data if isinstance(self._data, np.ndarray) else super().asnumpy()  # type: ignore[redundant-expr]
+
+    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> np.ndarray:
+        host = super().__array__(dtype, copy)
+        return host.copy() if copy and host is self._data else host
 
     def __bool__(self) -> bool:
         return super().__bool__() if STATE.trace is None else STATE.trace.ask(self, "bool()")

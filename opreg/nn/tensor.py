@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 import numpy as np
 
 from opreg.ndarray.context import Context, cpu, current_context
-from opreg.ndarray.ndarray import NDArray, _compute, attach, numbers_of
+from opreg.ndarray.ndarray import FOREIGN, NDArray, _compute, attach, numbers_of
 from opreg.ndarray.tape import Taped, TapeNode, frame
 
 from ..core.mode import MODE, quiet
@@ -180,14 +181,6 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
     def __str__(self) -> str:
         return str(self.asnumpy())
 
-    def __format__(self, spec: str) -> str:
-        return format(self.asnumpy().item(), spec) if spec and self.size == 1 else format(str(self), spec)
-
-    def item(self, index: int | tuple[int, ...] | None = None) -> Any:
-        """The only element, or that at a flat or full index, as a Python number."""
-        host = self.asnumpy()
-        return host.item() if index is None else host.item(index)
-
     def value(self) -> Tensor:
         """This tensor."""
         return self
@@ -339,6 +332,8 @@ def _host(value: object) -> np.ndarray:
     """Numbers as a NumPy array of the dtype that tensors made of them have."""
     if isinstance(value, np.ndarray):
         return value
+    if not isinstance(value, (list, tuple, int, float)) and (shared := FOREIGN.function(value)) is not None:
+        return shared._data if isinstance(shared._data, np.ndarray) else shared.asnumpy()
     if isinstance(value, (list, tuple)) and any(isinstance(leaf, NDArray) for leaf in _leaves(value)):
         value = _hosted(value)
     try:
@@ -346,6 +341,8 @@ def _host(value: object) -> np.ndarray:
     except (ValueError, TypeError, OverflowError) as error:
         note(error, "Tensor: expected numbers in a regular nesting, or an array")
         raise
+    if isinstance(value, numbers.Rational) and host.dtype == object:  # a Fraction, as of the module statistics
+        host = np.array(float(value))
     if host.dtype.kind not in "iub" and not is_floating(host.dtype):
         raise ArgumentError(f"Tensor: expected numbers, got {type(value).__name__}")
     if host.dtype == np.float64 and not isinstance(value, np.generic):

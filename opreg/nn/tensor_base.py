@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 
 from opreg.ndarray import numpy_protocol
-from opreg.ndarray.ndarray import NDArray, numbers_of
+from opreg.ndarray.ndarray import FOREIGN, NDArray, numbers_of
 
 from ..core.registry import get, ops
 from ..core.spec import Shape, as_dtype, is_floating, show
@@ -100,6 +100,8 @@ class TensorBase(Methods):
             return self._with_number(name, other, reflected)
         if isinstance(other, (np.ndarray, list, tuple, NDArray)):
             other = self._lift(other)
+        elif not isinstance(other, TensorBase) and (shared := FOREIGN.function(other)) is not None:
+            other = self._lift(shared)
         if not isinstance(other, TensorBase):
             if name in ("eq", "ne"):
                 return NotImplemented if other is not None else name == "ne"

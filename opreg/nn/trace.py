@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
+from opreg.ndarray.scalars import OneNumber
 
 from ..core.attrs import AS_GIVEN, to_text
 from ..core.backward_graph import grow
@@ -23,7 +24,6 @@ from ..core.registry import ops
 from ..core.rules import Attrs
 from ..core.spec import Shape, Spec, known, show
 from ..core.tracing import RuleTracer, Sized, TraceError, Tracer
-from ..core.value import Value
 from ..errors import OpError, here
 from . import dtype as dtypes
 from .bailout import HookSignatures
@@ -58,7 +58,7 @@ class LeftToPython(OpError, TypeError):
         self.reason, self.reads = reason, reads
 
 
-class TracedTensor(Sized, TensorBase):
+class TracedTensor(Sized, OneNumber, TensorBase):
     """A tensor of a trace: its shape and dtype are known, its numbers are not."""
 
     __slots__ = ("_entry", "_spec", "_home", "__weakref__")
@@ -169,10 +169,6 @@ class TracedTensor(Sized, TensorBase):
             return (STATE.trace or self._trace).ask(self, "item()")
         return (self[index] if isinstance(index, tuple) else self.reshape((-1,))[index]).item()
 
-    def tolist(self) -> list[Any]:
-        """Nested lists of Python numbers."""
-        return self.asnumpy().tolist()
-
     # ---------------------------------------------------------------------------------------- what cannot be
 
     def _refuse(what: str, instead: str) -> Callable[..., NoReturn]:  # type: ignore[misc]
@@ -184,7 +180,6 @@ class TracedTensor(Sized, TensorBase):
 
     __array__ = _refuse("NumPy", "Use functions of ops, or a CustomOp; x.asnumpy() where numbers are meant")
     backward = attach_grad = _refuse("backward()", "Use grad, which compiles too")
-    __format__ = Value.__format__
 
 
 #: Said of values whose trace is gone.

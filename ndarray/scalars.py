@@ -1,0 +1,113 @@
+"""What Python asks of an array that holds one number: to be that number."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from opreg.core.spec import show
+from opreg.errors import ShapeError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["OneNumber"]
+
+
+class OneNumber:
+    """An array where Python wants a number: ``float(x)``, ``round(x, 2)``, ``f"{x:.3f}"``, ``range(x)``.
+
+    Only one with one element, of any number of axes, is a number; others raise a `ShapeError` that names the shape. No
+    gradient goes through a number.
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def shape(self) -> tuple[int, ...]: ...
+
+        @property
+        def size(self) -> int: ...
+
+        def asnumpy(self) -> np.ndarray: ...
+
+    def _number(self, title: str) -> Any:
+        """The only element as a Python number, for what is called by that title."""
+        host = self.asnumpy()
+        if host.size != 1:
+            raise ShapeError(f"{title}: expected one element, the array has shape {show(self.shape)}; asnumpy() gives "
+                             "all its numbers")
+        return host.item()
+
+    def asscalar(self) -> Any:
+        """The only element as a NumPy scalar.
+
+        Raises
+        ------
+        ShapeError
+            When there is more than one, or none.
+        """
+        if self.size != 1:
+            self._number("asscalar")  # which says what is wrong
+        return self.asnumpy().reshape(-1)[0]
+
+    def item(self, index: int | tuple[int, ...] | None = None) -> Any:
+        """The only element, or that at a flat or full index, as a Python number.
+
+        Raises
+        ------
+        ShapeError
+            Without an index, when there is more than one element, or none.
+
+        Examples
+        --------
+        >>> from opreg import nd
+        >>> nd.array([2.5]).item(), nd.array([1, 2]).item(1)
+        (2.5, 2.0)
+        """
+        return self._number("item") if index is None else self.asnumpy().item(index)
+
+    def tolist(self) -> Any:
+        """Nested lists of Python numbers."""
+        return self.asnumpy().tolist()
+
+    def __float__(self) -> float:
+        return float(self._number("float()"))
+
+    def __int__(self) -> int:
+        return int(self._number("int()"))
+
+    def __index__(self) -> int:
+        value = self.item() if self.size == 1 else None
+        if not isinstance(value, int):
+            raise TypeError("an index: expected an integer array with one element, got one of shape "
+                            f"{show(self.shape)} and dtype {self.asnumpy().dtype}")
+        return int(value)
+
+    def __round__(self, ndigits: int | None = None) -> float:
+        return round(self._number("round()"), ndigits)
+
+    def __trunc__(self) -> int:
+        return math.trunc(self._number("trunc()"))
+
+    def __format__(self, spec: str) -> str:
+        if spec and self.size == 1:
+            return format(self.item(), spec)
+        try:
+            return format(str(self), spec)
+        except ValueError:
+            raise ShapeError(f"format {spec!r}: expected one element, the array has shape {show(self.shape)}; format "
+                             "each of asnumpy()") from None
+
+    def as_integer_ratio(self) -> tuple[int, int]:
+        """The only element as two integers whose ratio it is, as ``float`` has it; module ``statistics`` asks.
+
+        Examples
+        --------
+        >>> from opreg import nd
+        >>> nd.array([0.75]).as_integer_ratio()
+        (3, 4)
+        """
+        return self._number("as_integer_ratio").as_integer_ratio()
