@@ -9,7 +9,7 @@ import warnings
 import weakref
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, NoReturn, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -451,6 +451,10 @@ class Ahead(Generic[T]):
         self.thread = threading.Thread(target=_fetch, args=(make, self._ready, stop), daemon=True)
         self._end = weakref.finalize(self, stop.set)
         self.thread.start()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an iterator that makes batches on a thread ahead of time is not copied: make it again, of "
+                        "copies of what it reads")
 
     def get(self) -> T:
         """The next thing."""

@@ -106,6 +106,12 @@ class BaseModule:
         self.params_initialized = self.optimizer_initialized = False
         self._symbol: Any = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "logger": None if self.logger is logging else self.logger}  # Python copies no modules
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, logger=logging if state["logger"] is None else state["logger"])
+
     @property
     def symbol(self) -> Symbol:
         """The network's symbol."""

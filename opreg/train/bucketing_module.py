@@ -145,16 +145,11 @@ class BucketingModule(BaseModule):
     # ------------------------------------------------------------------------------------------ copies
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(vars(self), _monitor=None, _curr_bucket_key=self._default_bucket_key,
-                     logger=None if self.logger is logging else self.logger)
+        state = dict(super().__getstate__(), _monitor=None, _curr_bucket_key=self._default_bucket_key)
         if self.binded:
             default = self._buckets[self._default_bucket_key]
             state.update(_buckets={self._default_bucket_key: default}, _curr_module=default)
         return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self.logger = logging if self.logger is None else self.logger
 
     # --------------------------------------------------------------------------------------- questions
 

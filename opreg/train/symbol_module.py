@@ -263,8 +263,7 @@ class Module(BaseModule):
     # -------------------------------------------------------------------------------------- copies
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {name: value for name, value in vars(self).items() if name != "_exec_group"}
-        state["logger"] = None if self.logger is logging else self.logger  # a module of Python cannot be copied
+        state = {name: value for name, value in super().__getstate__().items() if name != "_exec_group"}
         if self.binded:
             state["_preset"] = self.get_params() if self.params_initialized else None
             state["_held_states"] = self.get_states(merge_multi_context=False)
@@ -272,8 +271,7 @@ class Module(BaseModule):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         states = state.pop("_held_states", None)
-        vars(self).update(state)
-        self.logger = logging if self.logger is None else self.logger
+        super().__setstate__(state)
         if self.binded:
             self._make_executors()
             if self.params_initialized and self._preset is not None:
