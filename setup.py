@@ -1,5 +1,24 @@
-"""For tools that still start setup.py themselves; everything about the package is in setup.cfg."""
+"""What setup.cfg cannot say of the package: README as an index shows it, where files beside it are not at hand."""
+
+import configparser
+import re
+from pathlib import Path
 
 from setuptools import setup
 
-setup()
+
+def standing_alone(text: str, source: str = "") -> str:
+    """A page whose links to files of this repository lead to its public address, or are plain text without one."""
+    return re.sub(r"\[([^]]+)]\((?!https?:|#)([^)]+)\)", rf"[\1]({source}/blob/main/\2)" if source else r"\1", text)
+
+
+def address() -> str:
+    """The public address of the sources, as setup.cfg has it among ``project_urls``."""
+    config = configparser.ConfigParser()
+    config.read("setup.cfg", encoding="utf-8")
+    urls = dict(re.findall(r"(\S+) = (\S+)", config.get("metadata", "project_urls", fallback="")))
+    return urls.get("Source", "").rstrip("/")
+
+
+if __name__ == "__main__":
+    setup(long_description=standing_alone(Path("README.md").read_text(encoding="utf-8"), address()))

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from digits import load
 
 import opreg as mx
 from opreg import Tensor, nn, ops
+from opreg.examples.pictures import load
 
 BATCH, WIDTH = 64, 64
 

@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 
 import numpy as np
-from digits import Digits, load
 
 import opreg as mx
 from opreg import Tensor, nn, ops
+from opreg.examples.pictures import Digits, load
 
 BATCH, RATE, DECAY = 32, 0.1, 2e-3
 

@@ -10,10 +10,10 @@ the slope of a steep sigmoid in its place; everything else is differentiated as 
 from __future__ import annotations
 
 import numpy as np
-from digits import Digits, load
 
 import opreg as mx
 from opreg import Tensor, grad, nn, ops
+from opreg.examples.pictures import Digits, load
 
 STEPS, BATCH, EPOCHS, RATE = 8, 32, 12, 5e-3
 

@@ -20,7 +20,7 @@ TYPE_CHECKING = False  # the module typing takes longer to load than all of this
 if TYPE_CHECKING:
     from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Public name -> module, and the name in it; without one the module itself.
 _DOORS: dict[str, tuple[str, str | None]] = {

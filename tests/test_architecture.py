@@ -124,7 +124,7 @@ ORDER = _floors("""
     opreg.contrib opreg.common opreg.notebook opreg.profiler opreg.testing
     opreg
     opreg.context opreg.porting
-    opreg.stubs opreg.command
+    opreg.stubs opreg.command opreg.examples
 """)
 
 #: The same inside of packages that stand on one line of the order, but for modules that have a line there; a dot is the
@@ -247,6 +247,10 @@ INSIDE = {package: _floors(lines) for package, lines in {
         behaviour gradients registered ways
         checking
         .
+    """,
+    "opreg.examples": """
+        . pictures
+        digits
     """,
     "opreg.common": """
         api dtype initializer

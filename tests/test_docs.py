@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib.util
 import os
 import re
 import runpy
@@ -94,8 +96,22 @@ def test_the_page_on_the_command(tmp_path, monkeypatch, capsys):
     assert {*COMMANDS} <= used, "the page leaves some out"
 
 
+def test_the_page_on_other_libraries_shows_what_is_printed():
+    """Its blocks are one session; those that begin with a library that is not here are left out."""
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    space: dict = {}
+    blocks = re.findall(r"```pycon\n(.*?)```", (ROOT / "docs" / "interop.md").read_text(), re.S)
+    for block in blocks:
+        library = re.match(r">>> import (\w+)", block)
+        if library is None or importlib.util.find_spec(library[1]):
+            test = doctest.DocTestParser().get_doctest(block, space, "interop.md", None, 0)
+            runner.run(test, clear_globs=False)
+            space.update(test.globs)
+    assert runner.summarize(verbose=False).failed == 0 and len(blocks) == 9
+
+
 def test_links_lead_somewhere():
-    for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *EXAMPLES.glob("data/*.md")):
+    for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("opreg/examples/data/*.md")):
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
@@ -110,17 +126,29 @@ def test_files_that_pages_name_are_there():
             assert name in (there if "/" in name else names), f"{page} names {name}"
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem != "train_digits"))
+@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
 def test_examples_run(name, capsys):
     assert _run(str(EXAMPLES / f"{name}.py"))
 
 
-def test_digits_are_learned(tmp_path, monkeypatch, capsys):
-    """A few epochs of the forty."""
-    monkeypatch.setattr(sys, "argv", ["train_digits.py", "--epochs", "4", "--save", str(tmp_path)])
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    runpy.run_path(str(EXAMPLES / "train_digits.py"), run_name="__main__")
-    said = capsys.readouterr().out
-    assert "the same answers" in said
-    assert float(re.search(r"([\d.]+)% of the held-out", said).group(1)) > 80
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["digits-0001.params", "digits-symbol.json"]
+def test_the_first_program_learns_and_keeps_what_it_learnt(tmp_path):
+    printed = _run("-m", "opreg.examples.digits", "--epochs", "1", "--save", str(tmp_path))
+    assert "of the held-out digits are read right" in printed and "loaded them back: the same answers" in printed
+    assert {path.name for path in tmp_path.iterdir()} == {"digits-symbol.json", "digits-0001.params"}
+
+
+def test_readme_stands_alone_on_the_page_of_an_index():
+    """What lies beside it is not at hand there: links lead to the sources' public address, or are none."""
+    alone = runpy.run_path(str(ROOT / "setup.py"))["standing_alone"]
+    text = "See [the *page*](docs/a.md) and [that](https://example.org), [this](#here)."
+    assert alone(text) == "See the *page* and [that](https://example.org), [this](#here)."
+    assert alone(text, "https://example.org/opreg").startswith(
+        "See [the *page*](https://example.org/opreg/blob/main/docs/a.md) and [that](https://example.org),")
+    assert not re.search(r"\]\((?!https?:|#)", alone((ROOT / "README.md").read_text()))
+
+
+def test_the_version_is_in_one_place():
+    """What is built reads it there, and the changelog has it."""
+    (version,) = re.findall(r'__version__ = "(.*)"', (ROOT / "opreg" / "__init__.py").read_text())
+    assert f"## [{version}] - 20" in (ROOT / "CHANGELOG.md").read_text()
+    assert "version = attr: opreg.__version__" in (ROOT / "setup.cfg").read_text()

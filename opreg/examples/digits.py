@@ -3,7 +3,7 @@
 The loss is a ``CustomOp`` written in NumPy and registered with a decorator; the network is a ``Symbol``; an
 executor trains it. At the end the model is saved in MXNet's files, loaded again, and must answer the same.
 
-    python examples/train_digits.py [--epochs 40] [--ctx gpu] [--save FOLDER]
+    python -m opreg.examples.digits [--epochs 12] [--ctx gpu] [--save FOLDER]
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from digits import Digits, load, show
 
 import opreg as mx
+
+from .pictures import Digits, load, show
 
 BATCH = 30
 
@@ -26,12 +27,14 @@ BATCH = 30
 class Softmax(mx.operator.CustomOp):
     """Probabilities, and the gradient of their cross-entropy."""
 
-    def forward(self, is_train, req, in_data, out_data, aux):
+    def forward(self, is_train: bool, req: list[str], in_data: list[mx.NDArray], out_data: list[mx.NDArray],
+                aux: list[mx.NDArray]) -> None:
         x = in_data[0].asnumpy()
         y = np.exp(x - x.max(axis=1, keepdims=True))
         self.assign(out_data[0], req[0], mx.nd.array(y / y.sum(axis=1, keepdims=True), ctx=out_data[0].context))
 
-    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+    def backward(self, req: list[str], out_grad: list[mx.NDArray], in_data: list[mx.NDArray],
+                 out_data: list[mx.NDArray], in_grad: list[mx.NDArray], aux: list[mx.NDArray]) -> None:
         label = in_data[1].asnumpy().astype(int)
         y = out_data[0].asnumpy()
         y[np.arange(len(label)), label] -= 1
@@ -42,17 +45,17 @@ class Softmax(mx.operator.CustomOp):
 class SoftmaxProp(mx.operator.CustomOpProp):
     """A loss: its gradient needs none from above."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(need_top_grad=False)
 
-    def list_arguments(self):
+    def list_arguments(self) -> list[str]:
         return ["data", "label"]
 
-    def infer_shape(self, in_shape):
+    def infer_shape(self, in_shape: list[tuple[int, ...]]) -> tuple[list, list, list]:
         data = in_shape[0]
-        return [data, [data[0]]], [data], []
+        return [data, (data[0],)], [data], []
 
-    def create_operator(self, ctx, shapes, dtypes):
+    def create_operator(self, ctx: mx.Context, shapes: list[tuple[int, ...]], dtypes: list[type]) -> Softmax:
         return Softmax()
 
 
@@ -105,18 +108,14 @@ def bar(done: int, total: int, text: str) -> None:
 def train(executor: mx.Executor, digits: Digits, held_out: Digits, epochs: int) -> None:
     """Minimise the loss with SGD, a line an epoch."""
     rng = np.random.default_rng(2)
-    weights = [name for name in executor.arg_dict if name not in ("data", "label")]
     steps = len(digits.labels) // BATCH
     schedule = mx.lr_scheduler.CosineScheduler(max_update=steps * epochs, base_lr=0.05, final_lr=0.0)
-    update = mx.optimizer.get_updater(mx.optimizer.SGD(
+    executor.set_optimizer(mx.optimizer.SGD(
         learning_rate=0.05, momentum=0.9, wd=5e-4, rescale_grad=1 / BATCH, lr_scheduler=schedule))
     for epoch in range(1, epochs + 1):
         start, loss = time.perf_counter(), 0.0
         for step, (images, labels) in enumerate(batches(digits, rng.permutation(len(digits.labels))), start=1):
-            (probabilities,) = executor.forward(is_train=True, data=shifted(images, rng), label=labels)
-            executor.backward()
-            for number, name in enumerate(weights):
-                update(number, executor.grad_dict[name], executor.arg_dict[name])
+            (probabilities,) = executor.step(data=shifted(images, rng), label=labels)
             picked = probabilities.asnumpy()[np.arange(BATCH), labels.astype(int)]
             loss -= float(np.log(picked + 1e-10).mean())
             bar(step, steps, f"epoch {epoch}, loss {loss / step:.3f}")
@@ -155,7 +154,7 @@ def save_and_check(executor: mx.Executor, net: mx.Symbol, held_out: Digits, fold
 def main() -> None:
     """Train, show, save."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--epochs", type=int, default=40)
+    parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--ctx", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--save", type=Path, help="where to keep the model; a temporary folder by default")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Handwritten digits for the examples: load them, and look at one in the terminal. Needs NumPy only.
+"""Handwritten digits for examples: load them, and look at one in the terminal.
 
 The pictures are the 1,797 of the UCI repository's "Optical Recognition of Handwritten Digits" test set;
 ``data/README.md`` says where they come from and under which licence.
