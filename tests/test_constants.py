@@ -11,7 +11,8 @@ ROOT = Path(__file__).parent.parent
 #: Numbers at the head of modules that no processor has to do with, by what they are.
 OTHERWISE = {
     "formats and interfaces of others": """
-        ndarray.exchange: _CPU _CUDA _PINNED _MANAGED
+        ndarray.dlpack: CPU _UINT _BFLOAT _KIND
+        ndarray.exchange: _CUDA _PINNED _MANAGED
         ndarray.params_file: FILE_MAGIC V1 V2 V3
         ndarray.safetensors_file: _ALIGNED
         backends.onednn.primitives: DIRECT TRAINING INFERENCE BACKWARD MAX AVG_ALL AVG_INSIDE ADD MULTIPLY
@@ -32,6 +33,10 @@ OTHERWISE = {
         data.codec: COLOR GRAY UNCHANGED
         data.recordio: _LENGTH
         train.kvstore: _UPDATED_THERE
+    """,
+    "what an example learns from": """
+        examples.digits: BATCH
+        examples.pictures: TRAIN_SIZE
     """,
     "bounds on what is believed, kept or shown": """
         ndarray.changes: _EXPRESSION

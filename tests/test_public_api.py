@@ -129,7 +129,7 @@ def test_use_loads_no_option() -> None:
 ANY_KEYWORDS = {
     "opreg.nn.tensor.__new__",  # ``__init__`` looks at them
     "opreg.nn.layers.basic.__init__",  # Identity, as MindSpore's
-    "opreg.ndarray.exchange.__dlpack__",  # whatever the protocol adds
+    "opreg.ndarray.dlpack.__dlpack__",  # whatever the protocol adds
 }
 
 

@@ -2,3 +2,5 @@
 
 More of them lie in the folder ``examples`` of the sources, and are no part of the package.
 """
+
+__all__: list[str] = []

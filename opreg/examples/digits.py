@@ -21,6 +21,8 @@ import opreg as mx
 
 from .pictures import Digits, load, show
 
+__all__ = ["BATCH", "Softmax", "SoftmaxProp", "accuracy", "batches", "main", "network", "shifted", "train"]
+
 BATCH = 30
 
 
