@@ -124,7 +124,7 @@ ORDER = _floors("""
     opreg.contrib opreg.common opreg.notebook opreg.profiler opreg.testing
     opreg
     opreg.context opreg.porting
-    opreg.stubs opreg.command opreg.examples
+    opreg.stubs opreg.command opreg.examples opreg.reference
 """)
 
 #: The same inside of packages that stand on one line of the order, but for modules that have a line there; a dot is the

@@ -1,0 +1,60 @@
+"""The pages as a site: every link leads somewhere, and what is made from docstrings is there."""
+
+from __future__ import annotations
+
+import html
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from opreg import reference
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("mkdocs", reason="builds the site: pip install 'opreg[docs]'")
+    folder = tmp_path_factory.mktemp("site")
+    built = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(folder)], cwd=ROOT,
+                           capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    return folder
+
+
+def text(page: Path) -> str:
+    return html.unescape(re.sub("<[^>]+>", "", page.read_text()))
+
+
+def test_every_page_is_there(site: Path) -> None:
+    for page in ROOT.glob("docs/*.md"):
+        assert (site / page.name).with_suffix(".html").exists()
+    for example in ROOT.glob("examples/*.py"):
+        assert "import" in text((site / "examples" / example.name).with_suffix(".html"))
+
+
+@pytest.mark.parametrize("page, said", [
+    ("index", "Write an operator once, with its shapes, dtypes and gradient"),
+    ("operators", "Sums over windows of the data, weighted by num_filter kernels, and a bias."),
+    ("reference/operator", "define(function=None"),
+    ("reference/nd", "attach_grad(grad_req='write'"),
+    ("reference/nn", "Dense(in_channels, out_channels"),
+    ("reference/index", "value_and_grad"),
+])
+def test_pages_say(site: Path, page: str, said: str) -> None:
+    assert said in text(site / f"{page}.html")
+
+
+def test_no_markup_of_docstrings_is_left() -> None:
+    """Headings and prompts became Markdown."""
+    for name, page in reference.pages().items():
+        prose = re.sub(r"^```python\n.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL)
+        assert not re.search(r"^(-{4,}$|>>> |```)", prose, re.MULTILINE), name
+
+
+def test_bases_that_have_an_entry_are_not_repeated() -> None:
+    page = reference.pages()["nn"]
+    assert page.count("### register_forward_hook") == 1 and "### set_data" in page
