@@ -1,8 +1,9 @@
-"""What MkDocs is told of the site beside docs/: README as its first page, the reference, the examples, the order."""
+"""What MkDocs is told beside docs/: README as the first page, the reference, the examples, the order of all."""
 
 from __future__ import annotations
 
 import ast
+import json
 import re
 from pathlib import Path
 
@@ -13,60 +14,86 @@ from opreg import reference
 
 ROOT = Path(__file__).parent.parent
 
-#: Pages of docs/ in the order of reading. Those that are not named here come last in "More".
+#: Pages of docs/ in the order of reading; those that are not there yet are left out, what is not named comes last.
 SECTIONS = {
     "Learn": ["write_an_operator", "twelve_operators", "train_a_model", "pictures", "command", "interop"],
     "Come from elsewhere": ["mxnet", "mindspore", "mindspore_names", "scripts"],
-    "How it works": ["architecture", "performance", "gpu", "distributed", "glossary"],
+    "How it works": ["architecture", "performance", "gpu", "distributed"],
 }
+
+#: Links into the repository, and where it lies in the site. Of others, the words are left.
+MOVED = [
+    (r"docs/(\w+\.md.*)", r"\1"),
+    (r"(?:\.\./)?examples/data(?:/README\.md)?", "examples/data.md"),
+    (r"(?:\.\./)?examples/?", "examples/index.md"),
+    (r"(?:\.\./)?examples/(\w+)\.(?:py|ipynb)", r"examples/\1.md"),
+    (r"(?:\.\./)?CONTRIBUTING\.md", "contributing.md"),
+    (r"(?:\.\./)?CHANGELOG\.md", "changelog.md"),
+    (r"\.\./README\.md", "index.md"),
+]
+
+
+def _program(text: str) -> tuple[str, str]:
+    """A program as a page, and what it is in a line."""
+    return f"```python\n{text}```", (ast.get_docstring(ast.parse(text)) or "").splitlines()[0]
+
+
+def _notebook(text: str) -> tuple[str, str]:
+    """A notebook as a page: its text, its code, and what is kept of its output; and what it is in a line."""
+    parts = []
+    for cell in json.loads(text)["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        parts += ["```text\n" + "".join(output.get("text", ())) + "```" for output in cell.get("outputs", ())]
+    title, _, rest = "\n\n".join(parts).replace("](../docs/", "](../").partition("\n")
+    return rest, f"{title.removeprefix('# ')}: a notebook."
+
+
+def _pages() -> dict[str, str]:
+    """What is no file of docs/, by name."""
+    made = {"index": "README.md", "contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md",
+            "examples/data": "examples/data/README.md"}
+    pages = {name: (ROOT / path).read_text() for name, path in made.items()}
+    pages.update((f"reference/{name}", text) for name, text in reference.pages().items())
+    contents = ["# Examples", ""]
+    for ending, as_page in (("ipynb", _notebook), ("py", _program)):
+        for path in sorted(ROOT.glob(f"examples/*.{ending}")):
+            text, line = as_page(path.read_text())
+            pages[f"examples/{path.stem}"] = f"# {path.name}\n\n{text}\n"
+            contents.append(f"- [{path.name}]({path.stem}.md): {line}")
+    return {**pages, "examples/index": "\n".join(contents)}
+
+
+PAGES = _pages()
+
+
+def _below(folder: str) -> list[str]:
+    names = [f"{name}.md" for name in PAGES if name.startswith(folder)]
+    return sorted(names, key=lambda name: not name.endswith("index.md"))
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put the pages in order."""
     there = sorted(path.stem for path in ROOT.glob("docs/*.md"))
-    named = {page for pages in SECTIONS.values() for page in pages} | {"operators"}
+    named = {"operators"}.union(*SECTIONS.values())
     sections = {**SECTIONS, "More": [page for page in there if page not in named]}
-    config.nav = [
-        {"opreg": "index.md"},
-        *({title: [f"{page}.md" for page in pages if page in there]} for title, pages in sections.items()),
-        {"Reference": ["operators.md", "reference/index.md", *(f"reference/{name}.md" for name in _REFERENCE
-                                                               if name != "index")]},
-        {"Examples": ["examples/index.md", *(f"examples/{name}.md" for name in _EXAMPLES), "examples/data.md"]},
-        {"Project": ["contributing.md", "changelog.md"]},
-    ]
-    config.nav = [each for each in config.nav if each != {"More": []}]
+    config.nav = [{"opreg": "index.md"},
+                  *({title: [f"{page}.md" for page in pages if page in there]} for title, pages in sections.items()
+                    if set(pages) & set(there)),
+                  {"Reference": ["operators.md", *_below("reference/")]}, {"Examples": _below("examples/")},
+                  {"Project": ["contributing.md", "changelog.md"]}]
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that are no files of docs/."""
-    made = {"index": (ROOT / "README.md").read_text(), "contributing": (ROOT / "CONTRIBUTING.md").read_text(),
-            "changelog": (ROOT / "CHANGELOG.md").read_text(),
-            "examples/data": (ROOT / "examples/data/README.md").read_text(),
-            **{f"reference/{name}": text for name, text in _REFERENCE.items()},
-            **{f"examples/{name}": f"# {name}\n\n```python\n{text}```\n" for name, text in _EXAMPLES.items()},
-            "examples/index": "\n".join(["# Examples", "", *(
-                f"- [{name}]({name}.md): {(ast.get_docstring(ast.parse(text)) or '').splitlines()[0]}"
-                for name, text in _EXAMPLES.items())])}
-    for name, text in made.items():
+    for name, text in PAGES.items():
         files.append(File.generated(config, f"{name}.md", content=text))
     return files
 
 
-#: Where what pages link to in the repository lies in the site, for pages of its root.
-MOVED = [(r"(?:\.\./)?examples/data(?:/README\.md)?", "examples/data.md"),
-         (r"(?:\.\./)?examples/?", "examples/index.md"),
-         (r"(?:\.\./)?examples/(\w+)\.(?:py|ipynb)", r"examples/\1.md"), (r"docs/(\w+\.md.*)", r"\1"),
-         (r"(?:\.\./)?CONTRIBUTING\.md", "contributing.md"), (r"(?:\.\./)?CHANGELOG\.md", "changelog.md"),
-         (r"\.\./README\.md", "index.md"), (r"\.\./benchmarks/?", "performance.md")]
-
-
 def on_page_markdown(markdown: str, **_: object) -> str:
     """Let links lead to pages of the site."""
-    for pattern, page in MOVED:
-        markdown = re.sub(rf"\]\({pattern}\)", f"]({page})", markdown)
-    return markdown
-
-
-_REFERENCE = reference.pages()
-_EXAMPLES = {path.stem: path.read_text() for path in sorted(ROOT.glob("examples/*.py"))}
+    for pattern, moved in MOVED:
+        markdown = re.sub(rf"\]\({pattern}\)", f"]({moved})", markdown)
+    return re.sub(r"\[([^\]]+)\]\(\.\./(?!\w+\.md)[^)]*\)", r"\1", markdown)

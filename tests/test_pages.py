@@ -1,0 +1,71 @@
+"""The code on pages that teach, and in the notebook, runs from top to bottom and prints what stands below it."""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg.core import registry
+
+ROOT = Path(__file__).parent.parent
+
+#: Pages, each with the names that its first block takes for granted.
+PAGES: dict[str, dict[str, Any]] = {"write_an_operator": {}, "twelve_operators": {}, "train_a_model": {},
+                                    "mxnet": {"mx": mx, "np": np}}
+
+_BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+_FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@pytest.fixture(autouse=True)
+def _registered() -> Iterator[None]:
+    """What a page registers is taken back: another page may use the name."""
+    operators = vars(registry)["_OPS"]
+    before = set(operators)
+    yield
+    for name in operators.keys() - before:
+        if name.startswith("custom."):
+            del operators[name]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if name == "twelve_operators":
+        pytest.importorskip("scipy", reason="one of the twelve computes with SciPy")
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / f"{name}.md").read_text()
+    space = {"__name__": name, **PAGES[name]}
+    checker = doctest.OutputChecker()
+    for block in _BLOCK.finditer(page):
+        line = page.count("\n", 0, block.start(1))
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(compile("\n" * line + block[1], f"{name}.md", "exec"), space)
+        wanted, got = block[2] or "", printed.getvalue()
+        assert checker.check_output(wanted, got, _FLAGS), f"{name}.md:{line + 1} prints\n{got}"
+
+
+def test_notebook_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a kernel of its own. Cells whose output depends on the machine have none in the file."""
+    nbformat = pytest.importorskip("nbformat", reason="reads notebooks")
+    nbclient = pytest.importorskip("nbclient", reason="runs notebooks")
+    pytest.importorskip("ipykernel", reason="what notebooks run in")
+    notebook = nbformat.read(ROOT / "examples" / "write_an_operator.ipynb", as_version=4)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    wanted = [printed(cell) for cell in notebook.cells]
+    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3",
+                            resources={"metadata": {"path": str(ROOT / "examples")}}).execute()
+    assert sum(map(bool, wanted)) == 3
+    assert [printed(cell) for cell, text in zip(notebook.cells, wanted) if text] == list(filter(None, wanted))
+
+
+def printed(cell: Any) -> str:
+    return "".join(output.get("text", "") for output in cell.get("outputs", ()))
