@@ -26,7 +26,15 @@ def BilinearResize2D(data: Input, like: Input | None = None, height: int = 1, wi
 def CTCLoss(data: Input, label: Input, data_lengths: Input | None = None, label_lengths: Input | None = None,
             use_data_lengths: bool = False, use_label_lengths: bool = False,
             blank_label: Literal['first', 'last'] = 'first', *, out: Out = None, name: str | None = None) -> NDArray:
-    """Minus the logarithm of the probability that the scores spell the labels, blanks and repetitions left …."""
+    """Minus the logarithm of the probability that the scores spell the labels, blanks and repetitions left ….
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> scores = mx.nd.zeros((2, 1, 3))
+    >>> mx.nd.ctc_loss(scores, mx.nd.array([[1]])).asnumpy().round(4)
+    array([1.0986], dtype=float32)
+    """
 def DeformableConvolution(data: Input, offset: Input, weight: Input, bias: Input | None = None, *, kernel: Ints,
                           stride: Ints = (), dilate: Ints = (), pad: Ints = (), num_filter: int, num_group: int = 1,
                           num_deformable_group: int = 1, workspace: int = 1024, no_bias: bool = False,
@@ -53,7 +61,14 @@ def MultiBoxDetection(cls_prob: Input, loc_pred: Input, anchor: Input, clip: boo
 def MultiBoxPrior(data: Input, sizes: Floats = (1.0,), ratios: Floats = (1.0,), clip: bool = False,
                   steps: Floats = (-1.0, -1.0), offsets: Floats = (0.5, 0.5), *, out: Out = None,
                   name: str | None = None) -> NDArray:
-    """Boxes around every place of the feature map ``data`` (batch, channel, height, width), of any content."""
+    """Boxes around every place of the feature map ``data`` (batch, channel, height, width), of any content.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.contrib.MultiBoxPrior(mx.nd.zeros((1, 3, 2, 2)), sizes=(0.5,)).shape
+    (1, 4, 4)
+    """
 def MultiBoxTarget(anchor: Input, label: Input, cls_pred: Input, overlap_threshold: float = 0.5,
                    ignore_label: float = -1.0, negative_mining_ratio: float = -1.0,
                    negative_mining_thresh: float = 0.5, minimum_negative_samples: int = 0,
@@ -78,13 +93,31 @@ def Proposal(cls_prob: Input, bbox_pred: Input, im_info: Input, rpn_pre_nms_top_
 def ROIAlign(data: Input, rois: Input, pooled_size: Ints, spatial_scale: float, sample_ratio: int = -1,
              position_sensitive: bool = False, aligned: bool = False, *, out: Out = None,
              name: str | None = None) -> NDArray:
-    """Averages of bilinear samples over the cells of each region (He et al."""
+    """Averages of bilinear samples over the cells of each region (He et al.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> import numpy as np
+    >>> image = mx.nd.array(np.arange(16).reshape(1, 1, 4, 4))
+    >>> mx.nd.contrib.ROIAlign(image, mx.nd.array([[0, 0, 0, 2, 2]]), pooled_size=(1, 1), spatial_scale=1).asnumpy()
+    array([[[[5.]]]], dtype=float32)
+    """
 def RROIAlign(data: Input, rois: Input, pooled_size: Ints, spatial_scale: float, sampling_ratio: int = -1, *,
               out: Out = None, name: str | None = None) -> NDArray:
     """Averages of bilinear samples over the cells of regions (image, x, y, width, height, degrees), turned …."""
 def SparseEmbedding(data: Input, weight: Input, input_dim: int, output_dim: int, dtype: DType = 'float32',
                     sparse_grad: bool = False, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Rows of ``weight`` picked by the integers in ``data``."""
+    """Rows of ``weight`` picked by the integers in ``data``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> weight = mx.nd.array([[0, 0], [1, 10], [2, 20]])
+    >>> mx.nd.Embedding(mx.nd.array([2, 0]), weight, input_dim=3, output_dim=2).asnumpy()
+    array([[ 2., 20.],
+           [ 0.,  0.]], dtype=float32)
+    """
 def SyncBatchNorm(data: Input, gamma: Input, beta: Input, moving_mean: Input, moving_var: Input, eps: float = 0.001,
                   momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False,
                   output_mean_var: bool = False, ndev: int = 1, *, key: str, out: Out = None,
@@ -119,7 +152,16 @@ def box_nms(data: Input, overlap_thresh: float = 0.5, valid_thresh: float = 0.0,
             score_index: int = 1, id_index: int = -1, background_id: int = -1, force_suppress: bool = False,
             in_format: Literal['center', 'corner'] = 'corner', out_format: Literal['center', 'corner'] = 'corner', *,
             out: Out = None, name: str | None = None) -> NDArray:
-    """Boxes in descending order of score, less those that overlap a better one."""
+    """Boxes in descending order of score, less those that overlap a better one.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> boxes = mx.nd.array([[0, 0.9, 0, 0, 2, 2], [0, 0.8, 0, 0, 2, 1.9]])  # class, score, corners
+    >>> mx.nd.contrib.box_nms(boxes, overlap_thresh=0.5).asnumpy()
+    array([[ 0. ,  0.9,  0. ,  0. ,  2. ,  2. ],
+           [-1. , -1. , -1. , -1. , -1. , -1. ]], dtype=float32)
+    """
 def calibrate_entropy(hist: Input, hist_edges: Input, num_quantized_bins: int = 255, *, out: Out = None,
                       name: str | None = None) -> list[NDArray]:
     """The range that changes a distribution least when it is quantised."""

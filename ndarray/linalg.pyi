@@ -23,17 +23,42 @@ def gemm(A: Input, B: Input, C: Input, transpose_a: bool = False, transpose_b: b
     """``alpha`` times the product of ``A`` and ``B``, plus ``beta`` times ``C``."""
 def gemm2(A: Input, B: Input, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0,
           axis: int = -2, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``alpha`` times the product of matrices."""
+    """``alpha`` times the product of matrices.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> a = mx.nd.array([[1, 2], [3, 4]])
+    >>> mx.nd.linalg.gemm2(a, a, transpose_b=True, alpha=2).asnumpy()
+    array([[10., 22.],
+           [22., 50.]], dtype=float32)
+    """
 def inner(A: Input, B: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The sum of the products of all numbers of two matrices."""
 def inverse(A: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The inverse."""
+    """The inverse.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.linalg.inverse(mx.nd.array([[2, 0], [0, 4]])).asnumpy()
+    array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float32)
+    """
 def makediag(A: Input, offset: int = 0, *, out: Out = None, name: str | None = None) -> NDArray:
     """Zeros with the numbers of ``A`` on a diagonal."""
 def maketrian(A: Input, offset: int = 0, lower: bool = True, *, out: Out = None, name: str | None = None) -> NDArray:
     """Zeros with the numbers of ``A`` in a triangle, as ``extracttrian`` takes them out."""
 def potrf(A: Input, lower: bool = True, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The lower triangular matrix whose product with its transpose is ``A``."""
+    """The lower triangular matrix whose product with its transpose is ``A``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.linalg.potrf(mx.nd.array([[4, 2], [2, 5]])).asnumpy()
+    array([[2., 0.],
+           [1., 2.]], dtype=float32)
+    """
 def potri(A: Input, lower: bool = True, *, out: Out = None, name: str | None = None) -> NDArray:
     """The inverse of the product of a lower triangular matrix and its transpose."""
 def regular_inverse(A: Input, det: Input, *, out: Out = None, name: str | None = None) -> NDArray:

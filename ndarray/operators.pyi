@@ -11,94 +11,305 @@ from opreg.ndarray.ndarray import NDArray
 
 def Activation(data: Input, act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'], *, out: Out = None,
                name: str | None = None) -> NDArray:
-    """The function ``act_type`` of every number."""
+    """The function ``act_type`` of every number.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.Activation(mx.nd.array([-1, 2]), act_type="relu").asnumpy()
+    array([0., 2.], dtype=float32)
+    """
 def BatchNorm(data: Input, gamma: Input, beta: Input, moving_mean: Input, moving_var: Input, eps: float = 0.001,
               momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False,
               output_mean_var: bool = False, axis: int = 1, cudnn_off: bool = False,
               min_calib_range: float | None = None, max_calib_range: float | None = None, *, out: Out = None,
               name: str | None = None) -> NDArray:
-    """``data`` with mean ``beta`` and deviation ``gamma`` in every channel, over all samples."""
+    """``data`` with mean ``beta`` and deviation ``gamma`` in every channel, over all samples.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> x = mx.nd.array([[1.0], [3.0]])
+    >>> one, zero = mx.nd.ones(1), mx.nd.zeros(1)
+    >>> with mx.autograd.train_mode():
+    ...     y = mx.nd.BatchNorm(x, one, zero, mx.nd.zeros(1), mx.nd.ones(1))
+    >>> y.asnumpy().round(2)
+    array([[-1.],
+           [ 1.]], dtype=float32)
+    """
 def BatchNorm_v1(data: Input, gamma: Input, beta: Input, moving_mean: Input, moving_var: Input, eps: float = 0.001,
                  momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False,
                  output_mean_var: bool = False, *, out: Out = None, name: str | None = None) -> NDArray:
     """``BatchNorm`` with the channels in the second axis."""
 def BilinearSampler(data: Input, grid: Input, cudnn_off: bool | None = None, *, out: Out = None,
                     name: str | None = None) -> NDArray:
-    """Images read at the places of ``grid``, x and y from -1 to 1."""
+    """Images read at the places of ``grid``, x and y from -1 to 1.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> image = mx.nd.array([[[[1, 2], [3, 4]]]])
+    >>> middle = mx.nd.zeros((1, 2, 1, 1))
+    >>> mx.nd.BilinearSampler(image, middle).asnumpy().ravel()
+    array([2.5], dtype=float32)
+    """
 def BlockGrad(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The same numbers, through which no gradient passes."""
+    """The same numbers, through which no gradient passes.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> x = mx.nd.array([3.0])
+    >>> x.attach_grad()
+    >>> with mx.autograd.record():
+    ...     y = x * mx.nd.BlockGrad(x)
+    >>> y.backward()
+    >>> x.grad.asnumpy()
+    array([3.], dtype=float32)
+    """
 def CTCLoss(data: Input, label: Input, data_lengths: Input | None = None, label_lengths: Input | None = None,
             use_data_lengths: bool = False, use_label_lengths: bool = False,
             blank_label: Literal['first', 'last'] = 'first', *, out: Out = None, name: str | None = None) -> NDArray:
-    """Minus the logarithm of the probability that the scores spell the labels, blanks and repetitions left …."""
+    """Minus the logarithm of the probability that the scores spell the labels, blanks and repetitions left ….
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> scores = mx.nd.zeros((2, 1, 3))
+    >>> mx.nd.ctc_loss(scores, mx.nd.array([[1]])).asnumpy().round(4)
+    array([1.0986], dtype=float32)
+    """
 def Cast(data: Input, dtype: DType, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` as numbers of ``dtype``."""
+    """``data`` as numbers of ``dtype``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.Cast(mx.nd.array([1.7, -1.7]), dtype="int32").asnumpy()
+    array([ 1, -1], dtype=int32)
+    """
 def Concat(*data: Input | Sequence[Input], num_args: int = 1, dim: int = 1, out: Out = None,
            name: str | None = None) -> NDArray:
-    """The inputs one after the other along ``dim``."""
+    """The inputs one after the other along ``dim``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> a, b = mx.nd.array([[1, 2]]), mx.nd.array([[3, 4]])
+    >>> mx.nd.concat(a, b, dim=0).asnumpy()
+    array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    >>> mx.nd.concat(a, b, dim=1).asnumpy()
+    array([[1., 2., 3., 4.]], dtype=float32)
+    """
 def Convolution(data: Input, weight: Input, bias: Input | None = None, *, kernel: Ints, stride: Ints = (),
                 dilate: Ints = (), pad: Ints = (), num_filter: int, num_group: int = 1, workspace: int = 1024,
                 no_bias: bool = False, cudnn_tune: Literal['off', 'limited_workspace', 'fastest'] | None = None,
                 cudnn_off: bool = False, layout: Literal['NCW', 'NCHW', 'NCDHW', 'NHWC', 'NDHWC'] | None = None,
                 out: Out = None, name: str | None = None) -> NDArray:
-    """Sums over windows of the data, weighted by ``num_filter`` kernels, and a bias."""
+    """Sums over windows of the data, weighted by ``num_filter`` kernels, and a bias.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> image, weight = mx.nd.ones((1, 1, 3, 3)), mx.nd.ones((1, 1, 2, 2))
+    >>> mx.nd.Convolution(image, weight, no_bias=True, kernel=(2, 2), num_filter=1).asnumpy()
+    array([[[[4., 4.],
+             [4., 4.]]]], dtype=float32)
+    """
 def Correlation(data1: Input, data2: Input, kernel_size: int = 1, max_displacement: int = 1, stride1: int = 1,
                 stride2: int = 1, pad_size: int = 0, is_multiply: bool = True, *, out: Out = None,
                 name: str | None = None) -> NDArray:
-    """Means over patches and channels of products of ``data1`` and displaced ``data2``, or of absolute …."""
+    """Means over patches and channels of products of ``data1`` and displaced ``data2``, or of absolute ….
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> a = mx.nd.ones((1, 2, 3, 3))
+    >>> mx.nd.Correlation(a, a, kernel_size=1, max_displacement=1, pad_size=1).shape
+    (1, 9, 3, 3)
+    """
 def Crop(*data: Input | Sequence[Input], offset: Ints = (0, 0), h_w: Ints = (0, 0), center_crop: bool = False,
          out: Out = None, name: str | None = None) -> NDArray:
-    """A window of the height and width of the first input, of ``h_w`` or of the size of a second input, …."""
+    """A window of the height and width of the first input, of ``h_w`` or of the size of a second input, ….
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> import numpy as np
+    >>> image = mx.nd.array(np.arange(9).reshape(1, 1, 3, 3))
+    >>> mx.nd.Crop(image, offset=(1, 0), h_w=(2, 2), num_args=1).asnumpy()
+    array([[[[3., 4.],
+             [6., 7.]]]], dtype=float32)
+    """
 def Deconvolution(data: Input, weight: Input, bias: Input | None = None, *, kernel: Ints, stride: Ints = (),
                   dilate: Ints = (), pad: Ints = (), adj: Ints = (), target_shape: Ints = (), num_filter: int,
                   num_group: int = 1, workspace: int = 512, no_bias: bool = True,
                   cudnn_tune: Literal['off', 'limited_workspace', 'fastest'] | None = None, cudnn_off: bool = False,
                   layout: Literal['NCW', 'NCHW', 'NCDHW', 'NHWC', 'NDHWC'] | None = None, out: Out = None,
                   name: str | None = None) -> NDArray:
-    """The transposed convolution."""
+    """The transposed convolution.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> data, weight = mx.nd.ones((1, 1, 1, 1)), mx.nd.array([[[[1, 2], [3, 4]]]])
+    >>> mx.nd.Deconvolution(data, weight, kernel=(2, 2), num_filter=1).asnumpy()
+    array([[[[1., 2.],
+             [3., 4.]]]], dtype=float32)
+    """
 def Dropout(data: Input, p: float = 0.5, mode: Literal['always', 'training'] = 'training', axes: Ints = (),
             cudnn_off: bool | None = False, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The data with each number set to zero with probability ``p`` and the others divided by ``1 - p``."""
+    """The data with each number set to zero with probability ``p`` and the others divided by ``1 - p``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> x = mx.nd.ones(100)
+    >>> mx.nd.Dropout(x, p=0.5).asnumpy().mean()
+    np.float32(1.0)
+    >>> with mx.autograd.train_mode():
+    ...     y = mx.nd.Dropout(x, p=0.5)
+    >>> sorted(set(y.asnumpy().tolist()))
+    [0.0, 2.0]
+    """
 def Embedding(data: Input, weight: Input, input_dim: int, output_dim: int, dtype: DType = 'float32',
               sparse_grad: bool = False, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Rows of ``weight`` picked by the integers in ``data``."""
+    """Rows of ``weight`` picked by the integers in ``data``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> weight = mx.nd.array([[0, 0], [1, 10], [2, 20]])
+    >>> mx.nd.Embedding(mx.nd.array([2, 0]), weight, input_dim=3, output_dim=2).asnumpy()
+    array([[ 2., 20.],
+           [ 0.,  0.]], dtype=float32)
+    """
 def Flatten(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """All axes but the first made one."""
+    """All axes but the first made one.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.Flatten(mx.nd.ones((2, 3, 4))).shape
+    (2, 12)
+    """
 def FullyConnected(data: Input, weight: Input, bias: Input | None = None, *, num_hidden: int, no_bias: bool = False,
                    flatten: bool = True, out: Out = None, name: str | None = None) -> NDArray:
-    """``data @ weight.T + bias``, over all axes but the first (``flatten``) or over the last alone."""
+    """``data @ weight.T + bias``, over all axes but the first (``flatten``) or over the last alone.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> x, weight, bias = mx.nd.array([[1, 2]]), mx.nd.array([[1, 1], [0, 3]]), mx.nd.array([0, 1])
+    >>> mx.nd.FullyConnected(x, weight, bias, num_hidden=2).asnumpy()
+    array([[3., 7.]], dtype=float32)
+    """
 def GridGenerator(data: Input, transform_type: Literal['affine', 'warp'], target_shape: Ints = (0, 0), *,
                   out: Out = None, name: str | None = None) -> NDArray:
-    """Where to sample, x and y from -1 to 1, for each place of an image."""
+    """Where to sample, x and y from -1 to 1, for each place of an image.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> same = mx.nd.array([[1, 0, 0, 0, 1, 0]])
+    >>> mx.nd.GridGenerator(same, transform_type="affine", target_shape=(2, 2)).asnumpy()[0, 0]
+    array([[-1.,  1.],
+           [-1.,  1.]], dtype=float32)
+    """
 def GroupNorm(data: Input, gamma: Input, beta: Input, num_groups: int = 1, eps: float = 1e-05,
               output_mean_var: bool = False, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` with mean ``beta`` and deviation ``gamma`` in every group of channels of every sample."""
+    """``data`` with mean ``beta`` and deviation ``gamma`` in every group of channels of every sample.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> x = mx.nd.array([[[1.0], [3.0], [2.0], [6.0]]])
+    >>> mx.nd.GroupNorm(x, mx.nd.ones(2), mx.nd.zeros(2), num_groups=2).asnumpy().ravel().round(2)
+    array([-1.,  1., -1.,  1.], dtype=float32)
+    """
 def IdentityAttachKLSparseReg(data: Input, moving_avg: Input, sparseness_target: float = 0.1, penalty: float = 0.001,
                               momentum: float = 0.9, *, out: Out = None, name: str | None = None) -> NDArray:
     """The data, outputs of a sigmoid."""
 def InstanceNorm(data: Input, gamma: Input, beta: Input, eps: float = 0.001, *, out: Out = None,
                  name: str | None = None) -> NDArray:
-    """``data`` with mean ``beta`` and deviation ``gamma`` in every channel of every sample."""
+    """``data`` with mean ``beta`` and deviation ``gamma`` in every channel of every sample.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> x = mx.nd.array([[[1.0, 3.0], [2.0, 6.0]]])
+    >>> mx.nd.InstanceNorm(x, mx.nd.ones(2), mx.nd.zeros(2)).asnumpy().round(2)
+    array([[[-1.,  1.],
+            [-1.,  1.]]], dtype=float32)
+    """
 def L2Normalization(data: Input, eps: float = 1e-10, mode: Literal['channel', 'instance', 'spatial'] = 'instance', *,
                     out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` divided by a length."""
+    """``data`` divided by a length.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.L2Normalization(mx.nd.array([[3, 4]])).asnumpy()
+    array([[0.6, 0.8]], dtype=float32)
+    """
 def LRN(data: Input, alpha: float = 0.0001, beta: float = 0.75, knorm: float = 2.0, *, nsize: int, out: Out = None,
         name: str | None = None) -> NDArray:
-    """``data`` divided by ``(knorm + alpha / nsize * s) ** beta``, s the sum of squares over neighbouring …."""
+    """``data`` divided by ``(knorm + alpha / nsize * s) ** beta``, s the sum of squares over neighbouring ….
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.LRN(mx.nd.ones((1, 2, 1, 1)), nsize=3, knorm=1, alpha=3).asnumpy().ravel().round(4)
+    array([0.4387, 0.4387], dtype=float32)
+    """
 def LayerNorm(data: Input, gamma: Input, beta: Input, axis: int = -1, eps: float = 1e-05,
               output_mean_var: bool = False, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` with mean zero and deviation one along ``axis``, times ``gamma``, plus ``beta``."""
+    """``data`` with mean zero and deviation one along ``axis``, times ``gamma``, plus ``beta``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.LayerNorm(mx.nd.array([[1, 3]]), mx.nd.ones(2), mx.nd.zeros(2)).asnumpy().round(2)
+    array([[-1.,  1.]], dtype=float32)
+    """
 def LeakyReLU(data: Input, gamma: Input | None = None,
               act_type: Literal['elu', 'gelu', 'leaky', 'prelu', 'rrelu', 'selu'] = 'leaky', slope: float = 0.25,
               lower_bound: float = 0.125, upper_bound: float = 0.334, *, out: Out = None,
               name: str | None = None) -> NDArray:
-    """A number above zero as it is, and below zero what ``act_type`` makes of it."""
+    """A number above zero as it is, and below zero what ``act_type`` makes of it.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.LeakyReLU(mx.nd.array([-2, 1]), act_type="leaky", slope=0.1).asnumpy()
+    array([-0.2,  1. ], dtype=float32)
+    """
 def LinearRegressionOutput(data: Input, label: Input, grad_scale: float = 1.0, *, out: Out = None,
                            name: str | None = None) -> NDArray:
-    """The data."""
+    """The data.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> x, label = mx.nd.array([[1.0], [2.0]]), mx.nd.array([[0.0], [5.0]])
+    >>> x.attach_grad()
+    >>> with mx.autograd.record():
+    ...     mx.nd.LinearRegressionOutput(x, label).backward()
+    >>> x.grad.asnumpy()
+    array([[ 1.],
+           [-3.]], dtype=float32)
+    """
 def LogisticRegressionOutput(data: Input, label: Input, grad_scale: float = 1.0, *, out: Out = None,
                              name: str | None = None) -> NDArray:
-    """``1 / (1 + exp(-data))``."""
+    """``1 / (1 + exp(-data))``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.LogisticRegressionOutput(mx.nd.array([[0.0]]), mx.nd.array([[1.0]])).asnumpy()
+    array([[0.5]], dtype=float32)
+    """
 def MAERegressionOutput(data: Input, label: Input, grad_scale: float = 1.0, *, out: Out = None,
                         name: str | None = None) -> NDArray:
     """The data."""
@@ -114,7 +325,14 @@ def MultiBoxDetection(cls_prob: Input, loc_pred: Input, anchor: Input, clip: boo
 def MultiBoxPrior(data: Input, sizes: Floats = (1.0,), ratios: Floats = (1.0,), clip: bool = False,
                   steps: Floats = (-1.0, -1.0), offsets: Floats = (0.5, 0.5), *, out: Out = None,
                   name: str | None = None) -> NDArray:
-    """Boxes around every place of the feature map ``data`` (batch, channel, height, width), of any content."""
+    """Boxes around every place of the feature map ``data`` (batch, channel, height, width), of any content.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.contrib.MultiBoxPrior(mx.nd.zeros((1, 3, 2, 2)), sizes=(0.5,)).shape
+    (1, 4, 4)
+    """
 def MultiBoxTarget(anchor: Input, label: Input, cls_pred: Input, overlap_threshold: float = 0.5,
                    ignore_label: float = -1.0, negative_mining_ratio: float = -1.0,
                    negative_mining_thresh: float = 0.5, minimum_negative_samples: int = 0,
@@ -123,14 +341,32 @@ def MultiBoxTarget(anchor: Input, label: Input, cls_pred: Input, overlap_thresho
     """What a network should predict for the boxes of ``anchor`` (1, n, 4), given the objects in ``label``."""
 def Pad(data: Input, mode: Literal['constant', 'edge', 'reflect'], pad_width: Ints, constant_value: float = 0.0, *,
         out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` with numbers around it."""
+    """``data`` with numbers around it.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> x = mx.nd.ones((1, 1, 1, 2))
+    >>> mx.nd.pad(x, mode="constant", pad_width=(0, 0, 0, 0, 0, 0, 1, 1), constant_value=7).asnumpy()
+    array([[[[7., 1., 1., 7.]]]], dtype=float32)
+    """
 def Pooling(data: Input, kernel: Ints = (), pool_type: Literal['max', 'avg', 'sum', 'lp'] = 'max',
             global_pool: bool = False, cudnn_off: bool = False,
             pooling_convention: Literal['valid', 'full', 'same'] = 'valid', stride: Ints = (), pad: Ints = (),
             p_value: int | None = None, count_include_pad: bool | None = None,
             layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = None, *, out: Out = None,
             name: str | None = None) -> NDArray:
-    """Maximum, average, sum or p-norm of each window, or of whole images with ``global_pool``."""
+    """Maximum, average, sum or p-norm of each window, or of whole images with ``global_pool``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> image = mx.nd.array([[[[1, 2], [3, 4]]]])
+    >>> mx.nd.Pooling(image, kernel=(2, 2), pool_type="max").asnumpy().ravel()
+    array([4.], dtype=float32)
+    >>> mx.nd.Pooling(image, kernel=(2, 2), pool_type="avg").asnumpy().ravel()
+    array([2.5], dtype=float32)
+    """
 def Pooling_v1(data: Input, kernel: Ints = (), pool_type: Literal['max', 'avg', 'sum'] = 'max',
                global_pool: bool = False, pooling_convention: Literal['full', 'valid'] = 'valid', stride: Ints = (),
                pad: Ints = (), *, out: Out = None, name: str | None = None) -> NDArray:
@@ -141,55 +377,184 @@ def RNN(data: Input, parameters: Input, state: Input, state_cell: Input | None =
         projection_size: int | None = None, lstm_state_clip_min: float | None = None,
         lstm_state_clip_max: float | None = None, lstm_state_clip_nan: bool = False,
         use_sequence_length: bool = False, out: Out = None, name: str | None = None) -> NDArray:
-    """Recurrent layers, one on top of the other."""
+    """Recurrent layers, one on top of the other.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> size = 4 * 2 * (3 + 2 + 2)  # of the weights and biases of an LSTM
+    >>> x, state = mx.nd.ones((5, 1, 3)), mx.nd.zeros((1, 1, 2))
+    >>> mx.nd.RNN(x, mx.nd.ones(size) * 0.1, state, state, mode="lstm", state_size=2, num_layers=1).shape
+    (5, 1, 2)
+    """
 def ROIPooling(data: Input, rois: Input, pooled_size: Ints, spatial_scale: float, *, out: Out = None,
                name: str | None = None) -> NDArray:
-    """Maxima over the pixels of each region's cells (Girshick 2015, Fast R-CNN)."""
+    """Maxima over the pixels of each region's cells (Girshick 2015, Fast R-CNN).
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> import numpy as np
+    >>> image = mx.nd.array(np.arange(16).reshape(1, 1, 4, 4))
+    >>> mx.nd.ROIPooling(image, mx.nd.array([[0, 0, 0, 3, 3]]), pooled_size=(2, 2), spatial_scale=1).asnumpy()
+    array([[[[ 5.,  7.],
+             [13., 15.]]]], dtype=float32)
+    """
 def Reshape(data: Input, shape: Ints = (), reverse: bool = False, target_shape: Ints = (), keep_highest: bool = False,
             *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` in another shape."""
+    """``data`` in another shape.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> x = mx.nd.ones((2, 3, 4))
+    >>> mx.nd.reshape(x, shape=(0, -1)).shape, mx.nd.reshape(x, shape=(-3, 0)).shape, x.reshape(6, 4).shape
+    ((2, 12), (6, 4), (6, 4))
+    """
 def SVMOutput(data: Input, label: Input, margin: float = 1.0, regularization_coefficient: float = 1.0,
               use_linear: bool = False, *, out: Out = None, name: str | None = None) -> NDArray:
     """The data."""
 def SequenceLast(data: Input, sequence_length: Input | None = None, use_sequence_length: bool = False, axis: int = 0,
                  *, out: Out = None, name: str | None = None) -> NDArray:
-    """The last step of each sequence."""
+    """The last step of each sequence.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> x = mx.nd.array([[[1], [2]], [[3], [4]]])
+    >>> mx.nd.SequenceLast(x, mx.nd.array([1, 2]), use_sequence_length=True).asnumpy()
+    array([[1.],
+           [4.]], dtype=float32)
+    """
 def SequenceMask(data: Input, sequence_length: Input | None = None, use_sequence_length: bool = False,
                  value: float = 0.0, axis: int = 0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` with ``value`` after the end of each sequence."""
+    """``data`` with ``value`` after the end of each sequence.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> x = mx.nd.ones((2, 2))
+    >>> mx.nd.SequenceMask(x, mx.nd.array([1, 2]), use_sequence_length=True, value=-1).asnumpy()
+    array([[ 1.,  1.],
+           [-1.,  1.]], dtype=float32)
+    """
 def SequenceReverse(data: Input, sequence_length: Input | None = None, use_sequence_length: bool = False,
                     axis: int = 0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Each sequence in opposite order."""
+    """Each sequence in opposite order.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> x = mx.nd.array([[1, 2], [3, 4]])
+    >>> mx.nd.SequenceReverse(x).asnumpy()
+    array([[3., 4.],
+           [1., 2.]], dtype=float32)
+    """
 def SliceChannel(data: Input, num_outputs: int, axis: int = 1, squeeze_axis: bool = False, *, out: Out = None,
                  name: str | None = None) -> list[NDArray]:
-    """``data`` in equal parts along ``axis``."""
+    """``data`` in equal parts along ``axis``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> a, b = mx.nd.split(mx.nd.array([[1, 2], [3, 4]]), num_outputs=2, axis=0, squeeze_axis=True)
+    >>> b.asnumpy()
+    array([3., 4.], dtype=float32)
+    """
 def SoftmaxActivation(data: Input, mode: Literal['channel', 'instance'] = 'instance', *, out: Out = None,
                       name: str | None = None) -> NDArray:
-    """``softmax`` along the last axis, or along the second in the mode ``channel``."""
+    """``softmax`` along the last axis, or along the second in the mode ``channel``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.SoftmaxActivation(mx.nd.array([[0, 0]])).asnumpy()
+    array([[0.5, 0.5]], dtype=float32)
+    """
 def SoftmaxOutput(data: Input, label: Input, grad_scale: float = 1.0, ignore_label: float = -1.0,
                   multi_output: bool = False, use_ignore: bool = False, preserve_shape: bool = False,
                   normalization: Literal['batch', 'null', 'valid'] = 'null', out_grad: bool = False,
                   smooth_alpha: float = 0.0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Softmax of the data."""
+    """Softmax of the data.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> x, label = mx.nd.array([[0.0, 0.0]]), mx.nd.array([1])
+    >>> x.attach_grad()
+    >>> with mx.autograd.record():
+    ...     y = mx.nd.SoftmaxOutput(x, label)
+    >>> y.backward()
+    >>> y.asnumpy(), x.grad.asnumpy()
+    (array([[0.5, 0.5]], dtype=float32), array([[ 0.5, -0.5]], dtype=float32))
+    """
 def SpatialTransformer(data: Input, loc: Input, target_shape: Ints = (0, 0), *, transform_type: Literal['affine'],
                        sampler_type: Literal['bilinear'], cudnn_off: bool | None = None, out: Out = None,
                        name: str | None = None) -> NDArray:
-    """Images seen through affine maps, six numbers each, that take places of the output to places of the …."""
+    """Images seen through affine maps, six numbers each, that take places of the output to places of the ….
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> image, same = mx.nd.array([[[[1, 2], [3, 4]]]]), mx.nd.array([[1, 0, 0, 0, 1, 0]])
+    >>> mx.nd.SpatialTransformer(image, same, (2, 2), transform_type="affine", sampler_type="bilinear").asnumpy()
+    array([[[[1., 2.],
+             [3., 4.]]]], dtype=float32)
+    """
 def SwapAxis(data: Input, dim1: int = 0, dim2: int = 0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` with two axes exchanged."""
+    """``data`` with two axes exchanged.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.SwapAxis(mx.nd.ones((2, 3, 4)), dim1=0, dim2=2).shape
+    (4, 3, 2)
+    """
 def UpSampling(*data: Input | Sequence[Input], scale: int, num_filter: int = 0,
                sample_type: Literal['nearest', 'bilinear'], multi_input_mode: Literal['concat', 'sum'] = 'concat',
                num_args: int = 1, workspace: int = 512, out: Out = None, name: str | None = None) -> NDArray:
-    """Images enlarged ``scale`` times, each number repeated or spread by a kernel of ``weight``."""
+    """Images enlarged ``scale`` times, each number repeated or spread by a kernel of ``weight``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.UpSampling(mx.nd.array([[[[1, 2]]]]), scale=2, sample_type="nearest").asnumpy()
+    array([[[[1., 1., 2., 2.],
+             [1., 1., 2., 2.]]]], dtype=float32)
+    """
 def abs(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The absolute value."""
+    """The absolute value.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.abs(mx.nd.array([-1.5, 0, 2])).asnumpy()
+    array([1.5, 0. , 2. ], dtype=float32)
+    """
 def adam_update(weight: Input, grad: Input, mean: Input, var: Input, lr: float, beta1: float = 0.9,
                 beta2: float = 0.999, epsilon: float = 1e-08, wd: float = 0.0, rescale_grad: float = 1.0,
                 clip_gradient: float = -1.0, lazy_update: bool = True, *, out: Out = None,
                 name: str | None = None) -> NDArray:
-    """Adam."""
+    """Adam.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> weight, mean, var = mx.nd.array([1.0]), mx.nd.zeros(1), mx.nd.zeros(1)
+    >>> mx.nd.adam_update(weight, mx.nd.array([0.5]), mean, var, lr=0.1, out=weight).asnumpy().round(4)
+    array([0.6838], dtype=float32)
+    >>> mean.asnumpy(), var.asnumpy()
+    (array([0.05], dtype=float32), array([0.00025], dtype=float32))
+    """
 def add_n(*data: Input | Sequence[Input], num_args: int = 1, out: Out = None, name: str | None = None) -> NDArray:
-    """The sum of arrays of one shape."""
+    """The sum of arrays of one shape.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.add_n(mx.nd.array([1]), mx.nd.array([2]), mx.nd.array([3])).asnumpy()
+    array([6.], dtype=float32)
+    """
 def all_finite(data: Input, init_output: bool = True, *, out: Out = None, name: str | None = None) -> NDArray:
     """One if every number is finite, else zero."""
 def amp_cast(data: Input, dtype: DType, *, out: Out = None, name: str | None = None) -> NDArray:
@@ -206,37 +571,113 @@ def arcsin(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
 def arcsinh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The inverse of the hyperbolic sine."""
 def arctan(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The angle in radians, from -pi/2 to pi/2, whose tangent it is."""
+    """The angle in radians, from -pi/2 to pi/2, whose tangent it is.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.arctan(mx.nd.array([0, 1])).asnumpy().round(4)
+    array([0.    , 0.7854], dtype=float32)
+    """
 def arctanh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The inverse of the hyperbolic tangent."""
 def argmax(data: Input, axis: int | None = None, keepdims: bool = False, *, out: Out = None,
            name: str | None = None) -> NDArray:
-    """The place of the largest number along an axis, or among all in a row, in the dtype of the data."""
+    """The place of the largest number along an axis, or among all in a row, in the dtype of the data.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.argmax(mx.nd.array([[1, 3, 2], [6, 5, 4]]), axis=1).asnumpy()
+    array([1., 0.], dtype=float32)
+    """
 def argmax_channel(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The place of the largest number along axis 1."""
 def argmin(data: Input, axis: int | None = None, keepdims: bool = False, *, out: Out = None,
            name: str | None = None) -> NDArray:
-    """The place of the smallest number along an axis, or among all in a row, in the dtype of the data."""
+    """The place of the smallest number along an axis, or among all in a row, in the dtype of the data.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.argmin(mx.nd.array([[1, 3, 2], [6, 5, 4]]), axis=1).asnumpy()
+    array([0., 2.], dtype=float32)
+    """
 def argsort(data: Input, axis: int | None = -1, is_ascend: bool = True, dtype: DType = 'float32', *, out: Out = None,
             name: str | None = None) -> NDArray:
-    """The places along ``axis``, or in all of ``data``, that its numbers in order come from."""
+    """The places along ``axis``, or in all of ``data``, that its numbers in order come from.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.argsort(mx.nd.array([3, 1, 2])).asnumpy()
+    array([1., 2., 0.], dtype=float32)
+    """
 def batch_dot(lhs: Input, rhs: Input, transpose_a: bool = False, transpose_b: bool = False,
               forward_stype: Literal['default', 'row_sparse', 'csr'] | None = None, *, out: Out = None,
               name: str | None = None) -> NDArray:
-    """Products of the matrices in the last two axes."""
+    """Products of the matrices in the last two axes.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> a, b = mx.nd.ones((2, 1, 3)), mx.nd.ones((2, 3, 4))
+    >>> mx.nd.batch_dot(a, b).shape
+    (2, 1, 4)
+    """
 def batch_take(a: Input, indices: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """From each row of ``a`` the number that ``indices`` names."""
 def broadcast_add(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The sum."""
+    """The sum.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.broadcast_add(mx.nd.array([[1], [2]]), mx.nd.array([10, 20])).asnumpy()
+    array([[11., 21.],
+           [12., 22.]], dtype=float32)
+    """
 def broadcast_axis(data: Input, axis: Ints = (), size: Ints = (), *, out: Out = None,
                    name: str | None = None) -> NDArray:
-    """``data`` repeated along axes of length one, ``size`` times each."""
+    """``data`` repeated along axes of length one, ``size`` times each.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.broadcast_axis(mx.nd.array([[1], [2]]), axis=1, size=3).asnumpy()
+    array([[1., 1., 1.],
+           [2., 2., 2.]], dtype=float32)
+    """
 def broadcast_div(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The quotient."""
+    """The quotient.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.broadcast_div(mx.nd.array([[10], [20]]), mx.nd.array([2, 4])).asnumpy()
+    array([[ 5. ,  2.5],
+           [10. ,  5. ]], dtype=float32)
+    """
 def broadcast_equal(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Whether two numbers are equal, 1 or 0."""
+    """Whether two numbers are equal, 1 or 0.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.broadcast_equal(mx.nd.array([[1], [2]]), mx.nd.array([1, 2])).asnumpy()
+    array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
 def broadcast_greater(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Whether the first of two numbers is greater, 1 or 0."""
+    """Whether the first of two numbers is greater, 1 or 0.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.broadcast_greater(mx.nd.array([[1], [2]]), mx.nd.array([0, 1])).asnumpy()
+    array([[1., 0.],
+           [1., 1.]], dtype=float32)
+    """
 def broadcast_greater_equal(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """Whether the first of two numbers is no less, 1 or 0."""
 def broadcast_hypot(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
@@ -247,7 +688,14 @@ def broadcast_lesser_equal(lhs: Input, rhs: Input, *, out: Out = None, name: str
     """Whether the first of two numbers is no greater, 1 or 0."""
 def broadcast_like(lhs: Input, rhs: Input, lhs_axes: Ints | None = None, rhs_axes: Ints | None = None, *,
                    out: Out = None, name: str | None = None) -> NDArray:
-    """``lhs`` repeated to fill the shape of ``rhs``, or only ``lhs_axes`` to the lengths of ``rhs_axes``."""
+    """``lhs`` repeated to fill the shape of ``rhs``, or only ``lhs_axes`` to the lengths of ``rhs_axes``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.broadcast_like(mx.nd.array([[1], [2]]), mx.nd.zeros((2, 3))).shape
+    (2, 3)
+    """
 def broadcast_logical_and(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """Whether none of two numbers is zero, 1 or 0."""
 def broadcast_logical_or(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
@@ -255,67 +703,187 @@ def broadcast_logical_or(lhs: Input, rhs: Input, *, out: Out = None, name: str |
 def broadcast_logical_xor(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """Whether just one of two numbers is zero, 1 or 0."""
 def broadcast_maximum(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The larger one, or NaN."""
+    """The larger one, or NaN.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.broadcast_maximum(mx.nd.array([[1], [3]]), mx.nd.array([2, 0])).asnumpy()
+    array([[2., 1.],
+           [3., 3.]], dtype=float32)
+    """
 def broadcast_minimum(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The smaller one, or NaN."""
+    """The smaller one, or NaN.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.broadcast_minimum(mx.nd.array([[1], [3]]), mx.nd.array([2, 0])).asnumpy()
+    array([[1., 0.],
+           [2., 0.]], dtype=float32)
+    """
 def broadcast_mod(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The remainder with the sign of ``rhs``."""
 def broadcast_mul(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The product."""
+    """The product.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.broadcast_mul(mx.nd.array([[1], [2]]), mx.nd.array([10, 20])).asnumpy()
+    array([[10., 20.],
+           [20., 40.]], dtype=float32)
+    """
 def broadcast_not_equal(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """Whether two numbers differ, 1 or 0."""
 def broadcast_power(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """``lhs`` to the power ``rhs``."""
 def broadcast_sub(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The difference."""
+    """The difference.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.broadcast_sub(mx.nd.array([[1], [2]]), mx.nd.array([10, 20])).asnumpy()
+    array([[ -9., -19.],
+           [ -8., -18.]], dtype=float32)
+    """
 def broadcast_to(data: Input, shape: Ints = (), *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` repeated along its axes of length one to fill ``shape``, in which 0 keeps a dimension."""
+    """``data`` repeated along its axes of length one to fill ``shape``, in which 0 keeps a dimension.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.broadcast_to(mx.nd.array([[1], [2]]), shape=(2, 2)).asnumpy()
+    array([[1., 1.],
+           [2., 2.]], dtype=float32)
+    """
 def cast_storage(data: Input, stype: Literal['default', 'row_sparse', 'csr'], *, out: Out = None,
                  name: str | None = None) -> NDArray:
     """``data``, stored densely."""
 def cbrt(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The cube root."""
 def ceil(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The next whole number above."""
+    """The next whole number above.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.ceil(mx.nd.array([1.2, -1.2])).asnumpy()
+    array([ 2., -1.], dtype=float32)
+    """
 def clip(data: Input, a_min: float, a_max: float, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The number, or ``a_min`` if that is more, or ``a_max`` if that is less."""
+    """The number, or ``a_min`` if that is more, or ``a_max`` if that is less.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.clip(mx.nd.array([-2, 0.5, 2]), a_min=-1, a_max=1).asnumpy()
+    array([-1. ,  0.5,  1. ], dtype=float32)
+    """
 def col2im(data: Input, output_size: Ints, kernel: Ints, stride: Ints = (), dilate: Ints = (), pad: Ints = (), *,
            out: Out = None, name: str | None = None) -> NDArray:
     """Columns, as ``im2col`` makes them, added up where they came from in an image of ``output_size``."""
 def cos(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The cosine, of radians."""
+    """The cosine, of radians.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.cos(mx.nd.array([0, 1])).asnumpy().round(4)
+    array([1.    , 0.5403], dtype=float32)
+    """
 def cosh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The hyperbolic cosine."""
 def cumsum(a: Input, axis: int | None = None, dtype: DType | None = None, *, out: Out = None,
            name: str | None = None) -> NDArray:
-    """The sums of the numbers so far, along an axis or of all of them in a row."""
+    """The sums of the numbers so far, along an axis or of all of them in a row.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.cumsum(mx.nd.array([1, 2, 3])).asnumpy()
+    array([1., 3., 6.], dtype=float32)
+    """
 def degrees(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """Degrees from radians."""
 def depth_to_space(data: Input, block_size: int, *, out: Out = None, name: str | None = None) -> NDArray:
     """Channels spread over blocks of height and width."""
 def diag(data: Input, k: int = 0, axis1: int = 0, axis2: int = 1, *, out: Out = None,
          name: str | None = None) -> NDArray:
-    """The ``k``-th diagonal over two axes of ``data``, as last axis."""
+    """The ``k``-th diagonal over two axes of ``data``, as last axis.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.diag(mx.nd.array([[1, 2], [3, 4]])).asnumpy()
+    array([1., 4.], dtype=float32)
+    """
 def dot(lhs: Input, rhs: Input, transpose_a: bool = False, transpose_b: bool = False,
         forward_stype: Literal['default', 'row_sparse', 'csr'] | None = None, *, out: Out = None,
         name: str | None = None) -> NDArray:
-    """The last axis of ``lhs`` multiplied with the first of ``rhs``."""
+    """The last axis of ``lhs`` multiplied with the first of ``rhs``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.dot(mx.nd.array([[1, 2]]), mx.nd.array([[3], [4]])).asnumpy()
+    array([[11.]], dtype=float32)
+    >>> mx.nd.dot(mx.nd.ones((2, 3)), mx.nd.ones((4, 3)), transpose_b=True).shape
+    (2, 4)
+    """
 def elemwise_add(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The sum."""
+    """The sum.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.elemwise_add(mx.nd.array([1, 2]), mx.nd.array([3, 4])).asnumpy()
+    array([4., 6.], dtype=float32)
+    """
 def elemwise_div(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The quotient."""
 def elemwise_mul(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The product."""
+    """The product.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.elemwise_mul(mx.nd.array([1, 2]), mx.nd.array([3, 4])).asnumpy()
+    array([3., 8.], dtype=float32)
+    """
 def elemwise_sub(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The difference."""
 def erf(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The error function."""
+    """The error function.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.erf(mx.nd.array([0, 1])).asnumpy().round(4)
+    array([0.    , 0.8427], dtype=float32)
+    """
 def erfinv(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The inverse of the error function."""
 def exp(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The exponential."""
+    """The exponential.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.exp(mx.nd.array([0, 1])).asnumpy().round(4)
+    array([1.    , 2.7183], dtype=float32)
+    """
 def expand_dims(data: Input, axis: int, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` with an axis of length one inserted, so that it is ``axis`` of the result."""
+    """``data`` with an axis of length one inserted, so that it is ``axis`` of the result.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.expand_dims(mx.nd.array([1, 2]), axis=1).asnumpy()
+    array([[1.],
+           [2.]], dtype=float32)
+    """
 def expm1(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The exponential less one, exact near zero."""
 def fill_element_0index(lhs: Input, mhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
@@ -323,7 +891,14 @@ def fill_element_0index(lhs: Input, mhs: Input, rhs: Input, *, out: Out = None, 
 def fix(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The next whole number towards zero."""
 def floor(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The next whole number below."""
+    """The next whole number below.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.floor(mx.nd.array([1.7, -1.2])).asnumpy()
+    array([ 1., -2.], dtype=float32)
+    """
 def ftml_update(weight: Input, grad: Input, d: Input, v: Input, z: Input, lr: float, beta1: float = 0.6,
                 beta2: float = 0.999, epsilon: float = 1e-08, *, t: int, wd: float = 0.0, rescale_grad: float = 1.0,
                 clip_grad: float = -1.0, out: Out = None, name: str | None = None) -> NDArray:
@@ -335,9 +910,23 @@ def ftrl_update(weight: Input, grad: Input, z: Input, n: Input, lr: float, lamda
 def gamma(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The gamma function."""
 def gammaln(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The natural logarithm of the gamma function's absolute value."""
+    """The natural logarithm of the gamma function's absolute value.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.gammaln(mx.nd.array([1, 5])).asnumpy().round(4)
+    array([0.    , 3.1781], dtype=float32)
+    """
 def gather_nd(data: Input, indices: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The parts of ``data`` at places whose indices, one an axis from the first on, are columns."""
+    """The parts of ``data`` at places whose indices, one an axis from the first on, are columns.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.gather_nd(mx.nd.array([[1, 2], [3, 4]]), mx.nd.array([[0, 1], [1, 0]])).asnumpy()
+    array([2., 3.], dtype=float32)
+    """
 def group_adagrad_update(weight: Input, grad: Input, history: Input, lr: float, rescale_grad: float = 1.0,
                          clip_gradient: float = -1.0, epsilon: float = 1e-05, *, out: Out = None,
                          name: str | None = None) -> NDArray:
@@ -376,16 +965,41 @@ def linalg_gemm(A: Input, B: Input, C: Input, transpose_a: bool = False, transpo
     """``alpha`` times the product of ``A`` and ``B``, plus ``beta`` times ``C``."""
 def linalg_gemm2(A: Input, B: Input, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0,
                  axis: int = -2, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``alpha`` times the product of matrices."""
+    """``alpha`` times the product of matrices.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> a = mx.nd.array([[1, 2], [3, 4]])
+    >>> mx.nd.linalg.gemm2(a, a, transpose_b=True, alpha=2).asnumpy()
+    array([[10., 22.],
+           [22., 50.]], dtype=float32)
+    """
 def linalg_inverse(A: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The inverse."""
+    """The inverse.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.linalg.inverse(mx.nd.array([[2, 0], [0, 4]])).asnumpy()
+    array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float32)
+    """
 def linalg_makediag(A: Input, offset: int = 0, *, out: Out = None, name: str | None = None) -> NDArray:
     """Zeros with the numbers of ``A`` on a diagonal."""
 def linalg_maketrian(A: Input, offset: int = 0, lower: bool = True, *, out: Out = None,
                      name: str | None = None) -> NDArray:
     """Zeros with the numbers of ``A`` in a triangle, as ``extracttrian`` takes them out."""
 def linalg_potrf(A: Input, lower: bool = True, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The lower triangular matrix whose product with its transpose is ``A``."""
+    """The lower triangular matrix whose product with its transpose is ``A``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.linalg.potrf(mx.nd.array([[4, 2], [2, 5]])).asnumpy()
+    array([[2., 0.],
+           [1., 2.]], dtype=float32)
+    """
 def linalg_potri(A: Input, lower: bool = True, *, out: Out = None, name: str | None = None) -> NDArray:
     """The inverse of the product of a lower triangular matrix and its transpose."""
 def linalg_slogdet(A: Input, *, out: Out = None, name: str | None = None) -> list[NDArray]:
@@ -404,7 +1018,14 @@ def linalg_trsm(A: Input, B: Input, transpose: bool = False, rightside: bool = F
                 alpha: float = 1.0, *, out: Out = None, name: str | None = None) -> NDArray:
     """``alpha`` times ``B`` multiplied by the inverse of a triangular matrix ``A``, from the left or right."""
 def log(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The natural logarithm."""
+    """The natural logarithm.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.log(mx.nd.array([1, 10])).asnumpy().round(4)
+    array([0.    , 2.3026], dtype=float32)
+    """
 def log10(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The logarithm to base ten."""
 def log1p(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
@@ -413,23 +1034,71 @@ def log2(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The logarithm to base two."""
 def log_softmax(data: Input, axis: int = -1, temperature: float | None = None, dtype: DType | None = None,
                 use_length: bool | None = False, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The logarithm of ``softmax``, without the rounding of taking it afterwards."""
+    """The logarithm of ``softmax``, without the rounding of taking it afterwards.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.log_softmax(mx.nd.array([[0, 0]])).asnumpy().round(4)
+    array([[-0.6931, -0.6931]], dtype=float32)
+    """
 def logical_not(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """1 for zero, 0 for the rest."""
 def make_loss(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The data, as something to be minimised."""
+    """The data, as something to be minimised.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> x = mx.nd.array([2.0, 4.0])
+    >>> x.attach_grad()
+    >>> with mx.autograd.record():
+    ...     mx.nd.make_loss(x * x).backward()
+    >>> x.grad.asnumpy()
+    array([4., 8.], dtype=float32)
+    """
 def max(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *, out: Out = None,
         name: str | None = None) -> NDArray:
-    """The largest number, or NaN."""
+    """The largest number, or NaN.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.max(mx.nd.array([[1, 3], [4, 2]]), axis=1).asnumpy()
+    array([3., 4.], dtype=float32)
+    """
 def mean(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *, out: Out = None,
          name: str | None = None) -> NDArray:
-    """The mean."""
+    """The mean.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.mean(mx.nd.array([[1, 3], [4, 2]]), axis=0).asnumpy()
+    array([2.5, 2.5], dtype=float32)
+    """
 def min(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *, out: Out = None,
         name: str | None = None) -> NDArray:
-    """The smallest number, or NaN."""
+    """The smallest number, or NaN.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.min(mx.nd.array([[1, 3], [4, 2]]), axis=1, keepdims=True).asnumpy()
+    array([[1.],
+           [2.]], dtype=float32)
+    """
 def moments(data: Input, axes: Ints | None = None, keepdims: bool = False, *, out: Out = None,
             name: str | None = None) -> list[NDArray]:
-    """Mean and variance."""
+    """Mean and variance.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mean, var = mx.nd.moments(mx.nd.array([1, 3]), axes=0)
+    >>> mean.asnumpy(), var.asnumpy()
+    (array([2.], dtype=float32), array([1.], dtype=float32))
+    """
 def mp_lamb_update_phase1(weight: Input, grad: Input, mean: Input, var: Input, weight32: Input, beta1: float = 0.9,
                           beta2: float = 0.999, epsilon: float = 1e-06, *, t: int, bias_correction: bool = True,
                           wd: float, rescale_grad: float = 1.0, clip_gradient: float = -1.0, out: Out = None,
@@ -486,21 +1155,64 @@ def nansum(data: Input, axis: Ints | None = None, keepdims: bool = False, exclud
            name: str | None = None) -> NDArray:
     """The sum of all but NaN."""
 def negative(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The number with the other sign."""
+    """The number with the other sign.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.negative(mx.nd.array([1, -2])).asnumpy()
+    array([-1.,  2.], dtype=float32)
+    """
 def norm(data: Input, ord: Literal[1, 2] = 2, axis: Ints | None = None, out_dtype: DType | None = None,
          keepdims: bool = False, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The sum of absolute values, or the square root of the sum of squares."""
+    """The sum of absolute values, or the square root of the sum of squares.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.norm(mx.nd.array([[3, 4]]), axis=1).asnumpy()
+    array([5.], dtype=float32)
+    """
 def normal(loc: float = 0.0, scale: float = 1.0, shape: Ints | None = None, ctx: Context | str | None = '',
            dtype: DType | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Numbers of the normal distribution."""
+    """Numbers of the normal distribution.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.random.normal(0, 1, shape=(2, 3)).shape
+    (2, 3)
+    """
 def one_hot(indices: Input, depth: int, on_value: float = 1.0, off_value: float = 0.0, dtype: DType = 'float32', *,
             out: Out = None, name: str | None = None) -> NDArray:
-    """For each index a row of ``off_value`` with ``on_value`` at that place, or nowhere if out of range."""
+    """For each index a row of ``off_value`` with ``on_value`` at that place, or nowhere if out of range.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.one_hot(mx.nd.array([0, 2]), depth=3).asnumpy()
+    array([[1., 0., 0.],
+           [0., 0., 1.]], dtype=float32)
+    """
 def ones_like(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """An array of the shape and dtype of ``data``, filled with 1."""
+    """An array of the shape and dtype of ``data``, filled with 1.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.ones_like(mx.nd.array([5, 6])).asnumpy()
+    array([1., 1.], dtype=float32)
+    """
 def pick(data: Input, index: Input, axis: int | None = -1, keepdims: bool = False,
          mode: Literal['wrap', 'clip'] = 'clip', *, out: Out = None, name: str | None = None) -> NDArray:
-    """One number of ``data`` along ``axis`` for each of the other places, the one ``index`` names there."""
+    """One number of ``data`` along ``axis`` for each of the other places, the one ``index`` names there.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.pick(mx.nd.array([[1, 2], [3, 4]]), mx.nd.array([0, 1])).asnumpy()
+    array([1., 4.], dtype=float32)
+    """
 def preloaded_multi_mp_sgd_mom_update(*data: Input | Sequence[Input], momentum: float = 0.0,
                                       rescale_grad: float = 1.0, clip_gradient: float = -1.0, num_weights: int = 1,
                                       out: Out = None, name: str | None = None) -> NDArray:
@@ -518,7 +1230,14 @@ def preloaded_multi_sgd_update(*data: Input | Sequence[Input], rescale_grad: flo
     """``multi_sgd_update`` with rates and decays in two arrays, the last inputs."""
 def prod(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *, out: Out = None,
          name: str | None = None) -> NDArray:
-    """The product."""
+    """The product.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.prod(mx.nd.array([[1, 2], [3, 4]]), axis=1).asnumpy()
+    array([ 2., 12.], dtype=float32)
+    """
 def radians(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """Radians from degrees."""
 def random_exponential(lam: float = 1.0, shape: Ints | None = None, ctx: Context | str | None = '',
@@ -566,7 +1285,14 @@ def random_randint(low: int, high: int, shape: Ints | None = None, ctx: Context 
     """Whole numbers from ``low`` up to but not ``high``, all equally likely."""
 def random_uniform(low: float = 0.0, high: float = 1.0, shape: Ints | None = None, ctx: Context | str | None = '',
                    dtype: DType | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Numbers of the uniform distribution."""
+    """Numbers of the uniform distribution.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.random.uniform(-1, 1, shape=(2, 3)).shape
+    (2, 3)
+    """
 def ravel_multi_index(data: Input, shape: Ints | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
     """Flat indices into ``shape`` of places whose indices are the columns of ``data``."""
 def rcbrt(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
@@ -574,10 +1300,24 @@ def rcbrt(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
 def reciprocal(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """One by the number."""
 def relu(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The number, or zero if that is more."""
+    """The number, or zero if that is more.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.relu(mx.nd.array([-1, 2])).asnumpy()
+    array([0., 2.], dtype=float32)
+    """
 def repeat(data: Input, repeats: int, axis: int | None = None, *, out: Out = None,
            name: str | None = None) -> NDArray:
-    """Every number of ``data`` repeated in place."""
+    """Every number of ``data`` repeated in place.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.repeat(mx.nd.array([1, 2]), repeats=2).asnumpy()
+    array([1., 1., 2., 2.], dtype=float32)
+    """
 def reset_arrays(*data: Input | Sequence[Input], out: Out = None, name: str | None = None) -> NDArray:
     """Set all inputs to zero, in place."""
 def reshape_like(lhs: Input, rhs: Input, lhs_begin: int | None = None, lhs_end: int | None = None,
@@ -585,7 +1325,15 @@ def reshape_like(lhs: Input, rhs: Input, lhs_begin: int | None = None, lhs_end: 
                  name: str | None = None) -> NDArray:
     """``lhs`` in the shape of ``rhs``, or with its dimensions ``[lhs_begin, lhs_end)`` replaced by the …."""
 def reverse(data: Input, axis: Ints, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` in opposite order along each ``axis``."""
+    """``data`` in opposite order along each ``axis``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.reverse(mx.nd.array([[1, 2], [3, 4]]), axis=1).asnumpy()
+    array([[2., 1.],
+           [4., 3.]], dtype=float32)
+    """
 def rint(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The nearest whole number, halves down."""
 def rmsprop_update(weight: Input, grad: Input, n: Input, lr: float, gamma1: float = 0.95, epsilon: float = 1e-08,
@@ -598,9 +1346,23 @@ def rmspropalex_update(weight: Input, grad: Input, n: Input, g: Input, delta: In
                        name: str | None = None) -> NDArray:
     """RMSProp after Graves."""
 def round(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The nearest whole number, halves away from zero."""
+    """The nearest whole number, halves away from zero.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.round(mx.nd.array([1.4, -1.6])).asnumpy()
+    array([ 1., -2.], dtype=float32)
+    """
 def rsqrt(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """One by the square root."""
+    """One by the square root.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.rsqrt(mx.nd.array([4, 16])).asnumpy()
+    array([0.5 , 0.25], dtype=float32)
+    """
 def sample_exponential(lam: Input, shape: Ints | None = (), dtype: DType | None = None, *, out: Out = None,
                        name: str | None = None) -> NDArray:
     """Numbers of the exponential distribution, ``shape`` of them for each place in the inputs."""
@@ -626,23 +1388,62 @@ def sample_uniform(low: Input, high: Input, shape: Ints | None = (), dtype: DTyp
                    name: str | None = None) -> NDArray:
     """Numbers of the uniform distribution, ``shape`` of them for each place in the inputs."""
 def scatter_nd(data: Input, indices: Input, shape: Ints, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Zeros of ``shape`` with ``data`` where ``gather_nd`` would find it."""
+    """Zeros of ``shape`` with ``data`` where ``gather_nd`` would find it.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.scatter_nd(mx.nd.array([7, 8]), mx.nd.array([[0, 2]]), shape=(4,)).asnumpy()
+    array([7., 0., 8., 0.], dtype=float32)
+    """
 def sgd_mom_update(weight: Input, grad: Input, mom: Input, lr: float, momentum: float = 0.0, wd: float = 0.0,
                    rescale_grad: float = 1.0, clip_gradient: float = -1.0, lazy_update: bool = True, *,
                    out: Out = None, name: str | None = None) -> NDArray:
-    """Gradient descent with momentum."""
+    """Gradient descent with momentum.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> weight, momentum = mx.nd.array([1.0]), mx.nd.array([0.2])
+    >>> mx.nd.sgd_mom_update(weight, mx.nd.array([0.5]), momentum, lr=0.1, momentum=0.5, out=weight).asnumpy()
+    array([1.05], dtype=float32)
+    >>> momentum.asnumpy()
+    array([0.05], dtype=float32)
+    """
 def sgd_update(weight: Input, grad: Input, lr: float, wd: float = 0.0, rescale_grad: float = 1.0,
                clip_gradient: float = -1.0, lazy_update: bool = True, *, out: Out = None,
                name: str | None = None) -> NDArray:
-    """Gradient descent."""
+    """Gradient descent.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> weight = mx.nd.array([1.0])
+    >>> mx.nd.sgd_update(weight, mx.nd.array([0.5]), lr=0.1, out=weight).asnumpy()
+    array([0.95], dtype=float32)
+    """
 def shape_array(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The shape of ``data`` as int64 numbers."""
 def shuffle(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The rows of ``data``, the entries of its first axis, in random order."""
 def sigmoid(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)).
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.sigmoid(mx.nd.array([0, 2])).asnumpy().round(4)
+    array([0.5   , 0.8808], dtype=float32)
+    """
 def sign(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """-1, 0 or 1."""
+    """-1, 0 or 1.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.sign(mx.nd.array([-3, 0, 2])).asnumpy()
+    array([-1.,  0.,  1.], dtype=float32)
+    """
 def signsgd_update(weight: Input, grad: Input, lr: float, wd: float = 0.0, rescale_grad: float = 1.0,
                    clip_gradient: float = -1.0, *, out: Out = None, name: str | None = None) -> NDArray:
     """``(1 - lr * wd) * weight - lr * sign(grad)``."""
@@ -651,28 +1452,82 @@ def signum_update(weight: Input, grad: Input, mom: Input, lr: float, momentum: f
                   name: str | None = None) -> NDArray:
     """``(1 - lr * wd_lh) * weight + lr * sign(mom)``, where ``mom = momentum * mom - (1 - momentum) * (g + …."""
 def sin(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The sine, of radians."""
+    """The sine, of radians.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.sin(mx.nd.array([0, 1])).asnumpy().round(4)
+    array([0.    , 0.8415], dtype=float32)
+    """
 def sinh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The hyperbolic sine."""
 def size_array(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """How many numbers ``data`` holds, as one int64 number."""
 def slice(data: Input, begin: int | Sequence[int | None], end: int | Sequence[int | None],
           step: int | Sequence[int | None] = (), *, out: Out = None, name: str | None = None) -> NDArray:
-    """The part of ``data`` from ``begin`` to before ``end`` along the first axes."""
+    """The part of ``data`` from ``begin`` to before ``end`` along the first axes.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> x = mx.nd.array([[1, 2, 3], [4, 5, 6]])
+    >>> mx.nd.slice(x, begin=(0, 1), end=(None, 3)).asnumpy()
+    array([[2., 3.],
+           [5., 6.]], dtype=float32)
+    """
 def slice_axis(data: Input, axis: int, begin: int, end: int | None, *, out: Out = None,
                name: str | None = None) -> NDArray:
-    """The part of ``data`` from ``begin`` to before ``end`` along ``axis``."""
+    """The part of ``data`` from ``begin`` to before ``end`` along ``axis``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> x = mx.nd.array([[1, 2, 3], [4, 5, 6]])
+    >>> mx.nd.slice_axis(x, axis=1, begin=1, end=None).asnumpy()
+    array([[2., 3.],
+           [5., 6.]], dtype=float32)
+    """
 def slice_like(data: Input, shape_like: Input, axes: Ints = (), *, out: Out = None,
                name: str | None = None) -> NDArray:
-    """The first numbers of ``data``, along ``axes`` (all by default) as many as ``shape_like`` has."""
+    """The first numbers of ``data``, along ``axes`` (all by default) as many as ``shape_like`` has.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.slice_like(mx.nd.ones((4, 5)), mx.nd.zeros((2, 3))).shape
+    (2, 3)
+    """
 def smooth_l1(data: Input, scalar: float = 1.0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Half the square of ``scalar`` times the number up to ``1 / scalar ** 2``, linear from there on."""
+    """Half the square of ``scalar`` times the number up to ``1 / scalar ** 2``, linear from there on.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.smooth_l1(mx.nd.array([0.5, 3])).asnumpy()
+    array([0.125, 2.5  ], dtype=float32)
+    """
 def softmax(data: Input, length: Input | None = None, axis: int = -1, temperature: float | None = None,
             dtype: DType | None = None, use_length: bool | None = False, *, out: Out = None,
             name: str | None = None) -> NDArray:
-    """Exponentials of ``data / temperature``, scaled to add up to one along ``axis``."""
+    """Exponentials of ``data / temperature``, scaled to add up to one along ``axis``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.softmax(mx.nd.array([[0, 0], [0, 1]])).asnumpy().round(4)
+    array([[0.5   , 0.5   ],
+           [0.2689, 0.7311]], dtype=float32)
+    """
 def softmax_cross_entropy(data: Input, label: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The sum over all rows of minus the logarithm of the label's probability, of shape (1,)."""
+    """The sum over all rows of minus the logarithm of the label's probability, of shape (1,).
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.softmax_cross_entropy(mx.nd.array([[0, 0]]), mx.nd.array([1])).asnumpy().round(4)
+    array([0.6931], dtype=float32)
+    """
 def softmin(data: Input, axis: int = -1, temperature: float | None = None, dtype: DType | None = None,
             use_length: bool | None = False, *, out: Out = None, name: str | None = None) -> NDArray:
     """Exponentials of ``-data / temperature``, scaled to add up to one along ``axis``."""
@@ -680,44 +1535,143 @@ def softsign(data: Input, *, out: Out = None, name: str | None = None) -> NDArra
     """x / (1 + |x|)."""
 def sort(data: Input, axis: int | None = -1, is_ascend: bool = True, *, out: Out = None,
          name: str | None = None) -> NDArray:
-    """``data`` in order along ``axis``, or all of it."""
+    """``data`` in order along ``axis``, or all of it.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.sort(mx.nd.array([3, 1, 2]), is_ascend=False).asnumpy()
+    array([3., 2., 1.], dtype=float32)
+    """
 def space_to_depth(data: Input, block_size: int, *, out: Out = None, name: str | None = None) -> NDArray:
     """Blocks of height and width laid along the channels."""
 def sqrt(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The square root."""
+    """The square root.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.sqrt(mx.nd.array([4, 9])).asnumpy()
+    array([2., 3.], dtype=float32)
+    """
 def square(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The square."""
+    """The square.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.square(mx.nd.array([-2, 3])).asnumpy()
+    array([4., 9.], dtype=float32)
+    """
 def squeeze(data: Input, axis: Ints | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` without those axes, without all axes of length one for None."""
+    """``data`` without those axes, without all axes of length one for None.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.squeeze(mx.nd.ones((1, 3, 1))).shape
+    (3,)
+    """
 def stack(*data: Input | Sequence[Input], axis: int = 0, num_args: int = 1, out: Out = None,
           name: str | None = None) -> NDArray:
-    """The inputs side by side along a new axis."""
+    """The inputs side by side along a new axis.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.stack(mx.nd.array([1, 2]), mx.nd.array([3, 4]), axis=1).asnumpy()
+    array([[1., 3.],
+           [2., 4.]], dtype=float32)
+    """
 def sum(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *, out: Out = None,
         name: str | None = None) -> NDArray:
-    """The sum."""
+    """The sum.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> x = mx.nd.array([[1, 2], [3, 4]])
+    >>> mx.nd.sum(x).asnumpy(), mx.nd.sum(x, axis=0).asnumpy()
+    (array([10.], dtype=float32), array([4., 6.], dtype=float32))
+    """
 def take(a: Input, indices: Input, axis: int = 0, mode: Literal['raise', 'wrap', 'clip'] = 'clip', *, out: Out = None,
          name: str | None = None) -> NDArray:
-    """The slices of ``a`` along ``axis`` that ``indices`` name."""
+    """The slices of ``a`` along ``axis`` that ``indices`` name.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.take(mx.nd.array([[1, 2], [3, 4]]), mx.nd.array([1, 1])).asnumpy()
+    array([[3., 4.],
+           [3., 4.]], dtype=float32)
+    """
 def tan(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The tangent, of radians."""
 def tanh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.tanh(mx.nd.array([0, 1])).asnumpy().round(4)
+    array([0.    , 0.7616], dtype=float32)
+    """
 def tile(data: Input, reps: Ints, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` laid side by side, ``reps`` times along each axis."""
+    """``data`` laid side by side, ``reps`` times along each axis.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.tile(mx.nd.array([1, 2]), reps=(2, 2)).asnumpy()
+    array([[1., 2., 1., 2.],
+           [1., 2., 1., 2.]], dtype=float32)
+    """
 def topk(data: Input, axis: int | None = -1, k: int = 1,
          ret_typ: Literal['value', 'indices', 'mask', 'both'] = 'indices', is_ascend: bool = False,
          dtype: DType = 'float32', *, out: Out = None, name: str | None = None) -> NDArray:
-    """The ``k`` largest numbers along ``axis`` or in all of ``data``, or with ``is_ascend`` the smallest."""
+    """The ``k`` largest numbers along ``axis`` or in all of ``data``, or with ``is_ascend`` the smallest.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> x = mx.nd.array([[1, 3, 2]])
+    >>> mx.nd.topk(x, k=2).asnumpy(), mx.nd.topk(x, k=2, ret_typ="value").asnumpy()
+    (array([[1., 2.]], dtype=float32), array([[3., 2.]], dtype=float32))
+    """
 def transpose(data: Input, axes: Ints = (), *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` with its axes in the order of ``axes``, or in reverse."""
+    """``data`` with its axes in the order of ``axes``, or in reverse.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.transpose(mx.nd.array([[1, 2], [3, 4]])).asnumpy()
+    array([[1., 3.],
+           [2., 4.]], dtype=float32)
+    >>> mx.nd.transpose(mx.nd.ones((2, 3, 4)), axes=(2, 0, 1)).shape
+    (4, 2, 3)
+    """
 def trunc(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The next whole number towards zero."""
 def unravel_index(data: Input, shape: Ints | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
     """The indices in ``shape`` of places given as flat indices, as columns."""
 def where(condition: Input, x: Input, y: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Numbers of ``x`` where ``condition`` is not zero, of ``y`` elsewhere."""
+    """Numbers of ``x`` where ``condition`` is not zero, of ``y`` elsewhere.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.where(mx.nd.array([1, 0]), mx.nd.array([10, 20]), mx.nd.array([-1, -2])).asnumpy()
+    array([10., -2.], dtype=float32)
+    """
 def zeros_like(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """An array of the shape and dtype of ``data``, filled with 0."""
+    """An array of the shape and dtype of ``data``, filled with 0.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.zeros_like(mx.nd.array([5, 6])).asnumpy()
+    array([0., 0.], dtype=float32)
+    """
 Convolution_v1 = Convolution
 ElementWiseSum = add_n
 Softmax = SoftmaxOutput

@@ -113,7 +113,8 @@ def _sentence(text: str | None) -> str:
     return first and textwrap.shorten(first, _WIDTH - 16, placeholder=" …") + "."
 
 
-def _function(name: str, parameters: Iterable[str], result: str, doc: str | None, indent: str = "") -> str:
+def _function(name: str, parameters: Iterable[str], result: str, doc: str | None, indent: str = "",
+              example: str = "") -> str:
     """A function without a body, its lines no longer than the others'."""
     lines = [f"{indent}def {name}("]
     margin = " " * len(lines[0])
@@ -126,6 +127,8 @@ def _function(name: str, parameters: Iterable[str], result: str, doc: str | None
             lines.append(margin + part)
     text = "\n".join(lines) if parts else f"{lines[0]}) -> {result}:"
     said = _sentence(doc)
+    if example:
+        said += f"\n\n{textwrap.indent(example, f'{indent}    ')}\n{indent}    "
     return f'{text}\n{indent}    """{said}"""\n' if said else f"{text} ...\n"
 
 
@@ -220,7 +223,8 @@ def _of_operators(manner: str, operators: Mapping[str, Op]) -> Iterator[str]:
     for name in sorted(first.values()):
         op = operators[name]
         parameters = _texts(op, manner, _parameters(op, manner), _FURTHER[manner])
-        yield _function(name, parameters, _result(op, manner), op.doc)
+        example = "".join(op.doc.partition("Examples\n")[1:]) if manner == "nd" else ""
+        yield _function(name, parameters, _result(op, manner), op.doc, example=example)
     for name in sorted(set(operators) - set(first.values())):
         yield f"{name} = {first[operators[name]]}\n"
 

@@ -24,4 +24,9 @@ _SPARSE = (
 for _name in _SPARSE.split():
     alias(REGISTERED[_name], f"_sparse_{_name}")
 
+# An example each for those that are used most; ``examples.txt`` has them, a paragraph each, below the name.
+_TEXT = (pkgutil.get_data(__name__, "examples.txt") or b"").decode()
+for _name, _, _example in (_paragraph.strip().partition("\n") for _paragraph in _TEXT.split("\n\n")):
+    REGISTERED[_name].doc += f"\n\nExamples\n--------\n>>> import opreg as mx\n{_example}"
+
 document()

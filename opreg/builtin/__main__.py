@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from opreg import stubs  # everything that is there is registered with it, loops and branches, too
+from opreg import reference, stubs  # everything that is there is registered with it, loops and branches, too
 from opreg.core.op import Op
 from opreg.core.registry import find, operators
 
@@ -71,7 +71,7 @@ def document() -> str:
     for family, ops in _families():
         lines += [f"## {family[0].upper()}{family[1:]}", ""]
         for op in ops:
-            lines += [f"### {op.name}", "", f"`{_signature(op)}`", "", op.doc, ""]
+            lines += [f"### {op.name}", "", f"`{_signature(op)}`", "", reference.markdown(op.doc), ""]
             if op.aliases:
                 lines += ["Also: " + ", ".join(f"`{name}`" for name in op.aliases) + ".", ""]
     return "\n".join(lines)

@@ -1,0 +1,31 @@
+"""The examples that operators are documented with run, and print what they say."""
+
+from __future__ import annotations
+
+import doctest
+
+import pytest
+
+import opreg as mx
+from opreg.core.registry import operators
+
+_WORDS = "\nExamples\n"
+DOCUMENTED = {op.name: op.doc for op in operators() if _WORDS in op.doc and not op.name.startswith("custom.")}
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_example(name: str) -> None:
+    test = doctest.DocTestParser().get_doctest(DOCUMENTED[name], {}, name, None, None)
+    said: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test, out=said.append)
+    assert not said, "".join(said)
+
+
+def test_the_hundred_that_are_used_most_have_one() -> None:
+    assert len(DOCUMENTED) >= 100
+
+
+@pytest.mark.parametrize("function", [mx.nd.FullyConnected, mx.nd.concat, mx.nd.NDArray.sum, mx.nd.linalg.inverse,
+                                      mx.sym.softmax])
+def test_editors_show_it(function: object) -> None:
+    assert _WORDS in (function.__doc__ or "")
