@@ -125,6 +125,19 @@ _ABSENT = {
     **dict.fromkeys(("symbol_doc", "ndarray_doc"), "help(mx.nd.relu) shows what an operator does"),
 }
 
+#: The same of MindSpore.
+_ABSENT_OF_MINDSPORE = {
+    "mint": "nn and ops have layers and functions",
+    "dataset": "io.NDArrayIter and its kin give batches, or a loop over arrays",
+    "mindrecord": "recordio reads and writes records",
+    "amp": "cell.to_float casts, contrib.amp converts graphs",
+    **dict.fromkeys(("communication", "parallel"), "Cells compute in one process"),
+    **dict.fromkeys(("Model", "LossMonitor", "Callback"),
+                    "nn.TrainOneStepCell in a loop trains a Cell, mod.Module a symbol"),
+    **dict.fromkeys(("export", "load"), "cell.to_symbol() is a graph, which is saved"),
+    "vmap": "operators take leading axes",
+}
+
 # What fills the slots of lower floors: modules that are imported when one that is empty is asked for.
 _slots.install({
     "operators": ("opreg.builtin", "opreg.backends.operators"),
@@ -138,8 +151,11 @@ _slots.install({
     "checks": ("opreg.testing",),
 })
 _aliases.install((door, module) for door, (module, name) in _DOORS.items() if name is None)
-_aliases.refuse({f"opreg.{name}": f"{name!r} of MXNet is no part of opreg: {instead}. See docs/mxnet.md"
-                 for name, instead in _ABSENT.items()})
+_REFUSED = {name: f"{name!r} of {whose} is no part of opreg: {instead}. See docs/{page}.md"
+            for whose, page, names in (("MXNet", "mxnet", _ABSENT),
+                                       ("MindSpore", "mindspore_names", _ABSENT_OF_MINDSPORE))
+            for name, instead in names.items()}
+_aliases.refuse({f"opreg.{name}": why for name, why in _REFUSED.items()})
 
 __all__ = ["__version__", *_DOORS]  # noqa: PLE0604  the doors are text
 
@@ -150,8 +166,8 @@ def __getattr__(name: str) -> Any:
     except KeyError:
         from .errors import did_you_mean
 
-        if name in _ABSENT:
-            raise AttributeError(f"{name!r} of MXNet is no part of opreg: {_ABSENT[name]}. See docs/mxnet.md") from None
+        if name in _REFUSED:
+            raise AttributeError(_REFUSED[name]) from None
         raise AttributeError(f"opreg has no {name!r}. {did_you_mean(name, _DOORS)}") from None
     value: Any = importlib.import_module(module)
     value = _aliases.tidy(value) if attribute is None else getattr(value, attribute)

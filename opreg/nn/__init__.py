@@ -29,7 +29,8 @@ if not TYPE_CHECKING:  # type checkers follow the stars
                "Tensor", "ops", *layers.__all__, *losses.__all__, *optim.__all__, *train.__all__]
 
     def __getattr__(name: str) -> Any:
-        raise AttributeError(f"opreg.nn has no {name!r}. {did_you_mean(name, __all__)}")
+        raise AttributeError(f"opreg.nn has no {name!r}. {did_you_mean(name, __all__)} "
+                             "What MindSpore has beside is listed in docs/mindspore_names.md")
 
     def __dir__() -> list[str]:
         return sorted(__all__)

@@ -11,8 +11,9 @@ classes, of which one is made with settings and then called on tensors.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...errors import did_you_mean
 from ..grad import GradOperation, get_grad, grad, value_and_grad
 from ..hooks import HookBackward, InsertGradientOf
 from ..jacobian import jacfwd, jacrev, jvp, vjp
@@ -60,6 +61,10 @@ if not TYPE_CHECKING:  # type checkers follow the stars
                *indexing.__all__, *layer_primitives.__all__, *linalg.__all__, *losses.__all__, *math.__all__,
                *multitype.__all__, *nn.__all__, *primitives.__all__, *random.__all__, *reduce.__all__,
                *scalars.__all__]
+
+    def __getattr__(name: str) -> Any:
+        raise AttributeError(f"opreg.ops has no {name!r}. {did_you_mean(name, __all__)} "
+                             "What MindSpore has beside is listed in docs/mindspore_names.md")
 
     def __dir__() -> list[str]:
         return sorted(__all__)

@@ -1,0 +1,41 @@
+"""The public names of MindSpore 2.10 are here, or a page says so; and who asks for one is sent there."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import pytest
+
+import opreg as ms
+from tests.mindspore_names import ABSENT_MODULES, absent, page
+
+PAGE = Path(__file__).parent.parent / "docs" / "mindspore_names.md"
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> None:
+    """Looking at a name may warn that it is an old one."""
+    warnings.simplefilter("ignore")
+
+
+def test_page_is_current() -> None:
+    assert PAGE.read_text() == page(), "PYTHONPATH=. python tests/mindspore_names.py > docs/mindspore_names.md"
+
+
+def test_modules_that_are_said_to_be_absent_are() -> None:
+    assert set(ABSENT_MODULES) <= set(absent())
+
+
+@pytest.mark.parametrize("name", ["mint", "dataset", "amp", "communication", "Model", "vmap", "export"])
+def test_who_asks_is_sent_to_the_page(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"'{name}' of MindSpore is no part of opreg: .*docs/mindspore_names.md"):
+        getattr(ms, name)
+    with pytest.raises(ImportError, match=r"docs/mindspore_names\.md"):
+        __import__(f"opreg.{name}")
+
+
+@pytest.mark.parametrize("module, name", [("nn", "CTCLoss"), ("ops", "BesselJ0")])
+def test_who_asks_a_module_is_sent_to_the_page(module: str, name: str) -> None:
+    with pytest.raises(AttributeError, match=f"opreg.{module} has no '{name}'.*docs/mindspore_names.md"):
+        getattr(getattr(ms, module), name)
