@@ -23,7 +23,7 @@ SECTIONS = {
 
 #: Links into the repository, and where it lies in the site. Of others, the words are left.
 MOVED = [
-    (r"docs/(\w+\.md.*)", r"\1"),
+    (r"docs/(\w+\.md[^)]*)", r"\1"),
     (r"(?:\.\./)?examples/data(?:/README\.md)?", "examples/data.md"),
     (r"(?:\.\./)?examples/?", "examples/index.md"),
     (r"(?:\.\./)?examples/(\w+)\.(?:py|ipynb)", r"examples/\1.md"),

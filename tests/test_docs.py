@@ -118,8 +118,8 @@ def test_links_lead_somewhere():
 
 def test_files_that_pages_name_are_there():
     """A file is named by its path, or where it is clear which is meant by its name alone."""
-    there = {str(path.relative_to(ROOT)) for folder in ("opreg", "ndarray", "symbol", "tests", "benchmarks", "examples")
-             for path in (ROOT / folder).rglob("*.py")}
+    folders = ("opreg", "ndarray", "symbol", "tests", "benchmarks", "examples", "docs")
+    there = {str(path.relative_to(ROOT)) for folder in folders for path in (ROOT / folder).rglob("*.py")}
     names = {path.rpartition("/")[2] for path in there}
     for page in ("docs/architecture.md", "CONTRIBUTING.md"):
         for name in re.findall(r"`([a-z_/]+\.py)`", (ROOT / page).read_text()):
