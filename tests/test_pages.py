@@ -41,6 +41,8 @@ def _registered() -> Iterator[None]:
 def test_page_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if name == "twelve_operators":
         pytest.importorskip("scipy", reason="one of the twelve computes with SciPy")
+    if name == "write_an_operator" and np.lib.NumpyVersion(np.__version__) < "2.1.0":
+        pytest.skip("NumPy 2.0 exports nothing that is read-only by DLPack")
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / f"{name}.md").read_text()
     space = {"__name__": name, **PAGES[name]}
