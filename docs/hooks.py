@@ -24,7 +24,7 @@ SECTIONS = {
 #: Links into the repository, and where it lies in the site. Of others, the words are left.
 MOVED = [
     (r"docs/(\w+\.md[^)]*)", r"\1"),
-    (r"(?:\.\./)?examples/data(?:/README\.md)?", "examples/data.md"),
+    (r"(?:\.\./)?opreg/examples/data(?:/README\.md)?", "examples/data.md"),
     (r"(?:\.\./)?examples/?", "examples/index.md"),
     (r"(?:\.\./)?examples/(\w+)\.(?:py|ipynb)", r"examples/\1.md"),
     (r"(?:\.\./)?CONTRIBUTING\.md", "contributing.md"),
@@ -52,7 +52,7 @@ def _notebook(text: str) -> tuple[str, str]:
 def _pages() -> dict[str, str]:
     """What is no file of docs/, by name."""
     made = {"index": "README.md", "contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md",
-            "examples/data": "examples/data/README.md"}
+            "examples/data": "opreg/examples/data/README.md"}
     pages = {name: (ROOT / path).read_text() for name, path in made.items()}
     pages.update((f"reference/{name}", text) for name, text in reference.pages().items())
     contents = ["# Examples", ""]
