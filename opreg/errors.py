@@ -15,8 +15,8 @@ from .core.cache import cached
 __all__ = [
     "OpError", "MXNetError", "AttrError", "ShapeError", "DTypeError", "UnknownOperatorError",
     "ArgumentError", "UnusedError", "InferenceError", "NotDifferentiableError", "DeviceError", "FileFormatError",
-    "NonFiniteError", "Where", "Place", "here", "user_frame", "line_at", "is_ours", "family", "note", "trim", "TRIMMED",
-    "adopted", "listed", "nearest", "did_you_mean", "refuse_keywords", "refuse_misspelt",
+    "NonFiniteError", "RankError", "Where", "Place", "here", "user_frame", "line_at", "is_ours", "family", "note",
+    "trim", "TRIMMED", "adopted", "listed", "nearest", "did_you_mean", "refuse_keywords", "refuse_misspelt",
 ]
 
 
@@ -87,6 +87,21 @@ class NonFiniteError(OpError, FloatingPointError):
 
     inputs: Sequence[Any] = ()
     outputs: Sequence[Any] = ()
+
+
+class RankError(OpError):
+    """Another process of a group has failed, is gone, does something else, or does not come.
+
+    Attributes
+    ----------
+    rank : int
+        Which, among all processes; -1 where nobody knows.
+    reason : str
+        What is known of it.
+    """
+
+    rank: int = -1
+    reason: str = ""
 
 
 class Where(tuple):

@@ -54,7 +54,7 @@ ORDER = _floors("""
     opreg.core.backward_graph
     opreg.core.array_module
     opreg.core.generators
-    opreg.core.threads
+    opreg.core.threads opreg.distributed
     opreg.elementwise.tiling
     opreg.elementwise.expression
     opreg.elementwise.composition opreg.elementwise.algebra opreg.elementwise.rows
@@ -166,6 +166,11 @@ INSIDE = {package: _floors(lines) for package, lines in {
         flops quantized.fused
         .
     """,
+    "opreg.distributed": """
+        group watch
+        mpi
+        .
+    """,
     "opreg.symbol.passes": """
         . cse fuse_conv_bn gradient memory assign_devices simplify
         constant_folding trace_bodies rematerialization
@@ -269,7 +274,7 @@ LATE = {
 }
 
 #: Libraries that not everybody has, imported inside of the functions that need them.
-OPTIONAL = {"PIL", "cudnn", "cupy", "fissix", "jax", "llvmlite", "ml_dtypes", "numba", "pandas"}
+OPTIONAL = {"PIL", "cudnn", "cupy", "fissix", "jax", "llvmlite", "ml_dtypes", "mpi4py", "numba", "pandas"}
 
 #: Packages whose modules have floors of their own. Their folders stand beside that of ``opreg``, which links to them.
 PACKAGES = ("opreg", "opreg.ndarray", "opreg.symbol")

@@ -1,0 +1,107 @@
+"""Programs of several processes: groups of ranks over MPI and NCCL, found at first use.
+
+``world`` is the group of all processes. A program that is started alone has a world of one, without any library; one
+that ``mpiexec``, ``srun`` or ``opreg launch`` starts several times has a world of as many, over MPI.
+
+Examples
+--------
+>>> world().size, world().allreduce(np.ones(2)).tolist()
+(1, [1.0, 1.0])
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..errors import ArgumentError, OpError, RankError, did_you_mean
+from .group import REDUCTIONS, Call, Group, Request
+from .mpi import MpiGroup
+from .watch import Watch, set_timeout, timeout
+
+__all__ = ["world", "group", "add_group", "Group", "Request", "Call", "REDUCTIONS", "RankError", "timeout",
+           "set_timeout"]
+
+#: Groups by the names that operators know them by.
+_GROUPS: dict[str, Group] = {}
+#: What launchers tell each process of how many there are.
+_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_SIZE")
+#: Second names of the world, as programs for MindSpore have them.
+_WORLDS = ("world", "nccl_world_group", "hccl_world_group", "mccl_world_group")
+
+
+def world() -> Group:
+    """The group of all processes; the first call finds it.
+
+    Raises
+    ------
+    OpError
+        When several processes were started and MPI is not here, or is another than that which started them.
+    RankError
+        When ranks are of different versions.
+    """
+    found = _GROUPS.get("world")
+    if found is None:
+        count = started(os.environ)
+        found = _GROUPS["world"] = Group() if count == 1 and "mpi4py.MPI" not in sys.modules else _over_mpi(count)
+    return found
+
+
+def group(name: str = "world") -> Group:
+    """A group by its name.
+
+    Raises
+    ------
+    ArgumentError
+        When there is none.
+    """
+    if name in _WORLDS:
+        return world()
+    if name not in _GROUPS:
+        raise ArgumentError(f"there is no group {name!r}. {did_you_mean(name, [*_GROUPS, 'world'])}")
+    return _GROUPS[name]
+
+
+def add_group(made: Group) -> Group:
+    """Let operators find a group by its name; returns it."""
+    if made.name in _WORLDS:
+        raise ArgumentError(f"{made.name!r} is the name of all processes")
+    _GROUPS[made.name] = made
+    return made
+
+
+def started(environ: Mapping[str, str]) -> int:
+    """How many processes a launcher says it has started; 1 without one.
+
+    Examples
+    --------
+    >>> started({"PMI_SIZE": "4"}), started({})
+    (4, 1)
+    """
+    slurm = int(environ.get("SLURM_NTASKS", "1")) if "SLURM_PROCID" in environ and "SLURM_STEP_ID" in environ else 1
+    return max([slurm, *(int(environ[name]) for name in _SIZES if name in environ)])
+
+
+def _over_mpi(count: int) -> Group:
+    try:
+        from mpi4py import MPI
+    except ImportError as error:
+        raise OpError(f"{count} processes were started, and MPI is not here ({error}). Install opreg[mpi], which "
+                      "brings mpi4py and MPICH; on a cluster, mpi4py with the cluster's MPI") from None
+    if MPI.COMM_WORLD.size == 1:
+        if count > 1:
+            raise OpError(f"{count} processes were started by another MPI than mpi4py uses, which counts one: "
+                          f"{MPI.Get_library_version().splitlines()[0]}. opreg launch starts programs by the right one")
+        return Group()
+    watch = Watch(MPI.COMM_WORLD.Dup())
+    made = MpiGroup(MPI, MPI.COMM_WORLD.Dup(), MPI.COMM_WORLD.Dup(), watch, range(MPI.COMM_WORLD.size), "world")
+    made.agree("the versions", _versions())
+    return made
+
+
+def _versions() -> str:
+    version = getattr(sys.modules["opreg"], "__version__", "?")
+    return f"opreg {version}, NumPy {np.__version__}, Python {sys.version.split()[0]}, {sys.byteorder} endian"

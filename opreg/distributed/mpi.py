@@ -1,0 +1,230 @@
+"""Groups over MPI: buffers go as they are, calls do not block, and who waits is watched.
+
+What is moved is bytes, of any dtype. What is added up has a type that MPI knows; numbers of 16 bits travel as float32.
+Arrays of a GPU pass through the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.spec import is_floating
+from ..errors import DTypeError, OpError, RankError
+from ..typing import Array
+from .group import Call, Group, Request
+from .watch import Position, Watch
+
+__all__ = ["MpiGroup"]
+
+#: Bytes from which a call also asks whether all ranks have begun it: who waits pauses until then.
+_LARGE = 1 << 20
+#: What MPI adds up and compares.
+_NUMBERS = "bBhHiIlLqQfdFD?"
+
+
+class _MpiRequest(Request):
+    """A call under way.
+
+    Parameters
+    ----------
+    requests : list of mpi4py.MPI.Request
+        The call's, and where it is large that of a barrier beside it.
+    finish : function or None
+        Brings what came to where it is asked for.
+    held : object
+        Memory that has to stay until then.
+    """
+
+    def __init__(self, result: Array, watch: Watch, position: Position, requests: Sequence[Any],
+                 finish: Callable[[], None] | None, held: object):
+        super().__init__(result)
+        self._watch, self._position, self._requests = watch, position, requests
+        self._finish, self._held, self._done = finish, held, False
+
+    def test(self) -> bool:
+        if not self._done:
+            try:
+                self._done = all(request.Test() for request in self._requests)
+            except Exception as error:
+                raise refused(self._position, error) from None
+            if self._done:
+                if self._finish is not None:
+                    self._finish()
+                self._finish = self._held = None
+        return self._done
+
+    def wait(self) -> Array:
+        if not self._done and not self.test():
+            arrived = self._requests[1].Test if len(self._requests) > 1 else None
+            self._watch.until(self.test, self._position, arrived)
+        return self._result
+
+
+def refused(position: Position, error: Exception) -> OpError:
+    """What MPI says of a call, in our words."""
+    return RankError(f"call {position.number}, {position.call}: MPI says: {error}; another rank may have brought "
+                     "another size, or be gone")
+
+
+class MpiGroup(Group):
+    """Ranks of an MPI communicator.
+
+    Parameters
+    ----------
+    mpi : module
+        ``mpi4py.MPI``.
+    comm, control : mpi4py.MPI.Comm
+        For arrays, and for questions beside them.
+    """
+
+    engine = "mpi"
+
+    def __init__(self, mpi: Any, comm: Any, control: Any, watch: Watch, ranks: Sequence[int], name: str):
+        super().__init__(ranks, comm.rank, name)
+        self._mpi, self._comm, self._control, self._watch = mpi, comm, control, watch
+        self._ops = {"sum": mpi.SUM, "mean": mpi.SUM, "max": mpi.MAX, "min": mpi.MIN, "": None}
+        self._known: set[Call] = set()
+        self._count = 0
+        self._position("the beginning")
+
+    def _position(self, call: str) -> Position:
+        """Note what this rank does next."""
+        position = self._watch.positions[self.ranks] = Position(self.ranks, self._count, call)
+        return position
+
+    # ------------------------------------------------------------------------------------------------- arrays
+
+    def _post(self, call: Call, array: Array, out: Array, tag: int) -> Request:
+        between_two = call.kind in ("send", "recv")
+        if not between_two:
+            if call not in self._known:
+                self.agree("the call", str(call))
+                self._known.add(call)
+            self._count += 1
+        position = self._position(str(call))
+        sent, received, finish = self._buffers(call, array, out)
+        try:
+            requests = [self._start(call, sent, received, tag)]
+            if not between_two and sent.nbytes >= _LARGE:
+                requests.append(self._control.Ibarrier())
+        except self._mpi.Exception as error:
+            raise refused(position, error) from None
+        return _MpiRequest(out, self._watch, position, requests, finish, (sent, received))
+
+    def _buffers(self, call: Call, array: Array, out: Array
+                 ) -> tuple[np.ndarray, np.ndarray, Callable[[], None] | None]:
+        """What MPI reads and writes, and what is to be done when it has; one array where it writes over the other."""
+        source = _on_host(array)
+        wide = source.dtype
+        if call.op:
+            if is_floating(wide) and wide.itemsize == 2:
+                wide = np.dtype(np.float32)
+            elif wide.char not in _NUMBERS:
+                raise DTypeError(f"{call}: MPI computes with no {wide}")
+        sent = source.astype(wide, copy=False)
+        if out is array:
+            received = sent
+        elif not hasattr(out, "get") and out.dtype == wide and out.flags.c_contiguous:
+            received = out
+        else:
+            received = np.empty(out.shape, wide)
+        if call.kind == "broadcast" and self.rank == call.root and received is not sent:
+            received[...] = sent
+
+        def finish() -> None:
+            if call.op == "mean":
+                np.divide(received, self.size, out=received)
+            if received is not out:
+                _store(out, received)
+
+        return sent, received, finish if call.op == "mean" or received is not out else None
+
+    def _start(self, call: Call, sent: np.ndarray, received: np.ndarray, tag: int) -> Any:
+        comm, op = self._comm, self._ops[call.op]
+        if call.op:
+            numbers = (_flat(sent, np.uint8 if sent.dtype == np.bool_ else sent.dtype),
+                       _flat(received, np.uint8 if sent.dtype == np.bool_ else sent.dtype))
+            if call.kind == "allreduce":
+                return comm.Iallreduce(self._mpi.IN_PLACE if sent is received else numbers[0], numbers[1], op)
+            return comm.Ireduce_scatter_block(*numbers, op)
+        bytes_in, bytes_out = _flat(sent, np.uint8), _flat(received, np.uint8)
+        if call.kind == "all_gather":
+            return comm.Iallgather(bytes_in, bytes_out)
+        if call.kind == "alltoall":
+            return comm.Ialltoall(bytes_in, bytes_out)
+        if call.kind == "broadcast":
+            return comm.Ibcast(bytes_out, call.root)
+        return comm.Isend(bytes_in, call.root, tag) if call.kind == "send" else comm.Irecv(bytes_out, call.root, tag)
+
+    # ------------------------------------------------------------------------------------------------- questions
+
+    def barrier(self) -> None:
+        self._count += 1
+        self._watch.until(self._comm.Ibarrier().Test, self._position("barrier"))
+
+    def exchange(self, value: object) -> list[object]:
+        return self._exchange(value, "exchange")
+
+    def _exchange(self, value: object, call: str) -> list[object]:
+        """Lengths first, then the objects, both by calls that do not block."""
+        self._count += 1
+        position = self._position(call)
+        own = np.frombuffer(self._mpi.pickle.dumps(value), np.uint8)
+        lengths = np.empty(self.size, np.int64)
+        self._watch.until(self._control.Iallgather(np.array([own.size], np.int64), lengths).Test, position)
+        everything = np.empty(lengths.sum(), np.uint8)
+        self._watch.until(self._control.Iallgatherv(own, [everything, lengths]).Test, position)
+        parts = np.split(everything, np.cumsum(lengths)[:-1])
+        return [self._mpi.pickle.loads(part.tobytes()) for part in parts]
+
+    def agree(self, what: str, text: str) -> None:
+        texts = [str(each) for each in self._exchange(text, f"{what}, {text}" if len(text) < 200 else what)]
+        common = max(texts, key=texts.count)
+        odd = [rank for rank, each in enumerate(texts) if each != common]
+        if odd:
+            first = odd[0]
+            error = RankError(f"{what} of {_shown(texts, odd, common)}")
+            error.rank, error.reason = self.ranks[first], f"{what} is another"
+            raise error
+
+    # ------------------------------------------------------------------------------------------------- groups
+
+    def _create(self, ranks: Sequence[int], name: str) -> Group | None:
+        self.agree("the new group", f"{name} of ranks {ranks}")
+        mpi, color = self._mpi, 0 if self.rank in ranks else self._mpi.UNDEFINED
+        key = ranks.index(self.rank) if self.rank in ranks else 0
+        comm, control = self._comm.Split(color, key), self._control.Split(color, key)
+        if comm == mpi.COMM_NULL:
+            return None
+        return type(self)(mpi, comm, control, self._watch, [self.ranks[rank] for rank in ranks], name)
+
+
+def _flat(array: np.ndarray, dtype: np.dtype | type) -> np.ndarray:
+    """The same memory as one row."""
+    return array.reshape(-1).view(dtype)
+
+
+def _on_host(array: Any) -> np.ndarray:
+    """An array of NumPy's with the numbers of one that may be on a device."""
+    return array.get() if hasattr(array, "get") else array
+
+
+def _store(out: Any, received: np.ndarray) -> None:
+    """Numbers of the host, cast, in an array that may be on a device."""
+    if hasattr(out, "set"):
+        out.set(received.astype(out.dtype, copy=False))
+    else:
+        out[...] = received
+
+
+def _shown(texts: Sequence[str], odd: Sequence[int], common: str) -> str:
+    """Who has what; of long texts the lines where they part."""
+    mine, other = texts[odd[0]], common
+    if len(mine) + len(other) > 200:
+        pairs = [(a, b) for a, b in zip(mine.splitlines(), other.splitlines()) if a != b]
+        mine, other = pairs[0] if pairs else (f"{len(mine)} characters", f"{len(other)} characters")
+    names = ", ".join(map(str, odd))
+    return f"rank {names} is {mine}; that of rank {texts.index(common)} is {other}"

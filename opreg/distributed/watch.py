@@ -1,0 +1,224 @@
+"""Watch: what a rank that waits looks at, so that it ends with a reason where it would have waited for ever.
+
+A rank that fails says so to the others, one that waits for more than a moment says where it stands, and one whose
+program ends says that. These notes travel by the same MPI, on a communicator of their own, and are read by those who
+wait, when they have waited for a while: calls that go well send nothing. A process of this host that died without a
+word is seen as its number is no longer there; what is hung, or died elsewhere, by the time that passes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from ..errors import ArgumentError, RankError
+
+__all__ = ["Watch", "Position", "timeout", "set_timeout"]
+
+#: Seconds: before a rank that waits says where it stands, between two looks at the others, and for which a rank that
+#: has failed waits for the others to say so too before it ends them all.
+_PATIENCE, _LOOK, _GRACE = 1.0, 0.05, 5.0
+#: Seconds that a call is spun on before the processor is given to others, and the longest pause after that.
+_SPIN, _PAUSE = 200e-6, 1e-3
+
+_SETTINGS = {"timeout": float(os.environ.get("OPREG_DISTRIBUTED_TIMEOUT", "300"))}
+
+
+def timeout() -> float:
+    """Seconds that a rank waits for the others before it gives up: 300, or ``OPREG_DISTRIBUTED_TIMEOUT``."""
+    return _SETTINGS["timeout"]
+
+
+def set_timeout(seconds: float) -> float:
+    """Choose how long a rank waits for the others; returns what it was.
+
+    Examples
+    --------
+    >>> before = set_timeout(60)
+    >>> set_timeout(before)
+    60.0
+    """
+    if not seconds > 0:
+        raise ArgumentError(f"set_timeout: expected seconds, got {seconds!r}")
+    before, _SETTINGS["timeout"] = _SETTINGS["timeout"], float(seconds)
+    return before
+
+
+class Position(NamedTuple):
+    """Where a rank stands in a group: how many calls it has made there, and the last of them."""
+
+    ranks: tuple[int, ...]
+    number: int
+    call: str
+
+
+class _Note(NamedTuple):
+    """What ranks tell each other: that they ``failed``, why; that they ``wait``, or have ``ended``, and where."""
+
+    kind: str
+    reason: str
+    positions: dict[tuple[int, ...], Position]
+
+
+class Watch:
+    """The notes of all ranks, and what follows from them for one that waits.
+
+    Parameters
+    ----------
+    control : mpi4py.MPI.Comm
+        All ranks; nothing else uses it.
+    """
+
+    def __init__(self, control: Any):
+        self._control, self.rank, self.size = control, control.rank, control.size
+        self.places: list[tuple[str, int]] = control.allgather((os.uname().nodename, os.getpid()))
+        self._notes: dict[int, _Note] = {}
+        self._sending: list[Any] = []
+        self.positions: dict[tuple[int, ...], Position] = {}
+        self._over = False
+        self._hook = sys.excepthook
+        sys.excepthook = self._excepthook
+        atexit.register(self._goodbye)  # runs before MPI's own end, which would wait for ever for a rank that failed
+
+    # ------------------------------------------------------------------------------------------------- waiting
+
+    def until(self, test: Callable[[], bool], position: Position, arrived: Callable[[], bool] | None = None) -> None:
+        """Wait until something is done.
+
+        Parameters
+        ----------
+        test : function
+            Lets it move on; whether it is done.
+        position : Position
+            What is waited in.
+        arrived : function, optional
+            Whether all ranks have begun it: from then on it is not paused.
+
+        Raises
+        ------
+        RankError
+        """
+        start = time.perf_counter()
+        patient = start + _SPIN
+        while not test():
+            now = time.perf_counter()
+            if now >= patient:
+                break
+        else:
+            return
+        pause, look, told = _SPIN / 4, start + _LOOK, False
+        while not test():
+            if arrived is not None and arrived():
+                os.sched_yield()
+            else:
+                time.sleep(pause)
+                pause = min(pause * 1.2, _PAUSE)
+            now = time.perf_counter()
+            if now < look:
+                continue
+            look = now + _LOOK
+            self._read()
+            if not told and now - start > _PATIENCE:
+                told = True
+                self._tell("wait", "", position.ranks)
+            self._judge(position, now - start)
+
+    def _judge(self, position: Position, waited: float) -> None:
+        others = [rank for rank in position.ranks if rank != self.rank]
+        for rank in others:
+            note = self._notes.get(rank)
+            if note is None:
+                if waited > _PATIENCE and not self._lives(rank):
+                    host, process = self.places[rank]
+                    self._refuse(rank, f"its process, {process} on {host}, is no longer there", position)
+                continue
+            there = note.positions.get(position.ranks)
+            if note.kind == "failed":
+                self._refuse(rank, note.reason, position)
+            elif note.kind == "ended" and (there is None or there.number < position.number):
+                self._refuse(rank, "its program has ended", position)
+            elif there is not None and there.number == position.number and there.call != position.call:
+                self._refuse(rank, f"it waits in call {there.number}, {there.call}", position)
+        if waited > timeout():
+            silent = [rank for rank in others if rank not in self._notes] or others
+            where = "; ".join(f"rank {rank} waits in {note.positions[ranks].call} of {len(ranks)} ranks"
+                              for rank, note in self._notes.items() if note.kind == "wait" for ranks in note.positions)
+            self._refuse(silent[0], f"{_listed(silent)} did not come within {timeout():g} seconds"
+                         + (f" ({where})" if where else ""), position)
+
+    def _refuse(self, rank: int, reason: str, position: Position) -> None:
+        error = RankError(f"rank {self.rank} cannot go on with call {position.number}, {position.call}: "
+                          f"rank {rank}: {reason}")
+        error.rank, error.reason = rank, reason
+        raise error
+
+    def _lives(self, rank: int) -> bool:
+        """Whether a rank's process is there, as far as this host can tell."""
+        host, process = self.places[rank]
+        if host != self.places[self.rank][0]:
+            return True
+        try:
+            with open(f"/proc/{process}/stat", "rb") as file:
+                return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+        except FileNotFoundError:
+            return not os.path.isdir("/proc/self")
+        except OSError:
+            return True
+
+    # ------------------------------------------------------------------------------------------------- notes
+
+    def _tell(self, kind: str, reason: str, ranks: Sequence[int]) -> None:
+        note = (self.rank, kind, reason, dict(self.positions))
+        self._sending = [request for request in self._sending if not request.Test()]
+        self._sending += [self._control.isend(note, rank) for rank in ranks if rank != self.rank]
+
+    def _read(self) -> None:
+        while (message := self._control.improbe()) is not None:
+            rank, *note = message.recv()
+            if rank not in self._notes or self._notes[rank].kind != "failed":
+                self._notes[rank] = _Note(*note)
+
+    def _goodbye(self) -> None:
+        """The program ends: say so, and wait for the others, which may still need to be told."""
+        if self._over:
+            return
+        self._over = True
+        everyone = range(self.size)
+        self._tell("ended", "", everyone)
+        goodbye = Position(tuple(everyone), sys.maxsize, "the end of the program")
+        try:
+            self.until(self._control.Ibarrier().Test, goodbye)
+        except RankError as error:
+            print(f"opreg: {error}", file=sys.stderr, flush=True)
+            self._end()
+
+    def _excepthook(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        self._hook(kind, error, trace)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.failed("".join(traceback.format_exception_only(kind, error)).strip())
+
+    def failed(self, reason: str) -> None:
+        """Tell the others why this rank cannot go on, give them time to say so too, and end all processes."""
+        self._over = True
+        self._tell("failed", reason, range(self.size))
+        end = time.perf_counter() + _GRACE
+        while time.perf_counter() < end and not all(
+                self._notes[rank].kind in ("failed", "ended") if rank in self._notes else not self._lives(rank)
+                for rank in range(self.size) if rank != self.rank):
+            time.sleep(_PAUSE)
+            self._read()
+        self._end()
+
+    def _end(self) -> None:
+        self._control.Abort(1)
+
+
+def _listed(ranks: Sequence[int]) -> str:
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}"
