@@ -167,8 +167,8 @@ INSIDE = {package: _floors(lines) for package, lines in {
         .
     """,
     "opreg.distributed": """
-        group watch
-        mpi
+        group launch watch
+        mpi start
         .
     """,
     "opreg.symbol.passes": """
@@ -242,7 +242,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
     "opreg.command": """
         .
         as_mxnet given output weights
-        as_mindspore convert info models ops params port show trace_cache
+        as_mindspore convert info launch models ops params port show trace_cache
         check plot profile run show_missing summary
     """,
     "opreg.testing": """

@@ -21,6 +21,7 @@ COMMANDS = {
     "check": ("check", "say whether an operator, a Cell or a function keeps the contract"),
     "convert": ("convert", "write weights in another format"),
     "info": ("info", "say which versions are here, and what computes"),
+    "launch": ("launch", "start a program as several processes, which find each other"),
     "ops": ("ops", "list operators"),
     "params": ("params", "list the weights in a file, or compare two files"),
     "plot": ("plot", "draw a graph"),

@@ -14,12 +14,18 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, NamedTuple
 
 from ..errors import ArgumentError, RankError
 
-__all__ = ["Watch", "Position", "timeout", "set_timeout"]
+__all__ = ["Watch", "Position", "timeout", "set_timeout", "LIFELINE", "TOGETHER", "APART"]
+
+#: The variable with the number of a pipe, to which a rank writes that it has found the others, and that they know that
+#: it ends.
+LIFELINE = "OPREG_DISTRIBUTED_LIFELINE"
+TOGETHER, APART = b"+", b"-"
 
 #: Seconds: before a rank that waits says where it stands, between two looks at the others, and for which a rank that
 #: has failed waits for the others to say so too before it ends them all.
@@ -82,6 +88,7 @@ class Watch:
         self._sending: list[Any] = []
         self.positions: dict[tuple[int, ...], Position] = {}
         self._over = False
+        _write(TOGETHER)
         self._hook = sys.excepthook
         sys.excepthook = self._excepthook
         atexit.register(self._goodbye)  # runs before MPI's own end, which would wait for ever for a rank that failed
@@ -136,26 +143,25 @@ class Watch:
             if note is None:
                 if waited > _PATIENCE and not self._lives(rank):
                     host, process = self.places[rank]
-                    self._refuse(rank, f"its process, {process} on {host}, is no longer there", position)
+                    self._refuse([rank], f"its process, {process} on {host}, is no longer there", position)
                 continue
             there = note.positions.get(position.ranks)
             if note.kind == "failed":
-                self._refuse(rank, note.reason, position)
+                self._refuse([rank], note.reason, position)
             elif note.kind == "ended" and (there is None or there.number < position.number):
-                self._refuse(rank, "its program has ended", position)
+                self._refuse([rank], "its program has ended", position)
             elif there is not None and there.number == position.number and there.call != position.call:
-                self._refuse(rank, f"it waits in call {there.number}, {there.call}", position)
+                self._refuse([rank], f"it waits in call {there.number}, {there.call}", position)
         if waited > timeout():
             silent = [rank for rank in others if rank not in self._notes] or others
             where = "; ".join(f"rank {rank} waits in {note.positions[ranks].call} of {len(ranks)} ranks"
                               for rank, note in self._notes.items() if note.kind == "wait" for ranks in note.positions)
-            self._refuse(silent[0], f"{_listed(silent)} did not come within {timeout():g} seconds"
-                         + (f" ({where})" if where else ""), position)
+            self._refuse(silent, f"not here after {timeout():g} seconds" + (f" ({where})" if where else ""), position)
 
-    def _refuse(self, rank: int, reason: str, position: Position) -> None:
+    def _refuse(self, ranks: Sequence[int], reason: str, position: Position) -> None:
         error = RankError(f"rank {self.rank} cannot go on with call {position.number}, {position.call}: "
-                          f"rank {rank}: {reason}")
-        error.rank, error.reason = rank, reason
+                          f"{_listed(ranks)}: {reason}")
+        error.rank, error.reason = ranks[0], reason
         raise error
 
     def _lives(self, rank: int) -> bool:
@@ -197,6 +203,7 @@ class Watch:
         except RankError as error:
             print(f"opreg: {error}", file=sys.stderr, flush=True)
             self._end()
+        _write(APART)
 
     def _excepthook(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         self._hook(kind, error, trace)
@@ -217,7 +224,14 @@ class Watch:
         self._end()
 
     def _end(self) -> None:
+        _write(APART)
         self._control.Abort(1)
+
+
+def _write(state: bytes) -> None:
+    if LIFELINE in os.environ:
+        with suppress(OSError):
+            os.write(int(os.environ[LIFELINE]), state)
 
 
 def _listed(ranks: Sequence[int]) -> str:
