@@ -198,7 +198,9 @@ INSIDE = {package: _floors(lines) for package, lines in {
         base_optimizer callback initializer metric parts sentences test_data test_samples test_tools
         progress
         base_module group_steps rnn_cell test_utils updater
-        conv_rnn_cell executor_group kvstore optimizer sequential_module
+        conv_rnn_cell executor_group optimizer sequential_module stores
+        dist_stores
+        kvstore
         executor_manager python_module rnn symbol_module
         bucketing_module
         feed_forward module

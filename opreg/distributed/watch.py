@@ -28,7 +28,7 @@ LIFELINE = "OPREG_DISTRIBUTED_LIFELINE"
 TOGETHER, APART = b"+", b"-"
 
 #: Seconds: before a rank that waits says where it stands, between two looks at the others, and for which a rank that
-#: has failed waits for the others to say so too before it ends them all.
+#: has failed waits for the others to say so too before it ends them all; less where all wait for less.
 _PATIENCE, _LOOK, _GRACE = 1.0, 0.05, 5.0
 #: Seconds that a call is spun on before the processor is given to others, and the longest pause after that.
 _SPIN, _PAUSE = 200e-6, 1e-3
@@ -131,7 +131,7 @@ class Watch:
                 continue
             look = now + _LOOK
             self._read()
-            if not told and now - start > _PATIENCE:
+            if not told and now - start > min(_PATIENCE, timeout() / 4):
                 told = True
                 self._tell("wait", "", position.ranks)
             self._judge(position, now - start)
@@ -141,7 +141,7 @@ class Watch:
         for rank in others:
             note = self._notes.get(rank)
             if note is None:
-                if waited > _PATIENCE and not self._lives(rank):
+                if waited > min(_PATIENCE, timeout() / 4) and not self._lives(rank):
                     host, process = self.places[rank]
                     self._refuse([rank], f"its process, {process} on {host}, is no longer there", position)
                 continue
@@ -215,7 +215,7 @@ class Watch:
         """Tell the others why this rank cannot go on, give them time to say so too, and end all processes."""
         self._over = True
         self._tell("failed", reason, range(self.size))
-        end = time.perf_counter() + _GRACE
+        end = time.perf_counter() + min(_GRACE, timeout())
         while time.perf_counter() < end and not all(
                 self._notes[rank].kind in ("failed", "ended") if rank in self._notes else not self._lives(rank)
                 for rank in range(self.size) if rank != self.rank):

@@ -1,0 +1,190 @@
+"""Stores that all processes of a program share: what each pushes is added up over all of them.
+
+There are no servers. Every rank keeps the weights and moves them along the same sums by the same optimizer, so they
+stay alike, bit for bit, where the sums are: MPI gives all ranks one result. What has to be alike for that is compared
+when a store is begun.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from opreg.ndarray.ndarray import NDArray
+
+from ..distributed import Request, world
+from ..errors import ArgumentError
+from ..typing import Array
+from .base_optimizer import Optimizer
+from .stores import Key, KVStore, KVStoreBase, pairs
+
+__all__ = ["KINDS", "DistKVStore", "Horovod"]
+
+#: Kinds of stores of all processes; they differ in where MXNet computes the sums.
+KINDS = ("dist", "dist_sync", "dist_device_sync", "dist_sync_device")
+
+
+class DistKVStore(KVStore):
+    """A store of all processes: what is pushed to a key is added up over the contexts of each and over all of them.
+
+    All ranks begin the same keys, and push and pull them in the same order. A program that was started once is rank 0
+    of 1.
+
+    Parameters
+    ----------
+    type : str
+        ``dist_sync``, ``dist_device_sync`` or ``dist``, which are one here.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> store = mx.kv.create("dist_sync")
+    >>> store.rank, store.num_workers
+    (0, 1)
+    """
+
+    def __init__(self, type: str = "dist_sync"):
+        super().__init__(type)
+        self._group = world()
+        self._sums: dict[Key, Array] = {}
+
+    @property
+    def rank(self) -> int:  # type: ignore[override]
+        """The number of this worker."""
+        return self._group.rank
+
+    @property
+    def num_workers(self) -> int:  # type: ignore[override]
+        """How many workers there are."""
+        return self._group.size
+
+    def init(self, key: Any, value: Any) -> None:
+        """Begin one key, or those of a list, with the values of rank 0.
+
+        Raises
+        ------
+        ArgumentError
+            For a key that is there already, or of another kind than the others.
+        RankError
+            When other ranks begin others, or others' shapes or dtypes.
+        """
+        begun = [(name, arrays[0]) for name, arrays in pairs("init", key, value)]
+        self._group.agree("what kvstore.init begins", "\n".join(
+            f"{name!r}: {array.dtype} {array.shape}" for name, array in begun))
+        super().init(key, value)
+        for name, _ in begun:
+            own = self._kept[name]
+            self._group.broadcast(own._data, out=own._data)
+
+    def _merged(self, what: str, key: Any, value: Any) -> dict[Key, NDArray]:
+        local = super()._merged(what, key, value)
+        if self._threshold is not None:
+            return {name: NDArray(self._exchanged(name, array), array.context) for name, array in local.items()}
+        requests = {name: self._group.iallreduce(array._data, out=self._memory(name, array))
+                    for name, array in local.items()}
+        return {name: NDArray(request.wait(), local[name].context) for name, request in requests.items()}
+
+    def _memory(self, key: Key, array: NDArray) -> Array:
+        """Where the sum of a key goes; the same memory every time."""
+        memory = self._sums.get(key)
+        if memory is None or memory.dtype != array.dtype:
+            memory = self._sums[key] = array.copy()._data
+        return memory
+
+    def _exchanged(self, key: Key, array: NDArray) -> Array:
+        """The sum of what all ranks send in two bits a number, in the order of ranks."""
+        assert self._threshold is not None
+        xp, sent = array.context.xp, self._compressed(key, -1, array)._data.reshape(-1)
+        codes = xp.zeros((-(-sent.size // 4), 4), "uint8")
+        codes.reshape(-1)[:sent.size] = (sent > 0) + 2 * (sent < 0)
+        shifts = xp.arange(0, 8, 2, dtype="uint8")
+        came = self._group.all_gather((codes << shifts).sum(axis=1, dtype="uint8").reshape(1, -1))
+        total = xp.zeros_like(sent)
+        for row in came:
+            codes = ((row[:, None] >> shifts) & 3).reshape(-1)[:sent.size]
+            total += ((codes == 1).astype(total.dtype) - (codes == 2)) * self._threshold
+        return total.reshape(array.shape)
+
+    def set_optimizer(self, optimizer: Optimizer) -> None:
+        """Let an optimizer move what is kept along what all ranks push.
+
+        Raises
+        ------
+        RankError
+            When other ranks have another, or others' settings.
+        """
+        numbers = {name: value for name, value in sorted(vars(optimizer).items())
+                   if isinstance(value, (bool, int, float, str, type(None)))}
+        self._group.agree("the optimizer", "\n".join([type(optimizer).__name__, *(
+            f"{name}={value!r}" for name, value in numbers.items())]))
+        super().set_optimizer(optimizer)
+
+    def barrier(self) -> None:
+        self._group.barrier()
+
+
+@KVStoreBase.register
+class Horovod(KVStoreBase):
+    """A store that adds up over all processes and keeps nothing, as MXNet's for Horovod; each rank moves its weights.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> store = mx.kv.create("horovod")
+    >>> gradient = mx.nd.ones(2)
+    >>> store.pushpull("w", gradient); gradient.asnumpy().tolist()
+    [1.0, 1.0]
+    """
+
+    type = "horovod"
+
+    def __init__(self) -> None:
+        self._group = world()
+
+    @property
+    def rank(self) -> int:  # type: ignore[override]
+        """The number of this worker."""
+        return self._group.rank
+
+    @property
+    def num_workers(self) -> int:  # type: ignore[override]
+        """How many workers there are."""
+        return self._group.size
+
+    @property
+    def local_rank(self) -> int:
+        """The number of this worker on its machine, as the launcher says; else its rank."""
+        names = ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
+        return int(next((os.environ[name] for name in names if name in os.environ), self.rank))
+
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
+        """Copy values of rank 0 into arrays of all."""
+        self._each(key, value, out, "broadcast", self._group.ibroadcast)
+
+    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+        """Add up values over all ranks, and copy the sums into arrays, by default those that are pushed."""
+        self._each(key, value, value if out is None else out, "pushpull", self._group.iallreduce)
+
+    @staticmethod
+    def _each(key: Any, value: Any, out: Any, what: str, begin: Callable[[Array], Request]) -> None:
+        targets = pairs(what, key, out)
+        requests = []
+        for name, (array, *more) in pairs(what, key, value):
+            if more:
+                raise ArgumentError(f"kvstore: {what}: {name!r}: expected one array, got {len(more) + 1}; a rank of "
+                                    "the kind 'horovod' has one context")
+            requests.append((begin(array._data), array.context))
+        for (_, arrays), (request, ctx) in zip(targets, requests):
+            result = NDArray(request.wait(), ctx)
+            for array in arrays:
+                array[:] = result
+
+    @staticmethod
+    def is_capable(capability: str) -> bool:
+        """Nothing: the weights are moved elsewhere."""
+        return False
+
+    def set_optimizer(self, optimizer: Optimizer) -> None:
+        """Refused: it keeps no weights."""
+        raise ArgumentError("kvstore: stores of the kind 'horovod' keep no weights; an updater of each rank moves them")

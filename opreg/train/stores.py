@@ -1,0 +1,317 @@
+"""KVStoreBase, what every store of arrays by key can be asked, and KVStore, the one of one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
+
+from opreg.ndarray import where, zeros_like
+from opreg.ndarray.ndarray import NDArray
+
+from ..core.files import reading, whole
+from ..errors import ArgumentError, ShapeError, did_you_mean
+from .base_optimizer import Optimizer
+from .updater import Updater, get_updater
+
+__all__ = ["KVStoreBase", "KVStore", "Key", "pairs"]
+
+K = TypeVar("K", bound="type[KVStoreBase]")
+#: What arrays are known by: numbers or names, not both in one store.
+Key = int | str
+
+
+class KVStoreBase:
+    """What a module asks of a store; derive from it for another kind, and register the class.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> @KVStoreBase.register
+    ... class Echo(KVStoreBase):
+    ...     type, rank, num_workers = "echo", 0, 1
+    ...     def pushpull(self, key, value, out=None, priority=0):
+    ...         pass
+    >>> mx.kv.create("echo").type
+    'echo'
+    >>> _ = KVStoreBase.kv_registry.pop("echo")
+    """
+
+    #: The word for stores that run an optimizer.
+    OPTIMIZER = "optimizer"
+    #: Classes by their names in lower case.
+    kv_registry: ClassVar[dict[str, type[KVStoreBase]]] = {}
+
+    type: str
+    rank: int
+    num_workers: int
+
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
+        """Begin keys with values, and copy these into arrays."""
+        raise NotImplementedError
+
+    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+        """Add up values, and copy what became of them into arrays."""
+        raise NotImplementedError
+
+    def set_optimizer(self, optimizer: Optimizer) -> None:
+        """Choose how what is pushed moves what is kept."""
+        raise NotImplementedError
+
+    @staticmethod
+    def is_capable(capability: str) -> bool:
+        """Whether it can do a thing; ``"optimizer"`` is the only one there is."""
+        raise NotImplementedError
+
+    def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
+        """Write the optimizer's states to a file."""
+        raise NotImplementedError
+
+    def load_optimizer_states(self, fname: str) -> None:
+        """Read the optimizer's states from a file."""
+        raise NotImplementedError
+
+    def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
+        """Let what is pushed be rounded to a few bits; refused where a store does not say otherwise."""
+        raise ArgumentError(f"kvstore: stores of the kind {self.type!r} do not compress gradients")
+
+    @staticmethod
+    def register(klass: K) -> K:
+        """Let ``create`` make this class by its name; returns it."""
+        KVStoreBase.kv_registry[klass.__name__.lower()] = klass
+        return klass
+
+
+class KVStore(KVStoreBase):
+    """A store in one process: what is pushed to a key is added up there.
+
+    Parameters
+    ----------
+    type : str
+        Its kind, ``local`` or ``device``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> store = mx.kv.create("local")
+    >>> store.init("w", mx.nd.ones(2))
+    >>> store.push("w", [mx.nd.ones(2), mx.nd.ones(2)])
+    >>> out = mx.nd.zeros(2)
+    >>> store.pull("w", out=out); out.asnumpy().tolist()
+    [2.0, 2.0]
+    """
+
+    #: The number of this worker, and of all.
+    rank = 0
+    num_workers = 1
+
+    def __init__(self, type: str = "local"):
+        self.type = type
+        self._kept: dict[Key, NDArray] = {}
+        self._updater: Callable[[Any, Any, Any], object] | None = None
+        self._threshold: float | None = None
+        self._residuals: dict[tuple[Key, int], NDArray] = {}
+
+    def __repr__(self) -> str:
+        return f"<KVStore {self.type} of {len(self._kept)} keys>"
+
+    # ------------------------------------------------------------------------------------------- arrays
+
+    def init(self, key: Any, value: Any) -> None:
+        """Begin one key, or those of a list, with values; it is copied.
+
+        Raises
+        ------
+        ArgumentError
+            For a key that is there already, or of another kind than the others.
+        """
+        for name, (array, *_) in pairs("init", key, value):
+            if name in self._kept:
+                raise ArgumentError(f"kvstore: the key {name!r} is initialized already")
+            other = next((each for each in self._kept if type(each) is not type(name)), None)
+            if other is not None:
+                raise ArgumentError(f"kvstore: keys are numbers or names, not both: got {name!r} beside {other!r}")
+            self._kept[name] = array.copy()
+
+    def _merged(self, what: str, key: Any, value: Any) -> dict[Key, NDArray]:
+        """By key the sum of what is pushed to it, where its value is kept."""
+        values: dict[Key, list[NDArray]] = {}
+        for name, arrays in pairs(what, key, value):
+            self._own(what, name)
+            values.setdefault(name, []).extend(arrays)
+        merged = {}
+        for name, arrays in values.items():
+            own = self._kept[name]
+            for array in arrays:
+                if array.shape != own.shape:
+                    raise ShapeError(f"kvstore: {what}: {name!r} has the shape {own.shape}, got {array.shape}")
+            if self._threshold is not None and len(arrays) > 1 and "device" in self.type:
+                arrays = [self._compressed(name, i, array) for i, array in enumerate(arrays)]
+            total = arrays[0].as_in_context(own.context)
+            for array in arrays[1:]:
+                total = total + array.as_in_context(own.context)
+            merged[name] = total
+        return merged
+
+    def _compressed(self, key: Key, place: int, array: NDArray) -> NDArray:
+        """A gradient in two bits a number; what is left over is added to the next."""
+        limit = self._threshold
+        assert limit is not None
+        before = self._residuals.get((key, place))
+        left = array.copy() if before is None else before + array
+        sent = where(left >= limit, zeros_like(left) + limit, where(left <= -limit, zeros_like(left) - limit,
+                                                                   zeros_like(left)))
+        self._residuals[key, place] = left - sent
+        return sent
+
+    def _own(self, what: str, key: Key) -> NDArray:
+        if key not in self._kept:
+            raise ArgumentError(f"kvstore: {what}: the key {key!r} was not initialized. "
+                                f"{did_you_mean(str(key), map(str, self._kept))}")
+        return self._kept[key]
+
+    def push(self, key: Any, value: Any, priority: int = 0) -> None:
+        """Bring values: their sum takes the place of what is kept, or moves it, where there is an updater.
+
+        Parameters
+        ----------
+        key : int, str, or list of them
+            What for. Keys that stand several times in a list are added up.
+        value : NDArray, list, or list of lists
+            An array, or those of all contexts, for each key.
+        priority : int
+            Counts for nothing: all is done in the call.
+        """
+        merged = self._merged("push", key, value)
+        if self._updater is None:
+            for name, total in merged.items():
+                self._kept[name][:] = total
+        elif isinstance(self._updater, Updater):  # all at once, which is quicker
+            self._updater(list(merged), list(merged.values()), [self._kept[name] for name in merged])
+        else:
+            for name, total in merged.items():
+                self._updater(name, total, self._kept[name])
+
+    def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
+        """Copy what is kept into arrays: one, or those of all contexts, for each key."""
+        if out is None:
+            raise ArgumentError("kvstore: pull: expected arrays to copy into, out=")
+        for name, arrays in pairs("pull", key, out):
+            own = self._own("pull", name)
+            for array in arrays:
+                array[:] = own
+
+    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+        """The two in one; without ``out`` the values that are pushed are filled."""
+        self.push(key, value, priority)
+        self.pull(key, value if out is None else out, priority)
+
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
+        """``init``, and ``pull``."""
+        self.init(key, value)
+        self.pull(key, out, priority)
+
+    def row_sparse_pull(self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None) -> None:
+        """Refused: there is no sparse storage.
+
+        Raises
+        ------
+        ArgumentError
+            Always.
+        """
+        raise ArgumentError("kvstore: row_sparse_pull: arrays are dense here; pull takes whole ones, and nd.take rows "
+                            "of them")
+
+    def _store(self, key: Key, value: NDArray) -> None:
+        """What is kept of a key from now on, if it is one."""
+        if key in self._kept:
+            self._kept[key][:] = value
+
+    # ----------------------------------------------------------------------------------------- updating
+
+    def set_optimizer(self, optimizer: Optimizer) -> None:
+        """Let an optimizer move what is kept along what is pushed."""
+        self._set_updater(get_updater(optimizer))
+
+    def set_updater(self, updater: Callable[[Any, Any, Any], object]) -> None:
+        """Let a function of key, what is pushed, and what is kept change the latter in place."""
+        self._set_updater(updater)
+
+    def _set_updater(self, updater: Callable[[Any, Any, Any], object]) -> None:
+        self._updater = updater
+
+    @staticmethod
+    def is_capable(capability: str) -> bool:
+        """Whether it can do a thing; ``"optimizer"``, which it can, is the only one there is."""
+        if capability.lower() != KVStoreBase.OPTIMIZER:
+            raise ArgumentError(f"kvstore: unknown capability {capability!r}, expected 'optimizer'")
+        return True
+
+    def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
+        """Let what several contexts push, and what processes send each other, be rounded to two bits a number; what
+        is left over is added to the next.
+
+        Parameters
+        ----------
+        compression_params : dict
+            ``{"type": "2bit", "threshold": 0.5}``.
+
+        Raises
+        ------
+        ArgumentError
+            For a store of the kind local, as in MXNet, and for another type of compression.
+        """
+        if not ("device" in self.type or "dist" in self.type):
+            raise ArgumentError(f"kvstore: gradients are compressed in stores of the kind 'device' or 'dist', this one "
+                                f"is {self.type!r}")
+        settings = dict(compression_params)
+        kind, threshold = settings.pop("type", None), float(settings.pop("threshold", 0.5))
+        if kind != "2bit" or settings or threshold <= 0:
+            raise ArgumentError("kvstore: expected {'type': '2bit', 'threshold': a positive number}, got "
+                                f"{dict(compression_params)!r}")
+        self._threshold = threshold
+
+    def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
+        """Write the optimizer's states to a file, whole or not at all."""
+        with whole(fname) as file:
+            file.write(self._states().get_states(dump_optimizer))
+
+    def load_optimizer_states(self, fname: str) -> None:
+        """Read the optimizer's states from a file."""
+        with reading(fname) as file:
+            self._states().set_states(file.read())
+
+    def _states(self) -> Updater:
+        if not isinstance(self._updater, Updater):
+            raise ArgumentError("kvstore: it has no optimizer whose states could be saved; set_optimizer gives it one")
+        return self._updater
+
+    def barrier(self) -> None:
+        """Wait for all workers."""
+
+    def _barrier(self) -> None:
+        self.barrier()
+
+
+def pairs(what: str, key: Any, value: Any) -> list[tuple[Key, list[NDArray]]]:
+    """Keys, each with a list of arrays, from what callers write: a key with one or several, or lists of both."""
+    keys: Sequence[Any]
+    if isinstance(key, (list, tuple)):
+        keys = key
+        if not isinstance(value, (list, tuple)) or len(value) != len(keys):
+            got = len(value) if isinstance(value, (list, tuple)) else f"one {type(value).__name__}"
+            raise ArgumentError(f"kvstore: {what}: {len(keys)} keys want as many arrays, got {got}")
+        values = list(value)
+    else:
+        keys, values = [key], [value]
+    pairs = []
+    for name, given in zip(keys, values):
+        if not isinstance(name, (int, str)):
+            raise ArgumentError(f"kvstore: {what}: a key is a number or a name, got {type(name).__name__}")
+        arrays = list(given) if isinstance(given, (list, tuple)) else [given]
+        for array in arrays:
+            if not isinstance(array, NDArray):
+                raise ArgumentError(f"kvstore: {what}: {name!r}: expected NDArrays, got {type(array).__name__}")
+        if not arrays:
+            raise ArgumentError(f"kvstore: {what}: {name!r}: no arrays")
+        pairs.append((name, arrays))
+    return pairs

@@ -1,0 +1,253 @@
+"""What ``test_distributed.py`` asks of two ranks: each function runs on both, with the group of all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+import opreg as mx
+from opreg.distributed import Group, RankError, add_group, world
+from opreg.errors import ArgumentError, DTypeError, ShapeError
+
+DTYPES = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int8, np.uint8, np.int32, np.int64]
+
+
+def _own(group: Group, dtype: Any, *shape: int) -> np.ndarray:
+    """Numbers of a rank: those of another are others."""
+    return (np.arange(np.prod(shape)).reshape(shape) % 5 + 3 * group.rank).astype(dtype)
+
+
+def _all(group: Group, dtype: Any, *shape: int) -> np.ndarray:
+    return np.stack([(np.arange(np.prod(shape)).reshape(shape) % 5 + 3 * rank) for rank in range(group.size)]
+                    ).astype(dtype)
+
+
+def _refuses(kind: type[Exception], text: str, call: Any) -> None:
+    try:
+        call()
+    except kind as error:
+        assert text in str(error), str(error)
+        return
+    raise AssertionError(f"no {kind.__name__} about {text!r}")
+
+
+def reductions(group: Group) -> None:
+    for dtype in DTYPES:
+        own, everything = _own(group, dtype, 4, 3), _all(group, dtype, 4, 3)
+        for op, expected in (("sum", everything.sum(0)), ("max", everything.max(0)), ("min", everything.min(0))):
+            for result in (group.allreduce(own, op), group.iallreduce(own, op).wait()):
+                assert result.dtype == dtype and np.array_equal(result, expected.astype(dtype)), (dtype, op)
+            part = group.reduce_scatter(own, op)
+            assert np.array_equal(part, np.split(expected.astype(dtype), group.size)[group.rank]), (dtype, op)
+    for dtype in DTYPES[:4]:
+        mean = group.allreduce(_own(group, dtype, 4, 3), "mean")
+        assert np.array_equal(mean, _all(group, np.float32, 4, 3).mean(0).astype(dtype)), dtype
+    truth = np.array([True, group.rank == 0, False])
+    assert group.allreduce(truth, "max").tolist() == [True, True, False]
+    assert group.allreduce(truth, "min").tolist() == [True, False, False]
+    _refuses(DTypeError, "truth values have no sum", lambda: group.allreduce(truth))
+    _refuses(DTypeError, "take the sum", lambda: group.allreduce(np.arange(3), "mean"))
+    _refuses(ArgumentError, "Did you mean 'mean'?", lambda: group.allreduce(np.ones(3), "meen"))
+
+
+def places(group: Group) -> None:
+    """Results go where they are asked for, in place and beside, in a row or not."""
+    own = _own(group, np.float32, 4, 6)
+    total = _all(group, np.float32, 4, 6).sum(0)
+    into = np.empty_like(own)
+    assert group.allreduce(own, out=into) is into and np.array_equal(into, total)
+    assert np.array_equal(own, _own(group, np.float32, 4, 6))
+    apart = np.zeros((4, 12), np.float32)
+    group.allreduce(own, out=apart[:, ::2])
+    assert np.array_equal(apart[:, ::2], total) and not apart[:, 1::2].any()
+    assert np.array_equal(group.allreduce(own.T), total.T)
+    number = np.array(group.rank + 1.0)
+    assert group.allreduce(number, out=number) is number and number == sum(range(1, group.size + 1))
+    group.allreduce(own, out=own)
+    assert np.array_equal(own, total)
+    assert group.allreduce(np.zeros((0, 3))).shape == (0, 3)
+    _refuses(ShapeError, "out holds", lambda: group.allreduce(own, out=np.empty(3, np.float32)))
+
+
+def moves(group: Group) -> None:
+    other = (group.rank + 1) % group.size
+    for dtype in [*DTYPES, np.bool_, np.complex64]:
+        own, everything = _own(group, dtype, 2, 3), _all(group, dtype, 2, 3)
+        assert np.array_equal(group.all_gather(own), everything.reshape(-1, 3)), dtype
+        assert np.array_equal(group.broadcast(own, 1), everything[1]), dtype
+        assert np.array_equal(group.alltoall(own), everything[:, group.rank]), dtype
+        sending = group.isend(own, other, 7)
+        came = group.recv(np.empty_like(own), (group.rank - 1) % group.size, 7)
+        sending.wait()
+        assert np.array_equal(came, everything[(group.rank - 1) % group.size]), dtype
+    _refuses(ShapeError, "divided among 2 ranks", lambda: group.alltoall(np.ones(3)))
+    _refuses(ArgumentError, "ranks 0 to 1", lambda: group.broadcast(np.ones(3), 2))
+    own = _own(group, np.float32, 3)
+    group.broadcast(own, out=own)
+    assert np.array_equal(own, _all(group, np.float32, 3)[0])
+
+
+def under_way(group: Group) -> None:
+    """Many calls at once end in any order, large ones too."""
+    arrays = [_own(group, np.float32, n) for n in (3, 1 << 19, 17, 1 << 18)]
+    requests = [group.iallreduce(array) for array in arrays]
+    for request, array in reversed(list(zip(requests, arrays))):
+        while not request.test():
+            pass
+        assert np.array_equal(request.wait(), _all(group, np.float32, array.size).sum(0))
+
+
+def same_sums(group: Group) -> None:
+    """Bit for bit on all ranks, and from one time to the next."""
+    noise = np.random.default_rng(group.rank).standard_normal(100_003).astype(np.float32)
+    first = group.allreduce(noise)
+    assert all(group.allreduce(noise).tobytes() == first.tobytes() for _ in range(3))
+    group.agree("the sums", first.tobytes().hex())
+
+
+def other_groups(group: Group) -> None:
+    alone = group.split(group.rank)
+    assert (alone.rank, alone.size, alone.ranks) == (0, 1, (group.rank,))
+    assert alone.allreduce(np.ones(2)).tolist() == [1, 1]
+    backwards = group.split(0, -group.rank)
+    assert backwards.rank == group.size - 1 - group.rank
+    assert backwards.all_gather(np.array([group.rank])).tolist() == list(range(group.size))[::-1]
+    second = group.create([1], "second")
+    assert (second is None) is (group.rank != 1)
+    if second is not None:
+        assert add_group(second) is second and mx.distributed.group("second") is second
+    assert mx.distributed.group("nccl_world_group") is world() is group
+    _refuses(ArgumentError, "no group 'nobody'", lambda: mx.distributed.group("nobody"))
+
+
+def agreement(group: Group) -> None:
+    group.agree("the weather", "fine")
+    _refuses(RankError, "the weather of rank", lambda: group.agree("the weather", "fine" if group.rank else "foul"))
+    assert group.exchange({"rank": group.rank}) == [{"rank": rank} for rank in range(group.size)]
+
+
+# ------------------------------------------------------------------------------------------------- stores
+
+
+def store(group: Group) -> None:
+    for kind in ("dist_sync", "dist_device_sync", "dist"):
+        kv = mx.kv.create(kind)
+        assert (kv.rank, kv.num_workers, kv.type) == (group.rank, group.size, kind)
+        kv.init(["a", "b"], [mx.nd.full((2, 3), group.rank + 5), mx.nd.ones(4)])
+        out = mx.nd.zeros((2, 3))
+        kv.pull("a", out=out)
+        assert (out == 5).asnumpy().all()  # that of rank 0
+        kv.push("a", [mx.nd.full((2, 3), group.rank), mx.nd.ones((2, 3))])
+        kv.pull("a", out=out)
+        assert (out == 3).asnumpy().all()
+        both = [mx.nd.ones((2, 3)), mx.nd.full(4, group.rank)]
+        kv.pushpull(["a", "b"], both)
+        assert (both[0] == 2).asnumpy().all() and (both[1] == 1).asnumpy().all()
+        kv.broadcast("c", mx.nd.full(2, group.rank), out=[both[1][:2]])
+        kv.barrier()
+        _refuses(ArgumentError, "dense", lambda: kv.row_sparse_pull("a", out))
+    _refuses(RankError, "what kvstore.init begins",
+             lambda: kv.init("z", mx.nd.ones(2 + group.rank)))
+
+
+def store_with_optimizer(group: Group) -> None:
+    """One update along the sum of all ranks' gradients, on each."""
+    alone, kv = mx.kv.create("local"), mx.kv.create("dist_sync")
+    grads = mx.nd.array(np.random.default_rng(3).standard_normal((3, group.size, 5)))
+    outs = [mx.nd.zeros(5), mx.nd.zeros(5)]
+    for each in (alone, kv):
+        each.init(3, mx.nd.ones(5))
+        each.set_optimizer(mx.optimizer.create("adam", learning_rate=0.1))
+    for step in range(3):
+        alone.push(3, mx.nd.sum(grads[step], axis=0))
+        kv.push(3, grads[step, group.rank])
+    for each, out in zip((alone, kv), outs):
+        each.pull(3, out=out)
+    assert np.allclose(outs[0].asnumpy(), outs[1].asnumpy(), 1e-6)
+    with tempfile.TemporaryDirectory() as folder:
+        name = os.path.join(folder, "states")
+        kv.save_optimizer_states(name)
+        assert Path(name).stat().st_size
+        kv.load_optimizer_states(name)
+    other = mx.kv.create("dist_sync")
+    _refuses(RankError, "the optimizer of rank", lambda: other.set_optimizer(
+        mx.optimizer.create("sgd", learning_rate=0.1 + group.rank)))
+
+
+def compression(group: Group) -> None:
+    """Two bits a number; what is left over goes with the next, on each rank for itself."""
+    kv = mx.kv.create("dist_sync")
+    kv.set_gradient_compression({"type": "2bit", "threshold": 0.5})
+    kv.init("w", mx.nd.zeros(7))
+    noise = np.random.default_rng(0).standard_normal((4, group.size, 7)).astype("float32")
+    left, out = np.zeros((group.size, 7), "float32"), mx.nd.zeros(7)
+    for grads in noise:
+        kv.push("w", mx.nd.array(grads[group.rank]))
+        kv.pull("w", out=out)
+        left += grads
+        sent = np.where(left >= 0.5, 0.5, np.where(left <= -0.5, -0.5, 0)).astype("float32")
+        left -= sent
+        assert np.array_equal(out.asnumpy(), sent.sum(0))
+
+
+def horovod(group: Group) -> None:
+    kv = mx.kv.create("horovod")
+    assert (kv.rank, kv.num_workers, kv.local_rank) == (group.rank, group.size, group.rank)
+    weight, grad = mx.nd.full(3, group.rank + 2), mx.nd.full(3, group.rank)
+    kv.broadcast("w", weight, out=weight)
+    kv.pushpull("w", grad)
+    assert (weight == 2).asnumpy().all() and (grad == 1).asnumpy().all()
+    assert not kv.is_capable("optimizer")
+
+
+# ------------------------------------------------------------------------------------------------- training
+
+ROWS = np.random.default_rng(1).standard_normal((32, 6)).astype("float32")
+CLASSES = (ROWS[:, 0] > 0).astype("float32")
+
+
+def _trained(kvstore: Any, rows: slice, batch_size: int, seed: int = 0, **settings: Any) -> Any:
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=8, name="one")
+    net = mx.sym.FullyConnected(mx.sym.Activation(net, act_type="tanh"), num_hidden=2, name="two")
+    module = mx.mod.Module(mx.sym.SoftmaxOutput(net, name="softmax"))
+    mx.random.seed(seed)
+    module.fit(mx.io.NDArrayIter(ROWS[rows], CLASSES[rows], batch_size), num_epoch=3, kvstore=kvstore,
+               initializer=mx.init.Xavier(), optimizer="sgd",
+               optimizer_params={"learning_rate": 0.5, "momentum": 0.9, **settings})
+    return module.get_params()[0]
+
+
+def same_answer(group: Group) -> None:
+    """A batch cut in as many parts as there are ranks, and the whole of it on one."""
+    everything = np.arange(32).reshape(4, group.size, -1)  # batches of all ranks, of which each has its rows
+    own = everything[:, group.rank].reshape(-1)
+    alone = _trained(None, slice(None), 8)
+    for kind, settings in (("dist_sync", {}), ("dist_device_sync", {}), ("horovod", {"rescale_grad": 1 / 8})):
+        together = _trained(kind, own, 8 // group.size, seed=group.rank * (kind != "horovod"), **settings)
+        for name, value in alone.items():
+            assert np.allclose(value.asnumpy(), together[name].asnumpy(), 1e-4, 1e-6), (kind, name)
+        group.agree(f"the weights of {kind}", together["one_weight"].asnumpy().tobytes().hex())
+    os.environ["MXNET_UPDATE_ON_KVSTORE"] = "0"
+    apart = _trained("dist_sync", own, 8 // group.size, seed=group.rank)
+    del os.environ["MXNET_UPDATE_ON_KVSTORE"]
+    for name, value in alone.items():
+        assert np.allclose(value.asnumpy(), apart[name].asnumpy(), 1e-4, 1e-6), name
+
+
+def executors(group: Group) -> None:
+    """As programs with executors and a store of their own write it."""
+    x, w = mx.sym.Variable("x"), mx.sym.Variable("w")
+    executor = mx.sym.sum(x * w).simple_bind(mx.cpu(), x=(3,), w=(3,))
+    kv = mx.kv.create("dist_sync")
+    kv.init("w", mx.nd.ones(3))
+    kv.set_optimizer(mx.optimizer.SGD(learning_rate=0.5))
+    kv.pull("w", out=executor.arg_dict["w"])
+    executor.forward(is_train=True, x=np.full(3, group.rank + 1, "float32"))
+    executor.backward(mx.nd.ones(1))
+    kv.pushpull("w", executor.grad_dict["w"], out=executor.arg_dict["w"])
+    assert executor.arg_dict["w"].asnumpy().tolist() == [1 - 0.5 * sum(range(1, group.size + 1))] * 3

@@ -1,0 +1,75 @@
+"""Programs of several processes: groups, stores, operators, and what becomes of the others when one fails."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import tempfile
+from pathlib import Path
+
+import pytest
+from .ranks import ROOT, launch, needs_mpi, outcomes
+
+CHECKS = ["reductions", "places", "moves", "under_way", "same_sums", "other_groups", "agreement", "store",
+          "store_with_optimizer", "compression", "horovod", "same_answer", "executors"]
+
+
+@functools.cache
+def _outcomes() -> dict[str, str]:
+    with tempfile.TemporaryDirectory() as folder:
+        return outcomes("distributed_checks", CHECKS, Path(folder))
+
+
+@needs_mpi
+@pytest.mark.parametrize("name", CHECKS)
+def test_two_ranks(name: str) -> None:
+    assert not _outcomes()[name], _outcomes()[name]
+
+
+#: What becomes of rank 0 where rank 1 does something else than it: the program of rank 1, and what the error says.
+FAULTS = {
+    "dies": ("os.kill(os.getpid(), 9)", ["rank 1: its process", "was ended by SIGKILL"]),
+    "ends": ("sys.exit(3)", ["rank 1: its program has ended"]),
+    "hangs": ("time.sleep(1000)", ["rank 1: not here after 1 seconds", "allreduce(sum) of float32 (4,)"]),
+    "raises in an operator": ("broken(mx.nd.ones(2)).asnumpy()", ["rank 1: ValueError: no such digit"]),
+    "other shapes": ("group.allreduce(np.ones(5))", ["it waits in call", "allreduce(sum) of float64 (5,)"]),
+}
+FAULTY = """
+import os, sys, time
+import numpy as np
+import opreg as mx
+from opreg.distributed import world
+
+@mx.operator.define
+def broken(x):
+    raise ValueError("no such digit")
+
+group, own = world(), np.ones(4, np.float32)
+group.allreduce(own)
+if group.rank == 1:
+    {fault}
+group.allreduce(own)
+print("went on")
+"""
+
+
+@needs_mpi
+@pytest.mark.parametrize("fault", FAULTS)
+def test_others_stop(fault: str, tmp_path: Path) -> None:
+    """With an error that names rank and reason, and all processes are gone."""
+    program, expected = FAULTS[fault]
+    script = tmp_path / "faulty.py"
+    script.write_text(FAULTY.format(fault=program))
+    done = launch(script, patience=1)
+    assert done.code > 0 and "went on" not in done.out, done
+    for text in ["RankError: rank 0 cannot go on", *expected]:
+        assert text in done.err, done
+
+
+@needs_mpi
+def test_versions_are_compared(tmp_path: Path) -> None:
+    script = tmp_path / "versions.py"
+    script.write_text("import os, opreg\nif os.environ['PMI_RANK'] == '1':\n    opreg.__version__ = '0.0.7'\n"
+                      "opreg.distributed.world()\n")
+    done = launch(script, patience=1)
+    assert done.code > 0 and "the versions of rank 1 is opreg 0.0.7" in done.err, done
