@@ -79,6 +79,8 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "notebook": ("opreg.notebook", None),
     "test_utils": ("opreg.train.test_utils", None),
     "profiler": ("opreg.profiler", None),
+    "distributed": ("opreg.distributed", None),
+    "communication": ("opreg.nn.communication", None),
     "runtime": ("opreg.runtime", None),
     "log": ("opreg.log", None),
     "util": ("opreg.util", None),
@@ -93,6 +95,8 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "_Function": ("opreg.nn.function", "_Function"),
     **{name: ("opreg.nn.parameter", name) for name in ("Parameter", "ParameterTuple")},
     **{name: ("opreg.nn.state", name) for name in ("set_context", "get_context", "GRAPH_MODE", "PYNATIVE_MODE")},
+    **{name: ("opreg.nn.parallel", name) for name in (
+        "ParallelMode", "set_auto_parallel_context", "get_auto_parallel_context", "reset_auto_parallel_context")},
     **{name: ("opreg.nn.grad", name) for name in (
         "grad", "value_and_grad", "get_grad", "no_grad")},
     **{name: ("opreg.nn.jacobian", name) for name in ("jvp", "vjp", "jacrev", "jacfwd")},

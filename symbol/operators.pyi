@@ -12,6 +12,15 @@ from opreg.symbol.symbol import Symbol
 def Activation(data: Input, act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'], *,
                name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The function ``act_type`` of every number."""
+def AllGather(data: Input, group: str = 'world', *, name: str | None = None,
+              attr: Mapping[str, str] | None = None) -> Symbol:
+    """What all ranks of a group bring, joined along the first axis in the order of ranks."""
+def AllReduce(data: Input, op: Literal['sum', 'mean', 'avg', 'max', 'min', 'prod'] = 'sum', group: str = 'world', *,
+              name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+    """The sum, mean, maximum, minimum or product of what all ranks of a group bring, on each of them."""
+def AlltoAll(data: Input, group: str = 'world', *, name: str | None = None,
+             attr: Mapping[str, str] | None = None) -> Symbol:
+    """Part ``i`` along the first axis goes to rank ``i``."""
 def BatchNorm(data: Input, gamma: Input | None = None, beta: Input | None = None, moving_mean: Input | None = None,
               moving_var: Input | None = None, eps: float = 0.001, momentum: float = 0.9, fix_gamma: bool = True,
               use_global_stats: bool = False, output_mean_var: bool = False, axis: int = 1, cudnn_off: bool = False,
@@ -28,6 +37,9 @@ def BilinearSampler(data: Input, grid: Input, cudnn_off: bool | None = None, *, 
     """Images read at the places of ``grid``, x and y from -1 to 1."""
 def BlockGrad(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The same numbers, through which no gradient passes."""
+def Broadcast(data: Input, root_rank: int, group: str = 'world', *, name: str | None = None,
+              attr: Mapping[str, str] | None = None) -> Symbol:
+    """What one rank of a group brings, on all of them."""
 def CTCLoss(data: Input, label: Input | None = None, data_lengths: Input | None = None,
             label_lengths: Input | None = None, use_data_lengths: bool = False, use_label_lengths: bool = False,
             blank_label: Literal['first', 'last'] = 'first', *, name: str | None = None,
@@ -153,12 +165,21 @@ def RNN(data: Input, parameters: Input | None = None, state: Input | None = None
 def ROIPooling(data: Input, rois: Input, pooled_size: Ints, spatial_scale: float, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
     """Maxima over the pixels of each region's cells (Girshick 2015, Fast R-CNN)."""
+def Receive(data: Input, src_rank: int, sr_tag: int = 0, group: str = 'world', *, name: str | None = None,
+            attr: Mapping[str, str] | None = None) -> Symbol:
+    """What one rank of a group sends."""
+def ReduceScatter(data: Input, op: Literal['sum', 'mean', 'avg', 'max', 'min', 'prod'] = 'sum', group: str = 'world',
+                  *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+    """As ``AllReduce``, but each rank gets its part along the first axis, which is divided evenly."""
 def Reshape(data: Input, shape: Ints = (), reverse: bool = False, target_shape: Ints = (), keep_highest: bool = False,
             *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """``data`` in another shape."""
 def SVMOutput(data: Input, label: Input | None = None, margin: float = 1.0, regularization_coefficient: float = 1.0,
               use_linear: bool = False, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The data."""
+def Send(data: Input, dest_rank: int, sr_tag: int = 0, group: str = 'world', *, name: str | None = None,
+         attr: Mapping[str, str] | None = None) -> Symbol:
+    """Bring an array to one rank of a group, which has a ``Receive``."""
 def SequenceLast(data: Input, sequence_length: Input | None = None, use_sequence_length: bool = False, axis: int = 0,
                  *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The last step of each sequence."""

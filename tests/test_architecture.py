@@ -146,7 +146,8 @@ INSIDE = {package: _floors(lines) for package, lines in {
         cuda.sets
     """,
     "opreg.builtin": """
-        elementwise reductions shapes lookup matrices layers vision randomness optimizers numpy_names contrib quantized
+        collectives elementwise reductions shapes lookup matrices layers vision randomness optimizers numpy_names
+            contrib quantized
         elementwise.elementwise vision.image_size numpy_names.numpy_like_logic outputs layers.rnn_parts shapes.shape
             layers.sliding shapes.subscript optimizers.update_formulas optimizers.updating contrib.contrib_misc
             quantized.ranges
@@ -155,7 +156,8 @@ INSIDE = {package: _floors(lines) for package, lines in {
             randomness.densities contrib.hawkes vision.image lookup.indexing shapes.joining layers.norm
             layers.normalize optimizers.optimizer_updates shapes.padding reductions.products
             reductions.reduce layers.rnn_layer shapes.slicing layers.softmax elementwise.unary quantized.conversion
-        layers.batch_norm vision.bilinear elementwise.casting shapes.creation matrices.dense lookup.gather
+        collectives.collectives layers.batch_norm vision.bilinear elementwise.casting shapes.creation
+            matrices.dense lookup.gather
             layers.layer_norm layers.losses layers.sequence_losses optimizers.multi_updates
             numpy_names.numpy_like_reduce reductions.ordering shapes.rearrange layers.rnn lookup.sequence
         rematerialization matrices.linalg layers.batch_norm_moving vision.boxes layers.convolution vision.correlation
@@ -213,7 +215,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
         buffers generator initializer trace ops.lift
         python_op parameter ops.creation ops.math
         application hooks ops.multitype ops.reduce ops.scalars
-        bprop function parameter_container pullback
+        bprop communication function parameter_container pullback
         follow positions
         compiled
         jit
@@ -222,9 +224,10 @@ INSIDE = {package: _floors(lines) for package, lines in {
             layers.checks layers.containers ops.custom optim.schedule
         grad
             layers.activation layers.conv layers.norm layers.recurrent optim.optimizer
-        grad_func train
+        grad_func parallel
+        train
             layers.basic layers.pooling ops.array optim.rules
-        layers.attention ops.control ops.indexing ops.linalg ops.nn optim
+        layers.attention ops.collectives ops.control ops.indexing ops.linalg ops.nn optim
         layers.math ops.layer_primitives ops.losses ops.random
         layers losses.base ops.activation
         losses.classes losses.differences losses.margins losses.probabilities

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 import tempfile
 from pathlib import Path
 
 import pytest
-from .ranks import ROOT, launch, needs_mpi, outcomes
+
+from .ranks import launch, needs_mpi, outcomes
 
 CHECKS = ["reductions", "places", "moves", "under_way", "same_sums", "other_groups", "agreement", "store",
-          "store_with_optimizer", "compression", "horovod", "same_answer", "executors"]
+          "store_with_optimizer", "compression", "horovod", "same_answer", "executors", "operators",
+          "between_two", "symbols", "mindspore_names", "cells"]
 
 
 @functools.cache

@@ -96,13 +96,14 @@ def _between(row: Row) -> bool:
     return differentiated(row) and _asked(row, lambda use: not use.op.loss(use.attrs))
 
 
-# Attributes of these are graphs: tests/test_loops.py and tests/test_quantized.py make them.
-_OF_GRAPHS = frozenset([*(f"{prefix}{name}" for name in ("_foreach", "_while_loop", "_cond")
+# Attributes of these are graphs: tests/test_loops.py and tests/test_quantized.py make them. What takes two processes is
+# in tests/distributed_checks.py.
+_ELSEWHERE = frozenset(["Send", "Receive", *(f"{prefix}{name}" for name in ("_foreach", "_while_loop", "_cond")
                           for prefix in ("", "_backward")), "_sg_mkldnn_conv", "_sg_mkldnn_fully_connected"])
 
 
 @pytest.mark.parametrize("name", sorted(
-    op.name for op in operators() if chosen(op.name) and op.name not in _OF_GRAPHS
+    op.name for op in operators() if chosen(op.name) and op.name not in _ELSEWHERE
     and not op.name.startswith(("custom.", "_backward_custom.", "_example"))))
 def test_has_a_row(name: str) -> None:
     assert name in {row.op for row in ROWS}, f"operator {name} has no row in tests/rows"

@@ -19,16 +19,15 @@ import numpy as np
 
 from ..errors import ArgumentError, OpError, RankError, did_you_mean
 from .group import REDUCTIONS, Call, Group, Request
+from .launch import SIZES
 from .mpi import MpiGroup
 from .watch import Watch, set_timeout, timeout
 
-__all__ = ["world", "group", "add_group", "Group", "Request", "Call", "REDUCTIONS", "RankError", "timeout",
-           "set_timeout"]
+__all__ = ["world", "group", "add_group", "drop_group", "Group", "Request", "Call", "REDUCTIONS", "RankError",
+           "timeout", "set_timeout"]
 
 #: Groups by the names that operators know them by.
 _GROUPS: dict[str, Group] = {}
-#: What launchers tell each process of how many there are.
-_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_SIZE")
 #: Second names of the world, as programs for MindSpore have them.
 _WORLDS = ("world", "nccl_world_group", "hccl_world_group", "mccl_world_group")
 
@@ -73,6 +72,19 @@ def add_group(made: Group) -> Group:
     return made
 
 
+def drop_group(name: str) -> None:
+    """Forget a group's name.
+
+    Raises
+    ------
+    ArgumentError
+        When there is no such group, or it is that of all processes.
+    """
+    if name in _WORLDS:
+        raise ArgumentError(f"{name!r} is the name of all processes, which stay together")
+    _GROUPS.pop(group(name).name)
+
+
 def started(environ: Mapping[str, str]) -> int:
     """How many processes a launcher says it has started; 1 without one.
 
@@ -82,7 +94,7 @@ def started(environ: Mapping[str, str]) -> int:
     (4, 1)
     """
     slurm = int(environ.get("SLURM_NTASKS", "1")) if "SLURM_PROCID" in environ and "SLURM_STEP_ID" in environ else 1
-    return max([slurm, *(int(environ[name]) for name in _SIZES if name in environ)])
+    return max([slurm, *(int(environ[name]) for name in SIZES if name in environ)])
 
 
 def _over_mpi(count: int) -> Group:

@@ -18,7 +18,7 @@ from ..typing import Array
 __all__ = ["Group", "Request", "Call", "REDUCTIONS"]
 
 #: What numbers of several ranks can become.
-REDUCTIONS = ("sum", "mean", "max", "min")
+REDUCTIONS = ("sum", "mean", "max", "min", "prod")
 
 
 class Call(NamedTuple):
@@ -101,7 +101,7 @@ class Group:
         return self._begin("allreduce", array, array.shape, out, _reduction(op, array))
 
     def allreduce(self, array: Array, op: str = "sum", out: Array | None = None) -> Array:
-        """The sum, mean, maximum or minimum of what all ranks bring, on all of them.
+        """The sum, mean, maximum, minimum or product of what all ranks bring, on all of them.
 
         Numbers of 16 bits are added up as float32 and rounded once.
         """
@@ -194,7 +194,7 @@ class Group:
     # ------------------------------------------------------------------------------------------ other groups
 
     def create(self, ranks: Sequence[int], name: str | None = None) -> Group | None:
-        """A group of some ranks of this one, on those; None on the others. All ranks of this one call it."""
+        """A group of some ranks of this one, which call it; None for others that do."""
         ranks = list(ranks)
         for rank in ranks:
             self._peer("create: ranks", rank)

@@ -6,6 +6,7 @@ Arrays of a GPU pass through the host.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -85,7 +86,8 @@ class MpiGroup(Group):
     def __init__(self, mpi: Any, comm: Any, control: Any, watch: Watch, ranks: Sequence[int], name: str):
         super().__init__(ranks, comm.rank, name)
         self._mpi, self._comm, self._control, self._watch = mpi, comm, control, watch
-        self._ops = {"sum": mpi.SUM, "mean": mpi.SUM, "max": mpi.MAX, "min": mpi.MIN, "": None}
+        self._ops = {"sum": mpi.SUM, "mean": mpi.SUM, "max": mpi.MAX, "min": mpi.MIN, "prod": mpi.PROD,
+                     "": None}
         self._known: set[Call] = set()
         self._count = 0
         self._position("the beginning")
@@ -193,13 +195,23 @@ class MpiGroup(Group):
     # ------------------------------------------------------------------------------------------------- groups
 
     def _create(self, ranks: Sequence[int], name: str) -> Group | None:
-        self.agree("the new group", f"{name} of ranks {ranks}")
-        mpi, color = self._mpi, 0 if self.rank in ranks else self._mpi.UNDEFINED
-        key = ranks.index(self.rank) if self.rank in ranks else 0
-        comm, control = self._comm.Split(color, key), self._control.Split(color, key)
-        if comm == mpi.COMM_NULL:
+        if self.rank not in ranks:
             return None
-        return type(self)(mpi, comm, control, self._watch, [self.ranks[rank] for rank in ranks], name)
+        self._meet(ranks, f"{name} of ranks {list(ranks)}")
+        members = self._comm.Get_group().Incl(ranks)
+        comm, control = self._comm.Create_group(members, 0), self._comm.Create_group(members, 1)
+        return type(self)(self._mpi, comm, control, self._watch, [self.ranks[rank] for rank in ranks], name)
+
+    def _meet(self, ranks: Sequence[int], text: str) -> None:
+        """Wait until some ranks are here for the same thing: what follows blocks."""
+        tag = zlib.crc32(text.encode()) % 32768  # the most that every MPI has
+        token, here = np.zeros(1, np.uint8), [self.ranks[rank] for rank in ranks]
+        others = [rank for rank in ranks if rank != self.rank]
+        requests = [self._control.Isend(token, rank, tag) for rank in others] + [
+            self._control.Irecv(np.empty(1, np.uint8), rank, tag) for rank in others]
+        position = Position(tuple(here), 0, f"the new group {text}")
+        self._watch.positions[position.ranks] = position
+        self._watch.until(lambda: all(request.Test() for request in requests), position)
 
 
 def _flat(array: np.ndarray, dtype: np.dtype | type) -> np.ndarray:

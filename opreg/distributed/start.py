@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 
 from ..errors import ArgumentError
+from .launch import RANKS, told
 from .watch import LIFELINE, TOGETHER
 
 __all__ = ["main"]
@@ -52,10 +53,8 @@ def main(argv: Sequence[str]) -> int:
     except BlockingIOError:  # a grandchild has the other end
         last = b""
     if code < 0:
-        where = next((f"rank {os.environ[name]}" for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
-                      if name in os.environ), "a rank")
-        name = signal.Signals(-code).name
-        print(f"opreg: {where}, process {child}, was ended by {name}", file=sys.stderr, flush=True)
+        print(f"opreg: rank {told(RANKS, 0)}, process {child}, was ended by {signal.Signals(-code).name}",
+              file=sys.stderr, flush=True)
     if code and last == TOGETHER:  # and has not told the others, who will notice, and end all processes
         time.sleep(_GRACE)
     return code if code >= 0 else 128 - code

@@ -16,6 +16,7 @@ from .jacobian import Vjp as Vjp
 from .layers import *  # noqa: F403
 from .losses import *  # noqa: F403
 from .optim import *  # noqa: F403
+from .parallel import DistributedGradReducer as DistributedGradReducer
 from .parameter import Parameter as Parameter
 from .parameter import ParameterTuple as ParameterTuple
 from .symbolic import SymbolCell as SymbolCell
@@ -24,8 +25,8 @@ from .tensor import Tensor as Tensor
 from .train import *  # noqa: F403
 
 if not TYPE_CHECKING:  # type checkers follow the stars
-    __all__ = ["Buffer", "Cell", "HookHandle", "convention", "Jvp", "Vjp", "Parameter", "ParameterTuple",  # noqa: PLE0604
-               "SymbolCell", "from_symbol",
+    __all__ = ["Buffer", "Cell", "DistributedGradReducer", "HookHandle", "convention", "Jvp", "Vjp", "Parameter",  # noqa: PLE0604
+               "ParameterTuple", "SymbolCell", "from_symbol",
                "Tensor", "ops", *layers.__all__, *losses.__all__, *optim.__all__, *train.__all__]
 
     def __getattr__(name: str) -> Any:

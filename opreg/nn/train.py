@@ -10,6 +10,7 @@ from ..errors import ArgumentError
 from .cell import Cell
 from .grad import answer, asked
 from .optim.settings import flag
+from .parallel import reducer_for
 from .parameter import Parameter, ParameterTuple, assign, parameters
 from .pullback import differentiate
 from .tensor import Tensor
@@ -151,7 +152,8 @@ class WithGradCell(Cell):
 class TrainOneStepCell(Cell):
     """A step of training: computes the loss and its gradients, and has the optimizer change its parameters.
 
-    Compiled, by ``compile`` or in ``GRAPH_MODE``, all of it is one plan.
+    Compiled, by ``compile`` or in ``GRAPH_MODE``, all of it is one plan. Where ``set_auto_parallel_context`` has chosen
+    ``data_parallel``, gradients are summed over all processes before.
 
     Parameters
     ----------
@@ -177,12 +179,15 @@ class TrainOneStepCell(Cell):
         self.weights = optimizer.parameters
         self.sens = 1.0 if sens is None else sens
         self.return_grad = flag("TrainOneStepCell", "return_grad", return_grad)
+        self.grad_reducer = reducer_for(self.weights)
 
     def construct(self, *inputs: Any) -> Any:
         if self.sens == 1:
             loss, _, gradients = differentiate(self.network, inputs, {}, (), self.weights)
         else:
             (_, loss), _, gradients = differentiate(self._scaled, inputs, {}, (), self.weights, True)
+        if self.grad_reducer is not None:
+            gradients = self.grad_reducer(gradients)  # type: ignore[arg-type]
         self.optimizer(tuple(gradients))
         if self.return_grad:
             return loss, {p.name: g for p, g in zip(self.weights, gradients)}

@@ -7,13 +7,13 @@ when a store is begun.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
 from opreg.ndarray.ndarray import NDArray
 
 from ..distributed import Request, world
+from ..distributed.launch import LOCAL_RANKS, told
 from ..errors import ArgumentError
 from ..typing import Array
 from .base_optimizer import Optimizer
@@ -155,8 +155,7 @@ class Horovod(KVStoreBase):
     @property
     def local_rank(self) -> int:
         """The number of this worker on its machine, as the launcher says; else its rank."""
-        names = ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
-        return int(next((os.environ[name] for name in names if name in os.environ), self.rank))
+        return told(LOCAL_RANKS, self.rank)
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         """Copy values of rank 0 into arrays of all."""

@@ -21,6 +21,7 @@ from ..settings import constexpr
 from . import (
     activation,
     array,
+    collectives,
     control,
     creation,
     custom,
@@ -38,6 +39,7 @@ from . import (
 )
 from .activation import *  # noqa: F403
 from .array import *  # noqa: F403
+from .collectives import *  # noqa: F403
 from .control import *  # noqa: F403
 from .creation import *  # noqa: F403
 from .custom import *  # noqa: F403
@@ -57,9 +59,10 @@ from .scalars import *  # noqa: F403
 if not TYPE_CHECKING:  # type checkers follow the stars
     __all__ = ["GradOperation", "HookBackward", "InsertGradientOf", "constexpr", "get_grad", "grad",  # noqa: PLE0604
                "jacfwd", "jacrev", "jvp", "value_and_grad", "vjp",
-               *activation.__all__, *array.__all__, *control.__all__, *creation.__all__, *custom.__all__,
-               *indexing.__all__, *layer_primitives.__all__, *linalg.__all__, *losses.__all__, *math.__all__,
-               *multitype.__all__, *nn.__all__, *primitives.__all__, *random.__all__, *reduce.__all__,
+               *activation.__all__, *array.__all__, *collectives.__all__, *control.__all__, *creation.__all__,
+               *custom.__all__, *indexing.__all__, *layer_primitives.__all__, *linalg.__all__, *losses.__all__,
+               *math.__all__, *multitype.__all__, *nn.__all__, *primitives.__all__, *random.__all__,
+               *reduce.__all__,
                *scalars.__all__]
 
     def __getattr__(name: str) -> Any:

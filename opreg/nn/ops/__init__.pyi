@@ -9,6 +9,7 @@ from functools import partial as partial
 from opreg.nn.grad import GradOperation as GradOperation, get_grad as get_grad, grad as grad, stop_gradient as stop_gradient, value_and_grad as value_and_grad
 from opreg.nn.hooks import HookBackward as HookBackward, InsertGradientOf as InsertGradientOf
 from opreg.nn.jacobian import jacfwd as jacfwd, jacrev as jacrev, jvp as jvp, vjp as vjp
+from opreg.nn.ops.collectives import AllGather as AllGather, AllReduce as AllReduce, AlltoAll as AlltoAll, Barrier as Barrier, Broadcast as Broadcast, Receive as Receive, ReduceOp as ReduceOp, ReduceScatter as ReduceScatter, Send as Send
 from opreg.nn.ops.custom import Custom as Custom
 from opreg.nn.ops.multitype import HyperMap as HyperMap, Map as Map, MultitypeFuncGraph as MultitypeFuncGraph
 from opreg.nn.ops.primitive import Primitive as Primitive, PrimitiveWithInfer as PrimitiveWithInfer

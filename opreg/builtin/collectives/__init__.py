@@ -1,0 +1,3 @@
+"""Operators between processes."""
+
+__all__: list[str] = []

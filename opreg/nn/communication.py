@@ -1,0 +1,150 @@
+"""communication: the processes of a program by MindSpore's names, over ``opreg.distributed``.
+
+Examples
+--------
+>>> from opreg.communication import init, get_rank, get_group_size
+>>> init()
+>>> get_rank(), get_group_size()
+(0, 1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..distributed import Group, add_group, drop_group, group, world
+from ..distributed.launch import LOCAL_RANKS, LOCAL_SIZES, told
+from ..errors import ArgumentError
+from .parameter import Parameter
+from .tensor import Tensor
+
+__all__ = ["GlobalComm", "init", "release", "get_rank", "get_group_size", "get_local_rank", "get_local_rank_size",
+           "get_world_rank_from_group_rank", "get_group_rank_from_world_rank", "create_group", "destroy_group",
+           "get_process_group_ranks", "broadcast_parameters", "HCCL_WORLD_COMM_GROUP", "NCCL_WORLD_COMM_GROUP",
+           "MCCL_WORLD_COMM_GROUP"]
+
+#: Names of the group of all processes; they are one here.
+HCCL_WORLD_COMM_GROUP = "hccl_world_group"
+NCCL_WORLD_COMM_GROUP = "nccl_world_group"
+MCCL_WORLD_COMM_GROUP = "mccl_world_group"
+
+_BACKENDS = (None, "mccl", "nccl", "mpi")
+
+
+class GlobalComm:
+    """What programs read of the group of all processes."""
+
+    WORLD_COMM_GROUP = "world"
+    BACKEND = "mpi"
+    INITED = False
+
+
+def init(backend_name: str | None = None) -> None:
+    """Find the other processes, which a launcher has started.
+
+    Parameters
+    ----------
+    backend_name : {"mccl", "nccl", "mpi"}, optional
+        Which one is chosen by where arrays lie, whatever is named.
+
+    Raises
+    ------
+    ArgumentError
+        For ``hccl``: there are no Ascend devices here.
+    """
+    if backend_name not in _BACKENDS:
+        raise ArgumentError(f"communication.init: there is no backend {backend_name!r}; expected 'mccl' or 'nccl', "
+                            "which are MPI on CPUs and NCCL between GPUs")
+    world()
+    GlobalComm.INITED = True
+
+
+def release() -> None:
+    """Count as not initialized; the processes stay together until they end."""
+    GlobalComm.INITED = False
+
+
+def _group(name: str) -> Group:
+    if not isinstance(name, str):
+        raise TypeError(f"communication: group must be the name of one, got {type(name).__name__}")
+    return group(name)
+
+
+def get_rank(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
+    """The number of this process in a group."""
+    return _group(group).rank
+
+
+def get_group_size(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
+    """How many processes a group has."""
+    return _group(group).size
+
+
+def get_local_rank(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
+    """The number of this process on its machine, as the launcher says; else its rank."""
+    return told(LOCAL_RANKS, _group(group).rank)
+
+
+def get_local_rank_size(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
+    """How many processes this machine has, as the launcher says; else the size of the group."""
+    return told(LOCAL_SIZES, _group(group).size)
+
+
+def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
+    """The number among all processes of one that has a number in a group."""
+    ranks = _group(group).ranks
+    if not 0 <= group_rank_id < len(ranks):
+        raise ArgumentError(f"communication: the group {group!r} has ranks 0 to {len(ranks) - 1}, got {group_rank_id}")
+    return ranks[group_rank_id]
+
+
+def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
+    """The number in a group of a process that has a number among all."""
+    ranks = _group(group).ranks
+    if world_rank_id not in ranks:
+        raise ArgumentError(f"communication: rank {world_rank_id} is not in the group {group!r}, which has "
+                            f"{', '.join(map(str, ranks))}")
+    return ranks.index(world_rank_id)
+
+
+def get_process_group_ranks(group: str = GlobalComm.WORLD_COMM_GROUP) -> list[int]:
+    """Which of all processes a group has."""
+    return list(_group(group).ranks)
+
+
+def create_group(group: str, rank_ids: Sequence[int], options: object = None) -> None:
+    """Let operators find some of the processes by a name; each of these calls it.
+
+    Parameters
+    ----------
+    group : str
+        The name.
+    rank_ids : list of int
+        Which of all processes, this one among them.
+    """
+    if world().rank not in rank_ids:
+        raise ArgumentError(f"create_group: rank {world().rank} is not among those of {group!r}, "
+                            f"{', '.join(map(str, rank_ids))}")
+    made = world().create(rank_ids, group)
+    assert made is not None
+    add_group(made)
+
+
+def destroy_group(group: str) -> None:
+    """Forget a group's name."""
+    drop_group(group)
+
+
+def broadcast_parameters(parameters: Iterable[Parameter], root: int = 0, group: str = GlobalComm.WORLD_COMM_GROUP
+                         ) -> None:
+    """Give all processes the weights of one; what they are is compared before.
+
+    Raises
+    ------
+    RankError
+        When ranks have other parameters, or of other shapes or dtypes.
+    """
+    parameters, ranks = list(parameters), _group(group)
+    ranks.agree("the parameters", "\n".join(f"{each.name}: {each.dtype} {each.shape}" for each in parameters))
+    for each in parameters:
+        each.set_data(Tensor(ranks.broadcast(each.asnumpy(), root)))

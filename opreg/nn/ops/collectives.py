@@ -1,0 +1,211 @@
+"""Primitives between processes: each is a registered operator of a group, which is known by its name."""
+
+from __future__ import annotations
+
+from ...core.registry import ops
+from ...distributed import REDUCTIONS
+from ...distributed import group as find
+from ...errors import ArgumentError, ShapeError
+from ..tensor import Tensor
+from ..typing import TensorDType, TensorLike
+from . import array, creation
+from .lift import tensor
+from .primitive import Primitive
+
+__all__ = ["ReduceOp", "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "AlltoAll", "Send", "Receive",
+           "Barrier"]
+
+
+class ReduceOp:
+    """What numbers of several processes become."""
+
+    SUM, MAX, MIN, PROD, AVG = "sum", "max", "min", "prod", "avg"
+
+
+class _Collective(Primitive):
+    """A primitive of a group."""
+
+    def __init__(self, group: str, **settings: object):
+        super().__init__(type(self).__name__)
+        if not isinstance(group, str):
+            raise TypeError(f"{self.name}: group must be the name of one, got {type(group).__name__}")
+        op = settings.get("op", "sum")
+        if not isinstance(op, str):
+            raise TypeError(f"{self.name}: op must be a str, got {type(op).__name__}")
+        if op not in (*REDUCTIONS, "avg"):
+            raise ArgumentError(f"{self.name}: op must be one of sum, max, min, prod and avg, got {op!r}")
+        self.group = group
+        self.attrs = {**settings, "group": group}
+        for name, value in settings.items():
+            setattr(self, name, value)
+
+
+class AllReduce(_Collective):
+    """The sum, or what ``op`` says, of what all processes of a group bring, on each of them.
+
+    Parameters
+    ----------
+    op : {"sum", "max", "min", "prod", "avg"}
+    group : str
+
+    Examples
+    --------
+    >>> print(AllReduce()(Tensor([1.0, 2.0])))
+    [1. 2.]
+    """
+
+    op: str
+
+    def __init__(self, op: str = ReduceOp.SUM, group: str = "world"):
+        super().__init__(group, op=op)
+
+    def __call__(self, input_x: TensorLike) -> Tensor:
+        return ops.AllReduce(tensor(input_x), op=self.op, group=self.group)
+
+
+class AllGather(_Collective):
+    """What all processes of a group bring, joined along the first axis in the order of ranks."""
+
+    def __init__(self, group: str = "world"):
+        super().__init__(group)
+
+    def __call__(self, input_x: TensorLike) -> Tensor:
+        return ops.AllGather(tensor(input_x), group=self.group)
+
+
+class ReduceScatter(_Collective):
+    """As ``AllReduce``, but each process gets its part along the first axis, which is divided evenly."""
+
+    op: str
+
+    def __init__(self, op: str = ReduceOp.SUM, group: str = "world"):
+        super().__init__(group, op=op)
+
+    def __call__(self, input_x: TensorLike) -> Tensor:
+        return ops.ReduceScatter(tensor(input_x), op=self.op, group=self.group)
+
+
+class Broadcast(_Collective):
+    """The tensors of one process of a group, on all of them: called with a tuple, it returns one.
+
+    Parameters
+    ----------
+    root_rank : int
+        Which process of the group.
+    group : str
+
+    Examples
+    --------
+    >>> print(*Broadcast(0)((Tensor([1.0]), Tensor([2.0]))))
+    [1.] [2.]
+    """
+
+    root_rank: int
+
+    def __init__(self, root_rank: int, group: str = "world"):
+        super().__init__(group, root_rank=root_rank)
+
+    def __call__(self, input_x: tuple[TensorLike, ...]) -> tuple[Tensor, ...]:
+        if not isinstance(input_x, tuple):
+            raise TypeError(f"Broadcast: expected a tuple of tensors, got {type(input_x).__name__}")
+        return tuple(ops.Broadcast(tensor(each), root_rank=self.root_rank, group=self.group) for each in input_x)
+
+
+class AlltoAll(_Collective):
+    """Parts along one axis go to the processes of a group in the order of ranks; what comes is joined along another.
+
+    Parameters
+    ----------
+    split_count : int
+        The size of the group.
+    split_dim, concat_dim : int
+    group : str
+
+    Examples
+    --------
+    >>> AlltoAll(1, 0, 1)(Tensor([[1.0], [2.0]])).shape
+    (2, 1)
+    """
+
+    split_count: int
+    split_dim: int
+    concat_dim: int
+
+    def __init__(self, split_count: int, split_dim: int, concat_dim: int, group: str = "world"):
+        super().__init__(group, split_count=split_count, split_dim=split_dim, concat_dim=concat_dim)
+        if split_count != find(group).size:
+            raise ArgumentError(f"AlltoAll: split_count must be the size of the group, {find(group).size}, got "
+                                f"{split_count!r}")
+
+    def __call__(self, input_x: TensorLike) -> Tensor:
+        x = tensor(input_x)
+        if x.shape[self.split_dim] % self.split_count:
+            raise ShapeError(f"AlltoAll: axis {self.split_dim} is divided among {self.split_count} processes, got the "
+                             f"shape {x.shape}")
+        length = x.shape[self.split_dim] // self.split_count
+        sent = array.stack(array.split(x, length, self.split_dim))
+        return array.cat(array.unbind(ops.AlltoAll(sent, group=self.group)), self.concat_dim)
+
+
+class Send(_Collective):
+    """Brings a tensor to one process of a group, which has a ``Receive`` of the same tag; its gradient comes back.
+
+    Parameters
+    ----------
+    sr_tag : int
+        Tells what passes between the same two apart.
+    dest_rank : int
+    group, group_back : str
+        ``group_back`` counts for nothing.
+    """
+
+    sr_tag: int
+    dest_rank: int
+
+    def __init__(self, sr_tag: int, dest_rank: int, group: str = "world", group_back: str = "world"):
+        super().__init__(group, sr_tag=sr_tag, dest_rank=dest_rank)
+
+    def __call__(self, input_x: TensorLike) -> Tensor:
+        return ops.Send(tensor(input_x), dest_rank=self.dest_rank, sr_tag=self.sr_tag, group=self.group)
+
+
+class Receive(_Collective):
+    """The tensor that one process of a group sends.
+
+    Parameters
+    ----------
+    sr_tag : int
+    src_rank : int
+    shape, dtype
+        Those of the tensor.
+    group, group_back : str
+        ``group_back`` counts for nothing.
+
+    Its gradient goes back where it is called with a tensor through which gradients pass, whose numbers count for
+    nothing.
+    """
+
+    sr_tag: int
+    src_rank: int
+    shape: tuple[int, ...]
+    dtype: TensorDType
+
+    def __init__(self, sr_tag: int, src_rank: int, shape: list[int] | tuple[int, ...], dtype: TensorDType,
+                 group: str = "world", group_back: str = "world"):
+        super().__init__(group, sr_tag=sr_tag, src_rank=src_rank, shape=tuple(shape), dtype=dtype)
+
+    def __call__(self, input_x: TensorLike | None = None) -> Tensor:
+        place = creation.zeros(self.shape, self.dtype)
+        if input_x is not None:
+            place = place + ops.sum(tensor(input_x)) * 0
+        return ops.Receive(place, src_rank=self.src_rank, sr_tag=self.sr_tag, group=self.group)
+
+
+class Barrier(_Collective):
+    """Waits until all processes of a group are here."""
+
+    def __init__(self, group: str = "world"):
+        super().__init__(group)
+
+    def __call__(self) -> None:
+        find(self.group).barrier()

@@ -1,0 +1,144 @@
+"""Data parallel training by MindSpore's names: what is chosen for it, and gradients summed over processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.registry import ops
+from ..distributed import group as find
+from ..distributed import world
+from ..errors import ArgumentError, did_you_mean
+from .cell import Cell
+from .communication import broadcast_parameters
+from .parameter import Parameter
+from .state import EPOCH
+from .tensor import Tensor
+
+__all__ = ["ParallelMode", "set_auto_parallel_context", "get_auto_parallel_context", "reset_auto_parallel_context",
+           "DistributedGradReducer", "reducer_for"]
+
+
+class ParallelMode:
+    """Ways to share work among processes: alone, or each with a part of the batch."""
+
+    STAND_ALONE = "stand_alone"
+    DATA_PARALLEL = "data_parallel"
+    HYBRID_PARALLEL = "hybrid_parallel"
+    SEMI_AUTO_PARALLEL = "semi_auto_parallel"
+    AUTO_PARALLEL = "auto_parallel"
+    MODE_LIST = [STAND_ALONE, DATA_PARALLEL, HYBRID_PARALLEL, SEMI_AUTO_PARALLEL, AUTO_PARALLEL]
+
+
+_DEFAULTS: dict[str, Any] = {"parallel_mode": ParallelMode.STAND_ALONE, "gradients_mean": False,
+                             "parameter_broadcast": False, "device_num": None, "global_rank": None}
+_CHOSEN = dict(_DEFAULTS)
+#: Accepted because programs set them; they change nothing here.
+_INERT = frozenset({"gradient_fp32_sync", "all_reduce_fusion_config", "comm_fusion", "enable_parallel_optimizer",
+                    "parallel_optimizer_config", "full_batch", "dataset_strategy", "search_mode",
+                    "auto_parallel_search_mode", "strategy_ckpt_load_file", "strategy_ckpt_save_file",
+                    "strategy_ckpt_config", "loss_repeated_mean", "communi_parallel_mode",
+                    "optimizer_weight_shard_size", "group_ckpt_save_file"})
+
+
+def set_auto_parallel_context(**settings: object) -> None:
+    """Choose how processes share the work.
+
+    Parameters
+    ----------
+    parallel_mode : str
+        ``stand_alone``, the default, or ``data_parallel``: ``TrainOneStepCell`` sums gradients over all processes.
+    gradients_mean : bool
+        Whether their mean is taken instead.
+    parameter_broadcast : bool
+        Whether training begins with the weights of rank 0.
+    device_num, global_rank : int
+        Have to be what the launcher has started, where they are given.
+
+    Raises
+    ------
+    ArgumentError
+        For modes that cut a network into parts, and settings there are none of.
+    """
+    for name, value in settings.items():
+        if name in _INERT:
+            continue
+        if name not in _DEFAULTS:
+            raise ArgumentError(f"set_auto_parallel_context: there is no setting {name!r}. "
+                                f"{did_you_mean(name, _DEFAULTS)}")
+        if name == "parallel_mode" and value not in (ParallelMode.STAND_ALONE, ParallelMode.DATA_PARALLEL):
+            raise ArgumentError(f"set_auto_parallel_context: parallel_mode must be 'stand_alone' or 'data_parallel', "
+                                f"got {value!r}; networks are not cut into parts here")
+        if name in ("gradients_mean", "parameter_broadcast") and not isinstance(value, bool):
+            raise TypeError(f"set_auto_parallel_context: {name} must be a bool, got {type(value).__name__}")
+        if name in ("device_num", "global_rank"):
+            actual = world().size if name == "device_num" else world().rank
+            if value != actual:
+                raise ArgumentError(f"set_auto_parallel_context: {name}={value!r}, and the launcher has made it "
+                                    f"{actual}")
+    _CHOSEN.update({name: value for name, value in settings.items() if name in _DEFAULTS})
+    EPOCH[0] += 1
+
+
+def get_auto_parallel_context(attr_key: str) -> Any:
+    """A setting made with ``set_auto_parallel_context``."""
+    if attr_key not in _DEFAULTS:
+        raise ArgumentError(f"get_auto_parallel_context: there is no setting {attr_key!r}. "
+                            f"{did_you_mean(attr_key, _DEFAULTS)}")
+    if attr_key in ("device_num", "global_rank"):
+        return world().size if attr_key == "device_num" else world().rank
+    return _CHOSEN[attr_key]
+
+
+def reset_auto_parallel_context() -> None:
+    """Choose what there is at first: each process for itself."""
+    set_auto_parallel_context(**{name: value for name, value in _DEFAULTS.items() if value is not None})
+
+
+class DistributedGradReducer(Cell):
+    """Gradients summed over the processes of a group, or their means.
+
+    Parameters
+    ----------
+    parameters : list of Parameter
+        Whose gradients they are; those that are ``layerwise_parallel`` stay as they are.
+    mean : bool, optional
+        Whether sums are divided by ``degree``; ``gradients_mean`` of the context by default.
+    degree : int, optional
+        The size of the group by default.
+    fusion_type : int
+        Counts for nothing.
+    group : str
+        By its name.
+
+    Examples
+    --------
+    >>> reducer = DistributedGradReducer([Parameter(Tensor([1.0]), name="w")], mean=True)
+    >>> print(*reducer((Tensor([2.0]),)))
+    [2.]
+    """
+
+    def __init__(self, parameters: Sequence[Parameter], mean: bool | None = None, degree: int | None = None,
+                 fusion_type: int = 1, group: str = "world"):
+        super().__init__(auto_prefix=False)
+        if degree is not None and (type(degree) is not int or degree < 1):
+            raise ValueError(f"DistributedGradReducer: degree must be an int from one up, got {degree!r}")
+        self.mean = get_auto_parallel_context("gradients_mean") if mean is None else mean
+        self.degree, self.group = find(group).size if degree is None else degree, group
+        self._summed = [not getattr(each, "layerwise_parallel", False) for each in parameters]
+
+    def construct(self, grads: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        return tuple(self._reduced(grad) if summed else grad for grad, summed in zip(grads, self._summed))
+
+    def _reduced(self, grad: Tensor) -> Tensor:
+        total = ops.AllReduce(grad, group=self.group)
+        return total * (1.0 / self.degree) if self.mean else total
+
+
+def reducer_for(weights: Sequence[Parameter]) -> DistributedGradReducer | None:
+    """What a step of training puts gradients through, as the context says, which may have the weights begin alike."""
+    if _CHOSEN["parallel_mode"] != ParallelMode.DATA_PARALLEL:
+        return None
+    if _CHOSEN["parameter_broadcast"]:
+        broadcast_parameters(weights)
+    return DistributedGradReducer(weights)
