@@ -22,6 +22,7 @@ OTHERWISE = {
         backends.onednn.shared_library: CPU F32 ANY IN_ORDER
         backends.blas: _OWN_THREADS
         custom.first_run: _MARK
+        distributed.start: _PR_SET_PDEATHSIG
         nn.state: GRAPH_MODE PYNATIVE_MODE
         symbol.json: VERSION
         builtin.quantized.ranges: ENDS EDGES
@@ -39,6 +40,8 @@ OTHERWISE = {
         examples.pictures: TRAIN_SIZE
     """,
     "bounds on what is believed, kept or shown": """
+        distributed.start: _GRACE
+        distributed.watch: _PATIENCE _LOOK _GRACE
         ndarray.changes: _EXPRESSION
         ndarray.params_file: MAX_NDIM DENSE_FLOOR DENSE_RATIO
         ndarray.tape: _FEW

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import functools
+import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from .ranks import launch, needs_mpi, outcomes
+import opreg as mx
+
+from .ranks import ROOT, launch, needs_mpi, outcomes
 
 CHECKS = ["reductions", "places", "moves", "under_way", "same_sums", "other_groups", "agreement", "store",
           "store_with_optimizer", "compression", "horovod", "same_answer", "executors", "operators",
@@ -74,3 +80,19 @@ def test_versions_are_compared(tmp_path: Path) -> None:
                       "opreg.distributed.world()\n")
     done = launch(script, patience=1)
     assert done.code > 0 and "the versions of rank 1 is opreg 0.0.7" in done.err, done
+
+
+@needs_mpi
+def test_training_goes_on_with_fewer_processes(tmp_path: Path) -> None:
+    """The example, stopped after its first epoch: one process learns what two would have learned."""
+    example, last = ROOT / "examples" / "train_distributed.py", tmp_path / "digits-0002.params"
+    done = launch(example, "--epochs", 2, "--folder", tmp_path)
+    assert done.code == 0 and "2 processes" in done.out, done
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        f"digits-000{epoch}.{kind}" for epoch in (1, 2) for kind in ("params", "states")]
+    together = mx.nd.load(str(last))
+    last.unlink()
+    subprocess.run([sys.executable, example, "--epochs", "2", "--folder", tmp_path, "--resume"], check=True,
+                   cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True)
+    for name, value in mx.nd.load(str(last)).items():
+        np.testing.assert_allclose(value.asnumpy(), together[name].asnumpy(), 1e-2, 1e-4)
