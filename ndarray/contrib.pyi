@@ -122,7 +122,7 @@ def SyncBatchNorm(data: Input, gamma: Input, beta: Input, moving_mean: Input, mo
                   momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False,
                   output_mean_var: bool = False, ndev: int = 1, *, key: str, out: Out = None,
                   name: str | None = None) -> NDArray:
-    """``BatchNorm`` of one device, with the channels in the second axis."""
+    """``BatchNorm`` with the channels in the second axis."""
 def allclose(a: Input, b: Input, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = True, *, out: Out = None,
              name: str | None = None) -> NDArray:
     """One if all numbers of ``a`` are within ``atol + rtol * |b|`` of ``b``, else zero."""

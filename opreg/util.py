@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from .core.mode import MODE
-from .errors import ArgumentError
+from .errors import ArgumentError, ShapeError
 from .ndarray.context import Context, gpu_memory_info, num_gpus
+from .ndarray.ndarray import NDArray, array
 
 __all__ = ["np_shape", "is_np_shape", "set_np_shape", "use_np_shape", "is_np_array", "np_array", "set_np", "reset_np",
            "use_np", "use_np_array", "getenv", "setenv", "get_gpu_count", "get_gpu_memory",
-           "get_cuda_compute_capability", "set_module"]
+           "get_cuda_compute_capability", "set_module", "split_data", "split_and_load"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -163,3 +164,41 @@ def get_cuda_compute_capability(ctx: Context) -> int:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: bool = True) -> list[NDArray]:
+    """Parts of an array along an axis; where they cannot be even, the first ones are longer by one.
+
+    Raises
+    ------
+    ShapeError
+        When there are too few samples, or, with ``even_split``, parts would not be even.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> [each.shape for each in split_data(nd.ones((5, 2)), 2, even_split=False)]
+    [(3, 2), (2, 2)]
+    """
+    count = data.shape[batch_axis]
+    if count < num_slice or (even_split and count % num_slice):
+        raise ShapeError(f"split_data: {count} samples along axis {batch_axis} cannot be divided into {num_slice} "
+                         f"{'even ' if even_split else ''}parts")
+    length, more = divmod(count, num_slice)
+    ends = [length * (i + 1) + min(i + 1, more) for i in range(num_slice)]
+    return [data[(slice(None),) * batch_axis + (slice(start, end),)] for start, end in zip([0, *ends], ends)]
+
+
+def split_and_load(data: Any, ctx_list: Sequence[Context], batch_axis: int = 0, even_split: bool = True
+                   ) -> list[NDArray]:
+    """Parts of an array along an axis, one on each context.
+
+    Examples
+    --------
+    >>> from opreg import cpu, nd
+    >>> [each.asnumpy().tolist() for each in split_and_load([1, 2, 3, 4], [cpu(0), cpu(1)])]
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    values = data if isinstance(data, NDArray) else array(data, ctx=ctx_list[0])
+    return [each.as_in_context(ctx) for each, ctx in zip(split_data(values, len(ctx_list), batch_axis, even_split),
+                                                         ctx_list)]

@@ -97,7 +97,7 @@ def SyncBatchNorm(data: Input, gamma: Input | None = None, beta: Input | None = 
                   momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False,
                   output_mean_var: bool = False, ndev: int = 1, *, key: str, name: str | None = None,
                   attr: Mapping[str, str] | None = None) -> Symbol:
-    """``BatchNorm`` of one device, with the channels in the second axis."""
+    """``BatchNorm`` with the channels in the second axis."""
 def allclose(a: Input, b: Input, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = True, *,
              name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """One if all numbers of ``a`` are within ``atol + rtol * |b|`` of ``b``, else zero."""

@@ -381,3 +381,30 @@ def cells(group: Group) -> None:
     assert [float(each) for each in reducer((Tensor([3.0]), Tensor([3.0])))] == [3, 6]
     _refuses(ArgumentError, "not cut into parts", lambda: mx.set_auto_parallel_context(parallel_mode="auto_parallel"))
     _refuses(ArgumentError, "has made it 2", lambda: mx.set_auto_parallel_context(device_num=3))
+
+
+def statistics_of_all(group: Group) -> None:
+    """SyncBatchNorm on a part of the batch on each rank is BatchNorm of the whole, its gradients too."""
+    x, g = (np.random.default_rng(seed).standard_normal((8, 3, 2)) * 2 + 5 for seed in (0, 1))
+    rows, results = slice(4 * group.rank, 4 * group.rank + 4), []
+    for op, own, words in ((mx.nd.BatchNorm, slice(None), {}),
+                           (mx.nd.contrib.SyncBatchNorm, rows, {"ndev": group.size, "key": "a"})):
+        arrays = [mx.nd.array(each, dtype="float64") for each in (x[own], np.ones(3) * 2, np.zeros(3))]
+        states = [mx.nd.zeros(3, dtype="float64"), mx.nd.ones(3, dtype="float64")]
+        for array in arrays:
+            array.attach_grad()
+        with mx.autograd.record():
+            y = op(*arrays, *states, fix_gamma=False, **words)
+        y.backward(mx.nd.array(g[own], dtype="float64"))
+        results.append([y, arrays[0].grad, *states, *(array.grad for array in arrays[1:])])
+    whole, part = ([each.asnumpy() for each in result] for result in results)
+    for i in (0, 1):
+        assert np.allclose(whole[i][rows], part[i], 1e-9, 1e-9), i
+    for i in (2, 3):
+        assert np.allclose(whole[i], part[i], 1e-9), i
+    for i in (4, 5):
+        assert np.allclose(whole[i], group.allreduce(part[i]), 1e-9), i
+    layer = mx.nn.SyncBatchNorm(3)
+    layer.set_train()
+    out = layer(mx.Tensor(x[rows, :, :1, None].astype("float32"))).asnumpy()
+    assert abs(group.allreduce(out.mean(axis=(0, 2, 3)), "mean")).max() < 1e-5

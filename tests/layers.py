@@ -133,6 +133,11 @@ def _instance_norm(eps: float = 1e-5) -> Callable[..., Any]:
     return expected
 
 
+def _moving_norm(x: Any, *, gamma: Any, beta: Any, mean: Any, variance: Any) -> Any:
+    mean, variance, gamma, beta = (each.reshape(-1, 1, 1) for each in (mean, variance, gamma, beta))
+    return (x - mean) / np.sqrt(variance + 1e-5) * gamma + beta
+
+
 def _selu(x: Any) -> Any:
     return 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x))
 
@@ -150,6 +155,7 @@ ROWS += [
     LayerRow("ReplicationPad3d((1, 0, 2, 1, 0, 1))", [[1, 2, 2, 3, 2]], _padded("edge")),
     LayerRow("MatMul()", [[2, 3], [3, 4]], np.matmul),
     LayerRow("MatMul(True, False)", [[3, 2], [3, 4]], lambda x, y: x.T @ y),
+    LayerRow("SyncBatchNorm(3)", [[2, 3, 4, 2]], _moving_norm),
     LayerRow("InstanceNorm1d(3)", [[2, 3, 4]], _instance_norm(), train=True),
     LayerRow("InstanceNorm2d(3, affine=False)", [[2, 3, 4, 2]], _instance_norm(), train=True),
     LayerRow("InstanceNorm3d(3, 0.1)", [[2, 3, 4, 2, 3]], _instance_norm(0.1), train=True),

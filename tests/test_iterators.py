@@ -180,3 +180,30 @@ def test_rounds_of_text_are_those_of_mxnet(round_batch, size, rounds, tmp_path):
 def test_batch_errors(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
+
+
+@pytest.mark.parametrize("parts, expected", [
+    (1, [[0, 2, 4, 6, 8, 10, 12]]), (2, [[0, 2, 4], [6, 8, 10, 12]]), (3, [[0, 2], [4, 6], [8, 10, 12]])])
+def test_rows_in_parts(parts, expected, tmp_path):
+    """Each process goes over one of them, from an array or a file."""
+    name = tmp_path / "rows.csv"
+    np.savetxt(name, ROWS, delimiter=",")
+    for make in (lambda **part: mx.io.NDArrayIter(ROWS, NUMBERS, 1, **part),
+                 lambda **part: mx.io.CSVIter(str(name), (2,), **part)):
+        found = [[row for rows, _ in seen(make(num_parts=parts, part_index=i)) for row in rows] for i in range(parts)]
+        assert found == expected
+        with pytest.raises(ArgumentError, match="expected one from 0 on"):
+            make(num_parts=2, part_index=2)
+        with pytest.raises(ArgumentError, match="there are 7 rows"):
+            make(num_parts=8, part_index=0)
+
+
+def test_arrays_in_parts():
+    rows = nd.array(ROWS)
+    parts = mx.util.split_and_load(rows, [mx.cpu(0), mx.cpu(1)], even_split=False)
+    assert [each.shape for each in parts] == [(4, 2), (3, 2)]
+    assert [str(each.context) for each in parts] == ["cpu(0)", "cpu(1)"]
+    assert [each.shape for each in mx.util.split_data(rows, 2, batch_axis=1)] == [(7, 1), (7, 1)]
+    for call in (lambda: mx.util.split_and_load(rows, [mx.cpu()] * 2), lambda: mx.util.split_data(rows, 8, 0, False)):
+        with pytest.raises(ShapeError, match="7 samples along axis 0 cannot be divided"):
+            call()

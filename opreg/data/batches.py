@@ -177,6 +177,21 @@ class Batches(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
 
 
+def part(owner: str, count: int, num_parts: int, part_index: int) -> slice:
+    """The rows of a part, of as many parts, whose lengths differ by one at most.
+
+    Examples
+    --------
+    >>> [part("iterator", 5, 2, i) for i in range(2)]
+    [slice(0, 2, None), slice(2, 5, None)]
+    """
+    if not 0 <= part_index < num_parts:
+        raise ArgumentError(f"{owner}: part_index={part_index} of num_parts={num_parts}: expected one from 0 on")
+    if num_parts > count:
+        raise ArgumentError(f"{owner}: num_parts={num_parts}, and there are {count} rows")
+    return slice(count * part_index // num_parts, count * (part_index + 1) // num_parts)
+
+
 def _named(data: Any, default: str, empty: bool) -> list[tuple[str, np.ndarray]]:
     """Arrays with names, on the host."""
     if data is None:
@@ -220,6 +235,8 @@ class NDArrayIter(DataIter):
         Names of arrays without one.
     layout : str
         Axes of the arrays; N are the rows. Those of arrays without that axis lie along the first.
+    num_parts, part_index : int
+        Into how many parts the rows are divided, and which is gone over.
 
     Examples
     --------
@@ -230,7 +247,7 @@ class NDArrayIter(DataIter):
 
     def __init__(self, data: Arrays, label: Arrays = None, batch_size: int = 1, shuffle: bool = False,
                  last_batch_handle: str = "pad", data_name: str = "data", label_name: str = "softmax_label",
-                 layout: str = "NCHW"):
+                 layout: str = "NCHW", num_parts: int = 1, part_index: int = 0):
         super().__init__(batch_size)
         valid = ("pad", "discard", "roll_over")
         if last_batch_handle not in valid:
@@ -245,6 +262,8 @@ class NDArrayIter(DataIter):
             if self._count(value) != self.num_data:
                 raise ShapeError(f"NDArrayIter: {name} has {self._count(value)} rows, {self.data[0][0]} has "
                                  f"{self.num_data}")
+        if num_parts != 1 or part_index:
+            self._keep(part("NDArrayIter", self.num_data, num_parts, part_index))
         self.data_list = [value for _, value in self.data + self.label]
         self.num_source = len(self.data_list)
         self.idx = np.arange(self.num_data)
@@ -253,6 +272,12 @@ class NDArrayIter(DataIter):
         self._rest = self._left = np.arange(0)  # what does not fill a batch, and what of that rolls over
         self.cursor = -1
         self.hard_reset()
+
+    def _keep(self, rows: slice) -> None:
+        """Keep some of the rows."""
+        for arrays in (self.data, self.label):
+            arrays[:] = [(name, value[(slice(None),) * self._axis(value) + (rows,)]) for name, value in arrays]
+        self.num_data = rows.stop - rows.start
 
     def _axis(self, value: np.ndarray) -> int:
         """Where the rows of an array lie."""

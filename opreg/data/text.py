@@ -14,7 +14,7 @@ from ..core.files import reading
 from ..core.spec import as_dtype
 from ..errors import ArgumentError, FileFormatError, ShapeError
 from ..typing import DTypeLike
-from .batches import SingleArrayIter, leave
+from .batches import SingleArrayIter, leave, part
 
 __all__ = ["CSVIter", "LibSVMIter"]
 
@@ -64,6 +64,8 @@ class CSVIter(_RowsOfFiles):
         Names of inputs and labels.
     dtype : dtype
         That of both.
+    num_parts, part_index : int
+        Into how many parts the rows are divided, and which is gone over.
     prefetch_buffer, ctx
         Of MXNet's threads, count for nothing.
     """
@@ -71,13 +73,15 @@ class CSVIter(_RowsOfFiles):
     def __init__(self, data_csv: str, data_shape: Sequence[int], label_csv: str | None = None,
                  label_shape: Sequence[int] = (1,), batch_size: int = 1, round_batch: bool = True,
                  data_name: str = "data", label_name: str = "softmax_label", dtype: DTypeLike = "float32",
-                 **keywords: Any):
+                 num_parts: int = 1, part_index: int = 0, **keywords: Any):
         leave("CSVIter", [name for name in keywords if name not in _IDLE], ("round_batch", "batch_size", "dtype"))
         data = self._read(data_csv, data_shape, dtype)
         if label_csv is None:
             label = np.zeros((len(data), *label_shape), data.dtype)
         else:
             label = self._read(label_csv, label_shape, dtype)
+        rows = part("CSVIter", len(data), num_parts, part_index)
+        data, label = data[rows], label[rows]
         super().__init__(data, label, batch_size, round_batch, data_name, label_name)
 
     @staticmethod

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ...core.registry import declare, ops
 from ...core.spec import as_dtype, check_axis, common_dtype
 from ...core.value import Value
+from ...distributed import world
 from ...typing import Array, ArrayModule
 from ..outputs import floating, out_like, wide, write_out
 from .normalize import count_of, from_statistics, layout_of, moments
@@ -35,7 +36,7 @@ def _batch_types(ins, outs):
 
 def _batch_norm(xp: ArrayModule, data: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array,
                 eps: float, momentum: float, fix_gamma: bool, use_global_stats: bool, axis: int, is_train: bool,
-                out: Array | None) -> tuple[Array, Array, Array, Array, Array]:
+                out: Array | None, ndev: int = 1) -> tuple[Array, Array, Array, Array, Array]:
     """Output, mean, variance and the new moving mean and variance."""
     layout = layout_of(data.shape, "batch", axis, 0)
     x = wide(data).reshape(layout.view)
@@ -44,6 +45,9 @@ def _batch_norm(xp: ArrayModule, data: Array, gamma: Array, beta: Array, moving_
     if is_train and not use_global_stats:
         mean, variance, y = moments(xp, x, layout, target)
         mean, variance = mean.reshape(-1), variance.reshape(-1)
+        if _shared(ndev):
+            mean, variance, apart = _of_all_ranks(mean, variance)
+            y += apart.reshape(layout.keep)
         scale = 1.0 / xp.sqrt(variance + eps)
         if not fix_gamma:
             scale *= gamma
@@ -61,6 +65,18 @@ def _batch_norm(xp: ArrayModule, data: Array, gamma: Array, beta: Array, moving_
     return write_out(out, target, y, data.shape), mean, variance, moving_mean, moving_var
 
 
+def _shared(ndev: int) -> bool:
+    """Whether so many devices are the processes of this program, which share their statistics."""
+    return ndev > 1 and world().size == ndev
+
+
+def _of_all_ranks(mean: Array, variance: Array) -> tuple[Array, Array, Array]:
+    """Mean and variance of the numbers of all ranks, which have as many each, and how far this one's mean is off."""
+    overall = world().allreduce(mean, "mean")
+    apart = mean - overall
+    return overall, world().allreduce(variance + apart * apart, "mean"), apart
+
+
 def _batch_outputs(results: tuple[Array, ...], last: Array, is_train: bool, out: Sequence[Array] | None
                    ) -> tuple[Array, ...]:
     """What a kernel of BatchNorm returns, ``last`` being its third output."""
@@ -71,14 +87,15 @@ def _batch_outputs(results: tuple[Array, ...], last: Array, is_train: bool, out:
 
 
 def _batch_gradient(g: Sequence[Value | None], data: Value, gamma: Value, mean: Value, inverse: Value,
-                    slope: Value | None, moving: bool, fix_gamma: bool, axis: int) -> tuple[Value, Value, Value]:
+                    slope: Value | None, moving: bool, fix_gamma: bool, axis: int, ndev: int = 1
+                    ) -> tuple[Value, Value, Value]:
     """Gradients of data, gamma and beta; ``slope`` is what the third output hands to ``data - mean``."""
     words = {"over": "batch", "axis": axis, "num_groups": 0}
     product, total = ops._backward_normalize_sums(g[0], data, mean, inverse, **words)
     weights = [] if fix_gamma else [gamma]
     if moving:
-        dx = ops._backward_normalize(g[0], data, *weights, mean, inverse, product, total, scaled=not fix_gamma,
-                                     **words)
+        sums = [ops.AllReduce(each, op="mean") for each in (product, total)] if _shared(ndev) else [product, total]
+        dx = ops._backward_normalize(g[0], data, *weights, mean, inverse, *sums, scaled=not fix_gamma, **words)
         if g[1] is not None or slope is not None:
             count = count_of(data, mean, words)
             dx = dx + from_statistics(data, mean, None if g[1] is None else g[1] / count,
@@ -173,10 +190,10 @@ def batch_norm_v1(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e
 def sync_batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e-3, momentum: float = 0.9,
                     fix_gamma: bool = True, use_global_stats: bool = False, output_mean_var: bool = False,
                     ndev: int = 1, key: str):
-    """``BatchNorm`` of one device, with the channels in the second axis; its third output is the variance.
+    """``BatchNorm`` with the channels in the second axis; its third output is the variance.
 
-    ``ndev`` and ``key`` name the devices that shared their statistics in MXNet. Here an array lies on one device, and
-    its statistics are those of all its samples.
+    Where ``ndev`` is the number of processes, and more than one, statistics are those of the samples of all of them,
+    each of which has as many. Else they are those of the array. ``key`` counts for nothing.
     """
 
 
@@ -188,13 +205,13 @@ for _op in (batch_norm_v1, sync_batch_norm):
 
     @_op.kernel()
     def batch_variance_xp(xp, data, gamma, beta, moving_mean, moving_var, *, eps, momentum, fix_gamma,
-                          use_global_stats, is_train, out=None):
+                          use_global_stats, is_train, ndev=1, out=None):
         results = _batch_norm(xp, data, gamma, beta, moving_mean, moving_var, eps, momentum, fix_gamma,
-                              use_global_stats, 1, is_train, None if out is None else out[0])
+                              use_global_stats, 1, is_train, None if out is None else out[0], ndev)
         return _batch_outputs(results, results[2], is_train, out)
 
     @_op.grad
-    def batch_variance_grad(g, ins, outs, *, eps, fix_gamma, use_global_stats, output_mean_var, is_train):
+    def batch_variance_grad(g, ins, outs, *, eps, fix_gamma, use_global_stats, output_mean_var, is_train, ndev=1):
         data, gamma = ins[:2]
         _, mean, variance = outs
         moving = is_train and not use_global_stats
@@ -207,4 +224,4 @@ for _op in (batch_norm_v1, sync_batch_norm):
         if not (output_mean_var and moving):
             inverse = ops.rsqrt(variance + eps)
         return _batch_gradient(g, data, gamma, mean, inverse, None if g[2] is None else g[2] * 2.0, moving, fix_gamma,
-                               1)
+                               1, ndev)

@@ -8,6 +8,7 @@ from typing import Any
 from ...core.mode import Recording
 from ...core.registry import get, ops
 from ...core.spec import show
+from ...distributed import world
 from ...errors import ArgumentError, ShapeError
 from ..cell import Cell
 from ..dtype import float32
@@ -17,8 +18,8 @@ from ..trace import create
 from ..typing import TensorDType
 from .checks import chance, channels_apart, filled, flag, no_tensor, open_shape, several, whole
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LayerNorm", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d",
-           "InstanceNorm3d"]
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm1d",
+           "InstanceNorm2d", "InstanceNorm3d"]
 
 
 class _Moving(Cell):
@@ -105,6 +106,44 @@ class BatchNorm1d(BatchNorm2d):
     """``BatchNorm2d`` of data (batch, channels) or (batch, channels, length)."""
 
     _ranks = (2, 3)
+
+
+class SyncBatchNorm(BatchNorm2d):
+    """``BatchNorm2d`` of data (batch, channels) or images, with the statistics of the samples of all processes.
+
+    Each process has as many of them. The variance that moves is divided by the count.
+
+    Parameters
+    ----------
+    num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init, use_batch_statistics
+        As those of ``BatchNorm2d``.
+    process_groups : list of lists of int, optional
+        All processes, or None, which says the same.
+    """
+
+    _ranks = (2, 4)
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.9, affine: bool = True,
+                 gamma_init: InitializerLike = "ones", beta_init: InitializerLike = "zeros",
+                 moving_mean_init: InitializerLike = "zeros", moving_var_init: InitializerLike = "ones",
+                 use_batch_statistics: bool | None = None, process_groups: Sequence[Sequence[int]] | None = None,
+                 dtype: TensorDType = float32):
+        super().__init__(num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init,
+                         moving_var_init, use_batch_statistics, dtype=dtype)
+        if process_groups is not None and [sorted(each) for each in process_groups] != [list(range(world().size))]:
+            raise ArgumentError(f"SyncBatchNorm: process_groups must be all {world().size} processes in one, got "
+                                f"{process_groups!r}")
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The layer of ``x``."""
+        batch = self.training if self.use_batch_statistics is None else self.use_batch_statistics
+        if not batch or world().size == 1:
+            return super().construct(x)
+        self._check(x)
+        values = (x, *(self._params[name] for name in ("gamma", "beta", "moving_mean", "moving_variance")))
+        with Recording(None, True):
+            return ops._contrib_SyncBatchNorm(*values, eps=self.eps, momentum=self.momentum, fix_gamma=False,
+                                              ndev=world().size, key="")
 
 
 class BatchNorm3d(Cell):
