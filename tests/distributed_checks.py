@@ -408,3 +408,124 @@ def statistics_of_all(group: Group) -> None:
     layer.set_train()
     out = layer(mx.Tensor(x[rows, :, :1, None].astype("float32"))).asnumpy()
     assert abs(group.allreduce(out.mean(axis=(0, 2, 3)), "mean")).max() < 1e-5
+
+
+# ------------------------------------------------------------------------------------------------- devices
+
+
+class _StandInForNccl:
+    """What CuPy has of NCCL, between stand-ins for GPUs: memory by its address, on the stream that is given.
+
+    The stand-in for a GPU refuses work on memory that another stream may still be writing or reading.
+    """
+
+    available = True
+    NCCL_SUM, NCCL_PROD, NCCL_MAX, NCCL_MIN = range(4)
+    NAMES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64")
+
+    def __init__(self, group: Group):
+        for number, name in enumerate(self.NAMES):
+            setattr(self, f"NCCL_{name.upper()}", number)
+        self.group, self.calls, self.NcclCommunicator = group, [], self._communicator
+        self.queued: list[Any] | None = None
+
+    def get_unique_id(self) -> tuple[int, ...]:
+        return tuple(range(128))
+
+    def _communicator(self, ndev: int, identity: tuple[int, ...], rank: int) -> _StandInForNccl:
+        assert (ndev, rank, identity) == (self.group.size, self.group.rank, self.get_unique_id())
+        return self
+
+    def _run(self, stream: int, read: Any, written: Any, function: Any) -> None:
+        from tests.cuda.machine import MACHINE
+
+        self.calls.append(stream)
+        (own,) = [each for each in MACHINE.streams if each.ptr == stream]
+        memory = [None if each is None else MACHINE.memory_at(each[0])[:each[1] * np.dtype(each[2]).itemsize]
+                  for each in (read, written)]
+
+        def work(*memory: Any) -> None:
+            function(*[None if each is None else each.view(use[2]) for each, use in zip(memory, (read, written))])
+
+        with own:
+            MACHINE.run("nccl", work, tuple(memory), {})
+
+    def allReduce(self, source: int, target: int, count: int, kind: int, op: int, stream: int) -> None:
+        name, word = self.NAMES[kind], ("sum", "prod", "max", "min")[op]
+        self._run(stream, (source, count, name), (target, count, name),
+                  lambda source, target: target.__setitem__(..., self.group.allreduce(source, word)))
+
+    def reduceScatter(self, source: int, target: int, count: int, kind: int, op: int, stream: int) -> None:
+        name, word = self.NAMES[kind], ("sum", "prod", "max", "min")[op]
+        self._run(stream, (source, count * self.group.size, name), (target, count, name),
+                  lambda source, target: target.__setitem__(..., self.group.reduce_scatter(source, word)))
+
+    def allGather(self, source: int, target: int, count: int, kind: int, stream: int) -> None:
+        self._run(stream, (source, count, "uint8"), (target, count * self.group.size, "uint8"),
+                  lambda source, target: target.__setitem__(..., self.group.all_gather(source)))
+
+    def broadcast(self, source: int, target: int, count: int, kind: int, root: int, stream: int) -> None:
+        self._run(stream, (source, count, "uint8"), (target, count, "uint8"),
+                  lambda source, target: target.__setitem__(..., self.group.broadcast(source, root)))
+
+    def send(self, source: int, count: int, kind: int, peer: int, stream: int) -> None:
+        def call() -> Any:
+            self._run(stream, (source, count, "uint8"), None, lambda source, _: requests.append(
+                self.group.isend(source.copy(), peer)))
+        requests = [] if self.queued is None else self.queued
+        call()
+        if self.queued is None:
+            requests[0].wait()
+
+    def recv(self, target: int, count: int, kind: int, peer: int, stream: int) -> None:
+        self._run(stream, None, (target, count, "uint8"), lambda _, target: target.__setitem__(
+            ..., self.group.recv(target.copy(), peer)))
+
+    def groupStart(self) -> None:
+        self.queued = []
+
+    def groupEnd(self) -> None:
+        for request in self.queued or ():
+            request.wait()
+        self.queued = None
+
+
+def devices(group: Group) -> None:
+    """Arrays of stand-ins for GPUs pass through the host, and where there is NCCL, go over that."""
+    from opreg.core.array_module import backend
+    from tests.cuda.machine import Stream
+    from tests.strict import xp
+
+    device = backend("strict")
+    beside, through_host = group.split(0), group.split(0)
+
+    def ask(between: Group) -> None:
+        for dtype in (np.float32, np.int64):
+            own, everything = _own(group, dtype, 2, 4), _all(group, dtype, 2, 4)
+            x = device.asarray(own)
+            assert np.array_equal(between.allreduce(x).get(), everything.sum(0))
+            assert np.array_equal(between.allreduce(x, "max").get(), everything.max(0))
+            assert np.array_equal(between.reduce_scatter(x).get(), everything.sum(0)[[group.rank]])
+            assert np.array_equal(between.all_gather(x).get(), everything.reshape(-1, 4))
+            assert np.array_equal(between.broadcast(x, 1).get(), everything[1])
+            assert np.array_equal(between.alltoall(x).get(), everything[:, group.rank])
+            apart = device.asarray(np.zeros((2, 8), dtype))[:, ::2] if between.engine == "nccl" else x
+            assert np.array_equal(between.allreduce(x, out=apart).get(), everything.sum(0))
+        y = device.asarray(_own(group, np.float32, 3))
+        assert between.allreduce(y, "mean", out=y) is y
+        assert np.array_equal(y.get(), _all(group, np.float32, 3).mean(0))
+        for _ in range(70):  # more than may be under way
+            y = between.allreduce(y, "mean")
+        if group.rank:
+            assert between.recv(device.asarray(np.zeros(3)), 0).get().tolist() == [7, 8, 9]
+        else:
+            between.send(device.asarray(np.array([7.0, 8.0, 9.0])), 1)
+
+    ask(through_host)
+    assert through_host.engine == "mpi"
+    nccl = xp.cuda.nccl = _StandInForNccl(beside)
+    xp.cuda.Stream = Stream
+    over_nccl = group.split(0)
+    ask(over_nccl)
+    assert over_nccl.engine == "nccl" and len(nccl.calls) > 80
+    assert len(set(nccl.calls)) == 1 and nccl.calls[0] != 0  # a stream of its own

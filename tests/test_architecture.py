@@ -170,7 +170,8 @@ INSIDE = {package: _floors(lines) for package, lines in {
     """,
     "opreg.distributed": """
         group launch watch
-        mpi start
+        nccl start
+        mpi
         .
     """,
     "opreg.symbol.passes": """

@@ -23,6 +23,7 @@ OTHERWISE = {
         backends.blas: _OWN_THREADS
         custom.first_run: _MARK
         distributed.start: _PR_SET_PDEATHSIG
+        distributed.nccl: _BFLOAT16
         nn.state: GRAPH_MODE PYNATIVE_MODE
         symbol.json: VERSION
         builtin.quantized.ranges: ENDS EDGES
@@ -41,6 +42,7 @@ OTHERWISE = {
     """,
     "bounds on what is believed, kept or shown": """
         distributed.start: _GRACE
+        distributed.nccl: _MOST
         distributed.watch: _PATIENCE _LOOK _GRACE
         ndarray.changes: _EXPRESSION
         ndarray.params_file: MAX_NDIM DENSE_FLOOR DENSE_RATIO

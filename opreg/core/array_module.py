@@ -17,8 +17,8 @@ from ..errors import DeviceError, adopted
 from ..typing import Array, ArrayModule, DTypeLike
 from .spec import Shape, Spec, bytes_of
 
-__all__ = ["Backend", "Device", "NumpyBackend", "CupyBackend", "backend", "register_backend", "active", "number_on",
-           "when_opened", "ENTERED", "TRANSFERS"]
+__all__ = ["Backend", "Device", "NumpyBackend", "CupyBackend", "backend", "register_backend", "active", "module_of",
+           "number_on", "when_opened", "ENTERED", "TRANSFERS"]
 
 #: What NumPy makes a stream of random numbers of.
 Seed: TypeAlias = int | Sequence[int] | np.random.SeedSequence | None
@@ -290,6 +290,19 @@ def when_opened(function: Callable[[], None]) -> Callable[[], None]:
     _WHEN_OPENED.append(function)
     function()
     return function
+
+
+def module_of(array: Array) -> ArrayModule:
+    """The array module of an array.
+
+    Examples
+    --------
+    >>> module_of(np.ones(2)).__name__
+    'numpy'
+    """
+    if isinstance(array, np.ndarray):
+        return np
+    return next(each.xp for each in _ACTIVE if isinstance(array, getattr(each.xp, "ndarray", ())))
 
 
 def active() -> list[Backend]:

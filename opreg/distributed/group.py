@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..core.array_module import module_of
 from ..core.spec import is_floating
 from ..errors import ArgumentError, DTypeError, ShapeError, did_you_mean
 from ..typing import Array
@@ -262,4 +263,4 @@ def _contiguous(array: Array) -> Array:
 
 def _empty_like(array: Array, shape: tuple[int, ...]) -> Array:
     """Memory on the array's device, which is the current one or the only one."""
-    return array.__class__(shape, array.dtype)
+    return module_of(array).empty(shape, array.dtype)

@@ -1,7 +1,7 @@
 """Groups over MPI: buffers go as they are, calls do not block, and who waits is watched.
 
 What is moved is bytes, of any dtype. What is added up has a type that MPI knows; numbers of 16 bits travel as float32.
-Arrays of a GPU pass through the host.
+Arrays of a GPU go over NCCL where all ranks have it, else they pass through the host.
 """
 
 from __future__ import annotations
@@ -12,16 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from ..core.array_module import module_of
 from ..core.spec import is_floating
 from ..errors import DTypeError, OpError, RankError
 from ..typing import Array
 from .group import Call, Group, Request
+from .nccl import Nccl, identity, serves
 from .watch import Position, Watch
 
 __all__ = ["MpiGroup"]
 
 #: Bytes from which a call also asks whether all ranks have begun it: who waits pauses until then.
 _LARGE = 1 << 20
+_UNKNOWN = object()
 #: What MPI adds up and compares.
 _NUMBERS = "bBhHiIlLqQfdFD?"
 
@@ -81,8 +84,6 @@ class MpiGroup(Group):
         For arrays, and for questions beside them.
     """
 
-    engine = "mpi"
-
     def __init__(self, mpi: Any, comm: Any, control: Any, watch: Watch, ranks: Sequence[int], name: str):
         super().__init__(ranks, comm.rank, name)
         self._mpi, self._comm, self._control, self._watch = mpi, comm, control, watch
@@ -90,7 +91,13 @@ class MpiGroup(Group):
                      "": None}
         self._known: set[Call] = set()
         self._count = 0
+        self._nccl: Any = _UNKNOWN  # what carries arrays of devices
         self._position("the beginning")
+
+    @property
+    def engine(self) -> str:  # type: ignore[override]
+        """What has carried numbers so far: ``mpi``, or ``nccl`` once arrays of devices go over that."""
+        return "nccl" if isinstance(self._nccl, Nccl) else "mpi"
 
     def _position(self, call: str) -> Position:
         """Note what this rank does next."""
@@ -107,6 +114,8 @@ class MpiGroup(Group):
                 self._known.add(call)
             self._count += 1
         position = self._position(str(call))
+        if hasattr(array, "get") and (nccl := self._between_devices(array)) is not None:
+            return nccl.post(call, array, out, position)
         sent, received, finish = self._buffers(call, array, out)
         try:
             requests = [self._start(call, sent, received, tag)]
@@ -115,6 +124,15 @@ class MpiGroup(Group):
         except self._mpi.Exception as error:
             raise refused(position, error) from None
         return _MpiRequest(out, self._watch, position, requests, finish, (sent, received))
+
+    def _between_devices(self, array: Array) -> Nccl | None:
+        """What carries arrays of devices; None where a rank has no NCCL. The first array on a device decides it."""
+        if self._nccl is _UNKNOWN:
+            xp = module_of(array)
+            here = self._exchange(serves(xp), "whether there is NCCL")
+            self._nccl = Nccl(xp, self.rank, self.size, identity(xp, self.rank, self.exchange), self._watch) \
+                if all(here) else None
+        return self._nccl
 
     def _buffers(self, call: Call, array: Array, out: Array
                  ) -> tuple[np.ndarray, np.ndarray, Callable[[], None] | None]:

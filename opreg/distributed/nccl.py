@@ -1,0 +1,128 @@
+"""Calls between GPUs over NCCL, through CuPy: each rank has a device, and arrays do not pass through the host.
+
+Calls go on a stream of their own, behind what the current one has been asked for, so that it may compute meanwhile;
+``wait`` lets the current stream go on behind a call, and the host go on at once. What the host waits for, and watches,
+is the oldest of many calls under way. Not run on GPUs so far: it is tested on a stand-in.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..errors import DTypeError
+from ..typing import Array, ArrayModule
+from .group import Call, Request
+from .watch import Position, Watch
+
+__all__ = ["Nccl", "identity", "serves"]
+
+#: How many calls may be under way before the host waits for the oldest, and so notices that a rank is gone.
+_MOST = 64
+#: The number of NCCL's type for bfloat16, of which CuPy has no name.
+_BFLOAT16 = 9
+
+
+def serves(xp: ArrayModule) -> bool:
+    """Whether an array module has NCCL."""
+    return bool(getattr(getattr(xp.cuda, "nccl", None), "available", False))
+
+
+class _NcclRequest(Request):
+    """A call on the stream of a group."""
+
+    def __init__(self, result: Array, event: Any, xp: ArrayModule, finish: Callable[[], None] | None, held: object):
+        super().__init__(result)
+        self._event, self._xp, self._finish, self._held = event, xp, finish, held
+
+    def test(self) -> bool:
+        return bool(self._event.done)
+
+    def wait(self) -> Array:
+        if self._held is not None:
+            self._xp.cuda.get_current_stream().wait_event(self._event)
+            if self._finish is not None:
+                self._finish()
+            self._finish = self._held = None
+        return self._result
+
+
+class Nccl:
+    """A communicator of ranks with a device each.
+
+    Parameters
+    ----------
+    xp : module
+        CuPy.
+    rank, size : int
+    identity : tuple of int
+        What rank 0 has drawn, and all have been told.
+    """
+
+    def __init__(self, xp: ArrayModule, rank: int, size: int, identity: tuple[int, ...], watch: Watch):
+        nccl = xp.cuda.nccl
+        self._xp, self._rank, self._size, self._watch, self._nccl = xp, rank, size, watch, nccl
+        self._comm, self._stream = nccl.NcclCommunicator(size, identity, rank), xp.cuda.Stream(non_blocking=True)
+        self._ops = {"sum": nccl.NCCL_SUM, "mean": nccl.NCCL_SUM, "max": nccl.NCCL_MAX, "min": nccl.NCCL_MIN,
+                     "prod": nccl.NCCL_PROD}
+        self._types = {name: getattr(nccl, f"NCCL_{name.upper()}") for name in (
+            "int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64")}
+        self._types.update(bfloat16=_BFLOAT16, bool=nccl.NCCL_UINT8)
+        self._under_way: deque[tuple[Any, Position]] = deque()
+
+    def post(self, call: Call, array: Array, out: Array, position: Position) -> Request:
+        """Start a call of an array that is contiguous."""
+        if len(self._under_way) >= _MOST:
+            event, before = self._under_way.popleft()
+            self._watch.until(lambda: bool(event.done), before)
+        if call.op and array.dtype.name not in self._types:
+            raise DTypeError(f"{call}: NCCL computes with no {array.dtype}")
+        received = out if out.flags.c_contiguous else self._xp.empty(out.shape, out.dtype)
+        self._stream.wait_event(self._xp.cuda.get_current_stream().record())
+        self._start(call, array, received)
+        event = self._stream.record()
+        self._under_way.append((event, position))
+
+        def finish() -> None:
+            if call.op == "mean":
+                self._xp.divide(received, self._size, out=received)
+            if received is not out:
+                out[...] = received
+
+        return _NcclRequest(out, event, self._xp, finish if call.op == "mean" or received is not out else None,
+                            (array, received))
+
+    def _start(self, call: Call, array: Array, received: Array) -> None:
+        comm, source, target, stream = self._comm, _address(array), _address(received), self._stream.ptr
+        moved = self._types["uint8"]
+        if call.kind == "allreduce":
+            comm.allReduce(source, target, array.size, self._types[array.dtype.name], self._ops[call.op], stream)
+        elif call.kind == "reduce_scatter":
+            comm.reduceScatter(source, target, received.size, self._types[array.dtype.name], self._ops[call.op], stream)
+        elif call.kind == "all_gather":
+            comm.allGather(source, target, array.nbytes, moved, stream)
+        elif call.kind == "broadcast":
+            comm.broadcast(source, target, array.nbytes, moved, call.root, stream)
+        elif call.kind == "send":
+            comm.send(source, array.nbytes, moved, call.root, stream)
+        elif call.kind == "recv":
+            comm.recv(target, array.nbytes, moved, call.root, stream)
+        else:
+            self._nccl.groupStart()
+            share = array.nbytes // self._size
+            for rank in range(self._size):
+                comm.send(source + rank * share, share, moved, rank, stream)
+                comm.recv(target + rank * share, share, moved, rank, stream)
+            self._nccl.groupEnd()
+
+
+def _address(array: Any) -> int:
+    return array.__cuda_array_interface__["data"][0]
+
+
+def identity(xp: ArrayModule, rank: int, tell: Callable[[object], Sequence[object]]) -> tuple[int, ...]:
+    """What makes ranks one communicator: rank 0 draws it, and tells the others."""
+    told = tell(xp.cuda.nccl.get_unique_id() if rank == 0 else None)[0]
+    assert isinstance(told, tuple)
+    return told
