@@ -237,6 +237,21 @@ def same_answer(group: Group) -> None:
         assert np.allclose(value.asnumpy(), apart[name].asnumpy(), 1e-4, 1e-6), name
 
 
+def other_networks(group: Group) -> None:
+    """Are noticed before the first step, whatever their nodes are called; weights of other shapes, too."""
+    def begun(activation: str, hidden: int = 4, **names: str) -> None:
+        net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=hidden, name="one")
+        net = mx.sym.SoftmaxOutput(getattr(mx.sym, activation)(net, **names), name="softmax")
+        module = mx.mod.Module(net)
+        module.bind([("data", (2, 6))], [("softmax_label", (2,))])
+        module.init_params()
+        module.init_optimizer("dist_sync")
+
+    begun("tanh", name=f"node{group.rank}")
+    _refuses(RankError, "the network of rank", lambda: begun("relu" if group.rank else "tanh"))
+    _refuses(RankError, "what kvstore.init begins", lambda: begun("relu", 4 + group.rank))
+
+
 def executors(group: Group) -> None:
     """As programs with executors and a store of their own write it."""
     x, w = mx.sym.Variable("x"), mx.sym.Variable("w")

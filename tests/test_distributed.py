@@ -17,7 +17,7 @@ import opreg as mx
 from .ranks import ROOT, launch, needs_mpi, outcomes
 
 CHECKS = ["reductions", "places", "moves", "under_way", "same_sums", "other_groups", "agreement", "store",
-          "store_with_optimizer", "compression", "horovod", "same_answer", "executors", "operators",
+          "store_with_optimizer", "compression", "horovod", "same_answer", "other_networks", "executors", "operators",
           "between_two", "symbols", "mindspore_names", "cells", "statistics_of_all", "devices"]
 
 

@@ -90,7 +90,7 @@ class MpiGroup(Group):
         self._ops = {"sum": mpi.SUM, "mean": mpi.SUM, "max": mpi.MAX, "min": mpi.MIN, "prod": mpi.PROD,
                      "": None}
         self._known: set[Call] = set()
-        self._count = 0
+        self._count, self._key = 0, watch.key(name, self.ranks)
         self._nccl: Any = _UNKNOWN  # what carries arrays of devices
         self._position("the beginning")
 
@@ -101,7 +101,7 @@ class MpiGroup(Group):
 
     def _position(self, call: str) -> Position:
         """Note what this rank does next."""
-        position = self._watch.positions[self.ranks] = Position(self.ranks, self._count, call)
+        position = self._watch.positions[self._key] = Position(self._key, self.ranks, self._count, call)
         return position
 
     # ------------------------------------------------------------------------------------------------- arrays
@@ -227,8 +227,8 @@ class MpiGroup(Group):
         others = [rank for rank in ranks if rank != self.rank]
         requests = [self._control.Isend(token, rank, tag) for rank in others] + [
             self._control.Irecv(np.empty(1, np.uint8), rank, tag) for rank in others]
-        position = Position(tuple(here), 0, f"the new group {text}")
-        self._watch.positions[position.ranks] = position
+        position = Position(f"before {text}", tuple(here), 0, f"the new group {text}")
+        self._watch.positions[position.group] = position
         self._watch.until(lambda: all(request.Test() for request in requests), position)
 
 

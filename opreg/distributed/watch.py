@@ -13,6 +13,7 @@ import os
 import sys
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -57,8 +58,10 @@ def set_timeout(seconds: float) -> float:
 
 
 class Position(NamedTuple):
-    """Where a rank stands in a group: how many calls it has made there, and the last of them."""
+    """Where a rank stands in a group: how many calls it has made there, and the last of them. Groups of the same ranks
+    are told apart by a key, which their ranks agree on."""
 
+    group: str
     ranks: tuple[int, ...]
     number: int
     call: str
@@ -69,7 +72,7 @@ class _Note(NamedTuple):
 
     kind: str
     reason: str
-    positions: dict[tuple[int, ...], Position]
+    positions: dict[str, Position]
 
 
 class Watch:
@@ -86,12 +89,19 @@ class Watch:
         self.places: list[tuple[str, int]] = control.allgather((os.uname().nodename, os.getpid()))
         self._notes: dict[int, _Note] = {}
         self._sending: list[Any] = []
-        self.positions: dict[tuple[int, ...], Position] = {}
-        self._over = False
+        self.positions: dict[str, Position] = {}  # by group
+        self._keys: Counter[str] = Counter()
+        self._over, self._process = False, os.getpid()
         _write(TOGETHER)
         self._hook = sys.excepthook
         sys.excepthook = self._excepthook
         atexit.register(self._goodbye)  # runs before MPI's own end, which would wait for ever for a rank that failed
+
+    def key(self, name: str, ranks: Sequence[int]) -> str:
+        """What tells a new group from others, on all of its ranks."""
+        title = f"{name} {ranks}"
+        self._keys[title] += 1
+        return f"{title} {self._keys[title]}"
 
     # ------------------------------------------------------------------------------------------------- waiting
 
@@ -145,17 +155,18 @@ class Watch:
                     host, process = self.places[rank]
                     self._refuse([rank], f"its process, {process} on {host}, is no longer there", position)
                 continue
-            there = note.positions.get(position.ranks)
+            there = note.positions.get(position.group)
             if note.kind == "failed":
                 self._refuse([rank], note.reason, position)
-            elif note.kind == "ended" and (there is None or there.number < position.number):
+            elif note.kind == "ended" and position.group and (there is None or there.number < position.number):
                 self._refuse([rank], "its program has ended", position)
             elif there is not None and there.number == position.number and there.call != position.call:
                 self._refuse([rank], f"it waits in call {there.number}, {there.call}", position)
         if waited > timeout():
             silent = [rank for rank in others if rank not in self._notes] or others
-            where = "; ".join(f"rank {rank} waits in {note.positions[ranks].call} of {len(ranks)} ranks"
-                              for rank, note in self._notes.items() if note.kind == "wait" for ranks in note.positions)
+            where = "; ".join(f"rank {rank} waits in {there.call} of {len(there.ranks)} ranks"
+                              for rank, note in self._notes.items() if note.kind == "wait"
+                              for there in note.positions.values())
             self._refuse(silent, f"not here after {timeout():g} seconds" + (f" ({where})" if where else ""), position)
 
     def _refuse(self, ranks: Sequence[int], reason: str, position: Position) -> None:
@@ -192,12 +203,12 @@ class Watch:
 
     def _goodbye(self) -> None:
         """The program ends: say so, and wait for the others, which may still need to be told."""
-        if self._over:
+        if self._over or os.getpid() != self._process:  # a child that was forked has no part in this
             return
         self._over = True
         everyone = range(self.size)
         self._tell("ended", "", everyone)
-        goodbye = Position(tuple(everyone), sys.maxsize, "the end of the program")
+        goodbye = Position("", tuple(everyone), 0, "the end of the program")
         try:
             self.until(self._control.Ibarrier().Test, goodbye)
         except RankError as error:
@@ -209,7 +220,8 @@ class Watch:
         self._hook(kind, error, trace)
         sys.stdout.flush()
         sys.stderr.flush()
-        self.failed("".join(traceback.format_exception_only(kind, error)).strip())
+        if os.getpid() == self._process:
+            self.failed("".join(traceback.format_exception_only(kind, error)).strip())
 
     def failed(self, reason: str) -> None:
         """Tell the others why this rank cannot go on, give them time to say so too, and end all processes."""

@@ -120,6 +120,10 @@ class DistKVStore(KVStore):
             f"{name}={value!r}" for name, value in numbers.items())]))
         super().set_optimizer(optimizer)
 
+    def agree(self, what: str, text: str) -> None:
+        """Go on if all ranks say the same, as ``Group.agree``."""
+        self._group.agree(what, text)
+
     def barrier(self) -> None:
         self._group.barrier()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opreg.ndarray.context import Context
 from opreg.ndarray.creation import concatenate
@@ -14,7 +14,10 @@ from ..core.spec import Shape
 from ..data.batches import DataDesc
 from ..errors import ArgumentError, ShapeError
 
-__all__ = ["Groups", "agree", "cut", "joined", "own_shape", "places", "samples", "shares"]
+if TYPE_CHECKING:
+    from opreg.symbol.symbol import Symbol
+
+__all__ = ["Groups", "agree", "cut", "joined", "own_shape", "places", "samples", "shares", "structure"]
 
 #: Where the nodes of each ``ctx_group`` compute: for all contexts of a module, or a dict for each.
 Groups: TypeAlias = Mapping[str, Context | Sequence[Context]] | Sequence[Mapping[str, Context]] | None
@@ -127,3 +130,20 @@ def places(group2ctxs: Groups, count: int) -> list[dict[str, Context] | None]:
             if not isinstance(ctx, Context):
                 raise ArgumentError(f"group2ctxs: group {group!r}: expected a context, got {ctx!r}")
     return spread  # type: ignore[return-value]
+
+
+def structure(symbol: Symbol) -> str:
+    """The operators of a network and what each reads, a line each; names and attributes are left out.
+
+    Examples
+    --------
+    >>> from opreg import sym
+    >>> print(structure(sym.exp(sym.Variable("x"))))
+    0 variable
+    1 exp of 0
+    """
+    nodes = symbol._graph().nodes
+    numbers = {node: i for i, node in enumerate(nodes)}
+    return "\n".join(" ".join([str(i), node.op.name if node.op else "variable", *(
+        ["of", *(str(numbers[source]) for source, _ in node.inputs)] if node.inputs else [])])
+        for i, node in enumerate(nodes))

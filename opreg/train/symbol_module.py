@@ -23,6 +23,7 @@ from . import parts
 from .base_module import SMALL, BaseModule, GradReq, Logger, Params, Settings, Store
 from .base_optimizer import Optimizer
 from .checkpoint import load_checkpoint, save_checkpoint
+from .dist_stores import DistKVStore
 from .executor_group import DataParallelExecutorGroup, describe
 from .initializer import Fill, InitDesc, Initializer, InitializerLike, create
 from .kvstore import (
@@ -406,6 +407,8 @@ class Module(BaseModule):
         self._optimizer, self._updater = optimizer, None if there else optimizers.get_updater(optimizer)
         self._kvstore, self._update_on_kvstore = store, there
         if store is not None:
+            if isinstance(store, DistKVStore):
+                store.agree("the network", parts.structure(self._symbol))
             if self._compression_params is not None:
                 store.set_gradient_compression(self._compression_params)
             if there:
