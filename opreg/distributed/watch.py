@@ -75,6 +75,9 @@ class _Note(NamedTuple):
     positions: dict[str, Position]
 
 
+_SILENT = _Note("", "", {})
+
+
 class Watch:
     """The notes of all ranks, and what follows from them for one that waits.
 
@@ -143,31 +146,31 @@ class Watch:
             self._read()
             if not told and now - start > min(_PATIENCE, timeout() / 4):
                 told = True
-                self._tell("wait", "", position.ranks)
+                self._tell("wait", position.call, position.ranks)
             self._judge(position, now - start)
 
     def _judge(self, position: Position, waited: float) -> None:
         others = [rank for rank in position.ranks if rank != self.rank]
+        missing = []
         for rank in others:
-            note = self._notes.get(rank)
-            if note is None:
-                if waited > min(_PATIENCE, timeout() / 4) and not self._lives(rank):
-                    host, process = self.places[rank]
-                    self._refuse([rank], f"its process, {process} on {host}, is no longer there", position)
-                continue
+            note = self._notes.get(rank, _SILENT)
             there = note.positions.get(position.group)
+            if there is None or there.number < position.number:
+                missing.append(rank)
             if note.kind == "failed":
                 self._refuse([rank], note.reason, position)
             elif note.kind == "ended" and position.group and (there is None or there.number < position.number):
                 self._refuse([rank], "its program has ended", position)
             elif there is not None and there.number == position.number and there.call != position.call:
                 self._refuse([rank], f"it waits in call {there.number}, {there.call}", position)
+            elif note.kind != "ended" and waited > min(_PATIENCE, timeout() / 4) and not self._lives(rank):
+                host, process = self.places[rank]
+                self._refuse([rank], f"its process, {process} on {host}, is no longer there", position)
         if waited > timeout():
-            silent = [rank for rank in others if rank not in self._notes] or others
-            where = "; ".join(f"rank {rank} waits in {there.call} of {len(there.ranks)} ranks"
-                              for rank, note in self._notes.items() if note.kind == "wait"
-                              for there in note.positions.values())
-            self._refuse(silent, f"not here after {timeout():g} seconds" + (f" ({where})" if where else ""), position)
+            last = "; ".join(f"rank {rank} was last seen waiting in {self._notes[rank].reason}"
+                             for rank in missing if rank in self._notes)
+            self._refuse(missing or others, f"not here after {timeout():g} seconds{f' ({last})' if last else ''}",
+                         position)
 
     def _refuse(self, ranks: Sequence[int], reason: str, position: Position) -> None:
         error = RankError(f"rank {self.rank} cannot go on with call {position.number}, {position.call}: "
