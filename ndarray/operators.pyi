@@ -19,6 +19,13 @@ def Activation(data: Input, act_type: Literal['relu', 'sigmoid', 'softrelu', 'so
     >>> mx.nd.Activation(mx.nd.array([-1, 2]), act_type="relu").asnumpy()
     array([0., 2.], dtype=float32)
     """
+def AllGather(data: Input, group: str = 'world', *, out: Out = None, name: str | None = None) -> NDArray:
+    """What all ranks of a group bring, joined along the first axis in the order of ranks."""
+def AllReduce(data: Input, op: Literal['sum', 'mean', 'avg', 'max', 'min', 'prod'] = 'sum', group: str = 'world', *,
+              out: Out = None, name: str | None = None) -> NDArray:
+    """The sum, mean, maximum, minimum or product of what all ranks of a group bring, on each of them."""
+def AlltoAll(data: Input, group: str = 'world', *, out: Out = None, name: str | None = None) -> NDArray:
+    """Part ``i`` along the first axis goes to rank ``i``."""
 def BatchNorm(data: Input, gamma: Input, beta: Input, moving_mean: Input, moving_var: Input, eps: float = 0.001,
               momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False,
               output_mean_var: bool = False, axis: int = 1, cudnn_off: bool = False,
@@ -67,6 +74,9 @@ def BlockGrad(data: Input, *, out: Out = None, name: str | None = None) -> NDArr
     >>> x.grad.asnumpy()
     array([3.], dtype=float32)
     """
+def Broadcast(data: Input, root_rank: int, group: str = 'world', *, out: Out = None,
+              name: str | None = None) -> NDArray:
+    """What one rank of a group brings, on all of them."""
 def CTCLoss(data: Input, label: Input, data_lengths: Input | None = None, label_lengths: Input | None = None,
             use_data_lengths: bool = False, use_label_lengths: bool = False,
             blank_label: Literal['first', 'last'] = 'first', *, out: Out = None, name: str | None = None) -> NDArray:
@@ -400,6 +410,12 @@ def ROIPooling(data: Input, rois: Input, pooled_size: Ints, spatial_scale: float
     array([[[[ 5.,  7.],
              [13., 15.]]]], dtype=float32)
     """
+def Receive(data: Input, src_rank: int, sr_tag: int = 0, group: str = 'world', *, out: Out = None,
+            name: str | None = None) -> NDArray:
+    """What one rank of a group sends."""
+def ReduceScatter(data: Input, op: Literal['sum', 'mean', 'avg', 'max', 'min', 'prod'] = 'sum', group: str = 'world',
+                  *, out: Out = None, name: str | None = None) -> NDArray:
+    """As ``AllReduce``, but each rank gets its part along the first axis, which is divided evenly."""
 def Reshape(data: Input, shape: Ints = (), reverse: bool = False, target_shape: Ints = (), keep_highest: bool = False,
             *, out: Out = None, name: str | None = None) -> NDArray:
     """``data`` in another shape.
@@ -414,6 +430,9 @@ def Reshape(data: Input, shape: Ints = (), reverse: bool = False, target_shape: 
 def SVMOutput(data: Input, label: Input, margin: float = 1.0, regularization_coefficient: float = 1.0,
               use_linear: bool = False, *, out: Out = None, name: str | None = None) -> NDArray:
     """The data."""
+def Send(data: Input, dest_rank: int, sr_tag: int = 0, group: str = 'world', *, out: Out = None,
+         name: str | None = None) -> NDArray:
+    """Bring an array to one rank of a group, which has a ``Receive``."""
 def SequenceLast(data: Input, sequence_length: Input | None = None, use_sequence_length: bool = False, axis: int = 0,
                  *, out: Out = None, name: str | None = None) -> NDArray:
     """The last step of each sequence.

@@ -10,6 +10,7 @@ from opreg.custom import operator as operator
 from opreg.data import image as image
 from opreg.data import image as img
 from opreg.data import recordio as recordio
+from opreg import distributed as distributed
 from opreg import engine as engine
 from opreg import error as error
 from opreg import errors as errors
@@ -32,6 +33,7 @@ from opreg import nn as nn
 from opreg.nn.checkpoint import save_checkpoint as save_checkpoint
 from opreg.nn.checkpoint import load_checkpoint as load_checkpoint
 from opreg.nn.checkpoint import load_param_into_net as load_param_into_net
+from opreg.nn import communication as communication
 from opreg.nn import dtype as dtype
 from opreg.nn.dtype import float16 as float16
 from opreg.nn.dtype import float32 as float32
@@ -69,6 +71,10 @@ from opreg.nn.jacobian import jacfwd as jacfwd
 from opreg.nn.jit import jit as jit
 from opreg.nn.jit import ms_function as ms_function
 from opreg.nn import ops as ops
+from opreg.nn.parallel import ParallelMode as ParallelMode
+from opreg.nn.parallel import set_auto_parallel_context as set_auto_parallel_context
+from opreg.nn.parallel import get_auto_parallel_context as get_auto_parallel_context
+from opreg.nn.parallel import reset_auto_parallel_context as reset_auto_parallel_context
 from opreg.nn.parameter import Parameter as Parameter
 from opreg.nn.parameter import ParameterTuple as ParameterTuple
 from opreg.nn.settings import JitConfig as JitConfig
@@ -128,19 +134,20 @@ from opreg.util import use_np_array as use_np_array
 
 __all__ = [
     "__version__", "AttrScope", "Context", "Executor", "GRAPH_MODE", "JitConfig", "MXNetError", "NDArray", "OpError",
-    "PYNATIVE_MODE", "Parameter", "ParameterTuple", "Symbol", "Tensor", "_Function", "_no_grad", "attribute",
-    "autograd", "base", "bfloat16", "bool_", "caches", "callback", "common", "context", "contrib", "cpu",
-    "cpu_pinned", "current_context", "dtype", "dtype_to_nptype", "dtype_to_pytype", "engine", "error", "errors",
-    "executor", "executor_manager", "float16", "float32", "float64", "from_numpy", "get_context", "get_grad",
-    "get_rng_state", "get_seed", "gpu", "grad", "image", "img", "init", "initial_seed", "initializer", "int16",
-    "int32", "int64", "int8", "io", "is_np_array", "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit", "jit_class",
-    "jvp", "kv", "kvstore", "load_checkpoint", "load_param_into_net", "log", "lr_scheduler", "manual_seed", "metric",
-    "mod", "model", "module", "mon", "monitor", "ms_class", "ms_function", "mutable", "name", "nd", "ndarray", "nn",
-    "no_grad", "notebook", "np_array", "np_shape", "num_gpus", "operator", "ops", "opt", "optimizer", "profiler",
-    "pytype_to_dtype", "random", "recompute", "recordio", "registry", "rnd", "rnn", "runtime", "save_checkpoint",
-    "seed", "set_context", "set_device", "set_np_shape", "set_rng_state", "set_seed", "sym", "symbol", "tensor",
-    "test_utils", "uint16", "uint32", "uint64", "uint8", "use_np", "use_np_array", "use_np_shape", "util",
-    "value_and_grad", "visualization", "viz", "vjp",
+    "PYNATIVE_MODE", "ParallelMode", "Parameter", "ParameterTuple", "Symbol", "Tensor", "_Function", "_no_grad",
+    "attribute", "autograd", "base", "bfloat16", "bool_", "caches", "callback", "common", "communication", "context",
+    "contrib", "cpu", "cpu_pinned", "current_context", "distributed", "dtype", "dtype_to_nptype", "dtype_to_pytype",
+    "engine", "error", "errors", "executor", "executor_manager", "float16", "float32", "float64", "from_numpy",
+    "get_auto_parallel_context", "get_context", "get_grad", "get_rng_state", "get_seed", "gpu", "grad", "image",
+    "img", "init", "initial_seed", "initializer", "int16", "int32", "int64", "int8", "io", "is_np_array",
+    "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit", "jit_class", "jvp", "kv", "kvstore", "load_checkpoint",
+    "load_param_into_net", "log", "lr_scheduler", "manual_seed", "metric", "mod", "model", "module", "mon", "monitor",
+    "ms_class", "ms_function", "mutable", "name", "nd", "ndarray", "nn", "no_grad", "notebook", "np_array",
+    "np_shape", "num_gpus", "operator", "ops", "opt", "optimizer", "profiler", "pytype_to_dtype", "random",
+    "recompute", "recordio", "registry", "reset_auto_parallel_context", "rnd", "rnn", "runtime", "save_checkpoint",
+    "seed", "set_auto_parallel_context", "set_context", "set_device", "set_np_shape", "set_rng_state", "set_seed",
+    "sym", "symbol", "tensor", "test_utils", "uint16", "uint32", "uint64", "uint8", "use_np", "use_np_array",
+    "use_np_shape", "util", "value_and_grad", "visualization", "viz", "vjp",
 ]
 
 __version__: str
