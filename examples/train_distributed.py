@@ -16,10 +16,10 @@ import time
 from pathlib import Path
 
 import numpy as np
-from digits import Digits, load
-from train_digits import network, shifted
 
 import opreg as mx
+from opreg.examples.digits import network, shifted
+from opreg.examples.pictures import Digits, load
 
 BATCH = 60
 
