@@ -6,6 +6,7 @@ import functools
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,8 +35,13 @@ from .executor import Executor
 from .head_gradients import OutGrads, fitted
 from .passes.rematerialization import asked
 from .program import Bound, uncollected
-from .stages import Staged, depends_on_data
+from .reduction import Reduction, bucketed
+from .sharding import rooms
+from .stages import UNREDUCED, Staged, depends_on_data
 from .symbol import BIND, SIMPLE_BIND, Symbol
+
+if TYPE_CHECKING:
+    from opreg.distributed.group import Group
 
 __all__ = ["bind", "simple_bind", "make"]
 
@@ -164,8 +170,13 @@ def _grouped(symbol: Symbol, ctx: Context, groups: dict[str, Context], contexts:
 def bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, args: Values, args_grad: Gradients | None,
          grad_req: Requests, aux_states: Values | None, group2ctx: Mapping[str, Context] | None,
          check_kernels: bool | str = False, recompute: bool | str | None = None,
-         head_grads: OutGrads = None, check_numbers: bool | str | None = None) -> Executor:
+         head_grads: OutGrads = None, check_numbers: bool | str | None = None,
+         reduce: Group | Reduction | None = None, shard: str | None = None) -> Executor:
     """See ``Symbol.bind``."""
+    reduction = Reduction.asked(reduce, shard)
+    if reduction is not None and reduction.shard == "gradients" and args_grad is not None:
+        raise ArgumentError("bind: shard='gradients' keeps parts of gradients, which simple_bind makes; args_grad are "
+                            "whole ones")
     ctx, symbol, groups = _context(ctx), _resolved(symbol), _groups(group2ctx)
     arguments, auxiliary = symbol._graph().variables()
     names, aux_names = [node.name for node in arguments], [node.name for node in auxiliary]
@@ -185,7 +196,7 @@ def bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, args: Values, 
     aux = [_array("aux_states", name, value, _variable_place(node, ctx, groups)) for name, value, node in
            zip(aux_names, _listed("aux_states", aux_states, aux_names, False), auxiliary)]
     return make(symbol, ctx, arrays, grads, reqs, aux, groups, check_kernels, recompute, head_grads=head_grads,
-                numbers=check_numbers)
+                numbers=check_numbers, reduction=reduction)
 
 
 @SIMPLE_BIND.provide
@@ -195,7 +206,8 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
                 shared_arg_names: Sequence[str] | None, shared_exec: Executor | None,
                 shared_buffer: dict[str, NDArray] | None, keywords: Mapping[str, object],
                 check_kernels: bool | str = False, recompute: bool | str | None = None,
-                head_grads: OutGrads = None, check_numbers: bool | str | None = None) -> Executor:
+                head_grads: OutGrads = None, check_numbers: bool | str | None = None,
+                reduce: Group | Reduction | None = None, shard: str | None = None) -> Executor:
     """See ``Symbol.simple_bind``."""
     ctx, symbol, groups = _context(ctx), _resolved(symbol), _groups(group2ctx)
     graph = symbol._graph()
@@ -216,14 +228,19 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
     args: list[NDArray] = []
     grads: list[NDArray | None] = []
     reqs = _request(grad_req, names)
+    reduction = Reduction.asked(reduce, shard)
+    wanted = {node: (Spec(shape_of[node], dtype_of[node]), _variable_place(node, ctx, groups) or ctx, req)
+              for node, req in zip(arguments, reqs) if req != "null"}
+    room = {} if reduction is None else rooms(bucketed(reduction, graph, wanted))
     for node, req in zip(arguments, reqs):
         spec, place = Spec(shape_of[node], dtype_of[node]), _variable_place(node, ctx, groups) or ctx
-        args.append(sharing.argument("arg_dict", node.name, spec, place))
-        grads.append(None if req == "null" else sharing.argument("grad_dict", node.name, spec, place))
+        weight, grad = room.get(node, (None, None))
+        args.append(sharing.argument("arg_dict", node.name, spec, place, weight))
+        grads.append(None if req == "null" else sharing.argument("grad_dict", node.name, spec, place, grad))
     aux = [sharing.state(node.name, Spec(shape_of[node], dtype_of[node]), _variable_place(node, ctx, groups) or ctx)
            for node in auxiliary]
     return make(symbol, ctx, args, grads, reqs, aux, groups, check_kernels, recompute, specs, head_grads=head_grads,
-                numbers=check_numbers)
+                numbers=check_numbers, reduction=reduction)
 
 
 def _shapes(keywords: Mapping[str, object], names: Sequence[str]) -> dict[str, Sequence[int]]:
@@ -280,15 +297,19 @@ class _Sharing:
             raise ArgumentError(f"shared_buffer: expected a dict of NDArrays, got {type(pool).__name__}")
         self._shared, self._executor, self._pool = frozenset(shared or ()), executor, pool
 
-    def argument(self, kind: str, name: str, spec: Spec, place: Context) -> NDArray:
-        """An argument, or with ``grad_dict`` its gradient."""
+    def argument(self, kind: str, name: str, spec: Spec, place: Context, room: NDArray | None = None) -> NDArray:
+        """An argument, or with ``grad_dict`` its gradient; a new one where there is room for it."""
+        if room is not None:
+            spec = Spec(room.shape, room._data.dtype)
         if name in self._shared:
             shared = self._of_executor(kind, name, spec)
         elif self._pool is not None:
             shared = self._pooled(name if kind == "arg_dict" else f"grad of {name}", spec, place)
         else:
             shared = None
-        return _zeros(spec, place) if shared is None else shared
+        if shared is not None:
+            return shared
+        return _zeros(spec, place) if room is None else room
 
     def state(self, name: str, spec: Spec, place: Context) -> NDArray:
         """An auxiliary state."""
@@ -338,7 +359,8 @@ def _room(place: Context, shape: Shape, dtype: DTypeLike, node: Node) -> Array:
 def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None], reqs: list[str],
          aux: list[NDArray], groups: dict[str, Context], check: bool | str = False,
          recompute: bool | str | None = False, specs: Mapping[Node, list[Spec]] | None = None,
-         outputs: Sequence[NDArray] = (), head_grads: OutGrads = None, numbers: bool | str | None = None) -> Executor:
+         outputs: Sequence[NDArray] = (), head_grads: OutGrads = None, numbers: bool | str | None = None,
+         reduction: Reduction | None = None) -> Executor:
     """An executor over arrays in the order of the graph's variables.
 
     ``specs`` are those of nodes that are known already, ``outputs`` those of an executor that is reshaped, which serve
@@ -351,11 +373,14 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
     symbol = _grouped(symbol, ctx, groups, {node: value.context for node, value in zip(variables, values)})
     graph = symbol._graph()
     recompute, numbers = asked(recompute), finite.asked(numbers)
-    again = functools.partial(make, ctx=ctx, groups=groups, check=check, recompute=recompute, numbers=numbers)
+    again = functools.partial(make, ctx=ctx, groups=groups, check=check, recompute=recompute, numbers=numbers,
+                              reduction=reduction)
     shapes = {node: value.shape for node, value in zip(variables, values)}
     dtypes = {node: value._data.dtype for node, value in zip(variables, values)}
     specs = specs or {}
     if any(depends_on_data(node) and node not in specs for node in graph.nodes):
+        if reduction is not None:
+            raise ArgumentError(UNREDUCED)
         return Staged(symbol, ctx, args, grads, reqs, aux, head_grads, again, check, specs, bool(outputs))
     specs = inference.infer(graph, shapes, dtypes, dict(specs))
     for node, bound_dtype in dtypes.items():
@@ -367,6 +392,7 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
             wanted[node] = grad._data, req
     bound = Bound(graph, specs, ctx, groups, {node: value._data for node, value in zip(variables, values)},
                   {node: value.context for node, value in zip(variables, values)}, wanted, recompute=recompute)
+    bound.reduce(reduction)
     gradients = fitted(head_grads, symbol.list_outputs(), [specs[node][i] for node, i in graph.heads], ctx,
                        reshaped=bool(outputs))
     for (node, i), place, old, gradient in zip(graph.heads, bound.places, [*outputs, *[None] * len(graph.heads)],

@@ -23,6 +23,7 @@ from .passes.fuse_conv_bn import fuse_conv_bn
 from .passes.gradient import gradient
 from .passes.inline import inline
 from .passes.memory import plan_memory
+from .passes.reduce_gradients import reduce_gradients
 from .passes.rematerialization import rematerialize
 from .passes.simplify import simplify
 from .plan import Plan, Segment, Step
@@ -44,7 +45,8 @@ def layout(program: Program) -> Program:
 
 
 PASSES: tuple[Callable[[Program], Program], ...] = (
-    gradient, inline, simplify, fold_constants, cse, rematerialize, assign_devices, fuse_conv_bn, layout, fuse)
+    gradient, inline, simplify, fold_constants, cse, rematerialize, assign_devices, fuse_conv_bn, layout, fuse,
+    reduce_gradients)
 
 #: Those that put several operators in one node's place, or one node in several's, or arrays in another order.
 _MERGING = (fold_constants, cse, rematerialize, fuse_conv_bn, layout, fuse)
@@ -91,7 +93,7 @@ class _Results:
         for variable, array in program.arrays.items():
             self.variables.setdefault(id(array), []).append(variable)
         self.returned = {node for node, _ in heads}
-        self.targets: dict[Entry, Array] = {}
+        self.targets: dict[Entry, Array] = dict(program.pinned)
         self.adds: dict[Entry, Array] = {}
         self.kept: dict[Entry, int] = {}
         self.after_forward: list[tuple[Entry, Array, str]] = []

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import get_ident
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -36,9 +36,14 @@ from .memory_use import MemoryUse, results_between
 from .plan import Plan, Segment, Step
 from .profile import Profile, profile
 from .program import Bound
+from .reduction import Reduced, Reduction
 from .replay import segments
+from .sharding import leaves
 from .symbol import Symbol, output_name
 from .update import Index, Update, Updater
+
+if TYPE_CHECKING:
+    from opreg.distributed.group import Group
 
 __all__ = ["Executor", "truth"]
 
@@ -303,7 +308,37 @@ class Executor:
                     what = "no gradient is kept of" if name in self.arg_dict else "there is no argument"
                     raise ArgumentError(f"set_optimizer: {what} {name!r}. {did_you_mean(name, gradients)}")
             self._update = Update(updater, list(indices), list(indices.values()),
-                                  [self.arg_dict[name] for name in indices], [gradients[name] for name in indices])
+                                  [self.arg_dict[name] for name in indices], [gradients[name] for name in indices],
+                                  self._reduced)
+
+    def reduce(self, reduce: Group | Reduction | None) -> None:
+        """From now on let gradients become those of all ranks, as ``reduce`` of ``bind`` does.
+
+        Parameters
+        ----------
+        reduce : Group or Reduction, or None
+            The ranks; None for gradients of this rank alone.
+
+        Raises
+        ------
+        ArgumentError
+            For parts of gradients, which ``simple_bind`` makes.
+        """
+        reduction = Reduction.asked(reduce, None)
+        if any(each is not None and each.shard == "gradients" for each in (reduction, self._bound.reduction)):
+            raise ArgumentError("reduce: shard='gradients' keeps parts of gradients, which simple_bind makes")
+        with self._alone():
+            self._bound.reduce(reduction)
+            self._make = functools.partial(self._make, reduction=reduction)
+            for mode in (False, True):
+                self._forget(mode)
+            if self._update is not None:
+                self.set_optimizer(self._update.updater, dict(zip(self._update.names, self._update.indices)))
+
+    @property
+    def _reduced(self) -> Reduced | None:
+        """Which gradients become those of all ranks."""
+        return self._bound.reduced
 
     def _optimized(self, method: str) -> Update:
         if self._update is None:
@@ -588,9 +623,9 @@ class Executor:
         arrays = [reshaped(node.name, old, shapes[node], partial_shaping or node.name in kwargs, allow_up_sizing)
                   for node, old in zip(variables, arrays)]
         args, aux = arrays[:len(self._arguments)], arrays[len(self._arguments):]
-        grads = [None if grad is None else grad if grad.shape == arg.shape else
+        grads = [None if grad is None else grad if old.shape == arg.shape else
                  NDArray(zeros(grad.context, arg.shape, grad.dtype), grad.context)
-                 for arg, grad in zip(args, self.grad_arrays)]
+                 for arg, old, grad in zip(args, self.arg_arrays, self.grad_arrays)]
         executor = self._make(self._symbol, args=args, grads=grads, reqs=self._reqs, aux=aux, outputs=self.outputs,
                               head_grads=self.head_grads)
         if self._update is not None:
@@ -681,6 +716,9 @@ class Executor:
         groups: dict[str, Sequence[NDArray | None]] = {
             "arguments": self.arg_arrays, "gradients": self.grad_arrays, "states": self.aux_arrays,
             "outputs": self.outputs}
+        if self._update is not None:
+            groups["optimizer states"] = [array for state in self._update.updater.states.values()
+                                          for array in leaves(state)]
         return {name: sum({id(array._data): array._data.nbytes for array in arrays if array is not None}.values())
                 for name, arrays in groups.items()}
 

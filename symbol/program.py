@@ -14,6 +14,8 @@ from opreg.core.spec import Spec, as_dtype, size
 from opreg.ndarray.context import Context
 from opreg.typing import Array
 
+from .reduction import Reduced, Reduction, bucketed
+
 __all__ = ["Bound", "Program", "nbytes", "reachable", "replaced", "uncollected"]
 
 P = ParamSpec("P")
@@ -46,6 +48,8 @@ class Bound:
         Whether backward computes cheap results of forward again, or all it can, which are not kept then.
     arena : function of a context and a number of bytes, or None
         Gives the memory to compute in; it is the plan's own by default.
+    reduced : Reduced or None
+        Which gradients become those of all ranks of a group.
     """
 
     graph: Graph
@@ -60,6 +64,17 @@ class Bound:
     memo: dict[Any, Any] = field(default_factory=dict)
     recompute: bool | str = False
     arena: Callable[[Context, int], Array] | None = None
+    reduced: Reduced | None = None
+
+    def reduce(self, reduction: Reduction | None) -> None:
+        """Let gradients become those of all ranks."""
+        self.reduced = None if reduction is None else bucketed(reduction, self.graph, {
+            node: (self.specs[node][0], self.contexts[node], req) for node, (_, req) in self.grads.items()})
+
+    @property
+    def reduction(self) -> Reduction | None:
+        """How they do."""
+        return None if self.reduced is None else self.reduced.reduction
 
     def place(self, node: Node) -> Context:
         """Where a node computes."""
@@ -95,6 +110,8 @@ class Program:
         Where the heads behind the outputs go, once everything has run.
     specs, arrays, contexts
         As in ``bound``, extended by the passes; in the end every node has specs and a context.
+    pinned : dict of Entry to array
+        Results between that have a place of their own.
     """
 
     bound: Bound
@@ -108,6 +125,7 @@ class Program:
     destinations: list[tuple[Array, str]] = field(default_factory=list)
     backward: bool | None = None
     watched: bool = False
+    pinned: dict[Entry, Array] = field(default_factory=dict)
 
     @classmethod
     def of(cls, bound: Bound, is_train: bool, backward: bool | None = None, watched: bool = False) -> Program:

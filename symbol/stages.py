@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,12 +34,20 @@ from .head_gradients import HeadGradients, OutGrads, fitted, in_order
 from .memory_use import MemoryUse
 from .plan import Plan
 from .profile import Profile
+from .reduction import Reduction
 from .symbol import Symbol, output_name
 
-__all__ = ["Staged", "depends_on_data", "KEPT"]
+if TYPE_CHECKING:
+    from opreg.distributed.group import Group
+
+__all__ = ["Staged", "depends_on_data", "KEPT", "UNREDUCED"]
 
 #: How many executors are kept of what follows, each for other shapes.
 KEPT = 8
+
+#: Why ranks do not reduce gradients of such a graph as it runs.
+UNREDUCED = ("reduce: the shapes of this graph follow from numbers, which each rank has others of; reduce its "
+             "gradients by Group.allreduce")
 
 
 def depends_on_data(node: Node) -> bool:
@@ -133,6 +142,15 @@ class Staged(Executor):
         self._ran: bool | None = None  # the mode of the last forward that no backward has followed
         self.outputs = self._merged([_nothing(shapes[node][i], dtypes[node][i], ctx) for (node, i), early
                                      in zip(graph.heads, self._cut.early) if not early])
+
+    def reduce(self, reduce: Group | Reduction | None) -> None:
+        """Refused: ranks that come to other shapes have other plans."""
+        if Reduction.asked(reduce, None) is not None:
+            raise ArgumentError(UNREDUCED)
+
+    @property
+    def _reduced(self) -> None:
+        return None
 
     # ---------------------------------------------------------------------------------------------- the parts
 

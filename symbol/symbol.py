@@ -30,12 +30,14 @@ from . import infer as inference
 from .naming import HIDDEN, AttrScope, current, hide
 
 if TYPE_CHECKING:
+    from opreg.distributed.group import Group as Ranks
     from opreg.ndarray.ndarray import NDArray
 
     from .arrays import Gradients, Requests, Values
     from .executor import Executor
     from .head_gradients import OutGrads
     from .methods import Methods  # a stub, made from the operators
+    from .reduction import Reduction
 else:
     Methods = Value
 
@@ -438,7 +440,8 @@ class Symbol(Methods):
              grad_req: Requests = "write", aux_states: Values | None = None,
              group2ctx: Mapping[str, Context] | None = None, shared_exec: Executor | None = None,
              check_kernels: bool | str = False, recompute: bool | str | None = None, *,
-             head_grads: OutGrads = None, check_numbers: bool | str | None = None) -> Executor:
+             head_grads: OutGrads = None, check_numbers: bool | str | None = None,
+             reduce: Ranks | Reduction | None = None, shard: str | None = None) -> Executor:
         """An executor over given arrays.
 
         Parameters
@@ -472,6 +475,13 @@ class Symbol(Methods):
             `NonFiniteError`, which names operator, node, its line and place, and the ranges of what it read and made;
             with ``"debug"`` a debugger stops first. Slower. By default what the environment variable
             ``OPREG_CHECK_NUMBERS`` says.
+        reduce : opreg.distributed.Group or opreg.symbol.reduction.Reduction, optional
+            Ranks whose gradients are added up while backward goes on. A ``Reduction`` says which, whether they become
+            the mean, and how many travel together.
+        shard : {"states", "gradients"}, optional
+            What each of these ranks keeps a part of, as ZeRO 1 and 2 have it: the optimizer's states, or gradients,
+            too. The weights are brought together behind each update. Gradients are then parts in ``grad_dict``, which
+            ``simple_bind`` makes.
 
         Examples
         --------
@@ -482,7 +492,7 @@ class Symbol(Methods):
         """
         with TRIMMED:
             return BIND.function(self, ctx, args, args_grad, grad_req, aux_states, group2ctx, check_kernels, recompute,
-                                 head_grads, check_numbers)
+                                 head_grads, check_numbers, reduce, shard)
 
     def simple_bind(self, ctx: Context | Sequence[Context] | None, grad_req: Requests = "write",
                     type_dict: Mapping[str, DTypeLike] | None = None, stype_dict: Mapping[str, str] | None = None,
@@ -490,10 +500,12 @@ class Symbol(Methods):
                     shared_exec: Executor | None = None,
                     shared_buffer: dict[str, NDArray] | None = None, check_kernels: bool | str = False,
                     recompute: bool | str | None = None, *, head_grads: OutGrads = None,
-                    check_numbers: bool | str | None = None, **kwargs: Any) -> Executor:
+                    check_numbers: bool | str | None = None, reduce: Ranks | Reduction | None = None,
+                    shard: str | None = None, **kwargs: Any) -> Executor:
         """An executor over new arrays of zeros, whose shapes follow from those given by keyword.
 
-        ``check_kernels``, ``recompute``, ``head_grads`` and ``check_numbers`` are those of ``bind``.
+        ``check_kernels``, ``recompute``, ``head_grads``, ``check_numbers``, ``reduce`` and ``shard`` are those of
+        ``bind``.
 
         Examples
         --------
@@ -503,7 +515,8 @@ class Symbol(Methods):
         """
         with TRIMMED:
             return SIMPLE_BIND.function(self, ctx, grad_req, type_dict, group2ctx, shared_arg_names, shared_exec,
-                                        shared_buffer, kwargs, check_kernels, recompute, head_grads, check_numbers)
+                                        shared_buffer, kwargs, check_kernels, recompute, head_grads, check_numbers,
+                                        reduce, shard)
 
     def eval(self, ctx: Context | Sequence[Context] | None = None, **kwargs: NDArray | np.ndarray) -> list[NDArray]:
         """Bind to arrays given by keyword and compute; a list of NDArrays.

@@ -15,14 +15,16 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from opreg.builtin.optimizers.bound_updates import Alike, Bound, Rates, Row, bind
 from opreg.core.registry import get
+from opreg.errors import ArgumentError
 from opreg.ndarray.ndarray import NDArray
 
 from .plan import Segment, Step
+from .reduction import Reduced, some
 from .replay import segments
+from .sharding import Gather, Sharding
 
 __all__ = ["Index", "Update", "Updater"]
 
-_SHOWN = 3  # weights that a step's line names
 _MISSING, _UNKNOWN = object(), object()
 
 #: What weights are told apart by.
@@ -33,6 +35,8 @@ class Updater(Protocol):
     """What moves weights and keeps their states, as updaters of ``opreg.optimizer`` do."""
 
     states: dict[Any, Any]
+    #: How states are divided among ranks, where they are.
+    sharding: Sharding | None
 
     def __call__(self, index: Sequence[Index], grad: Sequence[NDArray], weight: Sequence[NDArray]) -> None: ...
 
@@ -41,6 +45,9 @@ class Updater(Protocol):
 
     def one_by_one(self) -> str | None:
         """Why it has to be called; None where it says which operators move the weights."""
+
+    def undivided(self) -> str | None:
+        """Why a part of a weight cannot be moved by itself; None where every number moves alone."""
 
     def rows(self, index: Sequence[Index], grad: Sequence[NDArray], weight: Sequence[NDArray]) -> Sequence[Row]:
         """Weights with the states that it keeps, which are made where there are none."""
@@ -74,12 +81,32 @@ class Update:
     """
 
     def __init__(self, updater: Updater, names: Sequence[str], indices: Sequence[Index], weights: Sequence[NDArray],
-                 grads: Sequence[NDArray]):
+                 grads: Sequence[NDArray], reduced: Reduced | None = None):
         self.updater, self.names, self.indices = updater, list(names), list(indices)
         self._weights, self._grads = list(weights), list(grads)
+        self._wholes, self._uncompared = self._weights, reduced
+        self._gathers: Sequence[Gather] = ()
+        updater.sharding = None
+        if reduced is not None and reduced.reduction.shard is not None:
+            self._divide(reduced)
         apart = [len({id(weight._data) for weight in weights}), len(set(indices))]
         self._twice = None if apart == [len(weights)] * 2 else "an array or an index is there twice"
         self.forget()
+
+    def _divide(self, reduced: Reduced) -> None:
+        """Move this rank's part of the weights alone."""
+        reason = self.updater.undivided()
+        if reason is not None:
+            raise ArgumentError(f"set_optimizer: shard={reduced.reduction.shard!r}: {reason}")
+        sharding = Sharding(reduced, dict(zip(self.names, self.indices)), self._weights, self._grads)
+        self._weights, self._grads, self._gathers = sharding.weights, sharding.grads, sharding.gathers
+        self.updater.sharding = sharding
+
+    def _compare(self) -> None:
+        """Before the first update see that all ranks have the same weights."""
+        reduced, self._uncompared = self._uncompared, None
+        if reduced is not None:
+            reduced.agree_on(dict(zip(self.names, self._wholes)))
 
     def forget(self) -> None:
         """Make the steps anew when they are used again."""
@@ -110,7 +137,10 @@ class Update:
 
     def alone(self) -> None:
         """Have the updater do it."""
+        self._compare()
         self.updater(self.indices, self._grads, self._weights)
+        for gather in self._gathers:
+            gather()
 
     def _goes_on(self, alike: Sequence[Alike]) -> bool:
         """Whether the steps are still right, and have their numbers now."""
@@ -119,8 +149,9 @@ class Update:
             for group, found in zip(self._groups, alike))
 
     def _plan(self, alike: Sequence[Alike]) -> None:
+        self._compare()
         self._groups = []
-        steps = [self._step(found) for found in alike]
+        steps = [self._step(found) for found in alike] + [gather.step() for gather in self._gathers]
         self.segment = segments({found.ctx for found in alike})(steps)
 
     def _step(self, alike: Alike) -> Step:
@@ -129,8 +160,7 @@ class Update:
         arrays = [self._rows[i].arrays for i in alike.members]
         bound: Bound = ctx.run(bind, ctx.xp, kernel, [(each[0], each) for each in arrays], alike.attrs)
         self._groups.append(_Group(alike.operator, alike.members, bound.rates))
-        names = [self.names[i] for i in alike.members]
-        where = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+        where = some([self.names[i] for i in alike.members])
         written = [array for each in arrays for i, array in enumerate(each) if i != 1]
         step = Step(None, bound.kernel, bound.declined, where, bound.functions, written, ctx,
                     [*itertools.chain(*arrays)])

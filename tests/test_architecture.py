@@ -93,7 +93,8 @@ ORDER = _floors("""
     opreg.custom.dry_run
     opreg.custom.function
     opreg.custom.operator
-    opreg.symbol.naming opreg.symbol.infer opreg.symbol.program
+    opreg.symbol.naming opreg.symbol.infer opreg.symbol.reduction
+    opreg.symbol.program
     opreg.symbol.symbol
     opreg.symbol.passes opreg.backends.channels_last opreg.backends.onednn.fuse_bn_backward
         opreg.backends.cuda.fuse_dense_backward
@@ -103,7 +104,7 @@ ORDER = _floors("""
     opreg.symbol.plan
     opreg.symbol.replay
     opreg.symbol.arrays opreg.symbol.work opreg.symbol.checking
-    opreg.symbol.finite
+    opreg.symbol.finite opreg.symbol.sharding
     opreg.symbol.profile opreg.symbol.estimate
     opreg.symbol.head_gradients opreg.symbol.update
     opreg.symbol.compile
@@ -175,7 +176,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
         .
     """,
     "opreg.symbol.passes": """
-        . cse fuse_conv_bn gradient memory assign_devices simplify
+        . cse fuse_conv_bn gradient memory assign_devices simplify reduce_gradients
         constant_folding trace_bodies rematerialization
         fuse inline
     """,

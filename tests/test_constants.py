@@ -77,7 +77,8 @@ OTHERWISE = {
         core.progress: _BAR _INTERVAL _PATIENCE _WORK
         data.recordio: _BLOCK
         notebook.callback: _HEIGHT _MARGIN _WIDTH
-        symbol.update: _SHOWN
+        symbol.passes.reduce_gradients: _UNDER_WAY
+        symbol.reduction: _SHOWN
         testing.checking: _SHOWN _TRIALS
         testing.comparison: TOLERANCES _ELEMENTS
         testing.registered: _FILLS

@@ -114,6 +114,9 @@ class Optimizer:
 
     #: Ends of names whose weights are decayed.
     _decayed: tuple[str, ...] = ("_weight", "_gamma")
+    #: Whether every number of a weight moves by itself, so that ranks may have a part of a weight each. Each class says
+    #: so of itself; those that move weights by operators need not.
+    elementwise = False
     #: Settings that are a number or None.
     _may_be_none = frozenset({"clip_gradient"})
 
@@ -254,6 +257,12 @@ class Optimizer:
         if self.multi_precision:
             return "multi_precision: float16 weights move in float32 copies"
         return None if _by_operators(type(self)) else f"{type(self).__name__} moves each weight by itself"
+
+    def undivided(self) -> str | None:
+        """Why a part of a weight cannot be moved by itself; None where every number moves alone."""
+        if vars(type(self)).get("elementwise") or _by_operators(type(self)):
+            return None
+        return f"{type(self).__name__} may look at a weight as a whole; one that does not says elementwise = True"
 
     def rows_of(self, updates: Sequence[Update]) -> list[Row]:
         """Weights as ``settle`` wants them, of an optimizer that moves them by operators."""

@@ -18,6 +18,7 @@ from .group_steps import GroupSteps
 
 if TYPE_CHECKING:
     from opreg.symbol.executor import Executor
+    from opreg.symbol.reduction import Reduction
     from opreg.symbol.symbol import Symbol
 
 __all__ = ["DataParallelExecutorGroup"]
@@ -127,6 +128,12 @@ class DataParallelExecutorGroup(GroupSteps):
             raise ArgumentError(f"bind: grad_req: expected {len(self.arg_names)} requests, one for each of "
                                 f"{', '.join(self.arg_names)}; got {len(grad_req)}")
         return dict(zip(self.arg_names, grad_req))
+
+    def reduce(self, reduction: Reduction) -> None:
+        """Let the gradients of the weights become those of all ranks, whatever the shapes of batches."""
+        for executors, _ in self._shaped.values():
+            for executor in executors:
+                executor.reduce(reduction)
 
     def _key(self) -> tuple[tuple[str, Shape], ...]:
         return tuple((desc.name, desc.shape) for desc in self.data_shapes + self.label_shapes)

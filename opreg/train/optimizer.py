@@ -137,6 +137,8 @@ class DCASGD(Optimizer):
         Strength of the compensation.
     """
 
+    elementwise = True
+
     def __init__(self, momentum: float = 0.0, lamda: float = 0.04, **kwargs: Any):
         super().__init__(**kwargs)
         self.momentum, self.lamda = momentum, lamda
@@ -224,6 +226,8 @@ class AdamW(_Moments):
         Whether the averages' beginning at zero is made up for.
     """
 
+    elementwise = True
+
     def __init__(self, learning_rate: float = 0.001, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-6,
                  correct_bias: bool = True, **kwargs: Any):
         super().__init__(learning_rate, beta1, beta2, epsilon, **kwargs)
@@ -271,6 +275,8 @@ class LAMB(_Moments):
 class Adamax(Optimizer):
     """Adam with the largest gradient instead of the root of the average square, from the same paper."""
 
+    elementwise = True
+
     def __init__(self, learning_rate: float = 0.002, beta1: float = 0.9, beta2: float = 0.999, **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.beta1, self.beta2 = beta1, beta2
@@ -299,6 +305,8 @@ class Nadam(_Moments):
     schedule_decay : float
         How fast the momentum rises to ``beta1``.
     """
+
+    elementwise = True
 
     def __init__(self, learning_rate: float = 0.001, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8,
                  schedule_decay: float = 0.004, **kwargs: Any):
@@ -439,6 +447,8 @@ class AdaDelta(Optimizer):
     epsilon : float
         Keeps the first steps from being zero.
     """
+
+    elementwise = True
 
     def __init__(self, rho: float = 0.90, epsilon: float = 1e-5, **kwargs: Any):
         super().__init__(**kwargs)
@@ -615,6 +625,8 @@ class Test(Optimizer):
     """Adds the rescaled gradient to the weight and remembers the sum; for tests."""
 
     __test__ = False  # not one of pytest's
+
+    elementwise = True
 
     def create_state(self, index: Index, weight: NDArray) -> NDArray:
         return zeros_of(weight)

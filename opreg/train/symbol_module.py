@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from opreg.ndarray.context import Context, cpu
 from opreg.ndarray.ndarray import NDArray
+from opreg.symbol.reduction import Reduction
 
 from ..core.files import reading, together, whole
 from ..data.batches import DataDesc, Descriptions
+from ..distributed import world
 from ..errors import ArgumentError, ShapeError, did_you_mean
 from . import optimizer as optimizers
 from . import parts
@@ -128,6 +130,7 @@ class Module(BaseModule):
         self._compression_params = compression_params
         self._kvstore: KVStoreBase | None = None  # a store that the caller gave; those by name are this process
         self._update_on_kvstore = False
+        self._reduction: Reduction | None = None  # over all ranks, of a store by name
 
     @staticmethod
     def load(prefix: str, epoch: int, load_optimizer_states: bool = False, **kwargs: Any) -> Module:
@@ -232,6 +235,8 @@ class Module(BaseModule):
             self._symbol, self._context, self._work_loads, self._data_shapes, self._label_shapes, self._param_names,
             self.for_training, self.inputs_need_grad, None if shared_module is None else shared_module._exec_group,
             self.logger, self._fixed, self._grad_req, self._state_names, self._group2ctxs)
+        if self._reduction is not None and self.for_training:
+            self._exec_group.reduce(self._reduction)
 
     def _checked(self, data_shapes: Descriptions, label_shapes: Descriptions | None
                  ) -> tuple[list[DataDesc], list[DataDesc]]:
@@ -374,7 +379,8 @@ class Module(BaseModule):
         Parameters
         ----------
         kvstore : KVStore, str or None
-            Where gradients meet: a store, which moves the weights if it can; by name always this process.
+            Where gradients meet: a store, which moves the weights if it can. By name it is this process, or with
+            ``dist_sync`` all of them, whose gradients are added up while backward goes on.
         optimizer : str or Optimizer
             Its name, or one.
         optimizer_params : dict, or pairs
@@ -404,6 +410,9 @@ class Module(BaseModule):
                                 "size, %s", optimizer.rescale_grad, scale)
         if not optimizer.idx2name:
             optimizer.idx2name = names  # factors of rates and decay are left as its maker set them
+        if isinstance(kvstore, str) and type(store) is DistKVStore and self._compression_params is None and count == 1:
+            self._reduce(store, optimizer)
+            store, there = None, False  # and here, too, while backward goes on
         self._optimizer, self._updater = optimizer, None if there else optimizers.get_updater(optimizer)
         self._kvstore, self._update_on_kvstore = store, there
         if store is not None:
@@ -419,8 +428,21 @@ class Module(BaseModule):
             self.load_optimizer_states(self._preset_states)
             self._preset_states = None
 
+    def _reduce(self, store: DistKVStore, optimizer: Optimizer) -> None:
+        """Begin with the weights of rank 0, and let gradients become the sums over all ranks from now on."""
+        group = self._exec_group
+        weights = {name: group.execs[0].arg_dict[name] for name in self._param_names}
+        store.set_optimizer(optimizer)  # which sees that all ranks have the same
+        _initialize_kvstore(store, group.param_arrays, weights, group.param_names, True)
+        self._reduction = Reduction(world(), weights=[name for name in self._param_names
+                                                          if group.execs[0].grad_dict[name] is not None])
+        group.reduce(self._reduction)
+
     def borrow_optimizer(self, shared_module: Module) -> None:
         """Use another module's optimizer and its states."""
+        self._reduction = shared_module._reduction
+        if self._reduction is not None:
+            self._exec_group.reduce(self._reduction)
         self._optimizer, self._updater = shared_module._optimizer, shared_module._updater
         self._numbers = shared_module._numbers
         self._kvstore, self._update_on_kvstore = shared_module._kvstore, shared_module._update_on_kvstore

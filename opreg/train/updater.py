@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from ..builtin.optimizers.bound_updates import Alike, Row
 from ..errors import ArgumentError, DTypeError, ShapeError
 from . import states as files
 from .base_optimizer import UPDATER, Index, Optimizer, State, Update, rows
+
+if TYPE_CHECKING:
+    from opreg.symbol.sharding import Sharding
 
 __all__ = ["Updater", "get_updater"]
 
@@ -40,6 +43,8 @@ class Updater:
         self.states: dict[Index, Any] = {}
         self.states_synced: dict[Index, bool] = {}
         self.aggregate_updates = False
+        #: How states are divided among ranks, where an executor says so.
+        self.sharding: Sharding | None = None
 
     def __call__(self, index: Index | Sequence[Index], grad: NDArray | Sequence[NDArray],
                  weight: NDArray | Sequence[NDArray]) -> None:
@@ -61,6 +66,8 @@ class Updater:
                 self.states[i] = self.optimizer.create_state_multi_precision(i, w)
                 self.states_synced[i] = True
             elif not self.states_synced.get(i, True):
+                if self.sharding is not None:
+                    self.states[i] = self.sharding.part(i, self.states[i])
                 self.states[i] = self.sync_state_context(self._fitted(i, w), w.context)
                 self.states_synced[i] = True
             updates.append((i, w, g, self.states[i]))
@@ -78,6 +85,10 @@ class Updater:
         if type(self).__call__ is not Updater.__call__:
             return f"{type(self).__name__} says itself what a call does"
         return self.optimizer.one_by_one()
+
+    def undivided(self) -> str | None:
+        """Why a part of a weight cannot be moved by itself; None where every number moves alone."""
+        return self.optimizer.undivided()
 
     def rows(self, index: Sequence[Index], grad: Sequence[NDArray], weight: Sequence[NDArray]) -> list[Row]:
         """Weights that ``settle`` is to count.
@@ -112,7 +123,8 @@ class Updater:
     def get_states(self, dump_optimizer: bool = False) -> bytes:
         """All states as bytes, with the numbers of updates.
 
-        They are a ``.npz`` file: numbers and names, never code.
+        They are a ``.npz`` file: numbers and names, never code. States that are divided among ranks become whole, for
+        which all ranks call this.
 
         Parameters
         ----------
@@ -121,7 +133,11 @@ class Updater:
         """
         optimizer = self.optimizer
         more = (type(optimizer).__name__.lower(), optimizer.settings()) if dump_optimizer else ()
-        return files.dumps(files.Saved(self.states, optimizer._all_index_update_counts, optimizer.num_update, *more))
+        states = self.states
+        if self.sharding is not None:
+            synced = {i: state for i, state in states.items() if self.states_synced.get(i, True)}
+            states = {**states, **self.sharding.whole(synced)}
+        return files.dumps(files.Saved(states, optimizer._all_index_update_counts, optimizer.num_update, *more))
 
     def set_states(self, states: bytes) -> None:
         """Take over what ``get_states`` gave, all of it or nothing.

@@ -1,0 +1,263 @@
+"""reduce_gradients: behind its last gradient a bucket sets out to the other ranks, and at the end of backward it is
+waited for.
+
+On the host nobody works on what is under way unless somebody looks after it: steps that take long are followed by one
+that does. Where ranks keep a part of the gradients each, a bucket is waited for before the second one behind it sets
+out: no more than two are there as a whole.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opreg.backends.private_operators import private
+from opreg.core.graph import Entry, Node
+from opreg.core.launch import Call, FirstRun
+from opreg.core.op import Op
+from opreg.core.spec import Spec
+from opreg.typing import Array
+
+from ..program import Program, reachable
+from ..reduction import Bucket, Member, Reduced, joined, some
+
+if TYPE_CHECKING:
+    from opreg.distributed.group import Request
+
+__all__ = ["reduce_gradients"]
+
+# Buckets that are under way at a time, where ranks keep parts of them.
+_UNDER_WAY = 2
+# Additions and multiplications from which on a step takes long.
+_LONG = 1 << 22
+
+
+class _Journey:
+    """A bucket in a plan: what sets out and is waited for.
+
+    Attributes
+    ----------
+    members : list of Member
+        Those that a gradient reaches.
+    arrays : list of arrays
+        Where callers read them; where each rank gets a part, the part's.
+    whole : array or None
+        All of the bucket, where these lie in it one behind the other and are written.
+    scattered : bool
+        Whether each rank gets a part.
+    """
+
+    def __init__(self, reduced: Reduced, bucket: Bucket, members: list[Member], arrays: list[Array],
+                 whole: Array | None):
+        self.reduced, self.bucket, self.members, self.arrays, self.whole = reduced, bucket, members, arrays, whole
+        self.scattered = reduced.reduction.shard == "gradients"
+        self._request: Request | None = None
+
+    def begin(self, whole: Array, out: Array) -> None:
+        """Set out; what comes back goes to ``out``."""
+        group, op = self.reduced.reduction.group, self.reduced.reduction.op
+        self._request = (group.ireduce_scatter if self.scattered else group.iallreduce)(whole, op, out)
+
+    def move(self) -> None:
+        """Let it move on, where it is under way."""
+        if self._request is not None:
+            self._request.test()
+
+    def end(self) -> None:
+        """Wait until it is back."""
+        request, self._request = self._request, None
+        assert request is not None
+        request.wait()
+
+    def __str__(self) -> str:
+        names = some([member.node.name for member in self.members])
+        return f"bucket{self.bucket.number} ({names}; {self.bucket.nbytes:,} bytes)"
+
+
+# ------------------------------------------------------------------------------------------- the operators
+
+
+def _gradients(*, journey: _Journey) -> list[str]:
+    return [member.node.name for member in journey.members]
+
+
+def _operator(name: str, arguments: Any, outputs: Any, doc: str) -> Op:
+    return private(name, arguments, doc, outputs=outputs, visible=lambda *, journey: 0, has_side_effect=True,
+                   types=lambda ins, outs, *, journey: (ins, outs))
+
+
+allreduce_start = _operator("_allreduce_start", _gradients, ("bucket",), "Gradients set out to the other ranks.")
+allreduce_wait = _operator("_allreduce_wait", ("bucket",), _gradients, "They are back, as what they are of all ranks.")
+reduce_scatter_start = _operator("_reduce_scatter_start", _gradients, ("bucket", "part"),
+                                 "Gradients set out to the other ranks, which get a part each.")
+reduce_scatter_wait = _operator("_reduce_scatter_wait", ("bucket", "part"), ("part",), "The own part is back.")
+reduce_move = private("_reduce_move", (), "What is under way moves on.", outputs=(), has_side_effect=True,
+                      types=lambda ins, outs: (ins, outs))
+
+#: By whether each rank gets a part.
+_OPERATORS = {(False, "start"): allreduce_start, (False, "wait"): allreduce_wait,
+              (True, "start"): reduce_scatter_start, (True, "wait"): reduce_scatter_wait}
+
+
+def _start(call: Call) -> list[Callable[[], object]]:
+    journey: _Journey = call.attrs["journey"]
+    whole, placed = call.outs[0], call.outs[0] is journey.whole
+    steps: list[Callable[[], object]] = []
+    at = 0
+    for i, (member, gradient) in enumerate(zip(journey.members, call.ins)):
+        if at < member.begin:  # of a weight that no gradient reaches
+            steps.append(_set(whole[at:member.begin], 0))
+        at = member.end
+        if not (placed and gradient is journey.arrays[i]):
+            steps.append(_set(whole[member.begin:at].reshape(member.shape), gradient))
+    if at < whole.size:
+        steps.append(_set(whole[at:], 0))
+    steps.append(functools.partial(journey.begin, whole, call.outs[-1]))
+
+    def first() -> list[Callable[[], object]]:
+        journey.reduced.agree()
+        for step in steps:
+            step()
+        return steps
+
+    return [FirstRun(first)]
+
+
+def _set(array: Array, value: Array | int) -> Callable[[], object]:
+    return functools.partial(array.__setitem__, Ellipsis, value)
+
+
+allreduce_start.kernel(bound=True)(_start)
+reduce_scatter_start.kernel(bound=True)(_start)
+
+
+@allreduce_wait.kernel(bound=True)
+def _allreduce_wait(call: Call) -> list[Callable[[], object]]:
+    journey: _Journey = call.attrs["journey"]
+    whole = call.ins[0]
+    return [journey.end, *[_set(out, whole[member.begin:member.end].reshape(member.shape))
+                           for member, out, array in zip(journey.members, call.outs, journey.arrays)
+                           if out is not None and not (whole is journey.whole and out is array)]]
+
+
+@reduce_scatter_wait.kernel(bound=True)
+def _reduce_scatter_wait(call: Call) -> list[Callable[[], object]]:
+    journey: _Journey = call.attrs["journey"]
+    part, out = call.ins[1], call.outs[0]
+    return [journey.end] if part is out else [journey.end, _set(out, part)]
+
+
+@reduce_move.kernel(bound=True)
+def _move(call: Call) -> list[Callable[[], object]]:
+    return [journey.move for journey in call.attrs["journeys"]]
+
+
+# ------------------------------------------------------------------------------------------------ the pass
+
+
+def reduce_gradients(program: Program) -> Program:
+    """Put a node where each bucket sets out, and one where it is waited for, whose results take the places of the
+    gradients."""
+    reduced, outputs = program.bound.reduced, len(program.bound.graph.heads)
+    if reduced is None or not program.wanted:
+        return program
+    gradients = dict(zip(program.wanted, zip(program.heads[outputs:], program.destinations)))
+    uses = Counter([*program.heads, *[entry for node in program.nodes for entry in node.inputs]])
+    places = {node: i for i, node in enumerate(program.nodes)}
+    forward = reachable(program.nodes, program.heads[:outputs])
+    at = max([places[node] for node in forward], default=0)
+    results: list[tuple[Entry, tuple[Array, str]]] = []
+    behind: dict[int, list[Node]] = {}
+    waits: list[Node] = []
+    for bucket in reduced.buckets:
+        members = [member for member in bucket.members if member.node in gradients]
+        if not members:
+            continue
+        journey = _journey(reduced, bucket, members, program)
+        start = _node(program, journey, "start", [gradients[member.node][0] for member in members])
+        _pin(program, journey, start, uses)
+        at = max([at, *[places[node] for node, _ in start.inputs]])  # all ranks let them set out in this order
+        ready = behind.setdefault(at, [])
+        if journey.scattered and len(waits) >= _UNDER_WAY:
+            ready.append(waits[-_UNDER_WAY])
+        ready.append(start)
+        waits.append(_node(program, journey, "wait", [(start, i) for i in range(start.count)]))
+        arrived = [gradients.pop(member.node)[1] for member in members]
+        results += [((waits[-1], i), destination) for i, destination in enumerate(
+            [(journey.arrays[0], arrived[0][1])] if journey.scattered else arrived)]
+    results = [*gradients.values(), *results]
+    program.heads = [*program.heads[:outputs], *[entry for entry, _ in results]]
+    program.destinations = [destination for _, destination in results]
+    program.nodes = _ordered(program, behind, waits)
+    return program
+
+
+def _ordered(program: Program, behind: Mapping[int, list[Node]], waits: Sequence[Node]) -> list[Node]:
+    """The nodes, with those of buckets in their places, and between them those that let buckets move on."""
+    nodes: list[Node] = []
+    under_way: list[_Journey] = []
+    for i, node in enumerate(program.nodes):
+        nodes.append(node)
+        if under_way and _long(program, node):
+            move = Node(reduce_move, f"{node.name}_over", {"journeys": tuple(under_way)})
+            program.specs[move], program.contexts[move] = [], program.contexts[node]
+            nodes.append(move)
+        for each in behind.get(i, ()):
+            nodes.append(each)
+            journey = each.attrs["journey"]
+            if journey in under_way:
+                under_way.remove(journey)
+            else:
+                under_way.append(journey)
+    return nodes + [wait for wait in waits if wait.attrs["journey"] in under_way]
+
+
+def _long(program: Program, node: Node) -> bool:
+    """Whether a step of the host takes long enough to look after what is under way behind it."""
+    op, specs = node.op, program.specs
+    if op is None or program.contexts[node].xp is not np:
+        return False
+    shapes = [specs[source][i].shape or () for source, i in node.inputs], [spec.shape or () for spec in specs[node]]
+    return (op.work(*shapes, node.attrs) or 0) >= _LONG
+
+
+def _journey(reduced: Reduced, bucket: Bucket, members: list[Member], program: Program) -> _Journey:
+    group, grads = reduced.reduction.group, program.bound.grads
+    arrays = [grads[member.node][0] for member in bucket.members]
+    if reduced.reduction.shard == "gradients":
+        part = joined(arrays, bucket.count // group.size)
+        assert part is not None
+        return _Journey(reduced, bucket, members, [part], None)
+    written = grads[members[0].node][1] == "write"  # as all of a bucket
+    return _Journey(reduced, bucket, members, [grads[member.node][0] for member in members],
+                    joined(arrays, bucket.count) if written else None)
+
+
+def _node(program: Program, journey: _Journey, what: str, inputs: Sequence[Entry]) -> Node:
+    """One of the two nodes of a bucket, with its specs and its place."""
+    op = _OPERATORS[journey.scattered, what]
+    node = Node(op, str(journey), {"journey": journey}, inputs)
+    dtype, shapes = journey.bucket.dtype, [member.shape for member in journey.members]
+    if journey.scattered:
+        shapes = [journey.arrays[0].shape]
+    if what == "start":
+        shapes = [(journey.bucket.count,), *(shapes if journey.scattered else ())]
+    program.specs[node] = [Spec(shape, dtype) for shape in shapes]
+    program.contexts[node] = journey.bucket.ctx
+    return node
+
+
+def _pin(program: Program, journey: _Journey, start: Node, uses: Mapping[Entry, int]) -> None:
+    """Have gradients computed where they set out from, and are read in the end."""
+    if journey.scattered and program.bound.grads[journey.members[0].node][1] == "write":
+        program.pinned[start, 1] = journey.arrays[0]
+    if journey.whole is None:
+        return
+    program.pinned[start, 0] = journey.whole
+    for (node, i), array in zip(start.inputs, journey.arrays):
+        if node.op is not None and uses[node, i] == 1 and program.specs[node][i] == Spec(array.shape, array.dtype):
+            program.pinned[node, i] = array

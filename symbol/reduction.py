@@ -1,0 +1,308 @@
+"""Reduction: gradients become those of all ranks of a group, many together, while backward goes on.
+
+Gradients that are complete one after the other travel together, in a bucket of a few megabytes. Which are in one
+follows from the graph alone, so all ranks have the same buckets in the same order; before the first of them travels the
+ranks compare what they have. Where the gradients of a bucket lie one behind the other, as those that ``simple_bind``
+makes do, they are computed, reduced and read in the same memory.
+"""
+
+from __future__ import annotations
+
+import itertools
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from opreg.core.attrs import to_text
+from opreg.core.graph import Graph, Node
+from opreg.core.spec import Shape, Spec, as_dtype, show, size
+from opreg.errors import ArgumentError, did_you_mean
+from opreg.ndarray.context import Context
+from opreg.ndarray.ndarray import NDArray
+from opreg.typing import Array
+
+if TYPE_CHECKING:
+    from opreg.distributed.group import Group
+
+__all__ = ["Bucket", "Member", "Reduced", "Reduction", "bucketed", "joined", "some"]
+
+#: Bytes of gradients that travel together.
+BUCKET = 4 << 20
+
+#: What ranks may have a part of each, instead of the whole.
+SHARDS = ("states", "gradients")
+
+_SHOWN = 3  # names that a line shows
+
+_PLAIN = (str, int, float, bool, tuple, type(None))  # attributes that read alike on all ranks
+
+
+class Reduction:
+    """How gradients become those of all ranks.
+
+    Parameters
+    ----------
+    group : opreg.distributed.Group
+        The ranks.
+    gradients_mean : bool
+        Whether they become the mean of those of all ranks, for losses that are means over a batch; else the sum.
+    weights : sequence of str, optional
+        The arguments whose gradients are reduced: by default all that gradients are kept of.
+    shard : {"states", "gradients"}, optional
+        What each rank keeps a part of, as ZeRO 1 and 2 have it: the states of the optimizer, or those and gradients.
+    bucket_bytes : int, optional
+        Bytes of gradients that travel together, at most.
+
+    Raises
+    ------
+    ArgumentError
+        For what is no group, and for another word than those.
+
+    Examples
+    --------
+    >>> from opreg.distributed.group import Group
+    >>> Reduction(Group(), gradients_mean=True)
+    <Reduction: mean over 1 rank>
+    """
+
+    def __init__(self, group: Group, gradients_mean: bool = False, weights: Sequence[str] | None = None,
+                 shard: str | None = None, bucket_bytes: int = BUCKET):
+        if not hasattr(group, "iallreduce"):
+            raise ArgumentError(f"reduce: expected a Group of opreg.distributed, got {type(group).__name__}")
+        if shard is not None and shard not in SHARDS:
+            raise ArgumentError(f"shard: {shard!r}. {did_you_mean(str(shard), SHARDS)}")
+        if bucket_bytes < 1:
+            raise ArgumentError(f"bucket_bytes={bucket_bytes}: expected a positive number")
+        self.group, self.gradients_mean, self.shard = group, gradients_mean, shard
+        self.weights = None if weights is None else list(weights)
+        self.bucket_bytes = bucket_bytes
+        self._agreed: set[str] = set()
+
+    @classmethod
+    def asked(cls, reduce: Group | Reduction | None, shard: str | None) -> Reduction | None:
+        """What ``bind`` is given; None where nothing has to be reduced, one rank among them."""
+        if reduce is None:
+            if shard is not None:
+                raise ArgumentError(f"shard={shard!r} wants a group that parts are divided among: give reduce=, too")
+            return None
+        reduction = reduce if isinstance(reduce, Reduction) else cls(reduce, shard=shard)
+        if shard not in (None, reduction.shard):
+            raise ArgumentError(f"shard={shard!r} beside a Reduction that says shard={reduction.shard!r}")
+        return None if reduction.group.size == 1 else reduction
+
+    @property
+    def op(self) -> str:
+        """What becomes of numbers."""
+        return "mean" if self.gradients_mean else "sum"
+
+    def chosen(self, wanted: Iterable[Node]) -> list[Node]:
+        """The arguments whose gradients are reduced, among those that gradients are kept of."""
+        by_name = {node.name: node for node in wanted}
+        for name in () if self.weights is None else self.weights:
+            if name not in by_name:
+                raise ArgumentError(f"reduce: weights: no gradient is kept of {name!r}. {did_you_mean(name, by_name)}")
+        return [node for node in wanted if self.weights is None or node.name in self.weights]
+
+    def agree(self, what: str, key: str, text: Callable[[], str]) -> None:
+        """Compare with the other ranks what was not compared yet by this key."""
+        if key not in self._agreed:
+            self.group.agree(what, text())
+            self._agreed.add(key)
+
+    def __repr__(self) -> str:
+        ranks = f"{self.group.size} rank{'s' * (self.group.size != 1)}"
+        return f"<Reduction: {self.op} over {ranks}{f', {self.shard} sharded' if self.shard else ''}>"
+
+
+class Member(NamedTuple):
+    """A gradient in a bucket: whose, of which shape, and from which number on."""
+
+    node: Node
+    shape: Shape
+    begin: int
+
+    @property
+    def end(self) -> int:
+        """Behind its last number."""
+        return self.begin + size(self.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Bucket:
+    """Gradients that travel together.
+
+    Attributes
+    ----------
+    number : int
+        Its place among all, in the order they travel.
+    members : list of Member
+        One behind the other.
+    dtype, ctx
+        Of all of them.
+    count : int
+        How many numbers it has; where ranks get a part each, a multiple of how many ranks there are.
+    """
+
+    number: int
+    members: list[Member]
+    dtype: np.dtype
+    ctx: Context
+    count: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that travel."""
+        return self.count * self.dtype.itemsize
+
+    def part(self, member: Member, rank: int, ranks: int) -> slice:
+        """Which numbers of a member a rank has, of a bucket that is divided; perhaps none."""
+        share = self.count // ranks
+        begin, end = max(member.begin, rank * share), min(member.end, (rank + 1) * share)
+        return slice(begin - member.begin, end - member.begin) if begin < end else slice(0, 0)
+
+    def placed(self, member: Member, rank: int, ranks: int) -> slice:
+        """Where those are among all that the rank has of the bucket."""
+        part, before = self.part(member, rank, ranks), rank * (self.count // ranks)
+        if part.stop == 0:
+            return slice(0, 0)
+        return slice(member.begin + part.start - before, member.begin + part.stop - before)
+
+
+class Reduced:
+    """The buckets of a bound graph.
+
+    Attributes
+    ----------
+    reduction : Reduction
+    buckets : list of Bucket
+        In the order they travel.
+    """
+
+    def __init__(self, reduction: Reduction, graph: Graph, buckets: list[Bucket], requests: Mapping[Node, str]):
+        self.reduction, self.buckets = reduction, buckets
+        self._graph, self._requests = graph, requests
+
+    def agree(self) -> None:
+        """Have the ranks compare graphs and buckets; once for all executors whose graphs and buckets are these."""
+        self.reduction.agree("the graph of bind", self.text, lambda: self.text)
+
+    def agree_on(self, weights: Mapping[str, NDArray]) -> None:
+        """Have them compare the numbers of weights before the first update: those that begin apart stay so."""
+        def checksums() -> str:
+            return "\n".join(f"{name} with the checksum {zlib.crc32(weight.asnumpy().tobytes()):08x}"
+                             for name, weight in weights.items())
+
+        self.reduction.agree("the weights before the first update, which one rank broadcasts,", " ".join(weights),
+                             checksums)
+
+    @property
+    def text(self) -> str:
+        """What all ranks have to have alike, a line each. Shapes of data are not among it."""
+        reduction = self.reduction
+        lines = [f"gradients {reduction.op}, shard {reduction.shard}, buckets of {reduction.bucket_bytes} bytes"]
+        lines += [f"bucket {bucket.number}: {member.node.name} {bucket.dtype} {show(member.shape)} "
+                  f"{self._requests[member.node]}" for bucket in self.buckets for member in bucket.members]
+        places = {node: number for number, node in enumerate(self._graph.nodes)}
+        for number, node in enumerate(self._graph.nodes):
+            if node.op is not None:
+                given = [f"{name}={to_text(value)}" for name, value in sorted(node.given.items())
+                         if isinstance(value, _PLAIN)]
+                inputs = [f"{places[source]}[{i}]" for source, i in node.inputs]
+                lines.append(" ".join([f"node {number}: {node.op.name}({', '.join(inputs)})", *given]))
+        return "\n".join(lines)
+
+
+def bucketed(reduction: Reduction, graph: Graph, wanted: Mapping[Node, tuple[Spec, Context, str]]) -> Reduced:
+    """Gradients in buckets, those first that backward is expected to complete first.
+
+    Parameters
+    ----------
+    reduction : Reduction
+        How.
+    graph : Graph
+        The forward graph.
+    wanted : mapping by variable
+        Shape and dtype of the arguments that gradients are kept of, where they live, and what is asked for.
+    """
+    first: dict[Node, int] = {}
+    for position, node in enumerate(graph.nodes):
+        for source, _ in node.inputs:
+            first.setdefault(source, position)
+    groups: list[list[Node]] = []
+    begun: dict[tuple[object, ...], tuple[list[Node], int]] = {}  # of one kind: nodes, and their bytes
+    for node in sorted(reduction.chosen(wanted), key=lambda node: -first.get(node, -1)):
+        spec, *kind = wanted[node]
+        nodes, before = begun.get((spec.dtype, *kind), ([], 0))
+        nbytes = size(spec.shape or ()) * as_dtype(spec.dtype).itemsize
+        if not nodes or before + nbytes > reduction.bucket_bytes:
+            nodes, before = [], 0
+            groups.append(nodes)
+        nodes.append(node)
+        begun[spec.dtype, *kind] = nodes, before + nbytes
+    ranks = reduction.group.size if reduction.shard else 1
+    return Reduced(reduction, graph, [_bucket(number, nodes, wanted, ranks) for number, nodes in enumerate(groups)],
+                   {node: request for node, (_, _, request) in wanted.items()})
+
+
+def _bucket(number: int, nodes: Sequence[Node], wanted: Mapping[Node, tuple[Spec, Context, str]], ranks: int) -> Bucket:
+    spec, ctx, _ = wanted[nodes[0]]
+    shapes = [wanted[node][0].shape or () for node in nodes]
+    ends = list(itertools.accumulate(map(size, shapes)))
+    members = [Member(node, shape, end - size(shape)) for node, shape, end in zip(nodes, shapes, ends)]
+    return Bucket(number, members, as_dtype(spec.dtype), ctx, -(-ends[-1] // ranks) * ranks)
+
+
+def some(names: Sequence[str]) -> str:
+    """The first names of a list, and how many there are beside.
+
+    Examples
+    --------
+    >>> some(list("abcde"))
+    'a, b, c and 2 more'
+    """
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+# ------------------------------------------------------------------------------------------------- memory
+
+
+def joined(arrays: Sequence[Array], count: int) -> Array | None:
+    """The stretch of so many numbers that begins with these arrays, one behind the other; None where they lie apart.
+
+    Examples
+    --------
+    >>> whole = np.arange(8)
+    >>> joined([whole[1:3], whole[3:7].reshape(2, 2)], 7).tolist(), joined([whole[1:3], whole[4:]], 6)
+    ([1, 2, 3, 4, 5, 6, 7], None)
+    """
+    first = next((array for array in arrays if array.size), arrays[0])
+    base, itemsize = _base(first), first.dtype.itemsize
+    if not all(array.flags.c_contiguous and array.dtype == first.dtype and _base(array) is base for array in arrays):
+        return None
+    if not hasattr(base, "dtype") or not base.flags.c_contiguous:
+        return None
+    whole = base.reshape(-1).view(np.uint8)
+    origin = _address(whole)
+    begin = at = _address(first) - origin
+    for array in arrays:
+        if array.size and _address(array) != origin + at:
+            return None
+        at += array.size * itemsize
+    end = begin + count * itemsize
+    return whole[begin:end].view(first.dtype) if end <= whole.size else None
+
+
+def _base(array: Array) -> Array:
+    """The array whose memory it is."""
+    base = getattr(array, "base", None)
+    return array if base is None else base
+
+
+def _address(array: Array) -> int:
+    """Where its first number lies, on the host or a device."""
+    data = getattr(array, "data", None)
+    return int(data.ptr if hasattr(data, "ptr") else array.__array_interface__["data"][0])  # type: ignore[union-attr]

@@ -1,0 +1,180 @@
+"""Sharding: each rank keeps a part of the optimizer's states, and perhaps of the gradients, and moves its part of the
+weights; then all are brought together again.
+
+A rank's part is a stretch of each bucket, as long as every other's. So it has a stretch of some weights, all of others,
+and nothing of many, of which it keeps arrays without numbers: ranks count the same updates of the same weights.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from opreg.core.graph import Node
+from opreg.errors import ArgumentError
+from opreg.ndarray.ndarray import NDArray
+from opreg.typing import Array
+
+from .arrays import zeros
+from .plan import Step
+from .reduction import Bucket, Member, Reduced, joined, some
+
+__all__ = ["Gather", "Sharding", "leaves", "rooms"]
+
+
+def rooms(reduced: Reduced) -> dict[Node, tuple[NDArray | None, NDArray]]:
+    """New arrays, of zeros, for the gradients of buckets, one behind the other; and for weights that are brought
+    together, else None."""
+    shard, group = reduced.reduction.shard, reduced.reduction.group
+    found: dict[Node, tuple[NDArray | None, NDArray]] = {}
+    for bucket in reduced.buckets:
+        ctx = bucket.ctx
+        weights = None if shard is None else zeros(ctx, (bucket.count,), bucket.dtype)
+        if shard == "gradients":
+            part = zeros(ctx, (bucket.count // group.size,), bucket.dtype)
+            grads = [part[bucket.placed(member, group.rank, group.size)] for member in bucket.members]
+        else:
+            whole = zeros(ctx, (bucket.count,), bucket.dtype)
+            grads = [_stretch(whole, member) for member in bucket.members]
+        for member, grad in zip(bucket.members, grads):
+            weight = None if weights is None else NDArray(_stretch(weights, member), ctx)
+            found[member.node] = weight, NDArray(grad, ctx)
+    return found
+
+
+def _stretch(whole: Array, member: Member) -> Array:
+    return whole[member.begin:member.end].reshape(member.shape)
+
+
+class Sharding:
+    """Weights of which this rank moves a part.
+
+    Attributes
+    ----------
+    weights, grads : list of NDArray
+        The parts, in the order of what was given; of weights that are not reduced all there is.
+
+    Parameters
+    ----------
+    reduced : Reduced
+        The buckets.
+    indices : dict of str to index
+        The weights that are moved, and what the updater knows them by.
+    weights, grads : list of NDArray
+        As callers have them.
+    """
+
+    def __init__(self, reduced: Reduced, indices: Mapping[str, Any], weights: Sequence[NDArray],
+                 grads: Sequence[NDArray]):
+        self._group, self._buckets = reduced.reduction.group, reduced.buckets
+        places = {member.node.name: (bucket, member) for bucket in reduced.buckets for member in bucket.members}
+        self._places = {index: places[name] for name, index in indices.items() if name in places}
+        self.weights, self.grads = list(weights), list(grads)
+        whole = dict(zip(indices, weights))
+        for i, name in enumerate(indices):
+            if name in places:
+                part = places[name][0].part(places[name][1], self._group.rank, self._group.size)
+                self.weights[i] = _part(name, weights[i], part)
+                if reduced.reduction.shard != "gradients":
+                    self.grads[i] = _part(name, grads[i], part)
+        self.gathers = [Gather(reduced, bucket, {name: whole[name]._data for name in whole})
+                        for bucket in reduced.buckets if any(member.node.name in whole for member in bucket.members)]
+
+    def part(self, index: Any, state: Any) -> Any:
+        """This rank's part of a state that is whole."""
+        if index not in self._places:
+            return state
+        bucket, member = self._places[index]
+        own = bucket.part(member, self._group.rank, self._group.size)
+        return _mapped(state, lambda array: NDArray(array._data.reshape(-1)[own].copy(), array.context)
+                       if array.shape == member.shape else array)
+
+    def whole(self, states: Mapping[Any, Any]) -> dict[Any, Any]:
+        """States that are whole again, by the parts of all ranks, which call it together."""
+        found = dict(states)
+        for bucket in self._buckets:
+            indices = [index for index in states if self._places.get(index, (None,))[0] is bucket]
+            arrays = {index: leaves(states[index]) for index in indices}
+            for slot in range(max(map(len, arrays.values()), default=0)):
+                parts = {index: each[slot] for index, each in arrays.items() if slot < len(each)}
+                for index, array in self._gathered(bucket, parts).items():
+                    arrays[index][slot] = array
+            found.update((index, _mapped(states[index], functools.partial(_next, iter(arrays[index]))))
+                         for index in indices)
+        return found
+
+    def _gathered(self, bucket: Bucket, parts: Mapping[Any, NDArray]) -> dict[Any, NDArray]:
+        rank, ranks = self._group.rank, self._group.size
+        dtype = next(iter(parts.values()))._data.dtype
+        own = zeros(bucket.ctx, (bucket.count // ranks,), dtype)
+        for index, array in parts.items():
+            own[bucket.placed(self._places[index][1], rank, ranks)] = array._data
+        whole = self._group.all_gather(own)
+        return {index: NDArray(_stretch(whole, self._places[index][1]).copy(), array.context)
+                for index, array in parts.items()}
+
+
+class Gather:
+    """Brings the weights of a bucket together, each rank's part to all."""
+
+    capturable = False
+
+    def __init__(self, reduced: Reduced, bucket: Bucket, weights: Mapping[str, Array]):
+        self._group, self._bucket = reduced.reduction.group, bucket
+        members = [member for member in bucket.members if member.node.name in weights]
+        self.names = [member.node.name for member in members]
+        self.arrays = [weights[name] for name in self.names]
+        share = bucket.count // self._group.size
+        self._own = zeros(bucket.ctx, (share,), bucket.dtype)
+        begin = self._group.rank * share
+        whole = joined(self.arrays, bucket.count) if members == bucket.members else None
+        self._whole = zeros(bucket.ctx, (bucket.count,), bucket.dtype) if whole is None else whole
+        self._into: list[Callable[[], object]] = []
+        self._back: list[Callable[[], object]] = []
+        if whole is not None:
+            self._into.append(functools.partial(self._own.__setitem__, Ellipsis, whole[begin:begin + share]))
+            return
+        for member, array in zip(members, self.arrays):
+            part = bucket.part(member, self._group.rank, self._group.size)
+            place = self._own[bucket.placed(member, self._group.rank, self._group.size)]
+            self._into.append(functools.partial(place.__setitem__, Ellipsis, array.reshape(-1)[part]))
+            self._back.append(functools.partial(array.__setitem__, Ellipsis, _stretch(self._whole, member)))
+
+    def __call__(self) -> None:
+        for bring in self._into:
+            bring()
+        self._group.all_gather(self._own, self._whole)
+        for bring in self._back:
+            bring()
+
+    def step(self) -> Step:
+        """It as a step behind those that move weights."""
+        step = Step(None, self._group.engine, [], f"{some(self.names)}; {self._bucket.nbytes:,} bytes", [self],
+                    self.arrays, self._bucket.ctx, [self._own])
+        step.title = "all_gather"
+        return step
+
+
+def _part(name: str, array: NDArray, part: slice) -> NDArray:
+    if not array._data.flags.c_contiguous:
+        raise ArgumentError(f"shard: {name} lies in memory with gaps; copy it")
+    return NDArray(array._data.reshape(-1)[part], array.context)
+
+
+def _next(arrays: Iterator[NDArray], _: NDArray) -> NDArray:
+    return next(arrays)
+
+
+def leaves(state: Any) -> list[NDArray]:
+    """The arrays of a state."""
+    if isinstance(state, (tuple, list)):
+        return [array for part in state for array in leaves(part)]
+    return [state] if isinstance(state, NDArray) else []
+
+
+def _mapped(state: Any, change: Callable[[NDArray], NDArray]) -> Any:
+    """A state with other arrays."""
+    if isinstance(state, (tuple, list)):
+        return type(state)([_mapped(part, change) for part in state])
+    return change(state) if isinstance(state, NDArray) else state
