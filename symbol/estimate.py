@@ -221,7 +221,7 @@ def estimate(plan: Plan, halves: Sequence[tuple[str, Segment]], machine: Machine
 
 def _row(plan: Plan, half: str, number: int, step: Step, machine: Machine) -> EstimateRow:
     work = work_of(plan, step)
-    dtype = "" if step.node is None else str(plan.specs[step.node][0].dtype)
+    dtype = "" if step.node is None or not plan.specs[step.node] else str(plan.specs[step.node][0].dtype)
     operator, node, operators = names_of(step)
     memory, arithmetic = machine.work_seconds(work, dtype)
     if operator == "_CrossDeviceCopy":

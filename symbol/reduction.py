@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Bucket", "Member", "Reduced", "Reduction", "bucketed", "joined", "some"]
 
-#: Bytes of gradients that travel together.
+#: Bytes of gradients from which on they set out together.
 BUCKET = 4 << 20
 
 #: What ranks may have a part of each, instead of the whole.
@@ -54,7 +54,7 @@ class Reduction:
     shard : {"states", "gradients"}, optional
         What each rank keeps a part of, as ZeRO 1 and 2 have it: the states of the optimizer, or those and gradients.
     bucket_bytes : int, optional
-        Bytes of gradients that travel together, at most.
+        From how many bytes on gradients set out together.
 
     Raises
     ------
@@ -232,16 +232,16 @@ def bucketed(reduction: Reduction, graph: Graph, wanted: Mapping[Node, tuple[Spe
         for source, _ in node.inputs:
             first.setdefault(source, position)
     groups: list[list[Node]] = []
-    begun: dict[tuple[object, ...], tuple[list[Node], int]] = {}  # of one kind: nodes, and their bytes
+    begun: dict[tuple[object, ...], tuple[list[Node], int]] = {}  # by kind: nodes so far, and their bytes
     for node in sorted(reduction.chosen(wanted), key=lambda node: -first.get(node, -1)):
         spec, *kind = wanted[node]
-        nodes, before = begun.get((spec.dtype, *kind), ([], 0))
-        nbytes = size(spec.shape or ()) * as_dtype(spec.dtype).itemsize
-        if not nodes or before + nbytes > reduction.bucket_bytes:
-            nodes, before = [], 0
+        nodes, nbytes = begun.pop((spec.dtype, *kind), ([], 0))
+        if not nodes:
             groups.append(nodes)
         nodes.append(node)
-        begun[spec.dtype, *kind] = nodes, before + nbytes
+        nbytes += size(spec.shape or ()) * as_dtype(spec.dtype).itemsize
+        if nbytes < reduction.bucket_bytes:
+            begun[spec.dtype, *kind] = nodes, nbytes
     ranks = reduction.group.size if reduction.shard else 1
     return Reduced(reduction, graph, [_bucket(number, nodes, wanted, ranks) for number, nodes in enumerate(groups)],
                    {node: request for node, (_, _, request) in wanted.items()})

@@ -195,7 +195,7 @@ def test_buckets_set_out_while_backward_goes_on(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(profile, rate, lambda *_: 1e9)
 
     def run(group: ThreadGroup) -> tuple[str, list[int], Any]:
-        executor = bound(group, bucket_bytes=60)
+        executor = bound(group, bucket_bytes=40)
         executor.forward(is_train=True)
         executor.backward()
         return executor.explain(), [call.shape[0] for call in group.calls], executor.profile(runs=1).rows

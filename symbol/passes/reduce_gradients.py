@@ -95,8 +95,8 @@ allreduce_wait = _operator("_allreduce_wait", ("bucket",), _gradients, "They are
 reduce_scatter_start = _operator("_reduce_scatter_start", _gradients, ("bucket", "part"),
                                  "Gradients set out to the other ranks, which get a part each.")
 reduce_scatter_wait = _operator("_reduce_scatter_wait", ("bucket", "part"), ("part",), "The own part is back.")
-reduce_move = private("_reduce_move", (), "What is under way moves on.", outputs=(), has_side_effect=True,
-                      types=lambda ins, outs: (ins, outs))
+reduce_move = private("_reduce_move", ("bucket",), "What is under way moves on.", outputs=(), has_side_effect=True,
+                      unread=(0,), types=lambda ins, outs: (ins, outs))
 
 #: By whether each rank gets a part.
 _OPERATORS = {(False, "start"): allreduce_start, (False, "wait"): allreduce_wait,
@@ -199,20 +199,18 @@ def reduce_gradients(program: Program) -> Program:
 def _ordered(program: Program, behind: Mapping[int, list[Node]], waits: Sequence[Node]) -> list[Node]:
     """The nodes, with those of buckets in their places, and between them those that let buckets move on."""
     nodes: list[Node] = []
-    under_way: list[_Journey] = []
+    under_way: dict[_Journey, Node] = {}
     for i, node in enumerate(program.nodes):
         nodes.append(node)
         if under_way and _long(program, node):
-            move = Node(reduce_move, f"{node.name}_over", {"journeys": tuple(under_way)})
+            journeys, starts = zip(*under_way.items())
+            move = Node(reduce_move, f"{node.name}_over", {"journeys": journeys}, [(starts[-1], 0)])
             program.specs[move], program.contexts[move] = [], program.contexts[node]
             nodes.append(move)
         for each in behind.get(i, ()):
             nodes.append(each)
-            journey = each.attrs["journey"]
-            if journey in under_way:
-                under_way.remove(journey)
-            else:
-                under_way.append(journey)
+            if under_way.pop(each.attrs["journey"], None) is None:
+                under_way[each.attrs["journey"]] = each
     return nodes + [wait for wait in waits if wait.attrs["journey"] in under_way]
 
 
