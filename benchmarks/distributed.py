@@ -252,7 +252,8 @@ def predicted() -> str:
 
 
 def _strong(step: Step, count: int) -> tuple[str, str, str]:
-    return _milliseconds(step.seconds), f"{_hopper(1024).step / step.seconds:.0f}", f"{step.hidden:.0%}"
+    hidden = "–" if count == 1 else f"{step.hidden:.0%}"
+    return _milliseconds(step.seconds), f"{_hopper(1024).step / step.seconds:.0f}", hidden
 
 
 _KEPT: dict[int, Timeline] = {}

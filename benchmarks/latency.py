@@ -1,9 +1,9 @@
-"""Ranks with a slow network between them, on one machine: each in a network namespace of its own, and a relay that keeps
-what they send for a while. For checking the model of ``benchmarks.network`` with more ranks than two.
+"""Ranks with a slow network between them, on one machine: each in a network namespace of its own, and a relay that
+keeps what they send for a while. For checking the model of ``benchmarks.network`` with more ranks than two.
 
-``sudo python -m benchmarks.latency --delay 2 --ranks 2 4 8`` prints how long sums take there, by algorithm of MPICH, and
-a step of training, beside the model. It needs ``ip netns`` and ``/dev/net/tun``; kernels that have ``tc netem`` would do
-without the relay.
+``sudo python -m benchmarks.latency --delay 20 --ranks 2 4 8`` prints how long sums take there, by algorithm of MPICH,
+beside what the model makes of two ranks. It needs ``ip netns`` and ``/dev/net/tun``; a kernel with ``tc netem`` would
+do without the relay.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import fcntl
 import functools
 import heapq
 import json
+import math
 import os
 import select
 import struct
@@ -29,8 +30,8 @@ from typing import Any
 
 import numpy as np
 
-from .distributed import ROOT, bound, digits, least
-from .network import Cluster, Link, simulated, timeline
+from .distributed import ROOT, least
+from .network import Cluster, Link
 
 _CLONE_NEWNET, _TUNSETIFF, _TUN, _NO_INFO = 0x40000000, 0x400454CA, 0x1, 0x1000
 _MTU = 16000
@@ -109,34 +110,36 @@ def namespaces(count: int, delay: float) -> Iterator[list[str]]:
         for device in devices:
             os.close(device)
         for name in names:
-            subprocess.run(["ip", "netns", "del", name], capture_output=True)
+            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
 
 
-def _launched(names: list[str], *words: str, **settings: str) -> Any:
+def _launched(names: list[str], **settings: str) -> Any:
     """What a rank in each namespace has found."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "found.json"
         command = [str(Path(sys.executable).with_name("mpiexec"))]
         for name in names:
             command += [":"] * (name != names[0]) + ["-n", "1", "ip", "netns", "exec", name, sys.executable, "-m",
-                                                     "benchmarks.latency", "--rank", str(path), *words]
-        environ = {**os.environ, "MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0", "UCX_LOG_LEVEL": "error",
+                                                     "benchmarks.latency", "--rank", str(path)]
+        environ = {**os.environ, "MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0",
+                   "UCX_LOG_LEVEL": "error",
                    "HYDRA_LAUNCHER": "fork", "OMP_NUM_THREADS": "1", "OPREG_NUM_THREADS": "1",
                    "OPENBLAS_NUM_THREADS": "1", **settings}
         with subprocess.Popen(command, env=environ, cwd=ROOT) as process:
             try:
                 process.wait(_PATIENCE)
-            finally:
+            except subprocess.TimeoutExpired:
                 process.terminate()  # mpiexec ends what it has started
+                raise
         return json.loads(path.read_text())
 
 
-def _rank(path: str, what: str) -> None:
+def _rank(path: str) -> None:
     """Be one of the ranks."""
     from opreg.distributed import world
 
     group = world()
-    found = _sums(group) if what == "sums" else _steps(group)
+    found = _sums(group)
     if group.rank == 0:
         Path(path).write_text(json.dumps(found))
 
@@ -151,37 +154,24 @@ def _sums(group: Any) -> list[float]:
     return [least(group, [functools.partial(work, np.zeros(nbytes // 4, np.float32))])[0] / _ROW for nbytes in SIZES]
 
 
-def _steps(group: Any) -> dict[str, float]:
-    """Seconds of a step of the digits in buckets of 64 kB: without sums, and with them; and of the model's parts."""
-    silent, plan = bound(digits(), (1, 8, 8), 64), bound(digits(), (1, 8, 8), 64, reduce=group, bucket=1 << 16)
-    for executor in (silent, plan):
-        executor.step()
-        executor.step()
-    rows = {(row.half, row.step): row.seconds for row in plan.profile(runs=3).rows}
-    line = timeline(plan, lambda half, number: rows.get((half, number), 0.0))
-    before, after = least(group, [silent.step, plan.step], 3.0)
-    return {"silent": before, "plan": after, "line": line.times(before / line.step)}  # type: ignore[dict-item]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--delay", type=float, default=2.0, help="milliseconds from rank to rank")
+    parser.add_argument("--delay", type=float, default=20.0, help="milliseconds from rank to rank")
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4, 8])
-    parser.add_argument("--rank", nargs=2, metavar=("FILE", "WHAT"), help=argparse.SUPPRESS)
+    parser.add_argument("--rank", metavar="FILE", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.rank:
-        _rank(*arguments.rank)
+        _rank(arguments.rank)
         return
-    link = Link(arguments.delay / 1e3, 0.0, 0.0)
+    links: dict[str, Link] = {}
     print("| ranks | what | measured, ms | model, ms |\n| --- | --- | --- | --- |")
     for count in arguments.ranks:
         with namespaces(count, arguments.delay / 1e3) as names:
             for title, word in ALGORITHMS.items():
-                found = _launched(names, "sums", MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM=word,
-                                  MPIR_CVAR_DEVICE_COLLECTIVES="none")
-                if count == 2 and title == "ring":
-                    rate = max(found[-1] - found[0], 0.0) / SIZES[-1]
-                    link = Link(found[0] / 2, 0.0, rate)  # what two ranks say of the relay, too
+                found = _launched(names, MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM=word, MPIR_CVAR_DEVICE_COLLECTIVES="none")
+                messages = 2 * (count - 1) if title == "ring" else math.ceil(math.log2(count))
+                # The first row says what a message costs here, with what MPI, the relay and busy processors add.
+                link = links.setdefault(title, Link(sum(found) / len(found) / messages, 0.0, 0.0))
                 cluster = Cluster("here", link, link)
                 model = cluster.ring if title == "ring" else cluster.doubling
                 for nbytes, seconds in zip(SIZES, found):

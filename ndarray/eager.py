@@ -114,15 +114,15 @@ class Runner:
         """On the first call: does the kernel keep its operator's promises?"""
         xp = self._xp
         self.kernel.check(self.op, results, self.shapes)
-        self._copies = []
+        copies = []  # made aside: other threads call this, too
         for result, shape, dtype in zip(results, self.shapes, self.dtypes):
             plain = hasattr(result, "flags") and not isinstance(result, np.generic) and (
                 shape is None or result.shape == shape)
             array = result if plain else xp.asarray(result)
-            self._copies.append(plain and any(xp.may_share_memory(array, source) for source in arrays))
-            if not plain or array.dtype != dtype or self._copies[-1] or not array.flags.c_contiguous:
+            copies.append(plain and any(xp.may_share_memory(array, source) for source in arrays))
+            if not plain or array.dtype != dtype or copies[-1] or not array.flags.c_contiguous:
                 self._fits = False
-        self._first = False
+        self._copies, self._first = copies, False
 
 
 class _RunnerOnDevice(Runner):

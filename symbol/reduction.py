@@ -304,5 +304,5 @@ def _base(array: Array) -> Array:
 
 def _address(array: Array) -> int:
     """Where its first number lies, on the host or a device."""
-    data = getattr(array, "data", None)
-    return int(data.ptr if hasattr(data, "ptr") else array.__array_interface__["data"][0])  # type: ignore[union-attr]
+    described = "__cuda_array_interface__" if hasattr(array, "__cuda_array_interface__") else "__array_interface__"
+    return int(getattr(array, described)["data"][0])

@@ -98,7 +98,7 @@ class Sharding:
             arrays = {index: leaves(states[index]) for index in indices}
             for slot in range(max(map(len, arrays.values()), default=0)):
                 parts = {index: each[slot] for index, each in arrays.items() if slot < len(each)}
-                for index, array in self._gathered(bucket, parts).items():
+                for index, array in bucket.ctx.run(self._gathered, bucket, parts).items():
                     arrays[index][slot] = array
             found.update((index, _mapped(states[index], functools.partial(_next, iter(arrays[index]))))
                          for index in indices)
@@ -110,18 +110,24 @@ class Sharding:
         own = zeros(bucket.ctx, (bucket.count // ranks,), dtype)
         for index, array in parts.items():
             own[bucket.placed(self._places[index][1], rank, ranks)] = array._data
-        whole = self._group.all_gather(own)
+        whole = self._group.all_gather(own, zeros(bucket.ctx, (bucket.count,), dtype))
         return {index: NDArray(_stretch(whole, self._places[index][1]).copy(), array.context)
                 for index, array in parts.items()}
 
 
 class Gather:
-    """Brings the weights of a bucket together, each rank's part to all."""
+    """Brings the weights of a bucket together, each rank's part to all.
+
+    Attributes
+    ----------
+    ctx : Context
+        Where they are.
+    """
 
     capturable = False
 
     def __init__(self, reduced: Reduced, bucket: Bucket, weights: Mapping[str, Array]):
-        self._group, self._bucket = reduced.reduction.group, bucket
+        self._group, self._bucket, self.ctx = reduced.reduction.group, bucket, bucket.ctx
         members = [member for member in bucket.members if member.node.name in weights]
         self.names = [member.node.name for member in members]
         self.arrays = [weights[name] for name in self.names]
@@ -151,7 +157,7 @@ class Gather:
     def step(self) -> Step:
         """It as a step behind those that move weights."""
         step = Step(None, self._group.engine, [], f"{some(self.names)}; {self._bucket.nbytes:,} bytes", [self],
-                    self.arrays, self._bucket.ctx, [self._own])
+                    self.arrays, self.ctx, [self._own])
         step.title = "all_gather"
         return step
 

@@ -140,7 +140,7 @@ class Update:
         self._compare()
         self.updater(self.indices, self._grads, self._weights)
         for gather in self._gathers:
-            gather()
+            gather.ctx.run(gather)
 
     def _goes_on(self, alike: Sequence[Alike]) -> bool:
         """Whether the steps are still right, and have their numbers now."""

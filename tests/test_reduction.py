@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.distributed.group import Group
+from opreg.distributed.group import Call, Group, Request
 from opreg.errors import ArgumentError, RankError
 from opreg.symbol import profile
 from opreg.symbol.reduction import BUCKET, Reduction, joined
+from tests.cuda.device import gpus
 from tests.thread_ranks import ThreadGroup, on_ranks
 
 from .ranks import needs_mpi, outcomes
@@ -248,6 +249,35 @@ def test_weights_that_are_chosen() -> None:
     executor = on_ranks(2, run)[1]
     assert executor.grad_dict["data"].asnumpy().tolist() == np.full((3, 6), 8.0).tolist()
     assert executor.grad_dict["second_bias"].asnumpy().tolist() == [6.0, 6.0]
+
+
+class Alike(Group):
+    """Several ranks that bring the same, of which one is here: what it does with arrays of any device."""
+
+    def _post(self, call: Call, array: Any, out: Any, tag: int) -> Request:
+        if call.kind == "all_gather":
+            for rank in range(self.size):
+                out[rank * len(array):(rank + 1) * len(array)] = array
+        elif out is not array:
+            out[...] = array[:len(out)]
+        return Request(out)
+
+
+@pytest.mark.parametrize("shard", ALL_SHARDS)
+def test_on_a_device(shard: str | None) -> None:
+    """Sums are islands between what is replayed."""
+    with gpus():
+        graph = perceptron()
+        weights = [name for name in graph.list_arguments() if name != "data"]
+        executor = graph.simple_bind(mx.gpu(0), dict.fromkeys(weights, "write"), data=(3, 6),
+                                     reduce=Reduction(Alike(range(2)), shard=shard, bucket_bytes=40))
+        for name in weights:
+            executor.arg_dict[name][:] = 1
+        executor.set_optimizer(mx.optimizer.create("adam", learning_rate=0.5))
+        for _ in range(4):
+            executor.step(data=nd.ones((3, 6), ctx=mx.gpu(0)))
+        assert "islands" in executor.explain() and executor.updater.get_states()
+        assert executor.arg_dict["second_bias"].asnumpy()[0] == pytest.approx(-1, abs=1e-4)
 
 
 # ------------------------------------------------------------------------------------------------------- sharding

@@ -19,7 +19,7 @@ from opreg.backends.private_operators import private
 from opreg.core.graph import Entry, Node
 from opreg.core.launch import Call, FirstRun
 from opreg.core.op import Op
-from opreg.core.spec import Spec
+from opreg.core.spec import Shape, Spec
 from opreg.typing import Array
 
 from ..program import Program, reachable
@@ -44,18 +44,26 @@ class _Journey:
     members : list of Member
         Those that a gradient reaches.
     arrays : list of arrays
-        Where callers read them; where each rank gets a part, the part's.
-    whole : array or None
-        All of the bucket, where these lie in it one behind the other and are written.
+        Where callers read them, or the part of them that this rank gets.
+    pinned : array or None
+        The bucket, or the rank's part of it, where these lie in it one behind the other and are written.
     scattered : bool
         Whether each rank gets a part.
     """
 
     def __init__(self, reduced: Reduced, bucket: Bucket, members: list[Member], arrays: list[Array],
-                 whole: Array | None):
-        self.reduced, self.bucket, self.members, self.arrays, self.whole = reduced, bucket, members, arrays, whole
+                 pinned: Array | None):
+        self.reduced, self.bucket, self.members, self.arrays, self.pinned = reduced, bucket, members, arrays, pinned
         self.scattered = reduced.reduction.shard == "gradients"
         self._request: Request | None = None
+
+    def place(self, member: Member) -> tuple[slice, Shape]:
+        """Which numbers of what comes back are a member's, and their shape."""
+        if not self.scattered:
+            return slice(member.begin, member.end), member.shape
+        group = self.reduced.reduction.group
+        place = self.bucket.placed(member, group.rank, group.size)
+        return place, (place.stop - place.start,)
 
     def begin(self, whole: Array, out: Array) -> None:
         """Set out; what comes back goes to ``out``."""
@@ -94,7 +102,7 @@ allreduce_start = _operator("_allreduce_start", _gradients, ("bucket",), "Gradie
 allreduce_wait = _operator("_allreduce_wait", ("bucket",), _gradients, "They are back, as what they are of all ranks.")
 reduce_scatter_start = _operator("_reduce_scatter_start", _gradients, ("bucket", "part"),
                                  "Gradients set out to the other ranks, which get a part each.")
-reduce_scatter_wait = _operator("_reduce_scatter_wait", ("bucket", "part"), ("part",), "The own part is back.")
+reduce_scatter_wait = _operator("_reduce_scatter_wait", ("bucket", "part"), _gradients, "One's own part is back.")
 reduce_move = private("_reduce_move", ("bucket",), "What is under way moves on.", outputs=(), has_side_effect=True,
                       unread=(0,), types=lambda ins, outs: (ins, outs))
 
@@ -105,7 +113,7 @@ _OPERATORS = {(False, "start"): allreduce_start, (False, "wait"): allreduce_wait
 
 def _start(call: Call) -> list[Callable[[], object]]:
     journey: _Journey = call.attrs["journey"]
-    whole, placed = call.outs[0], call.outs[0] is journey.whole
+    whole, placed = call.outs[0], call.outs[0] is journey.pinned
     steps: list[Callable[[], object]] = []
     at = 0
     for i, (member, gradient) in enumerate(zip(journey.members, call.ins)):
@@ -135,20 +143,19 @@ allreduce_start.kernel(bound=True)(_start)
 reduce_scatter_start.kernel(bound=True)(_start)
 
 
-@allreduce_wait.kernel(bound=True)
-def _allreduce_wait(call: Call) -> list[Callable[[], object]]:
+def _wait(call: Call) -> list[Callable[[], object]]:
     journey: _Journey = call.attrs["journey"]
-    whole = call.ins[0]
-    return [journey.end, *[_set(out, whole[member.begin:member.end].reshape(member.shape))
-                           for member, out, array in zip(journey.members, call.outs, journey.arrays)
-                           if out is not None and not (whole is journey.whole and out is array)]]
+    came = call.ins[-1]
+    steps: list[Callable[[], object]] = [journey.end]
+    for member, out, array in zip(journey.members, call.outs, journey.arrays):
+        if out is not None and not (came is journey.pinned and out is array):
+            place, shape = journey.place(member)
+            steps.append(_set(out, came[place].reshape(shape)))
+    return steps
 
 
-@reduce_scatter_wait.kernel(bound=True)
-def _reduce_scatter_wait(call: Call) -> list[Callable[[], object]]:
-    journey: _Journey = call.attrs["journey"]
-    part, out = call.ins[1], call.outs[0]
-    return [journey.end] if part is out else [journey.end, _set(out, part)]
+allreduce_wait.kernel(bound=True)(_wait)
+reduce_scatter_wait.kernel(bound=True)(_wait)
 
 
 @reduce_move.kernel(bound=True)
@@ -187,8 +194,7 @@ def reduce_gradients(program: Program) -> Program:
         ready.append(start)
         waits.append(_node(program, journey, "wait", [(start, i) for i in range(start.count)]))
         arrived = [gradients.pop(member.node)[1] for member in members]
-        results += [((waits[-1], i), destination) for i, destination in enumerate(
-            [(journey.arrays[0], arrived[0][1])] if journey.scattered else arrived)]
+        results += [((waits[-1], i), destination) for i, destination in enumerate(arrived)]
     results = [*gradients.values(), *results]
     program.heads = [*program.heads[:outputs], *[entry for entry, _ in results]]
     program.destinations = [destination for _, destination in results]
@@ -224,38 +230,35 @@ def _long(program: Program, node: Node) -> bool:
 
 
 def _journey(reduced: Reduced, bucket: Bucket, members: list[Member], program: Program) -> _Journey:
-    group, grads = reduced.reduction.group, program.bound.grads
-    arrays = [grads[member.node][0] for member in bucket.members]
-    if reduced.reduction.shard == "gradients":
-        part = joined(arrays, bucket.count // group.size)
-        assert part is not None
-        return _Journey(reduced, bucket, members, [part], None)
+    grads = program.bound.grads
+    count = bucket.count // reduced.reduction.group.size if reduced.reduction.shard == "gradients" else bucket.count
     written = grads[members[0].node][1] == "write"  # as all of a bucket
-    return _Journey(reduced, bucket, members, [grads[member.node][0] for member in members],
-                    joined(arrays, bucket.count) if written else None)
+    pinned = joined([grads[member.node][0] for member in bucket.members], count) if written else None
+    return _Journey(reduced, bucket, members, [grads[member.node][0] for member in members], pinned)
 
 
 def _node(program: Program, journey: _Journey, what: str, inputs: Sequence[Entry]) -> Node:
     """One of the two nodes of a bucket, with its specs and its place."""
     op = _OPERATORS[journey.scattered, what]
     node = Node(op, str(journey), {"journey": journey}, inputs)
-    dtype, shapes = journey.bucket.dtype, [member.shape for member in journey.members]
-    if journey.scattered:
-        shapes = [journey.arrays[0].shape]
+    bucket = journey.bucket
+    shapes: list[Shape] = [journey.place(member)[1] for member in journey.members]
     if what == "start":
-        shapes = [(journey.bucket.count,), *(shapes if journey.scattered else ())]
-    program.specs[node] = [Spec(shape, dtype) for shape in shapes]
-    program.contexts[node] = journey.bucket.ctx
+        shapes = [(bucket.count,)]
+        if journey.scattered:
+            shapes.append((bucket.count // journey.reduced.reduction.group.size,))
+    program.specs[node] = [Spec(shape, bucket.dtype) for shape in shapes]
+    program.contexts[node] = bucket.ctx
     return node
 
 
 def _pin(program: Program, journey: _Journey, start: Node, uses: Mapping[Entry, int]) -> None:
     """Have gradients computed where they set out from, and are read in the end."""
-    if journey.scattered and program.bound.grads[journey.members[0].node][1] == "write":
-        program.pinned[start, 1] = journey.arrays[0]
-    if journey.whole is None:
+    if journey.pinned is None:
         return
-    program.pinned[start, 0] = journey.whole
+    program.pinned[start, start.count - 1] = journey.pinned
+    if journey.scattered:
+        return
     for (node, i), array in zip(start.inputs, journey.arrays):
         if node.op is not None and uses[node, i] == 1 and program.specs[node][i] == Spec(array.shape, array.dtype):
             program.pinned[node, i] = array
