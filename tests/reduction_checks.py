@@ -83,3 +83,5 @@ def modules_sum_in_the_plan(group: Group) -> None:
           {name: value.asnumpy() for name, value in one.items()}, 1e-5)
     mine.reshape([("data", (2, 6))], [("softmax_label", (2,))])
     assert "_allreduce_start" in mine._exec_group.execs[0].explain()
+    mine.init_optimizer("local", force_init=True)
+    assert "_allreduce_start" not in mine._exec_group.execs[0].explain()

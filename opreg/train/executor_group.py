@@ -129,8 +129,8 @@ class DataParallelExecutorGroup(GroupSteps):
                                 f"{', '.join(self.arg_names)}; got {len(grad_req)}")
         return dict(zip(self.arg_names, grad_req))
 
-    def reduce(self, reduction: Reduction) -> None:
-        """Let the gradients of the weights become those of all ranks, whatever the shapes of batches."""
+    def reduce(self, reduction: Reduction | None) -> None:
+        """Let the gradients of the weights become those of all ranks, or this one's, whatever the shapes of batches."""
         for executors, _ in self._shaped.values():
             for executor in executors:
                 executor.reduce(reduction)

@@ -395,6 +395,9 @@ class Module(BaseModule):
         group, count = self._exec_group, len(self._context)
         weights = {name: group.execs[0].arg_dict[name] for name in self._param_names}
         store, there = _create_kvstore(kvstore, count, weights)
+        if self._reduction is not None:  # of another store, before
+            self._reduction = None
+            group.reduce(None)
         if isinstance(kvstore, str) and type(store) is KVStore and self._compression_params is None:
             store, there = None, False  # update() does in a step what it would do
         each = count if store is not None and not there else 1  # where every context moves its own weights
