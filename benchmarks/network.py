@@ -49,7 +49,7 @@ class Cluster:
     Examples
     --------
     >>> round(1e6 * ADAPTER.ring(4e6, 2), 1), round(1e6 * ADAPTER.tree(4e6, 1024), 1)
-    (363.4, 759.7)
+    (263.4, 545.0)
     """
 
     name: str
