@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from opreg.core.cache import cached
 from opreg.core.dispatch import INVOKE
+from opreg.core.looks import HTML
 from opreg.core.mode import MODE, quiet
 from opreg.core.op import Op
 from opreg.core.registry import get, ops
@@ -446,6 +447,10 @@ class NDArray(OneNumber, Methods):
     def __repr__(self) -> str:
         shape = "x".join(map(str, self.shape)) or "scalar"
         return f"\n{self.asnumpy()}\n<NDArray {shape} @{self._ctx}>"
+
+    def _repr_html_(self) -> str | None:
+        html: str | None = HTML.function(self)
+        return html
 
     # ---------------------------------------------------------------------------------------- copies, places
 

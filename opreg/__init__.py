@@ -55,8 +55,8 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "error": ("opreg.error", None),
     "MXNetError": ("opreg.errors", "MXNetError"),
     "OpError": ("opreg.errors", "OpError"),
-    "viz": ("opreg.symbol.show", None),
-    "visualization": ("opreg.symbol.show", None),
+    "viz": ("opreg.pictures", None),
+    "visualization": ("opreg.pictures", None),
     "init": ("opreg.train.initializer", None),
     "initializer": ("opreg.train.initializer", None),
     "optimizer": ("opreg.train.optimizer", None),
@@ -153,6 +153,7 @@ _slots.install({
     "backends": ("opreg.backends.passes",),
     "training": ("opreg.train.updater",),
     "checks": ("opreg.testing",),
+    "pictures": ("opreg.pictures",),
 })
 _aliases.install((door, module) for door, (module, name) in _DOORS.items() if name is None)
 _REFUSED = {name: f"{name!r} of {whose} is no part of opreg: {instead}. See docs/{page}.md"

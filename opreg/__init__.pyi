@@ -92,6 +92,8 @@ from opreg.nn.tensor import from_numpy as from_numpy
 from opreg.nn.tensor import is_tensor as is_tensor
 from opreg.nn.tree import mutable as mutable
 from opreg import notebook as notebook
+from opreg import pictures as viz
+from opreg import pictures as visualization
 from opreg import profiler as profiler
 from opreg import runtime as runtime
 from opreg import symbol as sym
@@ -102,8 +104,6 @@ from opreg.symbol.executor import Executor as Executor
 from opreg.symbol import naming as name
 from opreg.symbol import naming as attribute
 from opreg.symbol.naming import AttrScope as AttrScope
-from opreg.symbol import show as viz
-from opreg.symbol import show as visualization
 from opreg.train import callback as callback
 from opreg.train import executor_manager as executor_manager
 from opreg.train import initializer as init

@@ -17,6 +17,7 @@ import numpy as np
 from opreg.core import generators
 from opreg.core.array_module import backend
 from opreg.core.graph import Node
+from opreg.core.looks import Shown
 from opreg.core.spec import is_floating, is_numpy_float
 from opreg.elementwise.expression import Expression
 from opreg.errors import OpError
@@ -67,7 +68,7 @@ class KernelCheck(NamedTuple):
     resolutions: float
 
 
-class KernelReport:
+class KernelReport(Shown):
     """The checks of an executor's kernels, worst first; prints as a table.
 
     Where a result is small beside what it was computed from, because that nearly cancels, its relative difference says

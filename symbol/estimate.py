@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from opreg.core.looks import Shown
 from opreg.errors import ArgumentError
 
 from .plan import Plan, Segment, Step
@@ -115,7 +116,7 @@ class EstimateRow(NamedTuple):
     island: str
 
 
-class Estimate:
+class Estimate(Shown):
     """What ``executor.estimate`` found; prints as a table, the longest step first.
 
     Attributes

@@ -17,6 +17,7 @@ from opreg.core import generators
 from opreg.core.array_module import ENTERED
 from opreg.core.backward_graph import GRADIENTS
 from opreg.core.graph import Node
+from opreg.core.looks import Explanation, Shown
 from opreg.core.mode import MODE, quiet
 from opreg.core.op import Op, watch
 from opreg.core.spec import known, show
@@ -50,7 +51,7 @@ __all__ = ["Executor", "truth"]
 A = TypeVar("A", bound=NDArray | None)
 
 
-class Executor:
+class Executor(Shown):
     """A graph bound to arrays.
 
     ``forward`` computes the outputs, ``backward`` the gradients. There are two plans, for inference and training,
@@ -659,7 +660,7 @@ class Executor:
             f"{'training' if is_train else 'inference'} plan: {plan.nbytes / 2 ** 20:.2f} MB\n"
             for is_train, plan in sorted(self._plans.items())) + f"Total {total >> 20} MB allocated\n"
 
-    def explain(self, is_train: bool | None = None) -> str:
+    def explain(self, is_train: bool | None = None) -> Explanation:
         """Each step of a plan: its node, its kernel and why faster ones declined, where its result lives.
 
         Parameters
@@ -684,7 +685,7 @@ class Executor:
             lines.append(f"a step of all, {self._whole[2].said()}")
         if self._update is not None and self._update.segment is None:
             lines.append(f"update: {self._update.reason}")
-        return "\n".join(lines)
+        return Explanation("\n".join(lines))
 
     def _segments(self, plan: Plan) -> list[tuple[str, Segment]]:
         """The segments that run with a plan, and what they are called."""

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from opreg.core.graph import Entry, Node
+from opreg.core.looks import Shown
 from opreg.core.spec import Spec
 from opreg.ndarray.context import Context
 
 from .passes.memory import Memory, Storage
 
-__all__ = ["MemoryRow", "MemoryUse", "largest", "results_between"]
+__all__ = ["MemoryRow", "MemoryUse", "largest", "results_between", "size_text"]
 
 # Rows that are printed.
 _SHOWN = 20
@@ -43,7 +44,7 @@ class MemoryRow(NamedTuple):
     offset: int
 
 
-class MemoryUse:
+class MemoryUse(Shown):
     """What ``executor.memory`` found; prints as a table, the largest first.
 
     Attributes
@@ -90,12 +91,12 @@ class MemoryUse:
 
     def table(self, count: int = _SHOWN) -> str:
         """The largest results, a line each."""
-        lines = [f"{'training' if self.is_train else 'inference'} plan: {_size(self.total)} beside "
-                 + ", ".join(f"{name} {_size(nbytes)}" for name, nbytes in self.bound.items())]
-        lines += [f"{ctx}: {_size(nbytes)} for results that take turns" for ctx, nbytes in self.arena.items()]
+        lines = [f"{'training' if self.is_train else 'inference'} plan: {size_text(self.total)} beside "
+                 + ", ".join(f"{name} {size_text(nbytes)}" for name, nbytes in self.bound.items())]
+        lines += [f"{ctx}: {size_text(nbytes)} for results that take turns" for ctx, nbytes in self.arena.items()]
         if self.temporaries:
-            lines.append(f"temporaries of kernels: {_size(self.temporaries)}")
-        lines += [f"{_size(row.nbytes):>11}  {row.operator} {row.node} {row.spec}"
+            lines.append(f"temporaries of kernels: {size_text(self.temporaries)}")
+        lines += [f"{size_text(row.nbytes):>11}  {row.operator} {row.node} {row.spec}"
                   + (f", then {', '.join(row.users[1:])}" if len(row.users) > 1 else "") for row in self.rows[:count]]
         if len(self.rows) > count:
             lines.append(f"... and {len(self.rows) - count} more")
@@ -125,7 +126,8 @@ def largest(memory: Memory, specs: Mapping[Node, Sequence[Spec]], count: int = 3
     return ", ".join(f"{row.spec} of {row.operator} {row.node!r} ({row.nbytes:,} bytes)" for row in rows)
 
 
-def _size(nbytes: int) -> str:
+def size_text(nbytes: int) -> str:
+    """A number of bytes in words."""
     for unit, scale in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if nbytes >= scale:
             return f"{nbytes / scale:.1f} {unit}"

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opreg.core import generators, threads
+from opreg.core.looks import Shown
 from opreg.core.processor import processor
 from opreg.core.spec import is_floating, is_narrow
 from opreg.errors import ArgumentError
@@ -123,7 +124,7 @@ class ProfileRow(NamedTuple):
     blas_share: float | None
 
 
-class Profile:
+class Profile(Shown):
     """What ``executor.profile`` found; prints as a table, the slowest step first.
 
     Attributes

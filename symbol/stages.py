@@ -18,6 +18,7 @@ import numpy as np
 
 from opreg.core.graph import Entry, Graph, Node, fail, rewrite
 from opreg.core.launch import Call
+from opreg.core.looks import Explanation
 from opreg.core.op import ZERO
 from opreg.core.registry import get
 from opreg.core.spec import ANY, Shape, Spec, show, unify
@@ -296,7 +297,7 @@ class Staged(Executor):
         return self._symbol.debug_str() + "".join(part.debug_str()[len(part._symbol.debug_str()):]
                                                   for part in self._parts())
 
-    def explain(self, is_train: bool | None = None) -> str:
+    def explain(self, is_train: bool | None = None) -> Explanation:
         """Each step of the plans, of the part before shapes are known and of what follows for those that came."""
         is_train = self._keeps_gradients if is_train is None else bool(is_train)
         names = ", ".join(node.name for node, _, _ in self._border)
@@ -304,7 +305,7 @@ class Staged(Executor):
         for key, part in self._rests.items():
             shapes = ", ".join(show(shape) for shapes in key for shape in shapes)
             lines += [f"from {names} of shape {shapes}:", part.explain(is_train)]
-        return "\n".join(lines if self._rests else [*lines, f"from {names}: planned when it has run"])
+        return Explanation("\n".join(lines if self._rests else [*lines, f"from {names}: planned when it has run"]))
 
     def memory(self, is_train: bool | None = None) -> MemoryUse:
         """Where the memory of the plans goes that there are so far; see ``Executor.memory``."""

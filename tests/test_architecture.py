@@ -37,7 +37,7 @@ ORDER = _floors("""
     opreg.core opreg.elementwise opreg.custom opreg.typing
     opreg.core.parameters opreg.aliases opreg.core.locks opreg.core.slots opreg._extends opreg.core.cache
     opreg.errors opreg.engine opreg.log
-    opreg.core.mode opreg.core.files opreg.core.progress
+    opreg.core.mode opreg.core.files opreg.core.looks opreg.core.progress
     opreg.core.events opreg.core.processor opreg.elementwise.special_functions
     opreg.core.spec
     opreg.core.attrs opreg.fills
@@ -122,7 +122,7 @@ ORDER = _floors("""
     opreg.error
     opreg.train opreg.nn
     opreg.trace_events
-    opreg.contrib opreg.common opreg.notebook opreg.profiler opreg.testing
+    opreg.contrib opreg.common opreg.notebook opreg.profiler opreg.testing opreg.pictures
     opreg
     opreg.context opreg.porting
     opreg.stubs opreg.command opreg.examples opreg.reference
@@ -237,6 +237,15 @@ INSIDE = {package: _floors(lines) for package, lines in {
         ops.in_place ops.primitives
         ops.methods
         ops
+        .
+    """,
+    "opreg.pictures": """
+        labels layered measures names
+        drawing
+        layout seen
+        summary svg
+        plot timeline
+        pages tables
         .
     """,
     "opreg.porting": """

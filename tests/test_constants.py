@@ -77,6 +77,12 @@ OTHERWISE = {
         core.progress: _BAR _INTERVAL _PATIENCE _WORK
         data.recordio: _BLOCK
         notebook.callback: _HEIGHT _MARGIN _WIDTH
+        pictures.layered: _BETWEEN _BESIDE _LANE _LEAST_GAP _MOST_GAP _FAR _LARGE _SWEEPS _FEW_SWEEPS
+        pictures.measures: CHAR LINE LABEL_CHAR LABEL_HEIGHT PADDING TITLE _LONGEST
+        pictures.pages: _MANY _CLOSED
+        pictures.svg: _ARROW
+        pictures.tables: _MOST _ENDS _ROWS _DRAWN
+        pictures.timeline: _HEIGHT _USED _LEFT _TOP _WIDE _NARROW _FULL _READABLE
         symbol.passes.reduce_gradients: _UNDER_WAY
         symbol.reduction: _SHOWN
         testing.checking: _SHOWN _TRIALS

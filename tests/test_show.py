@@ -9,11 +9,11 @@ import re
 from pathlib import Path
 
 import pytest
+from opreg.viz import Plot, plot_network, print_summary
 
 import opreg.symbol as sym
 from opreg.errors import ArgumentError, DeviceError, ShapeError
 from opreg.symbol.json import load, loads
-from opreg.symbol.show import Plot, plot_network, print_summary
 
 MODELS = Path(__file__).parent / "oracle" / "models"
 NATIVE = MODELS / "json" / "native-1.9.1-symbol.json"
@@ -216,9 +216,26 @@ def test_drawings_are_saved(tmp_path, monkeypatch):
     plot = plot_network(sym.Flatten(sym.Variable("x")), title="net", save_format="svg")
     assert isinstance(plot, Plot)
     assert repr(plot) == "<Plot net, 1 edges>"
-    assert (plot.save(), plot.render(tmp_path / "other.gv")) == ("net.gv", str(tmp_path / "other.gv"))
-    assert {name: (tmp_path / name).read_text() for name in os.listdir(tmp_path)} == {
-        "net.gv": plot.source, "other.gv": plot.source}
+    assert (plot.save(), plot.render(tmp_path / "other.gv"), plot.save("own.svg"), plot.render("only.svg")) == (
+        "net.gv", str(tmp_path / "other.gv.svg"), "own.svg", "only.svg")
+    seen = []
+    monkeypatch.setattr("webbrowser.open", seen.append)
+    assert plot.view(directory=tmp_path / "own") == str(tmp_path / "own" / "net.gv.svg")
+    assert seen == [(tmp_path / "own" / "net.gv.svg").as_uri()]
+    assert {name: (tmp_path / name).read_text() for name in os.listdir(tmp_path) if name != "own"} == {
+        "net.gv": plot.source, "other.gv": plot.source, "other.gv.svg": plot.svg, "own.svg": plot.svg,
+        "only.svg": plot.svg}
+
+
+def test_a_picture_that_cannot_be_made_is_an_error_and_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    plot = plot_network(sym.Flatten(sym.Variable("x")))
+    with pytest.raises(DeviceError, match=r"pdf is made by the program dot .* not found.*format='svg'"):
+        plot.render("net")
+    assert os.listdir(tmp_path) == []
+    assert plot.render("net", format="svg", cleanup=True) == "net.svg"
+    assert os.listdir(tmp_path) == ["net.svg"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the stand-in for dot is a shell script")
@@ -227,9 +244,9 @@ def test_dot_makes_the_picture_where_there_is_one(tmp_path, monkeypatch):
     dot.write_text('#!/bin/sh\n/bin/cp "$4" "$3"\n')
     dot.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    plot = plot_network(sym.Flatten(sym.Variable("x")), save_format="svg")
+    plot = plot_network(sym.Flatten(sym.Variable("x")), save_format="png")
     picture = plot.render(tmp_path / "net.gv")
-    assert (picture, Path(picture).read_text()) == (str(tmp_path / "net.gv.svg"), plot.source)
+    assert (picture, Path(picture).read_text()) == (str(tmp_path / "net.gv.png"), plot.source)
     dot.write_text("#!/bin/sh\necho no such format >&2; exit 3\n")
-    with pytest.raises(DeviceError, match=r"made no svg of .*net\.gv: no such format"):
+    with pytest.raises(DeviceError, match=r"made no png of .*net\.gv: no such format"):
         plot.render(tmp_path / "net.gv")

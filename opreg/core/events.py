@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from ..errors import ArgumentError, did_you_mean
 from .files import whole
+from .looks import Shown
 
 __all__ = ["Events", "Span", "TableRow"]
 
@@ -67,7 +68,7 @@ class TableRow(NamedTuple):
     own: float
 
 
-class Events:
+class Events(Shown):
     """What was collected. Appending is safe in threads.
 
     Attributes

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 
+from ..core.looks import Shown
 from ..core.mode import MODE
 from ..core.spec import as_dtype, is_floating
 from ..errors import ArgumentError, DTypeError, OpError, did_you_mean, is_ours, note, refuse_keywords
@@ -41,7 +42,7 @@ class _Constructs(Protocol[P, R]):
     def construct(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
 
-class Cell(ParameterContainer):
+class Cell(ParameterContainer, Shown):
     """A layer: derive from it, make parameters and children in ``__init__``, compute in ``construct``.
 
     A Cell that defines ``bprop(self, *inputs, out, dout)`` is differentiated by it: it returns a gradient for each

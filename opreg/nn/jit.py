@@ -21,6 +21,7 @@ from opreg.ndarray.context import current_context
 from opreg.ndarray.finite import asked
 
 from ..core.locks import rlock
+from ..core.looks import Explanation
 from ..core.mode import MODE
 from ..core.op import Op, watch
 from ..errors import here, refuse_keywords
@@ -262,7 +263,7 @@ class Cache:
         if current is not None:
             current.prepare()
 
-    def explain(self) -> str:
+    def explain(self) -> Explanation:
         """Each step of a plan of each sort that was made so far."""
         lines = []
         for key, kind in self.kinds.items():
@@ -273,7 +274,7 @@ class Cache:
                     lines.append(f"for {key}{title}:")
                     steps = [*plan.plan.forward.steps, *plan.plan.backward.steps]
                     lines += [f"  {number:4} {step!s}" for number, step in enumerate(map(_line, steps))]
-        return "\n".join(lines)
+        return Explanation("\n".join(lines))
 
 
 def _line(step: Any) -> str:
@@ -372,7 +373,7 @@ class Jitted:
         """For how many kinds of inputs it is compiled."""
         return len(self._cache.kinds)
 
-    def explain(self) -> str:
+    def explain(self) -> Explanation:
         """Each step of a plan of each sort that was made so far."""
         return self._cache.explain()
 

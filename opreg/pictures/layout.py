@@ -1,0 +1,314 @@
+"""Where everything of a drawing stands: groups inside of groups, each laid out by itself.
+
+A group is a box for what is around it. A line that crosses its border does so at a port, which is at its top where the
+line comes in and at its bottom where it leaves; lines of one output of a node share ports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from .drawing import Box, Drawing, Wire
+from .layered import Item, Link, Route, arrange
+from .measures import CHAR, LABEL_CHAR, LABEL_HEIGHT, PADDING, TITLE
+
+__all__ = ["Level", "Line", "Placed", "lay_out"]
+
+#: What stands in a level: ``("box", number)``, or ``("group", name, turn)``.
+_Thing: TypeAlias = tuple
+#: A node's number, and the number of its output.
+_Output: TypeAlias = tuple[int, int]
+
+
+@dataclass
+class Placed:
+    """A node or a group in its level; ``x`` and ``y`` are its upper left corner there."""
+
+    row: int
+    x: float
+    width: float
+    height: float
+    box: Box | None = None
+    level: Level | None = None
+    y: float = 0.0
+
+
+@dataclass
+class Line:
+    """A piece of a wire inside of a level.
+
+    Attributes
+    ----------
+    route : Route
+        Where it passes.
+    source, target : int or None
+        The numbers of the items it joins; None for the border of the level.
+    output : (int, int)
+        The node that it comes from, and the number of its output.
+    wire : Wire or None
+        The wire that ends with it, where it ends at a node.
+    """
+
+    route: Route
+    source: int | None
+    target: int | None
+    output: _Output
+    wire: Wire | None
+
+
+@dataclass
+class Level:
+    """What is inside of a group, or the whole drawing, whose ``path`` is empty.
+
+    Attributes
+    ----------
+    items, lines : list
+        What stands in it, groups inside included, and the lines between.
+    gaps, rows, tops : list of float
+        Of its rows: the room behind each, their heights, and where they begin.
+    ins, outs : dict
+        Where lines cross its border, from its left.
+    """
+
+    path: tuple[str, ...]
+    title: str
+    items: list[Placed] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    gaps: list[float] = field(default_factory=list)
+    tops: list[float] = field(default_factory=list)
+    rows: list[float] = field(default_factory=list)
+    ins: dict[_Output, float] = field(default_factory=dict)
+    outs: dict[_Output, float] = field(default_factory=dict)
+    width: float = 0.0
+    height: float = 0.0
+
+    def levels(self) -> Iterator[Level]:
+        """This one and all inside of it."""
+        yield self
+        for item in self.items:
+            if item.level is not None:
+                yield from item.level.levels()
+
+    def stack(self) -> None:
+        """Put the rows under each other."""
+        top = PADDING + (TITLE if self.path else 0.0)
+        self.tops, self.rows = [], [0.0] * (len(self.gaps) + 1)
+        for item in self.items:
+            self.rows[item.row] = max(self.rows[item.row], item.height)
+        for height, gap in zip(self.rows, [*self.gaps, 0.0]):
+            self.tops.append(top)
+            top += height + gap
+        self.height = top + PADDING
+        for item in self.items:
+            item.y = self.tops[item.row] + (self.rows[item.row] - item.height) / 2
+
+
+def lay_out(drawing: Drawing) -> Level:
+    """Give everything its place."""
+    return _Part(drawing, (), range(len(drawing.boxes)), drawing.wires, [box.path for box in drawing.boxes]).level()
+
+
+# --------------------------------------------------------------------------------------------------- sizes
+
+
+def _label_widths(box: Box) -> list[float]:
+    return [len(label) * LABEL_CHAR + 10 for label in box.outputs]
+
+
+def _size(box: Box) -> tuple[float, float]:
+    """Width and height of a node with what is written under it, the shapes of its outputs."""
+    text = max([len(line) * CHAR for line in box.lines], default=0.0) + 20
+    return max(text, sum(_label_widths(box)), 48.0), box.height + (LABEL_HEIGHT if any(box.outputs) else 0.0)
+
+
+def starts(box: Box) -> list[float]:
+    """Where lines leave a node, from its middle, an output each."""
+    widths = _label_widths(box)
+    at, found = -sum(widths) / 2, []
+    for width in widths:
+        found.append(at + width / 2)
+        at += width
+    return found
+
+
+# -------------------------------------------------------------------------------------------------- groups
+
+
+class _Part:
+    """A group in the making: its nodes, in an order that lines follow, and the wires that touch them."""
+
+    def __init__(self, drawing: Drawing, path: tuple[str, ...], members: Sequence[int], wires: Sequence[Wire],
+                 places: list[tuple[str, ...]]):
+        self.drawing, self.path, self.members, self.places = drawing, path, members, places
+        self.own = set(members)
+        self.wires = wires
+        self.thing = {number: self._thing(number) for number in members}
+        self._take_apart()
+        self.inside: dict[_Thing, list[int]] = {}
+        for number in members:
+            self.inside.setdefault(self.thing[number], []).append(number)
+        for thing, numbers in list(self.inside.items()):
+            if thing[0] == "group" and len(numbers) == 1:  # nothing to put a frame around
+                del self.inside[thing]
+                places[numbers[0]] = path
+                self.thing[numbers[0]] = "box", numbers[0]
+                self.inside["box", numbers[0]] = numbers
+        self.inside = dict(sorted(self.inside.items(), key=lambda pair: pair[1][0]))
+
+    def _thing(self, number: int) -> _Thing:
+        inside, depth = self.places[number], len(self.path)
+        return ("group", inside[depth], 0) if len(inside) > depth else ("box", number)
+
+    def _take_apart(self) -> None:
+        """Take groups apart that lines leave and come back to: those that are only guessed from names vanish."""
+        inner = [wire for wire in self.wires if wire.source in self.own and wire.target in self.own]
+        depth = len(self.path)
+        while True:
+            cycle = _cycles([(self.thing[wire.source], self.thing[wire.target]) for wire in inner])
+            groups = {thing for thing in cycle if thing[0] == "group"}
+            guessed = {thing for thing in groups if (*self.path, thing[1]) not in self.drawing.cells}
+            if not guessed:
+                break
+            for number in self.members:
+                if self.thing[number] in guessed:
+                    self.places[number] = self.path + self.places[number][depth + 1:]
+                    self.thing[number] = self._thing(number)
+        if groups:
+            turns = self._turns(inner, cycle)
+            self.thing.update({number: (*thing[:2], turns[number]) for number, thing in self.thing.items()
+                               if thing in groups})
+
+    def _turns(self, inner: Sequence[Wire], cycle: Mapping[_Thing, int]) -> dict[int, int]:
+        """How often lines have gone from one thing of a cycle to another before they come to a node.
+
+        What is needed in its own group alone is counted with what needs it, as weights are.
+        """
+        turns = dict.fromkeys(self.members, 0)
+        coming: dict[int, list[int]] = {}
+        going: dict[int, list[int]] = {}
+        for wire in inner:
+            one, other = cycle.get(self.thing[wire.source]), cycle.get(self.thing[wire.target])
+            if one is not None and one == other:
+                coming.setdefault(wire.target, []).append(wire.source)
+                going.setdefault(wire.source, []).append(wire.target)
+        for number in self.members:
+            for source in coming.get(number, ()):
+                turns[number] = max(turns[number], turns[source] + (self.thing[source] != self.thing[number]))
+        for number in reversed(self.members):
+            if number in going and all(self.thing[target] == self.thing[number] for target in going[number]):
+                turns[number] = min(turns[target] for target in going[number])
+        return turns
+
+    def level(self) -> Level:
+        """Lay it out, what is inside of it first."""
+        touching: dict[_Thing, list[Wire]] = {}
+        for wire in self.wires:
+            ends = {self.thing[number] for number in (wire.source, wire.target) if number in self.own}
+            for thing in ends:
+                if thing[0] == "group":
+                    touching.setdefault(thing, []).append(wire)
+        result = Level(self.path, self.drawing.cells.get(self.path, self.path[-1] if self.path else ""))
+        number_of: dict[_Thing, int] = {}
+        for thing, numbers in self.inside.items():
+            number_of[thing] = len(result.items)
+            if thing[0] == "box":
+                box = self.drawing.boxes[thing[1]]
+                result.items.append(Placed(0, 0.0, *_size(box), box))
+            else:
+                part = _Part(self.drawing, (*self.path, thing[1]), numbers, touching.get(thing, []), self.places)
+                level = part.level()
+                result.items.append(Placed(0, 0.0, level.width, level.height, None, level))
+        self._place(result, number_of)
+        return result
+
+    def _place(self, result: Level, number_of: Mapping[_Thing, int]) -> None:
+        items = [Item(item.width, item.height) for item in result.items]
+        links, lines, ports_in, ports_out = self._links(result, number_of, items)
+        rows = arrange(items, links)
+        title = len(result.title) * CHAR if self.path else 0.0
+        aside = PADDING + max(title - rows.width, 0.0) / 2
+        result.width = rows.width + 2 * aside
+        result.gaps = rows.gaps
+        for item, row, x in zip(result.items, rows.row, rows.x):
+            item.row, item.x = row, x - item.width / 2 + aside
+        result.ins = {output: rows.x[i] + aside for output, i in ports_in.items()}
+        result.outs = {output: rows.x[i] + aside for output, i in ports_out.items()}
+        for line, route in zip(lines, rows.routes):
+            route.xs = [x + aside for x in route.xs]
+            line.route = route
+        result.lines = lines
+        result.stack()
+
+    def _links(self, result: Level, number_of: Mapping[_Thing, int], items: list[Item]
+               ) -> tuple[list[Link], list[Line], dict[_Output, int], dict[_Output, int]]:
+        """The lines of this level; ports are added to the items."""
+        links, lines, seen = [], [], set()
+        ports_in: dict[_Output, int] = {}
+        ports_out: dict[_Output, int] = {}
+
+        def port(ports: dict[_Output, int], output: _Output, edge: str) -> int:
+            if output not in ports:
+                ports[output] = len(items)
+                items.append(Item(0.0, 0.0, edge))
+            return ports[output]
+
+        for wire in self.wires:
+            output = wire.source, wire.output
+            source = number_of[self.thing[wire.source]] if wire.source in self.own else None
+            target = number_of[self.thing[wire.target]] if wire.target in self.own else None
+            if source is not None and source == target:
+                continue  # it stays inside of a group
+            into = None if target is None else result.items[target].level
+            ends_here = target is not None and into is None
+            if not ends_here and (output, target) in seen:
+                continue
+            seen.add((output, target))
+            start, end = 0.0, 0.0 if target is None else None
+            if source is not None:
+                level = result.items[source].level
+                start = (starts(self.drawing.boxes[wire.source])[wire.output] if level is None
+                         else level.outs[output] - level.width / 2)
+            if into is not None:
+                end = into.ins[output] - into.width / 2
+            links.append(Link(port(ports_in, output, "top") if source is None else source,
+                              port(ports_out, output, "bottom") if target is None else target, start, end, output))
+            lines.append(Line(Route(0, 0, []), source, target, output, wire if ends_here else None))
+        return links, lines, ports_in, ports_out
+
+
+def _cycles(pairs: Sequence[tuple[_Thing, _Thing]]) -> dict[_Thing, int]:
+    """What lies on cycles, and the number of its strongly connected component (the way is Kosaraju's)."""
+    ahead: dict[_Thing, list[_Thing]] = {}
+    behind: dict[_Thing, list[_Thing]] = {}
+    for one, other in dict.fromkeys(pairs):
+        if one != other:
+            ahead.setdefault(one, []).append(other)
+            behind.setdefault(other, []).append(one)
+    finished: list[_Thing] = []
+    seen: set[_Thing] = set()
+    for root in ahead:
+        stack = [] if root in seen else [(root, iter(ahead[root]))]
+        seen.add(root)
+        while stack:
+            thing, rest = stack[-1]
+            following = next((other for other in rest if other not in seen), None)
+            if following is None:
+                finished.append(thing)
+                stack.pop()
+            else:
+                seen.add(following)
+                stack.append((following, iter(ahead.get(following, ()))))
+    component: dict[_Thing, int] = {}
+    size: dict[int, int] = {}
+    for root in reversed(finished):
+        left = [] if root in component else [root]
+        number = len(size)
+        while left:
+            thing = left.pop()
+            if thing not in component:
+                component[thing] = number
+                size[number] = size.get(number, 0) + 1
+                left += behind.get(thing, ())
+    return {thing: number for thing, number in component.items() if size[number] > 1}

@@ -1,0 +1,88 @@
+"""Which Cell a node belongs to, told by its name: ``stage1_unit2_conv1`` stands in ``unit2`` of ``stage1``."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from opreg.core.graph import Node
+
+__all__ = ["Path", "by_cells", "by_names", "short_name"]
+
+#: The groups around a node, the outermost first.
+Path = tuple[str, ...]
+
+_BREAK = re.compile(r"[._/]")
+_BACKWARD = "_backward"
+
+
+def _operators(nodes: Iterable[Node]) -> set[str]:
+    """The names of operators as names of nodes are made of them."""
+    found: set[str] = set()
+    for node in nodes:
+        if node.op is not None:
+            found.update(name.lower().strip("_") for name in (node.op.name, *node.attrs.get("operators", ())))
+    return found
+
+
+def _scope(name: str, operators: set[str]) -> Path:
+    """A name in parts, without what it says of the operator, or of the variable."""
+    parts = [part for part in _BREAK.split(name.removesuffix(_BACKWARD)) if part]
+    for i in range(len(parts)):
+        if "_".join(parts[i:]).rstrip("0123456789") in operators:
+            return tuple(parts[:i])
+    return tuple(parts[:-1])
+
+
+def by_names(nodes: Sequence[Node]) -> list[Path]:
+    """The groups around each node as far as names tell: those of two operators at least, and not of all.
+
+    Examples
+    --------
+    >>> from opreg import sym
+    >>> x = sym.Variable("x")
+    >>> for name in ("a_1", "a_2", "b"):
+    ...     x = sym.relu(x, name=name)
+    >>> by_names(x._graph().nodes)
+    [(), ('a',), ('a',), ()]
+    """
+    operators = _operators(nodes)
+    scopes = [_scope(node.name, operators) for node in nodes]
+    count = Counter(scope[:depth] for node, scope in zip(nodes, scopes) if node.op is not None
+                    for depth in range(len(scope) + 1))
+    paths = []
+    for scope in scopes:
+        path, joined, around = [], [], count[()]
+        for depth in range(1, len(scope) + 1):
+            inside = count[scope[:depth]]
+            joined.append(scope[depth - 1])
+            if 1 < inside < around:
+                path.append("_".join(joined))
+                joined, around = [], inside
+        paths.append(tuple(path))
+    return paths
+
+
+def by_cells(nodes: Sequence[Node], cells: Mapping[Path, str]) -> list[Path]:
+    """The Cells around each node, but for those that have nothing else: names of nodes begin with the way to it."""
+    ways = {"_".join(path): path for path in cells}
+    found: list[Path] = []
+    for node in nodes:
+        parts = _BREAK.split(node.name)
+        found.append(next((ways[way] for end in range(len(parts) - 1, 0, -1)
+                           if (way := "_".join(parts[:end])) in ways), ()))
+    count = Counter(path[:depth] for path in found for depth in range(1, len(path) + 1))
+    return [path[:sum(count[path[:depth]] > 1 for depth in range(1, len(path) + 1))] for path in found]
+
+
+def short_name(node: Node, path: Path) -> str:
+    """The name of a node inside of its group."""
+    begin = "_".join(path)
+    name = node.name
+    if begin and len(name) > len(begin) and _BREAK.sub("_", name[:len(begin)]) == begin:
+        name = name[len(begin):].lstrip("._/") or name
+    if node.op is None:
+        return name
+    bare, operator = name.rstrip("0123456789"), "_" + node.op.name.lower().strip("_")
+    return bare.removesuffix(operator) or name if bare.endswith(operator) else name  # a layer's name says more

@@ -1,0 +1,223 @@
+"""page: a graph or a plan as one HTML file, which asks for nothing from outside."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import os
+import tempfile
+import webbrowser
+from collections.abc import Iterator, Mapping
+from pathlib import Path as FilePath
+from typing import Any
+
+from opreg.core.files import whole
+from opreg.errors import ArgumentError
+from opreg.symbol.executor import Executor
+from opreg.symbol.memory_use import size_text
+from opreg.symbol.profile import Profile
+from opreg.symbol.symbol import Symbol
+from opreg.symbol.work import timed
+
+from .drawing import Drawing
+from .layout import Level, lay_out
+from .measures import PADDING, TITLE, shortened
+from .seen import Seen, seen
+from .svg import DARK, STYLE, svg
+from .timeline import timelines
+
+__all__ = ["Page", "page"]
+
+#: Nodes from which on a page begins with its groups closed.
+_MANY = 400
+#: The height of a group that is closed.
+_CLOSED = 34.0
+_HERE = FilePath(__file__).parent
+
+
+class Page:
+    """A page about a graph; ``save`` writes it, ``view`` opens it, notebooks show it.
+
+    Attributes
+    ----------
+    title : str
+    html : str
+        All of it.
+    """
+
+    def __init__(self, title: str, html: str):
+        self.title, self.html = title, html
+
+    def __repr__(self) -> str:
+        return f"<Page {self.title}, {len(self.html) / 1000:.0f} kB>"
+
+    def save(self, filename: str | os.PathLike) -> str:
+        """Write the page to a file; returns its name."""
+        name = os.fsdecode(filename)
+        with whole(name) as file:
+            file.write(self.html.encode())
+        return name
+
+    def view(self) -> str:
+        """Write the page to a temporary file and open it in a browser; returns the file's name."""
+        name = self.save(os.path.join(tempfile.mkdtemp(), "page.html"))
+        webbrowser.open(FilePath(name).as_uri())
+        return name
+
+    def _repr_html_(self) -> str:
+        return (f'<iframe srcdoc="{html.escape(self.html)}" width="100%" height="640" frameborder="0" '
+                'sandbox="allow-scripts"></iframe>')
+
+
+def page(value: object, shape: Mapping[str, Any] | Any = None, *, dtype: Mapping[str, Any] | None = None,
+         profile: Profile | None = None, title: str | None = None, hide_weights: bool = True,
+         is_train: bool | None = None) -> Page:
+    """A graph to look through: with groups that close, a search, what is known of each node, and memory over time.
+
+    Parameters
+    ----------
+    value : Symbol, Cell or Executor
+        Of an executor the plan is shown, its kernels and why others declined, and which result lies where in memory.
+    shape : optional
+        Of a Symbol a dict of shapes of arguments; of a Cell an example input, a tensor or a shape, or a list of them.
+    dtype : dict by name, optional
+        Of arguments of a Symbol.
+    profile : Profile, optional
+        What ``executor.profile()`` gave: nodes have their times.
+    title : str, optional
+        What stands above.
+    hide_weights : bool
+        Whether to leave out parameters and auxiliary states.
+    is_train : bool, optional
+        Which plan of an executor; the training plan when gradients are kept, by default.
+
+    Returns
+    -------
+    Page
+        ``save("net.html")`` writes it.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
+    >>> page(net, {"data": (2, 4)}).html[:15]
+    '<!DOCTYPE html>'
+    """
+    named = isinstance(shape, Mapping)
+    found = seen("page", value, shape if named else None, dtype, hide_weights, None if named else shape, is_train)
+    if profile is not None:
+        if found.plan is None:
+            raise ArgumentError("page: a profile belongs to the executor that it was made by")
+        if profile.is_train is not found.plan.is_train:
+            raise ArgumentError(f"page: the profile is of the {'training' if profile.is_train else 'inference'} plan; "
+                                f"give is_train={profile.is_train}")
+    drawing = found.drawing(title or _title(value, found), profile)
+    level = lay_out(drawing)
+    return Page(drawing.title, _written(found, drawing, level, profile))
+
+
+def _title(value: object, found: Seen) -> str:
+    name = found.symbol.name or ", ".join(found.symbol.list_outputs())
+    return shortened({Symbol: name, Executor: f"executor of {name}"}.get(type(value), type(value).__name__), 60)
+
+
+# ------------------------------------------------------------------------------------------------------ parts
+
+
+def _written(found: Seen, drawing: Drawing, level: Level, profile: Profile | None) -> str:
+    style = f"{_file('page.css')}\n{STYLE}\n{_dark()}"
+    script = _file("page.js")
+    arenas = [] if found.plan is None else timelines(found.plan, found.segments)
+    policy = (f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+              "base-uri 'none'; form-action 'none'")
+    memory = "".join(f'<section class="wide arenas"><h2>Memory on {html.escape(str(each.ctx))}, step by step</h2>'
+                     f'<div class="scroll">{each.svg(drawing.nodes)}</div></section>' for each in arenas)
+    buttons = {"close": "Close all", "open": "Open all", "smaller": "−", "larger": "+", "theme": "Light / dark"}
+    if arenas:
+        buttons["memory"] = "By memory"
+    tools = "".join(f'<button type="button" name="{name}">{text}</button>' for name, text in buttons.items())
+    return "".join((
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{html.escape(drawing.title)}</title><style>{style}</style></head><body>",
+        f'<header><h1>{html.escape(drawing.title)}</h1><p class="about">{html.escape(_about(found, drawing, profile))}'
+        '</p><div class="tools"><input type="search" placeholder="Search" aria-label="Search">'
+        f'<span class="found" aria-live="polite"></span>{tools}</div></header>',
+        '<main><section class="graph"><h2>Graph</h2><div class="scroll">',
+        svg(level, drawing.numbers(), style=False),
+        '</div></section><section class="details"><h2>Details</h2><p class="hint">Click on a node to see what is known '
+        'of it, on the title of a group to close or open it.</p></section>',
+        f'{memory}<section class="wide outline"><h2>Outline</h2>{"".join(_outline(level, drawing, {}))}</section>',
+        f'</main><script type="application/json" id="data">{_json(_data(level, drawing))}</script>',
+        f"<script>{script}</script></body></html>\n"))
+
+
+def _file(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _dark() -> str:
+    return (f"@media(prefers-color-scheme:dark){{:root:not([data-theme=light]) .opreg-graph{DARK}}}"
+            f":root[data-theme=dark] .opreg-graph{DARK}")
+
+
+def _json(value: object) -> str:
+    """JSON that a page may hold: nothing in it ends the element around it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _about(found: Seen, drawing: Drawing, profile: Profile | None) -> str:
+    operators = sum(box.kind != "variable" for box in drawing.boxes)
+    parts = [f"{operators} operators, {len(drawing.wires)} edges"]
+    if found.plan is not None:
+        parts = [f"{'training' if found.plan.is_train else 'inference'} plan", *parts,
+                 f"{size_text(found.plan.nbytes)} beside what is bound"]
+    if profile is not None:
+        parts.append(f"{timed(profile.seconds)} a run")
+    return ", ".join(parts)
+
+
+def _data(level: Level, drawing: Drawing) -> dict[str, object]:
+    """What the script has to know: facts about nodes, and where everything stands."""
+    numbers: dict[int, int] = {}
+    levels = list(level.levels())
+    for number, each in enumerate(levels):
+        numbers[id(each)] = number
+    return {"nodes": [box.facts for box in drawing.boxes], "pad": PADDING, "title": TITLE,
+            "closed": _CLOSED, "many": _MANY, "levels": [_geometry(each, numbers) for each in levels]}
+
+
+def _geometry(level: Level, numbers: Mapping[int, int]) -> dict[str, object]:
+    items = [(item.row, round(item.x, 1), round(item.height, 1), -1 if item.level is None else numbers[id(item.level)])
+             for item in level.items]
+    lines = [(line.route.first, [round(x, 1) for x in line.route.xs], -1 if line.source is None else line.source,
+              -1 if line.target is None else line.target) for line in level.lines]
+    return {"width": round(level.width, 1), "height": round(level.height, 1),
+            "gaps": level.gaps, "items": items, "lines": lines}
+
+
+def _outline(level: Level, drawing: Drawing, numbers: dict[int, int]) -> Iterator[str]:
+    """The nodes as a list, groups inside of groups."""
+    numbers = numbers or drawing.numbers()
+    for item in sorted(level.items, key=lambda item: (item.row, item.x)):
+        if item.level is not None:
+            count = sum(each.box is not None for inner in item.level.levels() for each in inner.items)
+            yield (f'<details open><summary>{html.escape(item.level.title)} <span class="sum">{count} nodes</span>'
+                   '</summary>')
+            yield from _outline(item.level, drawing, numbers)
+            yield "</details>"
+            continue
+        box = item.box
+        assert box is not None
+        facts = box.facts
+        cells = (("name", box.name), ("operator", facts.get("operator", "")),
+                 ("shape", facts.get("gives", "")), ("time", facts.get("takes", "")))
+        yield f'<div class="row" data-node="{numbers[id(box)]}">' + "".join(
+            f'<span class="{name}">{html.escape(text)}</span>' for name, text in cells) + "</div>"

@@ -1,0 +1,248 @@
+"""plot_network: a graph as a picture."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import warnings
+import webbrowser
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from opreg.core.files import whole
+from opreg.core.graph import Graph, Node
+from opreg.errors import ArgumentError, DeviceError
+
+from .drawing import Drawing
+from .labels import COLOURS, detail, kind_of
+from .layout import Level, lay_out
+from .seen import Seen, seen
+from .svg import svg
+
+__all__ = ["Plot", "plot_network"]
+
+
+class Plot:
+    """A picture of a graph: SVG, for which nothing has to be installed, and the text that Graphviz reads.
+
+    Attributes
+    ----------
+    source : str
+        DOT text.
+    svg : str
+        The picture as SVG.
+    title, format : str
+        What files are called unless they get a name, and the format of pictures.
+    """
+
+    def __init__(self, source: str, title: str, format: str, drawing: Drawing):
+        self.source, self.title, self.format, self._drawing = source, title, format, drawing
+        self._level: Level | None = None
+
+    def __repr__(self) -> str:
+        return f"<Plot {self.title}, {self.source.count(' -> ')} edges>"
+
+    @property
+    def svg(self) -> str:
+        """The picture; dark where the reader prefers that."""
+        return self.to_svg()
+
+    def to_svg(self, scheme: str = "auto") -> str:
+        """The picture as SVG.
+
+        Parameters
+        ----------
+        scheme : {"auto", "light", "dark"}
+            Whether it is dark where the reader prefers that, never, or always.
+        """
+        if scheme not in ("auto", "light", "dark"):
+            raise ArgumentError(f"to_svg: scheme={scheme!r}: expected 'auto', 'light' or 'dark'")
+        if self._level is None:
+            self._level = lay_out(self._drawing)
+        return svg(self._level, self._drawing.numbers(), scheme)
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def save(self, filename: str | os.PathLike | None = None, directory: str | os.PathLike | None = None) -> str:
+        """Write the DOT text, or the picture to a name that ends in ``.svg``; returns the file's name.
+
+        Parameters
+        ----------
+        filename : str or path, optional
+            ``<title>.gv`` unless it is given.
+        directory : str or path, optional
+            Where, made if need be.
+        """
+        name = os.path.join(os.fsdecode(directory or ""), os.fsdecode(filename or f"{self.title}.gv"))
+        if directory is not None:
+            os.makedirs(directory, exist_ok=True)
+        with whole(name) as file:
+            file.write((self.svg if name.endswith(".svg") else self.source).encode())
+        return name
+
+    def render(self, filename: str | os.PathLike | None = None, directory: str | os.PathLike | None = None,
+               view: bool = False, cleanup: bool = False, format: str | None = None, **options: Any) -> str:
+        """Write the picture, and beside it the DOT text.
+
+        Parameters
+        ----------
+        filename : str or path, optional
+            Of the DOT text, ``<title>.gv`` unless it is given; the picture's ends in the format, too. That of a picture
+            alone where it ends in ``.svg``.
+        directory : str or path, optional
+            Where, made if need be.
+        view : bool
+            Whether to open the picture.
+        cleanup : bool
+            Whether to remove the DOT text.
+        format : str, optional
+            Another one than the picture's own.
+        **options
+            What else Graphviz's takes is not needed.
+
+        Returns
+        -------
+        str
+            The picture's name.
+
+        Raises
+        ------
+        DeviceError
+            For a format other than svg where the program ``dot`` is not installed, or when it fails.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from opreg import sym
+        >>> plot = plot_network(sym.flatten(sym.Variable("x")))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Path(plot.render("net", folder, format="svg")).read_text()[:4]
+        '<svg'
+        """
+        kind, program = format or self.format, shutil.which("dot")
+        if kind != "svg" and program is None:
+            raise DeviceError(f"render: {kind} is made by the program dot of Graphviz, which was not found: install "
+                              "Graphviz, or ask for SVG, which needs nothing: render(format='svg')")
+        name = self.save(filename, directory)
+        picture = f"{name}.{kind}"
+        if kind != "svg" and program is not None:
+            _by_dot(program, name, picture, kind)
+        elif name.endswith(".svg"):
+            picture = name
+        else:
+            self.save(picture)
+        if cleanup and name != picture:
+            os.remove(name)
+        if view:
+            webbrowser.open(Path(picture).absolute().as_uri())
+        return picture
+
+    def view(self, filename: str | os.PathLike | None = None, directory: str | os.PathLike | None = None,
+             **options: Any) -> str:
+        """Render it as SVG, to a temporary folder unless a name is given, and open it; returns the file's name."""
+        if filename is None and directory is None:
+            directory = tempfile.mkdtemp()
+        return self.render(filename, directory, True, format="svg")
+
+
+def _by_dot(program: str, name: str, picture: str, kind: str) -> None:
+    run = subprocess.run([program, f"-T{kind}", "-o", picture, name], capture_output=True, text=True, check=False)
+    if run.returncode:
+        raise DeviceError(f"{program} made no {kind} of {name}: {run.stderr.strip() or run.returncode}")
+
+
+def plot_network(symbol: object, title: str = "plot", save_format: str = "pdf",
+                 shape: Mapping[str, Sequence[int]] | None = None, dtype: Mapping[str, Any] | None = None,
+                 node_attrs: Mapping[str, str] | None = None, hide_weights: bool = True, inputs: Any = None) -> Plot:
+    """Draw a graph.
+
+    Parameters
+    ----------
+    symbol : Symbol, Cell or Executor
+        What to draw. Cells are drawn around what they do. Of an executor its plan is drawn: what is fused, and which
+        results take turns in the same memory, as stripes of one colour.
+    title : str
+        The drawing's name.
+    save_format : str
+        The format of pictures: svg; pdf, png and others where Graphviz is installed.
+    shape, dtype : dict by name, optional
+        Shapes and dtypes of arguments of a Symbol; with them every output shows what flows.
+    node_attrs : dict, optional
+        Graphviz attributes of all nodes, for the DOT text.
+    hide_weights : bool
+        Whether to leave out parameters and auxiliary states.
+    inputs : Tensor, shape, or tuple of them, optional
+        Example inputs of a Cell, as ``to_symbol`` takes them.
+
+    Returns
+    -------
+    Plot
+        Shown as a picture in notebooks; ``render``, ``view`` and ``save`` make files.
+
+    Warns
+    -----
+    RuntimeWarning
+        Nodes bear one name; they are drawn apart, but by name only one of them is found.
+
+    Examples
+    --------
+    >>> from opreg import symbol
+    >>> print(plot_network(symbol.flatten(symbol.Variable("x"), name="flat"), shape={"x": (1, 5)}).source, end="")
+    digraph "plot" {
+        "x" [label="x" shape="oval" style="filled" fillcolor="#8dd3c7"]
+        "flat" [label="flat\\nFlatten" shape="box" style="filled" fillcolor="#fdb462"]
+        "flat" -> "x" [dir="back" arrowtail="open" label="5"]
+    }
+    """
+    found = seen("plot_network", symbol, shape, dtype, hide_weights, inputs)
+    repeated = [name for name, count in Counter(node.name for node in found.graph.nodes).items() if count > 1]
+    if repeated and found.symbol is symbol:
+        warnings.warn("There are multiple variables with the same name in your graph, which are drawn apart. Repeated "
+                      f"names: {', '.join(repeated)}", RuntimeWarning, stacklevel=2)
+    return Plot(_dot(found, title, node_attrs or {}), title, save_format, found.drawing(title))
+
+
+# ------------------------------------------------------------------------------------------------------ DOT
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _with(attrs: Mapping[str, object]) -> str:
+    return "[" + " ".join(f"{name}={_quoted(str(value))}" for name, value in attrs.items()) + "]"
+
+
+def _dot(found: Seen, title: str, node_attrs: Mapping[str, str]) -> str:
+    """The graph for Graphviz, the outputs on top."""
+    names = _unique(found.graph)
+    lines = [f"digraph {_quoted(title)} {{"]
+    edges = []
+    for node in found.graph.nodes:
+        if node in found.hidden:
+            continue
+        label = node.name if node.op is None else f"{node.name}\n{detail(node)}"
+        look = {"label": label, "shape": "oval" if node.op is None else "box", "style": "filled",
+                "fillcolor": COLOURS.get(kind_of(node), COLOURS["other"]), **node_attrs}
+        lines.append(f"    {_quoted(names[node])} {_with(look)}")
+        for source, index in node.inputs:
+            if source not in found.hidden:
+                flow = {"dir": "back", "arrowtail": "open", "label": found.by_sample(source, index)}
+                edges.append(f"    {_quoted(names[node])} -> {_quoted(names[source])} {_with(flow)}")
+    return "\n".join([*lines, *edges, "}"]) + "\n"
+
+
+def _unique(graph: Graph) -> dict[Node, str]:
+    """A name of its own for every node."""
+    taken: dict[str, int] = {}
+    names = {}
+    for node in graph.nodes:
+        again = taken[node.name] = taken.get(node.name, 0) + 1
+        names[node] = node.name if again == 1 else f"{node.name} ({again})"
+    return names

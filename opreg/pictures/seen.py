@@ -1,0 +1,197 @@
+"""What can be looked at: Symbols, Cells and executors, as graphs with all that is known of them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from opreg.core.graph import Graph, Node
+from opreg.core.placeholder import resolve
+from opreg.core.spec import ANY, Shape, Spec, as_dtype, stated
+from opreg.errors import ArgumentError, did_you_mean
+from opreg.nn.cell import Cell
+from opreg.symbol import infer as inference
+from opreg.symbol.executor import Executor
+from opreg.symbol.plan import Plan, Segment
+from opreg.symbol.profile import Profile
+from opreg.symbol.stages import Staged
+from opreg.symbol.symbol import Symbol
+from opreg.symbol.work import timed
+
+from .drawing import Drawing, of_graph, of_plan
+from .names import Path
+
+__all__ = ["Seen", "by_sample", "examples", "roles", "seen"]
+
+# Names of inputs that are learned, and how the names of variables for them end.
+_LEARNED = frozenset({"weight", "bias", "gamma", "beta", "parameters", "moving_mean", "moving_var", "moving_avg",
+                      "running_mean", "running_var"})
+_ENDINGS = tuple(f"_{name}" for name in sorted(_LEARNED))
+
+
+@dataclass
+class Seen:
+    """A graph, and what is known of it.
+
+    Attributes
+    ----------
+    symbol : Symbol
+    graph : Graph
+    specs : dict
+        Shapes and dtypes of the entries of nodes, as far as they are known.
+    hidden : set of Node
+        What is left out of drawings.
+    cells : dict or None
+        The Cells it was traced from, their titles by their paths.
+    executor : Executor or None
+    plan : Plan or None
+        The plan that is drawn.
+    segments : list of (str, Segment)
+        Its parts.
+    parameters : set of str
+        Names of what a Cell learns.
+    """
+
+    symbol: Symbol
+    graph: Graph
+    specs: dict[Node, list[Spec]]
+    hidden: set[Node]
+    cells: dict[Path, str] | None = None
+    executor: Executor | None = None
+    plan: Plan | None = None
+    segments: list[tuple[str, Segment]] = field(default_factory=list)
+    parameters: set[str] = field(default_factory=set)
+
+    def by_sample(self, node: Node, index: int) -> str:
+        """The shape of an entry without the batch."""
+        return by_sample(self.specs[node][index].shape)
+
+    def drawing(self, title: str, profile: Profile | None = None) -> Drawing:
+        """What there is to draw."""
+        if self.plan is None:
+            return of_graph(title, self.graph, self.specs, self.hidden, self.cells)
+        times = {} if profile is None else {(row.half, row.step): timed(row.seconds) for row in profile.rows}
+        return of_plan(title, self.plan, self.segments, {node.name for node in self.hidden}, times)
+
+
+def by_sample(shape: Shape | None) -> str:
+    """A shape without its first dimension, the batch: ``3x32x32``."""
+    return "" if shape is None else "x".join("?" if dim is ANY else str(dim) for dim in shape[1:])
+
+
+def roles(graph: Graph) -> tuple[set[Node], set[Node], set[Node]]:
+    """Variables that are learned, those that are auxiliary states, and those that are labels."""
+    learned, states, labels = set(), set(graph.variables()[1]), set()
+    for node in graph.nodes:
+        if node.op is None:
+            if node.name.endswith(_ENDINGS):
+                learned.add(node)
+            elif node.name.endswith("label"):
+                labels.add(node)
+            continue
+        for name, (source, _) in zip(node.op.arguments(node.attrs), node.inputs):
+            if source.op is None and name in _LEARNED:
+                learned.add(source)
+            elif source.op is None and name == "label":
+                labels.add(source)
+    return learned - states, states, labels - learned - states
+
+
+def seen(what: str, value: object, shape: Mapping[str, Sequence[int]] | None = None,
+         dtype: Mapping[str, Any] | None = None, hide_weights: bool = True, inputs: Any = None,
+         is_train: bool | None = None) -> Seen:
+    """What there is to see of a Symbol, a Cell or an executor.
+
+    Parameters
+    ----------
+    what : str
+        Who asks, for errors.
+    value : Symbol, Cell or Executor
+    shape, dtype : dict by name, optional
+        Of arguments of a Symbol.
+    hide_weights : bool
+        Whether what is learned is hidden.
+    inputs : Tensor, shape, or tuple of them, optional
+        Example inputs of a Cell.
+    is_train : bool, optional
+        Which plan of an executor; the training plan when gradients are kept, by default.
+    """
+    if isinstance(value, Executor):
+        found = _executor(value, is_train)
+    elif isinstance(value, Cell):
+        found = _cell(value, inputs)
+    elif isinstance(value, Symbol):
+        found = _symbol(what, value, shape, dtype)
+    else:
+        raise ArgumentError(f"{what}: expected a Symbol, a Cell or an Executor, got {type(value).__name__}")
+    if hide_weights:
+        learned, states, _ = roles(found.graph)
+        found.hidden |= learned | states | {node for node in found.graph.nodes
+                                            if node.op is None and node.name in found.parameters}
+    return found
+
+
+def _symbol(what: str, symbol: Symbol, shape: Mapping[str, Sequence[int]] | None,
+            dtype: Mapping[str, Any] | None) -> Seen:
+    graph = resolve(symbol._graph(), strict=False)
+    variables = {node.name: node for node in graph.nodes if node.op is None}
+    for given in (shape, dtype):
+        for name in given or {}:
+            if name not in variables:
+                raise ArgumentError(f"{what}: {symbol!r} has no argument {name!r}. {did_you_mean(name, variables)}")
+    shapes = inference.infer_shapes(graph, {variables[name]: stated(dims) for name, dims in (shape or {}).items()})
+    dtypes = {variables[name]: as_dtype(each) for name, each in (dtype or {}).items()}
+    rule = inference.decide_dtypes if shape or dtype else inference.infer_dtypes
+    return Seen(symbol, graph, _joined(graph, shapes, rule(graph, dtypes)), set())
+
+
+def _joined(graph: Graph, shapes: Mapping[Node, Sequence[Shape | None]],
+            dtypes: Mapping[Node, Sequence[np.dtype | None]]) -> dict[Node, list[Spec]]:
+    return {node: [Spec(*pair) for pair in zip(shapes[node], dtypes[node])] for node in graph.nodes}
+
+
+def examples(inputs: Any) -> tuple[Any, ...]:
+    """Example inputs of a Cell, from one or several tensors or shapes."""
+    if inputs is None:
+        return ()
+    if isinstance(inputs, (tuple, list)) and not all(isinstance(each, int) for each in inputs):
+        return tuple(inputs)
+    return (tuple(inputs) if isinstance(inputs, (tuple, list)) else inputs,)
+
+
+def _cell(cell: Cell, inputs: Any) -> Seen:
+    values = examples(inputs)
+    symbol = cell.to_symbol(*values)
+    graph = symbol._graph()
+    variables = {node.name: node for node in graph.nodes if node.op is None}
+    shapes: dict[Node, Shape | None] = {}
+    dtypes: dict[Node, np.dtype | None] = {}
+    given = dict(zip(inspect.signature(cell.construct).parameters, values))
+    for name, value in [*given.items(), *[(parameter.name, parameter) for parameter in cell.get_parameters()]]:
+        if name in variables:
+            shapes[variables[name]] = value if isinstance(value, tuple) else value.shape
+            dtypes[variables[name]] = np.dtype(np.float32) if isinstance(value, tuple) else value._data.dtype
+    specs = _joined(graph, inference.infer_shapes(graph, shapes),
+                    (inference.decide_dtypes if values else inference.infer_dtypes)(graph, dtypes))
+    parameters = {parameter.name for parameter in cell.get_parameters()}
+    titles = {tuple(path.split(".")): f"{path.rpartition('.')[2]} · {type(each).__name__}"
+              for path, each in cell.cells_and_names() if path}
+    return Seen(symbol, graph, specs, set(), titles, parameters=parameters)
+
+
+def _executor(executor: Executor, is_train: bool | None) -> Seen:
+    symbol = executor._symbol
+    graph = resolve(symbol._graph())
+    arguments, states = graph.variables()
+    arrays = dict(zip([*arguments, *states], [*executor.arg_arrays, *executor.aux_arrays]))
+    specs = _joined(graph, inference.infer_shapes(graph, {node: array.shape for node, array in arrays.items()}),
+                    inference.decide_dtypes(graph, {node: array._data.dtype for node, array in arrays.items()}))
+    found = Seen(symbol, graph, specs, set(), None, executor)
+    if not isinstance(executor, Staged):  # of one with several plans the graph is shown
+        found.plan = executor.plan(executor._keeps_gradients if is_train is None else is_train)
+        found.segments = executor._segments(found.plan)
+    return found

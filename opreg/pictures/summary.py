@@ -1,0 +1,206 @@
+"""print_summary: a table of layers, of a Symbol or of a Cell."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from opreg.core.graph import Node
+from opreg.core.spec import known, size
+from opreg.errors import OpError
+from opreg.nn.cell import Cell
+from opreg.nn.parameter import Parameter
+from opreg.nn.tensor_base import TensorBase
+from opreg.symbol.json import stored_name
+
+from .seen import Seen, by_sample, examples, roles, seen
+
+__all__ = ["print_summary", "rows_of_cell"]
+
+
+def print_summary(symbol: object, shape: Any = None, line_length: int = 120,
+                  positions: Sequence[float] = (0.44, 0.64, 0.74, 1.0)) -> None:
+    """Print a table of the layers: name and operator, shape of the output, parameters, inputs.
+
+    Parameters
+    ----------
+    symbol : Symbol or Cell
+        What to list.
+    shape : optional
+        Of a Symbol a dict of shapes of arguments; without those of the data sizes are not known, and shown as ``?``. Of
+        a Cell an example input, a tensor or a shape, or a list of them.
+    line_length : int
+        Characters in a line.
+    positions : sequence of float
+        Where the four columns end, in characters or as parts of a line.
+
+    Notes
+    -----
+    Of a Symbol shapes are those of one sample, and parameters are the numbers that are learned: all inputs named
+    weight, bias, gamma and so on, auxiliary states not counted. Of a Cell shapes are whole, each call of a Cell has a
+    line, and numbers that are not trained are counted apart. What several layers share counts where it comes first.
+
+    Examples
+    --------
+    >>> from opreg import symbol
+    >>> layer = symbol.FullyConnected(symbol.Variable("data"), num_hidden=2, name="fc")
+    >>> print_summary(layer, {"data": (1, 5)}, line_length=60)
+    ____________________________________________________________
+    Layer (type)              Output ShapeParam Previous Layer
+    ============================================================
+    data(null)                5           0
+    ____________________________________________________________
+    fc(FullyConnected)        2           12    data
+    ============================================================
+    Total params: 12
+    ____________________________________________________________
+    >>> from opreg import nn
+    >>> print_summary(nn.SequentialCell(nn.Dense(5, 3), nn.ReLU(), nn.Dense(3, 2)), (1, 5), line_length=60)
+    ____________________________________________________________
+    Layer (type)              Output ShapeParam Trained
+    ============================================================
+    SequentialCell            1x2         0     0
+    ____________________________________________________________
+      0 (Dense)               1x3         18    18
+    ____________________________________________________________
+      1 (ReLU)                1x3         0     0
+    ____________________________________________________________
+      2 (Dense)               1x2         8     8
+    ============================================================
+    Total params: 26
+    Trainable params: 26
+    Non-trainable params: 0
+    ____________________________________________________________
+    """
+    if isinstance(symbol, Cell):
+        last = "Trained"
+        rows, totals = rows_of_cell(symbol, examples(shape))
+    else:
+        last = "Previous Layer"
+        rows, totals = _rows_of_graph(seen("print_summary", symbol, shape))
+    ends = [int(line_length * end) if positions[-1] <= 1 else int(end) for end in positions]
+    print("_" * line_length)
+    _print_row(["Layer (type)", "Output Shape", "Param #", last], ends)
+    print("=" * line_length)
+    for i, (title, output, count, others) in enumerate(rows):
+        _print_row([title, output, count, *others[:1]], ends)
+        for name in others[1:]:
+            _print_row(["", "", "", name], ends)
+        print(("=" if i == len(rows) - 1 else "_") * line_length)
+    for line in totals:
+        print(line)
+    print("_" * line_length)
+
+
+_Row = tuple[str, str, str, list[str]]
+
+
+def _print_row(fields: Sequence[str], ends: Sequence[int]) -> None:
+    line = ""
+    for text, end in zip([*fields, *[""] * len(ends)], ends):
+        line = (line + text)[:end].ljust(end)
+    print(line)
+
+
+# ------------------------------------------------------------------------------------------------- symbols
+
+
+def _rows_of_graph(found: Seen) -> tuple[list[_Row], list[str]]:
+    """Title, output shape, number of parameters and inputs of every layer; the number of all parameters."""
+    learned, states, labels = roles(found.graph)
+    aside = learned | states | labels
+    counted: set[Node] = set()
+    rows = []
+    for node in found.graph.nodes:
+        if node in aside:
+            continue
+        new = {source for source, _ in node.inputs if source in learned} - counted
+        counted |= new
+        visible = 1 if node.op is None else node.op.visible(node.attrs)
+        rows.append((f"{node.name}({stored_name(node)})",
+                     " ".join(by_sample(spec.shape) for spec in found.specs[node][:visible]), _numbers(new, found),
+                     [source.name for source, _ in node.inputs if source not in aside]))
+    return rows, [f"Total params: {_numbers(counted, found)}"]
+
+
+def _numbers(variables: set[Node], found: Seen) -> str:
+    """How many numbers variables hold, in words: ``?`` where that is not known."""
+    shapes = [found.specs[node][0].shape for node in variables]
+    total = sum(size(shape) for shape in shapes if known(shape))
+    if all(known(shape) for shape in shapes):
+        return str(total)
+    return f"{total} + ?" if total else "?"
+
+
+# --------------------------------------------------------------------------------------------------- Cells
+
+
+class _Calls:
+    """The calls of the Cells of a tree, in the order they begin: path, Cell, and shapes of what it gives.
+
+    Hooks would be steps of what is traced, so the method that runs a Cell is another one of these Cells meanwhile.
+    """
+
+    def __init__(self, cell: Cell):
+        self.rows: list[tuple[str, Cell, str]] = []
+        self._cells = dict(cell.cells_and_names())
+
+    def __enter__(self) -> _Calls:
+        for path, cell in self._cells.items():
+            cell.__dict__["_run"] = functools.partial(self._noted, path, cell, cell._run)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for cell in self._cells.values():
+            del cell.__dict__["_run"]
+
+    def _noted(self, path: str, cell: Cell, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+               ) -> Any:
+        row = len(self.rows)
+        self.rows.append((path, cell, ""))
+        out = run(args, kwargs)
+        self.rows[row] = path, cell, _shapes(out)
+        return out
+
+
+def _shapes(output: object) -> str:
+    """The shapes of tensors, however they are nested."""
+    if isinstance(output, TensorBase):
+        return "x".join(map(str, output.shape)) or "scalar"
+    if isinstance(output, (tuple, list)):
+        return " ".join(filter(None, map(_shapes, output)))
+    if isinstance(output, Mapping):
+        return _shapes(list(output.values()))
+    return ""
+
+
+def rows_of_cell(cell: Cell, inputs: tuple[Any, ...]) -> tuple[list[_Row], list[str]]:
+    """Title, output shape, number of parameters and of those that are trained of every call; what there is in all."""
+    calls = [(path, each, "") for path, each in cell.cells_and_names()]
+    if inputs:
+        with _Calls(cell) as noted:
+            try:
+                cell.to_symbol(*inputs)
+            except OpError:  # what can not be a graph is run
+                if any(isinstance(value, tuple) for value in inputs):
+                    raise
+                noted.rows.clear()
+                cell(*inputs)
+        calls = noted.rows
+    counted: set[int] = set()
+    rows = []
+    for path, each, shapes in calls:
+        new = [own for own in each._params.values() if own is not None and id(own) not in counted]
+        counted.update(map(id, new))
+        depth = path.count(".") + 1 if path else 0
+        title = f"{'  ' * depth}{path.rpartition('.')[2]} ({type(each).__name__})" if path else type(each).__name__
+        rows.append((title, shapes, _count(new), [_count([own for own in new if own.requires_grad])]))
+    every = list(cell.get_parameters())
+    trained = [parameter for parameter in every if parameter.requires_grad]
+    return rows, [f"Total params: {_count(every)}", f"Trainable params: {_count(trained)}",
+                  f"Non-trainable params: {int(_count(every)) - int(_count(trained))}"]
+
+
+def _count(parameters: Sequence[Parameter]) -> str:
+    return str(sum(size(parameter.shape) for parameter in parameters))
