@@ -170,7 +170,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
         .
     """,
     "opreg.distributed": """
-        group launch watch
+        group launch launchers watch
         nccl start
         mpi
         .

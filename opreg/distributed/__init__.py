@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 
 import numpy as np
 
 from ..errors import ArgumentError, OpError, RankError, did_you_mean
 from .group import REDUCTIONS, Call, Group, Request
-from .launch import SIZES
+from .launchers import started
 from .mpi import MpiGroup
 from .watch import Watch, set_timeout, timeout
 
@@ -83,18 +82,6 @@ def drop_group(name: str) -> None:
     if name in _WORLDS:
         raise ArgumentError(f"{name!r} is the name of all processes, which stay together")
     _GROUPS.pop(group(name).name)
-
-
-def started(environ: Mapping[str, str]) -> int:
-    """How many processes a launcher says it has started; 1 without one.
-
-    Examples
-    --------
-    >>> started({"PMI_SIZE": "4"}), started({})
-    (4, 1)
-    """
-    slurm = int(environ.get("SLURM_NTASKS", "1")) if "SLURM_PROCID" in environ and "SLURM_STEP_ID" in environ else 1
-    return max([slurm, *(int(environ[name]) for name in SIZES if name in environ)])
 
 
 def _over_mpi(count: int) -> Group:

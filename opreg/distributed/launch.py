@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,27 +11,10 @@ from pathlib import Path
 from ..core.processor import processor
 from ..errors import OpError
 
-__all__ = ["mpiexec", "command", "environment", "told", "RANKS", "SIZES", "LOCAL_RANKS", "LOCAL_SIZES"]
-
-#: What launchers tell each process: which it is, how many there are, and both for its machine.
-RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
-SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
-LOCAL_RANKS = ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
-LOCAL_SIZES = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_NTASKS_PER_NODE")
+__all__ = ["mpiexec", "command", "environment"]
 
 #: What libraries take for the number of their threads.
 _THREADS = ("OPREG_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-
-
-def told(names: Sequence[str], default: int) -> int:
-    """What a launcher says, by any of the names that launchers have for it.
-
-    Examples
-    --------
-    >>> told(("NOBODY_SAYS",), 7)
-    7
-    """
-    return int(next((os.environ[name] for name in names if name in os.environ), default))
 
 
 def mpiexec() -> str:

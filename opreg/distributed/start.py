@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 
 from ..errors import ArgumentError
-from .launch import RANKS, told
+from .launchers import RANKS, told
 from .watch import LIFELINE, TOGETHER
 
 __all__ = ["main"]

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..distributed import Group, add_group, drop_group, group, world
-from ..distributed.launch import LOCAL_RANKS, LOCAL_SIZES, told
+from ..distributed.launchers import LOCAL_RANKS, LOCAL_SIZES, told
 from ..errors import ArgumentError
 from .parameter import Parameter
 from .tensor import Tensor

@@ -13,7 +13,7 @@ from typing import Any
 from opreg.ndarray.ndarray import NDArray
 
 from ..distributed import Request, world
-from ..distributed.launch import LOCAL_RANKS, told
+from ..distributed.launchers import LOCAL_RANKS, told
 from ..errors import ArgumentError
 from ..typing import Array
 from .base_optimizer import Optimizer
