@@ -413,14 +413,14 @@ class Module(BaseModule):
                                 "size, %s", optimizer.rescale_grad, scale)
         if not optimizer.idx2name:
             optimizer.idx2name = names  # factors of rates and decay are left as its maker set them
+        if isinstance(store, DistKVStore):
+            store.agree("the network", parts.structure(self._symbol))
         if isinstance(kvstore, str) and type(store) is DistKVStore and self._compression_params is None and count == 1:
             self._reduce(store, optimizer)
             store, there = None, False  # and here, too, while backward goes on
         self._optimizer, self._updater = optimizer, None if there else optimizers.get_updater(optimizer)
         self._kvstore, self._update_on_kvstore = store, there
         if store is not None:
-            if isinstance(store, DistKVStore):
-                store.agree("the network", parts.structure(self._symbol))
             if self._compression_params is not None:
                 store.set_gradient_compression(self._compression_params)
             if there:
