@@ -1,0 +1,36 @@
+"""What launchers tell each process in its environment: which it is, how many there are, and both for its machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+__all__ = ["told", "started", "RANKS", "SIZES", "LOCAL_RANKS", "LOCAL_SIZES"]
+
+RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
+SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
+LOCAL_RANKS = ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
+LOCAL_SIZES = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_NTASKS_PER_NODE")
+
+
+def told(names: Sequence[str], default: int) -> int:
+    """What a launcher says, by any of the names that launchers have for it.
+
+    Examples
+    --------
+    >>> told(("NOBODY_SAYS",), 7)
+    7
+    """
+    return int(next((os.environ[name] for name in names if name in os.environ), default))
+
+
+def started(environ: Mapping[str, str]) -> int:
+    """How many processes a launcher says it has started; 1 without one.
+
+    Examples
+    --------
+    >>> started({"PMI_SIZE": "4"}), started({})
+    (4, 1)
+    """
+    slurm = int(environ.get("SLURM_NTASKS", "1")) if "SLURM_PROCID" in environ and "SLURM_STEP_ID" in environ else 1
+    return max([slurm, *(int(environ[name]) for name in SIZES if name in environ)])
