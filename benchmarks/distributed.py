@@ -265,7 +265,7 @@ def _hopper(batch: int) -> Timeline:
     if batch > _FULL:
         return _hopper(_FULL).times(batch / _FULL)
     if batch not in _KEPT:
-        from opreg.distributed.group import Group
+        from opreg.distributed.groups import Group
 
         executor = bound(resnet_18(), (3, 224, 224), batch, reduce=Group(range(2)))
         executor.update()

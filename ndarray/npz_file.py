@@ -8,6 +8,7 @@ import io
 import math
 import re
 import struct
+import threading
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
@@ -47,6 +48,8 @@ def _writer(records: Pairs, names: Sequence[str]) -> Callable[[BinaryIO], None]:
     return put
 
 
+# Python 3.11 counts how deep it is in a text for all threads at once, and raises a SystemError where two read one.
+_ONE_BY_ONE = threading.Lock()
 # What a damaged .npy header makes literal_eval, dtype or the handling of their answers raise.
 HEADER_DAMAGE = (ValueError, SyntaxError, TypeError, LookupError, AttributeError, MemoryError, RecursionError)
 # What zipfile and zlib raise over damaged bytes. Seeking to a place that a damaged directory names
@@ -152,7 +155,8 @@ def _npy_header(reader: _Reader, member: IO[bytes]) -> tuple[Shape, bool, np.dty
     reader.check(length <= 10_000, "a .npy header of at most 10000 bytes", length)
     text = member.read(length).decode("latin-1")
     try:
-        header = ast.literal_eval(text.strip())
+        with _ONE_BY_ONE:
+            header = ast.literal_eval(text.strip())
         descr, fortran, shape = (header.pop(key) for key in ("descr", "fortran_order", "shape"))
         if header or not isinstance(fortran, bool) or not re.fullmatch(r"[<>|=][biufc]\d{1,2}", descr):
             raise ValueError

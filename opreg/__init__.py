@@ -135,7 +135,7 @@ _ABSENT_OF_MINDSPORE = {
     "dataset": "io.NDArrayIter and its kin give batches, or a loop over arrays",
     "mindrecord": "recordio reads and writes records",
     "amp": "cell.to_float casts, contrib.amp converts graphs",
-    **dict.fromkeys(("communication", "parallel"), "Cells compute in one process"),
+    "parallel": "each process has a whole network: communication and set_auto_parallel_context",
     **dict.fromkeys(("Model", "LossMonitor", "Callback"),
                     "nn.TrainOneStepCell in a loop trains a Cell, mod.Module a symbol"),
     **dict.fromkeys(("export", "load"), "cell.to_symbol() is a graph, which is saved"),

@@ -41,7 +41,7 @@ from .stages import UNREDUCED, Staged, depends_on_data
 from .symbol import BIND, SIMPLE_BIND, Symbol
 
 if TYPE_CHECKING:
-    from opreg.distributed.group import Group
+    from opreg.distributed.groups import Group
 
 __all__ = ["bind", "simple_bind", "make"]
 

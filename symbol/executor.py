@@ -44,7 +44,7 @@ from .symbol import Symbol, output_name
 from .update import Index, Update, Updater
 
 if TYPE_CHECKING:
-    from opreg.distributed.group import Group
+    from opreg.distributed.groups import Group
 
 __all__ = ["Executor", "truth"]
 

@@ -25,7 +25,7 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.typing import Array
 
 if TYPE_CHECKING:
-    from opreg.distributed.group import Group
+    from opreg.distributed.groups import Group
 
 __all__ = ["Bucket", "Member", "Reduced", "Reduction", "bucketed", "joined", "some"]
 
@@ -63,7 +63,7 @@ class Reduction:
 
     Examples
     --------
-    >>> from opreg.distributed.group import Group
+    >>> from opreg.distributed.groups import Group
     >>> Reduction(Group(), gradients_mean=True)
     <Reduction: mean over 1 rank>
     """

@@ -39,7 +39,7 @@ from .reduction import Reduction
 from .symbol import Symbol, output_name
 
 if TYPE_CHECKING:
-    from opreg.distributed.group import Group
+    from opreg.distributed.groups import Group
 
 __all__ = ["Staged", "depends_on_data", "KEPT", "UNREDUCED"]
 

@@ -31,7 +31,7 @@ from . import infer as inference
 from .naming import HIDDEN, AttrScope, current, hide
 
 if TYPE_CHECKING:
-    from opreg.distributed.group import Group as Ranks
+    from opreg.distributed.groups import Group as Ranks
     from opreg.ndarray.ndarray import NDArray
 
     from .arrays import Gradients, Requests, Values

@@ -170,7 +170,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
         .
     """,
     "opreg.distributed": """
-        group launch launchers watch
+        groups launch launchers watch
         nccl start
         mpi
         .

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.distributed.group import Call, Group, Request
+from opreg.distributed.groups import Call, Group, Request
 from opreg.errors import ArgumentError, RankError
 from opreg.symbol import profile
 from opreg.symbol.reduction import BUCKET, Reduction, joined

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from opreg.distributed.group import Call, Group, Request
+from opreg.distributed.groups import Call, Group, Request
 from opreg.errors import RankError
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ import sys
 import numpy as np
 
 from ..errors import ArgumentError, OpError, RankError, did_you_mean
-from .group import REDUCTIONS, Call, Group, Request
+from .groups import REDUCTIONS, Call, Group, Request
 from .launchers import started
 from .mpi import MpiGroup
 from .watch import Watch, set_timeout, timeout
@@ -104,3 +104,7 @@ def _over_mpi(count: int) -> Group:
 def _versions() -> str:
     version = getattr(sys.modules["opreg"], "__version__", "?")
     return f"opreg {version}, NumPy {np.__version__}, Python {sys.version.split()[0]}, {sys.byteorder} endian"
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

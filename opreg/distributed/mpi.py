@@ -16,7 +16,7 @@ from ..core.array_module import module_of
 from ..core.spec import is_floating
 from ..errors import DTypeError, OpError, RankError
 from ..typing import Array
-from .group import Call, Group, Request
+from .groups import Call, Group, Request
 from .nccl import Nccl, identity, serves
 from .watch import Position, Watch
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import DTypeError
 from ..typing import Array, ArrayModule
-from .group import Call, Request
+from .groups import Call, Request
 from .watch import Position, Watch
 
 __all__ = ["Nccl", "identity", "serves"]

@@ -15,7 +15,7 @@ from typing import Any
 
 from opreg.core.files import whole
 from opreg.core.graph import Graph, Node
-from opreg.errors import ArgumentError, DeviceError
+from opreg.errors import ArgumentError, DeviceError, refuse_keywords
 
 from .drawing import Drawing
 from .labels import COLOURS, detail, kind_of
@@ -24,6 +24,10 @@ from .seen import Seen, seen
 from .svg import svg
 
 __all__ = ["Plot", "plot_network"]
+
+#: What else ``render`` of Graphviz's package takes.
+_GRAPHVIZ = ("renderer", "formatter", "neato_no_op", "quiet", "quiet_view", "outfile", "engine",
+             "raise_if_result_exists", "overwrite_filepath", "overwrite_source")
 
 
 class Plot:
@@ -103,7 +107,7 @@ class Plot:
         format : str, optional
             Another one than the picture's own.
         **options
-            What else Graphviz's takes is not needed.
+            What else Graphviz's takes, which is not needed.
 
         Returns
         -------
@@ -124,6 +128,7 @@ class Plot:
         ...     Path(plot.render("net", folder, format="svg")).read_text()[:4]
         '<svg'
         """
+        refuse_keywords("render", [name for name in options if name not in _GRAPHVIZ], _GRAPHVIZ)
         kind, program = format or self.format, shutil.which("dot")
         if kind != "svg" and program is None:
             raise DeviceError(f"render: {kind} is made by the program dot of Graphviz, which was not found: install "
@@ -147,7 +152,7 @@ class Plot:
         """Render it as SVG, to a temporary folder unless a name is given, and open it; returns the file's name."""
         if filename is None and directory is None:
             directory = tempfile.mkdtemp()
-        return self.render(filename, directory, True, format="svg")
+        return self.render(filename, directory, True, **{**options, "format": "svg"})
 
 
 def _by_dot(program: str, name: str, picture: str, kind: str) -> None:

@@ -249,9 +249,9 @@ def run_script(library: str, script: str, args: Sequence[str], module: bool = Fa
         code, spec = _found(script) if module else _script(script)
     except (OSError, SyntaxError, ModuleNotFoundError) as error:
         missing = getattr(error, "name", None)  # else it comes from a package that the module is in
-        if module and missing and not f"{script}.".startswith(f"{missing.removesuffix('.__main__')}."):
-            raise
-        sys.excepthook(type(error), error.with_traceback(None), None)
+        inside = module and missing and not f"{script}.".startswith(f"{missing.removesuffix('.__main__')}.")
+        where = error.__traceback__ if inside else None
+        sys.excepthook(type(error), error.with_traceback(where), where)
         sys.exit(1)
     if spec is not None:
         script = sys.argv[0] = str(spec.origin)

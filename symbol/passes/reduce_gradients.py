@@ -26,7 +26,7 @@ from ..program import Program, reachable
 from ..reduction import Bucket, Member, Reduced, joined, some
 
 if TYPE_CHECKING:
-    from opreg.distributed.group import Request
+    from opreg.distributed.groups import Request
 
 __all__ = ["reduce_gradients"]
 
