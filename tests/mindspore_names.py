@@ -29,7 +29,7 @@ CLASSES = ["Tensor", "Parameter", "nn.Cell"]
 ABSENT_MODULES = {
     "amp": "`cell.to_float`; `contrib.amp` converts graphs",
     "boost": "nothing",
-    "communication": "nothing among Cells: they compute in one process",
+    "communication": "`communication` has ranks and groups",
     "dataset": "`io.NDArrayIter` and its kin, `image.ImageIter`, or a loop over NumPy arrays",
     "experimental": "`nn.optim`",
     "hal": "`num_gpus`, `gpu(0)`",
