@@ -54,6 +54,7 @@ def test_a_chart_draws_itself(monkeypatch):
         return Handle()
 
     monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(display=display))
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=object))
     chart = callback.LiveLearningCurve("accuracy", display_freq=-1, frequent=1)
     fitted(**callback.args_wrapper(chart, callback.PandasLogger(2, 100)))
     assert {name: len(line) for name, line in chart.lines.items()} == {"train": 8, "eval": 2} and len(shown) == 10

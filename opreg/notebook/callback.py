@@ -185,8 +185,9 @@ class LiveBokehChart:
 
     def _push_render(self) -> None:
         """Show the chart, where somebody sees it: in a notebook."""
+        shell: Any = sys.modules.get("IPython")
         display: Any = sys.modules.get("IPython.display")
-        if display is None:
+        if shell is None or display is None or shell.get_ipython() is None:  # that it is imported shows nothing
             return
         if self._handle is None:
             self._handle = display.display(self, display_id=True)
