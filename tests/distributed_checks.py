@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +203,193 @@ def horovod(group: Group) -> None:
     kv.pushpull("w", grad)
     assert (weight == 2).asnumpy().all() and (grad == 1).asnumpy().all()
     assert not kv.is_capable("optimizer")
+
+
+# ------------------------------------------------------------------------------------------------- no waiting
+
+
+def _async_store(value: Any = None, **settings: Any) -> Any:
+    """A store whose key is on another rank than the one that asks for half of them."""
+    kv = mx.kv.create("dist_async")
+    kv.init(["a", "b"], [mx.nd.zeros(5), mx.nd.zeros(5)] if value is None else [value, value])
+    kv.set_optimizer(mx.optimizer.create(**{"name": "sgd", "learning_rate": 1.0, **settings}))
+    return kv
+
+
+def _pulled(kv: Any, key: str = "a") -> np.ndarray:
+    out = mx.nd.zeros(5)
+    kv.pull(key, out=out)
+    return out.asnumpy()
+
+
+def windows(group: Group) -> None:
+    """What one writes, others read; words are added to at once; locks keep others out, or only those that write."""
+    window, other = group.window(64 + 64 * group.rank), 1 - group.rank
+    window.write(other, 16, np.array([group.rank + 1.0, 7]))
+    for _ in range(300):
+        window.add(0, 0, 1)
+    group.barrier()
+    assert window.read(group.rank, 16, np.empty(2)).tolist() == [other + 1, 7]
+    assert window.add(0, 0, 0) == 600
+    with window.locked(0, 8, "a look", shared=True):
+        group.barrier()  # both are in it
+    before = mx.distributed.set_timeout(0.2)
+    try:
+        if group.rank == 0:
+            with window.locked(1, 8, "work"):
+                _refuses(RankError, "call 3, more of it: rank 1: not here after 0.2", lambda: window.locked(
+                    1, 8, "more of it", shared=True).__enter__())
+    finally:
+        mx.distributed.set_timeout(before)
+    group.barrier()
+    with window.locked(1, 8, "work"):
+        pass
+    group.barrier()
+    window.free()
+
+
+def no_update_is_lost(group: Group) -> None:
+    """Both ranks push the same keys, one twice as often, hundreds of times: whole numbers, so sums are exact."""
+    kv, pushes = _async_store(), 200 * (1 + group.rank)
+    assert (kv.type, kv.rank, kv.num_workers) == ("dist_async", group.rank, 2)
+    assert {entry.owner for entry in kv._entries.values()} == {0, 1}
+    for i in range(pushes):
+        kv.push(["a", "b"], [mx.nd.full(5, i % 3), [mx.nd.ones(5), mx.nd.ones(5)]])
+        if i % 50 == 0:
+            assert len(set(_pulled(kv, "b"))) == 1  # never half of a weight
+    kv.barrier()
+    assert _pulled(kv).tolist() == [-float(sum(i % 3 for n in (200, 400) for i in range(n)))] * 5
+    assert _pulled(kv, "b").tolist() == [-1200.0] * 5
+    kv.barrier()
+
+
+def nobody_waits(group: Group) -> None:
+    """One rank pushes, pulls and saves, and only then the other makes a call at all: it looks for a file."""
+    (folder, _) = group.exchange(tempfile.mkdtemp() if group.rank == 0 else "")
+    kv, done = _async_store(), Path(str(folder)) / "done"
+    if group.rank == 0:
+        for _ in range(50):
+            kv.pushpull(["a", "b"], [mx.nd.ones(5)] * 2, out=[mx.nd.zeros(5)] * 2)
+        kv.save_optimizer_states(str(done))
+    else:
+        end = time.monotonic() + 5
+        while not done.exists():
+            assert time.monotonic() < end, "rank 0 waits for this one"
+            os.sched_yield()
+        assert _pulled(kv).tolist() == _pulled(kv, "b").tolist() == [-50] * 5
+        shutil.rmtree(str(folder))
+    group.barrier()
+
+
+def weights_on_owners(group: Group) -> None:
+    """Keys go to who has least, the largest first; they begin with what rank 0 has; an updater of one's own works."""
+    kv = mx.kv.create("dist_async")
+    sizes = {"s": (3,), "m": (40,), "l": (8, 10), "n": (), "h": (5,)}
+    dtypes = {"h": "float16"}
+    kv.init(list(sizes), [mx.nd.full(shape, group.rank + 4, dtype=dtypes.get(name, "float32"))
+                          for name, shape in sizes.items()])
+    assert {name: entry.owner for name, entry in kv._entries.items()} == {"l": 0, "m": 1, "s": 1, "n": 0, "h": 1}
+    kv.init("later", mx.nd.ones(2))
+    kv.set_updater(lambda key, grad, weight: weight.__iadd__(grad))
+    for name, shape in sizes.items():
+        kv.push(name, mx.nd.full(shape, 2, dtype=dtypes.get(name, "float32")))
+    kv.barrier()
+    for name, shape in sizes.items():
+        out = mx.nd.zeros(shape, dtype=dtypes.get(name, "float32"))
+        kv.pull(name, out=out)
+        assert (out.asnumpy() == 8).all(), name
+    kv.barrier()
+    kv.set_optimizer(mx.optimizer.create("sgd", learning_rate=1))  # goes on with the weights that there are
+    out = mx.nd.zeros(3)
+    kv.pull("s", out=out)
+    assert (out.asnumpy() == 8).all()
+    kv.barrier()
+    _refuses(ArgumentError, "set_optimizer says how", lambda: _plain().push("w", mx.nd.ones(1)))
+    _refuses(ArgumentError, "'dist_sync' compresses", lambda: kv.set_gradient_compression({"type": "2bit"}))
+    _refuses(RankError, "the optimizer of rank", lambda: kv.set_optimizer(
+        mx.optimizer.create("sgd", learning_rate=1 + group.rank)))
+    _refuses(ArgumentError, "Nadam changes its own m_schedule", lambda: _async_store(name="nadam").push(
+        "a", mx.nd.ones(5)))
+    group.barrier()
+
+
+def _plain() -> Any:
+    kv = mx.kv.create("dist_async")
+    kv.init("w", mx.nd.zeros(1))
+    return kv
+
+
+@mx.optimizer.register
+class KeepsANumber(mx.optimizer.Optimizer):
+    def create_state(self, index: Any, weight: Any) -> float:
+        return 0.5
+
+
+def one_after_the_other(group: Group) -> None:
+    """Ranks that take turns move weights, states and counts as one process does, by all optimizers that are for it."""
+    grads = np.random.default_rng(2).standard_normal((6, 5)).astype("float32")
+    schedule = {"lr_scheduler": ("factor", 2, 0.5)}
+    for name, settings in (("sgd", {"momentum": 0.9, "wd": 0.1}), ("adam", {}), ("dcasgd", {"momentum": 0.5}),
+                           ("lamb", {}), ("rmsprop", {"centered": True}), ("sgd", schedule)):
+        both = []
+        for kind in ("local", "dist_async"):
+            own = {key: mx.lr_scheduler.FactorScheduler(*value[1:]) if key == "lr_scheduler" else value
+                   for key, value in settings.items()}
+            kv = mx.kv.create(kind)
+            kv.init("a", mx.nd.ones(5))
+            kv.set_optimizer(mx.optimizer.create(name, learning_rate=0.1, **own))
+            for i, grad in enumerate(grads):
+                if kind == "local" or i % group.size == group.rank:
+                    kv.push("a", mx.nd.array(grad))
+                if kind != "local":
+                    kv.barrier()
+            both.append((_pulled(kv), kv._states().optimizer._index_update_count["a"]))
+        assert both[0][1] == both[1][1] == 6 and np.array_equal(both[0][0], both[1][0]), (name, both)
+    _refuses(ArgumentError, "KeepsANumber keeps 0.5 of the weight 'a'", lambda: _async_store(name="keepsanumber"))
+
+
+def async_states(group: Group) -> None:
+    """Any rank writes states whole, and reads them for all."""
+    kv = _async_store(momentum=0.5)
+    for _ in range(3):
+        kv.push(["a", "b"], [mx.nd.ones(5)] * 2)
+    kv.barrier()
+    kept, path = _pulled(kv), Path(tempfile.gettempdir()) / f"states-{os.getppid()}-{group.rank}"
+    if group.rank == 1:
+        kv.save_optimizer_states(str(path), dump_optimizer=True)
+    kv.barrier()
+    kv.push("a", mx.nd.ones(5))
+    kv.barrier()
+    after = _async_store(mx.nd.array(kept), momentum=0.5)
+    if group.rank == 1:
+        after.load_optimizer_states(str(path))
+        path.unlink()
+    after.barrier()
+    after.push("a", mx.nd.ones(5))
+    after.barrier()
+    assert np.array_equal(_pulled(after), _pulled(kv))
+    assert after._states().optimizer._index_update_count == {"a": 8, "b": 6}
+    group.barrier()
+
+
+def async_learning(group: Group) -> None:
+    """A quadratic becomes small, and Module learns, one rank with more batches than the other."""
+    kv, out, goal = _async_store(learning_rate=0.1), mx.nd.zeros(5), mx.nd.arange(5)
+    for _ in range(60 + 30 * group.rank):
+        kv.pull("a", out=out)
+        kv.push("a", out - goal)
+    kv.barrier()
+    assert np.allclose(_pulled(kv), np.arange(5), atol=1e-3)
+    rows = np.concatenate([ROWS] * 4)[32 * group.rank:]
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="one")
+    module, seen = mx.mod.Module(mx.sym.SoftmaxOutput(net, name="softmax")), mx.metric.create("acc")
+    classes = (rows[:, 0] > 0).astype("float32")
+    mx.random.seed(group.rank)
+    module.fit(mx.io.NDArrayIter(rows, classes, 8), num_epoch=12, kvstore="dist_async", initializer=mx.init.Xavier(),
+               optimizer_params={"learning_rate": 0.5, "momentum": 0.5})
+    assert module._update_on_kvstore
+    assert module.score(mx.io.NDArrayIter(ROWS, CLASSES, 8), seen)[0][1] > 0.9
+    group.barrier()
 
 
 # ------------------------------------------------------------------------------------------------- training

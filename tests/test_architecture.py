@@ -170,8 +170,9 @@ INSIDE = {package: _floors(lines) for package, lines in {
         .
     """,
     "opreg.distributed": """
-        groups launch launchers watch
-        nccl start
+        launch launchers watch window
+        groups mpi_window start
+        nccl
         mpi
         .
     """,
@@ -204,6 +205,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
         base_module group_steps rnn_cell test_utils updater
         conv_rnn_cell executor_group optimizer sequential_module stores
         dist_stores
+        async_store
         kvstore
         executor_manager python_module rnn symbol_module
         bucketing_module

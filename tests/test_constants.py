@@ -35,6 +35,7 @@ OTHERWISE = {
         data.codec: COLOR GRAY UNCHANGED
         data.recordio: _LENGTH
         train.kvstore: _UPDATED_THERE
+        train.async_store: _LINE
     """,
     "what an example learns from": """
         examples.digits: BATCH
@@ -44,6 +45,7 @@ OTHERWISE = {
         distributed.start: _GRACE
         distributed.nccl: _MOST
         distributed.watch: _PATIENCE _LOOK _GRACE
+        distributed.window: _WRITER
         ndarray.changes: _EXPRESSION
         ndarray.params_file: MAX_NDIM DENSE_FLOOR DENSE_RATIO
         ndarray.tape: _FEW

@@ -18,7 +18,8 @@ from .ranks import ROOT, launch, needs_mpi, outcomes
 
 CHECKS = ["reductions", "places", "moves", "under_way", "same_sums", "other_groups", "agreement", "store",
           "store_with_optimizer", "compression", "horovod", "same_answer", "other_networks", "executors", "operators",
-          "between_two", "symbols", "mindspore_names", "cells", "statistics_of_all", "devices"]
+          "windows", "no_update_is_lost", "nobody_waits", "weights_on_owners", "one_after_the_other", "async_states",
+          "async_learning", "between_two", "symbols", "mindspore_names", "cells", "statistics_of_all", "devices"]
 
 
 @functools.cache
@@ -71,6 +72,36 @@ def test_others_stop(fault: str, tmp_path: Path) -> None:
     assert done.code > 0 and "went on" not in done.out, done
     for text in ["RankError: rank 0 cannot go on", *expected]:
         assert text in done.err, done
+
+
+#: What becomes of rank 0, which pushes on and on, where rank 1 does not.
+ASYNC_FAULTS = {
+    "raises": ("raise ValueError('no such digit')", "rank 1: ValueError: no such digit"),
+    "dies with a lock": ("kv._entries['a'].locked('').__enter__(); os.kill(os.getpid(), 9)", "rank 1: its process"),
+}
+PUSHING = """
+import os
+import opreg as mx
+
+kv = mx.kv.create("dist_async")
+kv.init("a", mx.nd.zeros(5))
+kv.set_optimizer(mx.optimizer.create("sgd"))
+kv.push("a", mx.nd.ones(5))
+if kv.rank == 1:
+    {fault}
+while True:
+    kv.push("a", mx.nd.ones(5))
+"""
+
+
+@needs_mpi
+@pytest.mark.parametrize("fault", ASYNC_FAULTS)
+def test_others_stop_who_wait_for_nobody(fault: str, tmp_path: Path) -> None:
+    program, expected = ASYNC_FAULTS[fault]
+    script = tmp_path / "pushing.py"
+    script.write_text(PUSHING.format(fault=program))
+    done = launch(script, patience=1)
+    assert done.code > 0 and "RankError: rank 0 cannot go on with call" in done.err and expected in done.err, done
 
 
 @needs_mpi

@@ -41,7 +41,7 @@ def test_two_bits_a_number():
 
 
 @pytest.mark.parametrize("call, kind, words", [
-    (lambda: mx.kv.create("dist_async"), ArgumentError, "'dist_async' needs servers"),
+    (lambda: mx.kv.create("p3"), ArgumentError, "'p3' needs servers"),
     (lambda: mx.kv.create("p3"), ArgumentError, "KVStoreBase.register"),
     (lambda: mx.kv.create("locale"), ArgumentError, "Did you mean 'local'"),
     (lambda: mx.kv.create(1), TypeError, "got int"),

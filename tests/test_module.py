@@ -384,7 +384,7 @@ def test_requests(request_, fixed, expected):
      ArgumentError, "goes with for_training"),
     (lambda: mx.mod.Module(classifier(), context=[mx.cpu(0), mx.cpu(1)]).bind([("data", (1, 2))]), ShapeError,
      "cannot be divided"),
-    (lambda: trained(epochs=1, kvstore="dist_async"), ArgumentError, "needs servers"),
+    (lambda: trained(epochs=1, kvstore="dist_p3"), ArgumentError, "needs servers"),
     (lambda: trained(epochs=1).predict("x"), ArgumentError, "expected batches or an array, got str"),
     (lambda: trained(epochs=1).set_params({"fc1_weigh": nd.ones(1)}, {}), ArgumentError, "Did you mean 'fc1_weight'"),
     (lambda: trained(epochs=1).set_params({}, {}), ArgumentError, "'fc1_weight' is not given; allow_missing=True"),

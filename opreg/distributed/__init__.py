@@ -21,8 +21,9 @@ from .groups import REDUCTIONS, Call, Group, Request
 from .launchers import started
 from .mpi import MpiGroup
 from .watch import Watch, set_timeout, timeout
+from .window import Window
 
-__all__ = ["world", "group", "add_group", "drop_group", "Group", "Request", "Call", "REDUCTIONS", "RankError",
+__all__ = ["world", "group", "add_group", "drop_group", "Group", "Request", "Call", "Window", "REDUCTIONS", "RankError",
            "timeout", "set_timeout"]
 
 #: Groups by the names that operators know them by.

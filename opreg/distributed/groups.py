@@ -15,6 +15,7 @@ from ..core.array_module import module_of
 from ..core.spec import is_floating
 from ..errors import ArgumentError, DTypeError, ShapeError, did_you_mean
 from ..typing import Array
+from .window import Window
 
 __all__ = ["Group", "Request", "Call", "REDUCTIONS"]
 
@@ -191,6 +192,10 @@ class Group:
         RankError
             On all ranks, which names those that differ from most.
         """
+
+    def window(self, nbytes: int) -> Window:
+        """Memory that every rank reaches while the others go on: some bytes of each rank, which call this together."""
+        return Window(nbytes)
 
     # ------------------------------------------------------------------------------------------ other groups
 

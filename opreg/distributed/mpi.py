@@ -17,8 +17,10 @@ from ..core.spec import is_floating
 from ..errors import DTypeError, OpError, RankError
 from ..typing import Array
 from .groups import Call, Group, Request
+from .mpi_window import MpiWindow
 from .nccl import Nccl, identity, serves
 from .watch import Position, Watch
+from .window import Window
 
 __all__ = ["MpiGroup"]
 
@@ -209,6 +211,12 @@ class MpiGroup(Group):
             error = RankError(f"{what} of {_shown(texts, odd, common)}")
             error.rank, error.reason = self.ranks[first], f"{what} is another"
             raise error
+
+    def window(self, nbytes: int) -> Window:
+        self.barrier()  # what follows blocks
+        made = MpiWindow(self._mpi, self._comm, self._watch, self.ranks, nbytes)
+        self.barrier()
+        return made
 
     # ------------------------------------------------------------------------------------------------- groups
 

@@ -95,6 +95,9 @@ class Watch:
         self.positions: dict[str, Position] = {}  # by group
         self._keys: Counter[str] = Counter()
         self._over, self._process = False, os.getpid()
+        self._next_glance = 0.0
+        #: What all ranks do together when all have ended well, in the order in which it was begun.
+        self.at_end: list[Callable[[], None]] = []
         _write(TOGETHER)
         self._hook = sys.excepthook
         sys.excepthook = self._excepthook
@@ -148,6 +151,20 @@ class Watch:
                 told = True
                 self._tell("wait", position.call, position.ranks)
             self._judge(position, now - start)
+
+    def glance(self, position: Position) -> None:
+        """Look at the others once in a while, for a rank that hardly ever waits.
+
+        Raises
+        ------
+        RankError
+            When one has failed, or is gone.
+        """
+        now = time.perf_counter()
+        if now >= self._next_glance:
+            self._next_glance = now + min(_PATIENCE, timeout() / 4)
+            self._read()
+            self._judge(position, timeout())
 
     def _judge(self, position: Position, waited: float) -> None:
         others = [rank for rank in position.ranks if rank != self.rank]
@@ -217,6 +234,8 @@ class Watch:
         except RankError as error:
             print(f"opreg: {error}", file=sys.stderr, flush=True)
             self._end()
+        for each in list(self.at_end):
+            each()
         _write(APART)
 
     def _excepthook(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -1,8 +1,9 @@
 """Stores of arrays by key, where gradients meet and weights are kept, as MXNet has them: ``kv.create("local")``.
 
-``local`` and ``device`` add up what the contexts of a module bring; ``dist_sync`` and its kin what all processes do. A
-store of another kind is a class that derives from ``KVStoreBase`` and is registered; ``create`` finds it by its name,
-and ``Module`` and ``FeedForward`` ask nothing of it but what the base class lists.
+``local`` and ``device`` add up what the contexts of a module bring; ``dist_sync`` and its kin what all processes do;
+on ``dist_async`` each process moves the weights by itself. A store of another kind is a class that derives from
+``KVStoreBase`` and is registered; ``create`` finds it by its name, and ``Module`` and ``FeedForward`` ask nothing of it
+but what the base class lists.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..aliases import inner
 from ..errors import ArgumentError, did_you_mean
+from .async_store import KIND as _ASYNC
+from .async_store import AsyncKVStore
 from .dist_stores import KINDS as _DISTRIBUTED
 from .dist_stores import DistKVStore
 from .stores import KVStore, KVStoreBase
@@ -33,8 +36,8 @@ _UPDATED_THERE = 1 << 24
 
 
 def create(name: str = "local") -> KVStoreBase:
-    """A store of a kind: ``local`` or ``device``, ``dist_sync`` or ``dist_device_sync``, ``horovod``, or a class that
-    was registered.
+    """A store of a kind: ``local`` or ``device``, ``dist_sync``, ``dist_device_sync`` or ``dist_async``, ``horovod``,
+    or a class that was registered.
 
     Raises
     ------
@@ -50,10 +53,13 @@ def create(name: str = "local") -> KVStoreBase:
         return KVStore(kind)
     if kind in _DISTRIBUTED:
         return DistKVStore(kind)
+    if kind == _ASYNC:
+        return AsyncKVStore()
     if kind.startswith(_ELSEWHERE):
         raise ArgumentError(f"kvstore {name!r} needs servers, which are no part of opreg; 'dist_sync' adds up over all "
                             "processes without, and a class that KVStoreBase.register knows does what it likes")
-    raise ArgumentError(f"kvstore: there is no kind {name!r}. {did_you_mean(kind, (*_KINDS, *_DISTRIBUTED))}")
+    known = (*_KINDS, *_DISTRIBUTED, _ASYNC)
+    raise ArgumentError(f"kvstore: there is no kind {name!r}. {did_you_mean(kind, known)}")
 
 
 # ------------------------------------------------------------------------------- what training loops ask
@@ -79,6 +85,10 @@ def _create_kvstore(kvstore: KVStoreBase | str | None, num_device: int, arg_para
 def _initialize_kvstore(kvstore: Any, param_arrays: Sequence[Sequence[NDArray]], arg_params: Mapping[str, NDArray],
                         param_names: Sequence[str], update_on_kvstore: bool) -> None:
     """Begin a store with weights; where they are updated there, or by several processes, all copies begin alike."""
+    if isinstance(kvstore, KVStore) and (update_on_kvstore or kvstore.num_workers > 1):  # at once, which is quicker
+        names = list(param_names)
+        kvstore.broadcast(names, [arg_params[name] for name in names], out=[list(copies) for copies in param_arrays])
+        return
     for name, copies in zip(param_names, param_arrays):
         if update_on_kvstore or getattr(kvstore, "num_workers", 1) > 1:
             kvstore.broadcast(name, arg_params[name], out=list(copies))
