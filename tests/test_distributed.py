@@ -105,6 +105,15 @@ def test_others_stop_who_wait_for_nobody(fault: str, tmp_path: Path) -> None:
 
 
 @needs_mpi
+def test_who_has_ended_waits_for_who_pushes_on(tmp_path: Path) -> None:
+    script = tmp_path / "pushing.py"
+    script.write_text(PUSHING.format(fault="pass").replace("if kv.rank", "mx.distributed.set_timeout(0.05)\nif kv.rank")
+                      .replace("while True", "for _ in range(2000 * kv.rank)"))
+    done = launch(script)
+    assert done == (0, "", ""), done
+
+
+@needs_mpi
 def test_versions_are_compared(tmp_path: Path) -> None:
     script = tmp_path / "versions.py"
     script.write_text("import os, opreg\nif os.environ['PMI_RANK'] == '1':\n    opreg.__version__ = '0.0.7'\n"

@@ -9,6 +9,7 @@ word is seen as its number is no longer there; what is hung, or died elsewhere, 
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import sys
 import time
@@ -111,7 +112,8 @@ class Watch:
 
     # ------------------------------------------------------------------------------------------------- waiting
 
-    def until(self, test: Callable[[], bool], position: Position, arrived: Callable[[], bool] | None = None) -> None:
+    def until(self, test: Callable[[], bool], position: Position, arrived: Callable[[], bool] | None = None,
+              limit: float | None = None) -> None:
         """Wait until something is done.
 
         Parameters
@@ -122,6 +124,8 @@ class Watch:
             What is waited in.
         arrived : function, optional
             Whether all ranks have begun it: from then on it is not paused.
+        limit : float, optional
+            For how many seconds, if not for ``timeout()``.
 
         Raises
         ------
@@ -150,7 +154,7 @@ class Watch:
             if not told and now - start > min(_PATIENCE, timeout() / 4):
                 told = True
                 self._tell("wait", position.call, position.ranks)
-            self._judge(position, now - start)
+            self._judge(position, now - start, limit)
 
     def glance(self, position: Position) -> None:
         """Look at the others once in a while, for a rank that hardly ever waits.
@@ -166,7 +170,7 @@ class Watch:
             self._read()
             self._judge(position, timeout())
 
-    def _judge(self, position: Position, waited: float) -> None:
+    def _judge(self, position: Position, waited: float, limit: float | None = None) -> None:
         others = [rank for rank in position.ranks if rank != self.rank]
         missing = []
         for rank in others:
@@ -183,7 +187,7 @@ class Watch:
             elif note.kind != "ended" and waited > min(_PATIENCE, timeout() / 4) and not self._lives(rank):
                 host, process = self.places[rank]
                 self._refuse([rank], f"its process, {process} on {host}, is no longer there", position)
-        if waited > timeout():
+        if waited > (timeout() if limit is None else limit):
             last = "; ".join(f"rank {rank} was last seen waiting in {self._notes[rank].reason}"
                              for rank in missing if rank in self._notes)
             self._refuse(missing or others, f"not here after {timeout():g} seconds{f' ({last})' if last else ''}",
@@ -230,7 +234,8 @@ class Watch:
         self._tell("ended", "", everyone)
         goodbye = Position("", tuple(everyone), 0, "the end of the program")
         try:
-            self.until(self._control.Ibarrier().Test, goodbye)
+            # whose memory others may be using lets them go on for as long as they like
+            self.until(self._control.Ibarrier().Test, goodbye, limit=math.inf if self.at_end else None)
         except RankError as error:
             print(f"opreg: {error}", file=sys.stderr, flush=True)
             self._end()
