@@ -345,7 +345,12 @@ def one_after_the_other(group: Group) -> None:
                     kv.barrier()
             both.append((_pulled(kv), kv._states().optimizer._index_update_count["a"]))
         assert both[0][1] == both[1][1] == 6 and np.array_equal(both[0][0], both[1][0]), (name, both)
-    _refuses(ArgumentError, "KeepsANumber keeps 0.5 of the weight 'a'", lambda: _async_store(name="keepsanumber"))
+    kv = _async_store()
+    _refuses(ArgumentError, "KeepsANumber keeps 0.5 of the weight 'a'", lambda: kv.set_optimizer(KeepsANumber()))
+    kv.push("a", mx.nd.ones(5))  # by the optimizer that it has
+    kv.barrier()
+    assert _pulled(kv).tolist() == [-group.size] * 5
+    kv.barrier()
 
 
 def async_states(group: Group) -> None:

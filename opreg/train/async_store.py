@@ -92,7 +92,7 @@ class AsyncKVStore(DistKVStore):
 
     def _place(self, names: Sequence[Key]) -> None:
         """Spread keys over the ranks, with what is kept of them."""
-        states = {name: self._begun(name) for name in names}
+        states = {name: self._begun(name, self._updater) for name in names}
         sizes = {name: 2 * _LINE + sum(map(_lines, [self._kept[name], *_arrays(states[name])])) for name in names}
         before, where = list(self._loads), {}
         for name in sorted(names, key=lambda name: -sizes[name]):
@@ -125,11 +125,11 @@ class AsyncKVStore(DistKVStore):
 
         return _Entry(window, owner, offset, memory, memory[:8].view(np.int64), moved(weight), _each(state, moved))
 
-    def _begun(self, name: Key) -> _State:
-        """What the optimizer keeps of a weight at first."""
-        if not isinstance(self._updater, Updater):
+    def _begun(self, name: Key, updater: object) -> _State:
+        """What an optimizer keeps of a weight at first."""
+        if not isinstance(updater, Updater):
             return None
-        optimizer = self._updater.optimizer
+        optimizer = updater.optimizer
         state = optimizer.create_state_multi_precision(name, self._kept[name].as_in_context(cpu()))
         for part in _leaves(state):
             if part is not None and not isinstance(part, NDArray):
@@ -139,6 +139,8 @@ class AsyncKVStore(DistKVStore):
 
     def _set_updater(self, updater: Callable[[Any, Any, Any], object]) -> None:
         """Begin anew with the weights that there are, and the states of another optimizer; all ranks call this."""
+        for name in self._entries:
+            self._begun(name, updater)  # refused before anything has changed
         self.barrier()  # nobody pushes any more
         for name, entry in self._entries.items():
             entry.fetch()
