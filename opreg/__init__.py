@@ -100,6 +100,8 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     **{name: ("opreg.nn.grad", name) for name in (
         "grad", "value_and_grad", "get_grad", "no_grad")},
     **{name: ("opreg.nn.jacobian", name) for name in ("jvp", "vjp", "jacrev", "jacfwd")},
+    **{name: (module, name) for name, module in _aliases.TRAINING.items()},
+    "train": ("opreg.train", None),
     "mutable": ("opreg.nn.tree", "mutable"),
     "_no_grad": ("opreg.nn.grad", "no_grad"),
     **{name: ("opreg.nn.settings", name) for name in ("JitConfig", "jit_class", "recompute", "set_device")},
@@ -136,8 +138,6 @@ _ABSENT_OF_MINDSPORE = {
     "mindrecord": "recordio reads and writes records",
     "amp": "cell.to_float casts, contrib.amp converts graphs",
     "parallel": "each process has a whole network: communication and set_auto_parallel_context",
-    **dict.fromkeys(("Model", "LossMonitor", "Callback"),
-                    "nn.TrainOneStepCell in a loop trains a Cell, mod.Module a symbol"),
     **dict.fromkeys(("export", "load"), "cell.to_symbol() is a graph, which is saved"),
     "vmap": "operators take leading axes",
 }

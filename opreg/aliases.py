@@ -13,13 +13,25 @@ TYPE_CHECKING = False  # the module typing takes longer to load than all of this
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import ModuleType
+    from typing import Any
 
-__all__ = ["install", "refuse", "tidy", "inner", "below", "adopt"]
+__all__ = ["TRAINING", "install", "refuse", "tidy", "inner", "below", "adopt"]
 
 #: What MindSpore's packages below ``ops`` are divided into: ``ops.composite.base``, ``ops.operations.math_ops``.
 _FILES_OF_OPS = ("base", "array_func", "array_ops", "clip_func", "control_ops", "custom_ops", "debug_func", "debug_ops",
                  "image_ops", "linalg_func", "linalg_ops", "math_func", "math_ops", "nn_func", "nn_ops", "other_func",
                  "other_ops", "parameter_func", "random_func", "random_ops")
+
+#: What MindSpore has in ``train``, and the module that has it here.
+TRAINING = {
+    **dict.fromkeys(("Callback", "CheckpointConfig", "EarlyStopping", "History", "LambdaCallback",
+                     "LearningRateScheduler", "LossMonitor", "Model", "ModelCheckpoint", "ReduceLROnPlateau",
+                     "RunContext", "TimeMonitor"), "opreg.nn.model"),
+    **dict.fromkeys(("Accuracy", "F1", "Fbeta", "Loss", "MAE", "MSE", "Metric", "Perplexity", "Precision", "Recall",
+                     "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "get_metric_fn",
+                     "names", "rearrange_inputs"), "opreg.nn.metrics"),
+}
+_TRAINING_NAMES = {name: f"{module}:{name}" for name, module in TRAINING.items()}
 
 #: Names of modules that are no doors of ``opreg``, by package -> ``module``, or ``module:attribute``.
 _DEEPER = {
@@ -43,7 +55,11 @@ _DEEPER = {
                                     "opreg.nn.optim"),
     "opreg.nn.train": {"cell_wrapper": "opreg.nn.train", "grad_reducer": "opreg.nn.parallel"},
     "opreg.nn.communication": {"management": "opreg.nn.communication"},
-    "opreg.train": {"serialization": "opreg.nn.checkpoint"},
+    "opreg.train": {"serialization": "opreg.nn.checkpoint", "metrics": "opreg.nn.metrics", **_TRAINING_NAMES,
+                    **{name: f"opreg.nn.checkpoint:{name}" for name in (
+                        "save_checkpoint", "load_checkpoint", "load_param_into_net")}},
+    "opreg.train.callback": _TRAINING_NAMES,
+    "opreg.train.model": {"Model": "opreg.nn.model:Model"},
     "opreg.train.io": {"io": "opreg.train.io"},
     "opreg.train.module": {"module": "opreg.train.symbol_module", "base_module": "opreg.train.base_module",
                            "bucketing_module": "opreg.train.bucketing_module",
@@ -130,14 +146,16 @@ def refuse(modules: dict[str, str]) -> None:
     _ALIASES.refused.update(modules)
 
 
-def inner(name: str) -> Callable[[str], ModuleType]:
+def inner(name: str) -> Callable[[str], Any]:
     """A ``__getattr__`` for the module of that name: what can be imported below it is an attribute of it, too."""
 
-    def find(attribute: str) -> ModuleType:
+    def find(attribute: str) -> Any:
         real = _ALIASES.targets.get(f"{name}.{attribute}")
         if real is None:
             raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
-        return importlib.import_module(real)
+        module, _, inside = real.partition(":")
+        found = importlib.import_module(module)
+        return getattr(found, inside) if inside else found
 
     return find
 

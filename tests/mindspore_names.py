@@ -62,11 +62,10 @@ INSTEAD = [
      "ResourceApply*", "classes of `nn.optim`"),
     ("*RegOp|*Custom*Builder|*infer_op*|*op_infer*|*_op_wrapper|custom_info_register|op_info_register|TBE*|*aot*|"
      "kernel|ms_kernel|DataType", "kernels are attached to registered operators"),
-    ("Model|*Callback*|LossMonitor|TimeMonitor|ModelCheckpoint|CheckpointConfig|EarlyStopping|History|LambdaCallback|"
-     "OnRequestExit|ReduceLROnPlateau|RunContext|LearningRateScheduler|BackupAndRestore|TrainFaultTolerance|"
+    ("OnRequestExit|BackupAndRestore|TrainFaultTolerance|"
      "FlopsUtilizationCollector|*Summary*|build_train_network|build_searched_strategy|DatasetHelper|data_sink|"
      "connect_network_with_dataset|Convert*Utils",
-     "a loop over `nn.TrainOneStepCell`; `mod.Module` has `fit` and callbacks"),
+     "a callback of one's own for `Model`"),
     ("Accuracy|BleuScore|ConfusionMatrix*|CosineSimilarity|Dice|F1|Fbeta|HausdorffDistance|Loss|MAE|MSE|"
      "MeanSurfaceDistance|Metric|OcclusionSensitivity|Perplexity|Precision|ROC|Recall|RootMeanSquareDistance|Top*Accuracy|"
      "auc|get_metric*|names|rearrange_inputs", "`metric`"),

@@ -121,6 +121,7 @@ ORDER = _floors("""
     opreg.base opreg.runtime opreg.util
     opreg.error
     opreg.train opreg.nn
+    opreg.nn.model
     opreg.trace_events
     opreg.contrib opreg.common opreg.notebook opreg.profiler opreg.testing opreg.pictures
     opreg
@@ -235,10 +236,16 @@ INSIDE = {package: _floors(lines) for package, lines in {
         layers.math ops.layer_primitives ops.losses ops.random
         layers losses.base ops.activation
         losses.classes losses.differences losses.margins losses.probabilities
-        losses
+        losses metrics
         ops.in_place ops.primitives
         ops.methods
         ops
+        .
+    """,
+    "opreg.nn.model": """
+        batches callback settings
+        callbacks checkpoints
+        model plateau
         .
     """,
     "opreg.pictures": """

@@ -49,7 +49,8 @@ class Terminal(io.StringIO):
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     """A terminal in the place of the error stream."""
     stream = Terminal()
-    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=stream))  # pytest has the other one
+    streams = SimpleNamespace(stderr=stream, stdout=io.StringIO())  # pytest has the other ones
+    monkeypatch.setattr(progress, "sys", streams)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.delenv("OPREG_PROGRESS", raising=False)

@@ -1,8 +1,8 @@
 """Progress: a line on a terminal that is written anew while something goes on.
 
 It is written to the error stream, ten times a second at most, where that is a terminal; ``OPREG_PROGRESS=0`` says that
-it is not wanted, ``OPREG_PROGRESS=1`` that it is wherever that stream leads. Messages that are logged to the terminal
-meanwhile stand above it.
+it is not wanted, ``OPREG_PROGRESS=1`` that it is wherever that stream leads. What is logged or printed to the terminal
+meanwhile stands above it.
 """
 
 from __future__ import annotations
@@ -78,6 +78,20 @@ def moved(done: int, total: int | None, *details: str, seconds: float = 0.0) -> 
     return "  ".join([f"[{'#' * full}{'-' * (_BAR - full)}] {done}/{total}", *left, *details])
 
 
+class _Above:
+    """Standard output while a line moves: what is printed stands above it."""
+
+    def __init__(self, stream: TextIO, line: Line):
+        self._stream, self._line = stream, line
+
+    def write(self, text: str) -> int:
+        self._line.clear()
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 class Line:
     """A line that moves, as a ``with`` statement; what it shows last is gone behind it, unless it is left there.
 
@@ -105,6 +119,7 @@ class Line:
         self._next = self._asked = self._began + patience
         self._length = 0
         self._handlers: list[logging.Handler] = []
+        self._printed: TextIO | None = None
 
     def begin(self) -> None:
         """Count seconds anew."""
@@ -153,6 +168,9 @@ class Line:
         self._handlers = [each for each in handlers.values() if is_terminal(getattr(each, "stream", None))]
         for handler in self._handlers:
             handler.addFilter(self._aside)
+        if is_terminal(sys.stdout):
+            self._printed = sys.stdout
+            sys.stdout = _Above(self._printed, self)
         return self
 
     def _aside(self, record: logging.LogRecord) -> bool:
@@ -162,6 +180,8 @@ class Line:
     def __exit__(self, *_: object) -> None:
         for handler in self._handlers:
             handler.removeFilter(self._aside)
+        if isinstance(sys.stdout, _Above) and sys.stdout._line is self:  # nobody has put another one there
+            sys.stdout = self._printed
         self.clear()
 
 

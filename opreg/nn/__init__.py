@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import did_you_mean
-from . import layers, losses, optim, train
+from . import layers, losses, metrics, optim, train
 from . import ops as ops
 from .buffers import Buffer as Buffer  # said twice, it is public to type checkers
 from .cell import Cell as Cell
@@ -15,6 +15,7 @@ from .jacobian import Jvp as Jvp
 from .jacobian import Vjp as Vjp
 from .layers import *  # noqa: F403
 from .losses import *  # noqa: F403
+from .metrics import *  # noqa: F403
 from .optim import *  # noqa: F403
 from .parallel import DistributedGradReducer as DistributedGradReducer
 from .parameter import Parameter as Parameter
@@ -27,7 +28,7 @@ from .train import *  # noqa: F403
 if not TYPE_CHECKING:  # type checkers follow the stars
     __all__ = ["Buffer", "Cell", "DistributedGradReducer", "HookHandle", "convention", "Jvp", "Vjp", "Parameter",  # noqa: PLE0604
                "ParameterTuple", "SymbolCell", "from_symbol",
-               "Tensor", "ops", *layers.__all__, *losses.__all__, *optim.__all__, *train.__all__]
+               "Tensor", "ops", *layers.__all__, *losses.__all__, *metrics.__all__, *optim.__all__, *train.__all__]
 
     def __getattr__(name: str) -> Any:
         raise AttributeError(f"opreg.nn has no {name!r}. {did_you_mean(name, __all__)} "

@@ -1,6 +1,13 @@
 """What a training script needs around an executor; each part is a module of its own and loads when it is
-asked for."""
+asked for. So do the names that MindSpore has here."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ..aliases import inner
+
 __all__: list[str] = []
+
+if not TYPE_CHECKING:
+    __getattr__ = inner(__name__)

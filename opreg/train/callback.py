@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from ..aliases import inner
 from ..core.progress import Line, wanted
 from .checkpoint import BatchEndParam, save_checkpoint
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Speedometer", "ProgressBar", "LogValidationMetricsCallback", "do_checkpoint", "module_checkpoint",
            "log_train_metric"]
+
+if not TYPE_CHECKING:  # MindSpore has its callbacks in a module of this name, too
+    __getattr__ = inner(__name__)
 
 
 def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ..aliases import inner
 from .checkpoint import BatchEndParam, load_checkpoint, load_params, save_checkpoint
 from .feed_forward import FeedForward
 from .kvstore import (
@@ -18,3 +21,6 @@ from .kvstore import (
 )
 
 __all__ = ["BatchEndParam", "save_checkpoint", "load_params", "load_checkpoint", "FeedForward"]
+
+if not TYPE_CHECKING:  # MindSpore has its Model in a module of this name, too
+    __getattr__ = inner(__name__)

@@ -14,7 +14,7 @@ from .checkpoint import BatchEndParam
 if TYPE_CHECKING:
     from .metric import EvalMetric
 
-__all__ = ["TrainingLine"]
+__all__ = ["TrainingLine", "batches_in"]
 
 #: Names and values of a metric.
 Values: TypeAlias = Sequence[tuple[str, object]]
@@ -45,7 +45,7 @@ class TrainingLine:
         mine = wanted(wish) and not any(isinstance(each, ProgressBar) for each in callbacks)
         self._line = Line() if mine else None
         self._callbacks, self._epochs, self._logger = callbacks, epochs, logger
-        self._size, self._total = _size(data), _count(data)
+        self._data, self._total = data, batches_in(data)
         self._first = self._done = 0
 
     def __enter__(self) -> Self:
@@ -75,7 +75,7 @@ class TrainingLine:
         self._done = param.nbatch - self._first + 1
         if self._line is not None and self._line.due():
             seconds = self._line.seconds
-            rate = self._done * self._size / seconds if seconds > 0 else 0
+            rate = self._done * _size(self._data) / seconds if seconds > 0 else 0
             rates = [f"{rate:.0f} samples/s" if rate >= 10 else f"{rate:.2g} samples/s"] if rate else []
             text = moved(self._done, self._total, *rates, *_said(self.values(param.eval_metric)), seconds=seconds)
             self._line.show(f"{self._title(param.epoch)} {text}")
@@ -120,8 +120,11 @@ def _size(data: Any) -> int:
     return size if isinstance(size, int) else 0
 
 
-def _count(data: Any) -> int | None:
+def batches_in(data: Any) -> int | None:
     """Batches an epoch, as far as that is known before the first is over."""
+    if hasattr(data, "get_dataset_size"):
+        size = data.get_dataset_size()
+        return None if size is None else int(size)
     if hasattr(data, "__len__"):
         return len(data)
     samples, size = getattr(data, "num_data", None), _size(data)

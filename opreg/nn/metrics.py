@@ -1,0 +1,488 @@
+"""Metrics with MindSpore's names: numbers that are gathered from batches, ``clear``, ``update``, ``eval``."""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..errors import did_you_mean
+from .optim.settings import count, flag, number
+from .tensor import Tensor
+
+__all__ = ["Accuracy", "F1", "Fbeta", "Loss", "MAE", "MSE", "Metric", "Perplexity", "Precision", "Recall",
+           "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "get_metric_fn",
+           "get_metrics", "names", "rearrange_inputs"]
+
+#: Added to what is divided by, so that classes that nobody predicted have 0.
+_LEAST = sys.float_info.min
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def rearrange_inputs(func: F) -> F:
+    """A decorator of ``update``: it is given those of its inputs that ``set_indexes`` has chosen."""
+
+    @functools.wraps(func)
+    def wrapped(self: Metric, *inputs: Any) -> Any:
+        return func(self, *(inputs if self.indexes is None else [inputs[i] for i in self.indexes]))
+
+    return wrapped  # type: ignore[return-value]
+
+
+class Metric(ABC):
+    """What is gathered from batches; a subclass defines ``clear``, ``update`` and ``eval``.
+
+    Examples
+    --------
+    >>> class Count(Metric):
+    ...     def clear(self):
+    ...         self.n = 0
+    ...     def update(self, *inputs):
+    ...         self.n += self._convert_data(inputs[0]).size
+    ...     def eval(self):
+    ...         return self.n
+    >>> Count()([1, 2, 3])
+    3
+    """
+
+    def __init__(self) -> None:
+        self._indexes: list[int] | None = None
+
+    @property
+    def indexes(self) -> list[int] | None:
+        """Which inputs of ``update`` count, None for all."""
+        return getattr(self, "_indexes", None)  # a subclass may not have called __init__
+
+    def set_indexes(self, indexes: Any) -> Metric:
+        """Choose inputs of ``update`` by their places; returns the metric."""
+        if not isinstance(indexes, list) or not all(isinstance(i, int) for i in indexes):
+            raise ValueError(f"set_indexes: indexes must be a list of int, got {indexes!r}")
+        self._indexes = indexes
+        return self
+
+    def __call__(self, *inputs: Any) -> Any:
+        """The metric of these inputs alone."""
+        self.clear()
+        self.update(*inputs)
+        return self.eval()
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Begin anew."""
+
+    @abstractmethod
+    def update(self, *inputs: Any) -> None:
+        """Take in a batch."""
+
+    @abstractmethod
+    def eval(self) -> Any:
+        """The metric of what was taken in."""
+
+    def _convert_data(self, data: object) -> np.ndarray:
+        """A tensor, list or array as an array."""
+        if isinstance(data, Tensor):
+            return data.asnumpy()
+        if isinstance(data, (list, np.ndarray)):
+            return np.asarray(data)
+        raise TypeError(f"{type(self).__name__}: inputs must be tensors, lists or NumPy arrays, got "
+                        f"{type(data).__name__}")
+
+    def _arrays(self, inputs: tuple[Any, ...], *what: str) -> list[np.ndarray]:
+        if len(inputs) != len(what):
+            raise ValueError(f"{type(self).__name__}.update: expected {len(what)} inputs, {' and '.join(what)}, got "
+                             f"{len(inputs)}")
+        return [self._convert_data(each) for each in inputs]
+
+    def _pair(self, inputs: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
+        y_pred, y = self._arrays(inputs, "predictions", "labels")
+        return y_pred, y
+
+    def _some(self, samples: int) -> None:
+        if not samples:
+            raise RuntimeError(f"{type(self).__name__}.eval: nothing was taken in; call update before")
+
+
+class Loss(Metric):
+    """The mean of the losses of batches, each of them the mean of what came.
+
+    Examples
+    --------
+    >>> Loss()([2.0, 4.0])
+    3.0
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clear()
+
+    def clear(self) -> None:
+        self._sum, self._samples = 0.0, 0
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Take in the loss of a batch: a number, or one for each sample."""
+        loss, = self._arrays(inputs, "a loss")
+        if loss.ndim > 1:
+            raise ValueError(f"Loss.update: a loss has at most one dimension, got the shape {loss.shape}")
+        self._sum += float(loss.mean())
+        self._samples += 1
+
+    def eval(self) -> float:
+        self._some(self._samples)
+        return self._sum / self._samples
+
+
+class _PerSample(Metric):
+    """A number for each sample, and their mean."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clear()
+
+    def clear(self) -> None:
+        self._sum, self._samples = 0.0, 0
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Take in predictions and labels."""
+        total, samples = self._measure(*self._pair(inputs))
+        self._sum += float(total)
+        self._samples += samples
+
+    def _measure(self, y_pred: np.ndarray, y: np.ndarray) -> tuple[Any, int]:
+        raise NotImplementedError
+
+    def eval(self) -> float:
+        self._some(self._samples)
+        return self._sum / self._samples
+
+
+class MAE(_PerSample):
+    """The absolute errors of a sample, summed; their mean over all samples.
+
+    Examples
+    --------
+    >>> MAE()([0.5, 2.0], [0.0, 1.0])
+    0.75
+    """
+
+    def _measure(self, y_pred: np.ndarray, y: np.ndarray) -> tuple[Any, int]:
+        return np.abs(y.reshape(y_pred.shape) - y_pred).sum(), len(y)
+
+
+class MSE(_PerSample):
+    """The squared errors of a sample, summed; their mean over all samples.
+
+    Examples
+    --------
+    >>> MSE()([0.5, 2.0], [0.0, 1.0])
+    0.625
+    """
+
+    def _measure(self, y_pred: np.ndarray, y: np.ndarray) -> tuple[Any, int]:
+        return np.square(y.reshape(y_pred.shape) - y_pred).sum(), len(y)
+
+
+class TopKCategoricalAccuracy(_PerSample):
+    """How often the label is among the ``k`` classes with the highest predictions.
+
+    Parameters
+    ----------
+    k : int
+        How many.
+
+    Examples
+    --------
+    >>> TopKCategoricalAccuracy(2)([[0.5, 0.3, 0.2], [0.6, 0.3, 0.1]], [1, 2])
+    0.5
+    """
+
+    def __init__(self, k: int):
+        self.k = count("TopKCategoricalAccuracy", "k", k)
+        super().__init__()
+
+    def _measure(self, y_pred: np.ndarray, y: np.ndarray) -> tuple[Any, int]:
+        y = _classes(y_pred, y).reshape(-1, 1)
+        best = np.argsort(-y_pred, axis=1)[:, :self.k]
+        return (best == y).sum(), len(y)
+
+
+class Top1CategoricalAccuracy(TopKCategoricalAccuracy):
+    """``TopKCategoricalAccuracy(1)``."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+
+class Top5CategoricalAccuracy(TopKCategoricalAccuracy):
+    """``TopKCategoricalAccuracy(5)``."""
+
+    def __init__(self) -> None:
+        super().__init__(5)
+
+
+class Perplexity(_PerSample):
+    """e to the mean of ``-log`` of what was predicted for the labels.
+
+    Parameters
+    ----------
+    ignore_label : int, optional
+        Samples of this label do not count.
+
+    Examples
+    --------
+    >>> Perplexity()([[0.5, 0.5], [0.5, 0.5]], [0, 1])
+    2.0
+    """
+
+    def __init__(self, ignore_label: int | None = None):
+        if ignore_label is not None and not isinstance(ignore_label, int):
+            raise TypeError(f"Perplexity: ignore_label must be an int, got {type(ignore_label).__name__}")
+        self.ignore_label = ignore_label
+        super().__init__()
+
+    def _measure(self, y_pred: np.ndarray, y: np.ndarray) -> tuple[Any, int]:
+        rows = y_pred.reshape(-1, y_pred.shape[-1])
+        if len(rows) != y.size:
+            raise RuntimeError(f"Perplexity.update: labels have the shape {y.shape}, predictions {y_pred.shape}")
+        labels = y.reshape(-1).astype(int)
+        counts = np.ones(len(rows), bool) if self.ignore_label is None else labels != self.ignore_label
+        said = rows[np.flatnonzero(counts), labels[counts]]
+        return -np.log(np.maximum(said, 1e-10)).sum(), int(counts.sum())
+
+    def eval(self) -> float:
+        return math.exp(super().eval())
+
+
+class _OfClasses(Metric):
+    """Predictions of classes.
+
+    Parameters
+    ----------
+    eval_type : {"classification", "multilabel"}
+        Whether a sample is of one class, labels being its number or a row with a single 1, or of several, predictions
+        and labels being 0 and 1.
+    """
+
+    def __init__(self, eval_type: str = "classification"):
+        super().__init__()
+        if eval_type not in ("classification", "multilabel"):
+            raise TypeError(f"{type(self).__name__}: eval_type must be 'classification' or 'multilabel', got "
+                            f"{eval_type!r}")
+        self._type = eval_type
+        self.clear()
+
+    def clear(self) -> None:
+        self._class_num = 0
+
+    def _checked(self, inputs: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
+        y_pred, y = self._pair(inputs)
+        if self._type == "classification":
+            y = _classes(y_pred, y)
+        many = self._type == "multilabel"
+        expected = y_pred.shape if many else y_pred.shape[:1] + y_pred.shape[2:]
+        if y.shape != expected or y_pred.ndim < 2:
+            raise ValueError(f"{type(self).__name__}.update: predictions of the shape {y_pred.shape} want labels of "
+                             f"{expected}, got {y.shape}")
+        if many and not all(np.isin(each, (0, 1)).all() for each in (y_pred, y)):
+            raise ValueError(f"{type(self).__name__}.update: predictions and labels of several classes are 0 and 1")
+        if self._class_num not in (0, y_pred.shape[1]):
+            raise ValueError(f"{type(self).__name__}.update: predictions are of {y_pred.shape[1]} classes, those "
+                             f"before were of {self._class_num}")
+        self._class_num = y_pred.shape[1]
+        return y_pred, y
+
+
+class Accuracy(_OfClasses):
+    """How many samples are predicted rightly, of all.
+
+    Parameters
+    ----------
+    eval_type : {"classification", "multilabel"}
+        Whether a sample is of one class, or of several, all of which have to be right.
+
+    Examples
+    --------
+    >>> Accuracy()([[0.2, 0.8], [0.9, 0.1]], [1, 1])
+    0.5
+    """
+
+    def clear(self) -> None:
+        super().clear()
+        self._right = self._samples = 0
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Take in predictions, with the classes along the second axis, and labels."""
+        y_pred, y = self._checked(inputs)
+        right = y_pred.argmax(axis=1) == y if self._type == "classification" else (y_pred == y).all(axis=1)
+        self._right += int(right.sum())
+        self._samples += right.size
+
+    def eval(self) -> float:
+        self._some(self._samples)
+        return self._right / self._samples
+
+
+class _Positives(_OfClasses):
+    """How often a class was predicted, was there, and both; by sample where there are several."""
+
+    def clear(self) -> None:
+        super().clear()
+        self._counts = np.zeros((3, 1))
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Take in predictions, with the classes along the second axis, and labels."""
+        y_pred, y = self._checked(inputs)
+        first = not self._counts.any()
+        if self._type == "multilabel":
+            y_pred, y = (np.moveaxis(each, 1, 0).reshape(self._class_num, -1) for each in (y_pred, y))
+        else:
+            if y.max() >= self._class_num:
+                raise ValueError(f"{type(self).__name__}.update: a label is {y.max()}, but predictions are of "
+                                 f"{self._class_num} classes")
+            rows = np.eye(self._class_num)
+            y_pred, y = rows[y_pred.argmax(axis=1).reshape(-1)], rows[y.astype(int).reshape(-1)]
+        counts = np.stack([(y * y_pred).sum(axis=0), y_pred.sum(axis=0), y.sum(axis=0)])
+        if self._type == "multilabel":
+            self._counts = counts if first else np.concatenate([self._counts, counts], axis=1)
+        else:
+            self._counts = self._counts + counts
+
+    def eval(self, average: bool = False) -> Any:
+        """The metric of each class, or their mean; of each sample where a sample is of several classes."""
+        flag(type(self).__name__, "average", average)
+        self._some(self._class_num)
+        result = self._share(*self._counts)
+        return result.mean() if average else result
+
+    def _share(self, both: np.ndarray, predicted: np.ndarray, there: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+
+class Precision(_Positives):
+    """Of the samples that are said to be of a class, how many are.
+
+    Parameters
+    ----------
+    eval_type : {"classification", "multilabel"}
+        Whether a sample is of one class, or of several.
+
+    Examples
+    --------
+    >>> Precision()([[0.2, 0.8], [0.9, 0.1], [0.3, 0.7]], [1, 0, 0])
+    array([1. , 0.5])
+    """
+
+    def _share(self, both: np.ndarray, predicted: np.ndarray, there: np.ndarray) -> np.ndarray:
+        return both / (predicted + _LEAST)
+
+
+class Recall(_Positives):
+    """Of the samples of a class, how many are said to be.
+
+    Parameters
+    ----------
+    eval_type : {"classification", "multilabel"}
+        Whether a sample is of one class, or of several.
+
+    Examples
+    --------
+    >>> Recall()([[0.2, 0.8], [0.9, 0.1], [0.3, 0.7]], [1, 0, 0])
+    array([0.5, 1. ])
+    """
+
+    def _share(self, both: np.ndarray, predicted: np.ndarray, there: np.ndarray) -> np.ndarray:
+        return both / (there + _LEAST)
+
+
+class Fbeta(_Positives):
+    """Precision and recall in one, by class.
+
+    Parameters
+    ----------
+    beta : float
+        How many times as much recall counts.
+
+    Examples
+    --------
+    >>> Fbeta(1.0)([[0.2, 0.8], [0.9, 0.1]], [1, 0])
+    array([1., 1.])
+    """
+
+    def __init__(self, beta: float):
+        self.beta = number(type(self).__name__, "beta", beta, inside=True)
+        super().__init__()
+
+    def _share(self, both: np.ndarray, predicted: np.ndarray, there: np.ndarray) -> np.ndarray:
+        square = self.beta * self.beta
+        return (1 + square) * both / (square * there + predicted + _LEAST)
+
+
+class F1(Fbeta):
+    """``Fbeta(1.0)``."""
+
+    def __init__(self) -> None:
+        super().__init__(1.0)
+
+
+def _classes(y_pred: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Labels as numbers of classes, also where they came as rows with a single 1."""
+    rows = y.ndim > 1 and y.ndim == y_pred.ndim and np.isin(y, (0, 1)).all() and (y.sum(axis=1) == 1).all()
+    return y.argmax(axis=1) if rows else y
+
+
+_KINDS: dict[str, Callable[..., Metric]] = {
+    "accuracy": Accuracy, "acc": Accuracy, "precision": Precision, "recall": Recall, "F1": F1,
+    "topk": TopKCategoricalAccuracy, "top_1_accuracy": Top1CategoricalAccuracy,
+    "top_5_accuracy": Top5CategoricalAccuracy, "mae": MAE, "mse": MSE, "loss": Loss, "perplexity": Perplexity}
+
+
+def names() -> list[str]:
+    """What ``get_metric_fn`` knows.
+
+    Examples
+    --------
+    >>> names()[:3]
+    ['F1', 'acc', 'accuracy']
+    """
+    return sorted(_KINDS)
+
+
+def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Metric:
+    """A metric by name.
+
+    Raises
+    ------
+    KeyError
+        When there is none of that name.
+
+    Examples
+    --------
+    >>> get_metric_fn("mae")([1.0], [3.0])
+    2.0
+    """
+    if name not in _KINDS:
+        raise KeyError(f"there is no metric {name!r}. {did_you_mean(str(name), _KINDS)}")
+    return _KINDS[name](*args, **kwargs)
+
+
+def get_metrics(metrics: Mapping[str, Metric] | Iterable[str] | None) -> dict[str, Metric] | None:
+    """Metrics by name, from a dict of them or a set of names."""
+    if metrics is None:
+        return None
+    if isinstance(metrics, dict):
+        for name, metric in metrics.items():
+            if not isinstance(name, str) or not isinstance(metric, Metric):
+                raise TypeError(f"metrics: a dict has names and metrics, got {name!r}: {type(metric).__name__}")
+        return metrics
+    if isinstance(metrics, (set, frozenset)):
+        return {name: get_metric_fn(name) for name in sorted(metrics)}
+    raise TypeError(f"metrics: expected a dict or a set of names, got {type(metrics).__name__}")

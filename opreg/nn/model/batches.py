@@ -1,0 +1,82 @@
+"""Datasets: whatever gives batches, as tuples of Tensors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from opreg.data.batches import DataBatch
+from opreg.train.progress import batches_in
+
+from ..tensor import Tensor
+
+__all__ = ["Batches"]
+
+
+class Batches:
+    """The batches of a dataset, epoch by epoch.
+
+    Parameters
+    ----------
+    owner : str
+        Who is given it, for errors.
+    dataset : iterable
+        Of tuples, lists or dicts of columns, of ``DataBatch``, or of single arrays; or an object with
+        ``create_tuple_iterator`` or ``create_dict_iterator``, as MindSpore's datasets are. It begins anew with each
+        epoch, by ``reset`` where it has that.
+
+    Attributes
+    ----------
+    count : int
+        How many batches an epoch has; larger than any until one is over, where the dataset does not say.
+    batch_size : int
+        Rows of a batch, 0 before the first.
+    """
+
+    def __init__(self, owner: str, dataset: Any):
+        self._owner, self._dataset = owner, dataset
+        names = ("create_tuple_iterator", "create_dict_iterator", "__iter__")
+        found = [getattr(dataset, name) for name in names if hasattr(dataset, name)]
+        if not found:
+            raise TypeError(f"{owner}: a dataset must be iterable, or have create_tuple_iterator, got "
+                            f"{type(dataset).__name__}")
+        self._begin = found[0]
+        known = batches_in(dataset)
+        if known == 0:
+            raise ValueError(f"{owner}: the dataset has no batches")
+        self.count = sys.maxsize if known is None else known
+        self.batch_size = 0
+
+    def get_dataset_size(self) -> int | None:
+        """How many batches an epoch has, None where that is not known yet."""
+        return None if self.count == sys.maxsize else self.count
+
+    def epoch(self, trim: bool = False) -> Iterator[tuple[Any, ...]]:
+        """The batches of an epoch; without rows that only fill the last one, where it is to be trimmed."""
+        if hasattr(self._dataset, "reset"):
+            self._dataset.reset()
+        batches: Iterable[Any] = self._begin()
+        done = 0
+        for batch in batches:
+            columns = _columns(batch, trim)
+            if columns and not done:
+                self.batch_size = len(columns[0]) if getattr(columns[0], "ndim", 0) else 1
+            done += 1
+            yield columns
+        if not done:
+            raise ValueError(f"{self._owner}: the dataset has no batches; what can be gone through only once, as a "
+                             "generator, has none in a second epoch")
+        self.count = done if self.count == sys.maxsize else self.count
+
+
+def _columns(batch: Any, trim: bool) -> tuple[Any, ...]:
+    if isinstance(batch, DataBatch):
+        columns = [*batch.data, *(batch.label or ())]
+        if trim and batch.pad:
+            columns = [each[:len(each) - batch.pad] for each in columns]
+    elif isinstance(batch, Mapping):
+        columns = list(batch.values())
+    else:
+        columns = list(batch) if isinstance(batch, (tuple, list)) else [batch]
+    return tuple([each if isinstance(each, Tensor) else Tensor(each) for each in columns])

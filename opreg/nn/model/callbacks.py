@@ -1,0 +1,215 @@
+"""Callbacks that print, note and change the learning rate."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..optim.settings import flag
+from ..parameter import Parameter, assign
+from ..tensor import Tensor
+from .callback import Callback, RunContext, loss_of
+from .settings import whole
+
+__all__ = ["History", "LambdaCallback", "LearningRateScheduler", "LossMonitor", "TimeMonitor", "rate_of"]
+
+#: What a ``LambdaCallback`` calls.
+Hook: TypeAlias = Callable[[RunContext], object] | None
+
+
+class LossMonitor(Callback):
+    """Prints the loss, and in ``Model.fit`` the metrics of each evaluation.
+
+    A loss that is no number, or infinite, is a ValueError.
+
+    Parameters
+    ----------
+    per_print_times : int
+        Steps from one line to the next; 0 prints no loss.
+
+    Examples
+    --------
+    >>> import opreg as ms
+    >>> net = ms.nn.Dense(2, 1, "zeros", has_bias=False)
+    >>> model = ms.Model(net, ms.nn.MSELoss(), ms.nn.SGD(net.trainable_params(), 0.25))
+    >>> model.train(1, [([[0.0, 1.0]], [[2.0]])] * 3, callbacks=ms.LossMonitor())
+    epoch: 1 step: 1, loss is 4.0
+    epoch: 1 step: 2, loss is 1.0
+    epoch: 1 step: 3, loss is 0.25
+    """
+
+    def __init__(self, per_print_times: int = 1):
+        self._per_print_times = whole("LossMonitor", "per_print_times", per_print_times)
+        self._last_print_time = 0
+
+    def step_end(self, run_context: RunContext) -> None:
+        """Look at the loss, and print it where it is time."""
+        params = run_context.original_args()
+        epoch, loss = params.get("cur_epoch_num", 1), loss_of(params["net_outputs"])
+        done, every = params["cur_step_num"], self._per_print_times
+        step = (done - 1) % params["batch_num"] + 1
+        if isinstance(loss, float) and not math.isfinite(loss):
+            raise ValueError(f"In epoch: {epoch} step: {step}, loss is NAN or INF, training process cannot continue, "
+                             "terminating training.")
+        if done <= self._last_print_time:  # another training, which counts anew
+            self._last_print_time = 0
+        if every and done - self._last_print_time >= every:
+            self._last_print_time = done
+            print(f"epoch: {epoch} step: {step}, loss is {loss}", flush=True)
+
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        """Print the metrics, where there was an evaluation."""
+        params = run_context.original_args()
+        if params.get("metrics"):
+            print(f"Eval result: epoch {params['cur_epoch_num']}, metrics: {params['metrics']}", flush=True)
+
+
+class TimeMonitor(Callback):
+    """Prints how long each epoch took, and a step of it, in milliseconds.
+
+    Parameters
+    ----------
+    data_size : int, optional
+        Steps of an epoch, where nobody knows them.
+    data_time : bool
+        Whether to print how long a step of training waited for its batch, too.
+    """
+
+    def __init__(self, data_size: int | None = None, data_time: bool = False):
+        self.data_size, self.data_time = data_size, flag("TimeMonitor", "data_time", data_time)
+        self.epoch_time = self._left = time.perf_counter()
+        self._waited = 0.0
+
+    def on_train_step_begin(self, run_context: RunContext) -> None:
+        """Take note of the time that went into the batch."""
+        self._waited += time.perf_counter() - self._left
+
+    def on_train_step_end(self, run_context: RunContext) -> None:
+        """The next batch is waited for."""
+        self._left = time.perf_counter()
+
+    def epoch_begin(self, run_context: RunContext) -> None:
+        """Begin to count."""
+        self.epoch_time = self._left = time.perf_counter()
+        self._waited = 0.0
+
+    def epoch_end(self, run_context: RunContext) -> None:
+        """Print."""
+        taken = (time.perf_counter() - self.epoch_time) * 1000
+        params = run_context.original_args()
+        steps = whole("TimeMonitor", "data_size", params.get("batch_num") or self.data_size, 1)
+        waited = f" (data time: {self._waited * 1000 / steps:5.3f} ms)" if self.data_time else ""
+        print(f"{params.get('mode', '').title()} epoch time: {taken:5.3f} ms, per step time: {taken / steps:5.3f} ms"
+              f"{waited}", flush=True)
+
+
+class LambdaCallback(Callback):
+    """A callback from functions, each called with a ``RunContext`` at the place of its name.
+
+    Parameters
+    ----------
+    on_train_epoch_begin, on_train_epoch_end, on_train_step_begin, on_train_step_end, on_train_begin, on_train_end,
+    on_eval_epoch_begin, on_eval_epoch_end, on_eval_step_begin, on_eval_step_end, on_eval_begin, on_eval_end
+        The functions; where there is none, nothing is done.
+    """
+
+    def __init__(self, on_train_epoch_begin: Hook = None, on_train_epoch_end: Hook = None,
+                 on_train_step_begin: Hook = None, on_train_step_end: Hook = None, on_train_begin: Hook = None,
+                 on_train_end: Hook = None, on_eval_epoch_begin: Hook = None, on_eval_epoch_end: Hook = None,
+                 on_eval_step_begin: Hook = None, on_eval_step_end: Hook = None, on_eval_begin: Hook = None,
+                 on_eval_end: Hook = None):
+        given = {name: value for name, value in locals().items() if name.startswith("on_") and value}
+        for name, function in given.items():
+            if not callable(function):
+                raise TypeError(f"LambdaCallback: {name} must be a function, got {type(function).__name__}")
+        vars(self).update(given)
+
+
+class History(Callback):
+    """Notes of each epoch its number, the loss of its last step, and in ``Model.fit`` the metrics.
+
+    Attributes
+    ----------
+    epoch : dict
+        ``{"epoch": numbers of epochs}``.
+    history : dict
+        ``{"net_output": losses}``, and the metrics by their names.
+
+    Examples
+    --------
+    >>> import opreg as ms
+    >>> net = ms.nn.Dense(2, 1, "zeros", has_bias=False)
+    >>> model = ms.Model(net, ms.nn.MSELoss(), ms.nn.SGD(net.trainable_params(), 0.25))
+    >>> history = ms.History()
+    >>> model.train(2, [([[0.0, 1.0]], [[2.0]])], callbacks=history)
+    >>> history.epoch, history.history
+    ({'epoch': [1, 2]}, {'net_output': [4.0, 1.0]})
+    """
+
+    def __init__(self) -> None:
+        self.history: dict[str, list[Any]] = {}
+        self.epoch: dict[str, list[int]] | None = None
+
+    def begin(self, run_context: RunContext) -> None:
+        """Note epochs anew; what was noted of them stays."""
+        self.epoch = {"epoch": []}
+
+    def epoch_end(self, run_context: RunContext) -> None:
+        """Note an epoch."""
+        params = run_context.original_args()
+        if self.epoch is None:
+            self.begin(run_context)
+        assert self.epoch is not None
+        self.epoch["epoch"].append(params.get("cur_epoch_num", 1))
+        outputs = params["net_outputs"]
+        loss = loss_of(outputs[0] if isinstance(outputs, (tuple, list)) and outputs else outputs)
+        for name, value in {"net_output": loss, **(params.get("metrics") or {})}.items():
+            self.history.setdefault(name, []).append(value)
+
+
+class LearningRateScheduler(Callback):
+    """Changes the learning rate after each step.
+
+    Parameters
+    ----------
+    learning_rate_function : callable
+        Of the learning rate and the number of steps done: the new one.
+
+    Examples
+    --------
+    >>> import opreg as ms
+    >>> net = ms.nn.Dense(2, 1)
+    >>> optimizer = ms.nn.SGD(net.trainable_params(), 0.5)
+    >>> halve = ms.LearningRateScheduler(lambda rate, step: rate / 2)
+    >>> ms.Model(net, ms.nn.MSELoss(), optimizer).train(1, [([[0.0, 1.0]], [[2.0]])] * 2, callbacks=halve)
+    >>> float(optimizer.learning_rate)
+    0.125
+    """
+
+    def __init__(self, learning_rate_function: Callable[[float, int], float]):
+        if not callable(learning_rate_function):
+            raise TypeError("LearningRateScheduler: expected a function, got "
+                            f"{type(learning_rate_function).__name__}")
+        self.learning_rate_function = learning_rate_function
+
+    def step_end(self, run_context: RunContext) -> None:
+        """Ask the function, and store what is new."""
+        params = run_context.original_args()
+        rate = rate_of("LearningRateScheduler", params["optimizer"])
+        old = float(str(np.float32(rate.asnumpy())))
+        new = self.learning_rate_function(old, params["cur_step_num"])
+        if not math.isclose(old, new, rel_tol=1e-10):
+            assign(rate, Tensor(new, rate.dtype))
+
+
+def rate_of(owner: str, optimizer: Any) -> Parameter:
+    """The learning rate of an optimizer that has one for all of its parameters, which no schedule gives."""
+    rate = getattr(optimizer, "learning_rate", None)
+    if not isinstance(rate, Parameter):
+        raise ValueError(f"{owner}: the optimizer must have one learning rate that is a number; schedules and rates of "
+                         "groups are not changed")
+    return rate

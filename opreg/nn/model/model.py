@@ -1,0 +1,346 @@
+"""Model: a network with its loss, optimizer and metrics, that trains, evaluates and predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from opreg.train.checkpoint import BatchEndParam
+from opreg.train.progress import TrainingLine
+
+from ...errors import ArgumentError
+from ..cell import Cell
+from ..metrics import Loss, Metric, get_metrics
+from ..optim.optimizer import Optimizer
+from ..optim.settings import flag
+from ..parallel import get_auto_parallel_context
+from ..tensor import Tensor
+from ..train import TrainOneStepCell, WithEvalCell, WithLossCell
+from .batches import Batches
+from .callback import Callback, Callbacks, Params, RunContext, loss_of
+from .callbacks import History, LearningRateScheduler, LossMonitor
+from .checkpoints import ModelCheckpoint
+from .settings import whole
+
+__all__ = ["Model"]
+
+#: One callback, or several.
+Given: TypeAlias = Callback | Iterable[Callback] | None
+#: Callbacks that look at steps of trainings alone, by methods that are called for both.
+_TRAINING_ALONE = (History, LearningRateScheduler, LossMonitor, ModelCheckpoint)
+
+
+class Model:
+    """A network, and what it takes to train and to evaluate it.
+
+    Parameters
+    ----------
+    network : Cell
+        Of the data; without ``loss_fn`` of all columns of a batch, and its result is the loss.
+    loss_fn : Cell or callable, optional
+        Of the network's output and the labels.
+    optimizer : Optimizer, optional
+        Whose parameters are trained; without it ``network`` is what makes a step, and optimizes.
+    metrics : dict of Metric, or set of str, optional
+        What ``eval`` gives, by name.
+    eval_network : Cell, optional
+        What is evaluated, on all columns of a batch; ``WithEvalCell(network, loss_fn)`` by default.
+    eval_indexes : list of int, optional
+        Where among the outputs of ``eval_network`` the loss, the predictions and the labels are; without it metrics
+        are given all of them.
+    amp_level, boost_level : {"O0"}
+        Nothing else is there.
+
+    Raises
+    ------
+    TypeError, ValueError, KeyError
+        When something is no Cell or optimizer, there are metrics of what nobody evaluates, or none of that name.
+
+    Examples
+    --------
+    >>> import opreg as ms
+    >>> ms.set_seed(1)
+    >>> net = ms.nn.Dense(2, 1)
+    >>> model = ms.Model(net, ms.nn.MSELoss(), ms.nn.SGD(net.trainable_params(), 0.5), metrics={"mae"})
+    >>> data = [([[0.0, 1.0], [1.0, 0.0]], [[1.0], [-1.0]])]
+    >>> model.train(100, data)
+    >>> model.eval(data)["mae"] < 1e-3
+    True
+    >>> model.predict(ms.Tensor([[0.0, 1.0]])).shape
+    (1, 1)
+    """
+
+    def __init__(self, network: Cell, loss_fn: Callable[..., Tensor] | None = None, optimizer: Optimizer | None = None,
+                 metrics: Mapping[str, Metric] | Iterable[str] | None = None, eval_network: Cell | None = None,
+                 eval_indexes: Sequence[int] | None = None, amp_level: str = "O0", boost_level: str = "O0",
+                 **kwargs: object):
+        if not isinstance(network, Cell):
+            raise TypeError(f"Model: network must be a Cell, got {type(network).__name__}")
+        if optimizer is not None and not isinstance(optimizer, Optimizer):
+            raise TypeError(f"Model: optimizer must be an Optimizer, got {type(optimizer).__name__}")
+        _refuse(amp_level, boost_level, kwargs)
+        self._network, self._loss_fn, self._optimizer = network, loss_fn, optimizer
+        self._train_network = network if loss_fn is None else WithLossCell(network, loss_fn)
+        if optimizer is not None:
+            self._train_network = TrainOneStepCell(self._train_network, optimizer)
+        self._metric_fns = get_metrics(metrics) or {}
+        self._eval_network, self._eval_indexes = eval_network, eval_indexes
+        if eval_indexes is not None and (not isinstance(eval_indexes, list) or len(eval_indexes) != 3):
+            raise ValueError(f"Model: eval_indexes must be a list of three places, got {eval_indexes!r}")
+        if self._metric_fns and eval_network is None:
+            if loss_fn is None:
+                raise ValueError("Model: metrics want an eval_network, or a loss_fn, with which there is one")
+            self._eval_network, self._eval_indexes = WithEvalCell(network, loss_fn), [0, 1, 2]
+
+    @property
+    def train_network(self) -> Cell:
+        """What makes a step of training of a batch, and gives its loss."""
+        return self._train_network
+
+    @property
+    def predict_network(self) -> Cell:
+        """The network."""
+        return self._network
+
+    @property
+    def eval_network(self) -> Cell | None:
+        """What is evaluated."""
+        return self._eval_network
+
+    def train(self, epoch: int, train_dataset: Any, callbacks: Given = None, dataset_sink_mode: bool = False,
+              sink_size: int = -1, initial_epoch: int = 0, *, progress: bool | None = None) -> None:
+        """Train.
+
+        Parameters
+        ----------
+        epoch : int
+            The number of the last epoch.
+        train_dataset : iterable
+            Of batches, tuples or dicts of data and labels; see ``docs/mindspore.md``.
+        callbacks : Callback, or list of Callback, optional
+            What is called on the way.
+        dataset_sink_mode, sink_size
+            Accepted; batches are given one by one, as MindSpore does on a CPU.
+        initial_epoch : int
+            How many epochs are done already.
+        progress : bool, optional
+            Whether to write a line that moves; by default on a terminal, or as ``OPREG_PROGRESS`` says.
+        """
+        self._run("Model.train", epoch, train_dataset, None, 1, callbacks, dataset_sink_mode, sink_size, initial_epoch,
+                  progress)
+
+    def fit(self, epoch: int, train_dataset: Any, valid_dataset: Any = None, valid_frequency: int | list[int] = 1,
+            callbacks: Given = None, dataset_sink_mode: bool = False, valid_dataset_sink_mode: bool = False,
+            sink_size: int = -1, initial_epoch: int = 0, *, progress: bool | None = None) -> None:
+        """Train, and evaluate between epochs.
+
+        Parameters
+        ----------
+        epoch, train_dataset, callbacks, dataset_sink_mode, sink_size, initial_epoch, progress
+            As in ``train``.
+        valid_dataset : iterable, optional
+            Of batches to evaluate.
+        valid_frequency : int or list of int
+            After how many epochs, or which ones, there is an evaluation.
+        valid_dataset_sink_mode : bool
+            Accepted.
+        """
+        flag("Model.fit", "valid_dataset_sink_mode", valid_dataset_sink_mode)
+        if not isinstance(valid_frequency, (int, list)):
+            raise TypeError(f"Model.fit: valid_frequency must be an int or a list, got "
+                            f"{type(valid_frequency).__name__}")
+        if valid_dataset is not None and not self._metric_fns:
+            raise ValueError("Model.fit: to evaluate, the model wants metrics")
+        self._run("Model.fit", epoch, train_dataset, valid_dataset, valid_frequency, callbacks, dataset_sink_mode,
+                  sink_size, initial_epoch, progress)
+
+    def _run(self, owner: str, epoch: int, data: Any, valid: Any, frequency: int | list[int], callbacks: Given,
+             sink: bool, sink_size: int, initial_epoch: int, progress: bool | None) -> None:
+        flag(owner, "dataset_sink_mode", sink)
+        whole(owner, "epoch", epoch, 1)
+        whole(owner, "initial_epoch", initial_epoch)
+        if whole(owner, "sink_size", sink_size, -1) == 0:
+            raise ValueError(f"{owner}: sink_size must be -1 or above 0")
+        if initial_epoch >= epoch:
+            raise ValueError(f"{owner}: epoch is the number of the last one and must be above initial_epoch, "
+                             f"{initial_epoch}, got {epoch}")
+        batches = Batches(owner, data)
+        tests = None if valid is None else Batches(owner, valid)
+        called = Callbacks(callbacks)
+        if owner == "Model.fit":
+            called.refuse_old()
+        params = self._params("train", called, batches)
+        params.update(train_network=self._train_network, epoch_num=epoch - initial_epoch, train_dataset=data,
+                      loss_fn=self._loss_fn, optimizer=self._optimizer, train_dataset_element=None,
+                      parallel_mode=get_auto_parallel_context("parallel_mode"),
+                      device_number=get_auto_parallel_context("device_num"),
+                      last_save_ckpt_step=None, latest_ckpt_file=None, loss_scale_mananger=None, initial_step=None)
+        context = RunContext(params)
+        with TrainingLine(progress, batches, epoch, (), None) as line, called:
+            called.call("on_train_begin", context)
+            for number in range(initial_epoch, epoch):
+                params.cur_epoch_num = number + 1
+                self._epoch(batches, called, context, line)
+                scores: dict[str, Any] = {}
+                if tests is not None and _due(number + 1, frequency):
+                    scores = self._evaluated_between(tests, valid, called, params, line)
+                called.call("on_train_epoch_end", context)
+                line.end(number + 1, _Shown(params).get_global_name_value(), list(scores.items()))
+                params.pop("metrics", None)
+                params.pop("eval_results", None)
+                if context.get_stop_requested():
+                    break
+            called.call("on_train_end", context)
+
+    def _params(self, mode: str, called: Callbacks, batches: Batches) -> Params:
+        return Params(mode=mode, network=self._network, list_callback=called.all, batch_num=batches.count,
+                      cur_step_num=0, dataset_sink_mode=False)
+
+    def _epoch(self, batches: Batches, called: Callbacks, context: RunContext, line: TrainingLine) -> None:
+        params = context.original_args()
+        watchers, shown = line.begin(), _Shown(params)
+        called.call("on_train_epoch_begin", context)
+        for done, columns in enumerate(batches.epoch()):
+            if self._loss_fn is not None and len(columns) != 2:
+                raise ValueError(f"Model: with a loss_fn a batch has two columns, data and labels, got {len(columns)}")
+            params.cur_step_num += 1
+            params.train_dataset_element = columns
+            called.call("on_train_step_begin", context)
+            if not (self._train_network.training and self._network.training):
+                self._train_network.set_train()
+            params.net_outputs = self._train_network(*columns)
+            called.call("on_train_step_end", context)
+            for watcher in watchers:
+                watcher(BatchEndParam(params.cur_epoch_num, done, shown, {}))  # type: ignore[arg-type]
+            if context.get_stop_requested():
+                break
+        params.batch_num = batches.count
+
+    def _evaluated_between(self, tests: Batches, valid: Any, called: Callbacks, params: Params, line: TrainingLine
+                           ) -> dict[str, Any]:
+        """Evaluate after an epoch; what callbacks are told of the training is as it was, and there are metrics."""
+        kept = {name: params[name] for name in ("mode", "cur_step_num", "batch_num", "dataset_sink_mode",
+                                                "net_outputs")}
+        params.update(mode="eval", cur_step_num=0, batch_num=tests.count, valid_dataset=valid,
+                      eval_network=self._eval_network)
+        inner = Callbacks([each for each in called.all if type(each) not in _TRAINING_ALONE])
+        scores = self._evaluate(tests, inner, params, True, line)
+        params.update(kept)
+        return scores
+
+    def eval(self, valid_dataset: Any, callbacks: Given = None, dataset_sink_mode: bool = False) -> dict[str, Any]:
+        """The metrics of a dataset, by name.
+
+        Parameters
+        ----------
+        valid_dataset : iterable
+            Of batches.
+        callbacks : Callback, or list of Callback, optional
+            What is called on the way.
+        dataset_sink_mode : bool
+            Accepted.
+        """
+        flag("Model.eval", "dataset_sink_mode", dataset_sink_mode)
+        if not self._metric_fns:
+            raise ValueError("Model.eval: the model wants metrics")
+        batches = Batches("Model.eval", valid_dataset)
+        called = Callbacks(callbacks)
+        params = self._params("eval", called, batches)
+        params.update(eval_network=self._eval_network, valid_dataset=valid_dataset)
+        with called:
+            return self._evaluate(batches, called, params, False, None)
+
+    def _evaluate(self, batches: Batches, called: Callbacks, params: Params, add_loss: bool, line: TrainingLine | None
+                  ) -> dict[str, Any]:
+        network, context = self._eval_network, RunContext(params)
+        assert network is not None
+        for metric in self._metric_fns.values():
+            metric.clear()
+        loss = Loss()
+        watchers = line.validating(()) if line is not None else ()
+        called.call("on_eval_begin", context)
+        called.call("on_eval_epoch_begin", context)
+        for done, columns in enumerate(batches.epoch(trim=True)):
+            params.cur_step_num += 1
+            params.eval_dataset_element = columns
+            called.call("on_eval_step_begin", context)
+            if network.training or self._network.training:
+                network.set_train(False)
+            params.net_outputs = outputs = network(*columns)
+            called.call("on_eval_step_end", context)
+            self._take(outputs, loss if add_loss else None)
+            for watcher in watchers:
+                watcher(BatchEndParam(params.cur_epoch_num, done, None, {}))
+            if context.get_stop_requested():
+                break
+        called.call("on_eval_epoch_end", context)
+        params.batch_num = batches.count
+        params.metrics = {name: metric.eval() for name, metric in self._metric_fns.items()}
+        if add_loss:
+            params.eval_results = dict(params.metrics)
+            if self._eval_indexes is not None:
+                params.eval_results["eval_loss"] = loss.eval()
+        called.call("on_eval_end", context)
+        return dict(params.metrics)
+
+    def _take(self, outputs: Any, loss: Loss | None) -> None:
+        """Give the outputs of a batch to the metrics."""
+        outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
+        places = self._eval_indexes
+        if not isinstance(outputs, tuple) or (places is not None and len(outputs) < 3):
+            got = f"{len(outputs)}" if isinstance(outputs, tuple) else type(outputs).__name__
+            raise ValueError(f"Model: eval_network must give {'three outputs' if places else 'tensors'}, got {got}")
+        for metric in self._metric_fns.values():
+            if places is None:
+                metric.update(*outputs)
+            elif isinstance(metric, Loss):
+                metric.update(outputs[places[0]])
+            else:
+                metric.update(outputs[places[1]], outputs[places[2]])
+        if loss is not None and places is not None:
+            loss.update(outputs[places[0]])
+
+    def predict(self, *predict_data: Any) -> Any:
+        """What the network gives, not training.
+
+        Parameters
+        ----------
+        *predict_data : Tensor
+            Its inputs.
+        """
+        for each in predict_data:
+            if each is not None and not isinstance(each, (Tensor, int, float, str, tuple, list, dict)):
+                raise TypeError(f"Model.predict: inputs must be Tensors, got {type(each).__name__}")
+            if isinstance(each, Tensor) and not each.size:
+                raise ValueError("Model.predict: an input is empty")
+        if self._network.training:
+            self._network.set_train(False)
+        return self._network(*predict_data)
+
+
+class _Shown:
+    """What the line that moves says of a training: the loss of the last step."""
+
+    def __init__(self, params: Params):
+        self._params = params
+
+    def get_global_name_value(self) -> list[tuple[str, object]]:
+        """As a metric would say it."""
+        outputs = self._params.get("net_outputs")
+        loss = loss_of(outputs[0] if isinstance(outputs, (tuple, list)) and outputs else outputs)
+        return [("loss", loss)] if isinstance(loss, float) else []
+
+
+def _due(epoch: int, frequency: int | list[int]) -> bool:
+    return epoch % frequency == 0 if isinstance(frequency, int) else epoch in frequency
+
+
+def _refuse(amp_level: str, boost_level: str, others: dict[str, object]) -> None:
+    """Say what there is in place of what is not here."""
+    if amp_level != "O0" or boost_level != "O0":
+        raise ArgumentError("Model: amp_level and boost_level must be 'O0'; network.to_float(ms.float16) casts")
+    for name, value in others.items():
+        if name not in ("loss_scale_manager", "keep_batchnorm_fp32"):
+            raise TypeError(f"Model: there is no argument {name!r}")
+        if value is not None:
+            raise ArgumentError(f"Model: {name} is not here; optimizers have a loss_scale, and cells to_float")
