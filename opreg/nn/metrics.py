@@ -228,7 +228,7 @@ class Top5CategoricalAccuracy(TopKCategoricalAccuracy):
 
 
 class Perplexity(_PerSample):
-    """e to the mean of ``-log`` of what was predicted for the labels.
+    """The exponential of the mean of ``-log`` of what was predicted for the labels.
 
     Parameters
     ----------

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..aliases import inner
-
-__all__: list[str] = []
+from ..aliases import TRAINING, inner
 
 if not TYPE_CHECKING:
+    __all__ = [*TRAINING]  # noqa: PLE0604  they are text
     __getattr__ = inner(__name__)
+
+
+def __dir__() -> list[str]:
+    return sorted(TRAINING)
