@@ -9,6 +9,7 @@ the page, which ``test_mindspore_names.py`` compares:
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 import json
@@ -110,10 +111,19 @@ def absent() -> dict[str, list[str]]:
         except ModuleNotFoundError:
             missing[name] = listed
             continue
-        left = [each for each in listed if not hasattr(holder, each)]
+        left = [each for each in listed if not _has(holder, each)]
         if left:
             missing[name] = left
     return missing
+
+
+def _has(holder: Any, word: str) -> bool:
+    """Whether a module or class has a name, a module's below it among them, whether it was imported or not."""
+    if not hasattr(holder, word) and inspect.ismodule(holder):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(f"{holder.__name__}.{word}")
+            return True
+    return hasattr(holder, word)
 
 
 def _there(place: str, word: str) -> bool:

@@ -58,8 +58,9 @@ def test_readme_runs(capsys):
 
 
 def test_the_page_on_cells_runs(capsys):
-    (block,) = _blocks("docs/mindspore.md")
-    exec(compile(block, "docs/mindspore.md", "exec"), {})
+    space: dict = {}
+    for block in _blocks("docs/mindspore.md"):
+        exec(compile(block, "docs/mindspore.md", "exec"), space)
     assert capsys.readouterr().out.count("Surrogate(") == 2
 
 

@@ -7,7 +7,46 @@ from typing import TYPE_CHECKING
 
 from ..aliases import TRAINING, inner
 
-if not TYPE_CHECKING:
+if TYPE_CHECKING:
+    from opreg.nn.metrics import (
+        F1,
+        MAE,
+        MSE,
+        Accuracy,
+        Fbeta,
+        Loss,
+        Metric,
+        Perplexity,
+        Precision,
+        Recall,
+        Top1CategoricalAccuracy,
+        Top5CategoricalAccuracy,
+        TopKCategoricalAccuracy,
+        get_metric_fn,
+        names,
+        rearrange_inputs,
+    )
+    from opreg.nn.model import (
+        Callback,
+        CheckpointConfig,
+        EarlyStopping,
+        History,
+        LambdaCallback,
+        LearningRateScheduler,
+        LossMonitor,
+        Model,
+        ModelCheckpoint,
+        ReduceLROnPlateau,
+        RunContext,
+        TimeMonitor,
+    )
+
+    __all__ = ["Accuracy", "Callback", "CheckpointConfig", "EarlyStopping", "F1", "Fbeta", "History", "LambdaCallback",
+               "LearningRateScheduler", "Loss", "LossMonitor", "MAE", "MSE", "Metric", "Model", "ModelCheckpoint",
+               "Perplexity", "Precision", "Recall", "ReduceLROnPlateau", "RunContext", "TimeMonitor",
+               "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "get_metric_fn",
+               "names", "rearrange_inputs"]
+else:
     __all__ = [*TRAINING]  # noqa: PLE0604  they are text
     __getattr__ = inner(__name__)
 
