@@ -25,7 +25,7 @@ SECTIONS = {
 MOVED = [
     (r"docs/(\w+\.md[^)]*)", r"\1"),
     (r"(?:\.\./)?opreg/examples/data(?:/README\.md)?", "examples/data.md"),
-    (r"(?:\.\./)?examples/?", "examples/index.md"),
+    (r"(?:\.\./)?(?:opreg/)?examples/?", "examples/index.md"),
     (r"(?:\.\./)?examples/(\w+)\.(?:py|ipynb)", r"examples/\1.md"),
     (r"(?:\.\./)?CONTRIBUTING\.md", "contributing.md"),
     (r"(?:\.\./)?CHANGELOG\.md", "changelog.md"),

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("mkdocs", reason="builds the site: pip install 'opreg[docs]'")
     folder = tmp_path_factory.mktemp("site")
-    built = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(folder)], cwd=ROOT,
+    built = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--site-dir", str(folder)], cwd=ROOT,
                            capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stdout + built.stderr
     return folder
