@@ -63,8 +63,8 @@ def export(array: np.ndarray, *, stream: object = None, max_version: tuple[int, 
 
     Examples
     --------
-    >>> export(np.zeros(2, np.float32), max_version=(1, 0))
-    <capsule object "dltensor_versioned" at 0x...>
+    >>> type(export(np.zeros(2, np.float32), max_version=(1, 0))).__name__
+    'PyCapsule'
     """
     if dl_device is not None and tuple(dl_device) != (CPU, 0):
         raise BufferError(f"DLPack: an array of the host is not handed out on a device of kind {dl_device[0]}: copy it "
