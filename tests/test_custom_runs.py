@@ -835,7 +835,22 @@ def of_a_closure():
     return prop_with(list_arguments=lambda self: ["a", "b"][:number])
 
 
+class StoresByProperty(mx.operator.CustomOpProp):
+    def __init__(self):
+        super().__init__()
+        self.k = 1
+
+    k = property(lambda self: 1, lambda self, value: MODULE.append(value))
+
+
+def counting_gradient(self, g, ins, outs):
+    self.asked = True
+    return [g]
+
+
 UNALIKE = {
+    "stores by a property": StoresByProperty,
+    "stores on itself in its gradient": prop_with(gradient=counting_gradient),
     "changes a list of the module": prop_with(infer_shape=lambda self, s: (MODULE.append(1) or s, s, [])),
     "stores on itself": prop_with(infer_shape=stores),
     "reads a number of the module": prop_with(infer_shape=lambda self, s: (s, [[NUMBER]], [])),

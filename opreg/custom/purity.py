@@ -14,22 +14,22 @@ import dis
 import math
 import operator
 from collections.abc import Iterator
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, GetSetDescriptorType
 from typing import Any
 
 import numpy as np
 
 __all__ = ["answers_alike", "methods_of"]
 
-#: Methods whose answers may be kept. ``create_operator`` is called in every call all the same, on one Prop.
+#: Methods whose answers may be kept, and those that are called in every call all the same, on one Prop.
 _ASKED = ("__init__", "list_arguments", "list_outputs", "list_auxiliary_states", "infer_shape", "infer_type",
           "declare_backward_dependency")
-_CALLED = "create_operator"
+_CALLED = ("create_operator", "gradient")
 #: Methods by which a class may do anything at all.
 _HOOKS = ("__new__", "__getattribute__", "__getattr__", "__setattr__", "__del__")
 
 #: The methods of a Prop class that its answers follow from, as they are now.
-methods_of = operator.attrgetter(*_ASKED, _CALLED)
+methods_of = operator.attrgetter(*_ASKED, _CALLED[0])
 
 _FUNCTIONS = {getattr(builtins, name) for name in (
     "len", "tuple", "list", "int", "float", "str", "bool", "range", "zip", "map", "filter", "sum", "max", "min", "abs",
@@ -45,6 +45,8 @@ _SUPER = {"LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD"}
 _CELLS = {"MAKE_CELL", "LOAD_CLOSURE", "COPY_FREE_VARS"}
 _PLAIN = {int, float, complex, bool, str, bytes, type(None)}
 _BASE = "opreg.custom.operator", "CustomOpProp"
+#: ``__dict__`` and ``__weakref__`` of a class.
+_SLOTS = GetSetDescriptorType
 
 
 def answers_alike(prop: Any) -> bool:
@@ -69,9 +71,10 @@ def answers_alike(prop: Any) -> bool:
         own = vars(kind)
         if kind is object or (kind.__module__, kind.__name__) == _BASE:
             continue
-        if any(name in own for name in _HOOKS):
+        if any(name in own for name in _HOOKS) or any(hasattr(type(member), "__set__") for member in own.values()
+                                                      if not isinstance(member, _SLOTS)):
             return False
-        if not all(_Method(prop, name, own[name]).is_pure() for name in (*_ASKED, _CALLED) if name in own):
+        if not all(_Method(prop, name, own[name]).is_pure() for name in (*_ASKED, *_CALLED) if name in own):
             return False
     return True
 
@@ -104,7 +107,7 @@ class _Method:
             self._free = {name: cell.cell_contents for name, cell in zip(code.co_freevars, function.__closure__ or ())}
         except ValueError:  # a variable that has no value yet
             return False
-        if self._name != _CALLED and not all(value in self._mro for value in self._free.values()):
+        if self._name not in _CALLED and not all(value in self._mro for value in self._free.values()):
             return False
         return all(self._allows(part) for part in _parts(code))
 
@@ -127,10 +130,10 @@ class _Method:
                 if self._name != "__init__" or not _loads(steps[i - 1], this):
                     return False
             elif step.opname in _SUPER or (step.opname in _READS and 0 < i - after_super <= 5):
-                if step.argval not in (*_ASKED, _CALLED):
+                if step.argval not in (*_ASKED, *_CALLED):
                     return False
                 after_super = -9
-            elif self._name != _CALLED and i - after_super != 1 and not self._free.keys().isdisjoint(names):
+            elif self._name not in _CALLED and i - after_super != 1 and not self._free.keys().isdisjoint(names):
                 return False
             elif this in names and step.opname not in _CELLS:
                 if not _loads(step, this) or this in names[:-1]:
@@ -146,7 +149,7 @@ class _Method:
 
     def _may_read(self, name: str, following: dis.Instruction) -> bool:
         """Whether a name of the module means the same in every call."""
-        if self._name == _CALLED:  # which is called in every call
+        if self._name in _CALLED:  # which is called in every call
             return True
         space = self._function.__globals__
         value = space.get(name, getattr(builtins, name, None))
@@ -166,7 +169,7 @@ class _Method:
         static = next((vars(kind)[name] for kind in self._mro if name in vars(kind)), None)
         if isinstance(static, FunctionType):
             return name in _ASKED[1:] and (step.opname == "LOAD_METHOD" or "NULL|self" in step.argrepr)
-        return self._name == _CALLED and not hasattr(type(static), "__get__")
+        return self._name in _CALLED and not hasattr(type(static), "__get__")
 
 
 def _parts(code: CodeType) -> Iterator[CodeType]:
