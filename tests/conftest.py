@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Iterator
 from types import CodeType
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
-from opreg.core import generators
+from opreg.core import generators, registry
 from opreg.core.array_module import backend
 from opreg.errors import DeviceError, UnknownOperatorError
 
@@ -75,3 +76,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def seeded() -> None:
     """Every test starts from the same state of all generators."""
     generators.seed(0)
+
+
+@pytest.fixture(autouse=True)
+def unregistered() -> Iterator[None]:
+    """What a test registers is taken back: another may use the name."""
+    before = set(registry.REGISTERED)
+    yield
+    for name in registry.REGISTERED.keys() - before:
+        if name.startswith("custom."):  # others are built in, and were imported meanwhile
+            del registry._OPS[name]

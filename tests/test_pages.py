@@ -6,7 +6,6 @@ import contextlib
 import doctest
 import io
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.core import registry
 
 ROOT = Path(__file__).parent.parent
 
@@ -24,17 +22,6 @@ PAGES: dict[str, dict[str, Any]] = {"write_an_operator": {}, "twelve_operators":
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-
-
-@pytest.fixture(autouse=True)
-def _registered() -> Iterator[None]:
-    """What a page registers is taken back: another page may use the name."""
-    operators = vars(registry)["_OPS"]
-    before = set(operators)
-    yield
-    for name in operators.keys() - before:
-        if name.startswith("custom."):
-            del operators[name]
 
 
 @pytest.mark.parametrize("name", PAGES)
