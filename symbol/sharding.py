@@ -20,7 +20,7 @@ from .arrays import zeros
 from .plan import Step
 from .reduction import Bucket, Member, Reduced, joined, some
 
-__all__ = ["Gather", "Sharding", "leaves", "rooms"]
+__all__ = ["Gather", "Sharding", "leaves", "mapped", "rooms"]
 
 
 def rooms(reduced: Reduced) -> dict[Node, tuple[NDArray | None, NDArray]]:
@@ -87,7 +87,7 @@ class Sharding:
             return state
         bucket, member = self._places[index]
         own = bucket.part(member, self._group.rank, self._group.size)
-        return _mapped(state, lambda array: NDArray(array._data.reshape(-1)[own].copy(), array.context)
+        return mapped(state, lambda array: NDArray(array._data.reshape(-1)[own].copy(), array.context)
                        if array.shape == member.shape else array)
 
     def whole(self, states: Mapping[Any, Any]) -> dict[Any, Any]:
@@ -100,7 +100,7 @@ class Sharding:
                 parts = {index: each[slot] for index, each in arrays.items() if slot < len(each)}
                 for index, array in bucket.ctx.run(self._gathered, bucket, parts).items():
                     arrays[index][slot] = array
-            found.update((index, _mapped(states[index], functools.partial(_next, iter(arrays[index]))))
+            found.update((index, mapped(states[index], functools.partial(_next, iter(arrays[index]))))
                          for index in indices)
         return found
 
@@ -179,8 +179,8 @@ def leaves(state: Any) -> list[NDArray]:
     return [state] if isinstance(state, NDArray) else []
 
 
-def _mapped(state: Any, change: Callable[[NDArray], NDArray]) -> Any:
+def mapped(state: Any, change: Callable[[NDArray], NDArray]) -> Any:
     """A state with other arrays."""
     if isinstance(state, (tuple, list)):
-        return type(state)([_mapped(part, change) for part in state])
+        return type(state)([mapped(part, change) for part in state])
     return change(state) if isinstance(state, NDArray) else state

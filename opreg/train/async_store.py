@@ -14,6 +14,7 @@ import numpy as np
 
 from opreg.ndarray.context import cpu
 from opreg.ndarray.ndarray import NDArray
+from opreg.symbol.sharding import leaves, mapped
 
 from ..core.files import reading
 from ..distributed import Window
@@ -93,7 +94,7 @@ class AsyncKVStore(DistKVStore):
     def _place(self, names: Sequence[Key]) -> None:
         """Spread keys over the ranks, with what is kept of them."""
         states = {name: self._begun(name, self._updater) for name in names}
-        sizes = {name: 2 * _LINE + sum(map(_lines, [self._kept[name], *_arrays(states[name])])) for name in names}
+        sizes = {name: 2 * _LINE + sum(map(_lines, [self._kept[name], *leaves(states[name])])) for name in names}
         before, where = list(self._loads), {}
         for name in sorted(names, key=lambda name: -sizes[name]):
             owner = min(range(self._group.size), key=self._loads.__getitem__)
@@ -123,7 +124,7 @@ class AsyncKVStore(DistKVStore):
             end += _lines(array)
             return NDArray(own, cpu())
 
-        return _Entry(window, owner, offset, memory, memory[:8].view(np.int64), moved(weight), _each(state, moved))
+        return _Entry(window, owner, offset, memory, memory[:8].view(np.int64), moved(weight), mapped(state, moved))
 
     def _begun(self, name: Key, updater: object) -> _State:
         """What an optimizer keeps of a weight at first."""
@@ -250,7 +251,7 @@ class AsyncKVStore(DistKVStore):
             with entry.locked(f"new states of {name!r}"):
                 entry.fetch()
                 entry.updates[...] = counts.get(name, updater.optimizer.begin_num_update)
-                for own, array in zip(_arrays(entry.state), _arrays(state)):
+                for own, array in zip(leaves(entry.state), leaves(state)):
                     own[:] = array
                 entry.bring()
             updater.states[name] = entry.state
@@ -265,17 +266,6 @@ def _leaves(state: Any) -> list[Any]:
     if isinstance(state, (tuple, list)):
         return [leaf for part in state for leaf in _leaves(part)]
     return [state]
-
-
-def _arrays(state: _State) -> list[NDArray]:
-    return [leaf for leaf in _leaves(state) if leaf is not None]
-
-
-def _each(state: Any, function: Callable[[NDArray], NDArray]) -> _State:
-    """A state of the same form, of what becomes of its arrays, in their order."""
-    if isinstance(state, (tuple, list)):
-        return tuple([_each(part, function) for part in state])
-    return None if state is None else function(state)
 
 
 def _numbers(optimizer: Optimizer) -> dict[str, object]:
