@@ -30,7 +30,7 @@ from .environments import COLUMNS, ON_DEVICE, other_version, set_up
 from .growth import grown
 from .measuring import ROOT, Cell, Worker
 from .processors import LESSER
-from .results import FOLDER, Results, Row, changes, load, rounded
+from .results import FOLDER, Results, Row, changes, load, renewed, rounded
 from .workloads import WORKLOADS
 
 #: What is measured beside the rows, as a word for ``--only``.
@@ -55,7 +55,7 @@ def main() -> None:
         (options.out / "performance.md").write_text(report + "\n", encoding="utf-8")
         results.save(options.out / "performance.json")
     else:
-        _compare_and_keep(results, options.whole and not options.print)
+        _compare_and_keep(results, options.whole and not options.print, options.renew)
 
 
 def _options() -> Any:
@@ -74,6 +74,8 @@ def _options() -> Any:
     parser.add_argument("--processor", nargs="+", choices=LESSER, metavar="NAME", default=[],
                         help=f"as on a lesser processor, {', '.join(LESSER)}, or several of them")
     parser.add_argument("--print", action="store_true", help="print the table, and leave the page as it is")
+    parser.add_argument("--renew", action="store_true", help="put what --only measures in the place of those rows in "
+                        "the last results, and say so beside them; all columns are needed")
     keys = [*(workload.key for workload in WORKLOADS), GROWTH]
     parser.add_argument("--only", nargs="+", choices=keys, metavar="WORKLOAD", default=keys,
                         help=f"some of {', '.join(keys)}; the page is not written then")
@@ -89,6 +91,8 @@ def _options() -> Any:
     parser.add_argument("--out", type=Path, metavar="FOLDER",
                         help="write performance.md and performance.json there, and leave the page as it is")
     options = parser.parse_args()
+    if options.renew and len(options.columns) < len(COLUMNS):
+        parser.error("--renew: a row has all columns, so --columns does not go with it")
     options.whole = options.only is keys and len(options.columns) == len(COLUMNS) and options.device == "cpu"
     for name, value in zip(("rounds", "seconds", "limit", "long"), QUICK if options.quick else WHOLE):
         if getattr(options, name, None) is None:
@@ -195,8 +199,9 @@ def _commit() -> str:
 # ------------------------------------------------------------------------------------------------- keeping
 
 
-def _compare_and_keep(results: Results, keep: bool, folder: Path = FOLDER, target: Path = page.PAGE) -> None:
-    """Say what differs from the last results of this kind, and put these in their place."""
+def _compare_and_keep(results: Results, keep: bool, renew: bool = False, folder: Path = FOLDER,
+                      target: Path = page.PAGE) -> None:
+    """Say what differs from the last results of this kind, and put these in their place, or in that of their rows."""
     path = folder / f"{results.kind}.json"
     if path.exists():
         old = load(path)
@@ -204,6 +209,8 @@ def _compare_and_keep(results: Results, keep: bool, folder: Path = FOLDER, targe
         old.rows = [row for row in old.rows if row.work in wanted or keep]
         print(f"\nSince {old.date}{f' ({old.commit})' if old.commit else ''}:")
         print("\n".join(f"- {line}" for line in changes(old, results)) or "- no ratio moved by more than its scatter")
+        if renew and not keep:
+            results, keep = renewed(load(path), results), True
     if keep:
         results.save(path)
         page.write(folder, target)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from .growth import verdict
@@ -28,8 +28,8 @@ def write(folder: Path = FOLDER, page: Path = PAGE) -> None:
 
 def section(results: Results) -> str:
     """Markdown: the table, what was left out and why, how it was measured, how cost grows."""
-    lines = [*_table(results), "", *(f"- {remark}" for remark in results.remarks),
-             *([""] if results.remarks else []), _how(results)]
+    remarks = [*results.remarks, *_again(results.rows)]
+    lines = [*_table(results), "", *(f"- {remark}" for remark in remarks), *([""] if remarks else []), _how(results)]
     if results.growth:
         lines += ["", "#### How cost grows", *_growths(results.growth)]
     return "\n".join(lines)
@@ -73,6 +73,15 @@ def _expected(row: Row) -> list[str]:
     found = row.expected
     return [f"{found['launches']:.0f}", number(found["eager"], row.unit),
             number(found["replayed"], row.unit)] if found else ["–"] * 3
+
+
+def _again(rows: Iterable[Row]) -> Iterator[str]:
+    """Which rows were measured after the others, and when."""
+    titles: dict[str, list[str]] = {}
+    for row in rows:
+        if row.measured:
+            titles.setdefault(row.measured, []).append(row.title)
+    yield from (f"Measured again on {when}: {'; '.join(those)}." for when, those in titles.items())
 
 
 def _how(results: Results) -> str:

@@ -6,14 +6,15 @@ import json
 import re
 import statistics
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from .environments import COMPILED, OURS
 from .processors import LESSER
 
-__all__ = ["FOLDER", "RATIOS", "Growth", "Results", "Row", "changes", "fastest", "load", "number", "rounded"]
+__all__ = ["FOLDER", "RATIOS", "Growth", "Results", "Row", "changes", "fastest", "load", "number", "renewed",
+           "rounded"]
 
 #: Where the files are.
 FOLDER = Path(__file__).resolve().parent / "results"
@@ -33,7 +34,8 @@ _ROUNDING = 0.02
 class Row:
     """One work: of each column the least and the median time in seconds, or bytes; one figure where it was run once.
 
-    ``expected`` is what the cost model says of a device.
+    ``expected`` is what the cost model says of a device; ``measured`` says when and of which commit, where the row was
+    measured by itself after the others.
     """
 
     work: str
@@ -41,6 +43,7 @@ class Row:
     unit: str
     figures: dict[str, list[float]]
     expected: dict[str, float] = field(default_factory=dict)
+    measured: str = ""
 
 
 @dataclass
@@ -120,6 +123,21 @@ def load(path: Path) -> Results:
     kept = json.loads(path.read_text(encoding="utf-8"))
     return Results(**{**kept, "rows": [Row(**row) for row in kept["rows"]],
                       "growth": [Growth(**each) for each in kept["growth"]]})
+
+
+def renewed(old: Results, new: Results) -> Results:
+    """Results in which rows, and what was said of them, are those that were measured since."""
+    when = f"{new.date}{f' at {new.commit}' if new.commit else ''}"
+    rows = {(row.work, row.title): replace(row, measured=when) for row in new.rows}
+    growth = {each.of: [more for more in new.growth if more.of == each.of] for each in new.growth}
+    titles = tuple([title for _, title in rows])
+    return replace(
+        old,
+        rows=[rows.get((row.work, row.title), row) for row in old.rows],
+        growth=[more for of in dict.fromkeys(each.of for each in old.growth)
+                for more in growth.get(of) or [each for each in old.growth if each.of == of]],
+        remarks=[said for said in old.remarks if not any(f", {title}: " in said for title in titles)]
+        + [said for said in new.remarks if any(f", {title}: " in said for title in titles)])
 
 
 def rounded(figures: Iterable[float]) -> list[float]:

@@ -108,10 +108,10 @@ def test_known_kinds_are_compared_and_replaced(tmp_path: Path, capsys: pytest.Ca
     folder, target = tmp_path / "results", tmp_path / "page.md"
     target.write_text(f"before\n\n{page.BEGIN}\nold\n{page.END}\n\nafter\n")
     faster = made({"opreg": [1e-6, 1e-6], "PyTorch": [4e-6, 4e-6]}, date="2026-01-03")
-    benchmark._compare_and_keep(made(), True, folder, target)
-    benchmark._compare_and_keep(made(lesser=["no-avx2"]), True, folder, target)
+    benchmark._compare_and_keep(made(), True, folder=folder, target=target)
+    benchmark._compare_and_keep(made(lesser=["no-avx2"]), True, folder=folder, target=target)
     assert "Since" not in capsys.readouterr().out
-    benchmark._compare_and_keep(faster, True, folder, target)
+    benchmark._compare_and_keep(faster, True, folder=folder, target=target)
     said = capsys.readouterr().out
     assert "Since 2026-01-02 (abc):" in said and "- perceptron: opreg 0.50 → 0.25" in said
     assert {results.load(path).date for path in folder.iterdir()} == {"2026-01-02", "2026-01-03"}
@@ -119,8 +119,23 @@ def test_known_kinds_are_compared_and_replaced(tmp_path: Path, capsys: pytest.Ca
     assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
     assert [line for line in text.splitlines() if line.startswith("### ")] == [
         f"### {XEON['name']}, 2 cores", f"### {XEON['name']}, 2 cores, without AVX2"]
-    benchmark._compare_and_keep(made(date="2026-01-04"), False, folder, target)
+    benchmark._compare_and_keep(made(date="2026-01-04"), False, folder=folder, target=target)
     assert "- perceptron: opreg 0.25 → 0.50" in capsys.readouterr().out and target.read_text() == text
+
+
+def test_rows_measured_again_take_the_place_of_theirs_and_say_so(tmp_path: Path) -> None:
+    folder, target = tmp_path / "results", tmp_path / "page.md"
+    target.write_text(f"{page.BEGIN}\n{page.END}\n")
+    other = Row("adam", "the framework's Adam", "ms", {"opreg": [5e-3], "PyTorch": [2e-3]})
+    first = made(remarks=["JAX, perceptron: not within 30 s.", "something is missing."])
+    first.rows.append(other)
+    benchmark._compare_and_keep(first, True, folder=folder, target=target)
+    again = made({"opreg": [1e-6], "PyTorch": [4e-6], "JAX": [1e-6]}, date="2026-01-05", commit="def", growth=[])
+    benchmark._compare_and_keep(again, False, True, folder, target)
+    kept = results.load(next(folder.iterdir()))
+    assert [row.figures["opreg"] for row in kept.rows] == [[1e-6], [5e-3]] and kept.date == "2026-01-02"
+    assert kept.growth == first.growth and kept.remarks == ["something is missing."]
+    assert "- Measured again on 2026-01-05 at def: perceptron." in target.read_text()
 
 
 # ------------------------------------------------------------------------------------------------- growth
