@@ -137,25 +137,25 @@ def backward_layer_norm_infer(g, data, gamma, mean, inverse, *, axis):
 def backward_layer_norm_xp(xp, g, data, gamma, mean, inverse, *, axis, out=None):
     layout = layout_of(data.shape, "axis", axis, 0)
     letters, sets = layout.total.split("->")
-    g, x, gamma = wide(g).reshape(layout.view), wide(data).reshape(layout.view), wide(gamma)
+    g, x, scale = wide(g).reshape(layout.view), wide(data).reshape(layout.view), wide(gamma).reshape(layout.scale)
     mean, inverse = wide(mean).reshape(layout.keep), wide(inverse).reshape(layout.keep)
     target = out_like(None if out is None else out[0], x)
     y = out_or_empty_like(xp, target, x)
 
     def work(rows: slice) -> tuple[Array, Array]:
-        normal = xp.subtract(x[rows], mean[rows])
-        normal *= inverse[rows]
-        part = g[rows]
-        # The first output may have the memory of ``g``, so all sums of it come first.
-        d_gamma, d_beta = xp.einsum(f"{letters},{letters}->j", part, normal), xp.einsum(f"{letters}->j", part)
-        dx = xp.multiply(part, gamma.reshape(layout.scale), out=y[rows])
+        part, factor = g[rows], inverse[rows]
+        centred = xp.subtract(x[rows], mean[rows])
+        # The first output may have the memory of ``g``, so the sum of it comes first.
+        d_beta = xp.einsum(f"{letters}->j", part)
+        dx = xp.multiply(part, factor, out=y[rows])
+        d_gamma = xp.einsum(f"{letters},{letters}->j", dx, centred)
+        dx *= scale
         keep = (dx.shape[0], *layout.keep[1:])
         total = xp.einsum(f"{letters}->{sets}", dx).reshape(keep) / layout.size
-        product = xp.einsum(f"{letters},{letters}->{sets}", dx, normal).reshape(keep) / layout.size
-        normal *= product
-        dx -= normal
+        product = xp.einsum(f"{letters},{letters}->{sets}", dx, centred).reshape(keep) / layout.size
+        centred *= product * factor * factor
+        dx -= centred
         dx -= total
-        dx *= inverse[rows]
         return d_gamma, d_beta
 
     sums = [functools.reduce(xp.add, parts) for parts in zip(*by_rows(xp, x, work))]
