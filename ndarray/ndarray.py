@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from opreg.core import host_memory
 from opreg.core.cache import cached
 from opreg.core.dispatch import INVOKE
 from opreg.core.looks import HTML
@@ -732,7 +733,7 @@ def numbers_of(source: ArrayLike, dtype: np.dtype) -> np.ndarray:
         One has more than 64 bits; it is an `OpError` as well.
     """
     try:
-        return quiet(np.array, source, dtype, order="C")
+        return quiet(host_memory.copied, source, dtype)
     except OverflowError:
         try:
             return np.array(source).astype(dtype)

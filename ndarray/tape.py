@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from opreg.core import host_memory
 from opreg.core.array_module import ENTERED
 from opreg.core.cache import Recent
 from opreg.core.dispatch import REQUESTS, write
@@ -251,7 +252,7 @@ def wrapped(data: Array, ctx: Context) -> NDArray:
 def _filled(like: NDArray, number: int) -> NDArray:
     data = like._data
     if data.__class__ is np.ndarray:
-        data = np.empty(data.shape, data.dtype)
+        data = host_memory.empty(data.shape, data.dtype)
     else:
         data = like._ctx.backend.empty(data.shape, data.dtype, like._ctx.device_id)
     like._ctx.run(data.fill, number)

@@ -52,6 +52,7 @@ ORDER = _floors("""
     opreg.core.gradient opreg.core.placeholder opreg.core.tracing
     opreg.core.subgraph
     opreg.core.backward_graph
+    opreg.core.host_memory
     opreg.core.array_module
     opreg.core.generators
     opreg.core.threads opreg.distributed

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import DeviceError, adopted
 from ..typing import Array, ArrayModule, DTypeLike
+from . import host_memory
 from .spec import Shape, Spec, bytes_of
 
 __all__ = ["Backend", "Device", "NumpyBackend", "CupyBackend", "backend", "register_backend", "active", "module_of",
@@ -136,6 +137,12 @@ class NumpyBackend(Backend):
     name = "cpu"
     xp = np
 
+    def empty(self, shape: Shape, dtype: np.dtype, device: int = 0) -> np.ndarray:
+        return self._made(host_memory.empty, shape, dtype)
+
+    def zeros(self, shape: Shape, dtype: np.dtype, device: int = 0) -> np.ndarray:
+        return self._made(host_memory.zeros, shape, dtype)
+
     def to_numpy(self, array: Array) -> np.ndarray:
         return np.array(array)
 
@@ -143,13 +150,13 @@ class NumpyBackend(Backend):
         if hasattr(source, "get") and hasattr(source, "device"):
             TRANSFERS.to_host += 1
             source = source.get()
-        return np.array(source, dtype, order="C")
+        return host_memory.copied(source, dtype)
 
     def generator(self, seed: Seed, device: int = 0) -> np.random.Generator:
         return np.random.Generator(np.random.PCG64(seed))
 
     def arena(self, nbytes: int, device: int = 0) -> np.ndarray:
-        raw = self._made(np.empty, (nbytes + 64,), np.dtype(np.uint8))
+        raw = self.empty((nbytes + 64,), np.dtype(np.uint8))
         start = -raw.ctypes.data % 64
         return raw[start:start + nbytes]
 

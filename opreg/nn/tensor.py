@@ -13,6 +13,7 @@ from opreg.ndarray.context import Context, cpu, current_context
 from opreg.ndarray.ndarray import FOREIGN, NDArray, _compute, attach, numbers_of
 from opreg.ndarray.tape import Taped, TapeNode, frame
 
+from ..core import host_memory
 from ..core.mode import MODE, quiet
 from ..core.op import Op
 from ..core.registry import ops
@@ -387,7 +388,7 @@ def tensor(value: TensorLike, ctx: Context | None = None) -> Tensor:
     ctx = ctx or current_context()
     host = _host(value)
     as_dtype(host.dtype)
-    data = np.array(host, order="C") if ctx.backend_name == "cpu" else ctx.backend.asarray(host, None, ctx.device_id)
+    data = host_memory.copied(host) if ctx.backend_name == "cpu" else ctx.backend.asarray(host, None, ctx.device_id)
     return made(data, ctx)
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import threads
+from ...core.host_memory import empty
 from ...core.rules import Attrs, Rule
 from ...core.spec import Shape
 from ...core.steps import PlainStep
@@ -201,7 +202,7 @@ class _Room:
         size = math.prod(shape)
         buffer = self._buffers.get((number, dtype))
         if buffer is None or buffer.size < size:
-            buffer = self._buffers[number, dtype] = np.empty(max(size, min(TILE, 4 * size)), dtype)
+            buffer = self._buffers[number, dtype] = empty((max(size, min(TILE, 4 * size)),), dtype)
         return buffer[:size].reshape(shape)
 
 

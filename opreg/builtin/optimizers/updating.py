@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import threads
+from ...core.host_memory import empty
 from ...core.processor import processor
 from ...core.rules import Attrs
 from ...core.spec import Shape
@@ -108,7 +109,7 @@ def _scratch(xp: ArrayModule, like: Array, dtype: np.dtype | None = None) -> Scr
 
         def view(number: int) -> Array:
             if (number, dtype) not in tiles:
-                tiles[number, dtype] = np.empty(TILE, dtype)
+                tiles[number, dtype] = empty((TILE,), dtype)
             return tiles[number, dtype][:size].reshape(shape)
 
         if len(views) >= _SHAPES:

@@ -1,0 +1,61 @@
+"""Memory of the host for large arrays, all at the same place within a page.
+
+A processor tells loads from earlier stores by the lower twelve bits of their addresses first. Where an array that is
+written lies some bytes ahead of one that is read, by these bits, each load waits for a store that has nothing to do
+with it, and a pass over both takes three to five times as long; where vectors straddle the lines of the cache, twice.
+NumPy's own arrays lie where the allocator has put them: large ones 16 bytes into a page, or anywhere. The middle of a
+page is far from there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from .spec import Shape
+
+__all__ = ["LARGE", "empty", "zeros", "copied"]
+
+# Bytes from which on the place is looked after: over so many a pass takes longer than that.
+LARGE = 1 << 16
+# What is compared of addresses first, and where in it arrays begin: not near 16, and at the start of a line.
+_PAGE, _PLACE = 1 << 12, 1 << 11
+
+_BYTE = np.dtype(np.uint8)
+
+
+def empty(shape: Shape, dtype: np.dtype) -> np.ndarray:
+    """An array of unspecified content.
+
+    Examples
+    --------
+    >>> empty((1 << 16,), np.dtype(np.float32)).ctypes.data % 4096
+    2048
+    """
+    return _placed(np.empty, shape, dtype)
+
+
+def zeros(shape: Shape, dtype: np.dtype) -> np.ndarray:
+    """An array of zeros."""
+    return _placed(np.zeros, shape, dtype)
+
+
+def copied(source: object, dtype: np.dtype | None = None) -> np.ndarray:
+    """A copy of what NumPy makes an array of, in C order."""
+    if not isinstance(source, np.ndarray) or source.nbytes < LARGE:
+        return np.array(source, dtype, order="C")
+    target = empty(source.shape, source.dtype if dtype is None else np.dtype(dtype))
+    target[...] = source
+    return target
+
+
+def _placed(make: Callable[[Shape, np.dtype], np.ndarray], shape: Shape, dtype: np.dtype) -> np.ndarray:
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes < LARGE or dtype.hasobject:
+        return make(shape, dtype)
+    raw = make((nbytes + _PAGE,), _BYTE)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(raw.data))
+    return np.ndarray(shape, dtype, raw, (_PLACE - address) % _PAGE)
