@@ -192,6 +192,7 @@ def test_gradients_of_softmax_output_that_are_not_settled(attrs):
     ((64, 64), (64, 64), np.ufunc), ((64, 80), (80, 64), type(blas._held_matmul)),
     ((64, 784), (784, 128), blas._Watched), ((4, 64, 64), (4, 64, 64), blas._Watched),
     ((64,), (64, 100), np.ufunc), ((640,), (640, 100), blas._Watched), ((408, 408), (408, 408), np.ufunc),
+    ((1, 400, 400), (1, 400, 400), blas._Watched), ((2, 408, 408), (2, 408, 408), np.ufunc),
 ])
 def test_who_multiplies(a, b, kind, monkeypatch):
     monkeypatch.setattr(threads, "count", lambda: 2)
@@ -204,6 +205,29 @@ def test_who_multiplies(a, b, kind, monkeypatch):
     out = np.empty((*a[:-1], b[-1]), "float32")
     assert found(left, right, out) is out
     agree(out, (left.astype("float64") @ right).astype("float32"))
+
+
+@needs_blas
+@pytest.mark.parametrize("a, b", [((32, 128, 64), (32, 64, 128)), ((2, 9, 256, 64), (2, 9, 64, 128)),
+                                  ((2, 256, 200), (2, 200, 256)), ((2048, 16, 32), (2048, 32, 16))])
+@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
+def test_stacks_of_matrices_are_shared_among_threads(a, b, transposed, monkeypatch):
+    """Each is computed by one thread, and lies where it would; BLAS's threads would meet for every one."""
+    monkeypatch.setattr(threads, "count", lambda: 2)
+    left = numbers(*a[:-2], a[-1], a[-2]).swapaxes(-1, -2) if "a" in transposed else numbers(*a)
+    right = numbers(*b[:-2], b[-1], b[-2]).swapaxes(-1, -2) if "b" in transposed else numbers(*b)
+    blas._host_multiplier.cache_clear()
+    found = functools.partial(blas.multiplier(np, left, right), left, right)
+    blas._host_multiplier.cache_clear()
+    calls: list[int] = []
+    monkeypatch.setattr(threads, "run", lambda parts: calls.extend([blas._control()[0](), *[part() is None
+                                                                                            for part in parts]]))
+    want = blas._held_matmul(left, right)
+    np.testing.assert_array_equal(found(), want)
+    assert is_plain(found) and calls[0] == 1 and len(calls) - 1 == min(8, max(a[:-2]))
+    out = np.empty_like(want)
+    assert found(out) is out
+    np.testing.assert_array_equal(out, want)
 
 
 @pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])

@@ -9,7 +9,8 @@ A product that is a step of its own is different. BLAS's threads are there withi
 look out for work; ours have to be woken. So products that are large enough go to them, until one takes far longer than
 the same has taken before: then all are computed by the calling thread for a while. For some shapes BLAS adds up in
 another order there. Those, which are found by trying, are made of two products that are the same either way, or stay
-with one thread, so that results are the same in every run.
+with one thread, so that results are the same in every run. Each matrix of a stack is computed by one thread of ours, as
+parts of a convolution are: BLAS's would meet once for every one.
 
 Another library that has threads of its own, which look out for work as well, says when it has computed (``aside``). For
 a while BLAS's stay out of its way then: where both compute in turn, each waits for processors that the other holds.
@@ -61,6 +62,9 @@ VECTOR = 9216
 
 # Of sums of a multiple of so many numbers, BLAS's threads make the same blocks as one does.
 _STEP = 64
+
+# Parts of a stack of products: enough for a thread that is held up.
+_PARTS = 8
 
 # NumPy copies an operand that broadcasts along rows shorter than its buffer, by default 8192 numbers.
 _BUFFER = 1024
@@ -146,7 +150,7 @@ if hasattr(os, "register_at_fork"):
 
 def multiplier(xp: ArrayModule, a: Array, b: Array) -> Matmul:
     """``matmul`` for arrays like these, called with the two and perhaps where to write."""
-    if xp is not np or threads.count() < 2:
+    if xp is not np or threads.count() < 2 or a.dtype.char not in "fdFD":  # no work for BLAS
         return xp.matmul
     return _host_multiplier(a.shape, a.strides, b.shape, b.strides, a.dtype)
 
@@ -154,6 +158,10 @@ def multiplier(xp: ArrayModule, a: Array, b: Array) -> Matmul:
 @cached(1024)
 def _host_multiplier(a: Shape, by_a: Shape, b: Shape, by_b: Shape, dtype: np.dtype) -> Matmul:
     work = math.prod(a) * b[-1]
+    if len(a) > 2 and a[:-2] == b[:-2] and work >= LEAST and _functions() is not None:
+        most = max(a[:-2])
+        if most >= threads.count() and work < LARGE * most:
+            return functools.partial(_stack_matmul, a.index(most), work)
     if work <= (SMALL if len(a) > 1 else VECTOR) or work >= LARGE:
         return np.matmul
     if len(a) > 1 and work < SHARED:
@@ -186,6 +194,24 @@ def _held_matmul(a: Array, b: Array, out: Array | None = None) -> Array:
 
 
 _held_matmul.plain = True  # type: ignore[attr-defined]
+
+
+def _stack_matmul(axis: int, work: int, a: Array, b: Array, out: Array | None = None) -> Array:
+    """The products of as many matrices as both have, cut along an axis that counts them, by our threads.
+
+    Those of BLAS would meet once for every matrix.
+    """
+    if out is None:
+        out = np.empty((*a.shape[:-1], b.shape[-1]), np.result_type(a, b))
+    count = a.shape[axis]
+    parts = min(count, max(_PARTS, threads.count()))
+    before = (slice(None),) * axis
+    cuts = [(*before, slice(count * i // parts, count * (i + 1) // parts)) for i in range(parts)]
+    share(np, [functools.partial(np.matmul, a[cut], b[cut], out[cut]) for cut in cuts], work)
+    return out
+
+
+_stack_matmul.plain = True  # type: ignore[attr-defined]
 
 
 def _in_two(cut: int, a: Array, b: Array, out: Array | None = None) -> Array:

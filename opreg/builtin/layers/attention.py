@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from ...backends.blas import multiplier
 from ...core.array_module import number_on
 from ...core.op import Op
 from ...core.registry import declare, ops
@@ -45,33 +46,37 @@ def _scale(q: Array) -> float:
     return 1.0 / math.sqrt(max(q.shape[3], 1))
 
 
+def _product(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> Array:
+    return multiplier(xp, a, b)(a, b, out)
+
+
 def _scores(xp: ArrayModule, q: Array, k: Array, out: Array | None) -> Array:
     """``q k^T / sqrt(size)`` as (batch * heads, queries, keys)."""
     scaled, turned = q * _scale(q), k.transpose(0, 1, 3, 2)
     if out is None or out.dtype != q.dtype or not out.flags.c_contiguous:
-        return write_out(out, None, xp.matmul(scaled, turned), (q.shape[0] * q.shape[1], q.shape[2], k.shape[2]))
-    xp.matmul(scaled, turned, out=_by_head(out, q.shape[1]))
+        return write_out(out, None, _product(xp, scaled, turned), (q.shape[0] * q.shape[1], q.shape[2], k.shape[2]))
+    _product(xp, scaled, turned, _by_head(out, q.shape[1]))
     return out
 
 
 def _scores_back(xp: ArrayModule, g: Array, q: Array, k: Array, dq: Array, dk: Array) -> None:
     scaled = _by_head(g, q.shape[1]) * _scale(q)
-    dq[...] = xp.matmul(scaled, k)
-    dk[...] = xp.matmul(scaled.transpose(0, 1, 3, 2), q)
+    dq[...] = _product(xp, scaled, k)
+    dk[...] = _product(xp, scaled.transpose(0, 1, 3, 2), q)
 
 
 def _weigh(xp: ArrayModule, attention: Array, v: Array, out: Array | None) -> Array:
     """Values weighed, as (queries, batch, heads * size)."""
     batch, heads, _, size = v.shape
-    y = xp.matmul(_by_head(attention, heads), v).transpose(2, 0, 1, 3)
+    y = _product(xp, _by_head(attention, heads), v).transpose(2, 0, 1, 3)
     return write_out(out, None, y, (attention.shape[1], batch, heads * size))
 
 
 def _weigh_back(xp: ArrayModule, g: Array, v: Array, attention: Array, dv: Array) -> Array:
     """Fill ``dv`` and return the gradient of the weights."""
     by_head = _part(g, v.shape[1], 1, 0)
-    dv[...] = xp.matmul(_by_head(attention, v.shape[1]).transpose(0, 1, 3, 2), by_head)
-    return xp.matmul(by_head, v.transpose(0, 1, 3, 2)).reshape(attention.shape)
+    dv[...] = _product(xp, _by_head(attention, v.shape[1]).transpose(0, 1, 3, 2), by_head)
+    return _product(xp, by_head, v.transpose(0, 1, 3, 2)).reshape(attention.shape)
 
 
 def _check_attention(attention: Shape, batch: int, heads: int, keys: int) -> None:

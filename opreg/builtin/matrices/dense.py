@@ -46,8 +46,6 @@ def product(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> Ar
         if out is not None and out.dtype != a.dtype:
             out[...] = xp.matmul(a, b)
             return out
-    if a.dtype.char not in "fdFD":  # no work for BLAS
-        return xp.matmul(a, b, out=out)
     return multiplier(xp, a, b)(a, b, out)
 
 

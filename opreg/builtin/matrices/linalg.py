@@ -22,7 +22,7 @@ from ...core.value import Value
 from ...errors import DTypeError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import as_output, together
-from .dense import FACTORS
+from .dense import FACTORS, product
 
 __all__: list[str] = []
 
@@ -104,7 +104,7 @@ def _multiply(xp: ArrayModule, lhs: Array, rhs: Array, transpose_a: bool, transp
     plain = axis in (-2, lhs.ndim - 2)
     left, right = (operand if plain else xp.moveaxis(operand, axis, -2) for operand in (lhs, rhs))
     left, right = _t(left) if transpose_a else left, _t(right) if transpose_b else right
-    result = xp.matmul(left, right, out=out if plain else None)
+    result = product(xp, left, right, out if plain else None)
     if alpha != 1.0:
         result *= alpha
     if plain:
