@@ -53,6 +53,15 @@ def test_rnn_of_sizes_that_are_cut(mode, both, batch, size, dtype):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5 if dtype == "float32" else 1e-12)
 
 
+def test_one_direction_turns_nothing(monkeypatch):
+    """The time of the data is reversed for the second direction alone."""
+    attrs, ins = _rnn_inputs("lstm", 4, 8, False, "float32")
+    monkeypatch.setattr("opreg.builtin.layers.rnn._turned", lambda *given: pytest.fail("turned"))
+    forward, backward = (get(name).kernels[0].rule.function for name in ("RNN", "_backward_RNN"))
+    *outs, reserve = forward(np, *ins, **attrs, is_train=True, rng=None)
+    assert backward(np, *outs, *ins, reserve, **attrs)[0].shape == ins[0].shape
+
+
 @pytest.mark.parametrize("mode", ["rnn_tanh", "lstm", "gru"])
 def test_gradient_of_rnn_of_sizes_that_are_cut(mode):
     """Along one direction, against a difference."""

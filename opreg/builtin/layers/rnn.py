@@ -209,7 +209,7 @@ def _turned(xp: ArrayModule, x: Array, lengths: Array | None) -> Array:
 
 def _ahead(xp: ArrayModule, kind: Kind, x: Array, lengths: Array | None) -> list[Array]:
     """A layer's input as each direction reads it."""
-    return [x, _turned(xp, x, lengths)][:kind.directions]
+    return [x] if kind.directions == 1 else [x, _turned(xp, x, lengths)]
 
 
 def _ahead_back(xp: ArrayModule, kind: Kind, dy: Array, lengths: Array | None) -> Array:
