@@ -92,6 +92,7 @@ class Group:
 
     def __init__(self, ranks: Sequence[int] = (0,), rank: int = 0, name: str = "world"):
         self.ranks, self.rank, self.size, self.name = tuple(ranks), rank, len(ranks), name
+        self._calls: dict[tuple[object, ...], Call] = {}  # described once: behind large arrays Python is slow
 
     def __repr__(self) -> str:
         return f"<Group {self.name}: rank {self.rank} of {self.size}, {self.engine}>"
@@ -100,7 +101,7 @@ class Group:
 
     def iallreduce(self, array: Array, op: str = "sum", out: Array | None = None) -> Request:
         """Begin ``allreduce``."""
-        return self._begin("allreduce", array, array.shape, out, _reduction(op, array))
+        return self._begin("allreduce", array, array.shape, out, op)
 
     def allreduce(self, array: Array, op: str = "sum", out: Array | None = None) -> Array:
         """The sum, mean, maximum, minimum or product of what all ranks bring, on all of them.
@@ -112,7 +113,7 @@ class Group:
     def ireduce_scatter(self, array: Array, op: str = "sum", out: Array | None = None) -> Request:
         """Begin ``reduce_scatter``."""
         shape = (self._share("reduce_scatter", array), *array.shape[1:])
-        return self._begin("reduce_scatter", array, shape, out, _reduction(op, array))
+        return self._begin("reduce_scatter", array, shape, out, op)
 
     def reduce_scatter(self, array: Array, op: str = "sum", out: Array | None = None) -> Array:
         """As ``allreduce``, but each rank gets its part along the first axis, whose length the size divides."""
@@ -153,7 +154,7 @@ class Group:
     def isend(self, array: Array, to: int, tag: int = 0) -> Request:
         """Begin ``send``."""
         self._peer("send: to", to)
-        return self._post(Call("send", "", to, array.shape, str(array.dtype)), _contiguous(array), array, tag)
+        return self._post(self._call("send", "", to, array), _contiguous(array), array, tag)
 
     def send(self, array: Array, to: int, tag: int = 0) -> None:
         """Bring an array to one other rank, which calls ``recv``."""
@@ -162,7 +163,7 @@ class Group:
     def irecv(self, out: Array, source: int, tag: int = 0) -> Request:
         """Begin ``recv``."""
         self._peer("recv: source", source)
-        return self._post(Call("recv", "", source, out.shape, str(out.dtype)), out, out, tag)
+        return self._post(self._call("recv", "", source, out), out, out, tag)
 
     def recv(self, out: Array, source: int, tag: int = 0) -> Array:
         """Take what one other rank sends, of the shape and dtype of ``out``, into it."""
@@ -224,11 +225,21 @@ class Group:
 
     def _begin(self, kind: str, array: Array, shape: tuple[int, ...], out: Array | None, op: str = "",
                root: int = -1) -> Request:
+        call = self._call(kind, op, root, array)
         if out is None:
             out = _empty_like(array, shape)
         elif out.shape != shape or out.dtype != array.dtype:
             raise ShapeError(f"{kind}: out holds {out.dtype} {out.shape}, the result is {array.dtype} {shape}")
-        return self._post(Call(kind, op, root, array.shape, str(array.dtype)), _contiguous(array), out, 0)
+        return self._post(call, _contiguous(array), out, 0)
+
+    def _call(self, kind: str, op: str, root: int, array: Array) -> Call:
+        key = kind, op, root, array.shape, array.dtype
+        call = self._calls.get(key)
+        if call is None:
+            if kind in ("allreduce", "reduce_scatter"):
+                _check_reduction(op, array)
+            call = self._calls[key] = Call(kind, op, root, array.shape, str(array.dtype))
+        return call
 
     def _post(self, call: Call, array: Array, out: Array, tag: int) -> Request:
         """Start a call of an array that is contiguous; the result goes to ``out``, which need not be."""
@@ -252,14 +263,13 @@ class Group:
             raise ArgumentError(f"{what}={rank}: the group {self.name} has ranks 0 to {self.size - 1}")
 
 
-def _reduction(op: str, array: Array) -> str:
+def _check_reduction(op: str, array: Array) -> None:
     if op not in REDUCTIONS:
         raise ArgumentError(f"unknown reduction {op!r}. {did_you_mean(op, REDUCTIONS)}")
     if op == "mean" and not is_floating(array.dtype):
         raise DTypeError(f"the mean of {array.dtype} is no {array.dtype}; take the sum")
     if op == "sum" and array.dtype == np.bool_:
         raise DTypeError("truth values have no sum; 'max' says whether any is true, 'min' whether all are")
-    return op
 
 
 def _contiguous(array: Array) -> Array:

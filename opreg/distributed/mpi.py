@@ -53,14 +53,16 @@ class _MpiRequest(Request):
     def test(self) -> bool:
         if not self._done:
             try:
-                self._done = all(request.Test() for request in self._requests)
+                for request in self._requests:  # asked thousands of times: a generator would take as long as MPI
+                    if not request.Test():
+                        return False
             except Exception as error:
                 raise refused(self._position, error) from None
-            if self._done:
-                if self._finish is not None:
-                    self._finish()
-                self._finish = self._held = None
-        return self._done
+            self._done = True
+            if self._finish is not None:
+                self._finish()
+            self._finish = self._held = None
+        return True
 
     def wait(self) -> Array:
         if not self._done and not self.test():
@@ -101,7 +103,7 @@ class MpiGroup(Group):
         """What has carried numbers so far: ``mpi``, or ``nccl`` once arrays of devices go over that."""
         return "nccl" if isinstance(self._nccl, Nccl) else "mpi"
 
-    def _position(self, call: str) -> Position:
+    def _position(self, call: object) -> Position:
         """Note what this rank does next."""
         position = self._watch.positions[self._key] = Position(self._key, self.ranks, self._count, call)
         return position
@@ -115,8 +117,9 @@ class MpiGroup(Group):
                 self.agree("the call", str(call))
                 self._known.add(call)
             self._count += 1
-        position = self._position(str(call))
-        if hasattr(array, "get") and (nccl := self._between_devices(array)) is not None:
+        position = self._position(call)
+        nccl = None if type(array) is np.ndarray or not hasattr(array, "get") else self._between_devices(array)
+        if nccl is not None:
             return nccl.post(call, array, out, position)
         sent, received, finish = self._buffers(call, array, out)
         try:
@@ -139,14 +142,13 @@ class MpiGroup(Group):
     def _buffers(self, call: Call, array: Array, out: Array
                  ) -> tuple[np.ndarray, np.ndarray, Callable[[], None] | None]:
         """What MPI reads and writes, and what is to be done when it has; one array where it writes over the other."""
-        source = _on_host(array)
+        source = sent = _on_host(array)
         wide = source.dtype
-        if call.op:
-            if is_floating(wide) and wide.itemsize == 2:
-                wide = np.dtype(np.float32)
-            elif wide.char not in _NUMBERS:
+        if call.op and wide.char not in _NUMBERS:
+            if not is_floating(wide) or wide.itemsize != 2:
                 raise DTypeError(f"{call}: MPI computes with no {wide}")
-        sent = source.astype(wide, copy=False)
+            wide = np.dtype(np.float32)
+            sent = source.astype(wide)
         if out is array:
             received = sent
         elif not hasattr(out, "get") and out.dtype == wide and out.flags.c_contiguous:
@@ -167,11 +169,11 @@ class MpiGroup(Group):
     def _start(self, call: Call, sent: np.ndarray, received: np.ndarray, tag: int) -> Any:
         comm, op = self._comm, self._ops[call.op]
         if call.op:
-            numbers = (_flat(sent, np.uint8 if sent.dtype == np.bool_ else sent.dtype),
-                       _flat(received, np.uint8 if sent.dtype == np.bool_ else sent.dtype))
-            if call.kind == "allreduce":
-                return comm.Iallreduce(self._mpi.IN_PLACE if sent is received else numbers[0], numbers[1], op)
-            return comm.Ireduce_scatter_block(*numbers, op)
+            into = received if sent.dtype.kind != "b" else _flat(received, np.uint8)
+            if sent is received:
+                return comm.Iallreduce(self._mpi.IN_PLACE, into, op)
+            numbers = sent if sent.dtype.kind != "b" else _flat(sent, np.uint8)
+            return (comm.Iallreduce if call.kind == "allreduce" else comm.Ireduce_scatter_block)(numbers, into, op)
         bytes_in, bytes_out = _flat(sent, np.uint8), _flat(received, np.uint8)
         if call.kind == "all_gather":
             return comm.Iallgather(bytes_in, bytes_out)
@@ -247,7 +249,7 @@ def _flat(array: np.ndarray, dtype: np.dtype | type) -> np.ndarray:
 
 def _on_host(array: Any) -> np.ndarray:
     """An array of NumPy's with the numbers of one that may be on a device."""
-    return array.get() if hasattr(array, "get") else array
+    return array if type(array) is np.ndarray or not hasattr(array, "get") else array.get()
 
 
 def _store(out: Any, received: np.ndarray) -> None:

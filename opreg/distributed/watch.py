@@ -65,7 +65,7 @@ class Position(NamedTuple):
     group: str
     ranks: tuple[int, ...]
     number: int
-    call: str
+    call: object  # that reads as a text, which is made when it is needed
 
 
 class _Note(NamedTuple):
@@ -153,7 +153,7 @@ class Watch:
             self._read()
             if not told and now - start > min(_PATIENCE, timeout() / 4):
                 told = True
-                self._tell("wait", position.call, position.ranks)
+                self._tell("wait", str(position.call), position.ranks)
             self._judge(position, now - start, limit)
 
     def glance(self, position: Position) -> None:
