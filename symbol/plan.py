@@ -269,7 +269,7 @@ class Plan:
         self.bound = {id(array) for array in variables.values()}
         self._adds = adds
         self._materialised: dict[tuple[Storage, Spec], Array] = {}
-        self._take = program.bound.arena or _own
+        self._take = program.bound.arena
         self._scratch = Scratch(self._take)
         self._arenas = {ctx: self._arena(ctx, nbytes, program) for ctx, nbytes in memory.arena.items() if nbytes}
         self._halves = tuple([self._step(node) for node in nodes if node.op is not None]
@@ -392,8 +392,3 @@ class Plan:
     def nbytes(self) -> int:
         """Bytes held beside bound arrays, outputs and gradients: arenas and temporaries."""
         return sum(self.memory.arena.values()) + self._scratch.nbytes + self.forward.nbytes + self.backward.nbytes
-
-
-def _own(ctx: Context, nbytes: int) -> Array:
-    """Memory of its own."""
-    return ctx.backend.arena(nbytes, ctx.device_id)

@@ -22,6 +22,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+def _own(ctx: Context, nbytes: int) -> Array:
+    """Memory of its own."""
+    return ctx.backend.arena(nbytes, ctx.device_id)
+
+
 @dataclass
 class Bound:
     """What a graph is bound to: raw arrays of its variables and outputs, and what is asked of their gradients.
@@ -46,7 +51,7 @@ class Bound:
         What users' operators keep between forward and backward.
     recompute : bool or "all"
         Whether backward computes cheap results of forward again, or all it can, which are not kept then.
-    arena : function of a context and a number of bytes, or None
+    arena : function of a context and a number of bytes
         Gives the memory to compute in; it is the plan's own by default.
     reduced : Reduced or None
         Which gradients become those of all ranks of a group.
@@ -63,7 +68,7 @@ class Bound:
     head_grads: list[Array | None] = field(default_factory=list)
     memo: dict[Any, Any] = field(default_factory=dict)
     recompute: bool | str = False
-    arena: Callable[[Context, int], Array] | None = None
+    arena: Callable[[Context, int], Array] = _own
     reduced: Reduced | None = None
 
     def reduce(self, reduction: Reduction | None) -> None:

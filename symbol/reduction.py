@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import itertools
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -27,7 +27,9 @@ from opreg.typing import Array
 if TYPE_CHECKING:
     from opreg.distributed.groups import Group
 
-__all__ = ["Bucket", "Member", "Reduced", "Reduction", "bucketed", "joined", "some"]
+__all__ = ["Bucket", "Member", "Reduced", "Reduction", "bucketed", "grouped", "joined", "some"]
+
+T = TypeVar("T")
 
 #: Bytes of gradients from which on they set out together.
 BUCKET = 4 << 20
@@ -172,18 +174,32 @@ class Bucket:
 
 
 class Reduced:
-    """The buckets of a bound graph.
+    """The buckets of a graph.
 
     Attributes
     ----------
     reduction : Reduction
     buckets : list of Bucket
         In the order they travel.
+
+    Parameters
+    ----------
+    reduction : Reduction
+        How.
+    graph : Graph
+        What has to be alike on all ranks.
+    groups : sequence of sequence of variables
+        Whose gradients travel together.
+    wanted : mapping by variable
+        Shape and dtype of each, where it lives, and what is asked for.
     """
 
-    def __init__(self, reduction: Reduction, graph: Graph, buckets: list[Bucket], requests: Mapping[Node, str]):
-        self.reduction, self.buckets = reduction, buckets
-        self._graph, self._requests = graph, requests
+    def __init__(self, reduction: Reduction, graph: Graph, groups: Sequence[Sequence[Node]],
+                 wanted: Mapping[Node, tuple[Spec, Context, str]]):
+        ranks = reduction.group.size if reduction.shard else 1
+        self.reduction = reduction
+        self.buckets = [_bucket(number, nodes, wanted, ranks) for number, nodes in enumerate(groups)]
+        self._graph, self._requests = graph, {node: request for node, (_, _, request) in wanted.items()}
 
     def agree(self) -> None:
         """Have the ranks compare graphs and buckets; once for all executors whose graphs and buckets are these."""
@@ -231,20 +247,32 @@ def bucketed(reduction: Reduction, graph: Graph, wanted: Mapping[Node, tuple[Spe
     for position, node in enumerate(graph.nodes):
         for source, _ in node.inputs:
             first.setdefault(source, position)
-    groups: list[list[Node]] = []
-    begun: dict[tuple[object, ...], tuple[list[Node], int]] = {}  # by kind: nodes so far, and their bytes
+    items = []
     for node in sorted(reduction.chosen(wanted), key=lambda node: -first.get(node, -1)):
-        spec, *kind = wanted[node]
-        nodes, nbytes = begun.pop((spec.dtype, *kind), ([], 0))
-        if not nodes:
-            groups.append(nodes)
-        nodes.append(node)
-        nbytes += size(spec.shape or ()) * as_dtype(spec.dtype).itemsize
-        if nbytes < reduction.bucket_bytes:
-            begun[spec.dtype, *kind] = nodes, nbytes
-    ranks = reduction.group.size if reduction.shard else 1
-    return Reduced(reduction, graph, [_bucket(number, nodes, wanted, ranks) for number, nodes in enumerate(groups)],
-                   {node: request for node, (_, _, request) in wanted.items()})
+        (shape, dtype), *place = wanted[node]
+        items.append((node, (dtype, *place), size(shape or ()) * as_dtype(dtype).itemsize))
+    return Reduced(reduction, graph, grouped(items, reduction.bucket_bytes), wanted)
+
+
+def grouped(items: Iterable[tuple[T, Hashable, int]], nbytes: int) -> list[list[T]]:
+    """What travels together, of items with their kinds and bytes: in their order those of one kind, from so many bytes
+    on.
+
+    Examples
+    --------
+    >>> grouped([("a", "float32", 4), ("b", "int32", 4), ("c", "float32", 4), ("d", "float32", 4)], 8)
+    [['a', 'c'], ['b'], ['d']]
+    """
+    groups: list[list[T]] = []
+    begun: dict[Hashable, tuple[list[T], int]] = {}  # by kind: items so far, and their bytes
+    for item, kind, more in items:
+        group, before = begun.pop(kind, ([], 0))
+        if not group:
+            groups.append(group)
+        group.append(item)
+        if before + more < nbytes:
+            begun[kind] = group, before + more
+    return groups
 
 
 def _bucket(number: int, nodes: Sequence[Node], wanted: Mapping[Node, tuple[Spec, Context, str]], ranks: int) -> Bucket:

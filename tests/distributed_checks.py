@@ -561,7 +561,7 @@ def mindspore_names(group: Group) -> None:
 
 def cells(group: Group) -> None:
     """A step on a part of the batch on each rank is one on the whole, as Python and compiled."""
-    from opreg import Parameter, Tensor, nn, set_context
+    from opreg import Tensor, nn, set_context
 
     def trained(rows: slice, seed: int) -> np.ndarray:
         net = nn.Dense(6, 2, bias_init="zeros")
@@ -584,12 +584,68 @@ def cells(group: Group) -> None:
     finally:
         set_context(mode=mx.PYNATIVE_MODE)
         mx.reset_auto_parallel_context()
-    kept = Parameter(Tensor([1.0]), name="kept")
-    kept.layerwise_parallel = True
-    reducer = nn.DistributedGradReducer([kept, Parameter(Tensor([1.0]), name="summed")])
-    assert [float(each) for each in reducer((Tensor([3.0]), Tensor([3.0])))] == [3, 6]
     _refuses(ArgumentError, "not cut into parts", lambda: mx.set_auto_parallel_context(parallel_mode="auto_parallel"))
     _refuses(ArgumentError, "has made it 2", lambda: mx.set_auto_parallel_context(device_num=3))
+
+
+def cells_in_the_plan(group: Group) -> None:
+    """The buckets of a compiled step set out while backward goes on, in the memory where gradients are computed."""
+    from opreg import Tensor, nn
+
+    def trained(compiled: bool) -> tuple[list[np.ndarray], Any]:
+        layers = [nn.Dense(*sizes, weight_init=init, bias_init="zeros")
+                  for *sizes, init in ((4, 1100, 0.1), (1100, 1100, 1e-3), (1100, 2, 1e-2))]
+        net = nn.SequentialCell(*layers)
+        layers[0].bias.requires_grad = False
+        step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), nn.Momentum(net.trainable_params(), 1e-3, 0.9),
+                                   return_grad=True)
+        function = mx.jit(step) if compiled else step
+        for _ in range(2):
+            _, grads = function(Tensor(ROWS[:8, :4] + group.rank), Tensor(ROWS[:8, :2]))
+        return [each.asnumpy() for each in (*net.get_parameters(), *grads.values())], function
+
+    mx.set_auto_parallel_context(parallel_mode=mx.ParallelMode.DATA_PARALLEL, gradients_mean=True)
+    try:
+        (found, function), (expected, _) = trained(True), trained(False)
+    finally:
+        mx.reset_auto_parallel_context()
+    for one, other in zip(found, expected):
+        assert np.allclose(one, other, 1e-4, 1e-6)
+        assert len(set(group.exchange(one.tobytes()))) == 1
+    lines = [line.split(maxsplit=1)[1] for line in str(function.explain()).splitlines()[1:]]
+    places = {word: [i for i, line in enumerate(lines) if line.startswith(word)]
+              for word in ("_allreduce_start", "_allreduce_wait", "_backward_FullyConnected_weight", "AllReduce")}
+    first, second = places["_allreduce_start"]
+    *_, last = places["_backward_FullyConnected_weight"]
+    assert first < last < second < places["_allreduce_wait"][0] and len(places["_allreduce_wait"]) == 2
+    assert not places["AllReduce"] and "1.weight" in lines[first] and "0.weight" in lines[second]
+    assert lines[last].endswith("bound array")
+
+
+def reduced_gradients(group: Group) -> None:
+    """What users' own steps put gradients through, as Python and compiled: each as its parameter wants it."""
+    from opreg import Parameter, Tensor, nn
+
+    kept, *others = [Parameter(Tensor(np.zeros(shape, dtype)), name=name) for name, shape, dtype in (
+        ("kept", 1, "float32"), ("half", (2, 3), "float16"), ("double", 2, "float64"), ("summed", (), "float32"),
+        ("empty", 0, "float32"))]
+    kept.layerwise_parallel = True
+    grads = tuple([Tensor(np.full(each.shape, group.rank + 1, each.asnumpy().dtype)) for each in (kept, *others)])
+    for words, expected in (({}, 3), ({"mean": True}, 1.5), ({"mean": True, "degree": 6}, 0.5)):
+        reducer = nn.DistributedGradReducer([kept, *others], **words)
+        for function in (reducer, mx.jit(lambda *grads, reducer=reducer: reducer([g * 1 for g in grads]))):
+            results = function(grads) if function is reducer else function(*grads)
+            assert [each.dtype for each in results] == [each.dtype for each in grads]
+            assert [each.shape for each in results] == [each.shape for each in grads]
+            assert float(results[0]) == group.rank + 1
+            for each in results[1:]:
+                assert np.allclose(each.asnumpy(), expected, 1e-3), (words, each)
+    x = Tensor([1.0, 2.0])
+    reducer = nn.DistributedGradReducer([others[0]])
+    assert mx.grad(lambda x: reducer((x * x,))[0].sum())(x).asnumpy().tolist() == [4, 8]
+    _refuses(ArgumentError, "expected 1 gradients, one for each parameter, got 2", lambda: reducer(grads[:2]))
+    other = nn.DistributedGradReducer([Parameter(Tensor([0.0]), name=f"of rank {group.rank}")])
+    _refuses(RankError, "of rank", lambda: mx.jit(lambda x: other((x * 2,)))(Tensor([1.0])))
 
 
 def statistics_of_all(group: Group) -> None:

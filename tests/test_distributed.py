@@ -19,7 +19,8 @@ from .ranks import ROOT, launch, needs_mpi, outcomes
 CHECKS = ["reductions", "places", "moves", "under_way", "same_sums", "other_groups", "agreement", "store",
           "store_with_optimizer", "compression", "horovod", "same_answer", "other_networks", "executors", "operators",
           "windows", "no_update_is_lost", "nobody_waits", "weights_on_owners", "one_after_the_other", "async_states",
-          "async_learning", "between_two", "symbols", "mindspore_names", "cells", "statistics_of_all", "devices"]
+          "async_learning", "between_two", "symbols", "mindspore_names", "cells", "cells_in_the_plan",
+          "reduced_gradients", "statistics_of_all", "devices"]
 
 
 @functools.cache

@@ -90,7 +90,8 @@ class _Plan:
             arrays[node], contexts[node] = empty((node, 0)), ctx
         self.slots = [arrays[node] for node in followed.inputs]
         self.seeds = [arrays[node] for node in seeds]
-        heads = [*followed.heads, *[entry for _, entry in followed.assigned], *followed.last]
+        last = followed.last if late else []  # without a second half nothing can come into it
+        heads = [*followed.heads, *[entry for _, entry in followed.assigned], *last]
         variables = [node for node in specs if node.op is None and node in arrays]
         graph = Graph(heads, [*variables, *trace.nodes])
         self.outputs = [empty(entry) for entry in followed.heads]
@@ -100,7 +101,7 @@ class _Plan:
             targets.append(empty(entry) if aside else array._data)
             if aside:
                 self.stored.append((array, targets[-1]))
-        targets += [empty(entry) for entry in followed.last]
+        targets += [empty(entry) for entry in last]
         self.gradients = [empty(entry) for entry in late]
         bound = Bound(graph, dict(specs), ctx, {}, arrays, contexts, {}, outputs=[*self.outputs, *targets],
                       arena=stretches.take)
@@ -186,7 +187,7 @@ class Compiled:
     certain : bool
         Whether a run is never given up.
     pure : bool
-        Whether running it twice is running it once: nothing is called, assigned or drawn.
+        Whether running it twice is running it once: nothing is called, sent, assigned or drawn.
     idle : list of _Plan
         Plans nobody has now.
     idle_recorded : dict of tuple of bool to list of _Plan
@@ -205,7 +206,7 @@ class Compiled:
         self._simple = followed.structure is tree.LEAF
         self._in_python = False  # whether its gradient is that of the Python code
         self.certain = not (followed.calls or followed.steps)
-        self.pure = not (followed.calls or followed.assigned or followed.random)
+        self.pure = not (followed.calls or followed.collective or followed.assigned or followed.random)
 
     def call(self, function: Callable, leaves: Sequence[Tensor]) -> Any:
         """Compute; as one application on the tape where somebody wants its gradient."""

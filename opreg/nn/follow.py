@@ -22,6 +22,7 @@ from .bailout import HookSignatures
 from .guards import GUARD, Numbers, Path
 from .parameter import Parameter
 from .parameter_container import ParameterContainer
+from .python_op import PYTHON
 from .reads import noting
 from .state import STATE
 from .tensor import Tensor
@@ -58,8 +59,9 @@ class Followed:
         Arrays that change, and what they hold in the end.
     steps : sequence of (fork, answer)
         The numbers that Python asked for.
-    calls, random : bool
-        Whether runs call users' Python; whether they draw random numbers.
+    calls, collective, random : bool
+        Whether runs call users' Python; whether they take part in what several processes do; whether they draw random
+        numbers.
     last : list of Entry
         The last that does something beside computing.
     """
@@ -80,7 +82,8 @@ class Followed:
         self.captured = [(array, node) for array, node in trace.variables.values()]
         ops = [node.op for node in trace.nodes if node.op is not None]
         self.steps = [] if trace.path is None else trace.path.steps
-        self.calls = any(op.has_side_effect and op is not GUARD for op in ops)
+        self.calls = PYTHON in ops
+        self.collective = any(op.has_side_effect and op not in (GUARD, PYTHON) for op in ops)
         self.random = any(op.random for op in ops)
         # What nobody reads runs in the first half all the same: nothing up to the last of these belongs to the second.
         self.last: list[Entry] = [(node, 0) for node in trace.nodes

@@ -322,8 +322,8 @@ class Numbers:
 
 
 def calls(op: Op) -> str:
-    """What an operator calls of users' Python on every run, in words; nothing for others."""
+    """What an operator does on every run that must not be done twice, in words; nothing for others."""
     if op.has_side_effect and op is not GUARD:
-        return "a hook or a print"
+        return "a hook, a print or what several processes do"
     return f"the operator {op.name}" if op.where is not None and not op.traced else ""
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..core.registry import ops
+from opreg.symbol.passes.reduce_gradients import allreduce_together
+from opreg.symbol.reduction import Reduction, grouped
+
+from ..core.spec import size
+from ..distributed import Group, world
 from ..distributed import group as find
-from ..distributed import world
 from ..errors import ArgumentError, did_you_mean
 from .cell import Cell
 from .communication import broadcast_parameters
 from .parameter import Parameter
-from .state import EPOCH
+from .state import EPOCH, STATE
 from .tensor import Tensor
+from .tensor_base import TensorBase
 
 __all__ = ["ParallelMode", "set_auto_parallel_context", "get_auto_parallel_context", "reset_auto_parallel_context",
            "DistributedGradReducer", "reducer_for"]
@@ -98,6 +103,9 @@ def reset_auto_parallel_context() -> None:
 class DistributedGradReducer(Cell):
     """Gradients summed over the processes of a group, or their means.
 
+    They travel in buckets of a few megabytes. In a compiled function, such as a step of training, a bucket sets out as
+    soon as its gradients are complete, and is waited for when all have set out.
+
     Parameters
     ----------
     parameters : list of Parameter
@@ -125,14 +133,47 @@ class DistributedGradReducer(Cell):
             raise ValueError(f"DistributedGradReducer: degree must be an int from one up, got {degree!r}")
         self.mean = get_auto_parallel_context("gradients_mean") if mean is None else mean
         self.degree, self.group = find(group).size if degree is None else degree, group
-        self._summed = [not getattr(each, "layerwise_parallel", False) for each in parameters]
+        self._names = [None if getattr(each, "layerwise_parallel", False) else each.name for each in parameters]
 
     def construct(self, grads: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        return tuple(self._reduced(grad) if summed else grad for grad, summed in zip(grads, self._summed))
+        if len(grads) != len(self._names):
+            raise ArgumentError(f"DistributedGradReducer: expected {len(self._names)} gradients, one for each "
+                                f"parameter, got {len(grads)}")
+        results, ranks = list(grads), find(self.group)
+        chosen = [i for i in _completed(grads) if self._names[i] is not None]
+        if ranks.size > 1:
+            reduction = _reduction(ranks, self.mean and self.degree == ranks.size)
+            for bucket in grouped([(i, grads[i]._dt, size(grads[i].shape) * grads[i]._dt.itemsize) for i in chosen],
+                                  reduction.bucket_bytes):
+                given = {"reduction": reduction, "names": tuple([self._names[i] for i in bucket])}
+                totals = _traced(grads[bucket[0]])._apply(allreduce_together, [grads[i] for i in bucket], given)
+                for i, total in zip(bucket, totals if isinstance(totals, tuple) else (totals,)):
+                    results[i] = total
+        if self.mean and self.degree != ranks.size:
+            for i in chosen:
+                results[i] = results[i] * (1.0 / self.degree)
+        return tuple(results)
 
-    def _reduced(self, grad: Tensor) -> Tensor:
-        total = ops.AllReduce(grad, group=self.group)
-        return total * (1.0 / self.degree) if self.mean else total
+
+def _traced(value: Tensor) -> TensorBase:
+    """What stands for a value in the function that is being compiled, if one is."""
+    return value if STATE.trace is None else STATE.trace.read(value)
+
+
+def _completed(grads: Sequence[Tensor]) -> Iterable[int]:
+    """The places of gradients in the order in which they are complete; outside of a trace all of them are."""
+    places = range(len(grads))
+    if STATE.trace is None:
+        return places
+    values = list(map(STATE.trace.read, grads))  # some of which may join by that
+    positions = {node: position for position, node in enumerate(STATE.trace.order)}
+    return sorted(places, key=lambda i: positions[values[i]._entry[0]])
+
+
+@functools.cache
+def _reduction(ranks: Group, mean: bool) -> Reduction:
+    """How they are, which keeps what the ranks have compared."""
+    return Reduction(ranks, mean)
 
 
 def reducer_for(weights: Sequence[Parameter]) -> DistributedGradReducer | None:

@@ -1,6 +1,9 @@
 """reduce_gradients: behind its last gradient a bucket sets out to the other ranks, and at the end of backward it is
 waited for.
 
+Gradients that callers keep are put in buckets when they are bound. Of those that a graph goes on with itself, as a
+compiled step of training does, a bucket is a node, ``allreduce_together``: it is waited for where that node stood.
+
 On the host nobody works on what is under way unless somebody looks after it: steps that take long are followed by one
 that does. Where ranks keep a part of the gradients each, a bucket is waited for before the second one behind it sets
 out: no more than two are there as a whole.
@@ -9,6 +12,7 @@ out: no more than two are there as a whole.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,19 +20,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opreg.backends.private_operators import private
-from opreg.core.graph import Entry, Node
+from opreg.core.attrs import AS_GIVEN
+from opreg.core.graph import Entry, Graph, Node
 from opreg.core.launch import Call, FirstRun
 from opreg.core.op import Op
 from opreg.core.spec import Shape, Spec
-from opreg.typing import Array
+from opreg.core.value import Value
+from opreg.ndarray.context import Context
+from opreg.typing import Array, ArrayModule
 
 from ..program import Program, reachable
-from ..reduction import Bucket, Member, Reduced, joined, some
+from ..reduction import Bucket, Member, Reduced, Reduction, joined, some
 
 if TYPE_CHECKING:
     from opreg.distributed.groups import Request
 
-__all__ = ["reduce_gradients"]
+__all__ = ["allreduce_together", "reduce_gradients"]
 
 # Buckets that are under way at a time, where ranks keep parts of them.
 _UNDER_WAY = 2
@@ -163,18 +170,47 @@ def _move(call: Call) -> list[Callable[[], object]]:
     return [journey.move for journey in call.attrs["journeys"]]
 
 
+#: Gradients, by the names of their weights, become those of all ranks, and travel in one bucket.
+allreduce_together = Op("_allreduce_together", AS_GIVEN, lambda *, names: names, outputs=lambda *, names: names,
+                        types=lambda ins, outs: (ins, ins), per_instance=True, has_side_effect=True, grad_reads=False)
+allreduce_together.where = None
+allreduce_together.shapes(lambda ins, outs: (ins, ins))
+
+
+@allreduce_together.kernel()
+def _together(xp: ArrayModule, *gradients: Array, reduction: Reduction) -> list[Array]:
+    whole = xp.concatenate([gradient.reshape(-1) for gradient in gradients])
+    reduction.group.allreduce(whole, reduction.op, whole)
+    ends = list(itertools.accumulate([gradient.size for gradient in gradients]))
+    return [whole[end - gradient.size:end].reshape(gradient.shape) for end, gradient in zip(ends, gradients)]
+
+
+@allreduce_together.grad
+def _together_grad(g: Value | tuple[Value, ...], ins: Sequence[Value], outs: Sequence[Value], *, reduction: Reduction,
+                   names: Sequence[str]) -> Sequence[Value]:
+    arriving = g if isinstance(g, tuple) else (g,)
+    results = arriving[0]._apply(allreduce_together, arriving, {"reduction": reduction, "names": names})
+    return results if isinstance(results, (tuple, list)) else [results]
+
+
 # ------------------------------------------------------------------------------------------------ the pass
 
 
 def reduce_gradients(program: Program) -> Program:
     """Put a node where each bucket sets out, and one where it is waited for, whose results take the places of the
     gradients."""
-    reduced, outputs = program.bound.reduced, len(program.bound.graph.heads)
-    if reduced is None or not program.wanted:
-        return program
+    if program.bound.reduced is not None and program.wanted:
+        _of_callers(program, program.bound.reduced)
+    if any(node.op is allreduce_together for node in program.nodes):
+        _of_graph(program)
+    return program
+
+
+def _of_callers(program: Program, reduced: Reduced) -> None:
+    """Those of ``program.wanted``."""
+    outputs = len(program.bound.graph.heads)
     gradients = dict(zip(program.wanted, zip(program.heads[outputs:], program.destinations)))
-    uses = Counter([*program.heads, *[entry for node in program.nodes for entry in node.inputs]])
-    places = {node: i for i, node in enumerate(program.nodes)}
+    uses, places = _uses(program), _places(program)
     forward = reachable(program.nodes, program.heads[:outputs])
     at = max([places[node] for node in forward], default=0)
     results: list[tuple[Entry, tuple[Array, str]]] = []
@@ -198,26 +234,76 @@ def reduce_gradients(program: Program) -> Program:
     results = [*gradients.values(), *results]
     program.heads = [*program.heads[:outputs], *[entry for entry, _ in results]]
     program.destinations = [destination for _, destination in results]
-    program.nodes = _ordered(program, behind, waits)
-    return program
+    before = {node for ready in behind.values() for node in ready}
+    behind.setdefault(len(program.nodes) - 1, []).extend(wait for wait in waits if wait not in before)
+    program.nodes = _ordered(program, behind)
 
 
-def _ordered(program: Program, behind: Mapping[int, list[Node]], waits: Sequence[Node]) -> list[Node]:
-    """The nodes, with those of buckets in their places, and between them those that let buckets move on."""
+def _of_graph(program: Program) -> None:
+    """Those of nodes of the graph."""
+    wanted: dict[Node, tuple[Spec, Context, str]] = {}
+    groups: dict[Reduction, list[list[Node]]] = {}
+    for node in program.nodes:
+        if node.op is allreduce_together:
+            variables = [Node(None, name) for name in node.attrs["names"]]
+            wanted.update((variable, (spec, program.contexts[node], "write"))
+                          for variable, spec in zip(variables, program.specs[node]))
+            groups.setdefault(node.attrs["reduction"], []).append(variables)
+    journeys = {reduction: map(functools.partial(_inside, program), itertools.repeat(reduced), reduced.buckets)
+                for reduction, nodes in groups.items()
+                for reduced in [Reduced(reduction, Graph((), []), nodes, wanted)]}
+    waits: list[Node] = []
+
+    def change(node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
+        if node.op is not allreduce_together:
+            return None
+        journey = next(journeys[node.attrs["reduction"]])
+        start = _node(program, journey, "start", [became.get(entry, entry) for entry in node.inputs])
+        wait = _node(program, journey, "wait", [(start, 0)])
+        for i, array in enumerate(journey.arrays):
+            became[node, i] = wait, i
+            program.pinned[wait, i] = array
+        waits.append(wait)
+        return [wait]
+
+    program.rebuild(change)
+    starts = [wait.inputs[0][0] for wait in waits]
+    places, at = _places(program), 0
+    behind: dict[int, list[Node]] = {}
+    for start in starts:
+        at = max([at, *[places[node] for node, _ in start.inputs]])
+        behind.setdefault(at, []).append(start)
+    program.nodes = _ordered(program, behind)
+    uses = _uses(program)
+    for start in starts:
+        _pin(program, start.attrs["journey"], start, uses)
+
+
+def _uses(program: Program) -> Counter[Entry]:
+    return Counter([*program.heads, *[entry for node in program.nodes for entry in node.inputs]])
+
+
+def _places(program: Program) -> dict[Node, int]:
+    return {node: i for i, node in enumerate(program.nodes)}
+
+
+def _ordered(program: Program, behind: Mapping[int, Sequence[Node]]) -> list[Node]:
+    """The nodes, with those of buckets behind others, and between them those that let buckets move on."""
     nodes: list[Node] = []
     under_way: dict[_Journey, Node] = {}
-    for i, node in enumerate(program.nodes):
+    rows = [(node, *behind.get(i, ())) for i, node in enumerate(program.nodes)]
+    for node in itertools.chain.from_iterable(rows):
         nodes.append(node)
-        if under_way and _long(program, node):
+        if node.op in _OPERATORS.values():
+            journey = node.attrs["journey"]
+            if under_way.pop(journey, None) is None:
+                under_way[journey] = node
+        elif under_way and _long(program, node):
             journeys, starts = zip(*under_way.items())
             move = Node(reduce_move, f"{node.name}_over", {"journeys": journeys}, [(starts[-1], 0)])
             program.specs[move], program.contexts[move] = [], program.contexts[node]
             nodes.append(move)
-        for each in behind.get(i, ()):
-            nodes.append(each)
-            if under_way.pop(each.attrs["journey"], None) is None:
-                under_way[each.attrs["journey"]] = each
-    return nodes + [wait for wait in waits if wait.attrs["journey"] in under_way]
+    return nodes
 
 
 def _long(program: Program, node: Node) -> bool:
@@ -235,6 +321,13 @@ def _journey(reduced: Reduced, bucket: Bucket, members: list[Member], program: P
     written = grads[members[0].node][1] == "write"  # as all of a bucket
     pinned = joined([grads[member.node][0] for member in bucket.members], count) if written else None
     return _Journey(reduced, bucket, members, [grads[member.node][0] for member in members], pinned)
+
+
+def _inside(program: Program, reduced: Reduced, bucket: Bucket) -> _Journey:
+    """One whose gradients nobody keeps."""
+    whole = program.bound.arena(bucket.ctx, bucket.nbytes).view(bucket.dtype)
+    arrays = [whole[member.begin:member.end].reshape(member.shape) for member in bucket.members]
+    return _Journey(reduced, bucket, bucket.members, arrays, whole)
 
 
 def _node(program: Program, journey: _Journey, what: str, inputs: Sequence[Entry]) -> Node:
