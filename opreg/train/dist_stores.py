@@ -47,17 +47,8 @@ class DistKVStore(KVStore):
     def __init__(self, type: str = "dist_sync"):
         super().__init__(type)
         self._group = world()
+        self.rank, self.num_workers = self._group.rank, self._group.size
         self._sums: dict[Key, Array] = {}
-
-    @property
-    def rank(self) -> int:  # type: ignore[override]
-        """The number of this worker."""
-        return self._group.rank
-
-    @property
-    def num_workers(self) -> int:  # type: ignore[override]
-        """How many workers there are."""
-        return self._group.size
 
     def init(self, key: Any, value: Any) -> None:
         """Begin one key, or those of a list, with the values of rank 0.
@@ -145,16 +136,7 @@ class Horovod(KVStoreBase):
 
     def __init__(self) -> None:
         self._group = world()
-
-    @property
-    def rank(self) -> int:  # type: ignore[override]
-        """The number of this worker."""
-        return self._group.rank
-
-    @property
-    def num_workers(self) -> int:  # type: ignore[override]
-        """How many workers there are."""
-        return self._group.size
+        self.rank, self.num_workers = self._group.rank, self._group.size
 
     @property
     def local_rank(self) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
+from opreg.symbol.sharding import mapped
 
 from ..builtin.optimizers.bound_updates import Alike, Row
 from ..errors import ArgumentError, DTypeError, ShapeError
@@ -114,11 +115,7 @@ class Updater:
 
     def sync_state_context(self, state: Any, context: Context) -> Any:
         """A state on a device."""
-        if isinstance(state, NDArray):
-            return state.as_in_context(context)
-        if isinstance(state, (tuple, list)):
-            return type(state)(self.sync_state_context(part, context) for part in state)
-        return state
+        return mapped(state, lambda array: array.as_in_context(context))
 
     def get_states(self, dump_optimizer: bool = False) -> bytes:
         """All states as bytes, with the numbers of updates.
