@@ -1,4 +1,4 @@
-"""context: where arrays live, as MXNet has it under that name, and how Cells run, as MindSpore has it.
+"""context: where arrays live, as MXNet has it under that name; how Cells run, and share work, as MindSpore has it.
 
 >>> import opreg
 >>> opreg.context.cpu(1)
@@ -15,12 +15,17 @@ from opreg.ndarray.context import *  # noqa: F403
 from opreg.ndarray.context import __all__ as _PLACES
 
 if TYPE_CHECKING:
+    from opreg.nn.parallel import ParallelMode as ParallelMode
+    from opreg.nn.parallel import get_auto_parallel_context as get_auto_parallel_context
+    from opreg.nn.parallel import reset_auto_parallel_context as reset_auto_parallel_context
+    from opreg.nn.parallel import set_auto_parallel_context as set_auto_parallel_context
     from opreg.nn.state import GRAPH_MODE as GRAPH_MODE
     from opreg.nn.state import PYNATIVE_MODE as PYNATIVE_MODE
     from opreg.nn.state import get_context as get_context
     from opreg.nn.state import set_context as set_context
 
-_SETTINGS = ("set_context", "get_context", "GRAPH_MODE", "PYNATIVE_MODE")
+_SETTINGS = ("set_context", "get_context", "GRAPH_MODE", "PYNATIVE_MODE", "ParallelMode", "set_auto_parallel_context",
+             "get_auto_parallel_context", "reset_auto_parallel_context")
 
 __all__ = [*_PLACES, *_SETTINGS]  # noqa: PLE0604  the names are text
 
