@@ -420,15 +420,48 @@ def same_answer(group: Group) -> None:
     own = everything[:, group.rank].reshape(-1)
     alone = _trained(None, slice(None), 8)
     for kind, settings in (("dist_sync", {}), ("dist_device_sync", {}), ("horovod", {"rescale_grad": 1 / 8})):
-        together = _trained(kind, own, 8 // group.size, seed=group.rank * (kind != "horovod"), **settings)
-        for name, value in alone.items():
-            assert np.allclose(value.asnumpy(), together[name].asnumpy(), 1e-4, 1e-6), (kind, name)
-        group.agree(f"the weights of {kind}", together["one_weight"].asnumpy().tobytes().hex())
+        for kvstore in (kind, mx.kv.create(kind)):
+            together = _trained(kvstore, own, 8 // group.size, seed=group.rank * (kind != "horovod"), **settings)
+            for name, value in alone.items():
+                assert np.allclose(value.asnumpy(), together[name].asnumpy(), 1e-4, 1e-6), (kvstore, name)
+            group.agree(f"the weights of {kvstore}", together["one_weight"].asnumpy().tobytes().hex())
     os.environ["MXNET_UPDATE_ON_KVSTORE"] = "0"
     apart = _trained("dist_sync", own, 8 // group.size, seed=group.rank)
     del os.environ["MXNET_UPDATE_ON_KVSTORE"]
     for name, value in alone.items():
         assert np.allclose(value.asnumpy(), apart[name].asnumpy(), 1e-4, 1e-6), name
+
+
+def given_stores(group: Group) -> None:
+    """A store that is given moves the weights where it can, on one context or two, and has them; FeedForward's too."""
+    def trained(store: Any, ranks: int, count: int = 1, feed_forward: bool = False) -> dict[str, Any]:
+        data = mx.io.NDArrayIter(ROWS, CLASSES, 16 // ranks, num_parts=ranks, part_index=group.rank % ranks)
+        net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc"), name="softmax")
+        contexts = [mx.cpu(i) for i in range(count)]
+        words: dict[str, Any] = {"optimizer": "sgd", "initializer": mx.init.One()}
+        if feed_forward:
+            model = mx.model.FeedForward(net, contexts, num_epoch=1, learning_rate=0.1, **words)
+            model.fit(data, kvstore=store, progress=False)
+            return dict(model.arg_params)
+        module = mx.mod.Module(net, context=contexts)
+        module.fit(data, num_epoch=1, kvstore=store, optimizer_params={"learning_rate": 0.1}, progress=False, **words)
+        assert module._kvstore is store and module._update_on_kvstore
+        kept = mx.nd.zeros((3, ROWS.shape[1]))
+        store.pull("fc_weight", out=kept)
+        assert np.array_equal(kept.asnumpy(), module.get_params()[0]["fc_weight"].asnumpy())
+        return dict(module.get_params()[0])
+
+    expected = trained(mx.kv.create("local"), 1)
+    for kind in ("local", "device", "nccl"):
+        for count in (1, 2):
+            found = trained(mx.kv.create(kind), 1, count)
+            assert np.allclose(found["fc_weight"].asnumpy(), expected["fc_weight"].asnumpy(), 1e-5), kind
+    expected = trained(mx.kv.create("dist_sync"), group.size)
+    for kind in ("dist_sync", "dist_device_sync"):
+        for found in (trained(mx.kv.create(kind), group.size, 2), trained(kind, group.size, feed_forward=True),
+                      trained(mx.kv.create(kind), group.size, feed_forward=True)):
+            assert np.allclose(found["fc_weight"].asnumpy(), expected["fc_weight"].asnumpy(), 1e-5), kind
+    trained(mx.kv.create("dist_async"), group.size)
 
 
 def other_networks(group: Group) -> None:
@@ -531,6 +564,8 @@ def symbols(group: Group) -> None:
 def mindspore_names(group: Group) -> None:
     from opreg import Tensor, communication, ops
 
+    assert mx.context.ParallelMode is mx.ParallelMode
+    assert mx.context.set_auto_parallel_context is mx.set_auto_parallel_context
     communication.init("nccl")
     assert (communication.get_rank(), communication.get_group_size()) == (group.rank, group.size)
     assert communication.get_local_rank() == group.rank and communication.get_local_rank_size() == group.size

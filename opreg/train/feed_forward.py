@@ -275,8 +275,7 @@ class FeedForward:
         if monitor is not None:
             module.install_monitor(monitor)
         module.set_params(self.arg_params, self.aux_params)
-        settings = {"rescale_grad": 1.0 / data.batch_size, **self.kwargs}
-        module.init_optimizer(kvstore, self.optimizer, settings)
+        module.init_optimizer(kvstore, self.optimizer, self.kwargs)
         data.reset()
         with TrainingLine(progress, data, self.num_epoch, _listed(batch_end_callback), logger) as line:
             for epoch in range(self.begin_epoch, self.num_epoch):
