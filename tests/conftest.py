@@ -78,9 +78,9 @@ def seeded() -> None:
     generators.seed(0)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def unregistered() -> Iterator[None]:
-    """What a test registers is taken back: another may use the name."""
+    """What a test registers is taken back: another page may use the name."""
     before = set(registry.REGISTERED)
     yield
     for name in registry.REGISTERED.keys() - before:

@@ -17,6 +17,8 @@ import pytest
 
 from opreg.command import COMMANDS, main
 
+pytestmark = pytest.mark.usefixtures("unregistered")
+
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
 

@@ -14,6 +14,8 @@ import pytest
 
 import opreg as mx
 
+pytestmark = pytest.mark.usefixtures("unregistered")
+
 ROOT = Path(__file__).parent.parent
 
 #: Pages, each with the names that its first block takes for granted.
