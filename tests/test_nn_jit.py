@@ -75,6 +75,14 @@ def test_once_for_each_kind_of_inputs():
     assert function.cache_size == 7
 
 
+def test_a_tuple_of_tensors_is_no_row_of_arguments():
+    first, a, b = jit(lambda *args: args[0][0]), Tensor([[1.0, 2.0]]), Tensor([[3.0, 4.0]])
+    for args, expected in (((a,), [1.0, 2.0]), (((a,),), [[1.0, 2.0]]), ((b, a), [3.0, 4.0]), (((b, a),), [[3.0, 4.0]]),
+                           (([b, a],), [[3.0, 4.0]]), (((b, a), a), [[3.0, 4.0]])):
+        np.testing.assert_array_equal(first(*args).asnumpy(), np.array(expected, np.float32))
+    assert first.cache_size == 6
+
+
 def test_nested_arguments_and_results():
     @jit
     def function(pair: Any, options: Any) -> Any:

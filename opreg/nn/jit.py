@@ -285,14 +285,16 @@ def _line(step: Any) -> str:
 def _key(args: Args, kwargs: Keywords) -> tuple[Hashable, Sequence[Tensor]]:
     """The key of arguments, and the tensors among them."""
     if not kwargs:
-        kinds: list[Hashable] = []
-        for arg in args:
-            if arg.__class__ not in TENSORS:
+        alone = len(args) == 1 and args[0].__class__ is tuple  # gradients, as an optimizer is called
+        leaves: Sequence[Any] = args[0] if alone else args
+        kinds: list[Hashable] = [tuple] if alone else []
+        for leaf in leaves:
+            if leaf.__class__ not in TENSORS:
                 break
-            data = arg._data  # type: ignore[attr-defined]
+            data = leaf._data  # type: ignore[attr-defined]
             kinds += data.shape, data.dtype
         else:
-            return tuple(kinds), args
+            return tuple(kinds), leaves
     return _taken_apart(args, kwargs)[:2]
 
 

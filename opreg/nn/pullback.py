@@ -22,7 +22,7 @@ from . import tree
 from .hooks import gradient_chain, through_hooks, through_own_hooks
 from .parameter import Parameter
 from .state import STATE
-from .tensor import TENSORS, Tensor, fresh, made, tensor, zeros_as
+from .tensor import TENSORS, Tensor, argument, fresh, made, tensor, zeros_as
 from .tensor_base import TensorBase
 from .trace import FunctionTracer, TracedTensor
 from .tree import Structure
@@ -151,8 +151,12 @@ class _OnTape(Pullback):
         self._inputs, self._positions, self._weights = inputs, positions, weights
         mode, nested = MODE.__dict__, STATE.nested
         again = mode["recording"]
-        self._variables = variables = arguments = [fresh(leaf) for leaf in inputs.leaves]
-        self._entries = entries = [variable._entry for variable in variables]
+        self._variables = variables = arguments = []
+        self._entries = entries = []
+        for leaf in inputs.leaves:
+            variable = fresh(leaf)
+            arguments.append(variable)
+            entries.append(variable._entry)
         before: list[tuple[Parameter, Any]] = []
         if weights:
             before = [(weight, weight._entry) for weight in weights]
@@ -161,8 +165,8 @@ class _OnTape(Pullback):
                 if weight._requires_grad and id(weight) not in trained:
                     trained[id(weight)] = len(variables)
                     variables.append(weight)
-                    weight._entry = fresh(weight)._entry
-                    entries.append(weight._entry)
+                    weight._entry = entry = argument(weight)
+                    entries.append(entry)
         mode["recording"], STATE.nested = again or recorded(), again
         try:
             out = inputs.call(function, arguments)

@@ -11,7 +11,7 @@ import numpy as np
 
 from opreg.ndarray.context import Context, cpu, current_context
 from opreg.ndarray.ndarray import FOREIGN, NDArray, _compute, attach, numbers_of
-from opreg.ndarray.tape import Taped, TapeNode, frame
+from opreg.ndarray.tape import Taped, TapeEntry, TapeNode, frame
 
 from ..core import host_memory
 from ..core.mode import MODE, quiet
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from .initializer import Initializer
     from .typing import TensorDType, TensorLike
 
-__all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "made", "zeros_as", "fresh", "lent", "lent_raw",
-           "picked", "subscript", "from_numpy", "is_tensor", "has_numbers", "TENSORS", "FRESH"]
+__all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "made", "zeros_as", "argument", "fresh", "lent",
+           "lent_raw", "picked", "subscript", "from_numpy", "is_tensor", "has_numbers", "TENSORS", "FRESH"]
 
 #: A shape that may have lengths that are not known, None or -1.
 OpenShape: TypeAlias = int | Sequence[int | None]
@@ -470,16 +470,18 @@ FRESH = Taped("argument",
               lambda g, ins, outs, attrs, needs, is_train=True: [g if attrs is None else attrs.through(g)])
 
 
+def argument(value: NDArray) -> TapeEntry:
+    """The entry of the same numbers as a variable of its own behind what led to them."""
+    entry = value._entry
+    if entry is None:
+        return TapeNode(None, None, (), None, [value._data], 1, value._ctx, None), 0
+    return TapeNode(FRESH, None, (entry,), [value._data], [value._data], 1, value._ctx, frame()), 0
+
+
 def fresh(value: NDArray) -> Tensor:
     """The same numbers, recorded as a variable of its own behind what led to them."""
     result = _new(LentTensor)
-    result._data, result._ctx = value._data, value._ctx
-    entry = value._entry
-    if entry is None:
-        node = TapeNode(None, None, (), None, [value._data], 1, value._ctx, None)
-    else:
-        node = TapeNode(FRESH, None, (entry,), [value._data], [value._data], 1, value._ctx, frame())
-    result._entry = (node, 0)
+    result._data, result._ctx, result._entry = value._data, value._ctx, argument(value)
     return result
 
 
