@@ -112,6 +112,23 @@ def test_large_convolution_takes_the_way_by_rows():
     assert not by_rows(256, 256, 14, 3, images=1)
 
 
+def test_images_share_a_block_while_they_stay_in_the_cache(monkeypatch):
+    """One image by itself where its buffers fill the cache, several of few channels, or whose weights are more."""
+    monkeypatch.setitem(convolution.BLOCK, "numpy", 3 << 20)
+    monkeypatch.setattr(convolution, "NEAR", 1 << 19)
+    monkeypatch.setattr(convolution, "_shares", lambda: 1)
+
+    def images(channels, size):
+        win, shape = window((3, 3), pad=(1, 1)), (4, channels, size, size)
+        plan = convolution._Plan(shape, (channels, channels, 3, 3), shape, win, 1)
+        blocks = (plan.row_blocks if plan.by_rows() else plan.column_blocks)(np, np.dtype("float32"))
+        return [n.stop - n.start for n, _, _ in blocks]
+
+    assert images(32, 32) == [1, 1, 1, 1]
+    assert images(4, 32) == [2, 2]
+    assert images(512, 7) == [4]
+
+
 def test_gradient_of_equal_maxima_goes_to_the_first():
     """Of a cell's equal maxima the first in reading order has the gradient, whichever block finds it."""
     data = np.zeros((1, 1, 5, 6))

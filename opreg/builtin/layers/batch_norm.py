@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from ...core.registry import declare, ops
 from ...core.spec import as_dtype, check_axis, common_dtype
+from ...core.threads import by_rows
 from ...core.value import Value
 from ...distributed import world
 from ...typing import Array, ArrayModule
-from ..outputs import floating, out_like, wide, write_out
+from ..outputs import floating, out_like, out_or_empty_like, wide, write_out
 from .normalize import count_of, from_statistics, layout_of, moments
 
 __all__: list[str] = []
@@ -44,6 +45,7 @@ def _batch_norm(xp: ArrayModule, data: Array, gamma: Array, beta: Array, moving_
     offset = beta.reshape(layout.keep)
     if is_train and not use_global_stats:
         mean, variance, y = moments(xp, x, layout, target)
+        source = y
         mean, variance = mean.reshape(-1), variance.reshape(-1)
         if _shared(ndev):
             mean, variance, apart = _of_all_ranks(mean, variance)
@@ -51,7 +53,6 @@ def _batch_norm(xp: ArrayModule, data: Array, gamma: Array, beta: Array, moving_
         scale = 1.0 / xp.sqrt(variance + eps)
         if not fix_gamma:
             scale *= gamma
-        y *= scale.reshape(layout.keep)
         moving_mean = moving_mean * momentum + mean * (1.0 - momentum)
         moving_var = moving_var * momentum + variance * (1.0 - momentum)
     else:
@@ -60,8 +61,14 @@ def _batch_norm(xp: ArrayModule, data: Array, gamma: Array, beta: Array, moving_
         if not fix_gamma:
             scale *= gamma
         offset = offset - (mean * scale).reshape(layout.keep)
-        y = xp.multiply(x, scale.reshape(layout.keep), out=target)
-    y += offset
+        y, source = out_or_empty_like(xp, target, x), x
+    factor = scale.reshape(layout.keep)
+
+    def shifted(rows: slice) -> None:
+        part = xp.multiply(source[rows], factor, out=y[rows])
+        part += offset
+
+    by_rows(xp, x, shifted)
     return write_out(out, target, y, data.shape), mean, variance, moving_mean, moving_var
 
 

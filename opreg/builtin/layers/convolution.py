@@ -51,6 +51,10 @@ Tune = Literal["off", "limited_workspace", "fastest"]
 BLOCK = {"numpy": min(3 << 20, 3 * processor().l2)}
 BLOCK_GPU = 1 << 28
 
+#: Bytes up to which images share a buffer, or twice the weights, which BLAS packs anew for every block: what a product
+#: reads and what it writes stay in the second-level cache until partial images are added.
+NEAR = min(1 << 19, processor().l2 // 4)
+
 #: Into how many blocks work is divided at most that would fit fewer, for as many threads, and the least columns of
 #: their matrices: narrower ones are multiplied more slowly.
 SHARES, COLUMNS = 8, 256
@@ -72,21 +76,22 @@ def _parts(count: int, most: int, shares: int = 1) -> list[slice]:
     return [slice(i * count // number, (i + 1) * count // number) for i in range(number)]
 
 
-def _blocks(xp: ArrayModule, images: int, groups: int, rows: int, halo: int, cost: int, run: int
-            ) -> Iterator[tuple[slice, slice, slice]]:
+def _blocks(xp: ArrayModule, images: int, groups: int, rows: int, halo: int, cost: int, run: int,
+            weights: int) -> Iterator[tuple[slice, slice, slice]]:
     """Blocks of images, groups and output rows whose buffers fit the cache.
 
     ``cost`` is the bytes of one row of one group of one image, ``run`` how many columns of a matrix it makes; each
-    block of rows reads ``halo`` rows more.
+    block of rows reads ``halo`` rows more. ``weights`` is the bytes of those of one group.
     """
     room = max(1, BLOCK.get(xp.__name__, BLOCK_GPU) // max(1, cost))
-    shares = 1
+    shares, near = 1, room
     if xp.__name__ in BLOCK:
         shares, least = _shares(), -(-COLUMNS // max(1, run))
         room = min(max(room, least), max(-(-images * groups * rows // shares), least) + halo)
+        near = max(max(NEAR, 2 * weights) // max(1, cost), least)
     # With fewer rows than eight halos too much of the work would be done twice.
     height = rows if rows + halo <= room else max(room - halo, 8 * halo)
-    in_block = max(1, room // (min(height, rows) + halo))
+    in_block = max(1, min(room, near) // (min(height, rows) + halo))
     count = in_block // groups if height >= rows else 1
     for r in _parts(rows, height, shares if images == groups == 1 else 1):
         for g in _parts(groups, in_block):
@@ -176,10 +181,15 @@ class _Plan:
         by_rows = steps * (self.halo * self.outs * self.ins * self.taps / 40 + self.outs * high) + 4 * weights
         return by_rows < steps * 2 * self.ins * self.taps * rows
 
+    def weights(self, dtype: np.dtype) -> int:
+        """Bytes of the weights of one group."""
+        return self.outs * self.ins * self.first * self.taps * dtype.itemsize
+
     def row_blocks(self, xp: ArrayModule, dtype: np.dtype) -> list[tuple[slice, slice, slice]]:
         """The blocks of the way by rows."""
         cost = max(self.ins * self.taps, self.outs * self.first) * self.run * dtype.itemsize
-        return list(_blocks(xp, self.images, self.groups, self.places[0], self.halo, cost, self.run))
+        return list(_blocks(xp, self.images, self.groups, self.places[0], self.halo, cost, self.run,
+                            self.weights(dtype)))
 
     def row_buffers(self, xp: ArrayModule, dtype: np.dtype) -> _Buffers:
         """Pairs: (G, trailing taps, C, N, rows, …) for the data, (G, first taps, O, N, rows, …)."""
@@ -194,7 +204,7 @@ class _Plan:
     def column_blocks(self, xp: ArrayModule, dtype: np.dtype) -> list[tuple[slice, slice, slice]]:
         """The blocks of the way by columns."""
         cost = self.ins * self.first * self.taps * self.run * dtype.itemsize
-        return list(_blocks(xp, self.images, self.groups, self.places[0], 0, cost, self.run))
+        return list(_blocks(xp, self.images, self.groups, self.places[0], 0, cost, self.run, self.weights(dtype)))
 
     def column_buffers(self, xp: ArrayModule, dtype: np.dtype) -> _Buffers:
         """A buffer seen as (N, G, C, first taps, trailing taps, rows, …), and as ``matrices``."""
@@ -214,7 +224,7 @@ class _Plan:
         """Blocks of whole images where no number is copied."""
         places = math.prod(self.places)
         cost = max(self.outs * self.ins, (self.ins + self.outs) * places) * dtype.itemsize
-        return _blocks(xp, self.images, self.groups, 1, 0, cost, places)
+        return _blocks(xp, self.images, self.groups, 1, 0, cost, places, self.weights(dtype))
 
     def shared(self, blocks: list[tuple[slice, slice, slice]]) -> Iterator[tuple[list, list[slice]]]:
         """Blocks that are worked on at the same time, and parts of the channels out: all of them, or of a block alone

@@ -85,10 +85,16 @@ def _check_statistics(data: Shape, others: Sequence[Shape], over: Over, axis: in
 
 def moments(xp: ArrayModule, x: Array, layout: Layout, out: Array | None = None) -> tuple[Array, Array, Array]:
     """Mean, variance and what is left of ``x`` without the mean; all in the view."""
-    mean = xp.einsum(layout.total, x).reshape(layout.keep) / layout.size
-    centred = xp.subtract(x, mean, out=out)
+    totals = by_rows(xp, x, lambda rows: xp.einsum(layout.total, x[rows]))
+    mean = _gathered(xp, totals, layout).reshape(layout.keep) / layout.size
+    centred = out_or_empty_like(xp, out, x)
+
+    def centre(rows: slice) -> Array:
+        part = xp.subtract(x[rows], _part(mean, rows), out=centred[rows])
+        return xp.einsum(layout.dot, part, part)
+
     # From the centred numbers: the difference of the mean square and the squared mean would cancel.
-    variance = xp.einsum(layout.dot, centred, centred).reshape(layout.keep) / layout.size
+    variance = _gathered(xp, by_rows(xp, x, centre), layout).reshape(layout.keep) / layout.size
     return mean, variance, centred
 
 
