@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opreg as mx
+from opreg.core.host_memory import LARGE, PAGE
 from opreg.elementwise import tiling as schedule
 from opreg.symbol.passes.memory import _Free
 
@@ -149,7 +150,8 @@ def test_an_input_is_not_taken_over_while_another_reads_it_by_a_view():
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.tuples(st.booleans(), st.integers(1, 1000)), max_size=60))
+@given(st.lists(st.tuples(st.booleans(), st.integers(1, 1000) | st.integers(LARGE - 64, LARGE + 2 * PAGE)),
+                max_size=60))
 def test_free_stretches_never_overlap(actions):
     free, held = _Free(), []
     for give, nbytes in actions:
@@ -157,7 +159,7 @@ def test_free_stretches_never_overlap(actions):
             free.give(*held.pop(nbytes % len(held)))
         else:
             offset = free.take(nbytes)
-            assert offset % 64 == 0
+            assert offset % (PAGE if nbytes >= LARGE else 64) == 0
             assert all(offset + nbytes <= o or o + n <= offset for o, n in held)
             assert offset + nbytes <= free.end
             held.append((offset, nbytes))
@@ -165,6 +167,20 @@ def test_free_stretches_never_overlap(actions):
         free.give(offset, nbytes)
     assert sum(length for _, length in free.by_offset) == free.end
     assert len(free.by_offset) <= 1  # all merged again
+
+
+def test_a_plan_holds_large_arrays_at_one_place_of_a_page_behind_small_ones():
+    x, small = mx.sym.Variable("x"), mx.sym.Variable("small")
+    total = mx.sym.sum(mx.sym.dot(small, small))
+    turned = mx.sym.transpose(mx.sym.dot(x, mx.sym.broadcast_add(mx.sym.dot(x, x), total)))
+    net = mx.sym.dot(turned, mx.sym.dot(turned, x))
+    executor = net.simple_bind(mx.cpu(), x=(256, 256), small=(3, 3))
+    executor.forward(is_train=True)
+    executor.backward(mx.nd.ones((256, 256)))
+    plan = executor.plan(True)
+    places = [storage for storage in plan.memory.storage.values() if storage.pinned is None]
+    assert any(storage.offset % PAGE for storage in places)
+    assert all(storage.offset % PAGE == 0 for storage in places if storage.nbytes >= LARGE)
 
 
 def deep(layers: int, width: int):

@@ -17,12 +17,12 @@ import numpy as np
 
 from .spec import Shape
 
-__all__ = ["LARGE", "empty", "zeros", "copied"]
+__all__ = ["LARGE", "PAGE", "empty", "zeros", "copied"]
 
 # Bytes from which on the place is looked after: over so many a pass takes longer than that.
 LARGE = 1 << 16
 # What is compared of addresses first, and where in it arrays begin: not near 16, and at the start of a line.
-_PAGE, _PLACE = 1 << 12, 1 << 11
+PAGE, _PLACE = 1 << 12, 1 << 11
 
 _BYTE = np.dtype(np.uint8)
 
@@ -56,6 +56,6 @@ def _placed(make: Callable[[Shape, np.dtype], np.ndarray], shape: Shape, dtype: 
     nbytes = math.prod(shape) * dtype.itemsize
     if nbytes < LARGE or dtype.hasobject:
         return make(shape, dtype)
-    raw = make((nbytes + _PAGE,), _BYTE)
+    raw = make((nbytes + PAGE,), _BYTE)
     address = ctypes.addressof(ctypes.c_char.from_buffer(raw.data))
-    return np.ndarray(shape, dtype, raw, (_PLACE - address) % _PAGE)
+    return np.ndarray(shape, dtype, raw, (_PLACE - address) % PAGE)

@@ -14,6 +14,7 @@ import numpy as np
 
 from opreg.ndarray.context import Context
 
+from ..core.host_memory import LARGE, PAGE
 from ..core.spec import Spec, size
 from ..typing import Array
 
@@ -57,7 +58,7 @@ class Stretches:
         blocks, used = self._blocks.setdefault(ctx, []), self._used.setdefault(ctx, [])
         used += [0] * (len(blocks) - len(used))
         for i, block in enumerate(blocks):
-            start = used[i]
+            start = used[i] + (-used[i] % PAGE if nbytes >= LARGE else 0)
             if start + nbytes <= block.size:
                 break
         else:

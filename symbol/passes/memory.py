@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from opreg.core.graph import Entry, Node
+from opreg.core.host_memory import LARGE, PAGE
 from opreg.core.spec import Spec, size
 from opreg.ndarray.context import Context
 from opreg.typing import Array
@@ -53,24 +54,26 @@ class _Free:
         self.end = 0
 
     def take(self, nbytes: int) -> int:
-        need = -(-nbytes // _ALIGN) * _ALIGN
+        """Where so many bytes begin: at one place of a page, as arrays do, if they are many."""
+        need, unit = -(-nbytes // _ALIGN) * _ALIGN, PAGE if nbytes >= LARGE else _ALIGN
         best = -1
-        for i, (_, length) in enumerate(self.by_offset):
-            if length >= need and (best < 0 or length < self.by_offset[best][1]):
+        for i, (offset, length) in enumerate(self.by_offset):
+            if length - -offset % unit >= need and (best < 0 or length < self.by_offset[best][1]):
                 best = i
                 if length == need:
                     break
-        if best < 0:
-            if self.by_offset and sum(self.by_offset[-1]) == self.end:  # the last stretch can grow
-                offset, _ = self.by_offset.pop()
-            else:
-                offset = self.end
-            self.end = offset + need
-            return offset
-        offset, length = self.by_offset.pop(best)
-        if length > need:
-            bisect.insort(self.by_offset, (offset + need, length - need))
-        return offset
+        if best >= 0:
+            offset, length = self.by_offset.pop(best)
+        elif self.by_offset and sum(self.by_offset[-1]) == self.end:  # the last stretch can grow
+            offset, length = self.by_offset.pop()
+        else:
+            offset, length = self.end, 0
+        start = offset + -offset % unit
+        self.end = max(self.end, start + need)
+        for left, right in ((offset, start), (start + need, offset + length)):
+            if left < right:
+                bisect.insort(self.by_offset, (left, right - left))
+        return start
 
     def give(self, offset: int, nbytes: int) -> None:
         length = -(-nbytes // _ALIGN) * _ALIGN
