@@ -1,10 +1,11 @@
 """Memory of the host for large arrays, all at the same place within a page.
 
-A processor tells loads from earlier stores by the lower twelve bits of their addresses first. Where an array that is
-written lies some bytes ahead of one that is read, by these bits, each load waits for a store that has nothing to do
-with it, and a pass over both takes three to five times as long; where vectors straddle the lines of the cache, twice.
-NumPy's own arrays lie where the allocator has put them: large ones 16 bytes into a page, or anywhere. The middle of a
-page is far from there.
+A processor tells loads from earlier stores by the lower bits of their addresses first: twelve on many, twenty of where
+it is in memory on an Intel Xeon. Where an array that is written lies some bytes ahead of one that is read, by these
+bits, each load waits for a store that has nothing to do with it, and a pass over both takes three to five times as
+long; where vectors straddle the lines of the cache, twice. NumPy's own arrays lie where the allocator has put them:
+large ones 16 bytes into a page, or anywhere. The middle of a page is far from there, and arrays that all begin in the
+middle of one are no bytes or many from each other.
 """
 
 from __future__ import annotations
