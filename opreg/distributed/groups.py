@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.array_module import module_of
+from ..core.cache import Recent
 from ..core.spec import is_floating
 from ..errors import ArgumentError, DTypeError, ShapeError, did_you_mean
 from ..typing import Array
@@ -92,7 +93,8 @@ class Group:
 
     def __init__(self, ranks: Sequence[int] = (0,), rank: int = 0, name: str = "world"):
         self.ranks, self.rank, self.size, self.name = tuple(ranks), rank, len(ranks), name
-        self._calls: dict[tuple[object, ...], Call] = {}  # described once: behind large arrays Python is slow
+        # Described once: behind large arrays Python is slow.
+        self._calls = Recent(1 << 10, f"calls of {self.name}")
 
     def __repr__(self) -> str:
         return f"<Group {self.name}: rank {self.rank} of {self.size}, {self.engine}>"
@@ -234,11 +236,12 @@ class Group:
 
     def _call(self, kind: str, op: str, root: int, array: Array) -> Call:
         key = kind, op, root, array.shape, array.dtype
-        call = self._calls.get(key)
+        call: Call | None = self._calls.find(key)
         if call is None:
             if kind in ("allreduce", "reduce_scatter"):
                 _check_reduction(op, array)
-            call = self._calls[key] = Call(kind, op, root, array.shape, str(array.dtype))
+            call = Call(kind, op, root, array.shape, str(array.dtype))
+            self._calls.keep(key, call)
         return call
 
     def _post(self, call: Call, array: Array, out: Array, tag: int) -> Request:
