@@ -77,7 +77,10 @@ def set_up(folder: Path) -> None:
 
 
 def _interpreter(name: str) -> str | None:
-    """The path of an interpreter, among pyenv's as well."""
+    """The path of an interpreter that starts, among pyenv's as well, whose names on the path may lead nowhere."""
     version = re.sub(r"\D*(3\.\d+)", r"\1", Path(name).name)
-    others = sorted(Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin/python"))
-    return shutil.which(name) or (str(others[-1]) if others else None)
+    others = sorted(Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin/python"), reverse=True)
+    for found in (shutil.which(name), *map(str, others)):
+        if found is not None and not subprocess.run([found, "-c", ""], capture_output=True, check=False).returncode:
+            return found
+    return None

@@ -238,6 +238,19 @@ def test_peers_of_other_versions_are_named(column: str, version: str, expected: 
     assert environments.other_version(column, version) == expected
 
 
+def test_interpreters_that_do_not_start_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the names are that pyenv puts on the path for versions that are not chosen."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path / "shims"))
+    places = [tmp_path / "shims" / "python3.99", tmp_path / ".pyenv" / "versions" / "3.99.1" / "bin" / "python"]
+    for place, status in zip(places, (127, 0)):
+        assert environments._interpreter("python3.99") is None
+        place.parent.mkdir(parents=True)
+        place.write_text(f"#!/bin/sh\nexit {status}\n")
+        place.chmod(0o755)
+    assert environments._interpreter("python3.99") == str(places[1])
+
+
 def test_a_worker_is_waited_for_until_it_rests(monkeypatch: pytest.MonkeyPatch) -> None:
     times, slept = iter([0.0, 0.01, 0.02, 0.02, 9.0]), []
     worker = copy.copy(object.__new__(measuring.Worker))
