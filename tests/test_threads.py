@@ -264,3 +264,38 @@ def test_parts_run_and_their_errors_leave(monkeypatch):
     with pytest.raises(ZeroDivisionError):
         threads.run([lambda: 1 / 0, functools.partial(found.append, 50), functools.partial(found.append, 51)])
     assert {50, 51} <= set(found)
+
+
+@pytest.mark.skipif(len(threads._cores()) < 2, reason="threads can be told of no other core")
+def test_helpers_stay_off_the_core_of_who_calls(monkeypatch):
+    """The system may put a thread that wakes on the core of the one that woke it, where both would take turns."""
+    monkeypatch.setattr(threads._Pool, "made", None)
+    monkeypatch.setattr(threads, "count", lambda: 3)
+    cores = os.sched_getaffinity(0)
+    first, second, *_ = sorted(cores)
+
+    def told(core: int) -> list[set[int]]:
+        monkeypatch.setattr(threads, "_current_core", lambda: core)
+        threads.run([str] * 4)
+        return [os.sched_getaffinity(helper.native_id) for helper in threads._Pool.made.helpers]
+
+    assert told(first) == [cores - {first}] * 2
+    assert told(second) == [cores - {second}] * 2
+    assert told(-1) == [cores - {second}] * 2  # nobody knows
+    os.sched_setaffinity(threads._Pool.made.helpers[0].native_id, {second})
+    assert told(first)[0] == told(second)[0] == {second}  # who else has told it is obeyed
+    assert os.sched_getaffinity(0) == cores
+
+
+@pytest.mark.skipif(len(threads._cores()) < 2, reason="threads can be told of no other core")
+def test_threads_that_may_not_be_told_work_all_the_same(monkeypatch):
+    def refuse(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(threads._Pool, "made", None)
+    monkeypatch.setattr(threads, "count", lambda: 2)
+    monkeypatch.setattr(os, "sched_setaffinity", refuse)
+    found: list[int] = []
+    for _ in range(2):
+        threads.run([functools.partial(found.append, i) for i in range(4)])
+    assert sorted(found) == sorted([*range(4)] * 2)

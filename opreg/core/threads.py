@@ -7,6 +7,7 @@ is one of them. What a part computes never depends on their number.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import itertools
 import os
@@ -44,6 +45,21 @@ def count() -> int:
         if text.isdigit() and int(text) > 0:
             return int(text)
     return processor().cores
+
+
+def _cores() -> set[int]:
+    """The cores that the caller's thread may use; none where no thread can be told."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_setaffinity") else set()
+
+
+def _current_core() -> int:
+    """The core that the caller is on, or -1 where that is not known."""
+    return _system_call()()
+
+
+@functools.cache
+def _system_call() -> Callable[[], int]:
+    return getattr(ctypes.CDLL(None), "sched_getcpu", lambda: -1)
 
 
 class _Job:
@@ -91,9 +107,35 @@ class _Pool:
 
     def __init__(self, helpers: int):
         self.jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
-        self.helpers = helpers
-        for i in range(helpers):
-            threading.Thread(target=self._serve, name=f"opreg-{i + 1}", daemon=True).start()
+        self.helpers = [threading.Thread(target=self._serve, name=f"opreg-{i + 1}", daemon=True)
+                        for i in range(helpers)]
+        self.cores = self.told = _cores()  # that who makes them may use, and so they
+        self.avoided = -1
+        for helper in self.helpers:
+            helper.start()
+
+    def stay_off(self) -> None:
+        """Have the helpers stay off the core that the caller is on.
+
+        The system puts a thread that wakes beside the one that woke it when no core looks idle, and the threads of
+        BLAS, which look out for work for milliseconds after a product, make all others look busy. Both would share
+        one core then, and take as long as one thread.
+        """
+        core = _current_core() if len(self.cores) > 1 else -1
+        if core in (self.avoided, -1):
+            return
+        self.avoided, before = core, self.told
+        self.told = self.cores - {core}
+        for helper in self.helpers:
+            number = helper.native_id or 0
+            try:
+                if os.sched_getaffinity(number) == before:
+                    os.sched_setaffinity(number, self.told)
+                    continue
+            except OSError:
+                pass
+            self.cores = set()  # somebody else says where it may run, or nobody may
+            return
 
     def _serve(self) -> None:
         with np.errstate(all="ignore"):
@@ -131,8 +173,9 @@ def _share(parts: Sequence[Callable[[], object]]) -> None:
         return
     with _Pool.making:
         pool = _Pool.made = _Pool.made or _Pool(count() - 1)
+        pool.stay_off()
     job = _Job(parts)
-    calls = iter(range(min(pool.helpers, len(parts) - 1)))
+    calls = iter(range(min(len(pool.helpers), len(parts) - 1)))
     interruption: BaseException | None = None
     while True:
         try:  # nothing that writes goes on when this is left, wherever an interruption strikes
