@@ -267,7 +267,7 @@ def test_parts_run_and_their_errors_leave(monkeypatch):
 
 
 @pytest.mark.skipif(len(threads._cores()) < 2, reason="threads can be told of no other core")
-def test_helpers_stay_off_the_core_of_who_calls(monkeypatch):
+def test_helpers_may_be_kept_off_the_core_of_who_calls(monkeypatch):
     """The system may put a thread that wakes on the core of the one that woke it, where both would take turns."""
     monkeypatch.setattr(threads._Pool, "made", None)
     monkeypatch.setattr(threads, "count", lambda: 3)
@@ -276,12 +276,15 @@ def test_helpers_stay_off_the_core_of_who_calls(monkeypatch):
 
     def told(core: int) -> list[set[int]]:
         monkeypatch.setattr(threads, "_current_core", lambda: core)
-        threads.run([str] * 4)
+        threads.run([str] * 4, apart=True)
         return [os.sched_getaffinity(helper.native_id) for helper in threads._Pool.made.helpers]
 
     assert told(first) == [cores - {first}] * 2
     assert told(second) == [cores - {second}] * 2
-    assert told(-1) == [cores - {second}] * 2  # nobody knows
+    assert told(-1) == [cores] * 2  # nobody knows
+    assert told(first) == [cores - {first}] * 2
+    threads.run([str] * 4)
+    assert [os.sched_getaffinity(helper.native_id) for helper in threads._Pool.made.helpers] == [cores] * 2
     os.sched_setaffinity(threads._Pool.made.helpers[0].native_id, {second})
     assert told(first)[0] == told(second)[0] == {second}  # who else has told it is obeyed
     assert os.sched_getaffinity(0) == cores
@@ -297,5 +300,5 @@ def test_threads_that_may_not_be_told_work_all_the_same(monkeypatch):
     monkeypatch.setattr(os, "sched_setaffinity", refuse)
     found: list[int] = []
     for _ in range(2):
-        threads.run([functools.partial(found.append, i) for i in range(4)])
+        threads.run([functools.partial(found.append, i) for i in range(4)], apart=True)
     assert sorted(found) == sorted([*range(4)] * 2)

@@ -114,18 +114,11 @@ class _Pool:
         for helper in self.helpers:
             helper.start()
 
-    def stay_off(self) -> None:
-        """Have the helpers stay off the core that the caller is on.
-
-        The system puts a thread that wakes beside the one that woke it when no core looks idle, and the threads of
-        BLAS, which look out for work for milliseconds after a product, make all others look busy. Both would share
-        one core then, and take as long as one thread.
-        """
-        core = _current_core() if len(self.cores) > 1 else -1
-        if core in (self.avoided, -1):
+    def stay_off(self, core: int) -> None:
+        """Have the helpers stay off a core; off none if that is -1."""
+        if core == self.avoided or len(self.cores) < 2:
             return
-        self.avoided, before = core, self.told
-        self.told = self.cores - {core}
+        before, self.told, self.avoided = self.told, self.cores - {core}, core
         for helper in self.helpers:
             number = helper.native_id or 0
             try:
@@ -153,27 +146,32 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
 
 
-def run(parts: Sequence[Callable[[], object]]) -> None:
+def run(parts: Sequence[Callable[[], object]], apart: bool = False) -> None:
     """Call all functions, some at the same time, and return when the last is done.
 
     They must not depend on each other. The caller works too and never waits for a thread to become free, so a part
     may itself run parts. An exception leaves as itself once all parts have ended.
+
+    ``apart`` says that every part computes for long without Python, and keeps the others off the caller's core. The
+    system puts a thread that wakes beside the one that woke it when no core looks idle, and the threads of BLAS, which
+    look out for work for milliseconds after a product, make all others look busy: both would take as long as one. But
+    who takes turns with them is held up now and then, and then must not hold Python's lock.
     """
     before = np.setbufsize(_BUFFER)
     try:
-        _share(parts)
+        _share(parts, apart)
     finally:
         np.setbufsize(before)
 
 
-def _share(parts: Sequence[Callable[[], object]]) -> None:
+def _share(parts: Sequence[Callable[[], object]], apart: bool) -> None:
     if len(parts) < 2 or count() < 2:
         for part in parts:
             part()
         return
     with _Pool.making:
         pool = _Pool.made = _Pool.made or _Pool(count() - 1)
-        pool.stay_off()
+        pool.stay_off(_current_core() if apart else -1)
     job = _Job(parts)
     calls = iter(range(min(len(pool.helpers), len(parts) - 1)))
     interruption: BaseException | None = None

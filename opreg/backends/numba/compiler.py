@@ -393,7 +393,7 @@ class ThreadedStep(PlainStep):
         self.parts = parts
 
     def __call__(self) -> None:
-        threads.run(self.parts)
+        threads.run(self.parts, apart=True)
 
 
 class CompilingStep(TieredStep):
