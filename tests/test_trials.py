@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 import opreg as mx
 from opreg.backends import trials
 from opreg.backends.numba import cache
-from opreg.backends.onednn import alone, shared_library
+from opreg.backends.onednn import alone, products, shared_library
 from opreg.symbol import Symbol
 
 sym = mx.sym
@@ -111,7 +112,7 @@ def test_no_more_than_so_many_are_kept(machine, monkeypatch, tmp_path):
 
 # ------------------------------------------------------------------------------------------------ products
 
-onednn = pytest.mark.skipif(shared_library.missing() is not None or alone._threads() is None,
+onednn = pytest.mark.skipif(shared_library.missing() is not None or shared_library.openmp() is None,
                             reason="needs oneDNN with threads of OpenMP")
 
 
@@ -153,9 +154,70 @@ def test_products_go_the_way_that_was_found(machine, monkeypatch, way):
 
 @onednn
 def test_how_many_threads_there_are_is_not_changed(machine, monkeypatch):
-    openmp = alone._threads()
+    openmp = shared_library.openmp()
     assert openmp is not None
     before = openmp.most()
     a = np.ones((64, 128), "float32")
     alone._Product(a, a.T, np.empty((64, 64), "float32"))()
     assert openmp.most() == before
+
+
+def _attention(batch: int, heads: int) -> Symbol:
+    """A dense layer with bias, products of stacks either way turned, and one without bias."""
+    x = sym.reshape(sym.FullyConnected(sym.Variable("x"), num_hidden=3 * 64, flatten=False), (0, 0, 3, heads, -1))
+    q, k, v = sym.split(sym.transpose(x, (2, 0, 3, 1, 4)), num_outputs=3, axis=0, squeeze_axis=True)
+    q, k, v = (sym.reshape(part, (-3, 0, 0)) for part in (q, k, v))
+    y = sym.batch_dot(sym.softmax(sym.batch_dot(q, k, transpose_b=True)), v)
+    return sym.FullyConnected(sym.reshape(y, (batch, -1)), num_hidden=512, no_bias=True)
+
+
+PRODUCTS = 12  # forward, and two gradients of each
+
+
+@onednn
+@pytest.mark.parametrize("way", ["oneDNN", "BLAS"])
+def test_a_plan_multiplies_by_one_library(machine, monkeypatch, way):
+    """Which its first large product decides, for all of them; results are those of the reference either way."""
+    monkeypatch.setattr(alone.threads, "count", lambda: 2)
+    monkeypatch.setattr(alone.blas, "LARGE", 1 << 20)
+    asked: list[tuple[str, str]] = []
+    monkeypatch.setattr(trials, "_tried", lambda usual, other, ways: asked.append((usual, other)) or trials.Choice(
+        way, "so it is"))
+    executor = _bound(_attention(4, 4), x=(4, 64, 96))
+    found, text = _results(executor), executor.explain()
+    assert asked.count(("oneDNN", "BLAS")) == 1
+    taken = way == "oneDNN"
+    assert len(re.findall(": onednn(;| ->)", text)) == PRODUCTS * taken
+    assert text.count("onednn declined: so it is") == PRODUCTS * (not taken)
+    monkeypatch.setenv("OPREG_TUNE", "0")
+    other = _bound(_attention(4, 4), x=(4, 64, 96))
+    assert "onednn declined: nothing is tried, says OPREG_TUNE" in other.explain()
+    want = _results(other)
+    monkeypatch.setattr(shared_library, "_FORKED", [True])  # a child does without, with steps that were bound before
+    for results in (found, _results(executor)):
+        for got, expected in zip(results, want, strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-3 * np.abs(expected).max())
+
+
+@onednn
+@pytest.mark.parametrize(("shape", "dtype", "count", "reason"), [
+    ((1024, 1024), "float64", 2, "oneDNN takes float32 here, not float64"),
+    ((8, 32), "float32", 2, "the product is small"),
+    ((70, 128), "float32", 2, "no convolution of this plan runs there, and no large product before it"),
+    ((1024, 1024), "float32", 1, "the library has no threads to be held")])
+def test_plans_that_stay_with_blas(machine, monkeypatch, shape, dtype, count, reason):
+    monkeypatch.setattr(alone.threads, "count", lambda: count)
+    executor = _network().simple_bind(mx.cpu(), x=shape, type_dict={"x": dtype})
+    text = executor.explain()
+    assert not re.search(": onednn(;| ->)", text) and text.count(f"onednn declined: {reason}") >= 3
+
+
+@onednn
+def test_large_matrices_are_tried_by_smaller_ones(machine, monkeypatch):
+    openmp, tried = shared_library.openmp(), []
+    assert openmp is not None
+    monkeypatch.setattr(trials, "_tried", lambda usual, other, ways: [tried.append(run()) for run in ways.values()]
+                        and trials.Choice(usual, ""))
+    a = np.broadcast_to(np.float32(1), (100_000, 50_000))
+    products._tried(openmp, np.lib.stride_tricks.as_strided(a, a.shape, (200_000, 4)), a.T)
+    assert len(tried) == 2 and "(1024, 1024)" in next(iter(trials._known()))

@@ -40,7 +40,7 @@ from opreg.typing import Array, ArrayModule
 
 from .addressing import address_of
 
-__all__ = ["add_multiple", "aside", "multiple", "multiplier", "noise", "share"]
+__all__ = ["add_multiple", "aside", "matmul_alone", "multiple", "multiplier", "noise", "share"]
 
 #: ``matmul`` of two arrays, and perhaps where to write.
 Matmul: TypeAlias = Callable[..., Array]
@@ -165,20 +165,20 @@ def _host_multiplier(a: Shape, by_a: Shape, b: Shape, by_b: Shape, dtype: np.dty
     if work <= (SMALL if len(a) > 1 else VECTOR) or work >= LARGE:
         return np.matmul
     if len(a) > 1 and work < SHARED:
-        return _held_matmul
+        return matmul_alone
     if _same_bits(a, by_a, b, by_b, dtype):
         return _Watched(np.matmul, work)
     cut = b[-2] // _STEP * _STEP
     if len(a) == len(b) == 2 and 0 < cut < b[0] and all(
             _same_bits((a[0], k), by_a, (k, b[1]), by_b, dtype) for k in (cut, b[0] - cut)):
         return _Watched(functools.partial(_in_two, cut), work)
-    return _held_matmul
+    return matmul_alone
 
 
 def _same_bits(a: Shape, by_a: Shape, b: Shape, by_b: Shape, dtype: np.dtype) -> bool:
     """Whether one thread and several find the same product of arrays laid out like this, to the bit."""
     left, right = noise(a, by_a, dtype), noise(b, by_b, dtype)
-    return bool((_held_matmul(left, right) == np.matmul(left, right)).all())
+    return bool((matmul_alone(left, right) == np.matmul(left, right)).all())
 
 
 def noise(shape: Shape, strides: Shape, dtype: np.dtype) -> Array:
@@ -188,12 +188,13 @@ def noise(shape: Shape, strides: Shape, dtype: np.dtype) -> Array:
     return numbers.transpose(np.argsort(order))
 
 
-def _held_matmul(a: Array, b: Array, out: Array | None = None) -> Array:
+def matmul_alone(a: Array, b: Array, out: Array | None = None) -> Array:
+    """``matmul`` by the calling thread."""
     with _HOLD:
         return np.matmul(a, b, out)
 
 
-_held_matmul.plain = True  # type: ignore[attr-defined]
+matmul_alone.plain = True  # type: ignore[attr-defined]
 
 
 def _stack_matmul(axis: int, work: int, a: Array, b: Array, out: Array | None = None) -> Array:

@@ -6,16 +6,13 @@ nobody, and finds the same bits every time. Which is faster is tried for matrice
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
 from opreg.builtin.matrices.dense import (
     bias_of,
-    factors_of,
     fully_connected,
     fully_connected_data,
     fully_connected_weight,
@@ -28,30 +25,12 @@ from opreg.typing import Array
 
 from .. import blas, trials
 from . import convolution, matmul, shared_library
+from .products import matrices_of
 from .shared_library import Library
 
 __all__: list[str] = []
 
 _ALONE = "one thread of oneDNN"
-
-
-class _Threads(NamedTuple):
-    """How many threads OpenMP gives what the calling thread starts, and what changes that."""
-
-    most: Callable[[], int]
-    change: Callable[[int], None]
-
-
-@functools.cache
-def _threads() -> _Threads | None:
-    """OpenMP as the library uses it, or None where it has threads of another kind."""
-    library = shared_library.library()
-    shared = library.shared if isinstance(library, Library) else None
-    most, change = [getattr(shared, f"omp_{name}", None) for name in ("get_max_threads", "set_num_threads")]
-    if most is None or change is None:
-        return None
-    most.restype, most.argtypes, change.restype, change.argtypes = ctypes.c_int, [], None, [ctypes.c_int]
-    return _Threads(most, change)
 
 
 class _Product(PlainStep):
@@ -60,7 +39,7 @@ class _Product(PlainStep):
     __slots__ = ("arrays", "matrices", "library", "most", "change")
 
     def __init__(self, a: Array, b: Array, out: Array):
-        found, library = _threads(), shared_library.library()
+        found, library = shared_library.openmp(), shared_library.library()
         assert found is not None and isinstance(library, Library)
         self.most, self.change = found
         self.library, self.arrays, self.matrices = library, (a, b, out), matmul.arguments(a, b, out)
@@ -81,29 +60,24 @@ def _accepts(call: Call) -> str | None:
     """Why another kernel multiplies; leaves the matrices and where their product goes."""
     if not trials.allowed():
         return "nothing is tried, says OPREG_TUNE"
-    declined = convolution.declined(call, [*call.ins[:2], *bias_of(call), *call.outs])
-    if declined is not None:
-        return declined
-    matrices = factors_of(call)
-    if matrices is None or not call.outs[0].flags.c_contiguous:
-        return "an array does not lie in one piece"
-    a, b, shape = matrices
-    if not matmul.SMALL < a.shape[0] * a.shape[1] * b.shape[1] < blas.LARGE:
+    found = matrices_of(call)
+    if isinstance(found, str):
+        return found
+    a, b, _, out = found
+    if a.ndim > 2 or not matmul.SMALL < found.work < blas.LARGE:
         return "the product is not of middle size"
-    if not (matmul.straight(a) and matmul.straight(b)):
-        return "a matrix is not laid out as BLAS reads it"
-    if threads.count() < 2 or _threads() is None:
+    if threads.count() < 2 or shared_library.openmp() is None:
         return "the library has no threads to be held"
     if convolution.HERE in call.memo:
         usual, instead = "oneDNN's threads", matmul.matmul
     else:
         usual, instead = "BLAS", blas.multiplier(np, a, b)
     left, right = [blas.noise(array.shape, array.strides, array.dtype) for array in (a, b)]
-    out = np.empty(shape, np.float32)
+    place = np.empty(out.shape, np.float32)
     layout = " and ".join(f"{array.shape} by {array.strides}" for array in (a, b))
-    choice = trials.faster(f"{layout}: {usual} or {_ALONE} {shared_library.version()}", usual, _ALONE,
-                           {usual: functools.partial(instead, left, right, out), _ALONE: _Product(left, right, out)})
-    call.found = a, b, call.outs[0].reshape(shape)
+    choice = trials.faster(f"{layout}: {usual} or {_ALONE} {shared_library.version()}", usual, _ALONE, {
+        usual: functools.partial(instead, left, right, place), _ALONE: _Product(left, right, place)})
+    call.found = a, b, out
     return None if choice.way == _ALONE else choice.reason
 
 

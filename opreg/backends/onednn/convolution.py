@@ -1,10 +1,8 @@
-"""Kernels of convolutions, pooling and dense layers by oneDNN; see ``engine``. Batch norm has a file of
-its own.
+"""Kernels of convolutions and pooling by oneDNN; see ``engine``. Batch norm and products have files of their own.
 
-Products of matrices are the reference kernels themselves over an array module whose ``matmul`` is the library's. They
-serve dense layers, and convolutions that the library has nothing better for. The other kernels of convolutions are
-one of three parts of a convolution of data ``x`` with weight ``w`` to output ``y``. A deconvolution is the gradient
-of the data of one: it reads ``y`` and writes ``x``.
+Convolutions that the library has nothing better for are the reference kernels themselves over an array module whose
+``matmul`` is the library's. The other kernels of convolutions are one of three parts of a convolution of data ``x``
+with weight ``w`` to output ``y``. A deconvolution is the gradient of the data of one: it reads ``y`` and writes ``x``.
 """
 
 from __future__ import annotations
@@ -33,7 +31,6 @@ from opreg.builtin.layers.convolution import (
 from opreg.builtin.layers.fused_convolution import factors, folded_convolution, parts_of
 from opreg.builtin.layers.pooling import pooling, pooling_max, pooling_sum, window_of
 from opreg.builtin.layers.sliding import Window, channels_first, channels_last, window
-from opreg.builtin.matrices.dense import fully_connected, fully_connected_data, fully_connected_weight
 from opreg.core.cache import cached
 from opreg.core.launch import Call, reference
 from opreg.core.op import Op
@@ -78,28 +75,13 @@ HERE = "onednn"
 _HOST = types.SimpleNamespace(**{**vars(np), "matmul": matmul.matmul})
 
 
-def _by_products(op: Op, read: int, size: Callable[..., int] | None = None) -> None:
-    """Attach the reference kernel of an operator, with the library's products.
-
-    ``read`` is how many inputs it reads; ``size`` tells from the first two how many multiplications there are.
-    """
+def _by_products(op: Op, read: int) -> None:
+    """Attach the reference kernel of an operator that reads so many inputs, with the library's products."""
     rule = op.kernels[0].rule
 
-    def accepts(call: Call) -> str | None:
-        if size is not None and call.xp is np and size(*call.ins[:2]) <= matmul.SMALL:
-            return "the product is small"
-        if size is not None and HERE not in call.memo:  # the library's threads and those of BLAS hinder each other
-            return "no convolution of this plan runs there"
-        return declined(call, call.ins[:read])
-
-    @op.kernel("onednn products", accepts=accepts)
+    @op.kernel("onednn products", accepts=lambda call: declined(call, call.ins[:read]))
     def products(xp: ArrayModule, *ins: Array, out: Array | None = None, **attrs: Any) -> Array:
         return rule.function(_HOST, *ins, **rule.select(attrs), out=out)
-
-
-_by_products(fully_connected, 3, lambda data, weight: data.size * weight.shape[0])
-_by_products(fully_connected_data, 2, lambda g, weight: g.size * weight.shape[1])
-_by_products(fully_connected_weight, 2, lambda g, data: data.size * g.shape[-1])
 
 
 @convolution_bias.kernel("without BLAS", accepts=lambda call: declined(call, call.ins))

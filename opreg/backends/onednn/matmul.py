@@ -25,7 +25,9 @@ def _operand(a: np.ndarray) -> tuple[bytes, int, np.ndarray]:
 
 
 def straight(a: np.ndarray) -> bool:
-    """Whether a matrix is read where it is."""
+    """Whether a matrix is read where it is, or each of a stack."""
+    if a.ndim > 2:
+        return straight(a[(0,) * (a.ndim - 2)]) and not any(step % 4 for step in a.strides)
     return _operand(a)[2] is a
 
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import alone, batch_norm, convolution
+from . import alone, batch_norm, convolution, products
 
-__all__ = ["alone", "batch_norm", "convolution"]
+__all__ = ["alone", "batch_norm", "convolution", "products"]

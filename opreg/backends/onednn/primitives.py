@@ -15,7 +15,8 @@ from opreg.errors import OpError
 
 from .shared_library import Library, Object, any_layout, numbers, plain
 
-__all__ = ["Convolution", "Copy", "Geometry", "Norm", "Part", "Pooling", "declined", "grouped"]
+__all__ = ["Convolution", "Copy", "Geometry", "Norm", "Part", "Pooling", "Product", "declined", "grouped",
+           "implementation"]
 
 Part = Literal["forward", "data", "weight"]
 
@@ -43,14 +44,19 @@ def grouped(shape: Shape, strides: Shape, groups: int) -> tuple[Shape, Shape]:
     return (groups, outs, *shape[1:]), (outs * strides[0], *strides)
 
 
-def declined(library: Library, description: Object) -> str | None:
-    """Why a primitive is not what the library is used for, or None where it is."""
+def implementation(library: Library, description: Object) -> str:
+    """What the library calls the way it has chosen for a primitive."""
     name = c_char_p()
     library.check("primitive_desc_query", description.pointer, QUERY_NAME, 0, byref(name))
-    implementation = (name.value or b"").decode(errors="replace")
+    return (name.value or b"").decode(errors="replace")
+
+
+def declined(library: Library, description: Object) -> str | None:
+    """Why a primitive is not what the library is used for, or None where it is."""
+    name = implementation(library, description)
     # Its fallbacks: columns and a product of matrices, as other kernels do them, or plain loops.
-    fallback = "gemm" in implementation or implementation.startswith(("ref", "simple"))
-    return f"oneDNN has only {implementation} for it" if fallback else None
+    fallback = "gemm" in name or name.startswith(("ref", "simple"))
+    return f"oneDNN has only {name} for it" if fallback else None
 
 
 class Convolution(NamedTuple):
@@ -192,6 +198,25 @@ class Norm(NamedTuple):
                             (DIFF_SCALE, 6), (DIFF_SHIFT, 7)])]
 
 
+class Product(NamedTuple):
+    """A product of matrices (m, k) and (k, n), or of as many as both stacks have; a ``bias`` (n) is added to rows."""
+
+    a: Shape
+    b: Shape
+    bias: bool = False
+
+    def shapes(self, part: Part) -> tuple[Shape, ...]:
+        """Of the factors, the product and the bias."""
+        return self.a, self.b, (*self.a[:-1], self.b[-1]), *[(*(1,) * (len(self.a) - 1), self.b[-1])] * self.bias
+
+    def describe(self, library: Library, part: Part, strides: Sequence[Shape]) -> list[Description]:
+        """The primitive."""
+        a, b, y, *bias = [plain(library, shape, steps) for shape, steps in zip(self.shapes(part), strides)]
+        product = Object(library, "primitive_desc", "matmul_primitive_desc_create", library.engine, a.pointer,
+                         b.pointer, bias[0].pointer if bias else None, y.pointer, None)
+        return [(product, [(SRC, 0), (WEIGHTS, 1), (DST, 2), *[(BIAS, 3)] * self.bias])]
+
+
 class Copy(NamedTuple):
     """An array of a shape copied to another of other strides."""
 
@@ -209,4 +234,4 @@ class Copy(NamedTuple):
         return [(reorder, [(SRC, 0), (DST, 1)])]
 
 
-Geometry = Convolution | Pooling | Norm | Copy
+Geometry = Convolution | Pooling | Norm | Product | Copy

@@ -19,12 +19,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from ctypes import POINTER, byref, c_char, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from opreg.core.spec import Shape
 from opreg.errors import OpError
 
-__all__ = ["Argument", "Library", "Object", "any_layout", "forked", "library", "missing", "numbers", "plain", "version"]
+__all__ = ["Argument", "Library", "Object", "OpenMP", "any_layout", "forked", "library", "missing", "numbers", "openmp",
+           "plain", "version"]
 
 # Numbers of the library's interface, fixed for version 3.
 CPU, F32, ANY, IN_ORDER = 1, 3, 1, 1
@@ -93,6 +94,7 @@ _FUNCTIONS: dict[str, list[type]] = {
         [c_void_p, c_void_p, c_int, c_void_p, c_void_p, c_float, c_uint, c_void_p],
     "batch_normalization_backward_primitive_desc_create":
         [c_void_p, c_void_p, c_int, c_void_p, c_void_p, c_void_p, c_float, c_uint, c_void_p, c_void_p],
+    "matmul_primitive_desc_create": [c_void_p] * 7,
     "primitive_attr_create": [c_void_p],
     "primitive_attr_set_post_ops": [c_void_p, c_void_p],
     "primitive_attr_destroy": [c_void_p],
@@ -183,6 +185,35 @@ def missing() -> str | None:
         return "this process was forked, which the library's threads do not survive"
     loaded = library()
     return loaded if isinstance(loaded, str) else None
+
+
+class OpenMP(NamedTuple):
+    """How many threads OpenMP gives what the calling thread starts, and what changes that."""
+
+    most: Callable[[], int]
+    change: Callable[[int], None]
+
+    @contextmanager
+    def one_thread(self) -> Iterator[None]:
+        """While the library computes in the calling thread alone."""
+        before = self.most()
+        self.change(1)
+        try:
+            yield
+        finally:
+            self.change(before)
+
+
+@functools.cache
+def openmp() -> OpenMP | None:
+    """OpenMP as the library uses it, or None where it has threads of another kind."""
+    loaded = library()
+    shared = loaded.shared if isinstance(loaded, Library) else None
+    most, change = [getattr(shared, f"omp_{name}", None) for name in ("get_max_threads", "set_num_threads")]
+    if most is None or change is None:
+        return None
+    most.restype, most.argtypes, change.restype, change.argtypes = c_int, [], None, [c_int]
+    return OpenMP(most, change)
 
 
 _FORKED: list[bool] = []

@@ -1,0 +1,162 @@
+"""Products of matrices, and of stacks of them, by oneDNN's threads: in plans whose convolutions use them, or with large
+products.
+
+A plan takes one library's threads for all its products, since those of the other would look out for work beside them.
+Where threads of ours compute in between, oneDNN's leave them the cores sooner; it multiplies a stack in one call, and
+adds a bias as it stores. BLAS has the plan where one thread of it multiplies faster by a tenth, which is tried.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from opreg.builtin.matrices.dense import FACTORS, bias_of, factors_of
+from opreg.core import threads
+from opreg.core.cache import cached
+from opreg.core.launch import Call, reference
+from opreg.core.spec import Shape
+from opreg.errors import OpError
+from opreg.typing import Array
+
+from .. import blas, trials
+from . import convolution, engine, matmul, shared_library
+from .primitives import Product, implementation
+from .shared_library import Library, OpenMP
+
+__all__ = ["Matrices", "matrices_of"]
+
+_ONEDNN, _BLAS = "oneDNN", "BLAS"
+#: In the memo of a plan: why BLAS multiplies, or nothing where it does not.
+_DECIDED = "products by BLAS"
+# Sides of a matrix that is tried in place of a larger one.
+_SIDE = 1024
+
+
+@cached(1024)
+def _impossible(product: Product, strides: tuple[Shape, ...]) -> str | None:
+    """Why the library does not multiply such matrices, or None where it does."""
+    library = shared_library.library()
+    if not isinstance(library, Library):
+        return library
+    try:
+        name = implementation(library, product.describe(library, "forward", strides)[0][0])
+    except OpError as error:
+        return str(error)
+    return f"oneDNN has only {name} for it" if name.startswith("ref") else None
+
+
+class Matrices(NamedTuple):
+    """What a call multiplies, matrices or stacks of as many: factors, a bias that is added, and where that goes."""
+
+    a: Array
+    b: Array
+    bias: Array | None
+    out: Array
+
+    @property
+    def work(self) -> int:
+        """How many multiplications it takes."""
+        return math.prod(self.a.shape) * self.b.shape[-1]
+
+
+def matrices_of(call: Call) -> Matrices | str:
+    """What a call multiplies, or why the library does not read it where it is."""
+    bias, out = bias_of(call), call.outs[0]
+    declined = convolution.declined(call, [*call.ins[:2], *bias, out])
+    if declined is not None:
+        return declined
+    factors = factors_of(call)
+    if factors is None or len(bias) > 1 or call.attrs.get("alpha", 1.0) != 1.0:
+        return "it is more than the product of two of its inputs"
+    a, b, shape = factors
+    if not out.flags.c_contiguous or not all(array.flags.c_contiguous for array in bias):
+        return "an array does not lie in one piece"
+    if a.shape[:-2] != b.shape[:-2] or not (matmul.straight(a) and matmul.straight(b)):
+        return "a matrix is not laid out as BLAS reads it"
+    return Matrices(a, b, bias[0] if bias else None, out.reshape(shape))
+
+
+def _accepts(call: Call) -> str | None:
+    """Why another kernel multiplies; leaves what is multiplied."""
+    found = matrices_of(call)
+    if isinstance(found, str):
+        return found
+    if found.work <= matmul.SMALL:
+        return "the product is small"
+    call.found = found
+    return _impossible(*_describe(found)) or _left_to_blas(call, found)
+
+
+def _left_to_blas(call: Call, found: Matrices) -> str | None:
+    """Why BLAS multiplies in a plan, which its first large product decides."""
+    if convolution.HERE in call.memo:
+        return None
+    if _DECIDED not in call.memo:
+        if found.work < blas.LARGE or found.a.ndim > 2:
+            return "no convolution of this plan runs there, and no large product before it"
+        openmp = shared_library.openmp()
+        if threads.count() < 2 or openmp is None:
+            return "the library has no threads to be held"
+        if not trials.allowed():
+            return "nothing is tried, says OPREG_TUNE"
+        choice = _tried(openmp, found.a, found.b)
+        call.memo[_DECIDED] = choice.reason if choice.way == _BLAS else None
+    return call.memo[_DECIDED]
+
+
+def _tried(openmp: OpenMP, a: Array, b: Array) -> trials.Choice:
+    """Which library's thread multiplies such matrices, or smaller ones where these are long, by itself."""
+    left, right = [blas.noise(tuple([min(size, _SIDE) for size in array.shape]), array.strides, array.dtype)
+                   for array in (a, b)]
+    out = np.empty((len(left), right.shape[1]), np.float32)
+    run = _bound(Matrices(left, right, None, out))
+
+    def alone() -> None:
+        with openmp.one_thread():
+            run()
+
+    layout = " and ".join(f"{array.shape} by {array.strides}" for array in (left, right))
+    return trials.faster(f"{layout}: a thread of {_ONEDNN} {shared_library.version()} or {_BLAS}", _ONEDNN, _BLAS, {
+        _ONEDNN: alone, _BLAS: functools.partial(blas.matmul_alone, left, right, out)})
+
+
+def _describe(found: Matrices) -> tuple[Product, tuple[Shape, ...]]:
+    """A product and the strides of its arrays."""
+    return Product(found.a.shape, found.b.shape, found.bias is not None), tuple([
+        tuple([step // 4 for step in array.strides]) for array in _arrays(found)])
+
+
+def _arrays(found: Matrices) -> list[Array]:
+    """In the library's order; a bias has as many axes as the others."""
+    a, b, bias, out = found
+    return [a, b, out] if bias is None else [a, b, out, bias.reshape((1,) * (a.ndim - 1) + (-1,))]
+
+
+def _bound(found: Matrices) -> Callable[[], None]:
+    """What multiplies these matrices."""
+    work = engine.Work("forward", *_describe(found))
+    return work.bind(_arrays(found), [np.empty(n, np.uint8) for n in work.nbytes])
+
+
+def _steps(call: Call) -> Callable[[], object]:
+    call.memo[convolution.HERE] = True
+    run = _bound(call.found)
+    instead, _ = reference(call).steps()
+
+    def step() -> None:
+        if shared_library.forked():
+            for function in instead:
+                function()
+            return
+        run()
+
+    return step
+
+
+for _op in FACTORS:
+    _op.kernel("onednn", bound=True, accepts=_accepts)(_steps)
