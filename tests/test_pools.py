@@ -37,12 +37,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(blas, "_clock", clock)
     monkeypatch.setattr(blas, "_HOLD", clock)
-    monkeypatch.setattr(blas._Watched, "until", 0.0)
+    monkeypatch.setattr(blas.Watched, "until", 0.0)
     return clock
 
 
 def test_who_stands_aside_computes_alone_for_a_while(clock):
-    work = blas._Watched(lambda: None, 1_000_000)
+    work = blas.Watched(lambda: None, 1_000_000)
     work()
     assert clock.held == 0
     blas.aside()
@@ -58,9 +58,9 @@ def test_who_stands_aside_computes_alone_for_a_while(clock):
 
 
 def test_who_was_kept_waiting_for_long_goes_on_alone(clock):
-    blas._Watched.until = clock.now + 9.0
+    blas.Watched.until = clock.now + 9.0
     blas.aside()
-    assert blas._Watched.until == clock.now + 9.0
+    assert blas.Watched.until == clock.now + 9.0
 
 
 def _run(network: Symbol) -> None:
@@ -74,7 +74,7 @@ def _run(network: Symbol) -> None:
     (lambda: matmul.matmul(np.ones((64, 96), "float32"), np.ones((96, 64), "float32")), True)])
 def test_blas_stands_aside_where_onednn_computes(compute: Callable[[], object], noted, clock):
     compute()
-    assert (blas._Watched.until > 0) == noted
+    assert (blas.Watched.until > 0) == noted
 
 
 NAMES = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")

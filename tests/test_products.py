@@ -190,9 +190,9 @@ def test_gradients_of_softmax_output_that_are_not_settled(attrs):
 
 @pytest.mark.parametrize("a, b, kind", [
     ((64, 64), (64, 64), np.ufunc), ((64, 80), (80, 64), type(blas.matmul_alone)),
-    ((64, 784), (784, 128), blas._Watched), ((4, 64, 64), (4, 64, 64), blas._Watched),
-    ((64,), (64, 100), np.ufunc), ((640,), (640, 100), blas._Watched), ((408, 408), (408, 408), np.ufunc),
-    ((1, 400, 400), (1, 400, 400), blas._Watched), ((2, 408, 408), (2, 408, 408), np.ufunc),
+    ((64, 784), (784, 128), blas.Watched), ((4, 64, 64), (4, 64, 64), blas.Watched),
+    ((64,), (64, 100), np.ufunc), ((640,), (640, 100), blas.Watched), ((408, 408), (408, 408), np.ufunc),
+    ((1, 400, 400), (1, 400, 400), blas.Watched), ((2, 408, 408), (2, 408, 408), np.ufunc),
 ])
 def test_who_multiplies(a, b, kind, monkeypatch):
     monkeypatch.setattr(threads, "count", lambda: 2)
@@ -239,7 +239,7 @@ def test_one_thread_and_several_find_the_same_where_either_may_compute(transpose
         left = numbers(inner, rows).T if "a" in transposed else numbers(rows, inner)
         right = numbers(columns, inner).T if "b" in transposed else numbers(inner, columns)
         found = blas.multiplier(np, left, right)
-        if isinstance(found, blas._Watched):
+        if isinstance(found, blas.Watched):
             with blas._HOLD:
                 alone = found.function(left, right)
             np.testing.assert_array_equal(found.function(left, right), alone)
@@ -254,7 +254,7 @@ def test_shapes_whose_bits_depend_on_threads_stay_with_one(monkeypatch):
     assert found is blas.matmul_alone
 
 
-@pytest.mark.parametrize("sums, kind", [(784, blas._Watched), (704, type(blas.matmul_alone))])
+@pytest.mark.parametrize("sums, kind", [(784, blas.Watched), (704, type(blas.matmul_alone))])
 def test_sums_of_other_blocks_are_cut_in_two(sums, kind, monkeypatch):
     """Where both parts have the same bits for any number of threads; sums of whole blocks cannot be cut."""
     monkeypatch.setattr(threads, "count", lambda: 2)
@@ -297,12 +297,12 @@ def test_who_is_kept_waiting_computes_alone_for_a_while(monkeypatch):
 
     monkeypatch.setattr(blas, "_clock", lambda: now[0])
     monkeypatch.setattr(blas, "_HOLD", Hold())
-    monkeypatch.setattr(blas._Watched, "until", 0.0)
-    work = blas._Watched(compute, 1_000_000)
+    monkeypatch.setattr(blas.Watched, "until", 0.0)
+    work = blas.Watched(compute, 1_000_000)
     assert [work(each) for each in (0.0015, 0.0001, 0.0017)] == [0.0015, 0.0001, 0.0017]
     assert not held
     work(0.0019)  # eight times as long as the best would pass, and a millisecond more
-    assert blas._Watched.until == pytest.approx(now[0] + 20 * 0.0019)
+    assert blas.Watched.until == pytest.approx(now[0] + 20 * 0.0019)
     work(0.03)
     work(0.03)
     assert len(held) == 2

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.backends import trials
+from opreg.backends import blas, trials
 from opreg.backends.numba import cache
-from opreg.backends.onednn import alone, products, shared_library
+from opreg.backends.onednn import products, shared_library
 from opreg.symbol import Symbol
 
 sym = mx.sym
@@ -135,33 +135,6 @@ def _results(executor: mx.executor.Executor) -> list[np.ndarray]:
     return [array.asnumpy() for array in (out, *executor.grad_arrays)]
 
 
-@onednn
-@pytest.mark.parametrize("way", [0, 1])
-def test_products_go_the_way_that_was_found(machine, monkeypatch, way):
-    """Weights are read as they are and turned, data too; results are those of the reference either way."""
-    monkeypatch.setattr(alone.threads, "count", lambda: 2)
-    monkeypatch.setattr(trials, "_tried", lambda usual, other, ways: trials.Choice((usual, other)[way], "so it is"))
-    executor = _bound(_network(), x=(70, 128))
-    found, text = _results(executor), executor.explain()
-    assert text.count("onednn, one thread ->") == 6 * way
-    assert text.count("onednn, one thread declined: so it is") == 6 * (1 - way)
-    monkeypatch.setenv("OPREG_TUNE", "0")
-    other = _bound(_network(), x=(70, 128))
-    for got, want in zip(found, _results(other), strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3)
-    assert "onednn, one thread ->" not in other.explain()
-
-
-@onednn
-def test_how_many_threads_there_are_is_not_changed(machine, monkeypatch):
-    openmp = shared_library.openmp()
-    assert openmp is not None
-    before = openmp.most()
-    a = np.ones((64, 128), "float32")
-    alone._Product(a, a.T, np.empty((64, 64), "float32"))()
-    assert openmp.most() == before
-
-
 def _attention(batch: int, heads: int) -> Symbol:
     """A dense layer with bias, products of stacks either way turned, and one without bias."""
     x = sym.reshape(sym.FullyConnected(sym.Variable("x"), num_hidden=3 * 64, flatten=False), (0, 0, 3, heads, -1))
@@ -178,8 +151,8 @@ PRODUCTS = 12  # forward, and two gradients of each
 @pytest.mark.parametrize("way", ["oneDNN", "BLAS"])
 def test_a_plan_multiplies_by_one_library(machine, monkeypatch, way):
     """Which its first large product decides, for all of them; results are those of the reference either way."""
-    monkeypatch.setattr(alone.threads, "count", lambda: 2)
-    monkeypatch.setattr(alone.blas, "LARGE", 1 << 20)
+    monkeypatch.setattr(products.threads, "count", lambda: 2)
+    monkeypatch.setattr(products, "_WORTH", 1 << 20)
     asked: list[tuple[str, str]] = []
     monkeypatch.setattr(trials, "_tried", lambda usual, other, ways: asked.append((usual, other)) or trials.Choice(
         way, "so it is"))
@@ -206,7 +179,7 @@ def test_a_plan_multiplies_by_one_library(machine, monkeypatch, way):
     ((70, 128), "float32", 2, "no convolution of this plan runs there, and no large product before it"),
     ((1024, 1024), "float32", 1, "the library has no threads to be held")])
 def test_plans_that_stay_with_blas(machine, monkeypatch, shape, dtype, count, reason):
-    monkeypatch.setattr(alone.threads, "count", lambda: count)
+    monkeypatch.setattr(products.threads, "count", lambda: count)
     executor = _network().simple_bind(mx.cpu(), x=shape, type_dict={"x": dtype})
     text = executor.explain()
     assert not re.search(": onednn(;| ->)", text) and text.count(f"onednn declined: {reason}") >= 3
@@ -214,10 +187,49 @@ def test_plans_that_stay_with_blas(machine, monkeypatch, shape, dtype, count, re
 
 @onednn
 def test_large_matrices_are_tried_by_smaller_ones(machine, monkeypatch):
-    openmp, tried = shared_library.openmp(), []
+    tried: list[object] = []
+    monkeypatch.setattr(trials, "_tried", lambda usual, other, ways: trials.Choice(usual, str(tried.extend(
+        run() for run in ways.values()))))
+    number = np.ones(1, "float32")
+    a = np.lib.stride_tricks.as_strided(number, (100_000, 50_000), (200_000, 4))
+    assert products._tried(a, a.T).way == "oneDNN"
+    assert len(tried) == 2 and "(1024, 1024) by (4096, 4) and (1024, 1024) by (4, 4096)" in next(iter(trials._known()))
+
+
+@onednn
+@pytest.mark.parametrize("same", [True, False])
+def test_who_waits_for_threads_of_onednn_multiplies_alone(machine, monkeypatch, same):
+    """For a while, where that finds the same bits; where it does not, always. How many threads there are stays."""
+    openmp = shared_library.openmp()
     assert openmp is not None
-    monkeypatch.setattr(trials, "_tried", lambda usual, other, ways: [tried.append(run()) for run in ways.values()]
-                        and trials.Choice(usual, ""))
-    a = np.broadcast_to(np.float32(1), (100_000, 50_000))
-    products._tried(openmp, np.lib.stride_tricks.as_strided(a, a.shape, (200_000, 4)), a.T)
-    assert len(tried) == 2 and "(1024, 1024)" in next(iter(trials._known()))
+    monkeypatch.setattr(products.threads, "count", lambda: 2)
+    monkeypatch.setattr(products, "_same_bits", lambda *about: same)
+    monkeypatch.setattr(trials, "_tried", lambda usual, other, ways: trials.Choice(usual, ""))
+    monkeypatch.setattr(products._Watched, "until", 0.0)
+    most, seen = openmp.most(), []
+    run = products.engine.Work.run
+    monkeypatch.setattr(products.engine.Work, "run", lambda work: (seen.append(openmp.most()), run(work)))
+    executor = sym.FullyConnected(sym.Variable("x"), num_hidden=256).simple_bind(mx.cpu(), x=(256, 256))
+    seen.clear()
+    executor.forward()
+    products._Watched.until = blas._clock() + 100.0
+    executor.forward()
+    assert seen == [most if same else 1, 1] and openmp.most() == most
+
+
+@onednn
+def test_one_thread_and_several_find_the_same_product():
+    """Where that is believed."""
+    for shape, turned in (((64, 784, 128), True), ((128, 64, 784), False), ((96, 1000, 40), True)):
+        m, k, n = shape
+        rng = np.random.default_rng(0)
+        a = rng.standard_normal((m, k), "float32")
+        b = rng.standard_normal((n, k), "float32").T if turned else rng.standard_normal((k, n), "float32")
+        found = products.Matrices(a, b, rng.standard_normal(n, "float32"), np.empty((m, n), "float32"))
+        run = products._bound(found)
+        run()
+        several = found.out.copy()
+        products._alone(run)
+        if products._same_bits(*products._describe(found)):
+            np.testing.assert_array_equal(found.out, several)
+        np.testing.assert_allclose(several, a.astype("float64") @ b + found.bias, rtol=1e-4, atol=1e-3)

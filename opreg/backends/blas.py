@@ -28,7 +28,8 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -40,7 +41,7 @@ from opreg.typing import Array, ArrayModule
 
 from .addressing import address_of
 
-__all__ = ["add_multiple", "aside", "matmul_alone", "multiple", "multiplier", "noise", "share"]
+__all__ = ["Watched", "add_multiple", "aside", "matmul_alone", "multiple", "multiplier", "noise", "share"]
 
 #: ``matmul`` of two arrays, and perhaps where to write.
 Matmul: TypeAlias = Callable[..., Array]
@@ -167,11 +168,11 @@ def _host_multiplier(a: Shape, by_a: Shape, b: Shape, by_b: Shape, dtype: np.dty
     if len(a) > 1 and work < SHARED:
         return matmul_alone
     if _same_bits(a, by_a, b, by_b, dtype):
-        return _Watched(np.matmul, work)
+        return Watched(np.matmul, work)
     cut = b[-2] // _STEP * _STEP
     if len(a) == len(b) == 2 and 0 < cut < b[0] and all(
             _same_bits((a[0], k), by_a, (k, b[1]), by_b, dtype) for k in (cut, b[0] - cut)):
-        return _Watched(functools.partial(_in_two, cut), work)
+        return Watched(functools.partial(_in_two, cut), work)
     return matmul_alone
 
 
@@ -221,24 +222,31 @@ def _in_two(cut: int, a: Array, b: Array, out: Array | None = None) -> Array:
     return np.add(total, np.matmul(a[:, cut:], b[cut:]), total)
 
 
-class _Watched(PlainStep):
-    """A function of BLAS's for arrays of one size, by its threads unless those have kept somebody waiting just now.
+class Watched(PlainStep):
+    """A function for arrays of one size, by a library's threads unless those have kept somebody waiting just now.
+
+    That library is BLAS; subclasses are for others.
 
     Whoever has waited computes alone for twenty times as long, so that not more than a twentieth of the time is lost.
     """
 
     __slots__ = ("function", "limit")
-    until = 0.0  # when waiting is worth trying again
+    until: ClassVar[float] = 0.0  # when waiting is worth trying again
 
     def __init__(self, function: Callable[..., object], work: int):
         self.function = function
         self.limit = 1e-3 + work * 1e-9  # seconds; a first guess, more than most processors need
 
+    def held(self) -> AbstractContextManager[None]:
+        """The library in the calling thread alone."""
+        return _HOLD
+
     def __call__(self, *args: object) -> Any:
+        kind = type(self)
         begin = _clock()
-        alone = begin < _Watched.until
+        alone = begin < kind.until
         if alone:
-            with _HOLD:
+            with self.held():
                 result = self.function(*args)
         else:
             result = self.function(*args)
@@ -247,7 +255,7 @@ class _Watched(PlainStep):
         if alone:  # what takes as long without other threads has not waited for them
             self.limit = max(self.limit, 2 * took)
         elif took > self.limit:
-            _Watched.until = end + 20 * took
+            kind.until = end + 20 * took
         elif 8 * took + 1e-3 < self.limit:
             self.limit = 8 * took + 1e-3
         return result
@@ -256,8 +264,8 @@ class _Watched(PlainStep):
 def aside() -> None:
     """Say that the threads of another library have just computed."""
     until = _clock() + ASIDE
-    if until > _Watched.until:
-        _Watched.until = until
+    if until > Watched.until:
+        Watched.until = until
 
 
 def share(xp: ArrayModule, parts: Sequence[Callable[[], object]], work: int) -> None:
@@ -304,7 +312,7 @@ def _axpy(dtype: np.dtype, count: int) -> Callable[..., object] | None:
     # Integers of 64 bits: where BLAS takes 32, it reads the lower half.
     vector = [ctypes.c_void_p, ctypes.c_int64]
     function.restype, function.argtypes = None, [ctypes.c_int64, real, *vector, *vector]
-    return _Watched(function, 10 * count)
+    return Watched(function, 10 * count)
 
 
 def add_multiple(y: Array, a: float, x: Array) -> bool:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import alone, batch_norm, convolution, products
+from . import batch_norm, convolution, products
 
-__all__ = ["alone", "batch_norm", "convolution", "products"]
+__all__ = ["batch_norm", "convolution", "products"]

@@ -1,9 +1,11 @@
-"""Products of matrices, and of stacks of them, by oneDNN's threads: in plans whose convolutions use them, or with large
-products.
+"""Products of matrices, and of stacks of them, by oneDNN's threads: in plans whose convolutions use them, or with
+products that are worth a second thread.
 
 A plan takes one library's threads for all its products, since those of the other would look out for work beside them.
-Where threads of ours compute in between, oneDNN's leave them the cores sooner; it multiplies a stack in one call, and
-adds a bias as it stores. BLAS has the plan where one thread of it multiplies faster by a tenth, which is tried.
+Where threads of ours compute in between, oneDNN's leave them the cores sooner; it multiplies a stack in one call, adds
+a bias as it stores, and finds the same bits with any number of threads more often. BLAS has the plan where one thread
+of it multiplies faster by a tenth, which is tried. Whoever has been kept waiting for threads computes alone for a
+while, as with BLAS's.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from contextlib import AbstractContextManager, nullcontext
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -26,15 +29,27 @@ from opreg.typing import Array
 from .. import blas, trials
 from . import convolution, engine, matmul, shared_library
 from .primitives import Product, implementation
-from .shared_library import Library, OpenMP
+from .shared_library import Library
 
 __all__ = ["Matrices", "matrices_of"]
 
 _ONEDNN, _BLAS = "oneDNN", "BLAS"
 #: In the memo of a plan: why BLAS multiplies, or nothing where it does not.
 _DECIDED = "products by BLAS"
-# Sides of a matrix that is tried in place of a larger one.
-_SIDE = 1024
+# Multiplications of a product that is worth deciding for a plan, and sides of a matrix that is tried in place of a
+# larger one.
+_WORTH, _SIDE = 1 << 22, 1024
+
+
+class _Watched(blas.Watched):
+    """A product that one thread and several find to the same bits."""
+
+    __slots__ = ()
+    until: ClassVar[float] = 0.0
+
+    def held(self) -> AbstractContextManager[None]:
+        openmp = shared_library.openmp()
+        return nullcontext() if openmp is None else openmp.one_thread()
 
 
 @cached(1024)
@@ -97,32 +112,27 @@ def _left_to_blas(call: Call, found: Matrices) -> str | None:
     if convolution.HERE in call.memo:
         return None
     if _DECIDED not in call.memo:
-        if found.work < blas.LARGE or found.a.ndim > 2:
+        if found.work < _WORTH or found.a.ndim > 2:
             return "no convolution of this plan runs there, and no large product before it"
-        openmp = shared_library.openmp()
-        if threads.count() < 2 or openmp is None:
+        if threads.count() < 2 or shared_library.openmp() is None:
             return "the library has no threads to be held"
         if not trials.allowed():
             return "nothing is tried, says OPREG_TUNE"
-        choice = _tried(openmp, found.a, found.b)
+        choice = _tried(found.a, found.b)
         call.memo[_DECIDED] = choice.reason if choice.way == _BLAS else None
     return call.memo[_DECIDED]
 
 
-def _tried(openmp: OpenMP, a: Array, b: Array) -> trials.Choice:
+def _tried(a: Array, b: Array) -> trials.Choice:
     """Which library's thread multiplies such matrices, or smaller ones where these are long, by itself."""
     left, right = [blas.noise(tuple([min(size, _SIDE) for size in array.shape]), array.strides, array.dtype)
                    for array in (a, b)]
     out = np.empty((len(left), right.shape[1]), np.float32)
     run = _bound(Matrices(left, right, None, out))
 
-    def alone() -> None:
-        with openmp.one_thread():
-            run()
-
     layout = " and ".join(f"{array.shape} by {array.strides}" for array in (left, right))
     return trials.faster(f"{layout}: a thread of {_ONEDNN} {shared_library.version()} or {_BLAS}", _ONEDNN, _BLAS, {
-        _ONEDNN: alone, _BLAS: functools.partial(blas.matmul_alone, left, right, out)})
+        _ONEDNN: functools.partial(_alone, run), _BLAS: functools.partial(blas.matmul_alone, left, right, out)})
 
 
 def _describe(found: Matrices) -> tuple[Product, tuple[Shape, ...]]:
@@ -137,15 +147,41 @@ def _arrays(found: Matrices) -> list[Array]:
     return [a, b, out] if bias is None else [a, b, out, bias.reshape((1,) * (a.ndim - 1) + (-1,))]
 
 
+def _alone(run: Callable[[], object]) -> None:
+    """Call what computes by the library, by this thread."""
+    openmp = shared_library.openmp()
+    assert openmp is not None
+    with openmp.one_thread():
+        run()
+
+
 def _bound(found: Matrices) -> Callable[[], None]:
     """What multiplies these matrices."""
     work = engine.Work("forward", *_describe(found))
     return work.bind(_arrays(found), [np.empty(n, np.uint8) for n in work.nbytes])
 
 
+@cached(1024)
+def _same_bits(product: Product, strides: tuple[Shape, ...]) -> bool:
+    """Whether one thread and several find the same product of such matrices."""
+    openmp, shapes = shared_library.openmp(), product.shapes("forward")
+    if openmp is None:
+        return False
+    arrays = [blas.noise(shape, steps, np.dtype(np.float32)) for shape, steps in zip(shapes, strides)]
+    a, b, out = arrays[:3]
+    run = _bound(Matrices(a, b, arrays[3] if product.bias else None, out))
+    run()
+    several = out.copy()
+    with openmp.one_thread():
+        run()
+    return bool((several == out).all())
+
+
 def _steps(call: Call) -> Callable[[], object]:
     call.memo[convolution.HERE] = True
     run = _bound(call.found)
+    if call.found.work < blas.LARGE:
+        run = _Watched(run, call.found.work) if _same_bits(*_describe(call.found)) else functools.partial(_alone, run)
     instead, _ = reference(call).steps()
 
     def step() -> None:
