@@ -63,7 +63,7 @@ ORDER = _floors("""
     opreg.custom.invocation opreg.custom.purity
     opreg.custom.prop
     opreg.backends
-    opreg.backends.expressions
+    opreg.backends.expressions opreg.backends.multiples
     opreg.builtin
     opreg.backends.private_operators
     opreg.backends.onednn.private_operators opreg.backends.cuda.private_operators

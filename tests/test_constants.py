@@ -94,6 +94,7 @@ OTHERWISE = {
         train.test_data: _SECONDS
     """,
     "arithmetic": """
+        backends.multiples: _SIGNS
         backends.numba.vector: _HALF_PI_LOW _QUARTER_PI_LOW
         builtin.flops: _GATES
         builtin.layers.rnn_parts: GATES

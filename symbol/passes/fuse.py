@@ -21,12 +21,14 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from opreg.backends import multiples
 from opreg.backends.expressions import fuses
 from opreg.builtin.elementwise.elementwise import attach
 from opreg.core.attrs import Schema
 from opreg.core.cache import cached
 from opreg.core.graph import Entry, Node
 from opreg.core.op import Op
+from opreg.core.rules import Attrs
 from opreg.core.spec import Shape, Spec, size
 from opreg.elementwise.algebra import factored
 from opreg.elementwise.composition import Composition
@@ -75,8 +77,12 @@ def _operator(full: int) -> Op:
             outputs=lambda *, expression: [f"output{i}" for i in range(len(expression.results))],
             inplace=range(full), doc="Element-wise operators computed together.")
     op.where = None
-    attach(op, lambda attrs: attrs["expression"])
+    multiples.attach(op, _given, attach(op, _given))
     return op
+
+
+def _given(attrs: Attrs) -> Expression:
+    return attrs["expression"]
 
 
 def _expressions(program: Program) -> dict[Node, Expression]:

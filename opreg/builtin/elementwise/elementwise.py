@@ -95,9 +95,9 @@ def _read(expression: Expression, is_read: tuple[bool, ...]) -> Expression:
     return Expression.of(expression.arity, expression.code, list(itertools.compress(expression.results, is_read)))
 
 
-def attach(op: Op, expression: Traced, finite: bool = False) -> None:
-    """Give an operator an expression and the two kernels that come from it. With ``finite``, integers have a zero where
-    the result is not finite."""
+def attach(op: Op, expression: Traced, finite: bool = False) -> Callable[[Call], list[Callable[[], object]]]:
+    """Give an operator an expression and the two kernels that come from it, of which the one that writes is returned.
+    With ``finite``, integers have a zero where the result is not finite."""
     op.expression = expression
 
     @op.kernel()
@@ -116,6 +116,7 @@ def attach(op: Op, expression: Traced, finite: bool = False) -> None:
         return formula.steps(call.xp, call.ins, outs, call.scratch, _address)
 
     kernels_of_backends.attach(op, expression, elementwise_ufuncs)
+    return elementwise_ufuncs
 
 
 # --------------------------------------------------------------------------------------------- the record

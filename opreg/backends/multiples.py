@@ -1,0 +1,102 @@
+"""A multiple added to an array where that stands, ``a ± b * c`` with one number ``c``: one pass of BLAS.
+
+So a step of gradient descent ends. NumPy makes two passes of it and keeps the product in between; BLAS reads two arrays
+and writes one, and shares them among the threads that have just multiplied. It rounds once where two ufuncs round
+twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from opreg.core.launch import Call
+from opreg.core.op import Op
+from opreg.core.rules import Attrs
+from opreg.core.steps import PlainStep
+from opreg.elementwise.expression import Expression
+from opreg.typing import Array
+
+from .addressing import address_of
+from .blas import Multiple, multiple
+
+__all__ = ["attach"]
+
+# Numbers from which one pass of BLAS is worth more than its call.
+_LEAST = 1 << 14
+_SIGNS = {"add": 1.0, "subtract": -1.0}
+
+
+class _Terms(NamedTuple):
+    """Of ``a ± b * c``: the places of ``a`` and ``b`` among the inputs, ``c``, a place or a number, and the sign."""
+
+    a: int
+    b: int
+    c: int | float
+    sign: float
+
+
+def _terms(expression: Expression, sizes: Sequence[int]) -> _Terms | None:
+    """What an expression of inputs with so many numbers consists of; None where it is another."""
+    if len(expression.code) != 2 or expression.results != (expression.arity + 1,):
+        return None
+    (product, factors), (total, sides) = expression.code
+    if product.name != "multiply" or total.name not in _SIGNS or sides.count(expression.arity) != 1:
+        return None
+    a = sides[1 - sides.index(expression.arity)]
+    if a.__class__ is not int or (total.name == "subtract" and sides[0] != a):
+        return None
+    single = [i for i, factor in enumerate(factors) if factor.__class__ is not int or sizes[factor] == 1]
+    if len(single) != 1:
+        return None
+    b, c = factors[1 - single[0]], factors[single[0]]
+    return _Terms(a, b, c, _SIGNS[total.name])  # type: ignore[arg-type]  # an input, being more than one number
+
+
+class _Step(PlainStep):
+    """Adds the multiple; of zero, of which BLAS makes nothing even if a number is not finite, the ufuncs do."""
+
+    __slots__ = ("_added", "_factor", "_sign", "_otherwise")
+
+    def __init__(self, added: Multiple, factor: Array, sign: float, otherwise: Sequence[Callable[[], object]]):
+        self._added, self._factor, self._sign, self._otherwise = added, factor, sign, otherwise
+
+    def __call__(self) -> None:
+        number = self._factor.item()
+        if number:
+            self._added.a = self._sign * number
+            self._added()
+        else:
+            for step in self._otherwise:
+                step()
+
+
+def attach(op: Op, expression: Callable[[Attrs], Expression],
+           ufuncs: Callable[[Call], list[Callable[[], object]]]) -> None:
+    """Give an operator with an expression, a function of its attributes, the kernel ``multiple``."""
+
+    def accepts(call: Call) -> str | None:
+        out = call.outs[0]
+        if call.xp is not np or len(call.outs) != 1 or out is None or out.size < _LEAST:
+            return f"for an array of {_LEAST} numbers or more on the host"
+        terms = _terms(expression(call.attrs), [array.size for array in call.ins])
+        if terms is None:
+            return "only of a sum of an array and a multiple"
+        a, b = call.ins[terms.a], call.ins[terms.b]
+        if not a.shape == b.shape == out.shape or a.dtype != out.dtype or address_of(a) != address_of(out):
+            return "the sum does not stand where the array does"
+        if np.may_share_memory(b, out):
+            return "both arrays share memory"
+        added = multiple(out, 1.0, b)
+        if added is None:
+            return "an array is not laid out as BLAS reads it, or of another dtype"
+        factor = call.ins[terms.c] if terms.c.__class__ is int else np.array(terms.c, out.dtype)
+        call.found = added, factor, terms.sign
+        return None
+
+    @op.kernel("multiple", bound=True, accepts=accepts)
+    def multiple_added(call: Call) -> list[Callable[[], object]]:
+        added, factor, sign = call.found
+        return [_Step(added, factor, sign, ufuncs(call))]

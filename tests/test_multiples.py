@@ -1,0 +1,40 @@
+"""A multiple added to an array where that stands, in one pass of BLAS."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import opreg as ms
+from opreg import nn
+
+SHAPE = 160, 128
+
+
+def descended(p: np.ndarray, g: np.ndarray, rate: float) -> tuple[np.ndarray, list[str]]:
+    """A step of descent, and the kernels that did it."""
+    parameter = ms.Parameter(ms.Tensor(p), name="p")
+    optimizer = nn.SGD([parameter], learning_rate=1.0)
+    optimizer.learning_rate.set_data(ms.Tensor(np.float32(rate)))
+    optimizer((ms.Tensor(g),))
+    compiled = next(iter(optimizer._cache().kinds.values())).current
+    return parameter.asnumpy(), [step.kernel for _, plan in compiled.plans for step in plan.plan.forward.steps]
+
+
+def test_a_large_sum_with_a_multiple_is_one_pass():
+    p, g = np.linspace(-1, 1, 2 * 20480, dtype=np.float32).reshape(2, *SHAPE)
+    found, kernels = descended(p, g, 0.3)
+    assert kernels.count("multiple") == 1
+    np.testing.assert_allclose(found, p - g * np.float32(0.3), rtol=1e-6, atol=1e-7)
+    assert "multiple" not in descended(p[:3], g[:3], 0.3)[1]
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.5, -0.25, np.inf])
+def test_a_multiple_of_what_is_not_finite_is_what_ufuncs_make_of_it(rate):
+    p, g = np.linspace(-1, 1, 20480, dtype=np.float32).reshape(SHAPE), np.ones(SHAPE, np.float32)
+    g[0, :4] = np.inf, -np.inf, np.nan, 0
+    with np.errstate(all="ignore"):
+        expected = p - g * np.float32(rate)
+    found, kernels = descended(p, g, rate)
+    assert "multiple" in kernels
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
