@@ -43,7 +43,7 @@ class Runner:
     """
 
     __slots__ = ("op", "attrs", "kernel", "shapes", "dtypes", "visible", "count", "single", "recipes", "ctx",
-                 "is_train", "_function", "_xp", "_copies", "_fits", "_first", "_takes_out")
+                 "is_train", "takes_out", "_function", "_xp", "_copies", "_fits", "_first")
 
     def __init__(self, op: Op, attrs: Attrs, arrays: Sequence[Array], ctx: Context, is_train: bool):
         self.op, self.attrs, self.ctx, self.is_train = op, attrs, ctx, is_train
@@ -52,7 +52,8 @@ class Runner:
         rng = generators.generator(ctx.backend_name, ctx.device_id) if op.random else None
         ready = prepare(Call(op, attrs, list(arrays), [], [], ctx.xp, ctx, is_train, rng), returning=True)
         self._xp, self.kernel = ctx.xp, ready.kernel
-        self._takes_out = self.kernel.takes_out and self.count == 1 and not op.states
+        #: Whether the function may be told where its only output goes.
+        self.takes_out = self.kernel.takes_out and self.count == 1 and not op.states
         self._function: Callable[..., Any]
         dtype = self.dtypes[0] if self.dtypes else _FLOAT32
         expression = None if op.expression is None else op.expression(attrs)
@@ -63,7 +64,7 @@ class Runner:
         else:
             prepared = _prepared(op, attrs, arrays, self.kernel, ctx)
             self._function = prepared or ready.function()
-            self._takes_out = self._takes_out and prepared is None
+            self.takes_out = self.takes_out and (prepared is None or getattr(prepared, "takes_out", False))
         #: Once it has run: the kernel alone, where it gives the only output as it is wanted; else None.
         self.single: Callable[..., Array] | None = None
         #: Of its gradient, see ``opreg.ndarray.traced_rules``; None where nothing stays settled.
@@ -88,7 +89,7 @@ class Runner:
 
     def _may_write(self, out: Array, arrays: Sequence[Array]) -> bool:
         """Whether the kernel itself may store its result in ``out``, where no input is that it still reads."""
-        if not self._takes_out or self.shapes[0] != out.shape or self.dtypes[0] != out.dtype:
+        if not self.takes_out or self.shapes[0] != out.shape or self.dtypes[0] != out.dtype:
             return False
         shares, inplace = self._xp.may_share_memory, self.op.inplace
         for i, array in enumerate(arrays):

@@ -34,12 +34,13 @@ from .context import Context
 from .custom_calls import CustomRun
 from .eager import Settled, settle
 from .finite import Checked, deliberate
+from .landing import Landing
 from .traced_rules import differentiate
 
 if TYPE_CHECKING:
     from .ndarray import NDArray
 
-__all__ = ["TapeNode", "TapeEntry", "Leaf", "leaf", "record", "add", "backward", "constant", "gradients",
+__all__ = ["TapeNode", "TapeEntry", "Destined", "Leaf", "leaf", "record", "add", "backward", "constant", "gradients",
            "frame", "raw_gradients", "Taped", "CheckedNode", "TRANSFER", "CONSTANT", "WRAP", "number", "wrapped"]
 
 #: Makes an NDArray of a raw array and its context.
@@ -76,6 +77,7 @@ class TapeNode:
     __slots__ = ("op", "attrs", "inputs", "ins", "outs", "count", "ctx", "place", "settled", "number", "__weakref__")
     grad: NDArray | None = None
     checked: Checked | None = None
+    landing: Landing | None = None
     op: Any  # Op, Taped or None
 
     def __init__(self, op: Op | Taped | None, attrs: Any, inputs: tuple[TapeEntry, ...], ins: Sequence[Array] | None,
@@ -109,6 +111,18 @@ class CheckedNode(TapeNode):
 
 #: An output of a node: the node and the output's number.
 TapeEntry: TypeAlias = tuple[TapeNode, int]
+
+
+class Destined(TapeNode):
+    """An array whose gradient has a place where it may be computed."""
+
+    __slots__ = ("landing",)
+
+    landing: Landing | None
+
+    def __init__(self, array: NDArray, landing: Landing):
+        super().__init__(None, None, (), None, [array._data], 1, array._ctx, None)
+        self.landing = landing
 
 
 class Leaf(TapeNode):
@@ -406,7 +420,8 @@ def _differentiate(train_mode: bool | None, node: TapeNode, arriving: Sequence[A
         if op.raw_gradient is not None:
             return op.raw_gradient(attrs, arriving, needs, ctx)
     elif not op.per_instance and op.where is None:
-        grads = differentiate(node.settled or settle(op, attrs, ins, ctx), arriving, ins, outs, needs, is_train)
+        grads = differentiate(node.settled or settle(op, attrs, ins, ctx), arriving, ins, outs, needs, is_train,
+                              node.inputs)
         if grads is not None:
             return grads
     wrap = WRAP.function

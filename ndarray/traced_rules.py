@@ -8,6 +8,7 @@ rules, and rules of gradients that are recorded themselves run as they are writt
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from .eager import Runner, Settled, run
 
 if TYPE_CHECKING:
     from .context import Context
+    from .landing import Landing
 
 __all__ = ["differentiate", "reads"]
 
@@ -34,22 +36,44 @@ class Recipe:
 
     Call it with a list of raw arrays, gradients of outputs, then inputs and outputs; it returns a raw gradient or None
     for each input. The list is taken over.
+
+    Attributes
+    ----------
+    lands : list of tuple
+        Inputs whose gradient can be computed at a place that it is given: the number of the input, and of the step.
     """
 
-    __slots__ = ("_steps", "_results")
+    __slots__ = ("_steps", "_results", "lands")
 
     def __init__(self, rule: Subgraph, ctx: Context, arrays: list[Any]):
         self._steps: list[tuple[Callable[..., Any], Callable[[list[Any]], Sequence[Any]], bool]] = []
+        writers: dict[int, int] = {}  # steps that can be told where to write, by the places of what they make
         for op, attrs, _, places, _ in rule.steps:
             if op.where is not None or op.per_instance or op.states or op.mutates or op.kernels[0].bound:
                 raise _Unfit
             settled, results = run(op, attrs, [arrays[place] for place in places], ctx)
             if not isinstance(settled, Runner) or not all(map(known, settled.shapes)):
                 raise _Unfit
+            if settled.single is not None and settled.takes_out:
+                writers[len(arrays)] = len(self._steps)
             self._steps.append((settled.single or settled, _picked(places), settled.single is None))
             arrays += results
         none = len(arrays)
         self._results = _picked([none if place is None else place for place in rule.results])
+        self.lands = [(i, writers[place]) for i, place in enumerate(rule.results)
+                      if place in writers and rule.results.count(place) == 1]
+
+    def landing(self, arrays: list[Any], places: dict[int, Landing]) -> Sequence[Array | None]:
+        """The same with some steps told where their results go, if they may."""
+        for number, (function, pick, many) in enumerate(self._steps):
+            if many:
+                arrays += function(pick(arrays))
+            elif number in places:
+                arrays.append(places[number].fill(function, pick(arrays)))
+            else:
+                arrays.append(function(*pick(arrays)))
+        arrays.append(None)
+        return self._results(arrays)
 
     def __call__(self, arrays: list[Any]) -> Sequence[Array | None]:
         for function, pick, many in self._steps:
@@ -70,7 +94,8 @@ def _picked(places: Sequence[int]) -> Callable[[list[Any]], Sequence[Any]]:
 
 
 def differentiate(settled: Settled, arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
-                  needs: tuple[bool, ...], is_train: bool) -> Sequence[Array | None] | None:
+                  needs: tuple[bool, ...], is_train: bool, inputs: Sequence[tuple[Any, int]] = ()
+                  ) -> Sequence[Array | None] | None:
     """Raw gradients of inputs by a recipe; None where the rule has to run as it is written.
 
     Parameters
@@ -85,6 +110,8 @@ def differentiate(settled: Settled, arriving: Sequence[Array | None], ins: Seque
         Which inputs want a gradient; the others get None.
     is_train : bool
         The mode.
+    inputs : sequence of entries
+        Of the tape: what the inputs are, some of which may have a place for their gradient.
     """
     key: tuple[object, ...] = needs, is_train
     if len(arriving) != 1:
@@ -102,12 +129,17 @@ def differentiate(settled: Settled, arriving: Sequence[Array | None], ins: Seque
         return results
     if recipe is None:
         return None
+    call: Callable[..., Sequence[Array | None]] = recipe
+    if recipe.lands and inputs:
+        places = {step: inputs[i][0].landing for i, step in recipe.lands if inputs[i][0].landing is not None}
+        if places:
+            call = functools.partial(recipe.landing, places=places)
     try:
-        return MODE.run(recipe, [*arriving, *ins, *outs])
+        return MODE.run(call, [*arriving, *ins, *outs])
     except RuntimeError as error:
         if not inside(error):
             raise
-    return recipe([*arriving, *ins, *outs])
+    return call([*arriving, *ins, *outs])
 
 
 def reads(settled: Settled, ins: Sequence[Array], outs: Sequence[Array]) -> set[int] | None:

@@ -76,7 +76,7 @@ ORDER = _floors("""
     opreg.backends.cuda.pooling opreg.backends.cuda.recurrent
     opreg.backends.cuda.operators
     opreg.backends.operators
-    opreg.ndarray.params_file opreg.ndarray.context opreg.ndarray.finite
+    opreg.ndarray.params_file opreg.ndarray.context opreg.ndarray.finite opreg.ndarray.landing
     opreg.ndarray.npz_file opreg.ndarray.safetensors_file opreg.ndarray.dlpack opreg.ndarray.scalars
     opreg.ndarray.custom_calls
     opreg.ndarray.eager

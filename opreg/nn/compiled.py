@@ -10,6 +10,7 @@ import numpy as np
 from opreg.ndarray import tape
 from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.finite import inherited
+from opreg.ndarray.landing import Landing
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.compile import compile_program
 from opreg.symbol.finite import check_numbers
@@ -55,10 +56,12 @@ class _Plan:
         Variables of the gradients that arrive.
     numbers : bool or "debug"
         Whether steps look at what they make.
+    gradients_of : sequence of Parameter
+        Whose gradients the inputs are, in this order, to be computed where this reads them.
     """
 
     def __init__(self, followed: Followed, room: Room, late: Sequence[Entry] = (), seeds: Sequence[Node] = (),
-                 numbers: bool | str = False):
+                 numbers: bool | str = False, gradients_of: Sequence[Parameter] = ()):
         trace = followed.trace
         self.room, ctx = room, followed.ctx
         self.ctx = ctx
@@ -86,8 +89,11 @@ class _Plan:
             else:
                 arrays[node] = array._data
                 self.holders.append((array, array._data))
+        self.landings = _landings(followed, gradients_of, arrays)
         for node in (*followed.inputs, *seeds):
-            arrays[node], contexts[node] = empty((node, 0)), ctx
+            if node not in arrays:
+                arrays[node] = empty((node, 0))
+            contexts[node] = ctx
         self.slots = [arrays[node] for node in followed.inputs]
         self.seeds = [arrays[node] for node in seeds]
         last = followed.last if late else []  # without a second half nothing can come into it
@@ -116,10 +122,32 @@ class _Plan:
         self.kept: dict[Record, Kept] = {}  # what calls of Python keep for their gradients
         self.places: list[int | None] = []  # which of the gradients each input and weight has
 
+    def land(self, leaves: Sequence[Tensor]) -> list[Landing] | None:
+        """Bring inputs that do not lie where the plan reads them there; None where somebody has what lies there.
+
+        Places that were written to are returned: they are to be released when the plan has run.
+        """
+        reserved: list[Landing] = []
+        for slot, leaf, landing in zip(self.slots, leaves, self.landings):
+            if landing is None:
+                slot[...] = leaf._data
+            elif not landing.holds(leaf._data):
+                if landing.reserve() is None:
+                    for other in reserved:
+                        other.release()
+                    return None
+                reserved.append(landing)
+                slot[...] = leaf._data
+        return reserved
+
     def fill(self, leaves: Sequence[Tensor]) -> None:
         """Bring inputs, and parameters that moved to other memory, to where the plan reads them."""
         for slot, leaf in zip(self.slots, leaves):
             slot[...] = leaf._data
+        self.fill_holders()
+
+    def fill_holders(self) -> None:
+        """Bring parameters that moved to other memory to where the plan reads them."""
         for array, data in self.holders:
             if array._data is not data:
                 data[...] = array._data
@@ -176,6 +204,22 @@ class _Plan:
         idle.append(self)
 
 
+def _landings(followed: Followed, parameters: Sequence[Parameter], arrays: dict[Node, Array]
+              ) -> Sequence[Landing | None]:
+    """Memory of their own for inputs that are gradients of parameters, which learn where it is; empty if none has."""
+    found: list[Landing | None] = []
+    specs = followed.trace.specs
+    if len(parameters) != len(followed.inputs) or followed.ctx.xp is not np:
+        return found
+    for parameter, node in zip(parameters, followed.inputs):
+        spec, landing = specs[node][0], None
+        if Landing.fits(spec) and spec.shape == parameter.shape:
+            arrays[node], landing = Landing.of(spec)
+            parameter._landing = landing
+        found.append(landing)
+    return found if any(found) else []
+
+
 class Compiled:
     """A function compiled for inputs of one kind, and for the numbers it asks for.
 
@@ -194,8 +238,10 @@ class Compiled:
         Those with gradients, by which inputs and weights have one.
     """
 
-    def __init__(self, followed: Followed, arguments: Structure, rooms: Rooms, numbers: bool | str = False):
+    def __init__(self, followed: Followed, arguments: Structure, rooms: Rooms, numbers: bool | str = False,
+                 gradients_of: Sequence[Parameter] = ()):
         self.followed, self.arguments, self._rooms, self._numbers = followed, arguments, rooms, numbers
+        self._gradients_of = gradients_of
         self.reads, self.ctx, self.training = followed.reads, followed.ctx, followed.training
         self.idle: list[_Plan] = []
         self.idle_recorded: dict[tuple[bool, ...], list[_Plan]] = {}
@@ -264,8 +310,16 @@ class Compiled:
             if not plan.room.take():  # another runs there
                 idle.append(plan)
                 plan = self._another(idle, self._first_half)
+        reserved: list[Landing] = []
         try:
-            plan.fill(leaves)
+            if plan.landings:
+                landed = plan.land(leaves)
+                if landed is None:
+                    return self._run_apart(plan, leaves)
+                reserved = landed
+                plan.fill_holders()
+            else:
+                plan.fill(leaves)
             plan.forward()
             for array, value in plan.stored:
                 array._data[...] = value
@@ -274,10 +328,17 @@ class Compiled:
                 return made(plan.outputs[0].copy(), ctx)
             return tree.rebuild(self.followed.structure, iter([made(out.copy(), ctx) for out in plan.outputs]))
         finally:
+            for landing in reserved:
+                landing.release()
             plan.free(idle)
 
+    def _run_apart(self, plan: _Plan, leaves: Sequence[Tensor]) -> Any:
+        """Run in other memory: somebody keeps gradients for longer than until the next are there."""
+        self._gradients_of, self.idle = (), []
+        return self.run(leaves)
+
     def _first_half(self, room: Room) -> _Plan:
-        return _Plan(self.followed, room, numbers=self._numbers)
+        return _Plan(self.followed, room, numbers=self._numbers, gradients_of=self._gradients_of)
 
     def run_recorded(self, function: Callable, leaves: Sequence[Tensor], needs: tuple[bool, ...]) -> Any:
         """Compute as one application on the tape, which has gradients of those inputs and weights that need one."""

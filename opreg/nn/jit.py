@@ -30,6 +30,7 @@ from .bailout import HookSignatureChanged, HookSignatures, NumberChanged
 from .compiled import Compiled, CompiledOnDevice, run_in_python
 from .follow import follow
 from .guards import Fork, Path, Step, Variants, up_to
+from .parameter import Parameter
 from .parameter_container import ParameterContainer
 from .plan_memory import Rooms
 from .reads import Reads
@@ -122,10 +123,13 @@ class Cache:
         That keeps this; nothing in here keeps it in turn.
     numbers : bool or "debug", optional
         Whether steps look at what they make, see ``jit``.
+    gradients_of : sequence of Parameter
+        Whose gradients the only inputs are, in this order, if it is known.
     """
 
-    def __init__(self, owner: ParameterContainer | None = None, numbers: bool | str | None = None):
-        self.numbers = numbers
+    def __init__(self, owner: ParameterContainer | None = None, numbers: bool | str | None = None,
+                 gradients_of: Sequence[Parameter] = ()):
+        self.numbers, self._gradients_of = numbers, gradients_of
         self._owner = None if owner is None else weakref.ref(owner)
         self.kinds: dict[Hashable, _Kind] = {}
         self.rooms = Rooms()
@@ -241,7 +245,8 @@ class Cache:
         except LeftToPython as error:
             return self._left(function, error.reason, error.reads)
         compiled = (Compiled if followed.ctx.device is None else CompiledOnDevice)(followed, arguments, self.rooms,
-                                                                                  asked(self.numbers))
+                                                                                  asked(self.numbers),
+                                                                                  self._gradients_of)
         path.end(compiled)
         return compiled
 

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from opreg.ndarray.landing import Landing
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.mode import MODE, quiet
@@ -56,6 +57,7 @@ class Parameter(Tensor):
 
     traced = True
     _unnamed = 0
+    _landing: Landing | None = None  # where an optimizer reads its gradient
 
     def __init__(self, default_input: TensorLike, name: str | None = None, requires_grad: bool = True,
                  layerwise_parallel: bool = False, parallel_optimizer: bool = True, storage_format: str = ""):

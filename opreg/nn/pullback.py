@@ -165,7 +165,7 @@ class _OnTape(Pullback):
                 if weight._requires_grad and id(weight) not in trained:
                     trained[id(weight)] = len(variables)
                     variables.append(weight)
-                    weight._entry = entry = argument(weight)
+                    weight._entry = entry = argument(weight) if weight._landing is None else _destined(weight)
                     entries.append(entry)
         mode["recording"], STATE.nested = again or recorded(), again
         try:
@@ -285,6 +285,14 @@ def differentiate(function: Callable, args: Sequence[Any], kwargs: Mapping[str, 
         warnings.warn(f"grad of {name_of(function)}: it returns {len(back.heads)} tensors; the gradients are those of "
                       "their sum. With has_aux=True only the first is differentiated.", UserWarning, stacklevel=4)
     return back.out, *back(seed)
+
+
+def _destined(weight: Parameter) -> tape.TapeEntry:
+    """The entry of a weight as a variable of its own whose gradient may be computed where an optimizer reads it."""
+    landing, data = weight._landing, weight._data
+    if weight._entry is not None or landing is None or landing.shape != data.shape or landing.dtype != data.dtype:
+        return argument(weight)
+    return tape.Destined(weight, landing), 0
 
 
 def _variable(like: NDArray, entry: tuple[tape.TapeNode, int] | None) -> Tensor:

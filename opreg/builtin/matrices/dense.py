@@ -285,7 +285,14 @@ def fully_connected_data_prepare(g, weight, data):
 def fully_connected_weight_prepare(g, data, weight, *, flatten):
     rows, inputs = _rows(g, False).shape, _rows(data, flatten).shape
     multiply = _settled_product(rows[::-1], _rows(data, flatten), g)
-    return None if multiply is None else lambda g, data, _: multiply(g.reshape(rows).T, data.reshape(inputs))
+    if multiply is None:
+        return None
+
+    def run(g: Array, data: Array, _: Array, out: Array | None = None) -> Array:
+        return multiply(g.reshape(rows).T, data.reshape(inputs), out)
+
+    run.takes_out = weight.flags.c_contiguous  # type: ignore[attr-defined]
+    return run
 
 
 attach_bound_product(fully_connected, _dense)

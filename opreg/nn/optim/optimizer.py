@@ -18,6 +18,7 @@ from ...core.registry import ops
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError, did_you_mean
 from ..cell import Cell
+from ..jit import Cache
 from ..parameter import Parameter, ParameterTuple, assign
 from ..state import STATE
 from ..tensor import Tensor, tensor
@@ -205,6 +206,11 @@ class Optimizer(Cell):
         if self._planned and STATE.trace is None and self._plain:
             return self._cache().call(self, args, kwargs)
         return super().__call__(*args, **kwargs)
+
+    def _cache(self) -> Cache:
+        if self._jitted is None:
+            self.__dict__["_jitted"] = Cache(self, gradients_of=self.parameters)
+        return self._jitted
 
     def construct(self, *hyper_params: Any) -> Any:
         """Change the parameters by their gradients; every optimizer defines its own."""
