@@ -592,3 +592,17 @@ def test_numpys_settings_are_what_they_were(many):
     before = np.getbufsize()
     threads.run([lambda: None] * 4)
     assert np.getbufsize() == before
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "int64"])
+@pytest.mark.parametrize("function, expected", [
+    (lambda x: x + 1, lambda x: x + x.dtype.type(1)),
+    (lambda x: x * 3, lambda x: x * x.dtype.type(3)),
+    (lambda x: x + x, lambda x: x + x),
+], ids=["sum with a number", "product with a number", "sum"])
+def test_integers_are_computed_in_their_own_dtype_by_a_ufunc(function, expected, dtype):
+    numbers = np.array([0, 1, 100, np.iinfo(dtype).max], dtype)
+    executor = function(mx.sym.Variable("x")).bind(mx.cpu(), {"x": mx.nd.array(numbers, dtype=dtype)})
+    assert {step.kernel for step in executor.plan(False).forward.steps} == {"ufuncs"}
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(executor.forward()[0].asnumpy(), expected(numbers))

@@ -458,6 +458,22 @@ class Expression:
         result = self._answer(xp, registers)
         return result if is_floating(wide) or dtype.kind == "b" else result.astype(dtype, copy=False)
 
+    def on_integers(self, xp: ArrayModule, ins: Sequence[Array], out: Array) -> Callable[[], object] | None:
+        """A function without arguments that computes one instruction of integers of the host into ``out``; None where
+        it does not stay within their dtype."""
+        dtype = out.dtype
+        if (xp is not np or dtype.kind not in "iu" or len(self.code) != 1 or self.results != (self.arity,)
+                or not self.exact or any(array.dtype != dtype for array in ins)):
+            return None
+        prim, args = self.code[0]
+        if prim.logical:
+            return None
+        function, (wide, constants) = prim.resolve(np), self._among(dtype)
+        if wide != dtype or not isinstance(function, np.ufunc):
+            return None
+        values = [ins[a] if isinstance(a, int) else number_on(np, each, dtype) for a, each in zip(args, constants[0])]
+        return functools.partial(function, *values, out=out)
+
     @property
     def exact(self) -> bool:
         """Whether integers give integers: no instruction divides, and no constant has a fraction or is out of reach."""

@@ -107,9 +107,17 @@ def attach(op: Op, expression: Traced, finite: bool = False) -> Callable[[Call],
             result = xp.where(xp.isfinite(result), result, 0.0)
         return result
 
-    @op.kernel("ufuncs", bound=True, accepts=_accepts)
+    def accepts(call: Call) -> str | None:
+        call.found = None
+        if len(call.outs) == 1 and call.outs[0] is not None and not finite:
+            call.found = expression(call.attrs).on_integers(call.xp, call.ins, call.outs[0])
+        return _accepts(call) if call.found is None else None
+
+    @op.kernel("ufuncs", bound=True, accepts=accepts)
     def elementwise_ufuncs(call: Call) -> list[Callable]:
         formula, outs = expression(call.attrs), call.outs
+        if outs[0] is not None and outs[0].dtype.kind in "iu":
+            return [call.found]
         if any(out is None for out in outs):
             formula = _read(formula, tuple([out is not None for out in outs]))
             outs = [out for out in outs if out is not None]
