@@ -40,8 +40,9 @@ from .traced_rules import differentiate
 if TYPE_CHECKING:
     from .ndarray import NDArray
 
-__all__ = ["TapeNode", "TapeEntry", "Destined", "Leaf", "leaf", "record", "add", "backward", "constant", "gradients",
-           "frame", "raw_gradients", "Taped", "CheckedNode", "TRANSFER", "CONSTANT", "WRAP", "number", "wrapped"]
+__all__ = ["TapeNode", "TapeEntry", "Variable", "Destined", "Leaf", "leaf", "record", "add", "backward", "constant",
+           "gradients", "frame", "raw_gradients", "Taped", "CheckedNode", "TRANSFER", "CONSTANT", "WRAP", "number",
+           "wrapped"]
 
 #: Makes an NDArray of a raw array and its context.
 WRAP = Slot("arrays")
@@ -113,15 +114,26 @@ class CheckedNode(TapeNode):
 TapeEntry: TypeAlias = tuple[TapeNode, int]
 
 
-class Destined(TapeNode):
-    """An array whose gradient has a place where it may be computed."""
+class Variable(TapeNode):
+    """An array whose gradient somebody asks for."""
+
+    __slots__ = ()
+    op = ins = settled = place = None
+    inputs, count = (), 1
+
+    def __init__(self, array: NDArray):
+        self.attrs, self.outs, self.ctx, self.number = None, [array._data], array._ctx, number()
+
+
+class Destined(Variable):
+    """One whose gradient has a place where it may be computed."""
 
     __slots__ = ("landing",)
 
     landing: Landing | None
 
     def __init__(self, array: NDArray, landing: Landing):
-        super().__init__(None, None, (), None, [array._data], 1, array._ctx, None)
+        super().__init__(array)
         self.landing = landing
 
 
@@ -476,7 +488,8 @@ def _sum(own: set[TapeEntry], entry: TapeEntry, first: Array, second: Array) -> 
     if first.__class__ is second.__class__ is np.ndarray and first.dtype is second.dtype and first.dtype.kind != "b":
         into = first if entry in own and first.shape == second.shape else None
         own.add(entry)
-        return np.asarray(quiet(np.add, first, second, into))
+        total = quiet(np.add, first, second, into)
+        return total if total.__class__ is np.ndarray else np.asarray(total)
     wrap, ctx = WRAP.function, entry[0].ctx
     return (wrap(first, ctx) + wrap(second, ctx))._data
 

@@ -43,7 +43,7 @@ class Recipe:
         Inputs whose gradient can be computed at a place that it is given: the number of the input, and of the step.
     """
 
-    __slots__ = ("_steps", "_results", "lands")
+    __slots__ = ("_steps", "_results", "_none", "lands")
 
     def __init__(self, rule: Subgraph, ctx: Context, arrays: list[Any]):
         self._steps: list[tuple[Callable[..., Any], Callable[[list[Any]], Sequence[Any]], bool]] = []
@@ -59,6 +59,7 @@ class Recipe:
             self._steps.append((settled.single or settled, _picked(places), settled.single is None))
             arrays += results
         none = len(arrays)
+        self._none = None in rule.results or not rule.results
         self._results = _picked([none if place is None else place for place in rule.results])
         self.lands = [(i, writers[place]) for i, place in enumerate(rule.results)
                       if place in writers and rule.results.count(place) == 1]
@@ -81,7 +82,8 @@ class Recipe:
                 arrays += function(pick(arrays))
             else:
                 arrays.append(function(*pick(arrays)))
-        arrays.append(None)
+        if self._none:
+            arrays.append(None)
         return self._results(arrays)
 
 

@@ -595,7 +595,7 @@ def register_hook(self: Any, hook: Callable[[Tensor], Tensor | None]) -> HookHan
     """
     trace, entry = STATE.trace, self._entry
     if trace is None and entry is None:
-        entry = self._entry = tape.TapeNode(None, None, (), None, [self._data], 1, self._ctx, None), 0
+        entry = self._entry = tape.Variable(self), 0
     owner = hooks_of(entry)
     if owner is None:
         owner = TensorHooks()
@@ -605,7 +605,7 @@ def register_hook(self: Any, hook: Callable[[Tensor], Tensor | None]) -> HookHan
                 trace.arguments[entry] = owner
             else:
                 self._entry = _tagged(INPUT_TAG, [self], (), link)[0]._entry
-        elif entry[0].op is FRESH or (entry[0].op is None and type(entry[0]) is tape.TapeNode):
+        elif entry[0].op is FRESH or (entry[0].op is None and not isinstance(entry[0], tape.Leaf)):
             entry[0].attrs = owner  # an argument: whoever differentiates in it has the whole gradient
         else:
             self._entry = tape.TapeNode(INPUT_TAG, {"link": link, "count": 1, "given": 1}, (entry,), (), (), 1,

@@ -103,7 +103,7 @@ class Record:
             return results
         variables = []
         for value in values:
-            value._entry = tape.TapeNode(None, None, (), None, [value._data], 1, value._ctx, None), 0
+            value._entry = tape.Variable(value), 0
             variable = made(value._data, value._ctx)  # the function may change what it is given
             variable._entry = value._entry
             variables.append(variable)

@@ -11,7 +11,7 @@ import numpy as np
 
 from opreg.ndarray.context import Context, cpu, current_context
 from opreg.ndarray.ndarray import FOREIGN, NDArray, _compute, attach, numbers_of
-from opreg.ndarray.tape import Taped, TapeEntry, TapeNode, frame
+from opreg.ndarray.tape import Taped, TapeEntry, TapeNode, Variable, frame
 
 from ..core import host_memory
 from ..core.mode import MODE, quiet
@@ -474,7 +474,7 @@ def argument(value: NDArray) -> TapeEntry:
     """The entry of the same numbers as a variable of its own behind what led to them."""
     entry = value._entry
     if entry is None:
-        return TapeNode(None, None, (), None, [value._data], 1, value._ctx, None), 0
+        return Variable(value), 0
     return TapeNode(FRESH, None, (entry,), [value._data], [value._data], 1, value._ctx, frame()), 0
 
 
