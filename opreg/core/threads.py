@@ -23,7 +23,7 @@ from ..typing import Array, ArrayModule
 from .locks import lock
 from .processor import processor
 
-__all__ = ["count", "run", "by_rows", "copy", "alone"]
+__all__ = ["count", "run", "by_rows", "whole", "copy", "alone"]
 
 # Bytes of an array that are worked on at a time: an eighth, within bounds. Less would be spent in threads that wait for
 # each other between NumPy's functions; of more, what is read and what is written would not stay in the second-level
@@ -197,9 +197,7 @@ def by_rows(xp: ArrayModule, array: Array, work: Callable[[slice], Any]) -> list
     An array of another device than the host, or a small one, is worked on as a whole. The slices do not depend on the
     number of threads. Returns what ``work`` returns, in the order of the rows.
     """
-    length = array.shape[0]
-    block = min(max(array.nbytes // _BLOCKS, _LEAST), _MOST)
-    rows = max(1, block * length // max(array.nbytes, 1))
+    length, rows = array.shape[0], _rows(array)
     if xp is not np or length <= 2 * rows:
         return [work(slice(None))]
     results: list[Any] = [None] * -(-length // rows)
@@ -209,6 +207,17 @@ def by_rows(xp: ArrayModule, array: Array, work: Callable[[slice], Any]) -> list
 
     run([functools.partial(part, number) for number in range(len(results))])
     return results
+
+
+def _rows(array: Array) -> int:
+    """How many rows stay in the cache."""
+    block = min(max(array.nbytes // _BLOCKS, _LEAST), _MOST)
+    return max(1, block * array.shape[0] // max(array.nbytes, 1))
+
+
+def whole(array: Array) -> bool:
+    """Whether ``by_rows`` works on an array of the host as a whole."""
+    return array.shape[0] <= 2 * _rows(array)
 
 
 def copy(target: Any, source: Any) -> None:

@@ -17,7 +17,7 @@ from ...core.host_memory import empty
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import Shape, as_dtype, check_axis, limits
-from ...core.threads import by_rows
+from ...core.threads import by_rows, whole
 from ...core.value import Value
 from ...errors import AttrError, DTypeError
 from ...typing import Array, ArrayModule
@@ -126,8 +126,12 @@ def _settled(data: Array, axis: int, scale: float, dtype: np.dtype | None, log: 
     if own.name not in ("float32", "float64") or (dtype is not None and dtype != own):
         return None
 
+    at_once = whole(data.reshape(folded))
+
     def run(data: Array) -> Array:
         x, y = data.reshape(folded), empty(folded, own)
+        if at_once:
+            return soften(np, x, scale, None, log, y).reshape(shape)
         by_rows(np, x, lambda rows: soften(np, x[rows], scale, None, log, y[rows]))
         return y.reshape(shape)
 
@@ -341,8 +345,13 @@ def _settled_gradient(through: Through, g: Array, axis: int, scale: float) -> Ca
     if dtype.name not in ("float32", "float64"):
         return None
 
+    at_once = whole(g.reshape(folded))
+
     def run(g: Array, y: Array) -> Array:
         g, y, dx = g.reshape(folded), y.reshape(folded), empty(folded, dtype)
+        if at_once:
+            through(np, g, y, scale, dx)
+            return dx.reshape(shape)
         by_rows(np, g, lambda rows: through(np, g[rows], y[rows], scale, dx[rows]))
         return dx.reshape(shape)
 
