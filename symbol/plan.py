@@ -358,6 +358,7 @@ class Plan:
         rng = generators.generator(ctx.backend_name, ctx.device_id) if op.random else None
         call = Call(op, attrs, ins, outs, reqs, ctx.xp, ctx, node.in_training(self.is_train), rng, self.specs[node],
                     functools.partial(self._scratch.array, ctx), wrap, self.memo)
+        call.variables = [i for i, (source, _) in enumerate(node.inputs) if source.op is None]
         ready = prepare(call)
         try:
             run, store = ready.steps(self._states(node) if call.is_train else ())

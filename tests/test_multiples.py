@@ -38,3 +38,13 @@ def test_a_multiple_of_what_is_not_finite_is_what_ufuncs_make_of_it(rate):
     found, kernels = descended(p, g, rate)
     assert "multiple" in kernels
     np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_what_is_not_assigned_is_rounded_as_by_the_operators_one_by_one():
+    x, w = ms.sym.Variable("x"), ms.sym.Variable("w")
+    inner = ms.sym.dot(x, w) - w * 0.3
+    rng = np.random.default_rng(0)
+    arrays = {name: ms.nd.array(rng.normal(size=(160, 160))) for name in "xw"}
+    executor = ms.sym.dot(inner, w).bind(ms.cpu(), arrays)
+    executor.forward()
+    assert "multiple" not in [step.kernel for step in executor.plan(False).forward.steps]

@@ -2,7 +2,7 @@
 
 So a step of gradient descent ends. NumPy makes two passes of it and keeps the product in between; BLAS reads two arrays
 and writes one, and shares them among the threads that have just multiplied. It rounds once where two ufuncs round
-twice.
+twice, so it serves assigned arrays alone: other numbers are those of the operators one by one.
 """
 
 from __future__ import annotations
@@ -84,6 +84,8 @@ def attach(op: Op, expression: Callable[[Attrs], Expression],
         terms = _terms(expression(call.attrs), [array.size for array in call.ins])
         if terms is None:
             return "only of a sum of an array and a multiple"
+        if terms.a not in call.variables:
+            return "for arrays that are assigned"
         a, b = call.ins[terms.a], call.ins[terms.b]
         if not a.shape == b.shape == out.shape or a.dtype != out.dtype or address_of(a) != address_of(out):
             return "the sum does not stand where the array does"

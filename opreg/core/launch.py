@@ -106,6 +106,8 @@ class Call:
         Lives as long as the executor: what a forward step leaves for its backward step.
     found
         What ``accepts`` of a kernel found out and leaves for the kernel.
+    variables : sequence of int
+        Which inputs of a step of a plan are arrays that users have bound: one that is an output, too, is assigned.
     states : sequence of arrays
         Auxiliary states that a bound kernel has to move; the operator's, where it is to.
     store : function or None
@@ -113,7 +115,7 @@ class Call:
     """
 
     __slots__ = ("op", "attrs", "ins", "outs", "reqs", "xp", "ctx", "is_train", "rng", "specs", "scratch", "wrap",
-                 "memo", "found", "states", "store")
+                 "memo", "found", "states", "store", "variables")
 
     def __init__(self, op: Op, attrs: Attrs, ins: list[Any], outs: list[Any], reqs: list[str], xp: ArrayModule,
                  ctx: Any, is_train: bool, rng: Any = None, specs: Sequence[Spec] = (), scratch: Any = None,
@@ -122,6 +124,7 @@ class Call:
         self.xp, self.ctx, self.is_train, self.rng, self.specs = xp, ctx, is_train, rng, specs
         self.scratch, self.wrap, self.memo = scratch, wrap, {} if memo is None else memo
         self.found: Any = None
+        self.variables: Sequence[int] = ()
         self.states: Sequence[Array] = ()
         self.store: Callable[[], object] | None = None
 
