@@ -21,7 +21,7 @@ import numpy as np
 
 from opreg.typing import Array
 
-from .simd import lanes
+from .simd import lanes, registers
 
 if TYPE_CHECKING:
     from llvmlite.ir import Constant, IRBuilder, Value
@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from numba.core.typing import Signature
     from numba.core.typing.context import BaseContext as Typing
 
-__all__ = ["DEPTH", "TILES", "pack", "packed", "product", "transposed", "width"]
+__all__ = ["DEPTH", "pack", "packed", "product", "tiles", "transposed", "width"]
 
-#: Rows of a tile, most first; with two registers a row, the sums of the largest fill half of 32 registers.
-TILES = (8, 4, 1)
+# Rows of a tile with 32 registers and with 16, most first. Beside the sums, two registers a row, there is room for two
+# of the panel and a number of the left matrix: what has none is stored and loaded again at every step.
+_TILES, _TILES_OF_16 = (8, 4, 1), (6, 4, 1)
 _VECTORS = 2
 #: Rows of a panel that stay in the first cache while many tiles read them.
 DEPTH = 128
@@ -42,6 +43,11 @@ DEPTH = 128
 def width(dtype: np.dtype) -> int:
     """Columns of a panel."""
     return _VECTORS * lanes(dtype)
+
+
+def tiles() -> tuple[int, int, int]:
+    """Rows of a tile, most first; of as many as the second times some none is left to go alone."""
+    return _TILES if registers() > 16 else _TILES_OF_16
 
 
 def packed(matrix: Array, out: Array) -> None:
@@ -65,19 +71,19 @@ def product(dtype: np.dtype) -> Callable[..., None]:
     """
     numba = importlib.import_module("numba")
     columns = width(dtype)
-    tall, short, single = (_tile(dtype, rows) for rows in TILES)
-    most, few = TILES[:2]
+    large, small, _ = tiles()
+    tall, short, single = (_tile(dtype, rows) for rows in tiles())
+    ends = _ends(large, small)
 
     @numba.njit(error_model="numpy")
     def add_product(a: Array, a0: int, features: int, b: Array, b0: int, c: Array, c0: int, wide: int, panels: int,
                     rows: int) -> None:
-        whole = rows // most * most
-        half = whole + (rows - whole) // few * few
+        whole, half = ends(rows)
         for panel in range(panels):
             at, to = b0 + panel * features * columns, c0 + panel * columns
-            for row in range(0, whole, most):
+            for row in range(0, whole, large):
                 tall(a, a0 + row * features, features, 1, features, b, at, c, to + row * wide, wide)
-            for row in range(whole, half, few):
+            for row in range(whole, half, small):
                 short(a, a0 + row * features, features, 1, features, b, at, c, to + row * wide, wide)
             for row in range(half, rows):
                 single(a, a0 + row * features, features, 1, features, b, at, c, to + row * wide, wide)
@@ -119,14 +125,14 @@ def transposed(dtype: np.dtype) -> Callable[..., None]:
     """
     numba = importlib.import_module("numba")
     columns, prepare = width(dtype), pack(dtype)
-    tall, short, single = (_tile(dtype, rows) for rows in TILES)
-    large, small = TILES[:2]
+    large, small, _ = tiles()
+    tall, short, single = (_tile(dtype, rows) for rows in tiles())
+    ends = _ends(large, small)
 
     @numba.njit(error_model="numpy")
     def add_transposed(a: Array, a0: int, many: int, features: int, b: Array, across: int, work: Array, work0: int,
                        c: Array, c0: int, wide: int, rows: int) -> None:
-        whole = rows // large * large
-        half = whole + (rows - whole) // small * small
+        whole, half = ends(rows)
         for start in range(0, features, DEPTH):
             deep, here = min(DEPTH, features - start), a0 + start * many
             prepare(b, start * across, deep, across, work, work0)
@@ -141,6 +147,21 @@ def transposed(dtype: np.dtype) -> Callable[..., None]:
                     single(a, here + row, 1, many, deep, work, work0 + to * deep, c, c0 + row * wide + to, wide)
 
     return add_transposed
+
+
+@functools.cache
+def _ends(large: int, small: int) -> Callable[[int], tuple[int, int]]:
+    """What a text calls for the rows where large tiles end, and small ones."""
+    numba = importlib.import_module("numba")
+
+    @numba.njit(error_model="numpy")
+    def ends(rows: int) -> tuple[int, int]:
+        rest = rows % large
+        if rows > large and (rest + large) % small < rest % small:  # one large tile less leaves fewer rows alone
+            rest += large
+        return rows - rest, rows - rest % small
+
+    return ends
 
 
 def _tile(dtype: np.dtype, rows: int) -> Callable[..., None]:

@@ -182,7 +182,8 @@ def _up(size: int, dtype: np.dtype) -> int:
 def _share(rows: int, work: int) -> int:
     """Rows of a thread's part."""
     count = max(1, min(threads.count(), work // _LEAST))
-    return -(-rows // (count * gemm.TILES[0])) * gemm.TILES[0]
+    few = gemm.tiles()[1]
+    return -(-rows // (count * few)) * few
 
 
 def _parts(function: Function, arrays: Sequence[Array], sizes: Sequence[int], rows: int) -> list[Callable[[], None]]:

@@ -27,15 +27,27 @@ if TYPE_CHECKING:
     from numba.core.typing import Signature
     from numba.core.typing.context import BaseContext as Typing
 
-__all__ = ["lanes", "row"]
+__all__ = ["lanes", "registers", "row"]
+
+
+@functools.cache
+def _target() -> tuple[str, list[str]]:
+    """Architecture and features of the processor that numba compiles for: this one, unless it was told otherwise."""
+    target = importlib.import_module("numba.core.registry").cpu_target.target_context.codegen().magic_tuple()
+    return str(target[0]).split("-")[0], str(target[2]).split(",")
 
 
 @functools.cache
 def _bytes() -> int:
-    """Bytes of a register of the processor that numba compiles for: this one, unless it was told otherwise."""
-    target = importlib.import_module("numba.core.registry").cpu_target.target_context.codegen().magic_tuple()
-    features = str(target[2]).split(",")
+    """Bytes of a register."""
+    _, features = _target()
     return 64 if "+avx512f" in features else 32 if "+avx" in features else 16
+
+
+def registers() -> int:
+    """How many registers for numbers there are."""
+    architecture, _ = _target()
+    return 16 if architecture in ("x86_64", "i386", "i686") and _bytes() < 64 else 32
 
 
 def lanes(dtype: np.dtype) -> int:
