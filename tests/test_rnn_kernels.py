@@ -9,6 +9,7 @@ import opreg as mx
 from opreg.backends.numba import compiler, recurrent, simd
 from opreg.backends.numba.compiler import use
 from opreg.core import threads
+from opreg.core.processor import processor
 
 numba = pytest.importorskip("numba")
 
@@ -97,6 +98,28 @@ def test_threads_share_the_batch(mode, monkeypatch):
         found = results("numba", *args, num_layers=1)
         same(found, expected, "float32")
         assert all(np.array_equal(one, other) for one, other in zip(found, results("numba", *args, num_layers=1)))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_how_many_threads_there_are_changes_no_bit(mode, monkeypatch):
+    monkeypatch.setattr(recurrent, "_LEAST", 1)
+    found = []
+    for count in (1, 2, 3, 7):
+        monkeypatch.setattr(threads, "count", lambda count=count: count)
+        found.append(results("numba", mode, (6, 37, 20), 40, num_layers=1))
+    for other in found[1:]:
+        assert all(np.array_equal(*pair) for pair in zip(found[0], other))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_weights_that_no_cache_holds_are_packed_for_all_threads(mode, monkeypatch):
+    monkeypatch.setattr(recurrent, "_LEAST", 1)
+    monkeypatch.setattr(threads, "count", lambda: 3)
+    args = mode, (3, 21, 50), 37
+    expected = results("numba", *args, num_layers=2, bidirectional=True)
+    monkeypatch.setattr(recurrent, "processor", lambda: processor()._replace(l2=1))
+    found = results("numba", *args, num_layers=2, bidirectional=True)
+    assert all(np.array_equal(*pair) for pair in zip(found, expected))
 
 
 @pytest.mark.parametrize("mode", MODES)

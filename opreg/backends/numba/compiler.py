@@ -282,7 +282,7 @@ def _scope(dtype: np.dtype) -> dict[str, object]:
 
     functions = {**VECTOR, "plus": vector.plus, "largest": vector.largest}
     return {"address": extending.intrinsic(address), "width": gemm.width(dtype), **pointers.access(dtype),
-            **{make.__name__: make(dtype) for make in (gemm.product, gemm.transposed, gemm.pack)},
+            **{make.__name__: make(dtype) for make in (gemm.product, gemm.transposed, gemm.pack, gemm.turned)},
             **{name: instruction(function) for name, function in functions.items()},
             **{name: simd.row(step, dtype) for name, step in rnn_cells.STEPS.items()}}
 

@@ -30,11 +30,13 @@ if TYPE_CHECKING:
     from numba.core.typing import Signature
     from numba.core.typing.context import BaseContext as Typing
 
-__all__ = ["DEPTH", "pack", "packed", "product", "tiles", "transposed", "width"]
+__all__ = ["DEPTH", "FEW", "pack", "product", "transposed", "turned", "width"]
 
-# Rows of a tile with 32 registers and with 16, most first. Beside the sums, two registers a row, there is room for two
-# of the panel and a number of the left matrix: what has none is stored and loaded again at every step.
-_TILES, _TILES_OF_16 = (8, 4, 1), (6, 4, 1)
+#: Rows of the smaller tile: of as many times so many none is left to go alone.
+FEW = 4
+# Rows of the larger one with 32 registers and with 16. Beside the sums, two registers a row, there is room for two of
+# the panel and a number of the left matrix: what has none is stored and loaded again at every step.
+_MOST, _MOST_OF_16 = 8, 6
 _VECTORS = 2
 #: Rows of a panel that stay in the first cache while many tiles read them.
 DEPTH = 128
@@ -45,20 +47,10 @@ def width(dtype: np.dtype) -> int:
     return _VECTORS * lanes(dtype)
 
 
-def tiles() -> tuple[int, int, int]:
-    """Rows of a tile, most first; of as many as the second times some none is left to go alone."""
-    return _TILES if registers() > 16 else _TILES_OF_16
-
-
-def packed(matrix: Array, out: Array) -> None:
-    """Write a matrix (rows, columns) into panels, (panels, rows, width), the last filled up with zeros."""
-    panels, rows, columns = out.shape
-    whole = matrix.shape[1] // columns
-    out[:whole] = matrix[:, :whole * columns].reshape(rows, whole, columns).transpose(1, 0, 2)
-    if whole < panels:
-        rest = matrix.shape[1] - whole * columns
-        out[whole, :, :rest] = matrix[:, whole * columns:]
-        out[whole, :, rest:] = 0.0
+def _tiles(dtype: np.dtype) -> tuple[int, list[Callable[..., None]]]:
+    """Rows of the larger tile, and the tiles: that, the smaller one, and a row."""
+    most = _MOST if registers() > 16 else _MOST_OF_16
+    return most, [_tile(dtype, rows) for rows in (most, FEW, 1)]
 
 
 @functools.cache
@@ -71,9 +63,8 @@ def product(dtype: np.dtype) -> Callable[..., None]:
     """
     numba = importlib.import_module("numba")
     columns = width(dtype)
-    large, small, _ = tiles()
-    tall, short, single = (_tile(dtype, rows) for rows in tiles())
-    ends = _ends(large, small)
+    large, (tall, short, single) = _tiles(dtype)
+    ends = _ends(large)
 
     @numba.njit(error_model="numpy")
     def add_product(a: Array, a0: int, features: int, b: Array, b0: int, c: Array, c0: int, wide: int, panels: int,
@@ -83,7 +74,7 @@ def product(dtype: np.dtype) -> Callable[..., None]:
             at, to = b0 + panel * features * columns, c0 + panel * columns
             for row in range(0, whole, large):
                 tall(a, a0 + row * features, features, 1, features, b, at, c, to + row * wide, wide)
-            for row in range(whole, half, small):
+            for row in range(whole, half, FEW):
                 short(a, a0 + row * features, features, 1, features, b, at, c, to + row * wide, wide)
             for row in range(half, rows):
                 single(a, a0 + row * features, features, 1, features, b, at, c, to + row * wide, wide)
@@ -93,7 +84,7 @@ def product(dtype: np.dtype) -> Callable[..., None]:
 
 @functools.cache
 def pack(dtype: np.dtype) -> Callable[..., None]:
-    """What a text calls to pack a matrix, as ``packed`` does.
+    """What a text calls to pack a matrix into panels, (panels, rows, width), the last filled up with zeros.
 
     ``pack(a, a0, rows, across, out, out0)``: so many rows of ``across`` numbers that begin at ``a[a0]``.
     """
@@ -115,6 +106,30 @@ def pack(dtype: np.dtype) -> Callable[..., None]:
 
 
 @functools.cache
+def turned(dtype: np.dtype) -> Callable[..., None]:
+    """What a text calls to pack the transpose of a matrix.
+
+    ``turned(a, a0, rows, across, out, out0)``: as ``pack``, of a matrix whose rows become columns of panels. Behind
+    the last of them a panel keeps what it holds, of which products make numbers that nobody reads.
+    """
+    numba = importlib.import_module("numba")
+    columns, count, square = width(dtype), lanes(dtype), _square(dtype)
+
+    @numba.njit(error_model="numpy")
+    def pack_columns(a: Array, a0: int, rows: int, across: int, out: Array, out0: int) -> None:
+        for row in range(0, rows, count):
+            start, to, many = a0 + row * across, out0 + row // columns * columns * across + row % columns, rows - row
+            whole = across // count * count if many >= count else 0
+            for k in range(0, whole, count):
+                square(a, start + k, across, out, to + k * columns, columns)
+            for k in range(whole, across):
+                for i in range(min(many, count)):
+                    out[to + k * columns + i] = a[start + i * across + k]
+
+    return pack_columns
+
+
+@functools.cache
 def transposed(dtype: np.dtype) -> Callable[..., None]:
     """What a text calls to add a product of a transpose to a matrix.
 
@@ -125,9 +140,8 @@ def transposed(dtype: np.dtype) -> Callable[..., None]:
     """
     numba = importlib.import_module("numba")
     columns, prepare = width(dtype), pack(dtype)
-    large, small, _ = tiles()
-    tall, short, single = (_tile(dtype, rows) for rows in tiles())
-    ends = _ends(large, small)
+    large, (tall, short, single) = _tiles(dtype)
+    ends = _ends(large)
 
     @numba.njit(error_model="numpy")
     def add_transposed(a: Array, a0: int, many: int, features: int, b: Array, across: int, work: Array, work0: int,
@@ -139,7 +153,7 @@ def transposed(dtype: np.dtype) -> Callable[..., None]:
             for row in range(0, whole, large):
                 for to in range(0, wide, columns):
                     tall(a, here + row, 1, many, deep, work, work0 + to * deep, c, c0 + row * wide + to, wide)
-            for row in range(whole, half, small):
+            for row in range(whole, half, FEW):
                 for to in range(0, wide, columns):
                     short(a, here + row, 1, many, deep, work, work0 + to * deep, c, c0 + row * wide + to, wide)
             for row in range(half, rows):
@@ -150,16 +164,16 @@ def transposed(dtype: np.dtype) -> Callable[..., None]:
 
 
 @functools.cache
-def _ends(large: int, small: int) -> Callable[[int], tuple[int, int]]:
+def _ends(large: int) -> Callable[[int], tuple[int, int]]:
     """What a text calls for the rows where large tiles end, and small ones."""
     numba = importlib.import_module("numba")
 
     @numba.njit(error_model="numpy")
     def ends(rows: int) -> tuple[int, int]:
         rest = rows % large
-        if rows > large and (rest + large) % small < rest % small:  # one large tile less leaves fewer rows alone
+        if rows > large and (rest + large) % FEW < rest % FEW:  # one large tile less leaves fewer rows alone
             rest += large
-        return rows - rest, rows - rest % small
+        return rows - rest, rows - rest % FEW
 
     return ends
 
@@ -232,3 +246,45 @@ def _tile(dtype: np.dtype, rows: int) -> Callable[..., None]:
         return types.void(pointer, *[whole] * 4, pointer, whole, pointer, whole, whole), emit
 
     return extending.intrinsic(tile)
+
+
+def _square(dtype: np.dtype) -> Callable[..., None]:
+    """The instructions that transpose as many rows as a register holds of as many numbers.
+
+    ``square(a, a0, apart, out, out0, wide)``: rows ``apart`` numbers apart from ``a[a0]`` on, written ``wide`` apart.
+    """
+    types, extending = (importlib.import_module(f"numba.{name}") for name in ("types", "extending"))
+    ir = importlib.import_module("llvmlite.ir")
+    number, whole = getattr(types, dtype.name), types.int64
+    pointer, count = types.CPointer(number), lanes(dtype)
+    vector = ir.VectorType(ir.FloatType() if dtype.itemsize == 4 else ir.DoubleType(), count)
+
+    def emit(context: BaseContext, builder: IRBuilder, signature: Signature, args: Sequence[Value]) -> Value:
+        a, a0, apart, out, out0, wide = args
+
+        def places(base: Value, start: Value, distance: Value) -> list[Value]:
+            offsets = [builder.add(start, builder.mul(distance, ir.Constant(ir.IntType(64), i))) for i in range(count)]
+            return [builder.bitcast(builder.gep(base, [offset]), vector.as_pointer()) for offset in offsets]
+
+        def merged(one: Value, other: Value, numbers: Sequence[int]) -> Value:
+            return builder.shuffle_vector(one, other, ir.Constant(ir.VectorType(ir.IntType(32), count), numbers))
+
+        rows = [builder.load(place, align=dtype.itemsize) for place in places(a, a0, apart)]
+        step = 1
+        while step < count:  # squares of twice ``step`` exchange the quarters beside their diagonal
+            upper = [i + count - step if i & step else i for i in range(count)]
+            lower = [i + count if i & step else i + step for i in range(count)]
+            for i in range(count):
+                if not i & step:
+                    pair = rows[i], rows[i + step]
+                    rows[i], rows[i + step] = merged(*pair, upper), merged(*pair, lower)
+            step *= 2
+        for row, place in zip(rows, places(out, out0, wide)):
+            builder.store(row, place, align=dtype.itemsize)
+        return context.get_dummy_value()
+
+    def square(typing: Typing, a: Type, a0: Type, apart: Type, out: Type, out0: Type, wide: Type
+               ) -> tuple[Signature, Callable[..., Value]]:
+        return types.void(pointer, whole, whole, pointer, whole, whole), emit
+
+    return extending.intrinsic(square)

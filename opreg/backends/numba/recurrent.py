@@ -1,10 +1,10 @@
 """Recurrent layers compiled with numba: a whole layer is one function, and each thread runs it for a part of the batch.
 
 Samples do not depend on each other, so threads need not meet at a step. The matrices of weights are packed once a run
-(see ``gemm``); a step adds the products of its input and of the state before it to the biases, and goes over the gates
-while they are in the cache (see ``rnn_cells``). Going back through time leaves, for all steps, the gradient of what the
-gates' functions are applied to; those of the weights are products of that with inputs and states, whose rows the
-threads share when the last step is done.
+(see ``gemm``), by each thread for itself unless they are large; a step adds the products of its input and of the state
+before it to the biases, and goes over the gates while they are in the cache (see ``rnn_cells``). Going back through
+time leaves, for all steps, the gradient of what the gates' functions are applied to; those of the weights are products
+of that with inputs and states, whose rows the threads share when the last step is done.
 
 When it is compiled is in ``compiler``.
 """
@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from opreg.core import threads
+from opreg.core.processor import processor
 from opreg.core.spec import Shape
 from opreg.typing import Array
 
@@ -79,27 +80,50 @@ CELLS = {
 _SIZES = "time", "batch", "inputs", "size", "block", "across", "task", "share"
 #: What the gradient's function does: go back through time, with that of the input or without, or multiply for weights.
 _WITHOUT_INPUT, _WITH_INPUT, _WEIGHTS = range(3)
+#: What that of the layer does: pack the weights for itself and compute, pack some blocks for all, or compute then.
+_ALONE, _PACK, _PACKED = range(3, 6)
 _ARRAYS = {
-    "forward": ("x", "w_input", "w_state", "bias", "gates", "cells", "states", "work"),
+    "forward": ("x", "w_input", "w_state", "input_bias", "state_bias", "gates", "cells", "states", "work", "bias",
+                "packed_input", "packed_state"),
     "backward": ("dy", "w_input", "w_state", "gates", "cells", "states", "dh", "dc", "by_input", "by_state", "dx",
                  "sums", "packed_input", "packed_state"),
 }
 _FORWARD = """
 wide = {blocks} * block
+own = first // share if task == 3 else 0
+own_input = own * {of_input} * block * inputs
+own_state = own * {of_state} * block * size
+own_bias = own * wide
+if task != 5:
+    begin = first if task == 4 else 0
+    end = last if task == 4 else {blocks}
+    for i in range(own_bias + begin * block, own_bias + end * block):
+        bias[i] = 0
+    {prepare}
+if task == 4:
+    return
 for t in range(time):
     for row in range(first, last):
         for i in range(wide):
-            work[row * wide + i] = bias[i]
-    product(x, (t * batch + first) * inputs, inputs, w_input, 0, work, first * wide, wide,
+            work[row * wide + i] = bias[own_bias + i]
+    product(x, (t * batch + first) * inputs, inputs, packed_input, own_input, work, first * wide, wide,
             {of_input} * block // width, last - first)
-    product(states, (t * batch + first) * size, size, w_state, 0, work, first * wide + {before_state} * block, wide,
-            {of_state} * block // width, last - first)
+    product(states, (t * batch + first) * size, size, packed_state, own_state, work,
+            first * wide + {before_state} * block, wide, {of_state} * block // width, last - first)
     for row in range(first, last):
         o = row * wide
         now = (t * batch + row) * size
         after = now + batch * size
         {mode}_forward({places}, size)
 """
+# What comes from the input, or the state, to some blocks.
+_PREPARE = """\
+for place in range(max(begin - {before}, 0), min(end - {before}, {count})):
+        gate = {gates}[place]
+        turned(w_{name}, gate * size * {features}, size, {features},
+               packed_{name}, own_{name} + place * block * {features})
+        for i in range(size):
+            bias[own_bias + (place + {before}) * block + i] += {name}_bias[gate * size + i]"""
 _BACKWARD = """
 many = {gates} * size
 if task == 2:
@@ -113,8 +137,8 @@ own_state = first // share * many * block
 if task == 1:
     pack(w_input, 0, many, inputs, packed_input, own_input)
 pack(w_state, 0, many, size, packed_state, own_state)
-for i in range({kinds} * many):
-    sums[first * {kinds} * many + i] = 0
+for i in range(first // {few} * {kinds} * many, -(-last // {few}) * {kinds} * many):
+    sums[i] = 0
 for back in range(time):
     t = time - 1 - back
     for row in range(first, last):
@@ -133,9 +157,10 @@ for back in range(time):
         product(by_input, start, many, packed_input, own_input, dx, (t * batch + first) * across, across,
                 across // width, last - first)
 """
+# For some samples each, as many however threads share them, so that the order of a sum is the same for all.
 _SUM = """\
 for i in range(many):
-            sums[(first * {kinds} + {place}) * many + i] += {name}[to + i]"""
+            sums[(row // {few} * {kinds} + {place}) * many + i] += {name}[to + i]"""
 
 
 @functools.cache
@@ -143,16 +168,28 @@ def _text(mode: str, part: str) -> str:
     """The text of a function ``kernel(table, first, last)`` for the samples from ``first`` to ``last``."""
     cell, arrays = CELLS[mode], _ARRAYS[part]
     if part == "forward":
-        body = _FORWARD.format(mode=mode, places=cell.forward, blocks=len(cell.blocks), **_spans(cell))
+        body = _FORWARD.format(mode=mode, places=cell.forward, blocks=len(cell.blocks), prepare=_prepare(cell),
+                               **_spans(cell))
     else:
         names = ("by_input", "by_state")[:1 + cell.by_state]
-        sums = [_SUM.format(kinds=len(names), place=i, name=name) for i, name in enumerate(names)]
-        body = _BACKWARD.format(mode=mode, places=cell.backward, gates=_gates(cell), kinds=len(names),
+        sums = [_SUM.format(kinds=len(names), place=i, name=name, few=gemm.FEW) for i, name in enumerate(names)]
+        body = _BACKWARD.format(mode=mode, places=cell.backward, gates=_gates(cell), kinds=len(names), few=gemm.FEW,
                                 depth=gemm.DEPTH, sums="\n        ".join(sums), by_state=names[-1])
     lines = [f"{name} = address(table[{i}])" for i, name in enumerate(arrays)]
     lines += [f"{name} = table[{i}]" for i, name in enumerate(_SIZES, len(arrays))]
     lines += ["whole = time * batch * size", *body.strip("\n").split("\n")]
     return "def kernel(table, first, last):\n" + "".join(f"    {line}\n" for line in lines)
+
+
+def _prepare(cell: CellKind) -> str:
+    """The lines that pack the weights, a block after the other, and add up the biases."""
+    lines = []
+    for i, (name, features) in enumerate((("input", "inputs"), ("state", "size"))):
+        gates = [block[i] for block in cell.blocks]
+        known = tuple(gate for gate in gates if gate is not None)
+        lines.append(_PREPARE.format(name=name, features=features, gates=known, count=len(known),
+                                     before=gates.index(known[0])))
+    return "\n    ".join(lines)
 
 
 def _gates(cell: CellKind) -> int:
@@ -182,8 +219,7 @@ def _up(size: int, dtype: np.dtype) -> int:
 def _share(rows: int, work: int) -> int:
     """Rows of a thread's part."""
     count = max(1, min(threads.count(), work // _LEAST))
-    few = gemm.tiles()[1]
-    return -(-rows // (count * few)) * few
+    return -(-rows // (count * gemm.FEW)) * gemm.FEW
 
 
 def _parts(function: Function, arrays: Sequence[Array], sizes: Sequence[int], rows: int) -> list[Callable[[], None]]:
@@ -198,21 +234,10 @@ Room: TypeAlias = Callable[[str, Shape, np.dtype], Array]
 Calls: TypeAlias = list[Callable[[], None]]
 
 
-def _blocks(cell: CellKind, place: int, gates: Array, room: Room, name: str) -> tuple[Array, Calls]:
-    """Weights (gates, size, features) packed for products with their transposes, a block after the other: where, and
-    calls that do it."""
-    order = [gate for gate in (block[place] for block in cell.blocks) if gate is not None]
-    size, features = gates.shape[1:]
-    columns = gemm.width(gates.dtype)
-    panels = _up(size, gates.dtype) // columns
-    out = room(name, (len(order) * panels, features, columns), gates.dtype)
-    return out, [functools.partial(gemm.packed, gates[gate].T, out[number * panels:(number + 1) * panels])
-                 for number, gate in enumerate(order)]
-
-
 def forward(mode: str, x: Array, w_input: Array, w_state: Array, bias: Sequence[Array], kept: Sequence[Array],
             room: Room) -> tuple[Calls, Calls]:
-    """Calls that prepare one direction of a layer, and such that compute it; those of a list may run at the same time.
+    """Calls that prepare one direction of a layer, if that is needed, and such that compute it; those of a list may
+    run at the same time.
 
     Parameters
     ----------
@@ -227,18 +252,22 @@ def forward(mode: str, x: Array, w_input: Array, w_state: Array, bias: Sequence[
     """
     cell, dtype = CELLS[mode], x.dtype
     (time, batch, inputs), (size, block) = x.shape, (w_input.shape[1], _up(w_input.shape[1], x.dtype))
-    biases = np.zeros((len(cell.blocks), block), dtype)
-    for place, parts in enumerate(bias):
-        for number, gates in enumerate(cell.blocks):
-            if gates[place] is not None:
-                biases[number, :size] += parts[gates[place]]
-    work = room("work", (batch, len(cell.blocks) * block), dtype)
-    (by_input, first), (by_state, second) = (_blocks(cell, 0, w_input, room, "input"),
-                                             _blocks(cell, 1, w_state, room, "state"))
-    arrays = [x, by_input, by_state, biases, *kept, work]
     share = _share(batch, time * batch * size * _gates(cell) * (inputs + size))
-    sizes = time, batch, inputs, size, block, 0, 0, share
-    return first + second, _parts(function(mode, "forward", dtype), arrays, sizes, batch)
+    blocks, spans = len(cell.blocks), _spans(cell)
+    packed = block * (spans["of_input"] * inputs + spans["of_state"] * size) * dtype.itemsize
+    # Packed twice is faster than to meet, and each core then has the weights in its own cache, if they fit there.
+    alone = packed <= processor().l2
+    count = -(-batch // share) if alone else 1
+    arrays = [x, w_input, w_state, *bias, *kept, room("work", (batch, blocks * block), dtype),
+              room("bias", (count, blocks * block), dtype),
+              room("input", (count * spans["of_input"], block, inputs), dtype),
+              room("state", (count * spans["of_state"], block, size), dtype)]
+
+    def calls(task: int, share: int, rows: int) -> Calls:
+        return _parts(function(mode, "forward", dtype), arrays,
+                      (time, batch, inputs, size, block, 0, task, share), rows)
+
+    return [] if alone else calls(_PACK, 1, blocks), calls(_ALONE if alone else _PACKED, share, batch)
 
 
 class Gradients(NamedTuple):
@@ -290,12 +319,12 @@ def backward(mode: str, dy: Array, w_input: Array, w_state: Array, kept: Sequenc
     whole = by_input if dx is None else dx if inputs == across else room("dx", (time, batch, across), dtype)
     share = _share(batch, time * batch * many * (inputs * task + size))
     count = -(-batch // share)
-    sums = room("sums", (batch, kinds, many), dtype)
+    sums = room("sums", (-(-batch // gemm.FEW), kinds, many), dtype)
     arrays = [dy, w_input, w_state, *kept, state, dy if dc is None else dc, by_input, by_state, whole, sums,
               room("input", (count * task, many, across), dtype), room("state", (count, many, block), dtype)]
     calls = _parts(function(mode, "backward", dtype), arrays,
                    (time, batch, inputs, size, block, across, task, share), batch)
-    return Gradients(calls, by_input, by_state, lambda: sums[::share].sum(axis=0),
+    return Gradients(calls, by_input, by_state, lambda: sums.sum(axis=0),
                      None if dx is None else whole[:, :, :inputs], state[:, :size])
 
 
