@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 import os
 import pickle
@@ -19,7 +20,7 @@ import pytest
 pytest.importorskip("numba")
 
 import opreg as mx
-from opreg.backends.numba import cache, compiler
+from opreg.backends.numba import cache, compiler, simd
 from opreg.backends.numba import elementwise as jit
 from opreg.backends.numba.vector import VECTOR
 from opreg.core import threads
@@ -192,6 +193,33 @@ def test_every_instruction_is_tested() -> None:
     tested = {name for name, *_ in FUNCTIONS} | {name for name, _ in PAIRS} | {"erfinv", "where", "logical_not"}
     assert set(VECTOR) == tested
     assert set(e.PRIMITIVES) - set(VECTOR) == SCALAR | {name for name in e.PRIMITIVES if name.startswith("polygamma")}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", sorted(VECTOR))
+def test_a_number_alone_is_computed_as_one_in_a_register(name: str, dtype: str) -> None:
+    if (name, dtype) == ("power", "float64"):
+        pytest.skip("has no float64")
+    arity, rng = len(inspect.signature(VECTOR[name]).parameters), np.random.default_rng(0)
+    ins = [rng.permutation(np.concatenate([rng.choice(points(dtype, -9, 9), 76), specials(dtype)]))
+           for _ in range(arity)]
+    whole = computed(one(name, arity), *ins)
+    for length in (1, 3, 7, 23):
+        for start in range(0, whole.size, length):
+            part = slice(start, start + length)
+            found = computed(one(name, arity), *[each[part].copy() for each in ins])
+            np.testing.assert_array_equal(found, whole[part])
+            np.testing.assert_array_equal(np.signbit(found), np.signbit(whole[part]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_loops_fill_the_registers(dtype: str, folder: Path) -> None:
+    """Of what is vectorised by the compiler, which would take half of the largest ones."""
+    x = np.ones(100, dtype)
+    np.testing.assert_array_equal(computed(trace(lambda x: x * 3.0 + 1.0, 1), x), 4)
+    (function,) = compiler._FUNCTIONS.values()
+    lanes = simd.lanes(np.dtype(dtype))
+    assert f"<{lanes} x {'float' if dtype == 'float32' else 'double'}>" in function.compiled.inspect_llvm()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -73,7 +73,7 @@ def test_the_same_as_the_reference(mode, shape, size, attrs, dtype):
 
 def test_a_step_asks_nothing_of_the_compiler_before_it_is_wanted(monkeypatch):
     """A numba that does not load is no matter where it is not asked for."""
-    monkeypatch.setattr(simd, "_bytes", lambda: pytest.fail("the compiler is loaded"))
+    monkeypatch.setattr(simd, "register_bytes", lambda: pytest.fail("the compiler is loaded"))
     monkeypatch.setattr(compiler, "_FUNCTIONS", {})
     monkeypatch.setattr(recurrent, "_text", recurrent._text.__wrapped__)
     executor, _ = bound("auto", "gru", (2, 3, 4), 5, num_layers=1)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numba.core.typing import Signature
     from numba.core.typing.context import BaseContext as Typing
 
-__all__ = ["lanes", "registers", "row"]
+__all__ = ["lanes", "register_bytes", "registers", "row"]
 
 
 @functools.cache
@@ -38,7 +38,7 @@ def _target() -> tuple[str, list[str]]:
 
 
 @functools.cache
-def _bytes() -> int:
+def register_bytes() -> int:
     """Bytes of a register."""
     _, features = _target()
     return 64 if "+avx512f" in features else 32 if "+avx" in features else 16
@@ -47,12 +47,12 @@ def _bytes() -> int:
 def registers() -> int:
     """How many registers for numbers there are."""
     architecture, _ = _target()
-    return 16 if architecture in ("x86_64", "i386", "i686") and _bytes() < 64 else 32
+    return 16 if architecture in ("x86_64", "i386", "i686") and register_bytes() < 64 else 32
 
 
 def lanes(dtype: np.dtype) -> int:
     """How many numbers a register holds."""
-    return _bytes() // dtype.itemsize
+    return register_bytes() // dtype.itemsize
 
 
 def row(function: Callable[..., Sequence[FloatValue]], dtype: np.dtype) -> Callable[..., None]:
