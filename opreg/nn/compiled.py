@@ -142,16 +142,19 @@ class _Plan:
 
     def fill(self, leaves: Sequence[Tensor]) -> None:
         """Bring inputs, and parameters that moved to other memory, to where the plan reads them."""
-        for slot, leaf in zip(self.slots, leaves):
-            slot[...] = leaf._data
+        slots, at = self.slots, 0
+        for leaf in leaves:
+            slots[at][...] = leaf._data
+            at += 1  # noqa: SIM113 (to begin with ``zip`` or ``enumerate`` takes as long as to copy a few numbers)
         self.fill_holders()
 
     def fill_holders(self) -> None:
         """Bring parameters that moved to other memory to where the plan reads them."""
-        for array, data in self.holders:
-            if array._data is not data:
-                data[...] = array._data
-                array._data = data
+        if self.holders:
+            for array, data in self.holders:
+                if array._data is not data:
+                    data[...] = array._data
+                    array._data = data
         if self.copied:
             for array, data in self.copied:
                 data[...] = array._data
@@ -310,7 +313,7 @@ class Compiled:
             if not plan.room.take():  # another runs there
                 idle.append(plan)
                 plan = self._another(idle, self._first_half)
-        reserved: list[Landing] = []
+        reserved: Sequence[Landing] = ()
         try:
             if plan.landings:
                 landed = plan.land(leaves)
@@ -321,16 +324,21 @@ class Compiled:
             else:
                 plan.fill(leaves)
             plan.forward()
-            for array, value in plan.stored:
-                array._data[...] = value
-            ctx = plan.ctx
+            if plan.stored:
+                for array, value in plan.stored:
+                    array._data[...] = value
             if self._simple:
-                return made(plan.outputs[0].copy(), ctx)
+                return made(plan.outputs[0].copy(), plan.ctx)
+            ctx = plan.ctx
             return tree.rebuild(self.followed.structure, iter([made(out.copy(), ctx) for out in plan.outputs]))
         finally:
-            for landing in reserved:
-                landing.release()
-            plan.free(idle)
+            if reserved:
+                for landing in reserved:
+                    landing.release()
+            if plan.kept:
+                plan.kept.clear()
+            plan.room.free()
+            idle.append(plan)
 
     def _run_apart(self, plan: _Plan, leaves: Sequence[Tensor]) -> Any:
         """Run in other memory: somebody keeps gradients for longer than until the next are there."""
