@@ -42,7 +42,7 @@ def forward(xp: ArrayModule, kind: Kind, parts: Sequence[dict[str, Part]], param
         directions.append(recurrent.forward(kind.mode, np.ascontiguousarray(x[d]), w_input, w_state,
                                             (input_bias, state_bias), _kept(kept, d), _room(d)))
     for stage in zip(*directions):
-        together([call for calls in stage for call in calls])
+        together([call for calls in stage for call in calls], apart=True)
 
 
 def backward(xp: ArrayModule, kind: Kind, parts: Sequence[dict[str, Part]], parameters: Array, x: Sequence[Array],
@@ -54,7 +54,7 @@ def backward(xp: ArrayModule, kind: Kind, parts: Sequence[dict[str, Part]], para
                                     of_gates(kind, part["state"], parameters), _kept(kept, d), ends[0][d],
                                     None if dc is None else dc[d], None if dx is None else dx[d], _room(d))
                  for d, part in enumerate(parts)]
-    together([call for direction in gradients for call in direction.calls])
+    together([call for direction in gradients for call in direction.calls], apart=True)
     x = [np.ascontiguousarray(data) for data in x]
     calls: recurrent.Calls = []
     results: list[tuple[Array, Array]] = []
@@ -69,7 +69,7 @@ def backward(xp: ArrayModule, kind: Kind, parts: Sequence[dict[str, Part]], para
             more, result = recurrent.weights(kind.mode, gates, right, into[name], name, _room(d))
             calls += more
             results.append((into[name], result))
-    together(calls)
+    together(calls, apart=True)
     for target, value in results:
         if not np.may_share_memory(target, value):
             target[...] = value
