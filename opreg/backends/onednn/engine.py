@@ -27,6 +27,7 @@ from .primitives import (
     DIFF_SRC,
     DIFF_WEIGHTS,
     DST,
+    SCRATCHPAD,
     SRC,
     WEIGHTS,
     WORKSPACE,
@@ -44,7 +45,8 @@ __all__ = ["Work", "possible"]
 Step: TypeAlias = tuple[Object, int, Arguments[Argument]]
 
 #: How a primitive is asked which layout it wants for an argument; others come as they are declared.
-QUERY = {SRC: 129, DIFF_SRC: 130, WEIGHTS: 131, BIAS: 131, DIFF_WEIGHTS: 132, DST: 133, DIFF_DST: 134, WORKSPACE: 135}
+QUERY = {SRC: 129, DIFF_SRC: 130, WEIGHTS: 131, BIAS: 131, DIFF_WEIGHTS: 132, DST: 133, DIFF_DST: 134, WORKSPACE: 135,
+         SCRATCHPAD: 136}
 
 
 @cached(1024)

@@ -26,7 +26,8 @@ TRAINING, INFERENCE, BACKWARD = 64, 96, 128
 MAX, AVG_ALL, AVG_INSIDE = 0x1FF, 0x2FF, 0x3FF
 ADD, MULTIPLY = 0x1FFF0, 0x1FFF1
 GLOBAL_STATISTICS, SCALE_AND_SHIFT = 1, 6
-WORKSPACE = 64
+WORKSPACE, SCRATCHPAD = 64, 80
+OURS = 1  # who holds what a primitive needs while it runs
 SRC, DST, WEIGHTS, BIAS, DIFF_SRC, DIFF_DST, DIFF_WEIGHTS = 1, 17, 33, 41, 129, 145, 161
 MEAN, VARIANCE, SCALE, SHIFT, DIFF_SCALE, DIFF_SHIFT = 49, 50, 51, 52, 255, 256
 FOLLOWING, SECOND = 1 << 15, 2  # the operand of the first operation that follows, and of each after it
@@ -212,9 +213,11 @@ class Product(NamedTuple):
     def describe(self, library: Library, part: Part, strides: Sequence[Shape]) -> list[Description]:
         """The primitive."""
         a, b, y, *bias = [plain(library, shape, steps) for shape, steps in zip(self.shapes(part), strides)]
+        attributes = Object(library, "primitive_attr", "primitive_attr_create")
+        library.check("primitive_attr_set_scratchpad_mode", attributes.pointer, OURS)  # each has its own otherwise
         product = Object(library, "primitive_desc", "matmul_primitive_desc_create", library.engine, a.pointer,
-                         b.pointer, bias[0].pointer if bias else None, y.pointer, None)
-        return [(product, [(SRC, 0), (WEIGHTS, 1), (DST, 2), *[(BIAS, 3)] * self.bias])]
+                         b.pointer, bias[0].pointer if bias else None, y.pointer, attributes.pointer)
+        return [(product, [(SRC, 0), (WEIGHTS, 1), (DST, 2), *[(BIAS, 3)] * self.bias, (SCRATCHPAD, "scratch")])]
 
 
 class Copy(NamedTuple):

@@ -155,10 +155,11 @@ def _alone(run: Callable[[], object]) -> None:
         run()
 
 
-def _bound(found: Matrices) -> Callable[[], None]:
-    """What multiplies these matrices."""
+def _bound(found: Matrices, room: Callable[[int, Shape, np.dtype], Array] = lambda number, shape, dtype: np.empty(
+        shape, dtype)) -> Callable[[], None]:
+    """What multiplies these matrices, with room for temporaries by number, shape and dtype."""
     work = engine.Work("forward", *_describe(found))
-    return work.bind(_arrays(found), [np.empty(n, np.uint8) for n in work.nbytes])
+    return work.bind(_arrays(found), [room(i, (n,), np.dtype(np.uint8)) for i, n in enumerate(work.nbytes)])
 
 
 @cached(1024)
@@ -179,7 +180,7 @@ def _same_bits(product: Product, strides: tuple[Shape, ...]) -> bool:
 
 def _steps(call: Call) -> Callable[[], object]:
     call.memo[convolution.HERE] = True
-    run = _bound(call.found)
+    run = _bound(call.found, call.scratch)
     if call.found.work < blas.LARGE:
         run = _Watched(run, call.found.work) if _same_bits(*_describe(call.found)) else functools.partial(_alone, run)
     instead, _ = reference(call).steps()

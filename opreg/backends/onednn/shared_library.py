@@ -97,6 +97,7 @@ _FUNCTIONS: dict[str, list[type]] = {
     "matmul_primitive_desc_create": [c_void_p] * 7,
     "primitive_attr_create": [c_void_p],
     "primitive_attr_set_post_ops": [c_void_p, c_void_p],
+    "primitive_attr_set_scratchpad_mode": [c_void_p, c_int],
     "primitive_attr_destroy": [c_void_p],
     "post_ops_create": [c_void_p],
     "post_ops_append_binary": [c_void_p, c_int, c_void_p],
