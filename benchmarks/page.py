@@ -106,8 +106,8 @@ def _scatter(results: Results) -> str:
 def _machine(results: Results) -> str:
     """The processor, with what times depend on."""
     found = results.processor
-    caches = (f" with {found['l1'] >> 10} KiB and {found['l2'] >> 10} KiB of cache each, the last of "
-              f"{found['l3'] >> 20} MiB ({', '.join(found['features'])})") if found["l1"] else ""
+    caches = (f", with {found['l1'] >> 10} KiB and {found['l2'] >> 10} KiB of cache each "
+              f"({', '.join(found['features'])})") if found["l1"] else ""
     return f"{results.title}{caches}, {results.system}"
 
 

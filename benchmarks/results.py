@@ -89,7 +89,9 @@ class Results:
     @property
     def title(self) -> str:
         """The kind of processor, for people."""
+        last = self.processor["l3"] >> 20
         about = [self.processor["name"], f"{self.processor['cores']} cores",
+                 *([f"{last} MiB of last cache"] if last else []),  # some makers give several processors one name
                  *([f"{self.threads} threads"] if self.threads != self.processor["cores"] else []),
                  *(LESSER[name].about for name in self.lesser)]
         return ", ".join(about)

@@ -99,7 +99,7 @@ def test_the_page_is_what_the_files_say() -> None:
 def test_a_section_has_the_table_and_how_it_was_measured() -> None:
     text = page.section(made(lesser=["no-avx512"]))
     assert "| perceptron | µs | 2 (2.1) | 4 (4.1) | 1 | 0.50 | 2.00 | – |" in text
-    assert "- something is missing." in text and "2 cores, without AVX-512 with 48 KiB" in text
+    assert "- something is missing." in text and "2 cores, 36 MiB of last cache, without AVX-512, with 48 KiB" in text
     assert "2026-01-02 at abc" in text and "JAX 1.0 (Python 3.13.0, NumPy 2.4.0)" in text
     assert "| binding | ms | opreg | 1 | 10 | in proportion from 1 on, 1 ms each |" in text
 
@@ -118,7 +118,8 @@ def test_known_kinds_are_compared_and_replaced(tmp_path: Path, capsys: pytest.Ca
     text = target.read_text()
     assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
     assert [line for line in text.splitlines() if line.startswith("### ")] == [
-        f"### {XEON['name']}, 2 cores", f"### {XEON['name']}, 2 cores, without AVX2"]
+        f"### {XEON['name']}, 2 cores, 36 MiB of last cache",
+        f"### {XEON['name']}, 2 cores, 36 MiB of last cache, without AVX2"]
     benchmark._compare_and_keep(made(date="2026-01-04"), False, folder=folder, target=target)
     assert "- perceptron: opreg 0.25 → 0.50" in capsys.readouterr().out and target.read_text() == text
 

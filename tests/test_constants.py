@@ -18,7 +18,7 @@ OTHERWISE = {
         backends.onednn.primitives: DIRECT TRAINING INFERENCE BACKWARD MAX AVG_ALL AVG_INSIDE ADD MULTIPLY
         backends.onednn.primitives: GLOBAL_STATISTICS SCALE_AND_SHIFT WORKSPACE SRC DST WEIGHTS BIAS DIFF_SRC DIFF_DST
         backends.onednn.primitives: DIFF_WEIGHTS MEAN VARIANCE SCALE SHIFT DIFF_SCALE DIFF_SHIFT FOLLOWING SECOND
-        backends.onednn.primitives: QUERY_NAME
+        backends.onednn.primitives: QUERY_NAME SCRATCHPAD OURS
         backends.onednn.shared_library: CPU F32 ANY IN_ORDER
         backends.blas: _OWN_THREADS
         custom.first_run: _MARK
