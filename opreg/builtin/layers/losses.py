@@ -19,7 +19,7 @@ from ...core.spec import ANY, Shape, known, show, size, unify
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import floating, one_of, out_like, wide, write_out
-from .softmax import SHORT, fold, soften
+from .softmax import SHORT, fold, soften_by_rows
 
 __all__ = ["per_sample", "plain_classes", "plain_scale", "softmax_view"]
 
@@ -126,7 +126,7 @@ softmax_output.types(_types_with_label)
 def softmax_output_xp(xp, data, label, *, multi_output, preserve_shape, out=None):
     x = wide(data).reshape(softmax_view(data.shape, multi_output, preserve_shape))
     target = out_like(out, x)
-    return write_out(out, target, soften(xp, x, out=target), data.shape)
+    return write_out(out, target, soften_by_rows(xp, x, target), data.shape)
 
 
 def _few_classes(call: Call) -> str | None:
@@ -496,7 +496,7 @@ softmax_cross_entropy.types(_types_with_label)
 
 @softmax_cross_entropy.kernel()
 def softmax_cross_entropy_xp(xp, data, label):
-    p = soften(xp, wide(data))
+    p = soften_by_rows(xp, wide(data))
     index, inside = _columns(xp, label, p.shape[1])
     picked = p[xp.arange(p.shape[0]), index] * inside
     return -xp.sum(xp.log(xp.maximum(picked, 1e-8)), keepdims=True)
@@ -527,7 +527,7 @@ def backward_softmax_cross_entropy_types(ins, outs):
 
 @backward_softmax_cross_entropy.kernel()
 def backward_softmax_cross_entropy_xp(xp, g, data, label):
-    dx = soften(xp, wide(data))
+    dx = soften_by_rows(xp, wide(data))
     index, inside = _columns(xp, label, dx.shape[1])
     dx[xp.arange(dx.shape[0]), index] -= inside.astype(dx.dtype)
     dx *= g

@@ -23,7 +23,7 @@ from ...errors import AttrError, DTypeError
 from ...typing import Array, ArrayModule
 from ..outputs import as_output, floating, out_like, out_or_empty_like, together, wide, write_out
 
-__all__ = ["SHORT", "soften", "fold"]
+__all__ = ["SHORT", "soften", "soften_by_rows", "fold"]
 
 #: Up to here classes come first while numbers are reduced: reductions of short rows cost more than two transpositions.
 SHORT = 32
@@ -95,6 +95,13 @@ def soften(xp: ArrayModule, x: Array, scale: float = 1.0, length: Array | None =
         return y.T
     out[...] = y.T
     return out
+
+
+def soften_by_rows(xp: ArrayModule, x: Array, out: Array | None = None) -> Array:
+    """The softmax along axis 1, in parts that stay in the cache, which threads share."""
+    y = out_or_empty_like(xp, out, x)
+    by_rows(xp, x, lambda rows: soften(xp, x[rows], out=y[rows]))
+    return y
 
 
 def _scale(temperature: float | None) -> float:
