@@ -235,3 +235,34 @@ def test_one_thread_and_several_find_the_same_product():
         if products._same_bits(*products._describe(found)):
             np.testing.assert_array_equal(found.out, several)
         np.testing.assert_allclose(several, a.astype("float64") @ b + found.bias, rtol=1e-4, atol=1e-3)
+
+
+A, B, WIDE = (80, 90), (90, 70), (5, 80, 90)
+
+
+@onednn
+@pytest.mark.parametrize(("name", "shapes", "attrs", "steps"), [
+    ("dot", (A, B), {}, 3), ("dot", (A[::-1], B), {"transpose_a": True}, 3),
+    ("dot", (A, B[::-1]), {"transpose_b": True}, 3), ("dot", (WIDE, B), {}, 3),
+    ("batch_dot", (WIDE, (5, 90, 70)), {}, 3),
+    ("batch_dot", ((5, 90, 80), (5, 70, 90)), {"transpose_a": True, "transpose_b": True}, 3),
+    ("linalg_gemm2", (WIDE, (5, 90, 70)), {}, 3), ("linalg_gemm2", (A, B), {"alpha": 2.0}, 0),
+    ("linalg_syrk", (A,), {}, 1), ("FullyConnected", (A, (70, 90), (70,)), {"num_hidden": 70}, 3),
+    ("FullyConnected", (WIDE, (70, 90), (70,)), {"num_hidden": 70, "flatten": False}, 3),
+    ("FullyConnected", (WIDE, (70, 7200)), {"num_hidden": 70, "no_bias": True}, 3)])
+def test_products_of_every_kind(machine, monkeypatch, name, shapes, attrs, steps):
+    """Forward and gradients, each by the library where it can, are those of the reference."""
+    monkeypatch.setattr(products, "_left_to_blas", lambda *about: None)
+    found = []
+    for there in (True, False):
+        with monkeypatch.context() as patch:
+            if not there:
+                patch.setattr(products.convolution, "declined", lambda *about: "not now")
+            inputs = [sym.Variable(f"x{i}") for i in range(len(shapes))]
+            network = getattr(sym, name)(*inputs, **attrs)
+            executor = _bound(network, **{f"x{i}": shape for i, shape in enumerate(shapes)})
+            found.append(_results(executor))
+            assert len(re.findall(": onednn(;| ->)", executor.explain())) >= steps * there
+            assert there or ": onednn" not in executor.explain()
+    for got, want in zip(*found, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3 * np.abs(want).max())
