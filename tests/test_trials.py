@@ -112,6 +112,7 @@ def test_no_more_than_so_many_are_kept(machine, monkeypatch, tmp_path):
 
 # ------------------------------------------------------------------------------------------------ products
 
+FAST = pytest.mark.skipif(shared_library.missing() is not None, reason="needs oneDNN")
 onednn = pytest.mark.skipif(shared_library.missing() is not None or shared_library.openmp() is None,
                             reason="needs oneDNN with threads of OpenMP")
 
@@ -152,7 +153,7 @@ PRODUCTS = 12  # forward, and two gradients of each
 def test_a_plan_multiplies_by_one_library(machine, monkeypatch, way):
     """Which its first large product decides, for all of them; results are those of the reference either way."""
     monkeypatch.setattr(products.threads, "count", lambda: 2)
-    monkeypatch.setattr(products, "_WORTH", 1 << 20)
+    monkeypatch.setattr(products, "_LEAST", 1 << 20)
     asked: list[tuple[str, str]] = []
     monkeypatch.setattr(trials, "_tried", lambda usual, other, ways: asked.append((usual, other)) or trials.Choice(
         way, "so it is"))
@@ -215,6 +216,19 @@ def test_who_waits_for_threads_of_onednn_multiplies_alone(machine, monkeypatch, 
     products._Watched.until = blas._clock() + 100.0
     executor.forward()
     assert seen == [most if same else 1, 1] and openmp.most() == most
+
+
+@FAST
+def test_libraries_whose_threads_nobody_holds_multiply(machine, monkeypatch):
+    """In plans whose convolutions they have: with the threads there are."""
+    monkeypatch.setattr(shared_library, "openmp", lambda: None)
+    x = sym.Convolution(sym.Variable("x"), kernel=(3, 3), num_filter=8)
+    executor = _bound(sym.FullyConnected(x, num_hidden=64, name="dense"), x=(8, 3, 12, 12))
+    found = _results(executor)
+    assert re.search("dense: onednn(;| ->)", executor.explain())
+    monkeypatch.setattr(shared_library, "_FORKED", [True])
+    for got, want in zip(found, _results(executor), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3 * np.abs(want).max())
 
 
 @onednn

@@ -1,4 +1,4 @@
-"""Parts of convolutions, pooling and batch norm by oneDNN, ready to run over arrays.
+"""Parts of convolutions, pooling and batch norm, and products, by oneDNN, ready to run over arrays.
 
 A ``Work`` is one part, with what brings its operands to the layouts it is fast in and back: those are chosen by the
 library, while arrays come with any strides. It holds every object of the library it uses, and the arrays whose
@@ -70,7 +70,7 @@ class Work:
     ----------
     part : str
         ``forward``, ``data`` for the gradient of the data, ``weight`` for that of the weight.
-    geometry : Convolution, Pooling, Norm or Copy
+    geometry : Convolution, Pooling, Norm, Product or Copy
     strides : tuple of tuple of int
         Of each array, in numbers.
 

@@ -10,7 +10,7 @@ from ..blas import SMALL
 from . import shared_library
 from .shared_library import Library
 
-__all__ = ["SMALL", "arguments", "matmul", "straight"]
+__all__ = ["SMALL", "matmul", "straight"]
 
 
 def _operand(a: np.ndarray) -> tuple[bytes, int, np.ndarray]:
@@ -31,17 +31,11 @@ def straight(a: np.ndarray) -> bool:
     return _operand(a)[2] is a
 
 
-def arguments(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> tuple[object, ...]:
-    """Of the library's ``sgemm``, for matrices that are ``straight``."""
-    (transpose_a, step_a, _), (transpose_b, step_b, _) = _operand(a), _operand(b)
-    m, n = out.shape
-    return (transpose_a, transpose_b, m, n, a.shape[1], 1.0, address_of(a), step_a, address_of(b), step_b, 0.0,
-            address_of(out), n)
-
-
 def _sgemm(library: Library, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
-    a, b = _operand(a)[2], _operand(b)[2]
-    library.check("sgemm", *arguments(a, b, out))
+    (transpose_a, step_a, a), (transpose_b, step_b, b) = _operand(a), _operand(b)
+    m, n = out.shape
+    library.check("sgemm", transpose_a, transpose_b, m, n, a.shape[1], 1.0, address_of(a), step_a, address_of(b),
+                  step_b, 0.0, address_of(out), n)
     blas.aside()
 
 

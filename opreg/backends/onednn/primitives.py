@@ -1,4 +1,4 @@
-"""What oneDNN is asked to compute: convolutions, pooling, batch norm and copies, by their geometry.
+"""What oneDNN is asked to compute: convolutions, pooling, batch norm, products and copies, by their geometry.
 
 A geometry says of which shapes its arrays are, and describes the primitives that compute a part of it. Shapes have the
 channels on axis 1 whatever the arrays are like: their strides tell where the channels are.

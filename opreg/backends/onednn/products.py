@@ -38,7 +38,7 @@ _ONEDNN, _BLAS = "oneDNN", "BLAS"
 _DECIDED = "products by BLAS"
 # Multiplications of a product that is worth deciding for a plan, and sides of a matrix that is tried in place of a
 # larger one.
-_WORTH, _SIDE = 1 << 22, 1024
+_LEAST, _SIDE = 1 << 22, 1024
 
 
 class _Watched(blas.Watched):
@@ -48,8 +48,13 @@ class _Watched(blas.Watched):
     until: ClassVar[float] = 0.0
 
     def held(self) -> AbstractContextManager[None]:
-        openmp = shared_library.openmp()
-        return nullcontext() if openmp is None else openmp.one_thread()
+        return _one_thread()
+
+
+def _one_thread() -> AbstractContextManager[None]:
+    """The library in the calling thread alone, where its threads can be held."""
+    openmp = shared_library.openmp()
+    return nullcontext() if openmp is None else openmp.one_thread()
 
 
 @cached(1024)
@@ -112,7 +117,7 @@ def _left_to_blas(call: Call, found: Matrices) -> str | None:
     if convolution.HERE in call.memo:
         return None
     if _DECIDED not in call.memo:
-        if found.work < _WORTH or found.a.ndim > 2:
+        if found.work < _LEAST or found.a.ndim > 2:
             return "no convolution of this plan runs there, and no large product before it"
         if threads.count() < 2 or shared_library.openmp() is None:
             return "the library has no threads to be held"
@@ -149,9 +154,7 @@ def _arrays(found: Matrices) -> list[Array]:
 
 def _alone(run: Callable[[], object]) -> None:
     """Call what computes by the library, by this thread."""
-    openmp = shared_library.openmp()
-    assert openmp is not None
-    with openmp.one_thread():
+    with _one_thread():
         run()
 
 
@@ -165,16 +168,13 @@ def _bound(found: Matrices, room: Callable[[int, Shape, np.dtype], Array] = lamb
 @cached(1024)
 def _same_bits(product: Product, strides: tuple[Shape, ...]) -> bool:
     """Whether one thread and several find the same product of such matrices."""
-    openmp, shapes = shared_library.openmp(), product.shapes("forward")
-    if openmp is None:
-        return False
-    arrays = [blas.noise(shape, steps, np.dtype(np.float32)) for shape, steps in zip(shapes, strides)]
+    arrays = [blas.noise(shape, steps, np.dtype(np.float32))
+              for shape, steps in zip(product.shapes("forward"), strides)]
     a, b, out = arrays[:3]
     run = _bound(Matrices(a, b, arrays[3] if product.bias else None, out))
     run()
     several = out.copy()
-    with openmp.one_thread():
-        run()
+    _alone(run)
     return bool((several == out).all())
 
 
