@@ -198,7 +198,7 @@ def by_rows(xp: ArrayModule, array: Array, work: Callable[[slice], Any]) -> list
     number of threads. Returns what ``work`` returns, in the order of the rows.
     """
     length, rows = array.shape[0], _rows(array)
-    if xp is not np or length <= 2 * rows:
+    if xp is not np or rows == length:
         return [work(slice(None))]
     results: list[Any] = [None] * -(-length // rows)
 
@@ -210,14 +210,16 @@ def by_rows(xp: ArrayModule, array: Array, work: Callable[[slice], Any]) -> list
 
 
 def _rows(array: Array) -> int:
-    """How many rows stay in the cache."""
+    """How many rows are worked on at a time: as stay in the cache, or all where there are not many more."""
     block = min(max(array.nbytes // _BLOCKS, _LEAST), _MOST)
-    return max(1, block * array.shape[0] // max(array.nbytes, 1))
+    length = array.shape[0]
+    rows = max(1, block * length // max(array.nbytes, 1))
+    return length if length <= 2 * rows else rows
 
 
 def whole(array: Array) -> bool:
     """Whether ``by_rows`` works on an array of the host as a whole."""
-    return array.shape[0] <= 2 * _rows(array)
+    return _rows(array) == array.shape[0]
 
 
 def copy(target: Any, source: Any) -> None:

@@ -318,7 +318,7 @@ class Compiled:
             if plan.landings:
                 landed = plan.land(leaves)
                 if landed is None:
-                    return self._run_apart(plan, leaves)
+                    return self._run_apart(leaves)
                 reserved = landed
                 plan.fill_holders()
             else:
@@ -340,7 +340,7 @@ class Compiled:
             plan.room.free()
             idle.append(plan)
 
-    def _run_apart(self, plan: _Plan, leaves: Sequence[Tensor]) -> Any:
+    def _run_apart(self, leaves: Sequence[Tensor]) -> Any:
         """Run in other memory: somebody keeps gradients for longer than until the next are there."""
         self._gradients_of, self.idle = (), []
         return self.run(leaves)

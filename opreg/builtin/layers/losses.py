@@ -126,7 +126,7 @@ softmax_output.types(_types_with_label)
 def softmax_output_xp(xp, data, label, *, multi_output, preserve_shape, out=None):
     x = wide(data).reshape(softmax_view(data.shape, multi_output, preserve_shape))
     target = out_like(out, x)
-    return write_out(out, target, soften_by_rows(xp, x, target), data.shape)
+    return write_out(out, target, soften_by_rows(xp, x, out=target), data.shape)
 
 
 def _few_classes(call: Call) -> str | None:

@@ -97,10 +97,11 @@ def soften(xp: ArrayModule, x: Array, scale: float = 1.0, length: Array | None =
     return out
 
 
-def soften_by_rows(xp: ArrayModule, x: Array, out: Array | None = None) -> Array:
-    """The softmax along axis 1, in parts that stay in the cache, which threads share."""
+def soften_by_rows(xp: ArrayModule, x: Array, scale: float = 1.0, length: Array | None = None, log: bool = False,
+                   out: Array | None = None) -> Array:
+    """``soften`` in parts that stay in the cache, which threads share."""
     y = out_or_empty_like(xp, out, x)
-    by_rows(xp, x, lambda rows: soften(xp, x[rows], out=y[rows]))
+    by_rows(xp, x, lambda rows: soften(xp, x[rows], scale, None if length is None else length[rows], log, y[rows]))
     return y
 
 
@@ -117,13 +118,7 @@ def _softened(xp: ArrayModule, data: Array, axis: int, scale: float, out: Array 
     if length is not None:
         length = length.reshape(x.shape[:1] + x.shape[2:])
     target = out_like(out, x)
-    y = out_or_empty_like(xp, target, x)
-
-    def work(rows: slice) -> None:
-        soften(xp, x[rows], scale, None if length is None else length[rows], log, y[rows])
-
-    by_rows(xp, x, work)
-    return write_out(out, target, y, data.shape)
+    return write_out(out, target, soften_by_rows(xp, x, scale, length, log, target), data.shape)
 
 
 def _settled(data: Array, axis: int, scale: float, dtype: np.dtype | None, log: bool = False
@@ -139,8 +134,7 @@ def _settled(data: Array, axis: int, scale: float, dtype: np.dtype | None, log: 
         x, y = data.reshape(folded), empty(folded, own)
         if at_once:
             return soften(np, x, scale, None, log, y).reshape(shape)
-        by_rows(np, x, lambda rows: soften(np, x[rows], scale, None, log, y[rows]))
-        return y.reshape(shape)
+        return soften_by_rows(np, x, scale, None, log, y).reshape(shape)
 
     return run
 
