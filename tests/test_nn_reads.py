@@ -363,3 +363,26 @@ def test_a_call_from_another_thread_while_something_is_traced():
     done.set()
     thread.join()
     assert found == [(2 * X).tolist()]
+
+
+def test_layers_are_read_by_their_settings(seen):
+    """A mode that no layer asks for does not matter; a setting, a child or the mode of Dropout does."""
+    from opreg.nn.layers import Dropout
+
+    net, dropping = SequentialCell(Dense(3, 3), ReLU()), SequentialCell(Dense(3, 3), Dropout(p=0.5))
+    for each, changes in ((net, 0), (dropping, 1)):
+        del seen[:]
+        compiled = jit(counted(each, seen))
+        for training in (False, True, False, True):
+            each.set_train(training)
+            compiled(Tensor(np.ones((1, 3), np.float32)))
+        assert len(seen) == 1 + changes
+    del seen[:]
+    compiled = jit(counted(net, seen))
+    value = Tensor(np.ones((1, 3), np.float32))
+    compiled(value)
+    net[0].has_bias = net[0].has_bias
+    compiled(value)
+    assert len(seen) == 1
+    net[1] = Identity()
+    np.testing.assert_array_equal(compiled(value).asnumpy(), net(value).asnumpy())

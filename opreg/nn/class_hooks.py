@@ -83,15 +83,11 @@ def _noting(read: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
         try:
             value = read(self, name)
         except AttributeError:
-            _tell(self, name, ABSENT, sys._getframe(1))
+            if STATE.trace is not None and (observer := STATE.trace.reads.observer) is not None:
+                observer.attribute(self, name, ABSENT, sys._getframe(1))
             raise
-        _tell(self, name, value, sys._getframe(1))
+        if STATE.trace is not None and (observer := STATE.trace.reads.observer) is not None:
+            observer.attribute(self, name, value, sys._getframe(1))
         return value
 
     return __getattribute__
-
-
-def _tell(owner: Any, name: str, value: Any, frame: types.FrameType) -> None:
-    trace = STATE.trace
-    if trace is not None and trace.reads.observer is not None:
-        trace.reads.observer.attribute(owner, name, value, frame)

@@ -99,10 +99,12 @@ def elements(container: Any) -> list[Any]:
     >>> elements({"a": 1}), elements((1, 2))
     (['a', 1], [1, 2])
     """
-    if isinstance(container, dict):
-        return [*dict.keys(container), *dict.values(container)]
-    base: Any = next(base for base in CONTAINERS if isinstance(container, base))
-    return list(base.__iter__(container))
+    for base in type(container).__mro__:  # whatever a class that derives from a container says of itself
+        if base is dict or base is collections.OrderedDict:
+            return [*base.keys(container), *base.values(container)]
+        if base in CONTAINERS:
+            return list(base.__iter__(container))
+    raise TypeError(f"elements: expected a container, got {type(container).__name__}")
 
 
 class HeldElements(list[Held]):

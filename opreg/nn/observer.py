@@ -32,6 +32,7 @@ from .class_hooks import hook, hookable, runs_python, unhook
 from .comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN, elements
 from .loads import loads
 from .parameter_container import ParameterContainer
+from .reads import TABLES
 from .state import STATE
 from .tensor_base import TensorBase
 
@@ -56,6 +57,8 @@ _DRAWS = ("it draws random numbers from a generator of Python's or NumPy's, whic
 _FLOORS = ("opreg.nn.", "opreg.train.", "opreg.data.", "opreg.examples.")
 #: Names by which code asks an object for its class.
 _OF_CLASS = frozenset({"type", "__class__"})
+#: Attributes of every Cell, which change together and which few layers read.
+_MODES = frozenset({"training", "requires_grad"})
 #: Functions that read an attribute whose name is text.
 _BY_TEXT = frozenset({"getattr", "hasattr", "vars", "eval", "operator", "attrgetter"})
 #: Values of which nothing is read.
@@ -96,6 +99,14 @@ def _stored(cls: type, name: str) -> tuple[type | None, Any]:
         if found is not ABSENT:
             return base, found
     return None, ABSENT
+
+
+@cached(1024)
+def _names_of(cls: type) -> frozenset[str]:
+    """Names of attributes that the methods of a layer read."""
+    between = cls.__mro__[:cls.__mro__.index(ParameterContainer) - 1]  # without Cell, which all layers derive from
+    return frozenset(name for base in between for function in vars(base).values()
+                     if isinstance(function, types.FunctionType) for name in loads(function.__code__).names)
 
 
 def _is_descriptor(found: object) -> bool:
@@ -153,7 +164,6 @@ class Observer:
     def __enter__(self) -> Observer:
         common = [random._inst, np.random.mtrand._rand]
         self._generators = [(generator, _state_of(generator)) for generator in common]
-        self._hook(ParameterContainer)
         for callback in gc.callbacks:  # they run wherever memory is collected, as ``__del__`` does
             code = getattr(callback, "__code__", None)
             if code is not None:
@@ -331,7 +341,8 @@ class Observer:
                 _is_user_module(cls.__module__) and isinstance(_stored(cls, "__next__")[1], types.FunctionType)):
             self.reason = self.reason or f"it takes from an iterator, {label}"
         elif isinstance(value, types.SimpleNamespace) or (
-                isinstance(value, Collection) and hasattr(value, "__dict__") and not _is_user_module(cls.__module__)):
+                isinstance(value, Collection) and hasattr(value, "__dict__")
+                and cls.__module__.partition(".")[0] in sys.stdlib_module_names):
             self.read(vars(value), label)  # Python's own ChainMap, UserDict, os.environ
 
     def meet(self, value: Any) -> None:
@@ -370,6 +381,8 @@ class Observer:
                 self._own(value)
         elif getattr(cls, "compiled", False) is True:
             self.meet(value.function)
+        elif isinstance(value, ParameterContainer) and not _is_user_module(cls.__module__):
+            self._of_layer(value)
         elif hookable(cls) and (cls.__module__.partition(".")[0] not in _LIBRARIES
                                 or cls.__module__.startswith(_FLOORS)):
             self._hook(cls)
@@ -453,6 +466,13 @@ class Observer:
                     self.read(value, f"{owner.path}.{name}")
                 else:
                     self._class_attribute(cls, name)
+
+    def _of_layer(self, owner: ParameterContainer) -> None:
+        """A layer of opreg takes part: its settings are read, and what else its methods name."""
+        names = _names_of(type(owner))
+        for name, value in owner.__dict__.items():
+            if name in names or name in TABLES or not (name.startswith("_") or name in _MODES):
+                self._of_cell(owner, name, value, False)
 
     def _of_cell(self, owner: ParameterContainer, name: str, value: Any, user: bool) -> None:
         """An attribute of a Cell is read: a change is counted, unless it goes past the Cell, by its ``__dict__``."""

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from .parameter import Parameter
     from .parameter_container import ParameterContainer
 
-__all__ = ["Reads", "attribute"]
+__all__ = ["TABLES", "Reads", "attribute"]
 
 #: Attributes of a Cell that its results do not depend on, or that ``_state`` has.
 _INNER = frozenset({
     "_hooks", "_jitted", "_version", "_auto_prefix", "_name", "_parent", "_cast", "_running", "_checked_names",
     "_plain", "_methods", "_has_bprop", "_construct_arity", "_transient", "_bprop_debug", "__dict__"})
 #: Attributes that are containers, whose elements change with the version alone.
-_TABLES = frozenset({"_params", "_cells", "_buffers"})
+TABLES = frozenset({"_params", "_cells", "_buffers"})
 
 
 def _state(owner: ParameterContainer | Parameter) -> tuple[Any, ...]:
@@ -85,6 +85,8 @@ class Reads:
         if id(owner) not in self._states:
             self._owners[id(owner)] = owner
             self._states[id(owner)] = owner._version, _state(owner)
+            if self.observer is not None:
+                self.observer.meet(owner)
 
     def attribute(self, owner: ParameterContainer | Parameter, name: str, value: object) -> None:
         """An attribute of a Cell is read."""
@@ -93,7 +95,7 @@ class Reads:
         self._owners[id(owner)] = owner
         before = self._before.setdefault(id(owner), {})
         if name not in before:
-            before[name] = HeldElements(value) if name in _TABLES else Held(value)
+            before[name] = HeldElements(value) if name in TABLES else Held(value)
             if isinstance(value, NDArray) and hasattr(value, "_version"):
                 self.visit(value)  # type: ignore[arg-type]  # a Parameter, which stands above
 
