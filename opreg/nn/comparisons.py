@@ -37,7 +37,7 @@ CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
 #: Buffers whose bytes are compared.
 BUFFERS = (np.ndarray, bytearray, array.array, memoryview)
 
-#: How many elements a container may have, how many bytes a buffer, to be compared before each run.
+#: How many elements of containers, how many bytes of buffers, are compared before each run of a function.
 MOST_ELEMENTS, MOST_BYTES = 4096, 1 << 20
 #: How many places of one trace are compared.
 MOST_PLACES = 10_000
@@ -233,6 +233,7 @@ class Comparisons:
         self._paths: dict[object, tuple[Held, list[tuple[str, Held, str]]]] = {}
         self._contents: list[_Elements | _Bytes] = []
         self._early: dict[int, HeldElements] = {}
+        self._elements, self._bytes = MOST_ELEMENTS, MOST_BYTES  # that may still be compared
 
     def _is_new(self, place: object, *key: str) -> bool:
         """Whether a place was not noted before."""
@@ -266,21 +267,25 @@ class Comparisons:
                 self._paths[id(owner)] = Held(owner), []
             self._paths[id(owner)][1].append((path, Held(value), label))
 
-    def content(self, value: Any, label: str) -> None:
-        """The elements of a container, the bytes of a buffer."""
-        if isinstance(value, (tuple, frozenset)):
-            return  # which is the same while it is the same object
+    def content(self, value: Any, label: str) -> bool:
+        """The elements of a container, the bytes of a buffer; whether there is room for them."""
+        if not self._is_new(value, "content"):
+            return True
         if isinstance(value, CONTAINERS):
-            if len(value) > MOST_ELEMENTS:
+            if len(value) > self._elements:
                 self.unseen[f"{label}, which has {len(value)} elements"] = None
-            elif self._is_new(value, "content"):
+                return False
+            self._elements -= len(value)
+            if not isinstance(value, (tuple, frozenset)):  # which are the same while they are the same objects
                 self._contents.append(_Elements(value, label, self._early.pop(id(value), None)))
-        elif isinstance(value, np.ndarray) and value.dtype.hasobject:
-            self.unseen[f"{label}, which has Python objects for elements"] = None
-        elif (size := memoryview(value).nbytes if not isinstance(value, np.ndarray) else value.nbytes) > MOST_BYTES:
-            self.unseen[f"{label}, which has {size} bytes; a Tensor in its place is seen"] = None
-        elif self._is_new(value, "content"):
-            self._contents.append(_Bytes(value, label))
+            return True
+        size = value.nbytes if isinstance(value, np.ndarray) else memoryview(value).nbytes
+        if size > self._bytes or (isinstance(value, np.ndarray) and value.dtype.hasobject):
+            self.unseen[f"{label}, an array of {size} bytes; elements of a Tensor are seen"] = None
+            return False
+        self._bytes -= size
+        self._contents.append(_Bytes(value, label))
+        return True
 
     def remember(self, value: Any) -> None:
         """The elements of a container that is about to be changed, in case that somebody reads them later."""

@@ -327,9 +327,9 @@ class Observer:
             return
         self._read.add(id(value))
         if isinstance(value, CONTAINERS):
-            self.comparisons.content(value, label)
-            for element in elements(value) if len(value) <= MOST_ELEMENTS else ():
-                self.read(element, label)
+            if self.comparisons.content(value, label):
+                for element in elements(value):
+                    self.read(element, label)
         elif isinstance(value, BUFFERS):
             self.comparisons.content(value, label)
         elif isinstance(value, functools.partial):
