@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.array_module import active
 from ..core.cache import cached
 from ..errors import is_ours
 from .class_hooks import hook, hookable, runs_python, unhook
@@ -82,6 +83,12 @@ def _is_user_code(code: types.CodeType) -> bool:
     if not code.co_flags & inspect.CO_OPTIMIZED and loads(code).stores:  # no ``eval("K * 2")``
         return False
     return _EXAMPLES in code.co_filename or (not is_ours(code) and _is_user_file(code.co_filename))
+
+
+def _computes(name: object) -> bool:
+    """Whether a module computes for a backend, and has no code of the user's."""
+    return isinstance(name, str) and any((name + ".").startswith(module + ".") for backend in active()
+                                         for module in backend.modules)
 
 
 def _is_user_module(name: object) -> bool:
@@ -224,7 +231,7 @@ class Observer:
         user = self._users.get(id(code))
         if user is None:
             self._codes.append(code)
-            user = self._users[id(code)] = _is_user_code(code)
+            user = self._users[id(code)] = _is_user_code(code) and not _computes(frame.f_globals.get("__name__"))
         return user
 
     def _begin(self, frame: types.FrameType) -> None:
