@@ -263,7 +263,10 @@ INSIDE = {package: _floors(lines) for package, lines in {
         rules
         imports numpy_rules
         .
-        folder run
+        compiling folder
+        companions
+        finder
+        run
     """,
     "opreg.command": """
         .

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opreg.porting import NeedsParser, port, python2
+from opreg.porting.compiling import compiled
 from opreg.porting.folder import changes, diff, write
-from opreg.porting.run import compiled
 from opreg.porting.source import Place
 
 
@@ -209,11 +209,8 @@ PROGRAMS = [
 @pytest.mark.parametrize("program, printed", PROGRAMS)
 def test_runs_as_in_python_2(program: str, printed: str) -> None:
     pytest.importorskip("fissix", reason="reads Python 2")
-    from opreg.porting.legacy import divide, divide_in_place
-
-    space = {"__name__": "program", "__divide__": divide, "__divide_in_place__": divide_in_place}
     with redirect_stdout(io.StringIO()) as out:
-        exec(compiled(program.encode(), "program.py"), space)
+        exec(compiled(program.encode(), "program.py"), {"__name__": "program"})
     assert out.getvalue() == printed + "\n"
 
 
