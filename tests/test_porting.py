@@ -98,6 +98,11 @@ REWRITTEN = [
     ("import mxnet.ndarray", "import opreg as mxnet\nimport opreg.ndarray"),
     ("from mxnet.io import (DataIter,\n                      DataBatch)",
      "from opreg.io import (DataIter,\n                      DataBatch)"),
+    ("from mxnet.test_utils import *\nos.environ['A'] = OrderedDict()",
+     "import os\nfrom collections import OrderedDict\nfrom opreg.test_utils import *\nos.environ['A'] = OrderedDict()"),
+    ("from mxnet.metric import *\nfrom mxnet.initializer import *\nx = numpy.ones(3), sqrt(4)",
+     "import numpy\nfrom math import sqrt\nfrom opreg.metric import *\nfrom opreg.initializer import *\n"
+     "x = numpy.ones(3), sqrt(4)"),
     ("import types\nx = isinstance(y, types.ListType)", "import types\nx = isinstance(y, list)"),
     ("import pickle\nx = pickle.load(open(p))", "import pickle\nx = pickle.load(open(p, 'rb'))"),
     ("import cPickle\nwith open(p, 'r') as f:\n    print cPickle.load(f)",
@@ -143,6 +148,8 @@ LEFT_ALONE = [
     "import numpy as np\nx = np.random.uniform(low=a / b, size=shape)",
     "import numpy as np\nx = np.random.choice(y, size=(2, 3))",
     "x = int",
+    "from mymodels.test_utils import *\nos.getcwd()",
+    "from opreg.test_utils import *\nimport os\nos.getcwd()",
     "def float(x):\n    return x.float",
 ]
 

@@ -7,9 +7,9 @@ import sys
 
 from .rules import rule
 from .source import Source
-from .tables import GONE, HELPERS, MEMBERS, MODULES
+from .tables import GONE, HELPERS, MEMBERS, MODULES, STARRED
 
-__all__ = ["imported", "imported_from", "member", "loads"]
+__all__ = ["imported", "imported_from", "starred", "member", "loads"]
 
 #: What compiled helpers of detection repositories are called.
 _COMPILED = {"bbox", "cython_bbox", "cpu_nms", "gpu_nms", "cython_nms", "anchors"}
@@ -98,6 +98,16 @@ def imported_from(node: ast.ImportFrom, source: Source) -> None:
         moved |= name != alias.name
     if moved:
         _write(node, lines, source)
+
+
+@rule(ast.ImportFrom)
+def starred(node: ast.ImportFrom, source: Source) -> None:
+    """``from mxnet.test_utils import *``, which brings ``os`` and other names that MXNet's file imports itself."""
+    brought = STARRED.get(node.module or "", {}) if node.names[0].name == "*" and not node.level else {}
+    for name, full in brought.items():
+        if name not in source.bound and not _unused(name, source):
+            module, _, member = full.rpartition(".")
+            source.need(f"import {full}" if not module or " as " in full else f"from {module} import {member}")
 
 
 def _write(node: ast.stmt, lines: list[str], source: Source) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BUILTINS", "MODULES", "MEMBERS", "GONE", "NUMPY", "ABSTRACT", "ATTRIBUTES", "HELPERS"]
+__all__ = ["BUILTINS", "MODULES", "MEMBERS", "GONE", "NUMPY", "ABSTRACT", "ATTRIBUTES", "STARRED", "HELPERS"]
 
 #: Functions and types of Python 2 that go by another name.
 BUILTINS = {"xrange": "range", "unicode": "str", "basestring": "str", "raw_input": "input", "long": "int",
@@ -77,6 +77,30 @@ NUMPY = {
     "cumproduct": "cumprod", "alltrue": "all", "sometrue": "any", "in1d": "isin", "row_stack": "vstack",
     "trapz": "trapezoid", "round_": "round", "lib.pad": "pad",
 }
+
+_TEST_UTILS = ("bz2", "errno", "gzip", "json", "logging", "numbers", "os", "platform", "struct", "sys", "time",
+               "traceback", "zipfile", "numpy.testing as npt", "numpy.random as rnd", "scipy.stats as ss",
+               "collections.OrderedDict", "contextlib.contextmanager")
+
+#: Modules of MXNet -> what ``from`` them ``import *`` brings that they import themselves, by name; dots end in a name
+#: of a module where nothing else is said.
+STARRED = {f"mxnet.{module}": {each.rpartition(" ")[2].rpartition(".")[2]: each for each in imported}
+           for module, imported in {
+    "callback": ("logging", "math", "time"),
+    "image": ("json", "logging", "os", "random", "sys", "warnings", "numpy as np", "numbers.Number"),
+    "initializer": ("json", "logging", "re", "warnings", "numpy as np", "math.sqrt"),
+    "io.io": ("logging", "sys", "threading", "numpy as np", "collections.namedtuple"),
+    "lr_scheduler": ("logging", "math.cos", "math.pi"),
+    "metric": ("math", "numpy", "collections.OrderedDict"),
+    "model": ("logging", "os", "time", "warnings", "numpy as np", "collections.namedtuple"),
+    "module.base_module": ("logging", "time", "warnings", "numpy as np"),
+    "monitor": ("ctypes", "logging", "re", "math.sqrt"),
+    "operator": ("collections", "ctypes", "traceback", "warnings", "threading.Lock"),
+    "recordio": ("ctypes", "numbers", "struct", "numpy as np", "collections.namedtuple"),
+    "rnn": ("bisect", "functools", "random", "warnings", "numpy as np"),
+    "test_utils": _TEST_UTILS,
+    "visualization": ("copy", "json", "re", "warnings"),
+}.items()}
 
 #: Functions that detection repositories compile: their names -> ours, of `opreg.contrib.detection`.
 HELPERS = {"bbox_overlaps_cython": "bbox_overlaps", "bbox_overlaps": "bbox_overlaps", "anchors_cython": "anchors",
