@@ -28,7 +28,7 @@ from opreg.ndarray.context import Context, current_context
 from opreg.typing import DTypeLike, ShapeLike
 
 from . import infer as inference
-from .naming import HIDDEN, AttrScope, current, hide
+from .naming import HIDDEN, attributes, hide, named
 
 if TYPE_CHECKING:
     from opreg.distributed.groups import Group as Ranks
@@ -565,8 +565,8 @@ def _doubled(texts: dict[str, str]) -> dict[str, str]:
 def _node(op: Op, values: Sequence[Symbol | None], attrs: Attrs, given: Mapping[str, Any], name: str | None,
           tags: dict[str, str] | None, hint: str) -> Symbol:
     """A symbol of a new node; inputs that are None become variables named after it."""
-    name = current().get(name, hint.lower())
-    tags = AttrScope.get(tags)
+    name = named(name, hint.lower())
+    tags = attributes(tags)
     where = here()
     names = op.arguments(attrs) + op.auxiliary(attrs)
     if len(values) != len(names):
@@ -626,7 +626,7 @@ def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
         inputs, given = split(op, args, keywords, lambda value: isinstance(value, Symbol))
         given = {key: value for key, value in given.items()
                  if value is not None or key in op.schema or op.schema.open}
-        attrs = op.complete({**given, **AttrScope.get(tags)} if op.per_instance and op.schema.open else given)
+        attrs = op.complete({**given, **attributes(tags)} if op.per_instance and op.schema.open else given)
         names = op.arguments(attrs) + op.auxiliary(attrs)
         if isinstance(inputs, dict):
             for key, value in inputs.items():
@@ -686,7 +686,7 @@ def Variable(name: str, attr: Mapping[str, str] | None = None, shape: ShapeLike 
     """
     if not isinstance(name, str):
         raise TypeError(f"Variable: expected a name, got {name!r}")
-    tags = dict(AttrScope.get(dict(attr) if attr else None))
+    tags = dict(attributes(dict(attr) if attr else None))
     if shape is not None:
         tags["__shape__"] = to_text((shape,) if isinstance(shape, (int, np.integer)) else tuple(shape))
     if lr_mult is not None:
@@ -704,7 +704,7 @@ def Variable(name: str, attr: Mapping[str, str] | None = None, shape: ShapeLike 
             raise ArgumentError(f"Variable({name!r}): there is no keyword {key!r}; attributes of your own are written "
                                 f"__{key}__")
         tags[key] = to_text(value)
-    return Symbol([(Node(None, current().get(name, ""), tags=tags, where=here()), 0)])
+    return Symbol([(Node(None, named(name, ""), tags=tags, where=here()), 0)])
 
 
 var = Variable

@@ -6,6 +6,9 @@ import copy
 import functools
 import importlib
 import pickle
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -135,6 +138,48 @@ def test_attribute_scopes_nest():
     assert net.attr_dict()["r"] == {"__ctx_group__": "dev1", "ctx_group": "dev1", "__a__": "2"}
     with pytest.raises(AttrError, match="text"):
         mx.AttrScope(ctx_group=1)
+
+
+def test_attributes_and_names_of_a_thread():
+    """What is set as the current scope or manager counts until the code around it ends, and for no other thread."""
+    def threads(function: Callable[[], Any]) -> Any:
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(function).result()
+
+    def others() -> tuple[Any, ...]:
+        mx.AttrScope.current = mx.AttrScope(x="there")
+        mx.name.NameManager.current = mx.name.Prefix("there_")
+        with mx.AttrScope(z="inner"):
+            return sym.Variable("q").list_attr(), sym.Variable("q").name, mx.AttrScope.current.get({"w": "1"})
+
+    with mx.AttrScope(a="1"), mx.name.NameManager():
+        mx.AttrScope.current = mx.AttrScope(y="hi", ctx_group="far")
+        mx.name.NameManager.current = mx.name.Prefix("here_")
+        assert threads(others) == ({"x": "there", "z": "inner"}, "there_q", {"x": "there", "z": "inner", "w": "1"})
+        q = sym.Variable("q")
+        assert (q.name, q.attr("y"), q.attr("a"), q.attr("ctx_group")) == ("here_q", "hi", None, "far")
+        assert mx.name.NameManager.current.get(None, "fc") == "here_fc0"
+    assert threads(lambda: mx.AttrScope.current.get()) == {}
+    assert sym.Variable("q").name == "q" and sym.Variable("q").list_attr() == {}
+
+
+def test_scopes_of_a_users_own():
+    class Marked(mx.AttrScope):
+        def get(self, attr):
+            made = super().get(attr)
+            made["mark"] = "m"
+            return made
+
+    class Upper(mx.name.NameManager):
+        def get(self, name, hint):
+            return super().get(name, hint).upper()
+
+    marked = Marked(a="1")
+    for _ in range(2):
+        with mx.AttrScope(b="2"), marked, Upper():
+            assert sym.Variable("x").list_attr() == {"a": "1", "b": "2", "mark": "m"}
+            assert sym.Variable("x").name == "X"
+    assert mx.AttrScope(a="1").get({}) == {"a": "1"}
 
 
 def test_attributes_of_operators():
