@@ -44,6 +44,15 @@ def _result(data: Array, ctx: Context, out: NDArray | None = None) -> NDArray:
     return out
 
 
+def filled(name: str, value: float, shape: Shape, ctx: Context, dtype: np.dtype, out: NDArray | None) -> NDArray:
+    """An array of one number, made as the operator of that name makes it, by which it is counted."""
+    if name == "_zeros":
+        return _result(ctx.backend.zeros(shape, dtype, ctx.device_id), ctx, out)
+    result = NDArray(ctx.backend.empty(shape, dtype, ctx.device_id), ctx)
+    result[...] = value
+    return _result(result._data, ctx, out)
+
+
 def _refuse(function: str, keywords: dict[str, object], *more: str) -> None:
     """Names are taken, as those of any operator."""
     if keywords and set(keywords) != {"name"}:
@@ -60,15 +69,14 @@ def zeros(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None,
     (2, 3)
     """
     _refuse("zeros", keywords, "stype")
-    shape, ctx, dtype = _place(shape, ctx, dtype, stype)
-    return _result(ctx.backend.zeros(shape, dtype, ctx.device_id), ctx, out)
+    return filled("_zeros", 0, *_place(shape, ctx, dtype, stype), out)
 
 
 def ones(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None, out: NDArray | None = None,
          **keywords: object) -> NDArray:
     """Ones; float32 by default."""
     _refuse("ones", keywords)
-    return full(shape, 1, ctx, dtype, out)
+    return filled("_ones", 1, *_place(shape, ctx, dtype), out)
 
 
 def full(shape: ShapeLike, val: float, ctx: Context | None = None, dtype: DTypeLike = None,
@@ -80,10 +88,7 @@ def full(shape: ShapeLike, val: float, ctx: Context | None = None, dtype: DTypeL
     >>> full(2, 7).asnumpy()
     array([7., 7.], dtype=float32)
     """
-    shape, ctx, dtype = _place(shape, ctx, dtype)
-    result = NDArray(ctx.backend.empty(shape, dtype, ctx.device_id), ctx)
-    result[...] = val
-    return _result(result._data, ctx, out)
+    return filled("_full", val, *_place(shape, ctx, dtype), out)
 
 
 def empty(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None, stype: str | None = None) -> NDArray:
