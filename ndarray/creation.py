@@ -16,7 +16,7 @@ from opreg.typing import Array, DTypeLike, ShapeLike
 
 from .context import Context, current_context
 from .function import surface
-from .ndarray import NDArray, array
+from .ndarray import NDArray, array, over
 
 __all__ = ["array", "zeros", "ones", "full", "empty", "arange", "linspace", "eye", "concatenate", "moveaxis",
            "onehot_encode", "waitall", "from_numpy"]
@@ -157,7 +157,8 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True) -> NDArray:
     """An array over a NumPy array's memory, or a copy of it.
 
     Without copying the NumPy array becomes read-only, so that what autograd has recorded does not change behind its
-    back. Of one that is read-only already the result is, too.
+    back. The result may be written, also of an array that is read-only already; not where the memory is somebody's who
+    does not let it be written, as that of ``bytes``.
 
     Raises
     ------
@@ -180,6 +181,20 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True) -> NDArray:
     if not ndarray.flags.c_contiguous:
         raise ArgumentError("from_numpy: to share memory, the array must be C-contiguous; with zero_copy=False it is "
                             "copied")
-    result = NDArray(ndarray.view(np.ndarray), Context("cpu"))
+    result = over(_writable(ndarray), Context("cpu"))
     ndarray.flags.writeable = False
     return result
+
+
+def _writable(array: np.ndarray) -> np.ndarray:
+    """A view that may be written, whatever the array says of itself; a read-only one where the memory is."""
+    owner, view = array, array.view(np.ndarray)
+    while isinstance(owner.base, np.ndarray):  # NumPy lets a view be written when who owns the memory may be
+        owner = owner.base
+    before = owner.flags.writeable
+    try:
+        owner.flags.writeable = view.flags.writeable = True
+    except ValueError:
+        return view
+    owner.flags.writeable = before
+    return view
