@@ -103,6 +103,10 @@ REWRITTEN = [
     ("from mxnet.metric import *\nfrom mxnet.initializer import *\nx = numpy.ones(3), sqrt(4)",
      "import numpy\nfrom math import sqrt\nfrom opreg.metric import *\nfrom opreg.initializer import *\n"
      "x = numpy.ones(3), sqrt(4)"),
+    ("from mxnet.test_utils import *\ndef f():\n    import sys\n    return sys.path\ndef g(os):\n"
+     "    return os, sys.argv",
+     "import sys\nfrom opreg.test_utils import *\ndef f():\n    import sys\n    return sys.path\ndef g(os):\n"
+     "    return os, sys.argv"),
     ("import types\nx = isinstance(y, types.ListType)", "import types\nx = isinstance(y, list)"),
     ("import pickle\nx = pickle.load(open(p))", "import pickle\nx = pickle.load(open(p, 'rb'))"),
     ("import cPickle\nwith open(p, 'r') as f:\n    print cPickle.load(f)",
@@ -120,6 +124,10 @@ REWRITTEN = [
      "import numpy.random as npr\nk = npr.choice(x, size=int(len(x) - n), replace=False)"),
     ("from numpy import random as npr\nimport numpy as np\nn = np.minimum(a, b)\nk = npr.choice(x, size=n)",
      "from numpy import random as npr\nimport numpy as np\nn = np.minimum(a, b)\nk = npr.choice(x, size=int(n))"),
+    ("i = [slice(a, b) for a, b in c]\nx = y[i]\ny[i] = 0",
+     "i = [slice(a, b) for a, b in c]\nx = y[tuple(i)]\ny[tuple(i)] = 0"),
+    ("def f(y):\n    i = [slice(None)] * 3\n    i[1] = 2\n    return y.asnumpy()[i], y[[slice(1), 0]]",
+     "def f(y):\n    i = [slice(None)] * 3\n    i[1] = 2\n    return y.asnumpy()[tuple(i)], y[tuple([slice(1), 0])]"),
     ("x = y.astype('Int32')", "x = y.astype('int32')"),
     # what operators are given as text
     ("import pickle\nclass P(mx.operator.CustomOpProp):\n    def __init__(self, cfg):\n"
@@ -148,6 +156,10 @@ LEFT_ALONE = [
     "import numpy as np\nx = np.random.uniform(low=a / b, size=shape)",
     "import numpy as np\nx = np.random.choice(y, size=(2, 3))",
     "x = int",
+    "i = [0, 1]\nx = y[i]",
+    "i = [slice(2)]\ni = 1\nx = y[i]",
+    "i = [slice(2)]\nx = y[tuple(i)]",
+    "i = (slice(2), 1)\nx = y[i]",
     "from mymodels.test_utils import *\nos.getcwd()",
     "from opreg.test_utils import *\nimport os\nos.getcwd()",
     "def float(x):\n    return x.float",

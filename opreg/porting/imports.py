@@ -105,7 +105,7 @@ def starred(node: ast.ImportFrom, source: Source) -> None:
     """``from mxnet.test_utils import *``, which brings ``os`` and other names that MXNet's file imports itself."""
     brought = STARRED.get(node.module or "", {}) if node.names[0].name == "*" and not node.level else {}
     for name, full in brought.items():
-        if name not in source.bound and not _unused(name, source):
+        if source.reads(name):
             module, _, member = full.rpartition(".")
             source.need(f"import {full}" if not module or " as " in full else f"from {module} import {member}")
 

@@ -9,7 +9,7 @@ from .rules import rule
 from .source import Source
 from .tables import NUMPY
 
-__all__ = ["names", "calls", "sizes", "dtype_words"]
+__all__ = ["names", "calls", "sizes", "subscripts", "dtype_words"]
 
 
 @rule(ast.Attribute)
@@ -97,6 +97,28 @@ def _number(node: ast.AST, source: Source, depth: int) -> bool:
         values = [each.value for each in ast.walk(source.scope(node)) if isinstance(each, ast.Assign)
                   and any(isinstance(target, ast.Name) and target.id == node.id for target in each.targets)]
         return any(_number(value, source, depth - 1) for value in values)
+    return False
+
+
+@rule(ast.Subscript)
+def subscripts(node: ast.Subscript, source: Source) -> None:
+    """``x[[slice(0, 2), 1]]``: a list of slices, which NumPy took for a tuple."""
+    if _slices(node.slice, source):
+        source.wrap(node.slice, "tuple(", ")")
+
+
+def _slices(node: ast.AST, source: Source) -> bool:
+    """Whether it is a list with slices in it, or a name of nothing else in its function."""
+    if isinstance(node, ast.BinOp):
+        return _slices(node.left, source) or _slices(node.right, source)
+    if isinstance(node, (ast.List, ast.ListComp)):
+        parts = node.elts if isinstance(node, ast.List) else [node.elt]
+        return any(isinstance(part, ast.Call) and ast.unparse(part.func) == "slice" for part in parts)
+    if isinstance(node, ast.Name):
+        stored = [source.parents[each] for each in ast.walk(source.scope(node)) if isinstance(each, ast.Name)
+                  and each.id == node.id and isinstance(each.ctx, ast.Store)]
+        return bool(stored) and all(isinstance(each, ast.Assign) and not isinstance(each.value, ast.Name)
+                                    and _slices(each.value, source) for each in stored)
     return False
 
 

@@ -155,6 +155,14 @@ class Source:
                 return up
         return self.tree
 
+    def reads(self, name: str) -> bool:
+        """Whether a name is read where nothing binds it: neither the module, nor the functions around."""
+        used = [node for node in ast.walk(self.tree) if isinstance(node, ast.Name) and node.id == name]
+        if not used or any(self.scope(node) is self.tree and name in _binds(node) for node in ast.walk(self.tree)):
+            return False
+        return any(not any(name in set(_bound(up)) for up in self.ancestors(node) if up is not self.tree
+                           and isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef))) for node in used)
+
     def guarded(self, node: ast.AST) -> bool:
         """Whether code around a node has asked which Python this is, or is ready for names that are not there."""
         known = self._guarded.get(node)
@@ -238,14 +246,19 @@ def _caught(handler: ast.ExceptHandler) -> set[str]:
 def _bound(tree: ast.AST) -> Iterator[str]:
     """Names that anything in the file binds."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            yield node.id
-        elif isinstance(node, ast.arg):
-            yield node.arg
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler)):
-            yield node.name or ""
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            yield from ((alias.asname or alias.name.partition(".")[0]) for alias in node.names)
+        yield from _binds(node)
+
+
+def _binds(node: ast.AST) -> Iterator[str]:
+    """Names that a node binds by itself."""
+    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        yield node.id
+    elif isinstance(node, ast.arg):
+        yield node.arg
+    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler)):
+        yield node.name or ""
+    elif isinstance(node, (ast.Import, ast.ImportFrom)):
+        yield from ((alias.asname or alias.name.partition(".")[0]) for alias in node.names)
 
 
 def _aliases(tree: ast.AST) -> Iterator[tuple[str, str]]:
