@@ -277,6 +277,10 @@ def project(tmp_path: Path) -> Path:
         "lib/bbox/bbox.pyx": "",
         "lib/bbox/transform.py": "from bbox import bbox_overlaps_cython\nx = np.int\n",
         "lib/cython/bbox.pyx": "",
+        "lib/whole.py": "import lib.cython.bbox as cython_bbox\nimport cython_bbox as other\n"
+                        "from lib.cython import bbox, cpu_nms\nfrom .bbox import bbox as boxes\n"
+                        "print cython_bbox.bbox_overlaps_cython, boxes.bbox_overlaps\n"
+                        "x = [other.greedy_nms, other.soft_nms]\n",
         "lib/cython/cpu_nms.cpython-39-x86_64-linux-gnu.so": "",
         "lib/bad.py": "x = = 1\n",
         "lib/windows.py": "# -*- coding: latin-1 -*-\r\nprint 'é'\r\n",
@@ -292,7 +296,11 @@ def project(tmp_path: Path) -> Path:
 def test_folder(project: Path) -> None:
     found = {change.path.relative_to(project).as_posix(): change for change in changes(project)}
     assert set(found) == {"train.py", "lib/boxes.py", "lib/bad.py", "lib/windows.py", "lib/nms/nms.py",
-                          "lib/bbox/transform.py"}
+                          "lib/bbox/transform.py", "lib/whole.py"}
+    assert found["lib/whole.py"].after == (
+        "import opreg.contrib.detection as cython_bbox\nimport opreg.contrib.detection as other\n"
+        "from lib.cython import bbox, cpu_nms\nfrom opreg.contrib import detection as boxes\n"
+        "print(cython_bbox.bbox_overlaps, boxes.bbox_overlaps)\nx = [other.greedy_nms, other.soft_nms]\n")
     assert found["lib/bbox/transform.py"].after.startswith(
         "from opreg.contrib.detection import bbox_overlaps as bbox_overlaps_cython\n")
     assert "from opreg.contrib.detection import gpu_nms\n" in found["lib/nms/nms.py"].after

@@ -8,7 +8,7 @@ import io
 import os
 import sys
 import tokenize
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.machinery import PathFinder
 from types import CodeType
 
@@ -44,6 +44,9 @@ class _Here(Place):
                 or _is_module(os.path.join(self.folder, *module.split(".")))
         except (ImportError, ValueError):
             return False
+
+    def bases(self, level: int) -> Iterable[str]:
+        return [os.path.join(self.folder, *[".."] * (level - 1))] if level else [self.folder, *sys.path]
 
 
 def _is_module(path: str) -> bool:

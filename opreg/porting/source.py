@@ -39,6 +39,14 @@ class Place:
         """Whether what ``from module import`` names is there."""
         return True
 
+    def unbuilt(self, module: str, level: int) -> bool:
+        """Whether a compiled module lies there as source, and not as a binary."""
+        return any(unbuilt(os.path.join(base, *module.split("."))) for base in self.bases(level))
+
+    def bases(self, level: int) -> Iterable[str | os.PathLike[str]]:
+        """Folders in which modules are looked for, with so many dots before their names."""
+        return ()
+
 
 def unbuilt(path: str) -> bool:
     """Whether a compiled module lies there, a path without its ending, as source and not as a binary.

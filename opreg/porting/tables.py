@@ -104,4 +104,5 @@ STARRED = {f"mxnet.{module}": {each.rpartition(" ")[2].rpartition(".")[2]: each 
 
 #: Functions that detection repositories compile: their names -> ours, of `opreg.contrib.detection`.
 HELPERS = {"bbox_overlaps_cython": "bbox_overlaps", "bbox_overlaps": "bbox_overlaps", "anchors_cython": "anchors",
-           "cpu_nms": "cpu_nms", "gpu_nms": "gpu_nms"}
+           "bbox_selfoverlaps_cython": "bbox_selfoverlaps", "cpu_nms": "cpu_nms", "gpu_nms": "gpu_nms",
+           "greedy_nms": "greedy_nms", "soft_nms": "soft_nms"}
