@@ -8,11 +8,12 @@ import textwrap
 from contextlib import redirect_stdout
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opreg.porting import NeedsParser, port, python2
+from opreg.porting import NeedsParser, legacy, port, python2
 from opreg.porting.compiling import compiled
 from opreg.porting.folder import changes, diff, write
 from opreg.porting.source import Place
@@ -128,6 +129,17 @@ REWRITTEN = [
      "i = [slice(a, b) for a, b in c]\nx = y[tuple(i)]\ny[tuple(i)] = 0"),
     ("def f(y):\n    i = [slice(None)] * 3\n    i[1] = 2\n    return y.asnumpy()[i], y[[slice(1), 0]]",
      "def f(y):\n    i = [slice(None)] * 3\n    i[1] = 2\n    return y.asnumpy()[tuple(i)], y[tuple([slice(1), 0])]"),
+    ("import numpy as np\nmost = np.finfo(np.maximum_sctype(np.float)).max",
+     "from opreg.porting.legacy import maximum_sctype\nimport numpy as np\nmost = np.finfo(maximum_sctype(float)).max"),
+    ("import numpy as np\nx = np.math.sqrt(2), np.longfloat(1), np.mat(y), np.bool8",
+     "import math\nimport numpy as np\nx = math.sqrt(2), np.longdouble(1), np.asmatrix(y), np.bool_"),
+    ("import numpy as np\nnp.warnings.filterwarnings('ignore', category=np.VisibleDeprecationWarning)",
+     "import warnings\nimport numpy as np\n"
+     "warnings.filterwarnings('ignore', category=np.exceptions.VisibleDeprecationWarning)"),
+    ("import numpy as np\nx = np.msort(y + 1), np.issubclass_(a, b)",
+     "import numpy as np\nx = np.sort(y + 1, axis=0), issubclass(a, b)"),
+    ("import numpy as np\nx = y.tostring(), y.ptp(axis=0)\ny.itemset(3, 4)",
+     "import numpy as np\nx = y.tobytes(), np.ptp(y, axis=0)\ny[3] = 4"),
     ("x = y.astype('Int32')", "x = y.astype('int32')"),
     # what operators are given as text
     ("import pickle\nclass P(mx.operator.CustomOpProp):\n    def __init__(self, cfg):\n"
@@ -156,6 +168,8 @@ LEFT_ALONE = [
     "import numpy as np\nx = np.random.uniform(low=a / b, size=shape)",
     "import numpy as np\nx = np.random.choice(y, size=(2, 3))",
     "x = int",
+    "import xml.etree.ElementTree as ET\nx = ET.tostring(y)",
+    "class A:\n    def tostring(self):\n        return self.tostring()",
     "i = [0, 1]\nx = y[i]",
     "i = [slice(2)]\ni = 1\nx = y[i]",
     "i = [slice(2)]\nx = y[tuple(i)]",
@@ -191,7 +205,8 @@ def test_porting_twice_is_porting_once(parts: list[tuple[str, str]], data: st.Da
     pytest.importorskip("fissix", reason="reads Python 2")
     text = ""
     for number, (before, _) in enumerate(parts):
-        if data.draw(st.booleans(), label="in a function") and "'''" not in before and "\t" not in before:
+        if data.draw(st.booleans(), label="in a function") and not any(
+                each in before for each in ("'''", "\t", "import *")):
             before = f"def f{number}():\n" + textwrap.indent(before, "    ")
         text += before.rstrip() + "\n"
     once = port(text, OfMXNet())
@@ -231,6 +246,22 @@ def test_runs_as_in_python_2(program: str, printed: str) -> None:
     with redirect_stdout(io.StringIO()) as out:
         exec(compiled(program.encode(), "program.py"), {"__name__": "program"})
     assert out.getvalue() == printed + "\n"
+
+
+def test_types_of_older_numpys() -> None:
+    """Numbers that NumPy 1.23 gave."""
+    assert [legacy.maximum_sctype(t) for t in (float, "i1", np.uint8, complex, "f2", bool, np.str_)] == [
+        np.longdouble, np.int64, np.uint64, np.clongdouble, np.longdouble, np.bool_, np.str_]
+    assert legacy.obj2sctype(np.ones(2, "f")) is legacy.obj2sctype("float32") is np.float32
+    assert legacy.obj2sctype("no such", 3) == 3 and legacy.obj2sctype([1]) is None
+    assert legacy.issctype(np.int32) and legacy.issctype(np.dtype("f")) and not legacy.issctype(1.5)
+    assert legacy.sctype2char(np.int8) == "b" and legacy.nbytes[np.float64] == 8
+    assert legacy.cast["float32"]([1, 2]).dtype == np.float32 and np.float64 in legacy.sctypes["float"]
+    for arrays, scalars, expected in (
+            ([np.float32], [np.int64, np.float64], "float32"), ([], ["i8", "f8", "c16"], "complex128"),
+            ([np.int64], [np.float32], "float64"), ([np.float32], [np.complex64], "complex64"),
+            ([np.int8, np.uint8], [], "int16"), ([np.float32], [np.complex128], "complex128")):
+        assert legacy.find_common_type(arrays, scalars) == np.dtype(expected)
 
 
 def test_what_is_left_is_said() -> None:

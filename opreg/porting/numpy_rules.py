@@ -9,7 +9,7 @@ from .rules import rule
 from .source import Source
 from .tables import NUMPY
 
-__all__ = ["names", "calls", "sizes", "subscripts", "dtype_words"]
+__all__ = ["names", "calls", "methods", "sizes", "subscripts", "dtype_words"]
 
 
 @rule(ast.Attribute)
@@ -23,13 +23,27 @@ def names(node: ast.Attribute, source: Source) -> None:
         source.replace(node, f"-{_module(node, source)}.inf")
     elif full == "numpy.random.random_integers":
         source.report(node, "random_integers is gone: randint, whose upper end is not included")
-    elif new is not None and new.startswith(":"):
+    elif full == "numpy.safe_eval":
+        source.need("import ast")
+        source.replace(node, "ast.literal_eval")
+    elif new is None:
+        return
+    elif new.startswith("import "):
+        if (module := new.removeprefix("import ")) not in source.bound or source.aliases.get(module) == module:
+            source.need(new)
+            source.replace(node, module)
+    elif new.startswith("opreg."):
+        owner, _, name = new.rpartition(".")
+        if name not in source.bound or source.aliases.get(name) == new:
+            source.need(f"from {owner} import {name}")
+            source.replace(node, name)
+    elif new.startswith(":"):
         if new[1:] not in source.bound:
             source.replace(node, new[1:])
         else:
             source.rename(node, {"int": "int_", "float": "float64", "bool": "bool_", "complex": "complex128",
-                                 "object": "object_", "str": "str_"}[new[1:]])
-    elif new is not None:
+                                 "object": "object_", "str": "str_"}.get(new[1:], node.attr))
+    else:
         source.replace(node, f"{_module(node, source)}.{new}")
 
 
@@ -64,8 +78,29 @@ def calls(node: ast.Call, source: Source) -> None:
     elif name == "fromstring" and "sep" not in keywords and len(node.args) < 4:
         source.put(*source.span(node), f"{_module(node.func, source)}.frombuffer"
                    f"{source.between(source.span(node.func)[1], source.span(node)[1])}.copy()")
+    elif name == "msort" and len(node.args) == 1 and not node.keywords:
+        source.replace(node, f"{_module(node.func, source)}.sort({source.of(node.args[0])}, axis=0)")
     elif name == "array" and "copy" in keywords and ast.unparse(keywords["copy"].value) == "False":
         source.replace(keywords["copy"].value, "None")
+
+
+@rule(ast.Call)
+def methods(node: ast.Call, source: Source) -> None:
+    """``x.tostring()``, ``x.ptp()``, ``x.itemset(i, v)``, which arrays have no more."""
+    function = node.func
+    if not isinstance(function, ast.Attribute) or function.attr in source.functions or source.guarded(node) \
+            or source.resolve(function):
+        return
+    if function.attr == "tostring" and not node.args and not node.keywords:
+        source.rename(function, "tobytes")
+    elif function.attr == "ptp" and "numpy" in source.aliases.values():
+        arguments = [source.of(function.value), *(source.of(each) for each in (*node.args, *node.keywords))]
+        name = next(name for name, full in source.aliases.items() if full == "numpy")
+        source.replace(node, f"{name}.ptp({', '.join(arguments)})")
+    elif function.attr == "itemset" and node.args and not node.keywords and isinstance(
+            source.parents[node], ast.Expr):
+        place = ", ".join(source.of(each) for each in node.args[:-1])
+        source.replace(node, f"{source.of(function.value)}[{place or '()'}] = {source.of(node.args[-1])}")
 
 
 @rule(ast.Call)

@@ -68,14 +68,27 @@ GONE = {"imp": "importlib has what it did", "distutils": "setuptools has what it
         "pipes": "subprocess",
         "parser": "ast", "compiler": "ast"}
 
-#: Names that NumPy had: what they were in its own namespace, else the name of a builtin type behind a colon.
+#: Names that NumPy had: what they were in its own namespace, the name of a builtin type behind a colon, an import of
+#: the module, or where this package has it.
 NUMPY = {
     "int": ":int", "float": ":float", "bool": ":bool", "complex": ":complex", "object": ":object", "str": ":str",
     "long": ":int", "unicode": ":str",
     "float_": "float64", "complex_": "complex128", "unicode_": "str_", "string_": "bytes_", "object0": "object_",
     "Inf": "inf", "Infinity": "inf", "infty": "inf", "PINF": "inf", "NaN": "nan", "NAN": "nan", "product": "prod",
     "cumproduct": "cumprod", "alltrue": "all", "sometrue": "any", "in1d": "isin", "row_stack": "vstack",
-    "trapz": "trapezoid", "round_": "round", "lib.pad": "pad",
+    "trapz": "trapezoid", "round_": "round", "lib.pad": "pad", "mat": "asmatrix", "issubsctype": "issubdtype",
+    "issubclass_": ":issubclass", "byte_bounds": "lib.array_utils.byte_bounds",
+    "compare_chararrays": "char.compare_chararrays", "DataSource": "lib.npyio.DataSource",
+    "format_parser": "rec.format_parser",
+    "cfloat": "complex128", "clongfloat": "clongdouble", "longcomplex": "clongdouble", "longfloat": "longdouble",
+    "singlecomplex": "complex64", "bool8": "bool_", "int0": "intp", "uint0": "uintp", "str0": "str_",
+    "bytes0": "bytes_", "void0": "void",
+    **{name: f"exceptions.{name}" for name in (
+        "AxisError", "ComplexWarning", "ModuleDeprecationWarning", "RankWarning", "TooHardError",
+        "VisibleDeprecationWarning")},
+    **{name: f"import {name}" for name in ("math", "os", "sys", "warnings")},
+    **{name: f"opreg.porting.legacy.{name}" for name in (
+        "cast", "find_common_type", "issctype", "maximum_sctype", "nbytes", "obj2sctype", "sctype2char", "sctypes")},
 }
 
 _TEST_UTILS = ("bz2", "errno", "gzip", "json", "logging", "numbers", "os", "platform", "struct", "sys", "time",
