@@ -140,6 +140,12 @@ REWRITTEN = [
      "import numpy as np\nx = np.sort(y + 1, axis=0), issubclass(a, b)"),
     ("import numpy as np\nx = y.tostring(), y.ptp(axis=0)\ny.itemset(3, 4)",
      "import numpy as np\nx = y.tobytes(), np.ptp(y, axis=0)\ny[3] = 4"),
+    ("import mxnet as mx, math\nx = float(y.mean().asnumpy()), int(z), math.exp(-y), math.exp(y.asnumpy())",
+     "import opreg as mx\nimport math\n"
+     "x = float(y.mean().asnumpy().item()), int(z), math.exp(-y), math.exp(y.asnumpy().item())"),
+    ("import mxnet as mx\nprint('epoch %d, %% loss: %.3f %s' % (i, l.asnumpy(), l.asnumpy()), '%f' % l.asnumpy())",
+     "import opreg as mx\nprint('epoch %d, %% loss: %.3f %s' % (i, l.asnumpy().item(), l.asnumpy()), "
+     "'%f' % l.asnumpy().item())"),
     ("x = y.astype('Int32')", "x = y.astype('int32')"),
     # what operators are given as text
     ("import pickle\nclass P(mx.operator.CustomOpProp):\n    def __init__(self, cfg):\n"
@@ -168,6 +174,8 @@ LEFT_ALONE = [
     "import numpy as np\nx = np.random.uniform(low=a / b, size=shape)",
     "import numpy as np\nx = np.random.choice(y, size=(2, 3))",
     "x = int",
+    "import mindspore as ms\nx = float(y.asnumpy())",
+    "import opreg as mx\nx = '%s %(a)f' % y.asnumpy(), '%*d' % (3, y.asnumpy())",
     "import xml.etree.ElementTree as ET\nx = ET.tostring(y)",
     "class A:\n    def tostring(self):\n        return self.tostring()",
     "i = [0, 1]\nx = y[i]",
@@ -238,6 +246,37 @@ PROGRAMS = [
     ("class N(object):\n    def __nonzero__(self): return False\n    def __div__(self, o): return 'div'\n"
      "print bool(N()), N() / 1", "False div"),
 ]
+
+
+#: Programs for NumPy 1, and what they print there.
+NUMBERS = [
+    ("x = np.ones(1)\nprint(float(x), int(x), complex(x), '%.2f' % x, '%d %5.1f %s' % (x, x, x), '%(a)f' % {'a': x})",
+     "1.0 1 (1+0j) 1.00 1   1.0 [1.] 1.000000"),
+    ("import math as m\nfrom math import exp\nx = np.zeros((1, 1))\nprint(m.cos(x), exp(x), m.pow(2, x))",
+     "1.0 1.0 1.0"),
+    ("x, y = np.zeros(3), np.ones(1)\nx[0] = y\nx[1] += y * 2\nx[2:] = y * 3\nx[2] /= y\nprint(x)", "[1. 2. 3.]"),
+    ("class A: pass\na = A()\na.x = np.zeros((2, 2), int)\na.x[1, 1] = np.array([2.7])\nprint(a.x.tolist())",
+     "[[0, 0], [0, 2]]"),
+    ("d, l, o = {}, [0], np.zeros(1, object)\nd['a'] = np.ones(1)\nl[0] = np.ones(1)\no[0] = np.ones(1)\n"
+     "print(d, l, o[0])", "{'a': array([1.])} [array([1.])] [1.]"),
+    ("print(7 % 4, -7 % np.array([4]), 'a%sb' % 3, b'%d' % np.array([3]), '%r' % np.ones(2))",
+     "3 [1] a3b b'3' array([1., 1.])"),
+    ("def float(x): return x\nprint(float(np.ones(1)))", "[1.]"),
+]
+
+
+@pytest.mark.parametrize("program, printed", NUMBERS)
+def test_arrays_of_one_element_are_numbers(program: str, printed: str) -> None:
+    text = f"'A program.'\nfrom __future__ import annotations\nimport numpy as np\n{program}"
+    with redirect_stdout(io.StringIO()) as out:
+        exec(compiled(text.encode(), "program.py"), {"__name__": "program"})
+    assert out.getvalue() == printed + "\n"
+
+
+@pytest.mark.parametrize("wrong", ["float(np.ones(2))", "'%d' % np.ones(2)"])
+def test_arrays_of_more_elements_are_none(wrong: str) -> None:
+    with pytest.raises(TypeError):
+        exec(compiled(f"import numpy as np\nx = {wrong}".encode(), "program.py"), {})
 
 
 @pytest.mark.parametrize("program, printed", PROGRAMS)

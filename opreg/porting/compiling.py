@@ -11,16 +11,13 @@ import tokenize
 from collections.abc import Callable, Iterable
 from importlib.machinery import PathFinder
 from types import CodeType
+from typing import Any
 
 from . import port
-from .legacy import divide, divide_in_place
-from .source import Place, unbuilt
+from .legacy import divide, divide_in_place, element, formatted, number
+from .source import Place, aliases, bound, unbuilt
 
 __all__ = ["compiled"]
-
-#: Python 2's division, by the names that rewritten code calls it.
-_DIVISIONS = {"__divide__": divide, "__divide_in_place__": divide_in_place}
-_DIVIDE, _DIVIDE_IN_PLACE = _DIVISIONS
 
 
 class _Here(Place):
@@ -57,7 +54,8 @@ def compiled(data: bytes, path: str, package: str = "", change: Callable[[ast.Mo
              ) -> CodeType:
     """The code of a file, rewritten, with the lines of the file as it is.
 
-    In a file for Python 2 alone ``/`` divides as it did there.
+    Beyond what ``port`` writes, numbers may be arrays of one element, as in older NumPys: in ``float(x)``,
+    ``"%f" % x`` and ``array[0] = x``. In a file for Python 2 alone ``/`` divides as it did there.
 
     Parameters
     ----------
@@ -82,11 +80,11 @@ def compiled(data: bytes, path: str, package: str = "", change: Callable[[ast.Mo
         error.filename = path
         raise
     tree = ast.parse(ported.text, path)
-    if ported.old and not any(isinstance(node, ast.ImportFrom) and node.module == "__future__" and any(
-            alias.name == "division" for alias in node.names) for node in tree.body):
-        tree = _divided(tree)
+    divides = ported.old and not any(isinstance(node, ast.ImportFrom) and node.module == "__future__" and any(
+        alias.name == "division" for alias in node.names) for node in tree.body)
     if change is not None:
         change(tree, ported.text)
+    tree = _Meanings(tree, divides).changed()
     if ported.text != ported.before:
         _place_back(tree, ported.origins(), ported.before.split("\n"))
     return compile(tree, path, "exec", dont_inherit=True)
@@ -106,40 +104,97 @@ def _place_back(tree: ast.AST, origins: list[tuple[int, bool]], before: list[str
         node.lineno, node.end_lineno = first, last
 
 
-class _Divisions(ast.NodeTransformer):
-    """Calls of functions that divide as Python 2 does."""
+class _Meanings(ast.NodeTransformer):
+    """Calls of functions in the place of expressions that mean something else today.
 
-    found = False
+    Parameters
+    ----------
+    tree : ast.Module
+        A module.
+    divides : bool
+        Whether it divides as in Python 2.
+    """
+
+    def __init__(self, tree: ast.Module, divides: bool) -> None:
+        self._tree = tree
+        self._divides = divides
+        self._bound = set(bound(tree))
+        self._aliases = dict(aliases(tree))
+        self._used: list[Callable[..., Any]] = []
+
+    def changed(self) -> ast.Module:
+        """The module, which imports the functions that it calls."""
+        tree = self.visit(self._tree)
+        if self._used:
+            names = [ast.alias(function.__name__, _hidden(function)) for function in self._used]
+            place = next((i for i, node in enumerate(tree.body) if not _comes_first(node, i)), 0)
+            line = tree.body[place]
+            tree.body.insert(place, ast.copy_location(ast.ImportFrom(number.__module__, names, 0), line))
+        return ast.fix_missing_locations(tree)
+
+    def _call(self, node: ast.AST, function: Callable[..., Any], *args: ast.expr) -> ast.Call:
+        if function not in self._used:
+            self._used.append(function)
+        return ast.copy_location(ast.Call(ast.Name(_hidden(function), ast.Load()), list(args), []), node)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
-        if not isinstance(node.op, ast.Div):
-            return node
-        return self._call(node, _DIVIDE, node.left, node.right)
+        if isinstance(node.op, ast.Div) and self._divides:
+            return self._call(node, divide, node.left, node.right)
+        if isinstance(node.op, ast.Mod) and not isinstance(node.right, ast.Constant) and not (
+                isinstance(node.left, ast.Constant) and not isinstance(node.left.value, (str, bytes))):
+            return self._call(node, formatted, node.left, node.right)
+        return node
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         self.generic_visit(node)
-        if not isinstance(node.op, ast.Div) or any(isinstance(each, ast.Call) for each in ast.walk(node.target)):
-            return node
-        read = ast.parse(ast.unparse(node.target), mode="eval").body
-        quotient = self._call(node, _DIVIDE_IN_PLACE, read, node.value)
-        return ast.copy_location(ast.Assign([node.target], quotient), node)
+        if isinstance(node.op, ast.Div) and self._divides and not any(
+                isinstance(each, ast.Call) for each in ast.walk(node.target)):
+            quotient = self._call(node, divide_in_place, _read(node.target), self._stored(node.target, node.value))
+            return ast.copy_location(ast.Assign([node.target], quotient), node)
+        node.value = self._stored(node.target, node.value)
+        return node
 
-    def _call(self, node: ast.AST, name: str, a: ast.expr, b: ast.expr) -> ast.Call:
-        self.found = True
-        return ast.copy_location(ast.Call(ast.Name(name, ast.Load()), [a, b], []), node)
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        self.generic_visit(node)
+        if len(node.targets) == 1:
+            node.value = self._stored(node.targets[0], node.value)
+        return node
+
+    def _stored(self, target: ast.expr, value: ast.expr) -> ast.expr:
+        """The value of ``array[i] = value``."""
+        if not isinstance(target, ast.Subscript) or not _is_name(target.value) or isinstance(
+                value, (ast.Constant, ast.Tuple, ast.List)):
+            return value
+        return self._call(value, element, _read(target.value), value)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        function = node.func
+        if isinstance(function, ast.Name):
+            takes = (function.id in ("float", "int", "complex") and function.id not in self._bound) or (
+                self._aliases.get(function.id, "").startswith("math."))
+        else:
+            takes = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) \
+                and self._aliases.get(function.value.id) == "math"
+        if takes:
+            node.args = [each if isinstance(each, (ast.Constant, ast.Starred)) else self._call(each, number, each)
+                         for each in node.args]
+        return node
 
 
-def _divided(tree: ast.Module) -> ast.Module:
-    """The module with Python 2's division, whose functions it imports where it divides."""
-    divisions = _Divisions()
-    tree = divisions.visit(tree)
-    if divisions.found:
-        names = [ast.alias(function.__name__, name) for name, function in _DIVISIONS.items()]
-        place = next((number for number, node in enumerate(tree.body) if not _comes_first(node, number)), 0)
-        line = tree.body[place]
-        tree.body.insert(place, ast.copy_location(ast.ImportFrom(divide.__module__, names, 0), line))
-    return ast.fix_missing_locations(tree)
+def _hidden(function: Callable[..., Any]) -> str:
+    """The name by which rewritten code calls a function."""
+    return f"__{function.__name__}__"
+
+
+def _is_name(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and _is_name(node.value))
+
+
+def _read(target: ast.expr) -> ast.expr:
+    """The expression that reads what is written to."""
+    return ast.parse(ast.unparse(target), mode="eval").body
 
 
 def _comes_first(node: ast.stmt, number: int) -> bool:

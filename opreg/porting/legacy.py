@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 __all__ = ["strtobool", "LooseVersion", "StrictVersion", "mkpath", "copy_tree", "cmp", "execfile", "apply", "divide",
-           "divide_in_place", "sctypes", "maximum_sctype", "obj2sctype", "issctype", "sctype2char", "find_common_type",
-           "cast", "nbytes"]
+           "divide_in_place", "number", "formatted", "element", "sctypes", "maximum_sctype", "obj2sctype", "issctype",
+           "sctype2char", "find_common_type", "cast", "nbytes"]
 
 
 def strtobool(val: str) -> int:
@@ -125,6 +125,77 @@ def divide(a: Any, b: Any) -> Any:
 def divide_in_place(a: Any, b: Any) -> Any:
     """What ``a /= b`` leaves in ``a`` in Python 2."""
     return operator.ifloordiv(a, b) if _integer(a) and _integer(b) else operator.itruediv(a, b)
+
+
+# ------------------------------------------------------------------- numbers that are arrays of one element
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, np.ndarray) and value.size == 1 and value.ndim > 0 and value.dtype != object
+
+
+def number(value: Any) -> Any:
+    """An array of one element as a number; anything else as it is.
+
+    Examples
+    --------
+    >>> float(number(np.array([[2.5]]))), number("3")
+    (2.5, '3')
+    """
+    return value.item() if _is_number(value) else value
+
+
+class _Shown:
+    """An array of one element that formats as a number where one is asked for, and as an array elsewhere."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array
+
+    def __float__(self) -> float:
+        return float(self._array.item())
+
+    def __int__(self) -> int:
+        return int(self._array.item())
+
+    def __index__(self) -> int:
+        return operator.index(self._array.item())
+
+    def __str__(self) -> str:
+        return str(self._array)
+
+    def __repr__(self) -> str:
+        return repr(self._array)
+
+
+def formatted(a: Any, b: Any) -> Any:
+    """``a % b``, where numbers in a text may be arrays of one element.
+
+    Examples
+    --------
+    >>> formatted("%d: %.2f %s", (1, np.ones(1), np.ones(1))), formatted(7, 4)
+    ('1: 1.00 [1.]', 3)
+    """
+    if isinstance(a, (str, bytes)):
+        if isinstance(b, tuple):
+            b = tuple([_Shown(each) if _is_number(each) else each for each in b])
+        elif isinstance(b, dict):
+            b = {key: _Shown(each) if _is_number(each) else each for key, each in b.items()}
+        elif _is_number(b):
+            b = _Shown(b)
+    return a % b
+
+
+def element(target: Any, value: Any) -> Any:
+    """What is stored in a part of ``target``: a number where an array of numbers is given an array of one element.
+
+    Examples
+    --------
+    >>> element(np.zeros(3), np.ones(1)), element([0], np.ones(1))
+    (1.0, array([1.]))
+    """
+    if _is_number(value) and isinstance(target, np.ndarray) and target.dtype != object:
+        return value.item()
+    return value
 
 
 # --------------------------------------------------------------------------------- types of older NumPys

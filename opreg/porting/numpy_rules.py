@@ -9,7 +9,7 @@ from .rules import rule
 from .source import Source
 from .tables import NUMPY
 
-__all__ = ["names", "calls", "methods", "sizes", "subscripts", "dtype_words"]
+__all__ = ["names", "calls", "methods", "sizes", "numbers", "formats", "subscripts", "dtype_words"]
 
 
 @rule(ast.Attribute)
@@ -133,6 +133,37 @@ def _number(node: ast.AST, source: Source, depth: int) -> bool:
                   and any(isinstance(target, ast.Name) and target.id == node.id for target in each.targets)]
         return any(_number(value, source, depth - 1) for value in values)
     return False
+
+
+@rule(ast.Call)
+def numbers(node: ast.Call, source: Source) -> None:
+    """``float(x.asnumpy())``, ``math.exp(x.asnumpy())``: NumPy makes no number of what has an axis, as MXNet's has."""
+    name = node.func.id if isinstance(node.func, ast.Name) and node.func.id not in source.bound else ""
+    if name in ("float", "int") or source.resolve(node.func).startswith("math."):
+        for argument in node.args:
+            _take_out(argument, source)
+
+
+@rule(ast.BinOp)
+def formats(node: ast.BinOp, source: Source) -> None:
+    """``'%f' % x.asnumpy()``."""
+    if not isinstance(node.op, ast.Mod) or not isinstance(node.left, ast.Constant) \
+            or not isinstance(node.left.value, str):
+        return
+    codes = re.findall(r"%[-+ #0]*\d*(?:\.\d+)?[hlL]?([a-zA-Z%(*])", node.left.value)
+    if "(" in codes or "*" in codes:
+        return
+    values = node.right.elts if isinstance(node.right, ast.Tuple) else [node.right]
+    for code, value in zip([code for code in codes if code != "%"], values):
+        if code not in "sra":
+            _take_out(value, source)
+
+
+def _take_out(node: ast.AST, source: Source) -> None:
+    """Have the one element of what ``asnumpy`` gives, in a file that uses MXNet."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "asnumpy" and any(
+            full.partition(".")[0] in ("mxnet", "opreg") for full in source.aliases.values()):
+        source.wrap(node, "", ".item()")
 
 
 @rule(ast.Subscript)

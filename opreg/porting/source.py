@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-__all__ = ["Problem", "Place", "Source", "unbuilt"]
+__all__ = ["Problem", "Place", "Source", "aliases", "bound", "unbuilt"]
 
 #: What tells one Python from the other; code below such a question knows what it does.
 _VERSION = re.compile(r"version_info|PY2|PY3|PYTHON2|PYTHON3|python_version|sys\.version")
@@ -95,9 +95,9 @@ class Source:
         self.tree = ast.parse(text)
         self.problems: list[Problem] = []
         self.parents = {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
-        self.bound = set(_bound(self.tree))
+        self.bound = set(bound(self.tree))
         self.functions = {node.name for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)}
-        self.aliases = dict(_aliases(self.tree))
+        self.aliases = dict(aliases(self.tree))
         self._bytes = text.encode()  # columns of trees count bytes
         self._starts = [0]
         for line in self._bytes.splitlines(keepends=True):
@@ -168,7 +168,7 @@ class Source:
         used = [node for node in ast.walk(self.tree) if isinstance(node, ast.Name) and node.id == name]
         if not used or any(self.scope(node) is self.tree and name in _binds(node) for node in ast.walk(self.tree)):
             return False
-        return any(not any(name in set(_bound(up)) for up in self.ancestors(node) if up is not self.tree
+        return any(not any(name in set(bound(up)) for up in self.ancestors(node) if up is not self.tree
                            and isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef))) for node in used)
 
     def guarded(self, node: ast.AST) -> bool:
@@ -251,7 +251,7 @@ def _caught(handler: ast.ExceptHandler) -> set[str]:
     return {ast.unparse(kind) for kind in kinds}
 
 
-def _bound(tree: ast.AST) -> Iterator[str]:
+def bound(tree: ast.AST) -> Iterator[str]:
     """Names that anything in the file binds."""
     for node in ast.walk(tree):
         yield from _binds(node)
@@ -269,7 +269,7 @@ def _binds(node: ast.AST) -> Iterator[str]:
         yield from ((alias.asname or alias.name.partition(".")[0]) for alias in node.names)
 
 
-def _aliases(tree: ast.AST) -> Iterator[tuple[str, str]]:
+def aliases(tree: ast.AST) -> Iterator[tuple[str, str]]:
     """Names that imports bind, each with what it means."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
