@@ -227,6 +227,7 @@ def test_porting_twice_is_porting_once(parts: list[tuple[str, str]], data: st.Da
 PROGRAMS = [
     ("print 7 / 2, -7 / 2, 7. / 2", "3 -4 3.5"),
     ("x = 7\nx /= 2\nprint x", "3"),
+    ("if True:\n        x = 7\n\tprint(x / 2, [1, 2, 3][:x / 4])", "3 [1]"),
     ("import numpy as np\nx = np.arange(4)\ny = x\nx /= 2\nprint y.tolist(), (x / 2.).tolist()",
      "[0, 0, 1, 1] [0.0, 0.0, 0.5, 0.5]"),
     ("from __future__ import division\nprint 7 / 2", "(3.5)"[1:-1]),
