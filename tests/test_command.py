@@ -40,6 +40,7 @@ def script(tmp_path: Path) -> Path:
         "import os\n"
         "import sys\n"
         "sys.path.insert(0, os.path.join(os.path.dirname(__file__), 'lib'))\n"
+        "import find_mxnet\n"
         "import mxnet as mx, mxnet\n"
         "from mxnet.module import Module\n"
         "import mxnet.contrib.autograd\n"
@@ -73,7 +74,7 @@ def test_traceback_is_that_of_the_script(script: Path) -> None:
     assert done.returncode == 1
     shown = done.stderr.splitlines()
     assert shown[0] == "Traceback (most recent call last):"
-    assert shown[1].endswith('train.py", line 17, in <module>')
+    assert shown[1].endswith('train.py", line 18, in <module>')
     assert shown[2].strip() == "for i in xrange(1): net(None)"
     assert any(line.endswith('net.py", line 7, in net') for line in shown)
     assert "TypeError" in shown[-1] and "run.py" not in done.stderr

@@ -174,6 +174,7 @@ LEFT_ALONE = [
     "import numpy as np\nx = np.random.uniform(low=a / b, size=shape)",
     "import numpy as np\nx = np.random.choice(y, size=(2, 3))",
     "x = int",
+    "import find_mxnet",
     "import mindspore as ms\nx = float(y.asnumpy())",
     "import opreg as mx\nx = '%s %(a)f' % y.asnumpy(), '%*d' % (3, y.asnumpy())",
     "import xml.etree.ElementTree as ET\nx = ET.tostring(y)",
@@ -348,6 +349,7 @@ def project(tmp_path: Path) -> Path:
         "lib/bbox/bbox.pyx": "",
         "lib/bbox/transform.py": "from bbox import bbox_overlaps_cython\nx = np.int\n",
         "lib/cython/bbox.pyx": "",
+        "lib/found.py": "import find_mxnet\nimport os, find_mxnet\nx = 1\n",
         "lib/whole.py": "import lib.cython.bbox as cython_bbox\nimport cython_bbox as other\n"
                         "from lib.cython import bbox, cpu_nms\nfrom .bbox import bbox as boxes\n"
                         "print cython_bbox.bbox_overlaps_cython, boxes.bbox_overlaps\n"
@@ -367,7 +369,8 @@ def project(tmp_path: Path) -> Path:
 def test_folder(project: Path) -> None:
     found = {change.path.relative_to(project).as_posix(): change for change in changes(project)}
     assert set(found) == {"train.py", "lib/boxes.py", "lib/bad.py", "lib/windows.py", "lib/nms/nms.py",
-                          "lib/bbox/transform.py", "lib/whole.py"}
+                          "lib/bbox/transform.py", "lib/found.py", "lib/whole.py"}
+    assert found["lib/found.py"].after == "import os\nx = 1\n"
     assert found["lib/whole.py"].after == (
         "import opreg.contrib.detection as cython_bbox\nimport opreg.contrib.detection as other\n"
         "from lib.cython import bbox, cpu_nms\nfrom opreg.contrib import detection as boxes\n"
