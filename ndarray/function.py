@@ -82,7 +82,7 @@ def _settled(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
             given.update((name, _number(op, name, arrays[given[name]])) for name in slotted)
             key = None
         known = _completed(op, inputs, given)
-        if key is not None:
+        if key is not None and (op.schema.fields or keywords.keys() <= set(op.input_names)):  # others warn each time
             _FORMS.keep(key, known)
     attrs, order = known
     return attrs, [arrays[i] for i in order]

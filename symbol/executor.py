@@ -571,6 +571,10 @@ class Executor(Shown):
 
     # ---------------------------------------------------------------------------------------------- arrays
 
+    def _get_outputs(self) -> list[NDArray]:
+        """The outputs, by the name that programs of MXNet call."""
+        return list(self.outputs)
+
     def copy_params_from(self, arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray] | None = None,
                          allow_extra_params: bool = False) -> None:
         """Copy values into arguments and auxiliary states by name, casting their dtype.

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from opreg.core.arguments import no_value, split
+from opreg.core.arguments import no_value, split, superfluous
 from opreg.core.attrs import to_text
 from opreg.core.backward_graph import gradients
 from opreg.core.cache import cached
+from opreg.core.files import warn
 from opreg.core.graph import Entry, Graph, Node, rewrite
 from opreg.core.looks import SVG
 from opreg.core.op import Op
@@ -591,9 +592,12 @@ def _tags(op: Op, given: Mapping[str, str] | None, keywords: dict[str, Any]) -> 
     """The attributes of a node that are not the operator's; those among the keywords are taken out of them."""
     loose = {key: keywords.pop(key) for key in list(keywords)
              if (key.startswith("__") and key.endswith("__")) or (key in HIDDEN and key not in op.schema)}
+    own = {key: value for key, value in (given or {}).items() if not (key in HIDDEN or key.startswith("__"))}
+    dropped = superfluous(op, {**own, **keywords}, lambda value: isinstance(value, Symbol))  # though they stay in files
+    loose.update({key: keywords.pop(key) for key in dropped if key in keywords})
     tags = {**(given or {}), **{key: to_text(value) for key, value in loose.items()}}
-    for key in tags:
-        if not (key in HIDDEN or key.startswith("__")) and not op.schema.open:
+    for key in own:
+        if key not in dropped and not op.schema.open:
             raise AttrError(f"operator {op.name}: attr={{{key!r}: …}} is neither one of its attributes nor written "
                             f"as __{key}__. {did_you_mean(key, op.schema.names)}")
     return tags
@@ -622,6 +626,10 @@ def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
         raise TypeError(f"operator {op.name}: name must be text, got {name!r}")
     if tags or keywords:
         tags = _tags(op, tags, keywords)
+        if not op.input_names and not op.variadic and not op.per_instance:
+            for key in [key for key, value in keywords.items() if isinstance(value, Symbol)]:
+                warn(f"operator {op.name} has no inputs: {key} counts for nothing")
+                del keywords[key]
     try:
         inputs, given = split(op, args, keywords, lambda value: isinstance(value, Symbol))
         given = {key: value for key, value in given.items()

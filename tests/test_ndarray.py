@@ -513,7 +513,7 @@ CALLED_WRONGLY = [
     (lambda: nd.relu(data=[1]), ArgumentError, "input data must be an array or symbol, got list"),
     (lambda: nd.relu(a(), a()), ArgumentError, "at most 1 inputs"),
     (lambda: nd.relu(a(), data=a()), ArgumentError, "data is given twice"),
-    (lambda: nd.relu(a(), foo=1), AttrError, "foo"),
+    (lambda: nd.softmax(a(), foo=1), AttrError, "foo"),
     (lambda: nd.sum(x=a()), ArgumentError, "no input 'x'. Valid: data"),
     (lambda: a().sum(ax=1), AttrError, "Did you mean 'axis'"),
     (lambda: a().sum(axis=5), AttrError, "axis=5"),
@@ -729,6 +729,15 @@ def test_from_numpy_shares_memory():
     again += 1
     assert x.asnumpy().tolist() == again.asnumpy().tolist() == host.tolist() == [10, 8, 8]
     assert not host.flags.writeable
+
+
+@pytest.mark.parametrize("call", [lambda x: nd.relu(x, foo=1), lambda x: x.relu(foo="b", bar=2),
+                                  lambda x: nd.elemwise_add(lhs=x, rhs=x * 0, foo=(1, 2))])
+def test_operators_without_attributes_take_any_keyword(call):
+    for _ in range(2):
+        with pytest.warns(UserWarning, match=r"has no attributes: foo(, bar count| counts) for nothing"):
+            y = call(nd.array([1.0, 2.0]))
+        assert y.asnumpy().tolist() == [1, 2]
 
 
 def read_only(array):

@@ -188,7 +188,35 @@ def test_attributes_of_operators():
     assert net.attr_dict()["conv_weight"]["num_filter"] == "8"
     assert net.attr("lr_mult") == "2"
     with pytest.raises(AttrError, match="foo"):
-        sym.relu(sym.Variable("x"), attr={"foo": "1"})
+        sym.Convolution(sym.Variable("x"), kernel=(3, 3), num_filter=8, attr={"foo": "1"})
+
+
+@pytest.mark.parametrize("make", [
+    lambda x: sym.relu(x, foo=1), lambda x: x.exp(foo=1), lambda x: sym.Flatten(data=x, foo=1),
+    lambda x: sym.square(x, attr={"foo": "1"}), lambda x: sym.elemwise_add(x, x, foo=1),
+    lambda x: sym.gather_nd(x, x, foo=1), lambda x: sym.identity(x, foo=1)])
+def test_operators_without_attributes_take_any_keyword(make):
+    """As in MXNet, though with a warning; the node has it, and so have files."""
+    with pytest.warns(UserWarning, match="has no attributes: foo counts for nothing"):
+        net = make(sym.Variable("x"))
+    assert net.list_attr() == {"foo": "1"} and net.list_arguments()[0] == "x"
+    again = mx.sym.load_json(net.tojson())
+    assert again.list_attr() == {"foo": "1"} and again.tojson() == net.tojson()
+
+
+@pytest.mark.parametrize("make, kind, words", [
+    (lambda x: sym.FullyConnected(x, num_hidden=2, foo=1), AttrError, "foo"),
+    (lambda x: sym.add_n(x, x, foo=1), AttrError, "foo"), (lambda x: sym.sum(x, foo=1), AttrError, "foo"),
+    (lambda x: sym.relu(x, foo=x), ArgumentError, "foo")])
+def test_others_refuse_keywords_they_do_not_know(make, kind, words):
+    with pytest.raises(kind, match=words):
+        make(sym.Variable("x"))
+
+
+def test_operators_without_inputs_take_none():
+    with pytest.warns(UserWarning, match="_random_normal has no inputs: data counts for nothing"):
+        net = sym.random.randn(2, 3, data=sym.Variable("x"))
+    assert net.list_arguments() == [] and net.eval()[0].shape == (2, 3)
 
 
 # -------------------------------------------------------------------------------------------- composition
