@@ -74,6 +74,7 @@ def test_log(tmp_path):
 
 def test_features():
     features = mx.runtime.Features()
+    assert features is mx.runtime.Features() is mx.runtime.Features.instance
     assert features.is_enabled("lapack") and not features.is_enabled("DIST_KVSTORE")
     assert features.keys() == {feature.name for feature in mx.runtime.feature_list()}
     assert features.is_enabled("CUDA") == bool(mx.num_gpus())

@@ -86,6 +86,7 @@ class DataParallelExecutorGroup(GroupSteps):
         self.workload = [1] * len(self.contexts) if workload is None else list(workload)
         self.arg_names, self.aux_names = symbol.list_arguments(), symbol.list_auxiliary_states()
         self.param_names, self.fixed_param_names = list(param_names), list(fixed_param_names or ())
+        self.state_names = list(state_names or ())
         self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
         self.data_shapes = describe("data_shapes", data_shapes)
         self.label_shapes = describe("label_shapes", label_shapes)
