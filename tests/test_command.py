@@ -167,7 +167,8 @@ def tested(tmp_path: Path) -> Path:
         "conftest.py": "import numpy as np\nimport pytest\n\n@pytest.fixture\ndef half():\n    return np.float(0.5)\n",
         "plugged.py": "import numpy as np\n\ndef pytest_report_header():\n    return 'plugged %s' % np.int(3)\n",
         "helper.py": "def keys(d):\n    return [k for k, v in d.iteritems()]\n",
-        "test_new.py": "import unittest\nimport mxnet as mx\nimport numpy as np\nfrom helper import keys\n\n"
+        "test_new.py": "\"\"\"Tests,\n\nof several lines.\"\"\"\n"
+                       "import unittest\nimport mxnet as mx\nimport numpy as np\nfrom helper import keys\n\n"
                        "def test_right(half):\n    assert mx.nd.ones((2,)).asnumpy().tolist() == [half * 2] * 2\n\n"
                        "def test_wrong():\n    assert len(keys({'a': 1})) == np.int(2)\n\n"
                        "class TestCase(unittest.TestCase):\n    def test_keys(self):\n"

@@ -275,6 +275,13 @@ def test_arrays_of_one_element_are_numbers(program: str, printed: str) -> None:
     assert out.getvalue() == printed + "\n"
 
 
+def test_lines_of_what_is_written_to(tmp_path: Path) -> None:
+    """What reads the target of an assignment stands where the target does."""
+    code = compiled(b"import numpy as np\n\ndef f(a):\n    a.x[\n        0] = float(\n        a)\n", "program.py")
+    function = next(each for each in code.co_consts if hasattr(each, "co_lines"))
+    assert {line for _, _, line in function.co_lines()} <= {3, 4, 5, 6}
+
+
 @pytest.mark.parametrize("wrong", ["float(np.ones(2))", "'%d' % np.ones(2)"])
 def test_arrays_of_more_elements_are_none(wrong: str) -> None:
     with pytest.raises(TypeError):

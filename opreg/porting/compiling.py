@@ -130,6 +130,9 @@ class _Meanings(ast.NodeTransformer):
             place = next((i for i, node in enumerate(tree.body) if not _comes_first(node, i)), 0)
             line = tree.body[place]
             tree.body.insert(place, ast.copy_location(ast.ImportFrom(number.__module__, names, 0), line))
+        for node in ast.walk(tree):  # what only says where it begins ends there
+            if getattr(node, "lineno", None) is not None and node.end_lineno is None:  # type: ignore[attr-defined]
+                node.end_lineno, node.end_col_offset = node.lineno, node.col_offset  # type: ignore[attr-defined]
         return ast.fix_missing_locations(tree)
 
     def _call(self, node: ast.AST, function: Callable[..., Any], *args: ast.expr) -> ast.Call:
@@ -194,7 +197,10 @@ def _is_name(node: ast.AST) -> bool:
 
 def _read(target: ast.expr) -> ast.expr:
     """The expression that reads what is written to."""
-    return ast.parse(ast.unparse(target), mode="eval").body
+    read = ast.parse(ast.unparse(target), mode="eval").body
+    for node in ast.walk(read):
+        ast.copy_location(node, target)
+    return read
 
 
 def _comes_first(node: ast.stmt, number: int) -> bool:
