@@ -235,8 +235,8 @@ def _dense_only(name: str) -> Callable[..., NoReturn]:
 
 linalg = Namespace("nd.linalg", ("_linalg_", "linalg_"), _function)
 contrib = Namespace("nd.contrib", ("_contrib_",), _function)
-contrib.extend(foreach=foreach, while_loop=while_loop, cond=cond, rand_zipfian=zipfian(Sampling(surface)), **CONTRIB,
-               **updates(surface))
+contrib.extend(foreach=foreach, while_loop=while_loop, cond=cond, rand_zipfian=zipfian(Sampling(surface, (1,))),
+               **CONTRIB, **updates(surface))
 image = Namespace("nd.image", ("_image_",), _function)
 custom = Namespace("nd.custom", ("custom.",), _function)
 sparse = Namespace("nd.sparse", ("", "_"), _function)

@@ -31,7 +31,7 @@ surface = SURFACE.provide(front("sym", _function))
 
 
 linalg = Namespace("sym.linalg", ("_linalg_", "linalg_"), _function)
-random: Sampling[Symbol] = Sampling(surface)
+random: Sampling[Symbol] = Sampling(surface, None)
 contrib = Namespace("sym.contrib", ("_contrib_",), _function)
 contrib.extend(foreach=foreach, while_loop=while_loop, cond=cond, rand_zipfian=zipfian(random), **CONTRIB,
                **updates(surface))

@@ -524,3 +524,31 @@ def test_rates_and_decays_of_several_weights():
     optimizer.set_lr_mult({"a_weight": 3})
     assert optimizer._get_lrs([0, 1]) == [1.5, 0.5] == [optimizer._get_lr(i) for i in (0, 1)]
     assert optimizer._get_wds([0, 1]) == [0.25, 0.0]
+
+
+def test_monitors_see_batches_of_other_shapes():
+    """Those of an executor, and those of a module; also when a shape comes back."""
+    module, seen = mx.mod.Module(classifier()), []
+    module.bind([("data", (4, 2))], [("softmax_label", (4,))])
+    module.init_params(mx.init.One())
+
+    def forward(rows):
+        seen.clear()
+        module.forward(mx.io.DataBatch([nd.ones((rows, 2))], [nd.zeros(rows)]), is_train=False)
+        return [value.shape for name, value in seen if name == "fc2_output"]
+
+    assert forward(3) == forward(4) == []
+    module._exec_group.execs[0].set_monitor_callback(lambda name, array: seen.append((name, array)))
+    assert [forward(rows) for rows in (4, 3, 2, 4)] == [[(4, 3)], [(3, 3)], [(2, 3)], [(4, 3)]]
+    reshaped = module._exec_group.execs[0].reshape(partial_shaping=True, data=(1, 2), softmax_label=(1,))
+    seen.clear()
+    reshaped.forward()
+    assert ("fc2_output", (1, 3)) in [(name, value.shape) for name, value in seen]
+    module._exec_group.execs[0].set_monitor_callback(None)
+    assert [forward(rows) for rows in (4, 3, 2)] == [[], [], []]
+    monitor = mx.mon.Monitor(1, pattern="fc2_output")
+    module.install_monitor(monitor)
+    for rows in (4, 3):
+        monitor.tic()
+        forward(rows)
+        assert [name for _, name, _ in monitor.toc()] == ["fc2_output"]

@@ -204,7 +204,9 @@ class DataParallelExecutorGroup(GroupSteps):
             if len(self._shaped) > _MOST_SHAPES:
                 self._shaped.popitem(last=False)
         self._shaped.move_to_end(key)
-        self.execs, self.shares = self._shaped[key]
+        last, (self.execs, self.shares) = self.execs, self._shaped[key]
+        for executor, other in zip(self.execs, last):
+            executor._watch_as(other)
 
     def _check_weights(self, executor: Executor) -> None:
         for name in self.param_names:
