@@ -174,18 +174,28 @@ def subscripts(node: ast.Subscript, source: Source) -> None:
 
 
 def _slices(node: ast.AST, source: Source) -> bool:
-    """Whether it is a list with slices in it, or a name of nothing else in its function."""
+    """Whether it is a list with slices in it, or a name of nothing but such lists in its function."""
     if isinstance(node, ast.BinOp):
         return _slices(node.left, source) or _slices(node.right, source)
     if isinstance(node, (ast.List, ast.ListComp)):
-        parts = node.elts if isinstance(node, ast.List) else [node.elt]
-        return any(isinstance(part, ast.Call) and ast.unparse(part.func) == "slice" for part in parts)
-    if isinstance(node, ast.Name):
-        stored = [source.parents[each] for each in ast.walk(source.scope(node)) if isinstance(each, ast.Name)
-                  and each.id == node.id and isinstance(each.ctx, ast.Store)]
-        return bool(stored) and all(isinstance(each, ast.Assign) and not isinstance(each.value, ast.Name)
-                                    and _slices(each.value, source) for each in stored)
-    return False
+        return any(_is_slice(part) for part in (node.elts if isinstance(node, ast.List) else [node.elt]))
+    if not isinstance(node, ast.Name):
+        return False
+    inside = list(ast.walk(source.scope(node)))
+    stored = [source.parents[each] for each in inside if isinstance(each, ast.Name) and each.id == node.id
+              and isinstance(each.ctx, ast.Store)]
+    values = [each.value for each in stored if isinstance(each, ast.Assign)]
+    appended = [each.args[0] for each in inside if isinstance(each, ast.Call) and each.args
+                and ast.unparse(each.func) == f"{node.id}.append"]
+    return bool(stored) and len(values) == len(stored) and all(
+        isinstance(value, (ast.List, ast.ListComp, ast.BinOp)) for value in values) and (
+        any(_slices(value, source) for value in values) or any(map(_is_slice, appended)))
+
+
+def _is_slice(node: ast.AST) -> bool:
+    if isinstance(node, ast.IfExp):
+        return _is_slice(node.body) or _is_slice(node.orelse)
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == "slice"
 
 
 @rule(ast.Constant)
