@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import operator
 import warnings
 import weakref
@@ -20,7 +21,7 @@ from opreg.core.op import Op
 from opreg.core.registry import get, ops
 from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
-from opreg.core.spec import Shape, as_dtype, is_numpy_float, show
+from opreg.core.spec import Shape, as_dtype, is_numpy_float, show, wrapped
 from opreg.core.value import BINARY, Value
 from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeError, adopted, note
 from opreg.typing import Array, DTypeLike
@@ -734,11 +735,13 @@ def numbers_of(source: ArrayLike, dtype: np.dtype) -> np.ndarray:
     """
     try:
         return quiet(host_memory.copied, source, dtype)
-    except OverflowError:
-        try:
-            return np.array(source).astype(dtype)
-        except OverflowError as error:
+    except OverflowError as error:
+        given = np.array(source, object)
+        if not all(isinstance(number, numbers.Integral) for number in given.flat):
+            return quiet(np.array(source).astype, dtype)
+        if not all(-1 << 63 <= number < 1 << 64 for number in given.flat):
             raise adopted(error, f"an array of {dtype}") from None
+        return np.array([wrapped(int(number), dtype) for number in given.flat], dtype).reshape(given.shape)
 
 
 def _restore(host: np.ndarray, ctx: Context) -> NDArray:

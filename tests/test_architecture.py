@@ -56,7 +56,7 @@ ORDER = _floors("""
     opreg.core.array_module
     opreg.core.generators
     opreg.core.threads opreg.distributed
-    opreg.elementwise.tiling
+    opreg.elementwise.tiling opreg.elementwise.integers
     opreg.elementwise.expression
     opreg.elementwise.composition opreg.elementwise.algebra opreg.elementwise.rows
     opreg.custom.gradient opreg.custom.signature opreg.custom.first_run
