@@ -217,6 +217,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
     "opreg.nn": """
         bailout dtype plan_memory state ops.primitive_docs
         guards handles tensor_base printing reads settings
+        subscripts
         tensor tree typing ops.primitive optim.settings
         buffers generator initializer trace ops.lift
         python_op parameter ops.creation ops.math

@@ -499,7 +499,7 @@ class Mish(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
 class Mod(Primitive):
-    """The remainder of the quotient cut towards zero."""
+    """The remainder of the quotient cut towards zero, with the sign of ``input``."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
 class Mul(Primitive):
@@ -852,7 +852,7 @@ class TruncateDiv(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, x: TensorLike, y: TensorLike) -> Tensor: ...
 class TruncateMod(Primitive):
-    """The remainder of the quotient cut towards zero."""
+    """The remainder of the quotient cut towards zero, with the sign of ``input``."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
 class UniformInt(Primitive):
@@ -1191,7 +1191,7 @@ def fmax(input: TensorLike, other: TensorLike) -> Tensor:
 def fmin(input: TensorLike, other: TensorLike) -> Tensor:
     """The smaller one, or NaN."""
 def fmod(input: TensorLike, other: TensorLike) -> Tensor:
-    """The remainder of the quotient cut towards zero."""
+    """The remainder of the quotient cut towards zero, with the sign of ``input``."""
 def fori_loop(lower: int, upper: int, loop_func: Callable, init_val: Any, unroll: bool = True) -> Any:
     """A function of a counter and a value applied so many times."""
 def frac(x: TensorLike) -> Tensor:

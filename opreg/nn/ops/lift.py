@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import operator
 from collections.abc import Callable, Sequence
 
@@ -11,19 +12,26 @@ from opreg.ndarray.ndarray import NDArray, numbers_of
 
 from ...core.registry import ops
 from ...core.spec import as_dtype, is_floating
+from ...core.tracing import TraceError
 from ...errors import ArgumentError, ShapeError
 from .. import dtype as dtypes
 from ..tensor import Tensor, tensor
 from ..tensor_base import TensorBase, is_number
 from ..typing import Axes, Number, TensorDType, TensorLike, TensorShape
 
-__all__ = ["axes", "binary", "floating", "like", "one_axis", "promoted", "scalar", "shape_of", "tensor", "together"]
+__all__ = ["axes", "binary", "floating", "like", "one_axis", "plain", "promoted", "rank_of", "scalar", "shape_of",
+           "tensor", "together"]
 
 _PYTHON: dict[str, Callable[..., Tensor]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv, "mod": operator.mod,
     "pow": operator.pow, "floordiv": operator.floordiv, "eq": operator.eq, "ne": operator.ne, "gt": operator.gt,
     "ge": operator.ge, "lt": operator.lt, "le": operator.le, "and": operator.and_, "or": operator.or_,
     "xor": operator.xor}
+
+
+def plain(number: Number) -> float:
+    """A number as one of Python's, an int where it is whole by its type."""
+    return int(number) if isinstance(number, (numbers.Integral, np.bool_)) else float(number)
 
 
 def scalar(number: Number | np.ndarray, dtype: np.dtype) -> Tensor:
@@ -56,6 +64,14 @@ def promoted(values: Sequence[Tensor | Number]) -> np.dtype:
         if is_number(value):
             common = dtypes.promote_number(common, value)
     return common
+
+
+def rank_of(x: TensorBase) -> int | None:
+    """The number of axes, None in a trace that leaves the shape open."""
+    try:
+        return len(x.shape)
+    except TraceError:
+        return None
 
 
 def together(*values: TensorLike, real: bool = False) -> list[Tensor]:
