@@ -194,7 +194,7 @@ STORED = {
     "fill": lambda x, n: ops.fill(x.dtype, (1,), n), "fill_": lambda x, n: x.copy().fill_(n),
     "where left": lambda x, n: ops.where(x > 0, n, x), "where right": lambda x, n: ops.where(x > 0, x, n),
     "select": lambda x, n: ops.select(x > 0, x, n), "masked_fill": lambda x, n: ops.masked_fill(x, x > 0, n),
-    "pad": lambda x, n: ops.pad(x, (1, 1), value=n),
+    "pad": lambda x, n: ops.pad(x, (1, 1), value=n), "ConstantPad1d": lambda x, n: nn.ConstantPad1d(1, n)(x),
     "index_fill": lambda x, n: ops.index_fill(x, 0, Tensor([-1]), n),
     "scatter": lambda x, n: ops.tensor_scatter_elements(x, Tensor([1]), ops.full((1,), n, dtype=x.dtype)),
     "one place": lambda x, n: changed(x, 0, n), "a slice": lambda x, n: changed(x, slice(1, None), n),
