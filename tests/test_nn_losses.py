@@ -184,7 +184,7 @@ def of_kind(host, kind):
                                   "empty"])
 def test_a_loss_is_its_function(kind):
     for number, case in enumerate(CASES):
-        if case["loss"] not in FUNCTIONS or number % 2 and kind != "float32":
+        if case["loss"] not in FUNCTIONS or (number % 2 and kind != "float32"):
             continue
         loss, inputs = built(case)
         if kind == "empty" and case["options"].keys() & {"weight", "pos_weight"}:
