@@ -144,7 +144,7 @@ COMPARED = {"maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge"}
 
 @pytest.mark.parametrize("name", [
     "add", "sub", "mul", "floordiv", "mod", "divmod", "pow", "floor_div", "div floor", "div trunc", "fmod", "remainder",
-    "floor_mod", *COMPARED])
+    "floor_mod", "and", "or", "xor", *COMPARED])
 def test_a_tensor_and_a_number(name):
     """In arithmetic the number takes the dtype of the tensor and wraps around, as in MindSpore, but an exponent; it is
     compared as it is."""
