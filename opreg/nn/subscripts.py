@@ -35,13 +35,19 @@ def subscript(key: Any, shape: Shape) -> Any:
         For a mask that has not the lengths of the axes it stands for, arrays of indices that do not broadcast, too many
         parts, and what is no index.
     """
-    if key.__class__ is int or key.__class__ is slice or key is Ellipsis or key is None:
-        return _part(key)
-    if _is_traced(key) and key._dt.kind in "iu":
+    if key.__class__ is int or key is Ellipsis or key is None:
         return key
-    parts = [_part(part) for part in (key if isinstance(key, tuple) else (key,))]
-    if any(hasattr(part, "dtype") for part in parts):
-        parts = _fitted(parts, shape)
+    if isinstance(key, tuple):
+        parts = [_part(part) for part in key]
+        if any(hasattr(part, "dtype") for part in parts):
+            parts = _fitted(parts, shape)
+    else:
+        if _is_traced(key) and key._dt.kind in "iu":
+            return key
+        part = _part(key)
+        if not hasattr(part, "dtype") or (shape and part.dtype.kind != "b"):
+            return part
+        parts = _held(part, shape[:part.ndim], 0) if part.ndim and shape else _fitted([part], shape)
     return parts[0] if len(parts) == 1 else tuple(parts)
 
 
@@ -54,20 +60,22 @@ def _part(part: Any) -> Any:
     """One part of a subscript: a Python integer, slice, None, Ellipsis, or an array of integers or truth values."""
     if part.__class__ is int or part is Ellipsis or part is None:
         return part
-    if isinstance(part, slice):
+    if isinstance(part, NDArray):
+        part = part._data
+        if part.shape and part.dtype.kind in "iub":
+            return part
+    elif isinstance(part, slice):
         bounds = (part.start, part.stop, part.step)
         if not any(isinstance(bound, TensorBase) for bound in bounds):
             return part
         return slice(*[bound if bound is None else operator.index(bound) for bound in bounds])
-    if isinstance(part, (bool, np.bool_)):  # as an attribute a truth value would be equal to an integer
+    elif isinstance(part, (bool, np.bool_)):  # as an attribute a truth value would be equal to an integer
         return np.array(bool(part))
-    if isinstance(part, (list, tuple, range)):
+    elif isinstance(part, (list, tuple, range)):
         part = np.asarray(_hosted(part))
         part = part if part.size else part.astype(np.int64)
     elif _is_traced(part):
         part = part.asnumpy()
-    elif isinstance(part, NDArray):
-        part = part._data
     if hasattr(part, "dtype") and hasattr(part, "shape"):
         if part.dtype.kind not in "iub":
             raise SubscriptError(f"a subscript must be of integers or truth values, got dtype {part.dtype}")

@@ -76,6 +76,12 @@ def rank_of(x: TensorBase) -> int | None:
 
 def together(*values: TensorLike, real: bool = False) -> list[Tensor]:
     """Tensors of one dtype, made of tensors and numbers; floating with ``real``."""
+    if len(values) == 2:  # mostly two tensors of one dtype, which need nothing
+        x, y = values
+        if isinstance(x, TensorBase) and isinstance(y, TensorBase):
+            dtype = x._dt
+            if dtype is y._dt and (dtype.kind == "f" or not real):
+                return [x, y]  # type: ignore[list-item]
     operands = [value if is_number(value) else tensor(value) for value in values]
     common = promoted(operands)
     if real and not is_floating(common):

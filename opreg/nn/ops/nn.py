@@ -283,11 +283,12 @@ def layer_norm(input: TensorLike, normalized_shape: int | Sequence[int], weight:
     if not shape or (rank is not None and x.shape[-len(shape):] != shape):
         raise ShapeError(f"layer_norm: {shape} is not what {x.shape} ends in")
     count = math.prod(shape)
-    gamma = ones((count,), x._dt) if weight is None else like(weight, x).reshape((count,))
-    beta = zeros((count,), x._dt) if bias is None else like(bias, x).reshape((count,))
+    gamma = ones((count,), x._dt) if weight is None else like(weight, x)
+    beta = zeros((count,), x._dt) if bias is None else like(bias, x)
     if len(shape) == 1:
         return ops.LayerNorm(x, gamma, beta, axis=-1, eps=float(eps))
     flat = x.reshape((*x.shape[:-len(shape)], count))
+    gamma, beta = gamma.reshape((count,)), beta.reshape((count,))
     return ops.LayerNorm(flat, gamma, beta, axis=-1, eps=float(eps)).reshape(x.shape)
 
 
