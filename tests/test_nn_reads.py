@@ -340,3 +340,11 @@ def test_a_call_from_another_thread_while_something_is_traced():
     done.set()
     thread.join()
     assert found == [(2 * X).tolist()]
+
+
+def test_zeros_of_either_sign_are_two():
+    cell = Scale(0.0)
+    function = jit(cell)
+    for scale in (0.0, -0.0, 0.0, -0.0):
+        cell.scale = scale
+        assert np.signbit(function(x()).asnumpy()).tolist() == np.signbit(X * np.float32(scale)).tolist()

@@ -838,3 +838,9 @@ def test_the_users_folder(platform: str, variable: str, tmp_path: Path, monkeypa
     assert cache.directory() == own
     monkeypatch.setenv("HOME", "relative")
     assert cache.directory() is None
+
+
+def test_which_of_two_zeros_is_part_of_what_code_is_kept_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = compiler._version.__wrapped__()
+    monkeypatch.setattr(compiler.special, "of_equal_zeros", lambda name, dtype: "another")
+    assert compiler._version.__wrapped__() != before

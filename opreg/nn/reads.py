@@ -77,7 +77,7 @@ class _Snapshot:
         if value is not now:
             if not isinstance(value, _PLAIN) or value.__class__ is not now.__class__:
                 return False
-            return bool(value == now) or repr(value) == repr(now)
+            return bool(value and value == now) or repr(value) == repr(now)  # zeros have signs, a NaN equals nothing
         if self.parts is None:
             return True
         items = _items(now)

@@ -16,6 +16,7 @@ What backward reads of large arrays is computed again, where that is cheaper tha
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -431,14 +432,14 @@ def _composed(terms: tuple[Term, ...], wanted: tuple[tuple[int, Spec], ...], ins
                    for operand in operands]
         values.append(whole.add(expression, numbers))
         parts.append((expression, numbers, values[-1]))
-    # The last instruction's result comes first: its memory may be an input's. Constants come last.
-    ranks = {place: (isinstance(values[place], float), -values[place]) for place, _ in wanted
-             if isinstance(values[place], float) or values[place] >= 0}
+    # The last instruction's result comes first: its memory may be an input's. Constants come last; zeros have signs.
+    ranks = {place: (isinstance(values[place], float), -values[place], math.copysign(1.0, values[place]))
+             for place, _ in wanted if isinstance(values[place], float) or values[place] >= 0}
     if not ranks:
         return _Composed(None, [], 0, [int(values[place]) for place, _ in wanted], [], None)
     specs = {ranks[place]: spec for place, spec in wanted if place in ranks}
     order = sorted(specs)
-    heads = [-number for _, number in order]
+    heads = [-number for _, number, _ in order]
     full = {-1 - i for i, spec in enumerate(ins) if spec == specs[order[0]] and not order[-1][0]}
     composed, read = whole.finish(heads, sorted(range(-1, -1 - len(ins), -1), key=lambda number: number not in full))
     if arranged is not None and not any(prim.dtype for prim, _ in composed.code):

@@ -238,7 +238,8 @@ def _version() -> bytes:
     """What the machine code of a text depends on beside signature and processor."""
     numba = importlib.import_module("numba")
     files = __file__, *(str(module.__file__) for module in (values, vector, simd, rnn_cells, pointers, gemm, special))
-    parts = [numba.__version__.encode(), *(Path(file).read_bytes() for file in files)]
+    zeros = [special.of_equal_zeros(name, dtype) for name in ("maximum", "minimum") for dtype in FORMATS]
+    parts = [numba.__version__.encode(), repr(zeros).encode(), *(Path(file).read_bytes() for file in files)]
     return hashlib.sha256(b"\0".join(parts)).digest()
 
 
