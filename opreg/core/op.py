@@ -26,6 +26,7 @@ from ..errors import (
     family,
     here,
     note,
+    passing,
 )
 from ..typing import Array, ArrayModule
 from .as_prop import Prop
@@ -353,7 +354,9 @@ class Op:
         try:
             attrs = self.complete({})
             return self.arguments(attrs) + self.auxiliary(attrs)
-        except Exception:
+        except Exception as error:
+            if passing(error):  # the answer is kept in signatures
+                raise
             return ()
 
     def auxiliary(self, attrs: Attrs) -> tuple[str, ...]:

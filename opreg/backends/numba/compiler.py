@@ -39,7 +39,7 @@ from opreg.core import threads
 from opreg.core.launch import Call
 from opreg.core.steps import JoinableStep, PlainStep, TieredStep
 from opreg.elementwise import special_functions as special
-from opreg.errors import ArgumentError, did_you_mean
+from opreg.errors import ArgumentError, did_you_mean, passing
 from opreg.typing import Array
 
 from ..addressing import address_of
@@ -177,6 +177,9 @@ class Function:
             try:
                 self.compile()
             except Exception as error:
+                if passing(error):
+                    self.left, self.thread = _PATIENCE, None  # it is asked for again
+                    return
                 warnings.warn(f"a function could not be compiled, NumPy goes on: {error}", RuntimeWarning, stacklevel=1)
 
 
