@@ -214,6 +214,7 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
     arguments, auxiliary = graph.variables()
     names = [node.name for node in arguments]
     shapes = _shapes(keywords, names + [node.name for node in auxiliary])
+    inference.forget(graph)
     with _noted(shapes):
         shape_of = inference.variable_shapes(*symbol._known_shapes("simple_bind", (), shapes))
         dtype_of = inference.variable_dtypes(*symbol._known_dtypes("infer_type", (), dict(type_dict or {})))
