@@ -257,10 +257,10 @@ _KEEPER = _Keeper()
 watch(_KEEPER)
 
 
-def settle(op: Op, attrs: Attrs, arrays: Sequence[Array], ctx: Context) -> Runner:
-    """The runner of a call with complete attributes, made at the first of its kind."""
+def settle(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Runner:
+    """The runner of a call with complete attributes, made at the first of its kind where these last."""
     is_train = MODE.training if op.mode or op.states else True
-    kind: list[object] = [op, id(attrs), is_train, ctx]
+    kind: list[object] = [op, attrs, is_train, ctx]
     for array in arrays:
         kind += array.shape, array.dtype
     key = tuple(kind)
@@ -268,9 +268,9 @@ def settle(op: Op, attrs: Attrs, arrays: Sequence[Array], ctx: Context) -> Runne
     if runner is None:
         runner = _RUNNERS.find(key)
     if runner is None:
-        # It holds the attributes, so that their address is not used again while it is there.
         runner = (Runner if ctx.device is None else _RunnerOnDevice)(op, attrs, arrays, ctx, is_train)
-        _RUNNERS.keep(key, runner)
+        if attrs.lasting:
+            _RUNNERS.keep(key, runner)
     return runner
 
 

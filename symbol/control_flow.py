@@ -264,7 +264,7 @@ class _Dice:
 
     def __init__(self, call: Call, body: _Body):
         self.place = (call.ctx.backend_name, call.ctx.device_id) if body.random and call.is_train else None
-        self.rounds: list[Any] = call.memo.setdefault(("dice", id(call.attrs)), [])
+        self.rounds: list[Any] = call.memo.setdefault(("dice", call.attrs), [])
 
     def keep(self, number: int) -> None:
         if self.place is not None:

@@ -30,7 +30,7 @@ from ..errors import (
 )
 from ..typing import Array, ArrayModule
 from .as_prop import Prop
-from .attrs import Schema
+from .attrs import Attributes, Schema
 from .dispatch import apply
 from .launch import Call, Kernel
 from .locks import lock
@@ -329,7 +329,7 @@ class Op:
         return self.supports_add or any(kernel.adds and (kernel.serves is None or kernel.serves(xp))
                                         for kernel in self.kernels)
 
-    def complete(self, given: Attrs) -> dict[str, Any]:
+    def complete(self, given: Attrs) -> Attributes:
         """Typed attributes from what was given, as values or text."""
         self.used = True
         try:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from ..errors import FileFormatError, UnknownOperatorError, did_you_mean, note
-from .attrs import Schema
+from .attrs import Attributes, Schema
 from .files import warn
 from .graph import Entry, Graph, Node, rewrite
 from .op import Op
@@ -44,9 +44,9 @@ class Placeholder(Schema):
         self.stored, self.op_type, self.node, self.file = stored, op_type, node, file
         self.versions, self.subgraphs = tuple(versions), tuple(subgraphs)
 
-    def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def complete(self, given: Mapping[str, Any]) -> Attributes:
         """The attributes as the file has them."""
-        return dict(given)
+        return Attributes(given)
 
     def operator(self, arguments: int, auxiliary: int, outputs: int) -> Op:
         """An operator with so many inputs and outputs, whose place another may take."""
@@ -114,12 +114,12 @@ def warn_of(file: str, op: Op, nodes: Sequence[str], attribute: str) -> None:
 
 
 def settle(op: Op, texts: Mapping[str, str], **held: object
-           ) -> tuple[dict[str, Any], dict[str, str], dict[str, str]]:
+           ) -> tuple[Attributes, dict[str, str], dict[str, str]]:
     """What a node holds of the attributes that a file gives it, and of those that are no text.
 
     Returns
     -------
-    attrs : dict
+    attrs : Attributes
         Typed and complete.
     given, tags : dict of str
         The operator's own attributes as they were given, and the others, those that it does not take among them.

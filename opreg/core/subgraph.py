@@ -30,11 +30,10 @@ class Subgraph:
         Where the gradients of the inputs are.
     """
 
-    __slots__ = ("attrs", "steps", "results")
+    __slots__ = ("steps", "results")
 
     def __init__(self, op: Op, attrs: Attrs, arriving: Sequence[bool], needs: Sequence[bool], is_train: bool,
                  specs: Sequence[Spec] | None):
-        self.attrs = attrs  # held, since their identity is the key by which this is kept
         count, first = len(arriving), len(arriving) + len(needs)
         tracer = RuleTracer(known=None if specs is None else {})
         input_specs = [Spec()] * (first + count) if specs is None else specs
@@ -91,7 +90,7 @@ def fits(op: Op) -> bool:
     return op.where is None and not op.per_instance and op.grad_reads
 
 
-def subgraph(op: Op, attrs: Attrs, arriving: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
+def subgraph(op: Op, attrs: Any, arriving: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
              specs: Callable[[], Sequence[Spec]]) -> Subgraph:
     """What the rule of an operator does.
 
@@ -106,26 +105,20 @@ def subgraph(op: Op, attrs: Attrs, arriving: tuple[bool, ...], needs: tuple[bool
     specs : function
         Shapes and dtypes of gradients, inputs and outputs, as far as they are known.
     """
-    key = op, id(attrs), arriving, needs, is_train
+    key = op, attrs, arriving, needs, is_train
     rule = _KEPT.find(key)
     if rule is None:
         try:
             rule = Subgraph(op, attrs, arriving, needs, is_train, None)
         except SpecsAsked:
             rule = SpecsAsked
-        _keep(key, attrs, rule)
+        if attrs.lasting:
+            _KEPT.keep(key, rule)
     if rule is SpecsAsked:
         known = specs()
         rule = _KEPT.find((*key, *known))
         if rule is None:
             rule = Subgraph(op, attrs, arriving, needs, is_train, known)
-            _keep((*key, *known), attrs, rule)
+            if attrs.lasting:
+                _KEPT.keep((*key, *known), rule)
     return rule
-
-
-def _keep(key: tuple[object, ...], attrs: Attrs, rule: Subgraph | type[SpecsAsked]) -> None:
-    try:
-        hash(tuple(attrs.values()))
-    except TypeError:  # an array among them: they are those of one use
-        return
-    _KEPT.keep(key, rule)
