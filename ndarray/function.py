@@ -12,7 +12,7 @@ from opreg.core.cache import Recent
 from opreg.core.dispatch import INVOKE
 from opreg.core.keys import exact, lasting
 from opreg.core.mode import MODE
-from opreg.core.namespaces import CONTRIB, Namespace, dressed, front
+from opreg.core.namespaces import CONTRIB, Namespace, dressed, front, standing
 from opreg.core.op import Op
 from opreg.core.random_functions import Sampling, zipfian
 from opreg.core.registry import user_operator
@@ -209,11 +209,11 @@ def _into(op: Op, attrs: Attrs, values: list[Any], ctx: Context, out: Out) -> Ou
 
 
 def _function(op: Op, name: str) -> Callable[..., Any]:
-    def call(*args: Any, **keywords: Any) -> Any:
-        return invoke(op, args, keywords)
+    def dress(function: Callable[..., Any], op: Op) -> Callable[..., Any]:
+        takes = op.variadic or op.per_instance or op.input_names
+        return dressed(function, op, name, "opreg.ndarray", ("out", "name") if takes else ("ctx", "out", "name"))
 
-    takes = op.variadic or op.per_instance or op.input_names
-    return dressed(call, op, name, "opreg.ndarray", ("out", "name") if takes else ("ctx", "out", "name"))
+    return standing(invoke, op, dress)
 
 
 surface = SURFACE.provide(front("nd", _function))

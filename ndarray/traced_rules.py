@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opreg.core.mode import MODE, inside
+from opreg.core.op import EDITION
 from opreg.core.spec import Spec, known
 from opreg.core.subgraph import Subgraph, subgraph
 from opreg.core.tracing import NeedsNumbers, TraceError
@@ -117,9 +118,9 @@ def differentiate(settled: Settled, arriving: Sequence[Array | None], ins: Seque
     inputs : sequence of entries
         Of the tape: what the inputs are, some of which may have a place for their gradient.
     """
-    key: tuple[object, ...] = needs, is_train
+    key: tuple[object, ...] = needs, is_train, EDITION[0]
     if len(arriving) != 1:
-        key = needs, is_train, *[g is None for g in arriving]
+        key += tuple([g is None for g in arriving])
     for g, out in zip(arriving, outs):
         if g is not None and (g.shape != out.shape or g.dtype is not out.dtype):
             return None

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .cache import Recent
 from .graph import Entry
-from .op import Op, watch
+from .op import EDITION, Op, following, keep
 from .rules import Attrs
 from .spec import Spec
 from .tracing import RuleTracer, SpecsAsked, TracedValue
@@ -72,17 +71,7 @@ class Subgraph:
 
 
 #: Subgraphs by operator, attributes, what arrives, what is needed and mode; with the specs, of rules that ask for some.
-_KEPT: Recent = Recent(1024, "gradient rules")
-
-
-class _Keeper:
-    def on_register(self, op: Op) -> None:
-        """Rules are traced anew: they may call this one."""
-        _KEPT.clear()
-
-
-_KEEPER = _Keeper()
-watch(_KEEPER)
+_KEPT = following(1024, "gradient rules")
 
 
 def fits(op: Op) -> bool:
@@ -105,7 +94,7 @@ def subgraph(op: Op, attrs: Any, arriving: tuple[bool, ...], needs: tuple[bool, 
     specs : function
         Shapes and dtypes of gradients, inputs and outputs, as far as they are known.
     """
-    key = op, attrs, arriving, needs, is_train
+    key, edition = (op, attrs, arriving, needs, is_train), EDITION[0]
     rule = _KEPT.find(key)
     if rule is None:
         try:
@@ -113,12 +102,12 @@ def subgraph(op: Op, attrs: Any, arriving: tuple[bool, ...], needs: tuple[bool, 
         except SpecsAsked:
             rule = SpecsAsked
         if attrs.lasting:
-            _KEPT.keep(key, rule)
+            keep(_KEPT, key, rule, edition)
     if rule is SpecsAsked:
         known = specs()
         rule = _KEPT.find((*key, *known))
         if rule is None:
             rule = Subgraph(op, attrs, arriving, needs, is_train, known)
             if attrs.lasting:
-                _KEPT.keep((*key, *known), rule)
+                keep(_KEPT, (*key, *known), rule, edition)
     return rule

@@ -225,7 +225,7 @@ def _backward(op: Op, slope: Traced, name: str, broadcasts: bool) -> Part | None
 
     def apply(g: Value, ins: Sequence[Value], y: Value, attrs: Attrs) -> Value:
         values = (g, *ins, y)
-        return backward(*[values[i] for i in used], **attrs)
+        return backward.current(*[values[i] for i in used], **attrs)
 
     return apply
 
