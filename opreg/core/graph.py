@@ -56,6 +56,13 @@ class Node:
         return f"<{'variable' if self.op is None else self.op.name} {self.name}>"
 
     @property
+    def built_in(self) -> str:
+        """The name of the built-in operator that it applies: passes know by it what is computed. Nothing for variables,
+        and for operators of users, whatever their names."""
+        op = self.op
+        return "" if op is None or op.where is not None else op.name
+
+    @property
     def count(self) -> int:
         """Number of outputs, hidden ones included."""
         if not self._count:

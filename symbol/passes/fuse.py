@@ -91,7 +91,7 @@ def _expressions(program: Program) -> dict[Node, Expression]:
     expressions: dict[Node, Expression] = {}
     scalar: dict[tuple[Op, int], Expression | None] = {}
     for node in program.nodes:
-        if node.op is not None and (node.op.expression is not None or node.op.name in _CASTS):
+        if node.op is not None and (node.op.expression is not None or node.built_in in _CASTS):
             expression = _expression(node, program, scalar)
             if expression is not None:
                 expressions[node] = expression
@@ -103,7 +103,7 @@ def _expression(node: Node, program: Program, scalar: dict[tuple[Op, int], Expre
     op, specs = node.op, program.specs
     if op is None or len(specs[node]) != 1:
         return None
-    if op.name in _CASTS:
+    if node.built_in in _CASTS:
         return _cast(node, program)
     dtype = specs[node][0].dtype
     if op._view is not None or not fuses(program.contexts[node].xp, dtype):  # type: ignore[arg-type]
@@ -293,8 +293,7 @@ class _Composer:
 
     def _inline(self, entry: Entry, group: _Group) -> bool:
         """Whether a group computes a value from outside by itself."""
-        op = entry[0].op
-        return (op is not None and op.name in _NUMBERS) or (entry in self.again and group in self.backward)
+        return entry[0].built_in in _NUMBERS or (entry in self.again and group in self.backward)
 
     def nodes(self) -> list[Node]:
         """The program's nodes with those of groups replaced."""
@@ -381,8 +380,8 @@ class _Terms:
         node = entry[0]
         if entry in self.places:
             return self.places[entry]
-        if node.op is not None and node.op.name in _NUMBERS:
-            return node.op.name
+        if node.built_in in _NUMBERS:
+            return node.built_in
         if self.costs.get(entry):
             return self.add(node)
         return self.inputs.setdefault(self.became.get(entry, entry), -1 - len(self.inputs))
