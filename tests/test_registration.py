@@ -16,8 +16,13 @@ from opreg.core import op as records
 from opreg.core.attrs import Schema
 from opreg.core.op import Op
 from opreg.core.parameters import parameters_of
-from opreg.core.registry import _OPS, alias, declare, get, ops, register
+from opreg.core.registry import _OPS, REGISTERED, alias, declare, get, ops, register
+from opreg.core.spec import Spec
+from opreg.core.subgraph import Subgraph, fits
 from opreg.errors import ArgumentError, AttrError
+from opreg.testing.uses import Use
+
+from .rows import all_rows
 
 nd, sym, autograd = mx.nd, mx.sym, mx.autograd
 X = np.float32([1, 2, 3])
@@ -334,6 +339,35 @@ def test_what_is_registered_while_a_call_is_settled_counts_for_the_next():
 
     op.prepare(prepare)
     assert [op(nd.array(X)).asnumpy().tolist() for _ in range(3)] == [[2, 4, 6], [3, 6, 9], [3, 6, 9]]
+
+
+def _rule(use: Use) -> Subgraph:
+    """The gradient rule of a use, as it is traced."""
+    op, attrs = use.op, use.attrs
+    ins, nothing = [Spec(each.shape, each.dtype) for each in use.arrays], [None] * len(op.outputs(attrs))
+    _, shapes = op.infer_shapes([spec.shape for spec in ins], list(nothing), attrs)
+    _, dtypes = op.infer_dtypes([spec.dtype for spec in ins], list(nothing), attrs)
+    outs = list(map(Spec, shapes, dtypes))
+    arriving = [i < op.visible(attrs) for i in range(len(outs))]
+    needs = [np.issubdtype(each.dtype, np.floating) for each in use.arrays]
+    return Subgraph(op, attrs, arriving, needs, use.train, [*outs, *ins, *outs])
+
+
+RULES = {row.op: row for row in reversed(all_rows()) if row.grad and fits(get(row.op)) and get(row.op).has_grad}
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_rules_of_gradients_call_operators_by_name(name):
+    use = Use.of(RULES[name])
+    for other in dict.fromkeys(op for op, *_ in _rule(use).steps):
+        assert REGISTERED[other.name] is other
+        try:
+            twin = Op.__new__(Op)  # a copy is the operator itself
+            vars(twin).update(vars(other))
+            register(twin)
+            assert other not in [op for op, *_ in _rule(use).steps], f"{other.name} is called as the object it was"
+        finally:
+            register(other)
 
 
 def test_nobody_is_told_about_what_was_never_used():
