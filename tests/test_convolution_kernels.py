@@ -351,7 +351,7 @@ def test_work_refuses_arrays_that_do_not_fit() -> None:
     geometry = Pooling((1, 1, 4, 4), (1, 1, 2, 2), (2, 2), (2, 2), (0, 0), "max")
     work = engine.Work("forward", geometry, ((16, 16, 4, 1), (4, 4, 2, 1)))
     x, y = numbers(1, 1, 4, 4), np.empty((1, 1, 2, 2), np.float32)
-    for arrays in ((x, x), (y, y), (x.astype(np.float64), y)):
+    for arrays in ((x, x), (y, y), (x.astype(np.float64), y), (numbers(1, 1, 4, 8)[..., ::2], y), (x[:, :, ::-1], y)):
         with pytest.raises(OpError, match="does not fit"):
             work.bind(arrays, [])
     with pytest.raises(OpError, match="no arrays"):

@@ -346,6 +346,6 @@ def multiple(y: Array, a: float, x: Array) -> Multiple | None:
     """What does as ``add_multiple`` does again and again; None where that is not possible."""
     function = _axpy(y.dtype, y.size)
     if function is None or not a or x.dtype != y.dtype or not (
-            x.flags.c_contiguous and y.flags.c_contiguous and y.flags.writeable):
+            x.flags.c_contiguous and x.flags.aligned and y.flags.carray):
         return None
     return Multiple(function, y, a, x)
