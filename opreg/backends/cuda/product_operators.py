@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
-from opreg.builtin.matrices.dense import FACTORS, dense_weight, factors_of
+from opreg.builtin.matrices.dense import FACTORS, dense_weight, factors_of, views_of
 from opreg.core.launch import Call
 from opreg.core.registry import REGISTERED
 from opreg.errors import OpError
@@ -100,7 +100,11 @@ def _accepts_dense_backward(call: Call) -> str | None:
     (g, data, _), (out, bias) = call.ins, call.outs
     if out is None or bias is None or call.reqs[1] == "add":
         return "the gradient of the bias is not what is written"
+    if not bias.flags.c_contiguous:
+        return "the gradient of the bias does not lie in one piece"
     a, b = dense_weight(g, data, flatten=call.attrs["flatten"])
+    if not views_of(call, (a, b)):
+        return "its factors are no views of its inputs"
     return keep(call, _settle(call, (a, b, out), Epilogue.BGRADB, bias))
 
 
