@@ -101,7 +101,8 @@ def test_gpu(name: str) -> None:
     lambda a: xp.take(a, xp.asarray([0]), mode="clip"), lambda a: xp.sort(a, kind="quicksort"),
     lambda a: xp.lexsort((a, a)), lambda a: a.item(), lambda a: a.tolist(), lambda a: a.ctypes,
     lambda a: a.flags.writeable, lambda a: a.__array_interface__, lambda a: a[a], lambda a: 1.0 in a,
-    lambda a: xp.einsum("i,i->i", a, a, out=a), lambda a: StrictGenerator(0).choice(3),
+    lambda a: xp.einsum("i,i->i", a, a, out=a), lambda a: xp.matmul(a, a, None), lambda a: xp.matmul(a, a, a),
+    lambda a: xp.concatenate([a], 0, None, "float32"), lambda a: StrictGenerator(0).choice(3),
     lambda a: StrictGenerator(0).normal(),
 ])
 def test_refuses(leak: Any) -> None:
@@ -181,8 +182,12 @@ def test_tables_are_cupys() -> None:
         for part in name.split("."):
             found = getattr(found, part)
         theirs = inspect.signature(found).parameters
+        named = {each.name for each in theirs.values() if each.kind is each.KEYWORD_ONLY}
+        places = params[:params.index("*")] if "*" in params else params
+        assert named.isdisjoint(places) and (named or found is cupy.pad or "*" not in params), name
         if not any(each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL) for each in theirs.values()):
-            assert {param.lstrip("*") for param in params} <= set(theirs), name
+            assert {param for param in params if param != "*"} <= set(theirs), name
+            assert named.issuperset(params[len(places) + 1:]), name
     for name in METHODS:
         assert hasattr(cupy.ndarray, name), name
     for name in StrictGenerator.METHODS:
