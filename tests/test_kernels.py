@@ -5,7 +5,10 @@ Those of libraries that are not here are skipped: ``./run test-fast`` has them.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import inspect
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -14,10 +17,13 @@ import pytest
 from opreg.backends.onednn.shared_library import missing
 from opreg.core.launch import Kernel
 from opreg.core.registry import get, operators
+from opreg.ndarray import cpu, gpu
 
+from .cuda.cublaslt import installed
 from .kernels import applies, called, computed, fast, others, skip_lacking
 from .rows import all_rows, chosen
 from .running import TOLERANCES, Use, agree
+from .test_architecture import _imports
 
 #: Operators with kernels beside the reference. Those of loops and users' operators are tested on their own.
 KERNELS = {(op.name, kernel.name) for op in operators() if chosen(op.name) for kernel in others(op)
@@ -72,8 +78,6 @@ def test_has_a_row(name, title):
     kernel = next(each for each in get(name).kernels if each.name == title)
     reasons = set()
     for use in _uses(name):
-        if not applies(use) and kernel.name in ("ufuncs", "numba"):
-            continue
         reason = None if kernel.accepts is None else kernel.accepts(called(use))
         if reason is None:
             return
@@ -84,3 +88,48 @@ def test_has_a_row(name, title):
     of_numbers = [reason for reason in reasons if not reason.startswith("dtype int")]
     assert of_numbers and all(reason.endswith(NEVER) for reason in of_numbers), \
         f"kernel {title} of {name} declines all rows: {'; '.join(sorted(reasons))}"
+
+
+# ------------------------------------------------------------------------- which of several comes first
+
+
+@functools.cache
+def _imported(name: str) -> frozenset[str]:
+    """The modules that one imports when it is imported, and these."""
+    found = {each for each, _, now in _imports(name) if now and each.startswith(("opreg.backends.", "opreg.builtin."))}
+    return frozenset(found).union(*map(_imported, found))
+
+
+def _modules(kernel: Kernel) -> set[str]:
+    """Of its function, and of those that are part of it: what attached it is among them."""
+    inner = [cell.cell_contents for each in (kernel.rule.function, kernel.accepts)
+             for cell in getattr(each, "__closure__", None) or ()]
+    return {each.__module__ for each in (kernel.rule.function, *inner) if inspect.isroutine(each)}
+
+
+def _settled(first: Kernel, second: Kernel) -> bool:
+    """Whether one kernel is attached before another, whatever a program imports first."""
+    one, others = first.rule.function.__module__, _modules(second)
+    # Those of expressions are attached where an operator is declared, in the order of back ends.
+    return one in others.union(*map(_imported, others)) or second.rule.function.__module__.endswith(".elementwise")
+
+
+@pytest.mark.parametrize("on_gpu", [False, True])
+def test_the_order_of_kernels_is_settled(on_gpu):
+    """Every kernel answers, whatever others do; of two that accept one does so because its module imports the other's:
+    the order in which a program comes to import modules decides nothing."""
+    with installed() if on_gpu else contextlib.nullcontext():
+        ctx = gpu(0) if on_gpu else cpu()
+        for row, dtype in ROWS:
+            use = Use.of(row, dtype)
+            call = called(use)
+            if on_gpu:
+                ins, outs = [[None if each is None else ctx.backend.asarray(each, device=0) for each in arrays]
+                             for arrays in (call.ins, call.outs)]
+                call = called(use, ins, outs, ctx=ctx)
+            accepting = [kernel for kernel in use.op.kernels[1:] if (kernel.serves is None or kernel.serves(ctx.xp))
+                         and (kernel.accepts is None or kernel.accepts(call) is None)]
+            for first, second in itertools.pairwise(accepting):
+                assert _settled(first, second), (
+                    f"{row}: {first.name} of {first.rule.function.__module__} and {second.name} of "
+                    f"{second.rule.function.__module__}")

@@ -16,7 +16,10 @@ from opreg.core.registry import REGISTERED
 from opreg.errors import OpError
 from opreg.typing import Array
 
-from . import cublaslt
+from . import (
+    cublaslt,
+    reductions,  # noqa: F401 (its kernel of ``sum`` is attached before the one here, which comes first)
+)
 from .compiler import can_compile, declined, keep
 from .cublaslt import Epilogue
 from .precision import tf32
