@@ -75,16 +75,26 @@ def test_random(row: Row, way: Any) -> None:
     _draw(row, way, STRICT)
 
 
+def _all_rows(name: str, ctx: Context) -> None:
+    for row in ROWS:
+        for way in (eager, graph) if row.op == name and plannable(row) else (eager,) if row.op == name else ():
+            if row in FIXED:
+                _compare(row, way, ctx, _tolerance(Use.of(row, row.dtypes[0])))
+            else:
+                _draw(row, way, ctx)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", sorted({row.op for row in ROWS}))
 def test_gpu(name: str) -> None:
     """All rows of an operator on the real thing."""
-    for row in ROWS:
-        for way in (eager, graph) if row.op == name and plannable(row) else (eager,) if row.op == name else ():
-            if row in FIXED:
-                _compare(row, way, Context("gpu", 0), _tolerance(Use.of(row, row.dtypes[0])))
-            else:
-                _draw(row, way, Context("gpu", 0))
+    _all_rows(name, Context("gpu", 0))
+
+
+@pytest.mark.parametrize("name", ["Convolution", "_random_uniform"])
+def test_what_a_gpu_is_asked(name: str) -> None:
+    """The same here, so that the test itself is right when there is a GPU."""
+    _all_rows(name, STRICT)
 
 
 # --------------------------------------------------------------------------------- the stand-in is strict
