@@ -255,7 +255,9 @@ class Plan:
     bound : set of int
         Identities of the arrays of variables that take part.
     random : set of (str, int)
-        Devices whose generators forward draws from.
+        Devices whose generators its steps draw from, as far as that is known before.
+    draws : bool
+        Whether there are any, or steps that draw by themselves: users' code, and what loops have in their bodies.
     """
 
     def __init__(self, program: Program, split: int, memory: Memory, variables: Mapping[Entry, Array],
@@ -265,6 +267,7 @@ class Plan:
         self.stores: list[Function] = []
         self.random = {(place.backend_name, place.device_id) for node, place in program.contexts.items()
                        if node.op is not None and node.op.random}
+        self.draws = any(node.op is not None and node.op.draws(node.attrs) for node in program.nodes)
         self.arrays: dict[Entry, Array] = dict(variables)
         self.bound = {id(array) for array in variables.values()}
         self._adds = adds
@@ -292,6 +295,14 @@ class Plan:
         of these."""
         self.forward = segment(self._halves[0] + after_forward)
         self.backward = segment(self._halves[1] + after_backward)
+
+    def noting(self, run: Callable[[], object]) -> generators.States:
+        """Run a half; where the generators stood that it drew from."""
+        with generators.noting() as drawn:
+            for place in self.random:
+                generators.drawing(*place)
+            run()
+        return drawn
 
     # ----------------------------------------------------------------------------------------------- arrays
 

@@ -173,6 +173,7 @@ class Op:
         self.family = family()
         self._input_names = input_names
         self._arguments, self._outputs, self._auxiliary = _names(arguments), _names(outputs), _names(auxiliary)
+        self.stateful = bool(auxiliary)  # whether it may have auxiliary states
         self._visible = Rule.of(visible) if visible else None
         self._loss = Rule.of(loss) if callable(loss) else bool(loss)
         self._types: TypeRule | Rule = TypeRule(types) if isinstance(types, str) else Rule.of(types)
@@ -186,6 +187,8 @@ class Op:
         self._again: Rule | None = None
         self._raw_gradient: Callable | None = None
         self._body: Rule | None = None
+        self._moved: Rule | None = None
+        self._draws: Rule | None = None
         self._inline: Rule | None = None
         self.states, self.mutates = tuple(states), tuple(mutates)
         self.random, self.mode = random, mode
@@ -303,6 +306,17 @@ class Op:
         self._body = Rule(function)
         return function
 
+    def moves(self, function: F) -> F:
+        """Declare which inputs a run changes in place, as the states of operators in a body: ``f(**attrs)`` returns
+        their numbers."""
+        self._moved = Rule.of(function)
+        return function
+
+    def chance(self, function: F) -> F:
+        """Declare whether a run draws random numbers in a body: ``f(**attrs)`` returns a truth value."""
+        self._draws = Rule.of(function)
+        return function
+
     def flops(self, function: F) -> F:
         """Declare how much arithmetic a run is: ``f(ins, outs, **attrs)`` of shapes returns the number of additions and
         multiplications. For operators whose time is arithmetic: products of matrices, convolutions."""
@@ -378,6 +392,16 @@ class Op:
         return self._fill is not None
 
     @property
+    def opaque(self) -> bool:
+        """Whether it runs Python of users, of which nobody knows what it draws and which states it moves."""
+        return self.where is not None and bool(self.kernels) and self.kernels[0].bound and not self.traced
+
+    @property
+    def varies(self) -> bool:
+        """Whether another run on the same inputs may give something else, or move something."""
+        return self.random or self.mode or bool(self.states) or self.opaque
+
+    @property
     def differentiable(self) -> bool:
         """Whether it has a gradient: by a rule, or by what its body does."""
         return self.traced or self._gradient is not None
@@ -405,6 +429,24 @@ class Op:
     def stands_for(self, attrs: Attrs, inputs: Sequence[Entry]) -> tuple[Sequence[Entry], Mapping[Node, Entry]] | None:
         """The entries that outputs of a node stand for, and what variables of these do; None where it computes."""
         return None if self._body is None else self._body(attrs, inputs)
+
+    def moved(self, attrs: Attrs) -> Sequence[int]:
+        """Inputs that users' code changes in place while it runs: auxiliary states."""
+        if self._moved is not None:
+            return self._moved(attrs)
+        if not (self.stateful and self.opaque):
+            return ()
+        first = len(self.arguments(attrs))
+        return range(first, first + len(self.auxiliary(attrs)))
+
+    def draws(self, attrs: Attrs) -> bool:
+        """Whether a run draws random numbers, as far as that is known: users' code may."""
+        return self.random or self.opaque if self._draws is None else self._draws(attrs)
+
+    def runs_unread(self, attrs: Attrs) -> bool:
+        """Whether it runs when nobody reads its outputs: it does something beside computing, or draws random numbers,
+        of which others draw those that follow."""
+        return self.has_side_effect or self.draws(attrs)
 
     def work(self, ins: Sequence[Shape], outs: Sequence[Shape], attrs: Attrs) -> int | None:
         """Additions and multiplications of a run on these shapes; None where no rule says so."""

@@ -176,12 +176,11 @@ class Cache:
     def _tried(self, function: Callable, kind: _Kind, leaves: Sequence[Tensor], args: tuple[Any, ...],
                kwargs: dict[str, Any]) -> Any:
         """Call what may give up a run, until it does not: numbers or results of hooks are others than they were."""
-        compiled, generator_state = kind.current, None
+        compiled = kind.current
         while isinstance(compiled, Compiled):
-            if generator_state is None and compiled.followed.random and not compiled.certain:
-                generator_state = generators.state(compiled.ctx.backend_name, compiled.ctx.device_id)
             try:
-                return compiled.call(function, leaves)
+                with generators.noting() as drawn:
+                    return compiled.call(function, leaves)
             except NumberChanged as change:
                 known = up_to(compiled.followed.steps, change.fork, change.answer)
                 new = kind.variants.at(change.fork, change.answer)
@@ -190,8 +189,7 @@ class Cache:
             except HookSignatureChanged as change:
                 kind.signatures.learn(change)
                 known, new = compiled.followed.steps, None
-            if generator_state is not None:  # what is started over draws the same
-                generators.set_state(generator_state, compiled.ctx.backend_name, compiled.ctx.device_id)
+            generators.go_back(drawn)  # what is started over draws the same
             kind.current = compiled = new or self._compiled(function, kind, leaves, args, kwargs, known)
         return run_in_python(function, args, kwargs)
 
