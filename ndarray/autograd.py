@@ -79,7 +79,9 @@ def is_recording() -> bool:
 
 
 def is_training() -> bool:
-    """Whether operators run as in training now."""
+    """Whether operators run as in training now: inside of a Cell, whether it was set to train."""
+    if MODE.asked is not None:
+        MODE.asked()
     return MODE.training
 
 
@@ -92,7 +94,7 @@ def set_recording(is_record: bool) -> bool:
 
 def set_training(train_mode: bool) -> bool:
     """Set whether operators run as in training; returns what it was."""
-    before, MODE.training = MODE.training, bool(train_mode)
+    before, MODE.training = is_training(), bool(train_mode)
     return before
 
 

@@ -17,6 +17,7 @@ from opreg.core.random_functions import Sampling, zipfian
 from opreg.core.registry import user_operator
 from opreg.core.rules import Attrs
 from opreg.core.spec import show
+from opreg.core.value import Value
 from opreg.custom.prop import Kept, RegisteredProp
 from opreg.errors import ArgumentError, AttrError, DTypeError, OpError, ShapeError
 
@@ -47,7 +48,7 @@ def _constant(value: object) -> tuple[object, ...]:
     kind = value.__class__
     if kind is tuple or kind is list:
         return kind, *map(_constant, value)  # type: ignore[call-overload]  # it is one of these
-    if isinstance(value, NDArray):
+    if isinstance(value, Value):
         raise TypeError
     return kind, str(value) if kind is float and not value else value  # 0.0 == -0.0
 
@@ -171,8 +172,17 @@ def invoke(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     ctx = _place(values) if ctx is None else Context(ctx)
     if out is not None:
         return _into(op, attrs, values, ctx, out)
-    settled, outs = _compute(op, attrs, values, ctx)
+    settled, outs = _compute(op, attrs, values, ctx, None, None if op.op_type is None else _kind(values))
     return outs[0] if settled.visible == 1 else outs[:settled.visible]
+
+
+def _kind(values: Sequence[Any]) -> type[NDArray] | None:
+    """The class of what a user's operator makes of values: tensors of tensors, as the body of a Cell wants them."""
+    for value in values:
+        kind = getattr(value, "_results", None)
+        if kind is not None:
+            return kind
+    return None
 
 
 def Custom(*args: Any, op_type: str | None = None, **keywords: Any) -> NDArray:

@@ -223,6 +223,7 @@ class NDArray(OneNumber, Methods):
     _rank = 0
     _broadcasts = True
     _scalars = False  # whether one of no axes is as good as any
+    _results: type[NDArray] | None = None  # of users' operators that functions of arrays call; None for this class
     _instead = "Use an operator of nd in its place, or asnumpy() where no gradient is wanted"
     _data: Array
     _ctx: Context

@@ -13,6 +13,7 @@ from opreg.core import generators
 from opreg.core.array_module import TRANSFERS
 from opreg.core.graph import Entry, Node, fail
 from opreg.core.launch import Call, FirstRun, prepare
+from opreg.core.mode import Recording
 from opreg.core.spec import Shape, Spec, known
 from opreg.core.steps import JoinableStep, TieredStep, is_plain
 from opreg.errors import OpError, note
@@ -211,6 +212,14 @@ def _join(functions: Sequence[Function], owners: Sequence[Step], joined: list[Jo
     return flat, owning
 
 
+def _in_mode(is_train: bool, function: Function) -> Function:
+    """A function of users' code that runs in another mode than its plan does."""
+    inside = Recording(None, is_train)(function)
+    if not isinstance(function, FirstRun):
+        return inside
+    return FirstRun(lambda: [_in_mode(is_train, later) for later in inside()])  # type: ignore[attr-defined]  # a list
+
+
 def _now(function: Function) -> Function:
     """The function, or what has taken its place."""
     return function.made or function if isinstance(function, TieredStep) else function
@@ -375,6 +384,8 @@ class Plan:
             run, store = ready.steps(self._states(node) if call.is_train else ())
         except Exception as error:
             fail(error, node, self.specs[node])
+        if op.opaque and call.is_train is not self.is_train:
+            run = [_in_mode(call.is_train, function) for function in run]
         if store is not None:
             self.stores.append(store if ctx.device is None else functools.partial(ctx.run, store))
         place = self._place(entries[0]) if entries else ""

@@ -21,6 +21,8 @@ class _Mode(threading.local):
     recording: Any  # whether operators are recorded, and perhaps looked at, see ``opreg.ndarray.finite``
     training: bool
     np_shape = False  # see opreg.util
+    #: Of code that is followed: hears that the mode was asked for.
+    asked: Callable[[], None] | None = None
     #: The frame of user code whose line is noted of what is recorded, ``()`` until it has been looked for; None where
     #: every operator has one of its own.
     frame: FrameType | tuple[()] | None

@@ -33,6 +33,7 @@ from .attrs import Schema
 from .dispatch import apply
 from .launch import Call, Kernel
 from .locks import lock
+from .mode import Recording
 from .rules import SAME_TYPE, Attrs, AttrsRule, Dtypes, Rule, Shapes, TypeRule
 from .spec import Shape, Spec, bytes_of, known, show, unify
 
@@ -123,7 +124,8 @@ class Op:
     mutates : sequence of int
         Inputs the kernel writes in place (optimizer updates).
     random, mode : bool
-        Whether kernels take ``rng`` and ``is_train``.
+        Whether kernels take ``rng`` and ``is_train``. A user's operator may ask for the mode in many ways, so it always
+        has one.
     loss : bool or function of attributes
         Whether its gradient needs no gradient from above.
     inplace : sequence of int
@@ -535,9 +537,11 @@ class Op:
         NotDifferentiableError
             When the operator has no gradient rule.
         """
-        if self._differentiate is not None:
-            return self._differentiate(self, g, ins, outs, attrs, needs, is_train)
-        return self.by_rule(g, ins, outs, attrs, needs, is_train)
+        rule = self._differentiate or Op.by_rule
+        if self.where is None:
+            return rule(self, g, ins, outs, attrs, needs, is_train)
+        with Recording(None, is_train):  # what a user's rule calls computes as the operator does
+            return rule(self, g, ins, outs, attrs, needs, is_train)
 
     def by_rule(self, g: V | Sequence[V | None] | None, ins: Sequence[V], outs: Sequence[V], attrs: Attrs,
                 needs: Sequence[bool], is_train: bool) -> Sequence[V | None]:

@@ -172,8 +172,8 @@ class _Call(Application):
     def debugged(self) -> bool:
         return self.cell.bprop_debug
 
-    def compute(self, arriving: Sequence[TensorBase | None], ins: Sequence[TensorBase], outs: Sequence[TensorBase]
-                ) -> Gradients:
+    def _compute(self, arriving: Sequence[TensorBase | None], ins: Sequence[TensorBase], outs: Sequence[TensorBase]
+                 ) -> Gradients:
         dout = _dout(self.out, iter(arriving))
         return _gradients(self.cell, rebuild(self.inputs, iter(ins)), rebuild(self.out, iter(outs)), dout,
                           self.internal)

@@ -189,7 +189,9 @@ class _Plan:
         if segment.plain:
             quiet(segment.run)
             return
-        before, MODE.recording = MODE.recording, False
+        mode = MODE.__dict__
+        before = mode["recording"], mode["training"]
+        mode["recording"], mode["training"] = False, True  # steps that compute as in inference say so themselves
         trace, STATE.trace = STATE.trace, None
         kept, STATE.kept = STATE.kept, self.kept
         try:
@@ -199,7 +201,7 @@ class _Plan:
             with self.ctx, np.errstate(all="ignore"):
                 segment.run()
         finally:
-            MODE.recording = before
+            mode["recording"], mode["training"] = before
             STATE.trace, STATE.kept = trace, kept
 
     def free(self, idle: list[_Plan]) -> None:

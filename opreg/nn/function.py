@@ -249,8 +249,8 @@ class _Call(Application):
 
     # --------------------------------------------------------------------------------------------- backward
 
-    def compute(self, arriving: Sequence[TensorBase | None], ins: Sequence[TensorBase], outs: Sequence[TensorBase]
-                ) -> Gradients:
+    def _compute(self, arriving: Sequence[TensorBase | None], ins: Sequence[TensorBase], outs: Sequence[TensorBase]
+                 ) -> Gradients:
         function, ctx = self.function, self._context(ins, outs)
         if ctx.materialize_grads:
             arriving = [ops.zeros_like(out) if g is None else g for g, out in zip(arriving, outs)]

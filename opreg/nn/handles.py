@@ -8,10 +8,11 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Protocol
 
+from ..core.mode import MODE
 from ..errors import here, note
 from .state import STATE, get_context, set_context
 
-__all__ = ["Hook", "Hooks", "HookHandle", "HookOwner", "convention", "naming", "KINDS"]
+__all__ = ["Hook", "Hooks", "HookHandle", "HookOwner", "convention", "running", "KINDS"]
 
 #: The kinds of hooks of a Cell, in the order they run.
 KINDS = ("forward_pre", "forward", "backward_pre", "backward")
@@ -33,19 +34,21 @@ class Hook:
         return f"{name} ({self.where})" if self.where else name
 
 
-class naming:
-    """A stretch in which a hook runs: an exception gets a note that says which, of what."""
+class running:
+    """A stretch in which a hook runs: in the mode of its Cell. An exception gets a note that says which, of what."""
 
-    __slots__ = ("_kind", "_hook", "_owner")
+    __slots__ = ("_kind", "_hook", "_owner", "_training")
 
     def __init__(self, kind: str, hook: Hook, owner: object):
         self._kind, self._hook, self._owner = kind, hook, owner
 
     def __enter__(self) -> None:
-        pass
+        self._training = MODE.training
+        MODE.training = getattr(self._owner, "training", self._training)
 
     def __exit__(self, _: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
+        MODE.training = self._training
         if isinstance(error, Exception):
             note(error, f"in the {self._kind} {self._hook} of {getattr(self._owner, 'path', self._owner)}")
 

@@ -11,7 +11,6 @@ from opreg.symbol.symbol import Symbol
 
 from ..core.dispatch import apply
 from ..core.graph import Node
-from ..core.mode import Recording
 from ..core.placeholder import resolve
 from ..errors import ArgumentError, did_you_mean
 from .cell import Cell
@@ -80,13 +79,12 @@ class SymbolCell(Cell):
         self._complete(inputs)
         by_name = dict(zip(self.inputs, inputs))
         values: dict[Node, Sequence[Any]] = {}
-        with Recording(None, self.training):
-            for node in self._graph.nodes:
-                if node.op is None:
-                    values[node] = (by_name[node.name] if node.name in by_name else self._params[node.name],)
-                    continue
-                outs = apply(node.op, [values[source][i] for source, i in node.inputs], node.attrs)
-                values[node] = (outs,) if isinstance(outs, TensorBase) else outs
+        for node in self._graph.nodes:
+            if node.op is None:
+                values[node] = (by_name[node.name] if node.name in by_name else self._params[node.name],)
+                continue
+            outs = apply(node.op, [values[source][i] for source, i in node.inputs], node.attrs)
+            values[node] = (outs,) if isinstance(outs, TensorBase) else outs
         results = tuple(values[node][i] for node, i in self._graph.heads)
         return results[0] if len(results) == 1 else results
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
+from opreg.ndarray import tape
 from opreg.ndarray.context import Context, cpu, current_context
 from opreg.ndarray.ndarray import FOREIGN, NDArray, _compute, attach, numbers_of
 from opreg.ndarray.tape import Taped, TapeEntry, TapeNode, Variable, frame
@@ -125,7 +126,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         return tensor(value, self._ctx)
 
     def _apply(self, op: Op, values: Sequence[Value], given: Attrs) -> Any:
-        if STATE.trace is not None and any(STATE.trace.knows(value) for value in values):
+        if STATE.trace is not None and (op.varies or any(STATE.trace.knows(value) for value in values)):
             return STATE.trace.call(op, values, given)
         attrs = op.complete(given)
         settled, results = _compute(op, attrs, values, self._ctx, result_class=Tensor)
@@ -235,6 +236,12 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
 
     # --------------------------------------------------------------------------------------------- gradients
 
+    def backward(self, out_grad: NDArray | None = None, retain_graph: bool = False, train_mode: bool | None = None
+                 ) -> None:
+        """Gradients of this tensor with respect to all that asked for theirs; see ``autograd.backward``. By default
+        each operator is differentiated in the mode that it computed in."""
+        tape.backward([self], None if out_grad is None else [out_grad], retain_graph, train_mode)
+
     @property
     def grad(self) -> Tensor | None:
         """The gradient that ``backward`` stored, None when ``attach_grad`` was not called."""
@@ -255,6 +262,7 @@ for _name in ("add", "sub", "mul", "truediv", "mod", "pow"):  # x += y is x = x 
     setattr(Tensor, f"__i{_name}__", getattr(Tensor, f"__{_name}__"))
 
 _new = NDArray.__new__
+Tensor._results = Tensor
 TENSORS.add(Tensor)
 
 

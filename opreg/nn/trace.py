@@ -6,8 +6,10 @@ are known at once, so mistakes are refused in the line that makes them.
 
 from __future__ import annotations
 
+import contextlib
+import types
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -35,6 +37,7 @@ from .tensor_base import TensorBase
 from .typing import TensorLike
 
 if TYPE_CHECKING:
+    from .cell import Cell
     from .handles import HookHandle
     from .hooks import TensorHooks
     from .parameter_container import ParameterContainer
@@ -79,6 +82,12 @@ class TracedTensor(Sized, OneNumber, TensorBase):
 
     def _apply(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:
         return (STATE.trace or self._trace).call(op, values, given)
+
+    def _follow(self, op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[types.SimpleNamespace, Sequence[Any]]:
+        """The operator applied by a function of ``nd``: how many outputs a user sees, and the outputs."""
+        outs = self._apply(op, values, attrs)
+        outs = outs if isinstance(outs, tuple) else (outs,)
+        return types.SimpleNamespace(visible=len(outs)), outs
 
     def _lift(self, value: TensorLike) -> Tensor:
         return tensor(value)
@@ -211,8 +220,8 @@ class FunctionTracer(Tracer):
     argument_ids : set of int
         Identities of the arguments of the function.
     minds_training : bool
-        Whether an operator joined that computes otherwise in training than in inference: it does as it would where it
-        joined.
+        Whether the mode of the caller matters: an operator joined, outside of all Cells, that may compute otherwise in
+        training than in inference, or the mode was asked for.
     calls : str
         What calls Python on every run, in words, if something does.
     drawn : list of Node
@@ -241,7 +250,7 @@ class FunctionTracer(Tracer):
         self.slots: dict[Node, TracedTensor] = {}
         self.reads: Reads = Reads() if parent is None else parent.reads
         self.counts: dict[str, int] = {} if parent is None else parent.counts
-        self.scope: list[str] = [] if parent is None else parent.scope
+        self.cells: list[Cell] = [] if parent is None else parent.cells
         self.signatures: HookSignatures = HookSignatures() if parent is None else parent.signatures
         self.arguments: dict[Entry, TensorHooks | None] = {} if parent is None else parent.arguments
         self.argument_ids: set[int] = set()
@@ -253,16 +262,17 @@ class FunctionTracer(Tracer):
         self.numbers: Numbers | None = None
         self.owner: weakref.ref[ParameterContainer] | None = None
         self.registered: list[HookHandle] = []
-        self._before: list[tuple[FunctionTracer | None, bool, bool]] = []
+        self._before: list[tuple[Any, ...]] = []
 
     def __enter__(self) -> FunctionTracer:
-        self._before.append((STATE.trace, MODE.recording, MODE.np_shape))
+        self._before.append((STATE.trace, MODE.recording, MODE.np_shape, MODE.asked))
         STATE.trace, MODE.recording = self, True  # whoever stops that blocks the gradient of what joins meanwhile
         MODE.np_shape = True  # all shapes are known here: a 0 is an empty dimension, as outside of traces
+        MODE.asked = self.mind_training
         return self
 
     def __exit__(self, *_: object) -> None:
-        STATE.trace, MODE.recording, MODE.np_shape = self._before.pop()
+        STATE.trace, MODE.recording, MODE.np_shape, MODE.asked = self._before.pop()
 
     @property
     def root(self) -> FunctionTracer:
@@ -278,6 +288,24 @@ class FunctionTracer(Tracer):
         where = here()
         root.left = root.left or (f"{reason} ({where})" if where else reason)
         raise LeftToPython(f"{root.title} can not be a graph: {root.left}", root.left)
+
+    @contextlib.contextmanager
+    def running(self, cell: Cell) -> Iterator[bool]:
+        """A stretch of code in which a Cell runs, and its mode. That of a Symbol is chosen by its executor."""
+        self.reads.visit(cell)
+        self.cells.append(cell)
+        try:
+            yield self.root.symbolic or bool(cell.__dict__["training"])
+        finally:
+            self.cells.pop()
+
+    def mind_training(self) -> None:
+        """The mode matters: that of the Cell that runs, or where none does that of the caller."""
+        cell = next((cell for cell in reversed(self.cells) if cell._has_mode), None)
+        if cell is None:
+            self.root.minds_training = True
+        else:
+            self.reads.attribute(cell, "training", cell.__dict__["training"])
 
     def reference(self, owner: object) -> Callable[[], Any]:
         """What gives a Cell to nodes of this trace, which keeps it alive unless it is the one that keeps the trace."""
@@ -382,9 +410,11 @@ class FunctionTracer(Tracer):
         return outs[0] if len(outs) == 1 else tuple(outs)
 
     def _node(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None) -> Node:
-        name = self.unique("_".join([*self.scope, op.name.lower().strip("_")]))
+        cells = [cell.__dict__["_name"] for cell in self.cells]
+        name = self.unique("_".join([*filter(None, cells), op.name.lower().strip("_")]))
         minds = op.mode or bool(op.states)
-        self.root.minds_training = self.root.minds_training or minds
+        if minds:
+            self.mind_training()
         return Node(op, name, attrs, inputs, given, {INFERENCE: "1"} if minds and not MODE.training else {}, here())
 
     def _take(self, node: Node) -> None:

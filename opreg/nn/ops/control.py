@@ -14,6 +14,7 @@ import numpy as np
 from opreg.symbol.control_flow import COND, FOREACH, WHILE_LOOP, Operands
 from opreg.symbol.symbol import Symbol
 
+from ...core.mode import Recording
 from ...core.op import Op
 from ...core.registry import ops
 from ...errors import ArgumentError, ShapeError
@@ -77,7 +78,8 @@ class _Body:
 def _node(op: Op, inputs: Sequence[TensorBase], bodies: Sequence[_Body], **attrs: object) -> list[TracedTensor]:
     attrs |= {"num_args": len(inputs) + len(bodies), "subgraphs": tuple(body.symbol for body in bodies)}
     assert STATE.trace is not None
-    outputs = STATE.trace.call(op, inputs, attrs)
+    with Recording(None, True):  # operators in the bodies say themselves in which mode they compute
+        outputs = STATE.trace.call(op, inputs, attrs)
     return list(outputs) if isinstance(outputs, tuple) else [outputs]
 
 
