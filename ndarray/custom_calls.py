@@ -155,7 +155,7 @@ class CustomRun:
         if attrs.op.traced or hasattr(prop, "gradient"):
             return None
         count, (needed, unread), custom_op = len(attrs.arguments), attrs.reads(), attrs.memo[id(prop)][0]
-        inputs, states = ins[:count], ins[count:]
+        inputs, states = ins[:count], [state._data for state in attrs.memo.get("states", ())]
         every: list[Any] = [*arriving, *inputs, *outs]
         read = every if len(needed) == len(every) else [every[i] for i in needed]
         mode = MODE.__dict__

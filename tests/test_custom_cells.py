@@ -1,4 +1,4 @@
-"""Users' operators in Cells: the mode that they are told, eagerly, compiled and in executors."""
+"""Users' operators in Cells: their mode, their states and their random numbers, eagerly, compiled and in executors."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import opreg as mx
 from opreg import Model, Parameter, Tensor, nn, ops
@@ -478,3 +480,347 @@ def test_parts_of_loops_go_by_modes_of_their_own(loop: str, way: str) -> None:
         by = (1 + outer) * (1 + within) + 2 * (loop == "while")
         assert run(x()).asnumpy().tolist() == [by * each for each in X]
         assert mx.grad(run)(x()).asnumpy().tolist() == [by] * 3
+
+
+# --------------------------------------------------------------------------------------- states and random numbers
+
+
+@mx.operator.define(name="cells_count", auxiliary=["n"])
+def count(x: Any, n: Any, *, is_train: bool) -> Any:
+    """``x`` times how often it ran in training."""
+    if is_train:
+        n[:] = n + 1
+    return x * n
+
+
+@count.grad
+def count_grad(g: Any, ins: Any, outs: Any) -> Any:
+    return g * ins[1], None
+
+
+class Count(mx.operator.CustomOp):
+    def forward(self, is_train: Any, req: Any, in_data: Any, out_data: Any, aux: Any) -> None:
+        if is_train:
+            aux[0][:] += 1
+        self.assign(out_data[0], req[0], in_data[0] * aux[0])
+
+    def backward(self, req: Any, out_grad: Any, in_data: Any, out_data: Any, in_grad: Any, aux: Any) -> None:
+        self.assign(in_grad[0], req[0], out_grad[0] * aux[0])
+
+
+@mx.operator.register("cells_count_prop")
+class CountProp(mx.operator.CustomOpProp):
+    def list_auxiliary_states(self) -> list[str]:
+        return ["n"]
+
+    def infer_shape(self, in_shape: Any) -> Any:
+        return in_shape, in_shape, [[1]]
+
+    def create_operator(self, ctx: Any, shapes: Any, dtypes: Any) -> Any:
+        return Count()
+
+
+@mx.operator.register("cells_count_backwards")
+class CountBackwardsProp(CountProp):
+    """Its state moves in backward, too."""
+
+    def create_operator(self, ctx: Any, shapes: Any, dtypes: Any) -> Any:
+        class Both(Count):
+            def backward(self, req: Any, out_grad: Any, in_data: Any, out_data: Any, in_grad: Any, aux: Any) -> None:
+                super().backward(req, out_grad, in_data, out_data, in_grad, aux)
+                aux[0][:] += 10
+
+        return Both()
+
+
+@mx.operator.define(name="cells_noise")
+def noise(x: Any) -> Any:
+    return x + mx.nd.random.uniform(shape=x.shape)
+
+
+@noise.grad
+def noise_grad(g: Any, ins: Any, outs: Any) -> Any:
+    return g
+
+
+@mx.operator.define(name="cells_holes")
+def holes(x: Any, *, is_train: bool) -> Any:
+    """Its gradient draws as well."""
+    return x * (1 + (mx.random.uniform(shape=x.shape) > 0.5)) if is_train else x * 1
+
+
+@holes.grad
+def holes_grad(g: Any, ins: Any, outs: Any) -> Any:
+    return noise(g * outs[0] / ins[0])
+
+
+#: What a Cell with a state ``n`` does.
+BODIES: dict[str, Callable[[Any, Any], Any]] = {
+    "count": lambda cell, x: count(x, cell.n),
+    "Prop": lambda cell, x: ops.Custom(x, cell.n, op_type="cells_count_prop"),
+    "nd.Custom": lambda cell, x: mx.nd.Custom(x, cell.n, op_type="cells_count_prop"),
+    "backwards": lambda cell, x: ops.Custom(ops.Custom(x, cell.n, op_type="cells_count_backwards"), cell.n,
+                                            op_type="cells_count_backwards"),
+    "a state twice": lambda cell, x: count(count(x, cell.n), cell.n),
+    "two states": lambda cell, x: count(count(x, cell.n), cell.m),
+    "read before and after": lambda cell, x: cell.n * x + count(x, cell.n) - cell.n,
+    "of a value": lambda cell, x: count(x, cell.m * 1),
+    "nobody reads it": lambda cell, x: (count(x, cell.n), x * 1)[1],
+    "noise": lambda cell, x: noise(x),
+    "noise that nobody reads": lambda cell, x: (noise(x), ops.dropout(x, p=0.5), noise(x))[2],
+    "noise of a constant": lambda cell, x: x * noise(Tensor([1.0, 2.0, 3.0])),
+    "noise beside layers": lambda cell, x: noise(cell.drop(noise(x))) + ops.uniform((3,), Tensor(0.0), Tensor(1.0)),
+    "holes": lambda cell, x: holes(count(holes(x), cell.n)),
+    "a number before": lambda cell, x: count(x, cell.n) if x.sum() > 0 else holes(x),
+    "a number between": lambda cell, x: count(x, cell.n) if holes(x).sum() > 4 else holes(x),
+    "recomputed": lambda cell, x: cell.inner(count(x, cell.n)),
+    "a hook behind": lambda cell, x: cell.hooked(holes(count(x, cell.n))).astype("float32"),
+    "branch": lambda cell, x: ops.cond(x.sum() > 0, lambda x: holes(count(x, cell.n)), noise, x) + cell.n,
+    "scan": lambda cell, x: cell.n + ops.scan(lambda carry, row: (holes(count(carry, cell.n)) + row, carry), x,
+                                              Tensor(np.ones((2, 3), np.float32)), unroll=False)[0] + cell.n,
+    "while": lambda cell, x: ops.while_loop(lambda v: v.sum() < 40, lambda v: count(v, cell.n) + noise(v), x, 5),
+    "norm": lambda cell, x: ops.scan(lambda carry, row: (cell.norm(carry * row), carry), x.reshape(3, 1) + 0.0,
+                                     Tensor(np.ones((2, 1, 1), np.float32)), unroll=False)[0].reshape(3)}
+
+
+def _widened(cell: Any, args: Any, out: Any) -> Any:
+    """What a compiled function expects of a hook, and then something else."""
+    return out.astype("float64") if out.sum() < 0 else None
+
+
+class Stateful(nn.Cell):
+    def __init__(self, body: str, buffer: bool) -> None:
+        super().__init__()
+        if buffer:
+            self.register_buffer("n", Tensor([0.0]))
+        else:
+            self.n = Parameter(Tensor([0.0]), name="n", requires_grad=False)
+        self.m = Parameter(Tensor([3.0]), name="m", requires_grad=False)
+        self.drop, self.inner, self.norm = nn.Dropout(p=0.5), Doubling(), nn.BatchNorm1d(1)
+        self.inner.recompute()
+        self.hooked = Doubling()
+        self.hooked.register_forward_hook(_widened)
+        self.body = body
+
+    def construct(self, x: Any) -> Any:
+        return BODIES[self.body](self, x)
+
+
+def _vjp(run: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The value, and the gradient asked for twice."""
+    def call(x: Any) -> Any:
+        value, back = mx.vjp(run, x)
+        first, second = back(ops.ones_like(x)), back(ops.ones_like(x) * 2)
+        return value, *(each[0] if isinstance(each, tuple) else each for each in (first, second))
+    return call
+
+
+def _second(run: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return mx.grad(lambda x: (mx.grad(lambda x: (run(x) ** 3).sum())(x)).sum())
+
+
+#: What is asked of a function of a tensor.
+ASKED: dict[str, Callable[[Any], Callable[[Any], Any]]] = {
+    "value": lambda run: run, "gradient": _gradient, "vjp": _vjp, "second": _second}
+
+
+def _numbers(found: Any) -> list[Any]:
+    if isinstance(found, (tuple, list)):
+        return [number for each in found for number in _numbers(each)]
+    return [np.asarray(found.asnumpy()).tolist()]
+
+
+def _history(body: str, buffer: bool, way: Callable[[Any], Any], asked: Callable[[Any], Any]) -> list[Any]:
+    """What comes of a few calls, and what is left."""
+    mx.random.seed(5)
+    cell = Stateful(body, buffer)
+    call = asked(way(cell))
+    history: list[Any] = []
+    for training in (True, True, False, True):
+        cell.set_train(training)
+        for data in (Tensor([1.0, 2.0, 3.0]), Tensor([-1.0, -2.0, -3.0])):
+            history.append(_numbers(call(data)))
+            history.append([each.asnumpy().tolist() for each in (cell.n, cell.m, cell.norm.moving_mean)])
+    mx.random.seed(5)
+    history.append(_numbers(call(Tensor([1.0, 2.0, 3.0]))))
+    return [*history, float(mx.nd.random.uniform(shape=(1,)).asscalar())]
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("body", BODIES)
+@pytest.mark.parametrize("buffer", [False, True])
+def test_states_and_random_numbers_are_those_of_eager_code(body: str, buffer: bool, asked: str) -> None:
+    ask = ASKED[asked]
+    if asked == "second" and body in ("branch", "scan", "while", "norm", "Prop", "nd.Custom", "backwards"):
+        pytest.skip("it has no second derivative")
+    if (body, asked) == ("backwards", "vjp"):
+        pytest.skip("each pass back moves the state that the next one reads")
+    expected = _history(body, buffer, WAYS["eager"], ask)
+    for way in [*list(WAYS.values())[1:], *([lambda cell: cell] if asked != "vjp" else [])]:
+        compiled = ask if way in WAYS.values() else (lambda run, ask=ask: mx.jit(ask(run)))
+        found = _history(body, buffer, way, compiled)
+        _agree(found, expected)
+
+
+def _flat(value: Any) -> list[float]:
+    return [number for each in value for number in _flat(each)] if isinstance(value, list) else [value]
+
+
+def _agree(found: list[Any], expected: list[Any]) -> None:
+    for now, before in zip(found, expected, strict=True):
+        np.testing.assert_allclose(np.array(_flat(now)), np.array(_flat(before)), 1e-5, 1e-6)
+
+
+def test_a_state_that_is_an_argument_leaves_a_function_to_python() -> None:
+    function = mx.jit(lambda x, n: count(x, n) + n)
+    n = Tensor([1.0])
+    with mx.autograd.train_mode(), pytest.warns(UserWarning, match="changes an argument in place"):
+        found = function(x(), n)
+    assert n.asnumpy().tolist() == [2.0]
+    assert found.asnumpy().tolist() == [2 * each + 2 for each in X]
+
+
+def test_a_tensor_that_shares_memory_keeps_its_numbers_where_tensors_are_values() -> None:
+    class Looking(nn.Cell):
+        def construct(self, x: Any) -> Any:
+            return x * 2
+
+        def bprop(self, x: Any, out: Any, dout: Any) -> Any:
+            return (count(dout, out),)
+
+    cell = Looking().set_train()
+    value, gradient = mx.value_and_grad(cell)(Tensor([3.0]))  # what a bprop is shown is nobody else's
+    assert (value.asnumpy().tolist(), gradient.asnumpy().tolist()) == ([6.0], [7.0])
+
+
+# -------------------------------------------------------------------------------------------------- random Cells
+
+
+@mx.operator.define(name="cells_tally", auxiliary=["n"])
+def tally(x: Any, n: Any, *, by: float, is_train: bool) -> Any:
+    if is_train:
+        n[:] = n * 0.5 + by
+    return x + n
+
+
+@tally.grad
+def tally_grad(g: Any, ins: Any, outs: Any) -> Any:
+    return g, None
+
+
+class TallyAndDraw(mx.operator.CustomOp):
+    """Everything at once."""
+
+    def forward(self, is_train: Any, req: Any, in_data: Any, out_data: Any, aux: Any) -> None:
+        self.mask = mx.nd.random.uniform(0.5, 1.5, in_data[0].shape) if is_train else mx.nd.ones(in_data[0].shape)
+        if is_train:
+            aux[0][:] += self.mask.mean()
+        self.assign(out_data[0], req[0], in_data[0] * self.mask + aux[0])
+
+    def backward(self, req: Any, out_grad: Any, in_data: Any, out_data: Any, in_grad: Any, aux: Any) -> None:
+        self.assign(in_grad[0], req[0], out_grad[0] * self.mask)
+
+
+@mx.operator.register("cells_tally_and_draw")
+class TallyAndDrawProp(CountProp):
+    def create_operator(self, ctx: Any, shapes: Any, dtypes: Any) -> Any:
+        return TallyAndDraw()
+
+
+#: Layers of random Cells: of the Cell, with a state ``n``, and a tensor.
+LAYERS: dict[str, Callable[[Any, Any], Any]] = {
+    **{f"mode, {kind}": lambda cell, x, op=op: op(x) * 0.75 for kind, op in TOLD.items()},
+    "state": lambda cell, x: tally(x, cell.n, by=0.25),
+    "random": lambda cell, x: noise(x * 0.5),
+    "all": lambda cell, x: ops.Custom(x, cell.n, op_type="cells_tally_and_draw"),
+    "none": lambda cell, x: ops.tanh(x)}
+
+
+class Layer(nn.Cell):
+    def __init__(self, name: str, state: Any) -> None:
+        super().__init__()
+        self.name, self.n = name, state
+
+    def construct(self, x: Any) -> Any:
+        return LAYERS[self.name](self, x)
+
+
+class Stack(nn.Cell):
+    def __init__(self, names: list[str], shared: bool) -> None:
+        super().__init__()
+        one = Parameter(Tensor([0.5]), name="n", requires_grad=False)
+        self.layers = nn.CellList([Layer(name, one if shared else one.clone()) for name in names])
+
+    def construct(self, x: Any) -> Any:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def _states(cell: Stack) -> list[float]:
+    return [layer.n.asnumpy().tolist() for layer in cell.layers]
+
+
+#: An action: what is set to train (all, or a layer by number) and how, what is asked, and the seed that is set before.
+ACTIONS = st.lists(st.tuples(st.one_of(st.none(), st.tuples(st.integers(-1, 3), st.booleans())),
+                             st.sampled_from(["value", "gradient", "vjp"]), st.one_of(st.none(), st.integers(0, 3))),
+                   min_size=1, max_size=5)
+
+
+def _played(cell: Stack, run: Callable[[Any], Any], actions: Any) -> list[Any]:
+    """What comes of actions on a Cell that is called by ``run``."""
+    mx.random.seed(11)
+    found: list[Any] = []
+    calls = {name: ASKED[name](run) for name in ("value", "gradient", "vjp")}
+    for number, (training, asked, seed) in enumerate(actions):
+        if training is not None:
+            part = cell if training[0] < 0 else cell.layers[training[0] % len(cell.layers)]
+            part.set_train(training[1])
+        if seed is not None:
+            mx.random.seed(seed)
+        found += [_numbers(calls[asked](Tensor([1.0, -2.0, 0.5 * number]))), _states(cell)]
+    return [*found, float(mx.nd.random.uniform(shape=(1,)).asscalar())]
+
+
+def _by_executor(cell: Stack, actions: Any) -> list[Any]:
+    """The same actions on an executor of the Cell, where they are of the whole of it."""
+    executor = cell.to_symbol(x()).simple_bind(mx.cpu(), x=(3,))
+    states = executor.aux_dict
+    for layer in cell.layers:
+        if layer.n.name in states:
+            states[layer.n.name][:] = layer.n.asnumpy()
+    mx.random.seed(11)
+    found: list[Any] = []
+    is_train = False
+    for number, (training, asked, seed) in enumerate(actions):
+        is_train = is_train if training is None else training[1]
+        if seed is not None:
+            mx.random.seed(seed)
+        (out,) = executor.forward(is_train=is_train, x=mx.nd.array([1.0, -2.0, 0.5 * number]))
+        numbers = [out.asnumpy().tolist()]
+        if asked != "value":
+            executor.backward(mx.nd.ones((3,)), is_train=is_train)
+            gradient = [executor.grad_dict["x"].asnumpy().tolist()]
+            numbers = [float(np.sum(numbers)), *gradient] if asked == "gradient" else [*numbers, *gradient]
+        if asked == "vjp":
+            executor.backward(mx.nd.ones((3,)) * 2, is_train=is_train)
+            numbers.append(executor.grad_dict["x"].asnumpy().tolist())
+        left = [states[layer.n.name].asnumpy().tolist() if layer.n.name in states else layer.n.asnumpy().tolist()
+                for layer in cell.layers]
+        found += [numbers, left]
+    return [*found, float(mx.nd.random.uniform(shape=(1,)).asscalar())]
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.lists(st.sampled_from(sorted(LAYERS)), min_size=1, max_size=4), st.booleans(), ACTIONS,
+       st.sampled_from(["jit of the Cell", "jit of a function", "graph mode"]))
+def test_random_cells_mean_the_same_eagerly_compiled_and_in_executors(names: list[str], shared: bool, actions: Any,
+                                                                      way: str) -> None:
+    eager = Stack(names, shared)
+    expected = _played(eager, eager, actions)
+    cell = Stack(names, shared)
+    found = _played(cell, WAYS[way](cell), actions)
+    _agree(found, expected)
+    if all(training is None or training[0] < 0 for training, _, _ in actions):
+        _agree(_by_executor(Stack(names, shared), actions), expected)
+

@@ -201,6 +201,7 @@ class Op:
         self.op_type, self.traced, self.capturable = op_type, traced, capturable
         self._call, self._differentiate = call, differentiate
         self.gradients: dict[tuple[object, ...], Op] = {}  # of a user's operator: those that compute gradients of it
+        self.forms: dict[str, Op] = {}  # of a user's operator: those that do the same in another form
         self.kernels: list[Kernel] = []
         self.expression: Any = None  # of an element-wise operator, see builtin.elementwise
         self.prepared: Rule | None = None

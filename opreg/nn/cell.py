@@ -257,7 +257,8 @@ class Cell(ParameterContainer, Shown):
     # ------------------------------------------------------------------------------------------------- state
 
     def set_train(self, mode: bool = True) -> Self:
-        """Whether layers that differ between training and inference behave as in training; returns this Cell."""
+        """Whether layers that differ between training and inference, and users' operators, run as in training, in this
+        Cell and in all below; returns this Cell."""
         if not isinstance(mode, bool):
             raise TypeError(f"{self.path}: set_train expects a bool, got {type(mode).__name__}")
         phase = "train" if mode else "predict"

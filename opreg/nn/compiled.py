@@ -122,6 +122,7 @@ class _Plan:
         self.quiet = not followed.calls
         self.kept: dict[Record, Kept] = {}  # what calls of Python keep for their gradients
         self.places: list[int | None] = []  # which of the gradients each input and weight has
+        self.moved: list[tuple[NDArray, Array]] = []  # states that the second half changes, and what they become
 
     def land(self, leaves: Sequence[Tensor]) -> list[Landing] | None:
         """Bring inputs that do not lie where the plan reads them there; None where somebody has what lies there.
@@ -383,6 +384,8 @@ class Compiled:
         wanted = [(node, 0) for node, need in zip(targets, needs) if need]
         count, specs = len(trace.nodes), len(trace.specs)
         pairs, seeds = [], []
+        values, updated = trace.values, trace.updated
+        trace.values, trace.updated = dict(values), dict(updated)
         trace.reads = Reads()  # of bprops
         try:
             for entry in followed.heads:
@@ -394,8 +397,12 @@ class Compiled:
                 gradients = trace.differentiate(pairs, wanted)
             computed = [(at, value._entry) for at, value in enumerate(gradients) if value is not None]
             places = {wanted[at][0]: place for place, (at, _) in enumerate(computed)}
-            plan = _Plan(followed, room, [entry for _, entry in computed], seeds, self._numbers)
+            moved = [(array, trace.values[key]._entry) for key, array in trace.updated.items()
+                     if trace.values[key] is not values.get(key)]
+            plan = _Plan(followed, room, [entry for _, entry in (*computed, *moved)], seeds, self._numbers)
+            plan.moved = [(array, data) for (array, _), data in zip(moved, plan.gradients[len(computed):])]
         finally:
+            trace.values, trace.updated = values, updated
             trace.forget(count, specs)
             trace.reads.settle()
             followed.reads.join(trace.reads)
@@ -411,6 +418,8 @@ class Compiled:
             slot[...] = g._data
         run.spent = True  # what backward steps took over is gone
         plan.backward()
+        for array, data in plan.moved:
+            array._data[...] = data
         return [None if place is None else made(plan.gradients[place].copy(), plan.ctx) for place in plan.places]
 
     def _run_again(self, run: _Run, weights: Sequence[NDArray]) -> None:

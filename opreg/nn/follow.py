@@ -145,6 +145,7 @@ def follow(function: Callable, arguments: Structure, specs: Sequence[tuple[Shape
     trace.signatures = signatures or trace.signatures
     inputs = [trace.input(name, shape, dtype) for name, (shape, dtype) in zip(_names(function, arguments), specs)]
     trace.path, trace.symbolic, trace.owner, trace.argument_ids = path, path is None, owner, set(map(id, inputs))
+    trace.assigns = path is not None
     nodes = [value._entry[0] for value in inputs]
     if path is not None:
         trace.numbers = Numbers({node: leaf._data for node, leaf in zip(nodes, leaves)}, ctx or current_context())

@@ -227,12 +227,15 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         source = value._data if isinstance(value, NDArray) else value if is_number(value) else _host(value)
         if not isinstance(self._data, np.ndarray) and isinstance(source, np.ndarray):
             source = self._ctx.backend.asarray(source, None, self._ctx.device_id)
-        if MODE.recording:  # what was recorded holds the old numbers
-            self._data = self._ctx.run(self._data.copy)
+        self._before_write()
         try:
             self._ctx.run(self._data.__setitem__, key, source)
         except OverflowError:  # a whole number wraps around, as in arithmetic
             self._data[key] = numbers_of(value, self._dt)
+
+    def _before_write(self) -> None:
+        if MODE.recording:  # what was recorded holds the old numbers
+            self._data = self._ctx.run(self._data.copy)
 
     # --------------------------------------------------------------------------------------------- gradients
 
@@ -324,11 +327,9 @@ class LentTensor(Tensor):
 
     __slots__ = ()
 
-    def _write(self, key: Any, value: Any) -> None:
-        if not MODE.recording:  # else a copy is made anyway
-            self._data = self._ctx.run(self._data.copy)
+    def _before_write(self) -> None:
+        self._data = self._ctx.run(self._data.copy)
         self.__class__ = Tensor  # type: ignore[assignment]
-        self._write(key, value)
 
 
 TENSORS.add(LentTensor)

@@ -30,6 +30,7 @@ from ..errors import OpError, here
 from . import dtype as dtypes
 from .bailout import HookSignatures
 from .guards import GUARD, LOOKS, Answer, Numbers, Path, Unknown, calls
+from .moving import moving
 from .reads import Reads
 from .state import STATE
 from .tensor import Tensor, made, picked, subscript, tensor
@@ -150,14 +151,17 @@ class TracedTensor(Sized, OneNumber, TensorBase):
         return ops._subscript(self, key=key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        trace = STATE.trace or self._trace
-        if id(self) in trace.argument_ids:
-            trace.leave("it changes an argument in place")
         key = subscript(key, self.shape)
         if isinstance(key, TensorBase):
             key = subscript(key.asnumpy(), self.shape)
         value = value if isinstance(value, TensorBase) else tensor(np.asarray(value, self._dt))
-        changed = ops._subscript_assign(self, value._cast(self._dt), key=key)
+        self._become(ops._subscript_assign(self, value._cast(self._dt), key=key))
+
+    def _become(self, changed: TracedTensor) -> None:
+        """From here on it has these numbers."""
+        trace = STATE.trace or self._trace
+        if id(self) in trace.argument_ids:
+            trace.leave("it changes an argument in place")
         self._entry, self._spec = changed._entry, changed._spec
 
     # --------------------------------------------------------------------------------------------- numbers
@@ -219,6 +223,12 @@ class FunctionTracer(Tracer):
         Of a body: what its variables are outside of it, captured or given.
     argument_ids : set of int
         Identities of the arguments of the function.
+    assigns : bool
+        Whether what changes is assigned: not in a Symbol, nor in the body of a loop, which run many times.
+    cells : list of Cell
+        Those that run, the innermost last.
+    states : dict of Entry to array
+        Of what operators have left in states: these.
     minds_training : bool
         Whether the mode of the caller matters: an operator joined, outside of all Cells, that may compute otherwise in
         training than in inference, or the mode was asked for.
@@ -254,6 +264,8 @@ class FunctionTracer(Tracer):
         self.signatures: HookSignatures = HookSignatures() if parent is None else parent.signatures
         self.arguments: dict[Entry, TensorHooks | None] = {} if parent is None else parent.arguments
         self.argument_ids: set[int] = set()
+        self.assigns: bool = parent is None or parent.assigns
+        self.states: dict[Entry, NDArray] = {}
         self.minds_training = False
         self.calls, self.left = "", ""
         self.drawn: list[Node] = []
@@ -404,10 +416,30 @@ class FunctionTracer(Tracer):
 
     def call(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:
         """Apply an operator to values: one, or a tuple of them, one an output."""
-        outs = [self.wrap(entry) for entry in self.apply(op, [self.read(value)._entry for value in values], given)]
+        entries = self.apply(op, [self.read(value)._entry for value in values], given)
+        if entries and entries[0][0].op is not op:
+            self._move(op, entries[0][0], values)
+        outs = [self.wrap(entry) for entry in entries]
         if not MODE.recording and op.name != "BlockGrad":
             outs = [ops.BlockGrad(out) for out in outs]
         return outs[0] if len(outs) == 1 else tuple(outs)
+
+    def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None = None) -> Node:
+        """Add a node over entries; where users' code may change states in place, one that gives them back."""
+        if self.assigns and op.moved(attrs):
+            op, attrs, given = moving(op), {"inner": attrs}, None
+        return super().add(op, attrs, inputs, given)
+
+    def _move(self, op: Op, node: Node, values: Sequence[Any]) -> None:
+        """From here on states hold what a node, that of the moving form of an operator, leaves in them."""
+        places = op.moved(node.attrs["inner"])
+        for i, place in enumerate(places, node.count - len(places)):
+            value, new = values[place], self.wrap((node, i))
+            if isinstance(value, TracedTensor):
+                value._become(new)
+            elif isinstance(value, NDArray):
+                self.states[new._entry] = value
+                self.assign(value, new)
 
     def _node(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None) -> Node:
         cells = [cell.__dict__["_name"] for cell in self.cells]
@@ -459,7 +491,7 @@ class FunctionTracer(Tracer):
     def differentiate(self, seeds: Sequence[tuple[TracedTensor, TracedTensor]], wanted: Sequence[Entry]
                       ) -> list[TracedTensor | None]:
         """Gradients with respect to entries, grown behind all nodes so far; None where there is none."""
-        tracer = RuleTracer(self.nodes, self.specs)
+        tracer = _Rules(self)
         arriving = [(value._entry, tracer.value(seed._entry)) for value, seed in seeds]
         with self:
             gradients = grow(tracer, self.order, arriving, {node for node, _ in wanted})
@@ -476,6 +508,30 @@ class FunctionTracer(Tracer):
     def skip(self) -> None:
         """Leave the nodes so far to whoever made them."""
         self._settled = len(self.nodes)
+
+
+class _Rules(RuleTracer):
+    """What gradient rules do in a trace. What the backward of a user's operator leaves in a state is assigned to it."""
+
+    def __init__(self, trace: FunctionTracer):
+        super().__init__(trace.nodes, trace.specs)
+        self._trace = trace
+
+    def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None = None) -> Node:
+        """Add a node over entries."""
+        trace = self._trace
+        states = [(i, trace.states[inputs[i]]) for i in op.moved(attrs) if inputs[i] in trace.states]
+        if not states:
+            return super().add(op, attrs, inputs, given)
+        entries = list(inputs)
+        for i, state in states:
+            entries[i] = trace.read(state)._entry
+        node = super().add(moving(op), {"inner": attrs}, entries)
+        trace.settle()
+        first = node.count - len(op.moved(attrs)) - op.moved(attrs)[0]
+        for i, state in states:
+            trace.assign(state, trace.wrap((node, first + i)))
+        return node
 
 
 #: The number assigned to a Parameter, of which the gradient is the Parameter's: that is what is trained.
