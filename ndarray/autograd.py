@@ -9,7 +9,7 @@ import numpy as np
 
 from opreg.core.gradient import fitted
 from opreg.core.graph import Node, topological
-from opreg.core.mode import MODE, Recording
+from opreg.core.mode import MODE, AskedRecording, Recording
 from opreg.core.slots import Slot
 from opreg.errors import ArgumentError, NotDifferentiableError, OpError
 
@@ -55,22 +55,23 @@ def record(train_mode: bool = True, check_numbers: bool | str | None = None) -> 
     np.float32(6.0)
     """
     recording = finite.recorded(check_numbers)
-    return Recording(True, train_mode) if recording is True else finite.CheckedRecording(recording, train_mode)
+    return (AskedRecording("autograd.record()", True, train_mode) if recording is True else
+            finite.CheckedRecording(recording, train_mode))
 
 
 def pause(train_mode: bool = False) -> Recording:
     """A stretch of code in which nothing is recorded."""
-    return Recording(False, train_mode)
+    return AskedRecording("autograd.pause()", False, train_mode)
 
 
 def train_mode() -> Recording:
     """A stretch of code in which operators run as in training."""
-    return Recording(None, True)
+    return AskedRecording("autograd.train_mode()", None, True)
 
 
 def predict_mode() -> Recording:
     """A stretch of code in which operators run as in inference."""
-    return Recording(None, False)
+    return AskedRecording("autograd.predict_mode()", None, False)
 
 
 def is_recording() -> bool:

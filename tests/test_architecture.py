@@ -215,7 +215,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
         model
     """,
     "opreg.nn": """
-        bailout dtype plan_memory state ops.primitive_docs
+        bailout dtype moving plan_memory state ops.primitive_docs
         guards handles tensor_base printing reads settings
         tensor tree typing ops.primitive optim.settings
         buffers generator initializer trace ops.lift

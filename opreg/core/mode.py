@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextvars
 import functools
+import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 import numpy as np
 
-__all__ = ["MODE", "Recording", "quiet", "inside"]
+from ..errors import line_at, user_frame, warn
+
+__all__ = ["MODE", "AskedRecording", "Recording", "quiet", "inside"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -73,7 +76,7 @@ class Recording:
         self._recording, self._training = recording, training
         self._before: Any = None  # the mode before, and what was here
 
-    def __enter__(self) -> Recording:
+    def __enter__(self) -> Self:
         mode = MODE.__dict__
         self._before = mode["recording"], mode["training"], self._before  # it may be entered again inside
         if self._recording is not None:
@@ -93,3 +96,28 @@ class Recording:
                 return function(*args, **keywords)
 
         return inside
+
+
+class AskedRecording(Recording):
+    """One that a user asked for by a call. Called without ``with`` it does nothing, which it says when it goes."""
+
+    __slots__ = ("_call", "_place", "_used")
+
+    def __init__(self, call: str, recording: bool | None, training: bool | None):
+        super().__init__(recording, training)
+        frame = user_frame(sys._getframe(1))
+        self._call, self._used = call, False
+        self._place = None if frame is None else (frame.f_code, frame.f_lasti)
+
+    def __enter__(self) -> Self:
+        self._used = True
+        return super().__enter__()
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        self._used = True
+        return super().__call__(function)
+
+    def __del__(self) -> None:
+        if not self._used and not sys.is_finalizing():
+            warn(f"{self._call} is a context, and nothing ran in it: write with {self._call}:",
+                 where=line_at(self._place))

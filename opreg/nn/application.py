@@ -33,7 +33,7 @@ from .tree import LEAF, Structure
 Gradients: TypeAlias = tuple[Sequence[TensorBase | None], Sequence[TensorBase | None]]
 T = TypeVar("T")
 
-__all__ = ["Application", "Gradients", "applied", "followed", "kept_of", "spread"]
+__all__ = ["Application", "Gradients", "applied", "followed", "in_dtype_of", "kept_of", "spread"]
 
 
 class Application:
@@ -223,6 +223,11 @@ def spread(g: Any) -> Iterator[Any]:
         yield from spread(list(g.values()))
     else:
         yield g
+
+
+def in_dtype_of(g: TensorBase, value: TensorBase) -> TensorBase:
+    """A gradient in the dtype of what it is the gradient of; whole numbers say what they lose."""
+    return g if g._dt == value._dt else ops._backward_cast(g, value)
 
 
 def kept_of(title: str) -> str:

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from ..core.mode import MODE
-from ..errors import here, note
+from ..errors import here, note, warn
 from .state import STATE, get_context, set_context
 
 __all__ = ["Hook", "Hooks", "HookHandle", "HookOwner", "convention", "running", "KINDS"]
@@ -29,9 +29,18 @@ class Hook:
         self.function, self.with_kwargs, self.always_call = function, with_kwargs, always_call
         self.convention, self.where = convention, here()
 
+    def repeats(self, other: Hook) -> bool:
+        """Whether it is what another is, registered once more by the same line."""
+        return self.where == other.where and _code(self.function) == _code(other.function)
+
     def __repr__(self) -> str:
         name = getattr(self.function, "__qualname__", repr(self.function))
         return f"{name} ({self.where})" if self.where else name
+
+
+def _code(function: Callable) -> object:
+    """What two functions have alike that one line made, as a ``lambda`` makes a new one each time."""
+    return getattr(function, "__code__", function)
 
 
 class running:
@@ -82,8 +91,11 @@ class HookHandle:
             raise TypeError(f"Expected a callable hook function, but got {type(function).__name__}.")
         if getattr(function, "compiled", False):
             raise TypeError("a hook is a Python function; a compiled one has no values to show")
-        number = next(_NUMBERS)
-        hooks[number] = Hook(function, **options)
+        number, hook = next(_NUMBERS), Hook(function, **options)
+        if STATE.inside and STATE.trace is None and any(hook.repeats(other) for other in hooks.values()):
+            warn(f"the hook {hook} is registered on {getattr(owner, 'path', owner)} each time that a Cell runs, beside "
+                 "those of its runs before: register it in __init__, or remove it with the handle")
+        hooks[number] = hook
         if prepend:
             rest = [(key, hooks.pop(key)) for key in list(hooks) if key != number]
             hooks.update(rest)

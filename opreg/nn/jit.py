@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-import warnings
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar, overload
@@ -24,7 +23,7 @@ from ..core.locks import rlock
 from ..core.looks import Explanation
 from ..core.mode import MODE
 from ..core.op import Op, watch
-from ..errors import here, refuse_keywords
+from ..errors import refuse_keywords, warn
 from . import tree
 from .bailout import HookSignatureChanged, HookSignatures, NumberChanged
 from .compiled import Compiled, CompiledOnDevice, run_in_python
@@ -257,7 +256,7 @@ class Cache:
         if text not in self._told:
             self._told.add(text)
             text = f"{getattr(function, '__name__', type(function).__name__)} {text}"
-            warnings.warn_explicit(text, UserWarning, *(here() or (__file__, 1)))
+            warn(text)
 
     def prepare(self, function: Callable, args: Args, kwargs: Keywords) -> None:
         """Compile for inputs like these, without running."""
