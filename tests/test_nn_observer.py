@@ -12,6 +12,7 @@ import sys
 import time
 import types
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -252,6 +253,34 @@ def test_what_differs_in_each_call_runs_as_python(name):
     with pytest.warns(UserWarning, match=f"runs as Python: it {reason}") as told:
         found = {float(compiled(x()).asnumpy()[0]) for _ in range(6)}
     assert len(found) > 3 and len(told) == 1
+
+
+def finalized() -> None:
+    next(counter)
+
+
+class Gone:
+    def __del__(self) -> None:
+        finalized()
+
+
+def drops(x):
+    Gone()
+    return x * K
+
+
+def ends(x):
+    weakref.finalize(Tensor([1.0]), finalized)
+    return x * K
+
+
+@pytest.mark.parametrize("function", [drops, ends])
+def test_what_runs_since_an_object_has_gone_is_no_part_of_the_function(function):
+    compiled = jit(function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            same(function, compiled)
 
 
 class Counts:

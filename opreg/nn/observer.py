@@ -21,11 +21,13 @@ import sys
 import sysconfig
 import time
 import types
+import weakref
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.array_module import active
 from ..core.cache import cached
 from ..errors import is_ours
 from .class_hooks import hook, hookable, runs_python, unhook
@@ -63,6 +65,7 @@ _MODES = frozenset({"training", "requires_grad"})
 _BY_TEXT = frozenset({"getattr", "hasattr", "vars", "eval", "operator", "attrgetter"})
 #: Values of which nothing is read.
 _SIMPLE = frozenset({bool, int, float, complex, str, bytes, type(None)})
+_FINALIZER = weakref.finalize.__call__.__code__
 _CACHED = type(functools.lru_cache(len))
 
 
@@ -77,11 +80,22 @@ def _is_user_file(name: str) -> bool:
 
 def _is_user_code(code: types.CodeType) -> bool:
     """Whether a function of the user's has this code; bodies of modules and classes are none."""
-    if code.co_name == "__del__":
-        return False
     if not code.co_flags & inspect.CO_OPTIMIZED and loads(code).stores:  # no ``eval("K * 2")``
         return False
     return _EXAMPLES in code.co_filename or (not is_ours(code) and _is_user_file(code.co_filename))
+
+
+def _finalizes(frame: types.FrameType | None) -> bool:
+    """Whether a function runs since an object has gone, which may happen at any moment of a trace."""
+    while frame is not None and frame.f_code is not _FINALIZER and frame.f_code.co_name != "__del__":
+        frame = frame.f_back
+    return frame is not None
+
+
+def _computes(name: object) -> bool:
+    """Whether a module computes for a backend, and has no code of the user's."""
+    return isinstance(name, str) and any((name + ".").startswith(module + ".") for backend in active()
+                                         for module in backend.modules)
 
 
 def _is_user_module(name: object) -> bool:
@@ -223,8 +237,10 @@ class Observer:
         code = frame.f_code
         user = self._users.get(id(code))
         if user is None:
+            if _finalizes(frame):
+                return False
             self._codes.append(code)
-            user = self._users[id(code)] = _is_user_code(code)
+            user = self._users[id(code)] = _is_user_code(code) and not _computes(frame.f_globals.get("__name__"))
         return user
 
     def _begin(self, frame: types.FrameType) -> None:

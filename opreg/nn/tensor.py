@@ -221,9 +221,9 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         variable = self._variable()
         return super().__index__() if variable is None else operator.index(variable)
 
-    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> np.ndarray:
+    def _as_numpy(self, dtype: DTypeLike, copy: bool | None) -> np.ndarray:
         variable = self._variable()
-        return super().__array__(dtype, copy) if variable is None else np.asarray(variable.asnumpy(), dtype)
+        return super()._as_numpy(dtype, copy) if variable is None else np.asarray(variable.asnumpy(), dtype)
 
     def value(self) -> Tensor:
         """This tensor."""
