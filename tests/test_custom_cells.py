@@ -554,6 +554,17 @@ def holes_grad(g: Any, ins: Any, outs: Any) -> Any:
     return noise(g * outs[0] / ins[0])
 
 
+@mx.operator.define(name="cells_lifted")
+def lifted(x: Any) -> Any:
+    """Its shape is found by a run on zeros, which a trace must not follow."""
+    return ops.exp(Tensor(x)) * count(mx.nd.ones(1), mx.nd.zeros(1))
+
+
+@lifted.grad
+def lifted_grad(g: Any, ins: Any, outs: Any) -> Any:
+    return g * outs[0]
+
+
 #: What a Cell with a state ``n`` does.
 BODIES: dict[str, Callable[[Any, Any], Any]] = {
     "count": lambda cell, x: count(x, cell.n),
@@ -561,6 +572,11 @@ BODIES: dict[str, Callable[[Any, Any], Any]] = {
     "nd.Custom": lambda cell, x: mx.nd.Custom(x, cell.n, op_type="cells_count_prop"),
     "backwards": lambda cell, x: ops.Custom(ops.Custom(x, cell.n, op_type="cells_count_backwards"), cell.n,
                                             op_type="cells_count_backwards"),
+    "Parameters alone": lambda cell, x: x * mx.nd.Custom(cell.m, cell.n, op_type="cells_count_prop"),
+    "arrays alone": lambda cell, x: x * count(mx.nd.ones(1), cell.held),
+    "noise of arrays": lambda cell, x: x * noise(mx.nd.ones(3)) * mx.nd.random.uniform(shape=(3,)),
+    "a function of nd": lambda cell, x: count(x, cell.n) * mx.nd.exp(cell.n) + mx.nd.sqrt(cell.held),
+    "tensors in its body": lambda cell, x: count(x * lifted(cell.n), cell.n),
     "a state twice": lambda cell, x: count(count(x, cell.n), cell.n),
     "two states": lambda cell, x: count(count(x, cell.n), cell.m),
     "read before and after": lambda cell, x: cell.n * x + count(x, cell.n) - cell.n,
@@ -600,7 +616,7 @@ class Stateful(nn.Cell):
         self.inner.recompute()
         self.hooked = Doubling()
         self.hooked.register_forward_hook(_widened)
-        self.body = body
+        self.body, self.held = body, mx.nd.zeros(1)
 
     def construct(self, x: Any) -> Any:
         return BODIES[self.body](self, x)
@@ -640,7 +656,7 @@ def _history(body: str, buffer: bool, way: Callable[[Any], Any], asked: Callable
         cell.set_train(training)
         for data in (Tensor([1.0, 2.0, 3.0]), Tensor([-1.0, -2.0, -3.0])):
             history.append(_numbers(call(data)))
-            history.append([each.asnumpy().tolist() for each in (cell.n, cell.m, cell.norm.moving_mean)])
+            history.append([each.asnumpy().tolist() for each in (cell.n, cell.m, cell.held, cell.norm.moving_mean)])
     mx.random.seed(5)
     history.append(_numbers(call(Tensor([1.0, 2.0, 3.0]))))
     return [*history, float(mx.nd.random.uniform(shape=(1,)).asscalar())]

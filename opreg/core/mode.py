@@ -24,8 +24,9 @@ class _Mode(threading.local):
     recording: Any  # whether operators are recorded, and perhaps looked at, see ``opreg.ndarray.finite``
     training: bool
     np_shape = False  # see opreg.util
-    #: Of code that is followed: hears that the mode was asked for.
-    asked: Callable[[], None] | None = None
+    #: What follows the code that runs, a trace of ``opreg.nn``: it is told where the mode is asked for, and takes
+    #: operators on arrays from outside. None where operators compute now.
+    follower: Any
     #: The frame of user code whose line is noted of what is recorded, ``()`` until it has been looked for; None where
     #: every operator has one of its own.
     frame: FrameType | tuple[()] | None
@@ -38,7 +39,7 @@ class _Mode(threading.local):
         context.run(np.seterr, all="ignore")
         self.run = context.run
         self.recording = self.training = False
-        self.frame = None
+        self.frame = self.follower = None
 
 
 #: Read on every eager call: attributes of a thread-local, nothing more. ``MODE.__dict__`` is that of the thread: who

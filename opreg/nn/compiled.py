@@ -191,8 +191,9 @@ class _Plan:
             quiet(segment.run)
             return
         mode = MODE.__dict__
-        before = mode["recording"], mode["training"]
+        before = mode["recording"], mode["training"], mode["follower"]
         mode["recording"], mode["training"] = False, True  # steps that compute as in inference say so themselves
+        mode["follower"] = None
         trace, STATE.trace = STATE.trace, None
         kept, STATE.kept = STATE.kept, self.kept
         try:
@@ -202,7 +203,7 @@ class _Plan:
             with self.ctx, np.errstate(all="ignore"):
                 segment.run()
         finally:
-            mode["recording"], mode["training"] = before
+            mode["recording"], mode["training"], mode["follower"] = before
             STATE.trace, STATE.kept = trace, kept
 
     def free(self, idle: list[_Plan]) -> None:

@@ -24,7 +24,7 @@ from ..core.op import Op
 from ..errors import Where, here
 from ..typing import Array
 from .bailout import NumberChanged
-from .state import STATE
+from .state import unfollowed
 
 if TYPE_CHECKING:
     from opreg.ndarray.context import Context
@@ -246,15 +246,13 @@ class Numbers:
         root = trace.root
         if root.calls:
             raise Unknown(f"behind {root.calls}, which would be called twice")
-        with Recording(False, None), generators.noting() as drawn:
-            before, STATE.trace = STATE.trace, None
+        with Recording(False, None), unfollowed(), generators.noting() as drawn:
             try:
                 for node in root.drawn[self._drawn:]:  # in their order
                     self._find(trace, (node, 0))
                 self._drawn = len(root.drawn)
                 return self._find(trace, entry)
             finally:
-                STATE.trace = before
                 self._before = {**drawn, **self._before}
 
     def close(self) -> None:

@@ -129,7 +129,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         return tensor(value, self._ctx)
 
     def _apply(self, op: Op, values: Sequence[Value], given: Attrs) -> Any:
-        if STATE.trace is not None and (op.varies or any(STATE.trace.knows(value) for value in values)):
+        if STATE.trace is not None and STATE.trace.takes(op, values):
             return STATE.trace.call(op, values, given)
         attrs = op.complete(given)
         settled, results = _compute(op, attrs, values, self._ctx, result_class=Tensor)

@@ -32,7 +32,7 @@ from .bailout import HookSignatures
 from .guards import GUARD, LOOKS, Answer, Numbers, Path, Unknown, calls
 from .moving import moving
 from .reads import Reads
-from .state import STATE
+from .state import STATE, unfollowed
 from .tensor import Tensor, made, picked, subscript, tensor
 from .tensor_base import TensorBase
 from .typing import TensorLike
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from .parameter_container import ParameterContainer
 
 __all__ = ["FunctionTracer", "TracedTensor", "LeftToPython", "create"]
+
+_FLOAT32 = np.dtype(np.float32)
 
 
 class LeftToPython(OpError, TypeError):
@@ -85,10 +87,7 @@ class TracedTensor(Sized, OneNumber, TensorBase):
         return (STATE.trace or self._trace).call(op, values, given)
 
     def _follow(self, op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[types.SimpleNamespace, Sequence[Any]]:
-        """The operator applied by a function of ``nd``: how many outputs a user sees, and the outputs."""
-        outs = self._apply(op, values, attrs)
-        outs = outs if isinstance(outs, tuple) else (outs,)
-        return types.SimpleNamespace(visible=len(outs)), outs
+        return (STATE.trace or self._trace).follow(op, attrs, values)
 
     def _lift(self, value: TensorLike) -> Tensor:
         return tensor(value)
@@ -280,14 +279,14 @@ class FunctionTracer(Tracer):
         self._before: list[tuple[Any, ...]] = []
 
     def __enter__(self) -> FunctionTracer:
-        self._before.append((STATE.trace, MODE.recording, MODE.np_shape, MODE.asked))
+        self._before.append((STATE.trace, MODE.recording, MODE.np_shape, MODE.follower))
         STATE.trace, MODE.recording = self, True  # whoever stops that blocks the gradient of what joins meanwhile
         MODE.np_shape = True  # all shapes are known here: a 0 is an empty dimension, as outside of traces
-        MODE.asked = self.mind_training
+        MODE.follower = self
         return self
 
     def __exit__(self, *_: object) -> None:
-        STATE.trace, MODE.recording, MODE.np_shape, MODE.asked = self._before.pop()
+        STATE.trace, MODE.recording, MODE.np_shape, MODE.follower = self._before.pop()
 
     @property
     def root(self) -> FunctionTracer:
@@ -430,6 +429,23 @@ class FunctionTracer(Tracer):
             outs = [ops.BlockGrad(out) for out in outs]
         return outs[0] if len(outs) == 1 else tuple(outs)
 
+    def takes(self, op: Op, values: Sequence[Any]) -> bool:
+        """Whether an operator on arrays joins: where one is a value of the graph, or each run may give something else.
+        Values of a body that is followed, or of a gradient, have a graph of their own."""
+        return (op.varies or any(map(self.knows, values))) and not any(hasattr(value, "_follow") for value in values)
+
+    def follow(self, op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[types.SimpleNamespace, Sequence[Any]]:
+        """The operator applied by a function of ``nd``: how many outputs a user sees, and the outputs."""
+        outs = self.call(op, values, attrs)
+        outs = outs if isinstance(outs, tuple) else (outs,)
+        return types.SimpleNamespace(visible=len(outs)), outs
+
+    def infer(self, node: Node, ins: Sequence[Spec]) -> list[Spec]:
+        """What comes out of a node, in float32 where nothing says otherwise. Users' code that runs to show it is not
+        followed."""
+        with unfollowed():
+            return [Spec(shape, dtype or _FLOAT32) for shape, dtype in super().infer(node, ins)]
+
     def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None = None) -> Node:
         """Add a node over entries; where users' code may change states in place, one that gives them back."""
         if self.assigns and op.moved(attrs):
@@ -526,6 +542,11 @@ class _Rules(RuleTracer):
     def __init__(self, trace: FunctionTracer):
         super().__init__(trace.nodes, trace.specs)
         self._trace = trace
+
+    def infer(self, node: Node, ins: Sequence[Spec]) -> list[Spec]:
+        """What comes out of a node."""
+        with unfollowed():
+            return super().infer(node, ins)
 
     def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None = None) -> Node:
         """Add a node over entries."""
