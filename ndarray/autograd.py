@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from opreg.core.files import warn
 from opreg.core.gradient import fitted
 from opreg.core.graph import Node, topological
 from opreg.core.mode import MODE, AskedRecording, Recording
 from opreg.core.slots import Slot
-from opreg.errors import ArgumentError, NotDifferentiableError, OpError
+from opreg.errors import ArgumentError, NotDifferentiableError, OpError, warn
 
 from . import finite, tape
 from .context import Context, current_context
