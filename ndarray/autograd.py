@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from opreg.core.files import warn
 from opreg.core.gradient import fitted
 from opreg.core.graph import Node, topological
-from opreg.core.mode import MODE, Recording
+from opreg.core.mode import MODE, AskedRecording, Recording
 from opreg.core.slots import Slot
-from opreg.errors import ArgumentError, NotDifferentiableError, OpError
+from opreg.errors import ArgumentError, NotDifferentiableError, OpError, warn
 
 from . import finite, tape
 from .context import Context, current_context
@@ -56,22 +55,23 @@ def record(train_mode: bool = True, check_numbers: bool | str | None = None) -> 
     np.float32(6.0)
     """
     recording = finite.recorded(check_numbers)
-    return Recording(True, train_mode) if recording is True else finite.CheckedRecording(recording, train_mode)
+    return (AskedRecording("autograd.record()", True, train_mode) if recording is True else
+            finite.CheckedRecording(recording, train_mode))
 
 
 def pause(train_mode: bool = False) -> Recording:
     """A stretch of code in which nothing is recorded."""
-    return Recording(False, train_mode)
+    return AskedRecording("autograd.pause()", False, train_mode)
 
 
 def train_mode() -> Recording:
     """A stretch of code in which operators run as in training."""
-    return Recording(None, True)
+    return AskedRecording("autograd.train_mode()", None, True)
 
 
 def predict_mode() -> Recording:
     """A stretch of code in which operators run as in inference."""
-    return Recording(None, False)
+    return AskedRecording("autograd.predict_mode()", None, False)
 
 
 def is_recording() -> bool:
@@ -80,7 +80,9 @@ def is_recording() -> bool:
 
 
 def is_training() -> bool:
-    """Whether operators run as in training now."""
+    """Whether operators run as in training now: inside of a Cell, whether it was set to train."""
+    if MODE.follower is not None:
+        MODE.follower.mind_training()
     return MODE.training
 
 
@@ -93,7 +95,7 @@ def set_recording(is_record: bool) -> bool:
 
 def set_training(train_mode: bool) -> bool:
     """Set whether operators run as in training; returns what it was."""
-    before, MODE.training = MODE.training, bool(train_mode)
+    before, MODE.training = is_training(), bool(train_mode)
     return before
 
 

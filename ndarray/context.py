@@ -167,7 +167,8 @@ _DEFAULT = [_CPU]
 
 
 def cpu(device_id: int = 0) -> Context:
-    """The host. All its numbers share one memory; they differ only as places for ``group2ctx``.
+    """The host. All its numbers share one memory, and arrays in them compute together; they differ only as places for
+    ``group2ctx``.
 
     Examples
     --------

@@ -155,9 +155,11 @@ class CustomRun:
         if attrs.op.traced or hasattr(prop, "gradient"):
             return None
         count, (needed, unread), custom_op = len(attrs.arguments), attrs.reads(), attrs.memo[id(prop)][0]
-        inputs, states = ins[:count], ins[count:]
+        inputs, states = ins[:count], [state._data for state in attrs.memo.get("states", ())]
         every: list[Any] = [*arriving, *inputs, *outs]
         read = every if len(needed) == len(every) else [every[i] for i in needed]
+        mode = MODE.__dict__
+        before, mode["training"] = mode["training"], self.is_train
         entered.append(ctx)
         try:
             if self._watched_back.get(needs) == (custom_op.__class__, needed):
@@ -174,6 +176,7 @@ class CustomRun:
                 self._watched_back[needs] = (custom_op.__class__, needed) if is_settled(custom_op) else None
         finally:
             entered.pop()
+            mode["training"] = before
         return [*grads, *[None] * len(states)]
 
 

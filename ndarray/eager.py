@@ -64,6 +64,8 @@ class Runner:
             prepared = _prepared(op, attrs, arrays, self.kernel, ctx)
             self._function = prepared or ready.function()
             self.takes_out = self.takes_out and (prepared is None or getattr(prepared, "takes_out", False))
+        if op.random:
+            self._function = _drawing(ctx, self._function)
         #: Once it has run: the kernel alone, where it gives the only output as it is wanted; else None.
         self.single: Callable[..., Array] | None = None
         #: Of its gradient, see ``opreg.ndarray.traced_rules``; None where nothing stays settled.
@@ -138,6 +140,17 @@ class _RunnerOnDevice(Runner):
     def __call__(self, arrays: Sequence[Array], out: Array | None = None) -> list[Array]:
         with self.ctx.entered():
             return super().__call__(arrays, out)
+
+
+def _drawing(ctx: Context, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that draws random numbers, and says so before."""
+    place = ctx.backend_name, ctx.device_id
+
+    def draw(*arrays: Array, **keywords: Any) -> Any:
+        generators.drawing(*place)
+        return function(*arrays, **keywords)
+
+    return draw
 
 
 def _as_array(xp: ArrayModule, function: Callable[..., Array]) -> Callable[..., Array]:

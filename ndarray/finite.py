@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import local
 from types import CodeType, FrameType, TracebackType
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
 from opreg.core.launch import Call, as_results
-from opreg.core.mode import MODE, Recording, quiet
+from opreg.core.mode import MODE, AskedRecording, quiet
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
 from opreg.core.spec import is_floating, is_numpy_float, show
@@ -108,7 +108,7 @@ def recorded(choice: bool | str | None = None) -> Literal[True] | Checked:
     return _CHECKED[choice]
 
 
-class CheckedRecording(Recording):
+class CheckedRecording(AskedRecording):
     """A stretch of code in which operators are recorded and looked at.
 
     Python's operators on arrays take the long way where what they make is not finite, so that it is said who made it.
@@ -117,10 +117,10 @@ class CheckedRecording(Recording):
     __slots__ = ("_runs",)
 
     def __init__(self, recording: Checked, training: bool | None):
-        super().__init__(recording, training)  # type: ignore[arg-type]  # as good as True
+        super().__init__("autograd.record()", recording, training)  # type: ignore[arg-type]  # as good as True
         self._runs: list[Any] = []
 
-    def __enter__(self) -> Recording:
+    def __enter__(self) -> Self:
         self._runs.append(MODE.run)
         MODE.run = _Suspicious(MODE.run)
         return super().__enter__()

@@ -167,8 +167,20 @@ def invoke(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     ctx = _place(values) if ctx is None else Context(ctx)
     if out is not None:
         return _into(op, attrs, values, ctx, out)
-    settled, outs = _compute(op, attrs, values, ctx)
+    if (follower := MODE.follower) is not None and follower.takes(op, values):
+        settled, outs = follower.follow(op, attrs, values)
+    else:
+        settled, outs = _compute(op, attrs, values, ctx, None, None if op.op_type is None else _kind(values))
     return outs[0] if settled.visible == 1 else outs[:settled.visible]
+
+
+def _kind(values: Sequence[Any]) -> type[NDArray] | None:
+    """The class of what a user's operator makes of values: tensors of tensors, as the body of a Cell wants them."""
+    for value in values:
+        kind = getattr(value, "_results", None)
+        if kind is not None:
+            return kind
+    return None
 
 
 def Custom(*args: Any, op_type: str | None = None, **keywords: Any) -> NDArray:

@@ -252,6 +252,7 @@ class NDArray(OneNumber, Methods):
     _rank = 0
     _broadcasts = True
     _scalars = False  # whether one of no axes is as good as any
+    _results: type[NDArray] | None = None  # of users' operators that functions of arrays call; None for this class
     _instead = "Use an operator of nd in its place, or asnumpy() where no gradient is wanted"
     _data: Array
     _ctx: Context
@@ -651,6 +652,9 @@ class NDArray(OneNumber, Methods):
         except IndexError as error:
             raise SubscriptError(str(error)) from None
 
+    def _before_write(self) -> None:
+        """Its memory is about to be changed in place: others that share it see that."""
+
     def _store(self, key: Any, value: Any, basic: bool = True) -> None:
         """Write numbers in place, whatever is recorded."""
         data = self._data
@@ -853,6 +857,8 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
 
     Results are of the class ``result_class``, by default NDArray.
     """
+    if op.stateful and op.auxiliary(attrs):
+        _open_states(op, attrs, values)
     arrays = []
     for value in values:
         if isinstance(value, NDArray) and value._ctx is ctx and value._rank != 4:
@@ -880,6 +886,15 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
     if recording := MODE.recording:
         tape.record(op, attrs, values, arrays, outs, settled, recording)
     return settled, outs
+
+
+def _open_states(op: Op, attrs: Any, values: Sequence[Any]) -> None:
+    """The states of an operator are about to be changed in place; a Prop's backward is given them as they are then."""
+    states = [state for state in values[len(op.arguments(attrs)):] if isinstance(state, NDArray)]
+    for state in states:
+        state._before_write()
+    if op.per_instance and op.opaque:
+        attrs.memo["states"] = states
 
 
 def array(source: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:

@@ -32,9 +32,9 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
 
-from opreg.core.files import reading, warn, whole
+from opreg.core.files import reading, whole
 from opreg.core.slots import Slot
-from opreg.errors import ArgumentError, DTypeError, FileFormatError, did_you_mean
+from opreg.errors import ArgumentError, DTypeError, FileFormatError, did_you_mean, warn
 
 __all__ = ["NPZ_WRITER", "Pairs", "READ_NPZ", "READ_SAFETENSORS", "Record", "SAFETENSORS_WRITER", "bytes_of",
            "check_names", "from_bytes", "load", "meant", "read", "save", "to_bytes", "write"]

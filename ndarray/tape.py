@@ -495,7 +495,7 @@ def _sum(own: set[TapeEntry], entry: TapeEntry, first: Array, second: Array) -> 
 
 
 def backward(heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | None = None, retain_graph: bool = False,
-             train_mode: bool = True) -> None:
+             train_mode: bool | None = True) -> None:
     """Store the gradients of heads in the buffers of all arrays they were computed from."""
     seeds = _seeds(heads, head_grads, False)
     order = _order(seeds)

@@ -17,7 +17,7 @@ __all__ = [
     "OpError", "MXNetError", "AttrError", "ShapeError", "SubscriptError", "DTypeError", "UnknownOperatorError",
     "ArgumentError", "UnusedError", "InferenceError", "NotDifferentiableError", "DeviceError", "FileFormatError",
     "NonFiniteError", "RankError", "Where", "Place", "here", "user_frame", "line_at", "is_ours", "family", "note",
-    "trim", "TRIMMED", "adopted", "listed", "nearest", "did_you_mean", "refuse_keywords", "refuse_misspelt",
+    "trim", "TRIMMED", "adopted", "listed", "nearest", "did_you_mean", "refuse_keywords", "refuse_misspelt", "warn",
 ]
 
 
@@ -201,6 +201,28 @@ def note(error: BaseException, text: str) -> None:
     """Add a note to an exception, once, and let it leave as itself."""
     if text not in getattr(error, "__notes__", ()) and not (isinstance(error, NonFiniteError) and text in str(error)):
         error.add_note(text)
+
+
+#: What Python knows warnings by that were given, as it has it for each module.
+_WARNED: dict[Any, Any] = {}
+
+
+def warn(text: str, category: type[Warning] = UserWarning, where: Where | None = None) -> None:
+    """Warn about a line of user code, by default the innermost on the stack, whatever calls lie between. By the filters
+    that Python begins with, one text is said once for a line.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("default")
+    ...     for _ in range(2):
+    ...         warn("something is odd", where=Where(("train.py", 3)))
+    >>> [(str(each.message), each.lineno) for each in said]
+    [('something is odd', 3)]
+    """
+    filename, line = where or here() or (__file__, 1)
+    warnings.warn_explicit(text, category, filename, line, registry=_WARNED)
 
 
 #: What our own kernels call: an error in there is not one of user code.

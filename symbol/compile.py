@@ -165,8 +165,11 @@ def _unreached(program: Program) -> list[Step]:
 def _split(nodes: list[Node], heads: Sequence[Entry], outputs: int) -> int:
     """The position behind the last node of forward: there the backward steps begin.
 
-    Forward is what an output needs, and what does something beside computing without any help of backward.
+    Forward is what an output needs, and what does something beside computing without any help of backward; everything
+    where there is no backward.
     """
+    if len(heads) == outputs:
+        return len(nodes)
     needed = set(reachable(nodes, heads[:outputs]))
     backward = set(reachable(nodes, heads)) - needed
     split = 0

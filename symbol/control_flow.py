@@ -7,8 +7,9 @@ and not with the body.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -74,8 +75,7 @@ def _declared(name: str, fields: Mapping[str, Any], kernel: Callable, backward_k
 
     def dtypes(attrs: Mapping[str, Any], ins: Any, outs: Any) -> tuple[list[Any], list[Any]]:
         ins, results = _RULES[name](ins, attrs, inference.infer_dtypes, _same, _same)
-        if name == "_while_loop":
-            results[-1] = np.dtype(np.int64)
+        results[-1] = np.dtype(np.int64)
         return ins, results
 
     def gradients(attrs: Mapping[str, Any], g: Any, ins: Sequence[Any], outs: Sequence[Any], *_: Any) -> list[Any]:
@@ -89,6 +89,9 @@ def _declared(name: str, fields: Mapping[str, Any], kernel: Callable, backward_k
     op.shapes(AttrsRule(lambda attrs, ins, outs: _RULES[name]([*ins], attrs, inference.infer_shapes, _outer, _inner)))
     op.kernel("loop", bound=True)(kernel)
     op.grad(AttrsRule(gradients))
+    op.chance(AttrsRule(lambda attrs: any(node.op is not None and node.op.draws(node.attrs)
+                                          for body in attrs["subgraphs"] for node in body._graph().nodes)))
+    op.moves(AttrsRule(functools.partial(_moved, name)))
     op.unrolled = UNROLLED[name]
     backward = _backward(op, backward_kernel)
     return op
@@ -117,13 +120,32 @@ def _backward(forward: Op, kernel: Callable) -> Op:
 
 
 def _kept(name: str, attrs: Mapping[str, Any]) -> Sequence[int]:
-    """Which inputs change from round to round and are kept for backward; a while loop keeps its count too."""
+    """Which inputs change from round to round and are kept for backward; then -1, for a number that is: how many rounds
+    there were, or which branch was taken."""
     if name == "_foreach":
         first = len(attrs["in_data_locs"])
-        return range(first, first + len(attrs["in_state_locs"]))
+        return [*range(first, first + len(attrs["in_state_locs"])), -1]
     if name == "_while_loop":
         return [*(attrs["func_input_locs"][place] for place in attrs["func_var_locs"]), -1]
-    return ()
+    return [-1]
+
+
+def _moved(name: str, attrs: Mapping[str, Any]) -> list[int]:
+    """Which inputs are states of operators in the bodies: those that stay the same from round to round."""
+    bodies, changing = attrs["subgraphs"], set(_kept(name, attrs))
+    if name == "_foreach":
+        order = (*attrs["in_data_locs"], *attrs["in_state_locs"], *attrs["remain_locs"])
+        changing.update(range(len(attrs["in_data_locs"])))
+        locations: Sequence[Sequence[int]] = [[order.index(i) for i in range(len(order))]]
+    else:
+        locations = (attrs["cond_input_locs"], attrs["func_input_locs"]) if name == "_while_loop" else _branches(attrs)
+    found: set[int] = set()
+    for body, places in zip(bodies, locations):
+        graph = body._graph()
+        states = graph.variables()[1]
+        found.update(place for node, place in zip([node for node in graph.nodes if node.op is None], places)
+                     if node in states and place not in changing)
+    return sorted(found)
 
 
 # ------------------------------------------------------------------------------------------------ inference
@@ -162,7 +184,7 @@ def _foreach_rule(ins: list, attrs: Any, rule: Callable, outer: Callable, inner:
             ins[i] = outer(inputs[place], length) if i < len(data) else inputs[place]
     count = attrs["num_out_data"]
     outs = [outer(result, length) for result in results[:count]] + results[count:]
-    return ins, outs + [outer(ins[i], length) for i in range(len(data), len(data) + len(states))]
+    return ins, [*outs, *[outer(ins[i], length) for i in range(len(data), len(data) + len(states))], _number(rule)]
 
 
 def _while_rule(ins: list, attrs: Any, rule: Callable, outer: Callable, inner: Callable) -> tuple[list, list]:
@@ -173,7 +195,7 @@ def _while_rule(ins: list, attrs: Any, rule: Callable, outer: Callable, inner: C
     count = attrs["num_out_data"]
     kept = [ins[places[place]] for place in attrs["func_var_locs"]]
     outs = [outer(result, most) for result in results[:count]] + results[count:]
-    return ins, [*outs, *[outer(result, most) for result in kept], (1,) if rule is inference.infer_shapes else None]
+    return ins, [*outs, *[outer(result, most) for result in kept], _number(rule)]
 
 
 def _cond_rule(ins: list, attrs: Any, rule: Callable, outer: Callable, inner: Callable) -> tuple[list, list]:
@@ -185,7 +207,12 @@ def _cond_rule(ins: list, attrs: Any, rule: Callable, outer: Callable, inner: Ca
         if body is not attrs["subgraphs"][0]:
             outs = [new if old is None else unify(old, new) if rule is inference.infer_shapes else old
                     for old, new in zip(outs, results)]
-    return ins, outs
+    return ins, [*outs, _number(rule)]
+
+
+def _number(rule: Callable) -> Any:
+    """The shape of a number that is kept, or its dtype, which is set later."""
+    return (1,) if rule is inference.infer_shapes else None
 
 
 def _branches(attrs: Any) -> tuple[Locations, Locations, Locations]:
@@ -236,7 +263,8 @@ def check_locations(name: str, attrs: Mapping[str, Any], count: int) -> None:
 
 
 class _Body:
-    """A body bound to arrays of its own, and to the caller's for inputs that stay the same in every round."""
+    """A body bound to arrays of its own, and to the caller's for inputs that stay the same in every round. With
+    gradients it repeats rounds that have been, on states of its own."""
 
     def __init__(self, call: Call, body: Symbol, arrays: Sequence[Any], own: Sequence[bool], gradients: bool):
         body = resolved(body)
@@ -244,7 +272,8 @@ class _Body:
         variables = [node for node in graph.nodes if node.op is None]
         arguments, auxiliary = graph.variables()
         empty, device = call.ctx.backend.zeros, call.ctx.device_id
-        self.slots = [empty(data.shape, data.dtype, device) if mine else data for data, mine in zip(arrays, own)]
+        self.slots = [empty(data.shape, data.dtype, device) if mine or (gradients and node in auxiliary) else data
+                      for node, data, mine in zip(variables, arrays, own)]
         held = {node: NDArray(data, call.ctx) for node, data in zip(variables, self.slots)}
         args = [held[node] for node in arguments]
         grads = [NDArray(empty(arg.shape, arg._data.dtype, device), call.ctx)
@@ -253,28 +282,57 @@ class _Body:
                                        [held[node] for node in auxiliary], {})
         by_node = dict(zip(arguments, grads))
         self.grads = [by_node.get(node) for node in variables]
-        self.random = any(node.op is not None and node.op.random for node in graph.nodes)
+        self.varies = any(node.op is not None and node.op.varies for node in graph.nodes)
 
     def run(self, is_train: bool) -> list[Any]:
         """One round: the raw outputs."""
         return [out._data for out in self.executor.forward(is_train=is_train)]
 
 
-class _Dice:
-    """The state of the random generator before each round, so that backward draws the same numbers again."""
+class _Found(NamedTuple):
+    """What a round found, and what its backward wants to find again."""
 
-    def __init__(self, call: Call, body: _Body):
-        self.place = (call.ctx.backend_name, call.ctx.device_id) if body.random and call.is_train else None
-        self.rounds: list[Any] = call.memo.setdefault(("dice", call.attrs), [])
+    drawn: generators.States
+    states: list[Any]
 
-    def keep(self, number: int) -> None:
-        if self.place is not None:
-            del self.rounds[number:]
-            self.rounds.append(generators.state(*self.place))
 
-    def back(self, number: int) -> None:
-        if self.place is not None:
-            generators.set_state(self.rounds[number], *self.place)
+class _Rerun:
+    """The rounds of a body, which backward runs again, with the random numbers and the states of forward.
+
+    Parameters
+    ----------
+    which : int
+        Which of the node's bodies it is.
+    """
+
+    def __init__(self, call: Call, body: _Body, which: int = 0):
+        self.body = body
+        self._found: list[_Found] = call.memo.setdefault(("rounds", call.attrs, which), [])
+
+    def run(self, number: int, is_train: bool) -> list[Any]:
+        """One of forward: the raw outputs."""
+        body = self.body
+        if not body.varies:
+            return body.run(is_train)
+        del self._found[number:]
+        states = [state._ctx.run(state._data.copy) for state in body.executor.aux_arrays]
+        with generators.noting() as drawn:
+            results = body.run(is_train)
+        self._found.append(_Found(drawn, states))
+        return results
+
+    def back(self, number: int, arriving: Sequence[NDArray]) -> None:
+        """One of backward: leaves gradients in those of the body."""
+        body = self.body
+        if body.varies:
+            drawn, states = self._found[number]
+            for state, data in zip(body.executor.aux_arrays, states):
+                state._ctx.run(state._data.__setitem__, Ellipsis, data)
+            with generators.again(drawn):
+                body.run(True)
+        else:
+            body.run(True)
+        body.executor.backward(arriving)
 
 
 def _rows(data: Any) -> Any:
@@ -289,8 +347,8 @@ def _foreach(call: Call) -> Callable:
     body = _loop_body(call, attrs, call.ins, False)
     slices, sources = [body.slots[place] for place in data], [_rows(array) for array in call.ins[:len(data)]]
     current_states = [body.slots[place] for place in states]
-    kept = call.outs[attrs["num_outputs"]:]
-    dice = _Dice(call, body)
+    *kept, number = call.outs[attrs["num_outputs"]:]
+    rounds = _Rerun(call, body)
     length = call.ins[0].shape[0] if data else 0
     del rest
 
@@ -303,13 +361,14 @@ def _foreach(call: Call) -> Callable:
             for keep, slot in zip(kept, current_states):
                 if keep is not None:
                     keep[t] = slot
-            dice.keep(t)
-            results = body.run(call.is_train)
+            results = rounds.run(t, call.is_train)
             for out, result in zip(call.outs[:count], results):
                 if out is not None:
                     out[t] = result
             for slot, result in zip(current_states, results[count:]):
                 slot[...] = result
+        if number is not None:
+            number[...] = length
         for out, slot in zip(call.outs[count:attrs["num_outputs"]], current_states):
             if out is not None:
                 out[...] = slot
@@ -336,7 +395,7 @@ def _backward_foreach(call: Call) -> Callable:
     n_in = len(data) + len(states) + len(rest)
     tops, ins, kept = call.ins[:visible], call.ins[visible:visible + n_in], call.ins[visible + n_in:]
     body = _loop_body(call, attrs, ins, True)
-    dice = _Dice(call, body)
+    rounds = _Rerun(call, body)
     arriving = [top.copy() for top in tops[count:]]
     outs, sources = call.outs, [_rows(array) for array in ins[:len(data)]]
     slopes: list[Any] = [array if array is None else _rows(array) for array in outs[:len(data)]]
@@ -350,10 +409,8 @@ def _backward_foreach(call: Call) -> Callable:
                 body.slots[place][...] = source[t]
             for place, keep in zip(states, kept):
                 body.slots[place][...] = keep[t]
-            dice.back(t)
-            body.run(True)
-            body.executor.backward([NDArray(top[t], call.ctx) for top in tops[:count]]
-                                   + [NDArray(held, call.ctx) for held in arriving])
+            rounds.back(t, [NDArray(top[t], call.ctx) for top in tops[:count]]
+                        + [NDArray(held, call.ctx) for held in arriving])
             for i, place in enumerate((*data, *states, *rest)):
                 g = body.grads[place]
                 if g is None:
@@ -402,7 +459,7 @@ def _while_loop(call: Call) -> Callable:
     test, body, places = _while_bodies(call, call.ins, False)
     starts = [call.ins[attrs["func_input_locs"][place]] for place, _ in places]
     kept, steps = call.outs[visible:-1], call.outs[-1]
-    dice = _Dice(call, body)
+    rounds = _Rerun(call, body)
 
     def assign(values: Sequence[Any]) -> None:
         for (place, shown), value in zip(places, values):
@@ -418,8 +475,7 @@ def _while_loop(call: Call) -> Callable:
             for keep, (place, _) in zip(kept, places):
                 if keep is not None:
                     keep[t] = body.slots[place]
-            dice.keep(t)
-            results = body.run(call.is_train)
+            results = rounds.run(t, call.is_train)
             for out, result in zip(call.outs[:count], results):
                 if out is not None:
                     out[t] = result
@@ -439,7 +495,7 @@ def _backward_while_loop(call: Call) -> Callable:
     n_in = attrs["num_args"] - 2
     tops, ins, kept = call.ins[:visible], call.ins[visible:visible + n_in], call.ins[visible + n_in:]
     _, body, places = _while_bodies(call, ins, True)
-    dice = _Dice(call, body)
+    rounds = _Rerun(call, body)
     arriving = [top.copy() for top in tops[count:]]
     changing = {place: k for k, (place, _) in enumerate(places)}
 
@@ -450,10 +506,8 @@ def _backward_while_loop(call: Call) -> Callable:
         for t in reversed(range(int(kept[-1][0]))):
             for keep, (place, _) in zip(kept, places):
                 body.slots[place][...] = keep[t]
-            dice.back(t)
-            body.run(True)
-            body.executor.backward([NDArray(top[t], call.ctx) for top in tops[:count]]
-                                   + [NDArray(held, call.ctx) for held in arriving])
+            rounds.back(t, [NDArray(top[t], call.ctx) for top in tops[:count]]
+                        + [NDArray(held, call.ctx) for held in arriving])
             for place, outer in enumerate(attrs["func_input_locs"]):
                 g = body.grads[place]
                 if g is None:
@@ -477,11 +531,15 @@ def _cond_bodies(call: Call, ins: Sequence[Any], gradients: bool) -> list[_Body]
 
 def _cond(call: Call) -> Callable:
     """Compute one of two branches, as a condition says."""
-    bodies = _cond_bodies(call, call.ins, False)
+    test, *branches = _cond_bodies(call, call.ins, False)
+    rounds = [_Rerun(call, branch, which) for which, branch in enumerate(branches)]
+    outs, taken = call.outs[:-1], call.outs[-1]
 
     def run() -> None:
-        chosen = bodies[1 if bool(bodies[0].run(call.is_train)[0].reshape(-1)[0]) else 2]
-        for out, result in zip(call.outs, chosen.run(call.is_train)):
+        which = 0 if bool(test.run(call.is_train)[0].reshape(-1)[0]) else 1
+        if taken is not None:
+            taken[...] = which
+        for out, result in zip(outs, rounds[which].run(0, call.is_train)):
             if out is not None:
                 out[...] = result
 
@@ -490,15 +548,14 @@ def _cond(call: Call) -> Callable:
 
 def _backward_cond(call: Call) -> Callable:
     visible = call.attrs["num_outputs"]
-    tops, ins = call.ins[:visible], call.ins[visible:]
-    bodies = _cond_bodies(call, ins, True)
+    tops, ins, taken = call.ins[:visible], call.ins[visible:-1], call.ins[-1]
+    rounds = [_Rerun(call, branch, which) for which, branch in enumerate(_cond_bodies(call, ins, True)[1:])]
 
     def run() -> None:
         _zero(call.outs)
-        chosen = 1 if bool(bodies[0].run(True)[0].reshape(-1)[0]) else 2
-        bodies[chosen].run(True)
-        bodies[chosen].executor.backward([NDArray(top, call.ctx) for top in tops])
-        for place, g in zip(_branches(call.attrs)[chosen], bodies[chosen].grads):
+        which = int(taken[0])
+        rounds[which].back(0, [NDArray(top, call.ctx) for top in tops])
+        for place, g in zip(_branches(call.attrs)[1 + which], rounds[which].body.grads):
             if g is not None and call.outs[place] is not None:
                 call.outs[place] += g._data
 

@@ -209,9 +209,10 @@ class Executor(Shown):
             plan = self._plans.get(is_train) or self.plan(is_train)
             self._ready = None
             self._mode = is_train
-            if plan.random:
-                self._drawn[is_train] = _generators(plan.random)
-            self._run(plan, plan.forward, is_train)
+            if plan.draws:
+                self._drawn[is_train] = plan.noting(functools.partial(self._run, plan, plan.forward, is_train))
+            else:
+                self._run(plan, plan.forward, is_train)
             for store in plan.stores:
                 store()
             self._ready = plan
@@ -424,8 +425,8 @@ class Executor(Shown):
             if out_grads is not None or not self._heads.complete:
                 self._heads.take(plan.bound, out_grads)
             segment = update.ready()
-            self._ready, self._mode, self._drawn[True] = None, True, _generators(plan.random)
-            self._run_unseen(self._as_one(plan, segment), True)
+            self._ready, self._mode = None, True
+            self._drawn[True] = plan.noting(functools.partial(self._run_unseen, self._as_one(plan, segment), True))
             if segment is None:
                 update.alone()
             return self.outputs
@@ -451,16 +452,16 @@ class Executor(Shown):
         return self._drawn.get(mode, {})
 
     def _repeat(self, mode: bool, forward: Callable[[], None]) -> None:
-        """Run a forward for its backward, with the random numbers of the last that a caller ran."""
-        drawn = self._draws(mode)
-        after = _generators(drawn)
-        for place, state in drawn.items():
-            generators.set_state(state, *place)
+        """Run a forward for its backward, with the random numbers of the last that a caller ran; auxiliary states stay
+        as they are."""
+        states = self.aux_arrays
+        before = [array._ctx.run(array._data.copy) for array in states]
         try:
-            forward()
+            with generators.again(self._draws(mode)):
+                forward()
         finally:
-            for place, state in after.items():
-                generators.set_state(state, *place)
+            for array, data in zip(states, before):
+                array._ctx.run(array._data.__setitem__, Ellipsis, data)
 
     def _differentiate(self, mode: bool, is_train: bool | None) -> None:
         """From now on take gradients that follow a forward of a mode as in training, or as in inference."""
@@ -477,8 +478,7 @@ class Executor(Shown):
         """The steps of ``forward``, without what is stored behind them."""
         plan = self._plans.get(is_train) or self.plan(is_train)
         self._ready, self._mode = None, is_train
-        self._drawn[is_train] = _generators(plan.random)
-        self._run(plan, plan.forward, is_train)
+        self._drawn[is_train] = plan.noting(functools.partial(self._run, plan, plan.forward, is_train))
         self._ready = plan
 
     def _store(self) -> None:
@@ -819,11 +819,6 @@ def truth(method: str, is_train: object) -> bool:
                             + ("arguments go by name, as in forward(data=…)" if method == "forward" else
                                "gradients of several outputs go in a list, as in backward([g, h])"))
     return bool(is_train)
-
-
-def _generators(places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], object]:
-    """Where the generators of devices stand."""
-    return {place: generators.state(*place) for place in places}
 
 
 def told(node: Node, index: int) -> str:

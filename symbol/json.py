@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, NoReturn, TypeAlias
 
 from opreg.core.attrs import to_text
-from opreg.core.files import json_of, reading, warn, whole
+from opreg.core.files import json_of, reading, whole
 from opreg.core.graph import Entry, Graph, Node, declared_shape, rewrite
 from opreg.core.mode import MODE
 from opreg.core.op import Op
 from opreg.core.placeholder import Placeholder, is_tag, lookup, placeholder, settle, strange, warn_of
 from opreg.core.rules import Attrs
-from opreg.errors import FileFormatError, Where, did_you_mean, listed, note
+from opreg.errors import FileFormatError, Where, did_you_mean, listed, note, warn
 
 from .control_flow import check_locations
 from .infer import told

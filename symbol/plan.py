@@ -13,6 +13,7 @@ from opreg.core import generators
 from opreg.core.array_module import TRANSFERS
 from opreg.core.graph import Entry, Node, fail
 from opreg.core.launch import Call, FirstRun, prepare
+from opreg.core.mode import Recording
 from opreg.core.spec import Shape, Spec, known
 from opreg.core.steps import JoinableStep, TieredStep, is_plain
 from opreg.errors import OpError, note
@@ -211,6 +212,14 @@ def _join(functions: Sequence[Function], owners: Sequence[Step], joined: list[Jo
     return flat, owning
 
 
+def _in_mode(is_train: bool, function: Function) -> Function:
+    """A function of users' code that runs in another mode than its plan does."""
+    inside = Recording(None, is_train)(function)
+    if not isinstance(function, FirstRun):
+        return inside
+    return FirstRun(lambda: [_in_mode(is_train, later) for later in inside()])  # type: ignore[attr-defined]  # a list
+
+
 def _now(function: Function) -> Function:
     """The function, or what has taken its place."""
     return function.made or function if isinstance(function, TieredStep) else function
@@ -255,7 +264,9 @@ class Plan:
     bound : set of int
         Identities of the arrays of variables that take part.
     random : set of (str, int)
-        Devices whose generators forward draws from.
+        Devices whose generators its steps draw from, as far as that is known before.
+    draws : bool
+        Whether there are any, or steps that draw by themselves: users' code, and what loops have in their bodies.
     """
 
     def __init__(self, program: Program, split: int, memory: Memory, variables: Mapping[Entry, Array],
@@ -265,6 +276,7 @@ class Plan:
         self.stores: list[Function] = []
         self.random = {(place.backend_name, place.device_id) for node, place in program.contexts.items()
                        if node.op is not None and node.op.random}
+        self.draws = any(node.op is not None and node.op.draws(node.attrs) for node in program.nodes)
         self.arrays: dict[Entry, Array] = dict(variables)
         self.bound = {id(array) for array in variables.values()}
         self._adds = adds
@@ -292,6 +304,14 @@ class Plan:
         of these."""
         self.forward = segment(self._halves[0] + after_forward)
         self.backward = segment(self._halves[1] + after_backward)
+
+    def noting(self, run: Callable[[], object]) -> generators.States:
+        """Run a half; where the generators stood that it drew from."""
+        with generators.noting() as drawn:
+            for place in self.random:
+                generators.drawing(*place)
+            run()
+        return drawn
 
     # ----------------------------------------------------------------------------------------------- arrays
 
@@ -364,6 +384,8 @@ class Plan:
             run, store = ready.steps(self._states(node) if call.is_train else ())
         except Exception as error:
             fail(error, node, self.specs[node])
+        if op.opaque and call.is_train is not self.is_train:
+            run = [_in_mode(call.is_train, function) for function in run]
         if store is not None:
             self.stores.append(store if ctx.device is None else functools.partial(ctx.run, store))
         place = self._place(entries[0]) if entries else ""

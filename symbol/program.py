@@ -171,10 +171,10 @@ class Program:
 
 def reachable(nodes: Sequence[Node], heads: Sequence[Entry], read: bool = False) -> list[Node]:
     """The nodes that heads need, in the given order; with ``read`` without those wanted for their shapes alone, and
-    with those that do something beside computing."""
+    with those that run in any case."""
     needed = {node for node, _ in heads}
     if read:
-        needed.update([node for node in nodes if node.op is not None and node.op.has_side_effect])
+        needed.update([node for node in nodes if node.op is not None and node.op.runs_unread(node.attrs)])
     for node in reversed(nodes):
         if node in needed and node.op is not None:
             unread = node.op.unread if read else ()

@@ -13,7 +13,6 @@ from opreg.core.arguments import no_value, split, superfluous
 from opreg.core.attrs import to_text
 from opreg.core.backward_graph import gradients
 from opreg.core.cache import cached
-from opreg.core.files import warn
 from opreg.core.graph import Entry, Graph, Node, rewrite
 from opreg.core.looks import SVG
 from opreg.core.op import Op
@@ -23,7 +22,7 @@ from opreg.core.rules import Attrs, Dtypes, Shapes
 from opreg.core.slots import Slot
 from opreg.core.spec import Shape, as_dtype, dtype_flag, known, show, stated
 from opreg.core.value import Value
-from opreg.errors import TRIMMED, ArgumentError, AttrError, OpError, did_you_mean, here, listed, note
+from opreg.errors import TRIMMED, ArgumentError, AttrError, OpError, did_you_mean, here, listed, note, warn
 from opreg.ndarray import autograd
 from opreg.ndarray.context import Context, current_context
 from opreg.typing import DTypeLike, ShapeLike

@@ -215,7 +215,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
         model
     """,
     "opreg.nn": """
-        bailout comparisons dtype loads plan_memory state ops.primitive_docs
+        bailout comparisons dtype loads moving plan_memory state ops.primitive_docs
         class_hooks guards handles tensor_base printing reads settings
         subscripts
         tensor tree typing ops.primitive optim.settings

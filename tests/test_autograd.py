@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import opreg as mx
 from opreg.errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, ShapeError
+from opreg.nn.grad import no_grad
 
 nd, autograd = mx.nd, mx.autograd
 X = np.float32([[0, 1, 2], [3, 4, 5]])
@@ -824,3 +825,36 @@ def test_the_first_autograd():
         old.compute_gradient(loss)
     with pytest.raises(ArgumentError, match="expected NDArrays, got int"):
         old.grad(lambda x: x)(3)
+
+
+# ------------------------------------------------------------------------------------------- contexts without with
+
+
+@pytest.mark.parametrize("make, call", [
+    (mx.autograd.record, "autograd.record()"), (mx.autograd.pause, "autograd.pause()"),
+    (mx.autograd.train_mode, "autograd.train_mode()"), (mx.autograd.predict_mode, "autograd.predict_mode()"),
+    (lambda: mx.autograd.record(check_numbers=True), "autograd.record()"), (no_grad, "no_grad()")])
+def test_a_context_in_which_nothing_ran_says_so(make, call):
+    with pytest.warns(UserWarning, match="nothing ran in it") as said:
+        make()
+    line = make.__code__.co_firstlineno if make.__name__ == "<lambda>" else said[0].lineno
+    assert [(str(each.message), each.filename, each.lineno) for each in said] == [
+        (f"{call} is a context, and nothing ran in it: write with {call}:", __file__, line)]
+    with make():
+        pass
+    make()(lambda: None)()
+    kept = make()
+    for _ in range(2):
+        with kept:
+            pass
+    del kept
+    gc.collect()
+
+
+def test_it_names_the_line_that_made_it():
+    def made_here():
+        return mx.autograd.record()
+
+    with pytest.warns(UserWarning, match="nothing ran in it") as said:
+        made_here()
+    assert said[0].lineno == made_here.__code__.co_firstlineno + 1

@@ -141,6 +141,20 @@ def test_nothing_lies_on_a_device_that_is_not_there(call):
     assert isinstance(caught.value, mx.MXNetError)
 
 
+@pytest.mark.parametrize("other", [mx.cpu(1), mx.cpu_pinned(), mx.cpu_pinned(2)])
+def test_contexts_of_the_host_are_one_device(other):
+    """As in MXNet, whose operators take arrays of all of them, and give those of the first."""
+    x, y = mx.nd.array([1.0, 2.0]), mx.nd.array([3.0, 4.0], other)
+    x.attach_grad()
+    y.attach_grad()
+    with mx.autograd.record():
+        z = x * y
+    z.backward()
+    assert (z.asnumpy().tolist(), z.context) == ([3.0, 8.0], mx.cpu())
+    assert (y * x).context == other
+    assert (x.grad.asnumpy().tolist(), y.grad.asnumpy().tolist()) == ([3.0, 4.0], [1.0, 2.0])
+
+
 def in_it(ctx):
     with ctx:
         return mx.nd.ones(2)

@@ -69,9 +69,15 @@ def test_orders_are_those_of_mxnet_for_the_same_seeds():
 
 
 def test_a_batch_larger_than_the_data_repeats_it():
-    (batch,) = mx.io.NDArrayIter(ROWS, NUMBERS, 16)
+    with pytest.warns(UserWarning, match="batch_size=16 is more than the 7 rows: every batch repeats rows") as said:
+        (batch,) = mx.io.NDArrayIter(ROWS, NUMBERS, 16)
+    assert [each.filename for each in said] == [__file__]
     assert batch.label[0].asnumpy().tolist() == [*NUMBERS, *NUMBERS, 0, 1] and batch.pad == 9
-    assert list(mx.io.NDArrayIter(ROWS, NUMBERS, 16, last_batch_handle="discard")) == []
+    with pytest.warns(UserWarning, match="batch_size=16 is more than the 7 rows: there is no batch"):
+        assert list(mx.io.NDArrayIter(ROWS, NUMBERS, 16, last_batch_handle="discard")) == []
+    with pytest.warns(UserWarning, match="a batch comes when the rows of several rounds fill it"):
+        mx.io.NDArrayIter(ROWS, NUMBERS, 16, last_batch_handle="roll_over")
+    mx.io.NDArrayIter(ROWS, NUMBERS, 7)
 
 
 def test_descriptions_say_what_comes():
@@ -153,6 +159,7 @@ def test_batches_from_text(tmp_path):
         mx.io.CSVIter(str(data), (2,))
 
 
+@pytest.mark.filterwarnings("ignore:CSVIter. batch_size=9 is more")
 @pytest.mark.parametrize("round_batch, size, rounds", [
     (True, 3, [[[0, 1, 2], [3, 4, 5], [6, 0, 1]], [[2, 3, 4], [5, 6, 0]], [[1, 2, 3], [4, 5, 6]], [[0, 1, 2]]]),
     (False, 3, [[[0, 1, 2], [3, 4, 5], [6, 4, 5]], [[0, 1, 2], [3, 4, 5], [6, 4, 5]]]),

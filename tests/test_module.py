@@ -392,6 +392,7 @@ def test_requests(request_, fixed, expected):
     (lambda: trained(epochs=1).forward(mx.io.DataBatch([nd.ones(1)] * 2)), ArgumentError, "inputs are data; got 2"),
     (lambda: trained(epochs=1).set_states(), ArgumentError, "states or a value"),
 ])
+@pytest.mark.filterwarnings("ignore:NDArrayIter. batch_size=16 is more")
 def test_module_errors(call, kind, words):
     with pytest.raises(kind, match=words):
         call()

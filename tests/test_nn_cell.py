@@ -105,8 +105,25 @@ def test_duplicate_names_are_refreshed_at_the_first_call():
 
     net = Net()
     assert [p.name for p in net.get_parameters()] == ["same", "same"]
-    net(Tensor(X))
+    with pytest.warns(UserWarning, match="Net: a and b are both named 'same'") as said:
+        net(Tensor(X))
     assert [p.name for p in net.get_parameters()] == ["a", "b"]
+    net(Tensor(X))
+    assert [each.filename for each in said] == [__file__]
+
+
+def test_names_that_nobody_gave_are_refreshed_without_a_word():
+    class Pair(Cell):
+        def __init__(self) -> None:
+            super().__init__(auto_prefix=False)
+            self.one, self.other = nn.Dense(3, 3), nn.Dense(3, 3)
+
+        def construct(self, x: Any) -> Any:
+            return self.one(x) + self.other(x)
+
+    pair = Pair()
+    pair(Tensor(np.ones((1, 3), np.float32)))
+    assert len({p.name for p in pair.get_parameters()}) == 4
 
 
 def test_parameter_tuples_and_lists():

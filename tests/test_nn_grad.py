@@ -610,3 +610,23 @@ def test_a_weight_that_the_function_itself_freezes(run):
     net = Net()
     found = run(grad(net, None, [net.w, net.v]))(Tensor(4.0))
     assert [float(g) for g in found] == [12, 0]
+
+
+# ------------------------------------------------------------------------------------------- what whole numbers lose
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_gradient_that_is_cut_to_whole_numbers_says_so(compiled: bool) -> None:
+    run = grad(lambda x: x * 0.5)
+    run = jit(run) if compiled else run
+    with pytest.warns(UserWarning, match=r"a gradient of int64 is cut to int64: 0\.5 became 0\. Convert .*as") as said:
+        assert run(Tensor([1, 2])).asnumpy().tolist() == [0, 0]
+    assert [each.filename for each in said] == [__file__]
+
+
+@pytest.mark.parametrize("function, expected", [
+    (lambda x: x * 2.0, [2, 2]), (lambda x: x * 3, [3, 3]), (lambda x: (x.astype("float32") ** 2), [2, 4])])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_one_that_loses_nothing_does_not(function: Callable[..., Any], expected: list[int], compiled: bool) -> None:
+    run = grad(function)
+    assert (jit(run) if compiled else run)(Tensor([1, 2])).asnumpy().tolist() == expected

@@ -546,3 +546,56 @@ def test_operators_stay_registered_ones(run):
     cell = Triple()
     cell.register_forward_hook(lambda which, args, out: ops.exp(out))
     np.testing.assert_allclose(run(grad(lambda a: cell(a)))(x()).asnumpy(), 3 * np.exp(3 * X), rtol=1e-6)
+
+
+# --------------------------------------------------------------------------------------------- hooks of each run
+
+
+class Registers(Cell):
+    """It registers hooks where it computes, in the ways that there are."""
+
+    def __init__(self, how: Callable[[Any, Any], Any]) -> None:
+        super().__init__()
+        self.how, self.w = how, Parameter(Tensor([1.0]), name="w")
+
+    def construct(self, x: Any) -> Any:
+        self.how(self, x)
+        return x * self.w
+
+
+def _twice(cell: Any, x: Any) -> None:
+    for hook in (lambda *_: None, _look):
+        cell.register_forward_hook(hook).remove()
+    if not cell.hooks():
+        cell.register_forward_hook(_look)
+
+
+def _look(*_: Any) -> None:
+    pass
+
+
+@pytest.mark.parametrize("how, on", [
+    (lambda cell, x: cell.register_forward_hook(lambda *_: None), "Registers"),
+    (lambda cell, x: cell.register_forward_hook(_look), "Registers"),
+    (lambda cell, x: cell.w.register_hook(lambda g: None), "Parameter")])
+def test_a_hook_that_every_run_registers_is_told(how: Callable[[Any, Any], Any], on: str) -> None:
+    cell = Registers(how)
+    cell(Tensor([1.0]))
+    with pytest.warns(UserWarning, match=f"is registered on {on}.* each time that a Cell runs.*in __init__") as said:
+        cell(Tensor([1.0]))
+    assert [(each.filename, each.lineno) for each in said] == [(__file__, how.__code__.co_firstlineno)]
+
+
+def test_hooks_that_go_again_or_come_once_are_not() -> None:
+    def inside(cell: Any, x: Any) -> None:
+        with cell.register_forward_hook(lambda *_: None):
+            pass
+        x.register_hook(lambda g: None)
+
+    for how in (_twice, inside):
+        cell = Registers(how)
+        for _ in range(3):
+            grad(lambda x, cell=cell: cell(x))(Tensor([1.0]))
+    plain = Registers(lambda cell, x: None)
+    for hook in (_look, _look):
+        plain.register_forward_hook(hook)

@@ -139,7 +139,7 @@ def test_two_tensors(name):
 #: Numbers beside tensors, some of which are in no dtype or not in all.
 NUMBERS = [-2 ** 63, -2 ** 53 - 1, -300, -2, -1, 0, 1, 2, 44, 300, 2 ** 24 + 1, 2 ** 53 - 1, 2 ** 53 + 1,
            2 ** 62 + 1, 2 ** 63 - 1, 2 ** 63, 2 ** 63 + 1, 2 ** 64 - 1]
-COMPARED = {"maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge"}
+COMPARED = ("maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge")
 
 
 @pytest.mark.parametrize("name", [

@@ -342,6 +342,7 @@ def assigns_its_argument(a: Any) -> Any:
     (lambda: assigns_its_argument, "it changes an argument in place")],
     ids=["attribute", "list", "buffer", "hook", "in place", "assigned"])
 @pytest.mark.parametrize("mode", ["jit", "graph mode", "gradient"])
+@pytest.mark.filterwarnings("ignore:the hook .* is registered on")
 def test_what_a_graph_can_not_do_is_left_to_python(make, reason, mode):
     """With the meaning it has there, on every run; a warning says so once."""
     def run(make_call: Any) -> list[Any]:
@@ -364,7 +365,7 @@ def test_what_a_graph_can_not_do_is_left_to_python(make, reason, mode):
     else:
         with pytest.warns(UserWarning, match=f"runs as Python: .*{reason}") as told:
             found = run(compiled)
-        assert len(told) == 1
+        assert sum("runs as Python" in str(each.message) for each in told) == 1
     np.testing.assert_equal(found, expected)
 
 

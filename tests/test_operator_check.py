@@ -514,6 +514,29 @@ centre.fill(lambda ins, outs: [ins[0], ins[0][1:]])
 centre.grad(lambda g, ins, outs: g)
 
 
+@mx.operator.define(name="_check_halved")
+def halved(x, *, is_train):
+    return x * 0.5 if is_train else x
+
+
+@halved.grad
+def _halved_grad(g, ins, outs, *, is_train):
+    return g * 0.5 if is_train else g
+
+
+@mx.operator.define(name="_check_drop", outputs=["y", "mask"], auxiliary=["runs"])
+def drop(x, runs, *, p: float = 0.5, is_train):
+    if not is_train:
+        return x, mx.nd.ones_like(x)
+    runs[:] = runs + 1
+    mask = (mx.nd.random.uniform(shape=x.shape, dtype=x.dtype) > p) / (1 - p)
+    return x * mask, mask
+
+
+drop.fill(lambda ins, outs: [ins[0], (1,)])
+drop.grad(lambda g, ins, outs: g[0] * outs[1])
+
+
 class Noise(mx.operator.CustomOp):
     def forward(self, is_train, req, in_data, out_data, aux):
         self.assign(out_data[0], req[0], in_data[0] + mx.nd.random.normal(shape=in_data[0].shape,
@@ -549,6 +572,8 @@ RIGHT: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
     "a function of two": (lambda: defined(_two, _two_grad, outputs=("a", "b")), (X, Y), {"by": 3.0}),
     "a traced function": (lambda: swish, (X,), {"beta": 1.5}),
     "a function with a state": (lambda: centre, (X,), {}),
+    "a function that minds its mode": (lambda: halved, (X,), {}),
+    "a function with a mode, a state and random numbers": (lambda: drop, (X,), {"p": 0.25}),
     "a Prop with a state that follows its input": (lambda: RunningScaleProp, (X,), {}),
     "a Prop of the examples": (lambda: SoftmaxProp, (X.astype(np.float32), [0, 2]), {}),
     "a function without gradient": (lambda: defined(_square), (X,), {}),
@@ -583,6 +608,24 @@ RIGHT: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
 def test_passes(name: str) -> None:
     make, inputs, attrs = RIGHT[name]
     mx.operator.check(make(), *inputs, **attrs).raise_if_failed()
+
+
+@pytest.mark.parametrize("name", ["a function with a state", "a function that minds its mode", "a Prop that draws",
+                                  "a function with a mode, a state and random numbers", "a layer that drops",
+                                  "a Prop with a state that follows its input"])
+def test_cells_are_asked_of_modes_states_and_random_numbers(name: str) -> None:
+    make, inputs, attrs = RIGHT[name]
+    found = mx.operator.check(make(), *inputs, **attrs)
+    asked = [found[each] for each in ("compiled", "in a Cell", *([] if "layer" in name else ["graph"]))]
+    assert [each.outcome for each in asked] == ["ok"] * len(asked)
+
+
+def test_a_mode_that_a_cell_does_not_tell_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What every right operator that minds its mode was once blamed for."""
+    monkeypatch.setattr(nn.Cell, "_has_mode", False)
+    found = mx.operator.check(halved, X)
+    assert [each.name for each in found.failed] == ["in a Cell"]
+    assert "in a Cell that is in training output 0 is another" in found["in a Cell"].text
 
 
 #: Of rows that differences are taken of, in all inputs, a few.

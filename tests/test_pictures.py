@@ -209,7 +209,7 @@ def test_cells_are_frames_around_what_they_do():
     plot = mx.viz.plot_network(nn.SequentialCell(Block(2), Block(2), nn.Flatten()), inputs=(1, 2, 4, 4))
     level = check(plot._drawing)
     assert [each.title for each in level.levels()][1:] == ["0 · Block", "1 · Block"]
-    assert texts(plot, "name")[:3] == ["input_data", "conv1", "relu0"]
+    assert texts(plot, "name")[:3] == ["input_data", "conv1", "relu"]
     assert texts(plot, "flow")[0] == "1×2×4×4 float32"
     weights = mx.viz.plot_network(Block(2), inputs=(1, 2, 4, 4), hide_weights=False)
     assert [each.title for each in lay_out(weights._drawing).levels()][1:] == [
@@ -225,6 +225,55 @@ def test_names_tell_groups_where_there_are_no_cells(before, groups):
     plot = mx.viz.plot_network(x)
     assert [each.path for each in lay_out(plot._drawing).levels()] == [(), *[(group,) for group in groups]]
     assert texts(plot, "name") == ["data", "a", "b", "a", "b"]
+
+
+def _residual(units, behind):
+    """A network of residual units, whose sums are written ``y + x``, as nearly all are."""
+    x = mx.sym.relu(mx.sym.Variable("data"), name="relu0")
+    for number in range(units):
+        name = f"stage{number // 2 + 1}_unit{number % 2 + 1}"
+        y = mx.sym.tanh(mx.sym.sigmoid(x, name=f"{name}_in"), name=f"{name}_out")
+        x = mx.sym.relu(y * 0.5 + x, name=f"{name}_relu") if behind else y + x
+    return mx.sym.relu(x, name="last")
+
+
+@pytest.mark.parametrize("behind", [False, True], ids=["sum last", "relu behind"])
+def test_a_node_that_nobody_named_is_where_what_it_reads_and_gives_is(behind):
+    plot = mx.viz.plot_network(_residual(6, behind))
+    level = check(plot._drawing)
+    units = [(f"stage{stage}", f"unit{unit}") for stage in (1, 2, 3) for unit in (1, 2)]
+    assert {each.path for each in level.levels()} == {(), *[unit[:1] for unit in units], *units}
+    where = {item.box.name: each.path for item, each, _ in boxes_of(level) if item.box is not None}
+    scalar, last = [name for name in where if "mulscalar" in name], [name for name in where if "plus" in name]
+    if behind:
+        assert [where[name] for name in last] == [where[name] for name in scalar] == units
+    else:  # between two units of a stage, or two stages
+        assert [where[name] for name in last] == [("stage1",), (), ("stage2",), (), ("stage3",), ()]
+
+
+def test_a_name_is_short_in_its_frame_alone():
+    x = mx.sym.Variable("x")
+    inside = mx.sym.relu(mx.sym.relu(x, name="part_a"), name="part_b")
+    outside = mx.sym.relu(inside, name="outside")
+    whole = mx.sym.relu(mx.sym.tanh(outside, name="other_c") + mx.sym.tanh(inside, name="other_d"), name="part_e")
+    plot = mx.viz.plot_network(whole)  # the lines leave ``part`` and come back, so it has no frame
+    level = check(plot._drawing)
+    assert [each.path for each in level.levels()] == [()] or ("part",) not in {each.path for each in level.levels()}
+    assert {"part_a", "part_b", "part_e"} <= set(texts(plot, "name"))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["", "a", "a_b", "a_c", "d"]), st.integers(0, 9), st.integers(0, 9)),
+                min_size=2, max_size=14))
+def test_frames_and_what_is_written_are_the_name(nodes):
+    made = [mx.sym.Variable("x")]
+    for number, (scope, one, other) in enumerate(nodes):
+        left, right = made[one % len(made)], made[other % len(made)]
+        made.append(left + right if not scope else mx.sym.broadcast_mul(left, right, name=f"{scope}_n{number}"))
+    drawing = mx.viz.plot_network(mx.sym.Group(made[1:]))._drawing
+    for item, level, _ in boxes_of(check(drawing)):
+        if item.box is not None and not item.box.name.startswith("_"):
+            assert "_".join([*level.path, item.box.lines[0]]) == item.box.name
 
 
 def test_operators_nobody_knows_and_names_of_any_kind_are_drawn():

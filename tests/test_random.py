@@ -435,6 +435,81 @@ def test_a_graph_takes_parameters_as_symbols():
     assert fits(rows[0], stats.norm(1, 0.5)) and fits(rows[1], stats.norm(4, 0.5))
 
 
+# ------------------------------------------------------------------------------------------- what is run once more
+
+
+@mx.operator.define(name="random_holes")
+def holes(x):
+    """An operator of a user that draws by itself."""
+    return x * (mx.nd.random.uniform(shape=x.shape) > 0.5)
+
+
+@holes.grad
+def holes_grad(g, ins, outs):
+    return g * (outs[0] != 0)
+
+
+def _layer(x):
+    return ops.dropout(x, p=0.5)
+
+
+@pytest.mark.parametrize("draw", [lambda x: mx.sym.Dropout(x, p=0.5), holes])
+@pytest.mark.parametrize("loop", [False, True])
+def test_an_executor_draws_the_same_for_each_backward_of_a_forward(draw, loop):
+    net = mx.sym.var("x")
+    net = mx.sym.contrib.foreach(lambda row, _: (draw(row), []), net, [])[0] if loop else draw(net)
+    executor = net.simple_bind(mx.cpu(), x=(4, 8))
+    out = executor.forward(is_train=True, x=mx.nd.ones((4, 8)))[0].asnumpy()
+    behind = generators.snapshot()
+    for by in (1, 2):
+        executor.backward(mx.nd.ones((4, 8)) * by)
+        np.testing.assert_array_equal(executor.grad_dict["x"].asnumpy() != 0, out != 0)
+    assert repr(generators.snapshot()) == repr(behind)
+
+
+@pytest.mark.parametrize("draw", [_layer, holes], ids=["layer", "operator"])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_so_does_a_function_that_is_differentiated_twice(draw, compiled):
+    value, back = mx.vjp(mx.jit(lambda x: draw(x)) if compiled else draw, mx.Tensor(np.ones(32, np.float32)))
+    behind = generators.snapshot()
+    for by in (1, 2):
+        gradient = back(mx.Tensor(np.full(32, by, np.float32)))
+        gradient = gradient[0] if isinstance(gradient, tuple) else gradient
+        np.testing.assert_array_equal(gradient.asnumpy() != 0, value.asnumpy() != 0)
+    assert repr(generators.snapshot()) == repr(behind)
+
+
+@pytest.mark.parametrize("loop", ["branch", "scan", "while"])
+@pytest.mark.parametrize("draw", [_layer, holes], ids=["layer", "operator"])
+def test_loops_that_are_compiled_draw_as_those_of_python(draw, loop):
+    loops = {"branch": lambda x: ops.cond(x.sum() > 0, draw, lambda x: x, x),
+             "scan": lambda x: ops.scan(lambda carry, row: (draw(carry) + row, carry), x, mx.Tensor(np.ones((3, 8))
+                                        .astype(np.float32)), unroll=False)[0],
+             "while": lambda x: ops.while_loop(lambda v: v.sum() < 40, lambda v: draw(v) + v + 1, x, 4)}
+
+    def history(run):
+        mx.random.seed(3)
+        found = [run(mx.Tensor(np.ones(8, np.float32))).asnumpy() for _ in range(3)]
+        return [*found, mx.nd.random.uniform(shape=(1,)).asnumpy()]
+
+    gradient = mx.grad(loops[loop])
+    for found, expected in zip(history(mx.jit(gradient)), history(gradient)):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("draw", [_layer, holes], ids=["layer", "operator"])
+def test_what_nobody_reads_is_drawn_all_the_same(draw):
+    def function(x):
+        draw(x)
+        return x * 1
+
+    def history(run):
+        mx.random.seed(3)
+        return run(mx.Tensor(np.ones(3, np.float32))).asnumpy(), mx.nd.random.uniform(shape=(1,)).asnumpy()
+
+    np.testing.assert_array_equal(history(mx.jit(function))[1], history(function)[1])
+
+
 @pytest.mark.parametrize("name, keywords", [
     ("uniform", {}), ("normal", {"scale": 2}), ("gamma", {}), ("exponential", {}), ("poisson", {}),
     ("randint", {"low": 0, "high": 5}), ("negative_binomial", {"p": 0.5}), ("generalized_negative_binomial", {}),

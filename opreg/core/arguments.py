@@ -7,8 +7,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from ..errors import ArgumentError, did_you_mean, listed
-from .files import warn
+from ..errors import ArgumentError, did_you_mean, listed, warn
 from .op import Op
 from .rules import Attrs
 

@@ -1,4 +1,4 @@
-"""Files: reading them, writing them whole or not at all, JSON, and warnings where a file was asked for."""
+"""Files: reading them, writing them whole or not at all, and JSON."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import secrets
 import shutil
 import stat
 import threading
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, NoReturn
 
-from ..errors import ArgumentError, FileFormatError, adopted, here
+from ..errors import ArgumentError, FileFormatError, adopted
 
-__all__ = ["adopting", "reading", "whole", "together", "json_of", "warn"]
+__all__ = ["adopting", "reading", "whole", "together", "json_of"]
 
 
 @contextmanager
@@ -262,8 +261,3 @@ def json_of(text: str | bytes, name: str) -> Any:
     except ValueError:  # Python refuses to read thousands of digits
         fail("an absurdly long number")
 
-
-def warn(text: str) -> None:
-    """Warn about the line of user code that asked for the file, whatever calls lie between."""
-    filename, line = here() or (__file__, 1)
-    warnings.warn_explicit(text, UserWarning, filename, line)

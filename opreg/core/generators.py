@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -19,7 +20,11 @@ from ..typing import Array
 from .array_module import backend
 from .locks import lock
 
-__all__ = ["counter", "generator", "kept", "seed", "state", "set_state", "initial", "snapshot", "restore"]
+__all__ = ["States", "again", "counter", "drawing", "generator", "go_back", "initial", "kept", "noting", "restore",
+           "seed", "set_state", "snapshot", "state"]
+
+#: A device, and where its generator stood.
+States: TypeAlias = dict[tuple[str, int], Any]
 
 
 _GENERATORS: dict[tuple[str, int], np.random.Generator] = {}
@@ -126,6 +131,73 @@ def kept() -> Iterator[None]:
         _go_on(*before)
 
 
+class _Noting(threading.local):
+    drawn: States | None = None  # what the innermost ``noting`` of this thread has noted
+
+
+_NOTING = _Noting()
+
+
+class noting:
+    """A stretch of code of which it is noted where generators stood before it drew from them; see ``again``.
+
+    Examples
+    --------
+    >>> with noting() as drawn:
+    ...     drawing("cpu", 0)
+    ...     first = generator("cpu").random(3)
+    >>> with again(drawn):
+    ...     bool((generator("cpu").random(3) == first).all())
+    True
+    """
+
+    __slots__ = ("drawn", "_outer")
+
+    def __init__(self) -> None:
+        self.drawn: States = {}
+
+    def __enter__(self) -> States:
+        self._outer, _NOTING.drawn = _NOTING.drawn, self.drawn
+        return self.drawn
+
+    def __exit__(self, *_: object) -> None:
+        outer = _NOTING.drawn = self._outer
+        if outer is not None:
+            for place, before in self.drawn.items():
+                outer.setdefault(place, before)
+
+
+def drawing(device_type: str, device_id: int) -> None:
+    """Note where the generator of a device stands, if somebody wants to know: it is about to be drawn from."""
+    drawn = _NOTING.drawn
+    if drawn is not None and (device_type, device_id) not in drawn:
+        drawn[device_type, device_id] = state(device_type, device_id)
+
+
+def go_back(drawn: States) -> None:
+    """Let generators stand where they stood: the same is drawn once more."""
+    for place, before in drawn.items():
+        set_state(before, *place)
+
+
+class again:
+    """A stretch of code that draws what was drawn before: generators begin where it was noted that they stood, and
+    stand where they do now when it is over."""
+
+    __slots__ = ("_drawn", "_now")
+
+    def __init__(self, drawn: States):
+        self._drawn = drawn
+
+    def __enter__(self) -> Self:
+        self._now = {place: state(*place) for place in self._drawn}
+        go_back(self._drawn)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        go_back(self._now)
+
+
 def initial() -> int:
     """The seed that all generators were started from last.
 
@@ -184,7 +256,7 @@ def restore(value: Mapping[str, Any]) -> None:
                             ) from error
 
 
-def _states() -> dict[tuple[str, int], Any]:
+def _states() -> States:
     return {place: state(*place) for place in list(_GENERATORS)}
 
 

@@ -35,6 +35,7 @@ from .cache import Recent
 from .dispatch import apply
 from .launch import Call, Kernel
 from .locks import lock
+from .mode import Recording
 from .rules import SAME_TYPE, Attrs, AttrsRule, Dtypes, Rule, Shapes, TypeRule
 from .spec import Shape, Spec, bytes_of, known, show, unify
 
@@ -143,7 +144,8 @@ class Op:
     mutates : sequence of int
         Inputs the kernel writes in place (optimizer updates).
     random, mode : bool
-        Whether kernels take ``rng`` and ``is_train``.
+        Whether kernels take ``rng`` and ``is_train``. A user's operator may ask for the mode in many ways, so it always
+        has one.
     loss : bool or function of attributes
         Whether its gradient needs no gradient from above.
     inplace : sequence of int
@@ -195,6 +197,7 @@ class Op:
         self.family = family()
         self._input_names = input_names
         self._arguments, self._outputs, self._auxiliary = _names(arguments), _names(outputs), _names(auxiliary)
+        self.stateful = bool(auxiliary)  # whether it may have auxiliary states
         self._visible = Rule.of(visible) if visible else None
         self._loss = Rule.of(loss) if callable(loss) else bool(loss)
         self._types: TypeRule | Rule = TypeRule(types) if isinstance(types, str) else Rule.of(types)
@@ -208,6 +211,8 @@ class Op:
         self._again: Rule | None = None
         self._raw_gradient: Callable | None = None
         self._body: Rule | None = None
+        self._moved: Rule | None = None
+        self._draws: Rule | None = None
         self._inline: Rule | None = None
         self.states, self.mutates = tuple(states), tuple(mutates)
         self.random, self.mode = random, mode
@@ -218,6 +223,7 @@ class Op:
         self.op_type, self.traced, self.capturable = op_type, traced, capturable
         self._call, self._differentiate = call, differentiate
         self.gradients: dict[tuple[object, ...], Op] = {}  # of a user's operator: those that compute gradients of it
+        self.forms: dict[str, Op] = {}  # of a user's operator: those that do the same in another form
         self.kernels: list[Kernel] = []
         self.expression: Any = None  # of an element-wise operator, see builtin.elementwise
         self.prepared: Rule | None = None
@@ -346,6 +352,17 @@ class Op:
         self._changed()
         return function
 
+    def moves(self, function: F) -> F:
+        """Declare which inputs a run changes in place, as the states of operators in a body: ``f(**attrs)`` returns
+        their numbers."""
+        self._moved = Rule.of(function)
+        return function
+
+    def chance(self, function: F) -> F:
+        """Declare whether a run draws random numbers in a body: ``f(**attrs)`` returns a truth value."""
+        self._draws = Rule.of(function)
+        return function
+
     def flops(self, function: F) -> F:
         """Declare how much arithmetic a run is: ``f(ins, outs, **attrs)`` of shapes returns the number of additions and
         multiplications. For operators whose time is arithmetic: products of matrices, convolutions."""
@@ -423,6 +440,16 @@ class Op:
         return self._fill is not None
 
     @property
+    def opaque(self) -> bool:
+        """Whether it runs Python of users, of which nobody knows what it draws and which states it moves."""
+        return self.where is not None and bool(self.kernels) and self.kernels[0].bound and not self.traced
+
+    @property
+    def varies(self) -> bool:
+        """Whether another run on the same inputs may give something else, or move something."""
+        return self.random or self.mode or bool(self.states) or self.opaque
+
+    @property
     def differentiable(self) -> bool:
         """Whether it has a gradient: by a rule, or by what its body does."""
         return self.traced or self._gradient is not None
@@ -450,6 +477,24 @@ class Op:
     def stands_for(self, attrs: Attrs, inputs: Sequence[Entry]) -> tuple[Sequence[Entry], Mapping[Node, Entry]] | None:
         """The entries that outputs of a node stand for, and what variables of these do; None where it computes."""
         return None if self._body is None else self._body(attrs, inputs)
+
+    def moved(self, attrs: Attrs) -> Sequence[int]:
+        """Inputs that users' code changes in place while it runs: auxiliary states."""
+        if self._moved is not None:
+            return self._moved(attrs)
+        if not (self.stateful and self.opaque):
+            return ()
+        first = len(self.arguments(attrs))
+        return range(first, first + len(self.auxiliary(attrs)))
+
+    def draws(self, attrs: Attrs) -> bool:
+        """Whether a run draws random numbers, as far as that is known: users' code may."""
+        return self.random or self.opaque if self._draws is None else self._draws(attrs)
+
+    def runs_unread(self, attrs: Attrs) -> bool:
+        """Whether it runs when nobody reads its outputs: it does something beside computing, or draws random numbers,
+        of which others draw those that follow."""
+        return self.has_side_effect or self.draws(attrs)
 
     def work(self, ins: Sequence[Shape], outs: Sequence[Shape], attrs: Attrs) -> int | None:
         """Additions and multiplications of a run on these shapes; None where no rule says so."""
@@ -538,9 +583,11 @@ class Op:
         NotDifferentiableError
             When the operator has no gradient rule.
         """
-        if self._differentiate is not None:
-            return self._differentiate(self, g, ins, outs, attrs, needs, is_train)
-        return self.by_rule(g, ins, outs, attrs, needs, is_train)
+        rule = self._differentiate or Op.by_rule
+        if self.where is None:
+            return rule(self, g, ins, outs, attrs, needs, is_train)
+        with Recording(None, is_train):  # what a user's rule calls computes as the operator does
+            return rule(self, g, ins, outs, attrs, needs, is_train)
 
     def by_rule(self, g: V | Sequence[V | None] | None, ins: Sequence[V], outs: Sequence[V], attrs: Attrs,
                 needs: Sequence[bool], is_train: bool) -> Sequence[V | None]:

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from ..errors import ArgumentError, FileFormatError, OpError, UnknownOperatorError, did_you_mean, note
+from ..errors import ArgumentError, FileFormatError, OpError, UnknownOperatorError, did_you_mean, note, warn
 from .attrs import Attributes, Schema
-from .files import warn
 from .graph import Entry, Graph, Node, rewrite
 from .op import Op
 from .registry import find, names

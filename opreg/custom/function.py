@@ -152,7 +152,7 @@ def of_function(name: str | None, function: Callable, outputs: Sequence[str], au
     defined = DefinedFunction(function, signature)
     op = defined.op = Op(f"custom.{name}", defined, _arguments(signature), outputs=_outputs(name, outputs),
                          auxiliary=signature.auxiliary, types=types or AttrsRule(FunctionUse.infer_dtypes), loss=loss,
-                         variadic="num_args" if signature.many else None, mode="is_train" in defined.given,
+                         variadic="num_args" if signature.many else None, mode=True,
                          input_names=signature.inputs + signature.auxiliary, op_type=name, traced=traced,
                          capturable=bool(capturable), call=call,
                          differentiate=_gradients, doc=inspect.getdoc(function) or "")

@@ -169,6 +169,7 @@ def _gradient(forward: Op, derived: bool, visible: int) -> Op:
             types=AttrsRule(GradientUse.like_arguments), unread=[visible + i for i in forward.unread], mode=True,
             per_instance=True, traced=derived or forward.traced, capturable=forward.capturable)
     op.shapes(AttrsRule(GradientUse.like_arguments))
+    op.moves(AttrsRule(lambda use: ()))  # it is shown states, and cannot change them
     op.grad(AttrsRule(GradientUse.differentiate))
     if derived:
         op.kernel("followed", bound=True)(lambda call: [COMPUTED.function(call)])

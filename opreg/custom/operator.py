@@ -60,7 +60,7 @@ class CustomOp:
         Parameters
         ----------
         is_train : bool
-            Whether a backward pass may follow.
+            Whether it runs as in training: in a Cell, whether that was set to train.
         req : list of {"null", "write", "inplace", "add"}
             What to do with each output.
         in_data, out_data, aux : list of NDArray
@@ -253,8 +253,9 @@ def define(function: Callable[..., Any] | None = None, /, *, name: str | None = 
     ----------
     function : callable
         Positional parameters are inputs, NDArrays, and ``*xs`` any number of them; keyword-only ones are attributes,
-        typed by their annotations, but for ``ctx`` and ``is_train``, which say where and in which mode it computes. It
-        returns an array, in NumPy or not, or a tuple of as many as ``outputs`` names.
+        typed by their annotations, but for ``ctx``, the context it computes in, and ``is_train``, whether it runs as in
+        training: in a Cell, whether that was set to train. It returns an array, in NumPy or not, or a tuple of as many
+        as ``outputs`` names.
     name : str
         Registered name; the function's by default. Defining a name again takes its place, as in ``register``.
     outputs : sequence of str

@@ -253,7 +253,8 @@ class PropUse(Use):
         """Gradients of the inputs, by the rule of the Prop or the ``backward`` of its operator."""
         if hasattr(self.prop, "gradient"):
             return by_rule(self._gradient, self, g, ins, outs, needs, is_train)
-        count, states = len(self.arguments), list(ins[len(self.arguments):])
+        count = len(self.arguments)
+        states = self.memo["states"] if "states" in self.memo else list(ins[count:])
         every = [*(g if isinstance(g, tuple) else (g,)), *ins[:count], *outs]
         read = [every[i] for i in self.needed] + [ins[i] for i in self.unread] + states
         deciding, backward = ins[0] if ins else outs[0], self.backward(needs[:count])

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from opreg.ndarray.ndarray import NDArray, array
 
 from ..core.spec import Shape, as_dtype, is_floating
-from ..errors import ArgumentError, ShapeError, did_you_mean, nearest
+from ..errors import ArgumentError, ShapeError, did_you_mean, nearest, warn
 from ..typing import DTypeLike
 
 __all__ = ["DataDesc", "DataBatch", "DataIter", "NDArrayIter", "ResizeIter", "PrefetchingIter"]
@@ -266,6 +266,10 @@ class NDArrayIter(DataIter):
             self._keep(part("NDArrayIter", self.num_data, num_parts, part_index))
         self.data_list = [value for _, value in self.data + self.label]
         self.num_source = len(self.data_list)
+        if batch_size > self.num_data:
+            warn(f"{type(self).__name__}: batch_size={batch_size} is more than the {self.num_data} rows: "
+                 + {"pad": "every batch repeats rows, pad says how many", "discard": "there is no batch",
+                    "roll_over": "a batch comes when the rows of several rounds fill it"}[last_batch_handle])
         self.idx = np.arange(self.num_data)
         self._order = self.idx.copy()
         self._rows: list[np.ndarray] = []

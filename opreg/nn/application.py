@@ -15,7 +15,7 @@ from opreg.symbol import infer as inference
 
 from ..core.attrs import AS_GIVEN
 from ..core.graph import Entry, Graph, Node
-from ..core.mode import MODE
+from ..core.mode import MODE, Recording
 from ..core.op import Op
 from ..core.registry import ops
 from ..core.spec import Spec, known
@@ -33,7 +33,7 @@ from .tree import LEAF, Structure
 Gradients: TypeAlias = tuple[Sequence[TensorBase | None], Sequence[TensorBase | None]]
 T = TypeVar("T")
 
-__all__ = ["Application", "Gradients", "applied", "followed", "kept_of", "spread"]
+__all__ = ["Application", "Gradients", "applied", "followed", "in_dtype_of", "kept_of", "spread"]
 
 
 class Application:
@@ -70,11 +70,13 @@ class Application:
         What the captured ones stand for, where these are arrays.
     heads : list of Entry
         Outputs of the body, then what it assigns.
+    training : bool
+        The mode it was called in, which is that of its gradient, too.
     """
 
     def __init__(self, title: str, kind: str, inputs: Structure, count: int, internal: Sequence[Parameter] = ()):
         self.title, self.kind, self.inputs, self.count, self.internal = title, kind, inputs, count, list(internal)
-        self.out = LEAF
+        self.out, self.training = LEAF, MODE.training
         self.visible = 0
         self.ins: list[Spec] = []
         self.outs: list[Spec] = []
@@ -102,6 +104,12 @@ class Application:
     def compute(self, arriving: Sequence[TensorBase | None], ins: Sequence[TensorBase], outs: Sequence[TensorBase]
                 ) -> Gradients:
         """Gradients of the inputs' tensors and of the internal parameters, from those that arrive at the outputs."""
+        with Recording(None, self.training):
+            return self._compute(arriving, ins, outs)
+
+    def _compute(self, arriving: Sequence[TensorBase | None], ins: Sequence[TensorBase], outs: Sequence[TensorBase]
+                 ) -> Gradients:
+        """Call the user's function."""
         raise NotImplementedError
 
 
@@ -124,6 +132,7 @@ def followed(trace: FunctionTracer, application: Application, op: Op, leaves: Se
     list of TracedTensor
         The visible outputs.
     """
+    trace.mind_training()  # its gradient may
     values = [trace.read(leaf) for leaf in leaves]
     body = application.body = FunctionTracer(application.title, trace)
     application.ins = [value._spec for value in values]
@@ -216,6 +225,11 @@ def spread(g: Any) -> Iterator[Any]:
         yield g
 
 
+def in_dtype_of(g: TensorBase, value: TensorBase) -> TensorBase:
+    """A gradient in the dtype of what it is the gradient of; whole numbers say what they lose."""
+    return g if g._dt == value._dt else ops._backward_cast(g, value)
+
+
 def kept_of(title: str) -> str:
     """Why what was computed on the way is not differentiated: only its backward says how."""
     return (f"{title}: its backward computes with a tensor that forward made on the way, and of which no gradient is "
@@ -228,6 +242,7 @@ def _grown(record: Application, arriving: Sequence[TracedValue | None], ins: Seq
     trace = STATE.trace
     if trace is None:  # of an executor: the nodes join those of the gradient
         trace = FunctionTracer(record.title, nodes=outs[0]._tracer.nodes)
+        trace.symbolic, trace.assigns = True, False
         trace.skip()
     trace.settle()
 

@@ -21,7 +21,7 @@ from ..core.mode import MODE, Recording
 from ..core.spec import is_floating, show
 from ..errors import ArgumentError, DTypeError, OpError, ShapeError, note
 from ..typing import Array
-from .application import Application, Gradients, applied, followed, spread
+from .application import Application, Gradients, applied, followed, in_dtype_of, spread
 from .parameter import Parameter, tensor_type
 from .state import STATE, checks_bprop
 from .tensor import Tensor, lent, made, tensor
@@ -144,8 +144,8 @@ def _fitted(cell: Cell, place: int | str, value: TensorBase, g: object) -> Tenso
                         f"type {type(g).__name__}, expected a Tensor: only what operators compute can be compiled, or "
                         "differentiated again")
     try:
-        return fitted(g, value, f"Cell {cell.path}: For custom function, grad tensor should be broadcast "
-                                f"to expected shape: the gradient of {what}")._cast(value._dt)
+        return in_dtype_of(fitted(g, value, f"Cell {cell.path}: For custom function, grad tensor should be broadcast "
+                                            f"to expected shape: the gradient of {what}"), value)
     except ShapeError as error:
         if not number:
             raise
@@ -172,8 +172,8 @@ class _Call(Application):
     def debugged(self) -> bool:
         return self.cell.bprop_debug
 
-    def compute(self, arriving: Sequence[TensorBase | None], ins: Sequence[TensorBase], outs: Sequence[TensorBase]
-                ) -> Gradients:
+    def _compute(self, arriving: Sequence[TensorBase | None], ins: Sequence[TensorBase], outs: Sequence[TensorBase]
+                 ) -> Gradients:
         dout = _dout(self.out, iter(arriving))
         return _gradients(self.cell, rebuild(self.inputs, iter(ins)), rebuild(self.out, iter(outs)), dout,
                           self.internal)

@@ -65,6 +65,9 @@ class Cell(ParameterContainer, Shown):
     Tensor(shape=[2], dtype=Float32, value= [ 2.00000000e+00,  4.00000000e+00])
     """
 
+    #: Whether operators in it go by its ``training``; else they go by the mode of its caller, as those of a function.
+    _has_mode = True
+
     def __init__(self, auto_prefix: bool = True, flags: dict[str, Any] | None = None):
         super().__init__(auto_prefix)
         self.__dict__.update(
@@ -110,25 +113,21 @@ class Cell(ParameterContainer, Shown):
                     return self._cache().call(self, args, kwargs)
                 STATE.inside = True
                 try:
-                    return self._run(args, kwargs)
+                    return self._run(args, kwargs, own["training"])
                 finally:
                     STATE.inside = False
-            return self._run(args, kwargs)
-        trace.reads.visit(self)
-        if own["_name"] is not None:
-            trace.scope.append(own["_name"])
-        try:
-            return self._run(args, kwargs)
-        finally:
-            if own["_name"] is not None:
-                trace.scope.pop()
+            return self._run(args, kwargs, own["training"])
+        with trace.running(self) as training:
+            return self._run(args, kwargs, training)
 
-    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool) -> Any:
         own, mode = self.__dict__, MODE.__dict__
-        frame, layer = mode["frame"], own["_layer"]
+        frame, layer, before = mode["frame"], own["_layer"], mode["training"]
         apart = frame is None or layer is None  # no layer of ours in another one, whose caller is already known
         if apart:
             mode["frame"] = layer
+        if self._has_mode:
+            mode["training"] = training
         try:
             if own["_plain"]:
                 return self.construct(*args, **kwargs)
@@ -139,6 +138,7 @@ class Cell(ParameterContainer, Shown):
             note(error, f"in Cell {self.path}")
             raise
         finally:
+            mode["training"] = before
             if apart:
                 mode["frame"] = frame
 
@@ -257,7 +257,8 @@ class Cell(ParameterContainer, Shown):
     # ------------------------------------------------------------------------------------------------- state
 
     def set_train(self, mode: bool = True) -> Self:
-        """Whether layers that differ between training and inference behave as in training; returns this Cell."""
+        """Whether layers that differ between training and inference, and users' operators, run as in training, in this
+        Cell and in all below; returns this Cell."""
         if not isinstance(mode, bool):
             raise TypeError(f"{self.path}: set_train expects a bool, got {type(mode).__name__}")
         phase = "train" if mode else "predict"

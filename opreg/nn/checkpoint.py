@@ -18,9 +18,8 @@ import numpy as np
 
 from opreg.ndarray import params_file
 
-from ..core.files import warn
 from ..core.spec import is_floating, show
-from ..errors import ArgumentError, DTypeError, FileFormatError, ShapeError
+from ..errors import ArgumentError, DTypeError, FileFormatError, ShapeError, warn
 from .cell import Cell
 from .parameter import LONGEST_NAME, Parameter
 from .tensor import has_numbers, tensor

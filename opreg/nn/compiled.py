@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from opreg.core import generators
 from opreg.ndarray import tape
 from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.finite import inherited
@@ -19,7 +20,7 @@ from opreg.symbol.program import Bound, Program
 
 from ..core.graph import Entry, Graph, Node
 from ..core.locks import rlock
-from ..core.mode import MODE, inside, quiet
+from ..core.mode import MODE, Recording, inside, quiet
 from ..core.spec import known
 from ..errors import OpError
 from ..typing import Array
@@ -121,6 +122,7 @@ class _Plan:
         self.quiet = not followed.calls
         self.kept: dict[Record, Kept] = {}  # what calls of Python keep for their gradients
         self.places: list[int | None] = []  # which of the gradients each input and weight has
+        self.moved: list[tuple[NDArray, Array]] = []  # states that the second half changes, and what they become
 
     def land(self, leaves: Sequence[Tensor]) -> list[Landing] | None:
         """Bring inputs that do not lie where the plan reads them there; None where somebody has what lies there.
@@ -162,6 +164,8 @@ class _Plan:
     def forward(self) -> None:
         """Run the first half."""
         plan = self.plan
+        for place in plan.random:
+            generators.drawing(*place)
         half = plan.forward
         if half.native is not None:
             half.native()
@@ -186,7 +190,10 @@ class _Plan:
         if segment.plain:
             quiet(segment.run)
             return
-        before, MODE.recording = MODE.recording, False
+        mode = MODE.__dict__
+        before = mode["recording"], mode["training"], mode["follower"]
+        mode["recording"], mode["training"] = False, True  # steps that compute as in inference say so themselves
+        mode["follower"] = None
         trace, STATE.trace = STATE.trace, None
         kept, STATE.kept = STATE.kept, self.kept
         try:
@@ -196,7 +203,7 @@ class _Plan:
             with self.ctx, np.errstate(all="ignore"):
                 segment.run()
         finally:
-            MODE.recording = before
+            mode["recording"], mode["training"], mode["follower"] = before
             STATE.trace, STATE.kept = trace, kept
 
     def free(self, idle: list[_Plan]) -> None:
@@ -358,7 +365,8 @@ class Compiled:
             return self.call(function, leaves)
         run = _Run(self, function, plan, len(leaves), idle)
         plan.fill(leaves)
-        plan.forward()
+        with generators.noting() as run.drawn:
+            plan.forward()
         every = [*leaves, *self._weights]
         before = {id(array): data.copy() for array, data in plan.copied}
         data = [before.get(id(array), array._data) for array in every]
@@ -377,6 +385,8 @@ class Compiled:
         wanted = [(node, 0) for node, need in zip(targets, needs) if need]
         count, specs = len(trace.nodes), len(trace.specs)
         pairs, seeds = [], []
+        values, updated = trace.values, trace.updated
+        trace.values, trace.updated = dict(values), dict(updated)
         trace.reads = Reads()  # of bprops
         try:
             for entry in followed.heads:
@@ -388,8 +398,12 @@ class Compiled:
                 gradients = trace.differentiate(pairs, wanted)
             computed = [(at, value._entry) for at, value in enumerate(gradients) if value is not None]
             places = {wanted[at][0]: place for place, (at, _) in enumerate(computed)}
-            plan = _Plan(followed, room, [entry for _, entry in computed], seeds, self._numbers)
+            moved = [(array, trace.values[key]._entry) for key, array in trace.updated.items()
+                     if trace.values[key] is not values.get(key)]
+            plan = _Plan(followed, room, [entry for _, entry in (*computed, *moved)], seeds, self._numbers)
+            plan.moved = [(array, data) for (array, _), data in zip(moved, plan.gradients[len(computed):])]
         finally:
+            trace.values, trace.updated = values, updated
             trace.forget(count, specs)
             trace.reads.settle()
             followed.reads.join(trace.reads)
@@ -400,21 +414,26 @@ class Compiled:
         """Gradients of inputs and weights for a run, which is run again when they were asked for already."""
         plan = run.plan
         if run.spent:
-            self._run_again(plan, ins[run.count:])
+            self._run_again(run, ins[run.count:])
         for slot, g in zip(plan.seeds, arriving):
             slot[...] = g._data
         run.spent = True  # what backward steps took over is gone
         plan.backward()
+        for array, data in plan.moved:
+            array._data[...] = data
         return [None if place is None else made(plan.gradients[place].copy(), plan.ctx) for place in plan.places]
 
-    def _run_again(self, plan: _Plan, weights: Sequence[NDArray]) -> None:
-        """The first half with the weights of that run; auxiliary states and assigned parameters stay as they are."""
+    def _run_again(self, run: _Run, weights: Sequence[NDArray]) -> None:
+        """The first half with the weights and random numbers of that run; states and assigned parameters stay as they
+        are."""
+        plan = run.plan
         old = {id(weight): value._data for weight, value in zip(self._weights, weights)}
         kept = [(data, data.copy(), old[id(array)]) for array, data in plan.holders if id(array) in old]
         try:
             for data, _, before in kept:
                 data[...] = before
-            plan.run(plan.plan.forward)
+            with generators.again(run.drawn):
+                plan.run(plan.plan.forward)
         finally:
             for data, now, _ in kept:
                 data[...] = now
@@ -456,13 +475,19 @@ class _Run:
         Number of inputs, before the weights.
     spent : bool
         Whether the plan no longer holds what gradients need.
+    training : bool
+        The mode of its caller.
+    drawn : dict
+        Where random generators stood before it drew from them.
     """
 
-    __slots__ = ("compiled", "function", "plan", "count", "spent", "idle")
+    __slots__ = ("compiled", "function", "plan", "count", "spent", "idle", "training", "drawn")
+
+    drawn: generators.States
 
     def __init__(self, compiled: Compiled, function: Callable, plan: _Plan, count: int, idle: list[_Plan]):
         self.compiled, self.function, self.plan = compiled, function, plan
-        self.count, self.spent, self.idle = count, False, idle
+        self.count, self.spent, self.idle, self.training = count, False, idle, MODE.training
 
     def __del__(self) -> None:
         self.plan.free(self.idle)
@@ -495,7 +520,8 @@ def _recorded(run: _Run, arriving: Sequence[NDArray], ins: Sequence[NDArray]) ->
     for weight, variable in weights:
         weight._data, weight._entry = variable._data, variable._entry
     try:
-        out = run_in_python(run.function, *tree.rebuild(compiled.arguments, iter(variables[:count])))
+        with generators.again(run.drawn), Recording(None, run.training):
+            out = run_in_python(run.function, *tree.rebuild(compiled.arguments, iter(variables[:count])))
         results = [leaf for leaf, kept in zip(tree.tensors(out), compiled.followed.kept) if not kept]
     finally:
         for array, data, entry in before:  # what it assigns was assigned already

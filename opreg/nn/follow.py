@@ -61,10 +61,10 @@ class Followed:
     steps : sequence of (fork, answer)
         The numbers that Python asked for.
     calls, collective, random : bool
-        Whether runs call users' Python; whether they take part in what several processes do; whether they draw random
-        numbers.
+        Whether runs call hooks and their like; whether they take part in what several processes do; whether they draw
+        random numbers, or may, as users' operators do.
     last : list of Entry
-        The last that does something beside computing.
+        The last that runs in any case.
     """
 
     def __init__(self, trace: FunctionTracer, inputs: list[Node], out: object, ctx: Context | None):
@@ -85,10 +85,10 @@ class Followed:
         self.steps = [] if trace.path is None else trace.path.steps
         self.calls = PYTHON in ops
         self.collective = any(op.has_side_effect and op not in (GUARD, PYTHON) for op in ops)
-        self.random = any(op.random for op in ops)
+        self.random = any(node.op is not None and node.op.draws(node.attrs) for node in trace.nodes)
         # What nobody reads runs in the first half all the same: nothing up to the last of these belongs to the second.
-        self.last: list[Entry] = [(node, 0) for node in trace.nodes
-                                  if node.op is not None and node.op.has_side_effect and node.count][-1:]
+        self.last: list[Entry] = [(node, 0) for node in trace.nodes if node.op is not None
+                                  and node.op.runs_unread(node.attrs) and node.count][-1:]
         trace.path, trace.constants = None, {}
         self.reads.settle()
 
@@ -146,6 +146,7 @@ def follow(function: Callable, arguments: Structure, specs: Sequence[tuple[Shape
     trace.signatures = signatures or trace.signatures
     inputs = [trace.input(name, shape, dtype) for name, (shape, dtype) in zip(_names(function, arguments), specs)]
     trace.path, trace.symbolic, trace.owner, trace.argument_ids = path, path is None, owner, set(map(id, inputs))
+    trace.assigns = path is not None
     nodes = [value._entry[0] for value in inputs]
     if path is not None:
         trace.numbers = Numbers({node: leaf._data for node, leaf in zip(nodes, leaves)}, ctx or current_context())

@@ -14,7 +14,7 @@ from ..core.gradient import fitted
 from ..core.mode import MODE, Recording
 from ..core.registry import ops
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, note
-from .application import Application, Gradients, applied, followed, kept_of, spread
+from .application import Application, Gradients, applied, followed, in_dtype_of, kept_of, spread
 from .parameter import Parameter
 from .state import STATE
 from .tensor import FRESH, Tensor, lent, made, tensor
@@ -249,8 +249,8 @@ class _Call(Application):
 
     # --------------------------------------------------------------------------------------------- backward
 
-    def compute(self, arriving: Sequence[TensorBase | None], ins: Sequence[TensorBase], outs: Sequence[TensorBase]
-                ) -> Gradients:
+    def _compute(self, arriving: Sequence[TensorBase | None], ins: Sequence[TensorBase], outs: Sequence[TensorBase]
+                 ) -> Gradients:
         function, ctx = self.function, self._context(ins, outs)
         if ctx.materialize_grads:
             arriving = [ops.zeros_like(out) if g is None else g for g, out in zip(arriving, outs)]
@@ -297,8 +297,8 @@ class _Call(Application):
         if not isinstance(g, TensorBase):
             raise OpError(f"{self.title}: Gradient should be none or tensor, position: {position} type: "
                           f"{type(g).__name__}")
-        return fitted(g, value, f"{self.title}: For custom function, grad tensor should be broadcast to expected "
-                                f"shape: the gradient of argument {position}")._cast(value._dt)
+        return in_dtype_of(fitted(g, value, f"{self.title}: For custom function, grad tensor should be broadcast to "
+                                            f"expected shape: the gradient of argument {position}"), value)
 
 
 def _arguments(structure: Structure, arriving: Iterator[TensorBase | None]) -> list[Any]:

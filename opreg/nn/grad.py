@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
-from ..core.mode import MODE, Recording
+from ..core.mode import MODE, AskedRecording
 from ..core.registry import ops
 from ..errors import ArgumentError, OpError
 from . import tree
@@ -25,13 +25,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 __all__ = ["grad", "value_and_grad", "GradOperation", "get_grad", "stop_gradient", "no_grad", "asked", "answer"]
 
 
-class no_grad(Recording):
+class no_grad(AskedRecording):
     """A stretch of code, or a function, whose computations have no gradient."""
 
     def __init__(self) -> None:
-        super().__init__(False, None)
+        super().__init__("no_grad()", False, None)
 
-    def __enter__(self) -> no_grad:
+    def __enter__(self) -> Self:
         super().__enter__()
         STATE.blocked += 1
         return self
@@ -41,6 +41,8 @@ class no_grad(Recording):
         super().__exit__(*error)
 
     def __call__(self, function: F) -> F:
+        self._used = True
+
         @functools.wraps(function)
         def inside(*args: Any, **keywords: Any) -> Any:
             with no_grad():

@@ -16,6 +16,8 @@ __all__ = ["custom_vjp", "get_grad", "grad", "jacfwd", "jacrev", "jvp", "stop_gr
 class CustomVjp(Cell):
     """A function whose gradient is another function; see ``custom_vjp``."""
 
+    _has_mode = False
+
     def __init__(self, fwd: Callable):
         super().__init__(auto_prefix=False)
         self.fwd = fwd

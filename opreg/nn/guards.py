@@ -8,7 +8,7 @@ started over in the variant of the function that was traced for that number, or 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from ..core.op import Op
 from ..errors import Where, here
 from ..typing import Array
 from .bailout import NumberChanged
-from .state import STATE
+from .state import unfollowed
 
 if TYPE_CHECKING:
     from opreg.ndarray.context import Context
@@ -233,7 +233,7 @@ class Numbers:
         self.ctx = ctx
         self._same: dict[Entry, Entry] = {}  # what entries stand for
         self._drawn = 0
-        self._generator_state: Any = None
+        self._before: generators.States = {}  # where random generators stood
 
     def of(self, trace: FunctionTracer, entry: Entry) -> Array:
         """The raw array of an entry of a trace, or of the body of a Cell in it.
@@ -246,20 +246,18 @@ class Numbers:
         root = trace.root
         if root.calls:
             raise Unknown(f"behind {root.calls}, which would be called twice")
-        with Recording(False, None):
-            before, STATE.trace = STATE.trace, None
+        with Recording(False, None), unfollowed(), generators.noting() as drawn:
             try:
                 for node in root.drawn[self._drawn:]:  # in their order
                     self._find(trace, (node, 0))
                 self._drawn = len(root.drawn)
                 return self._find(trace, entry)
             finally:
-                STATE.trace = before
+                self._before = {**drawn, **self._before}
 
     def close(self) -> None:
-        """Put the random generator back to where it was: a run draws the same numbers."""
-        if self._generator_state is not None:
-            generators.set_state(self._generator_state, self.ctx.backend_name, self.ctx.device_id)
+        """Put random generators back to where they were: a run draws the same numbers."""
+        generators.go_back(self._before)
 
     def _find(self, trace: FunctionTracer, wanted: Entry) -> Array:
         waiting = [wanted]
@@ -312,8 +310,6 @@ class Numbers:
     def _computed(self, node: Node) -> list[Array]:
         op, ctx = node.op, self.ctx
         assert op is not None
-        if op.random and self._generator_state is None:
-            self._generator_state = generators.state(ctx.backend_name, ctx.device_id)
         arrays = [self._arrays[entry] for entry in node.inputs]
         for i in op.mutates:
             arrays[i] = arrays[i].copy()

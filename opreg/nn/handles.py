@@ -8,10 +8,11 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Protocol
 
-from ..errors import here, note
+from ..core.mode import MODE
+from ..errors import here, note, warn
 from .state import STATE, get_context, set_context
 
-__all__ = ["Hook", "Hooks", "HookHandle", "HookOwner", "convention", "naming", "KINDS"]
+__all__ = ["Hook", "Hooks", "HookHandle", "HookOwner", "convention", "running", "KINDS"]
 
 #: The kinds of hooks of a Cell, in the order they run.
 KINDS = ("forward_pre", "forward", "backward_pre", "backward")
@@ -28,24 +29,35 @@ class Hook:
         self.function, self.with_kwargs, self.always_call = function, with_kwargs, always_call
         self.convention, self.where = convention, here()
 
+    def repeats(self, other: Hook) -> bool:
+        """Whether it is what another is, registered once more by the same line."""
+        return self.where == other.where and _code(self.function) == _code(other.function)
+
     def __repr__(self) -> str:
         name = getattr(self.function, "__qualname__", repr(self.function))
         return f"{name} ({self.where})" if self.where else name
 
 
-class naming:
-    """A stretch in which a hook runs: an exception gets a note that says which, of what."""
+def _code(function: Callable) -> object:
+    """What two functions have alike that one line made, as a ``lambda`` makes a new one each time."""
+    return getattr(function, "__code__", function)
 
-    __slots__ = ("_kind", "_hook", "_owner")
+
+class running:
+    """A stretch in which a hook runs: in the mode of its Cell. An exception gets a note that says which, of what."""
+
+    __slots__ = ("_kind", "_hook", "_owner", "_training")
 
     def __init__(self, kind: str, hook: Hook, owner: object):
         self._kind, self._hook, self._owner = kind, hook, owner
 
     def __enter__(self) -> None:
-        pass
+        self._training = MODE.training
+        MODE.training = getattr(self._owner, "training", self._training)
 
     def __exit__(self, _: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
+        MODE.training = self._training
         if isinstance(error, Exception):
             note(error, f"in the {self._kind} {self._hook} of {getattr(self._owner, 'path', self._owner)}")
 
@@ -79,8 +91,11 @@ class HookHandle:
             raise TypeError(f"Expected a callable hook function, but got {type(function).__name__}.")
         if getattr(function, "compiled", False):
             raise TypeError("a hook is a Python function; a compiled one has no values to show")
-        number = next(_NUMBERS)
-        hooks[number] = Hook(function, **options)
+        number, hook = next(_NUMBERS), Hook(function, **options)
+        if STATE.inside and STATE.trace is None and any(hook.repeats(other) for other in hooks.values()):
+            warn(f"the hook {hook} is registered on {getattr(owner, 'path', owner)} each time that a Cell runs, beside "
+                 "those of its runs before: register it in __init__, or remove it with the handle")
+        hooks[number] = hook
         if prepend:
             rest = [(key, hooks.pop(key)) for key in list(hooks) if key != number]
             hooks.update(rest)

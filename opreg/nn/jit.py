@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-import warnings
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar, overload
@@ -24,7 +23,7 @@ from ..core.locks import rlock
 from ..core.looks import Explanation
 from ..core.mode import MODE
 from ..core.op import Op, watch
-from ..errors import here, refuse_keywords
+from ..errors import refuse_keywords, warn
 from . import tree
 from .bailout import HookSignatureChanged, HookSignatures, NumberChanged
 from .compiled import Compiled, CompiledOnDevice, run_in_python
@@ -177,12 +176,11 @@ class Cache:
     def _tried(self, function: Callable, kind: _Kind, leaves: Sequence[Tensor], args: tuple[Any, ...],
                kwargs: dict[str, Any]) -> Any:
         """Call what may give up a run, until it does not: numbers or results of hooks are others than they were."""
-        compiled, generator_state = kind.current, None
+        compiled = kind.current
         while isinstance(compiled, Compiled):
-            if generator_state is None and compiled.followed.random and not compiled.certain:
-                generator_state = generators.state(compiled.ctx.backend_name, compiled.ctx.device_id)
             try:
-                return compiled.call(function, leaves)
+                with generators.noting() as drawn:
+                    return compiled.call(function, leaves)
             except NumberChanged as change:
                 known = up_to(compiled.followed.steps, change.fork, change.answer)
                 new = kind.variants.at(change.fork, change.answer)
@@ -191,8 +189,7 @@ class Cache:
             except HookSignatureChanged as change:
                 kind.signatures.learn(change)
                 known, new = compiled.followed.steps, None
-            if generator_state is not None:  # what is started over draws the same
-                generators.set_state(generator_state, compiled.ctx.backend_name, compiled.ctx.device_id)
+            generators.go_back(drawn)  # what is started over draws the same
             kind.current = compiled = new or self._compiled(function, kind, leaves, args, kwargs, known)
         return run_in_python(function, args, kwargs)
 
@@ -263,7 +260,7 @@ class Cache:
         if text not in self._told:
             self._told.add(text)
             text = f"{getattr(function, '__name__', type(function).__name__)} {text}"
-            warnings.warn_explicit(text, UserWarning, *(here() or (__file__, 1)))
+            warn(text)
 
     def prepare(self, function: Callable, args: Args, kwargs: Keywords) -> None:
         """Compile for inputs like these, without running."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.spec import is_floating
-from ..errors import did_you_mean
+from ..errors import did_you_mean, warn
 from .buffers import Buffer, Buffered
 from .hooks import Hooks
 from .parameter import Parameter, ParameterTuple, is_prefix
@@ -257,12 +257,16 @@ class ParameterContainer(Buffered):
 
     def check_names(self, refuse: bool = False) -> None:
         """Give parameters the names of their paths where two different ones have the same, or refuse them."""
-        by_name: dict[str, Parameter] = {}
+        by_name: dict[str, str] = {}
         for path, parameter in self.parameters_and_names():
-            if by_name.setdefault(parameter.name, parameter) is not parameter:
+            other = by_name.setdefault(parameter.name, path)
+            if other != path:
                 if refuse:
                     raise ValueError(f"The value of {path} is {parameter}, its name {parameter.name!r} already exists: "
                                      "give each parameter a name of its own, or none")
+                if other.rpartition(".")[0] == path.rpartition(".")[0]:  # of one Cell: somebody has named them so
+                    warn(f"{self.path}: {other} and {path} are both named {parameter.name!r}, so from here on all "
+                         "parameters of it have the names of their paths: give each one of its own, or none")
                 for own_path, renamed in self.parameters_and_names():
                     renamed.name = own_path
                 break

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opreg.ndarray.context import Context, set_default_context
 
+from ..core.mode import MODE
 from ..errors import ArgumentError, did_you_mean
 
 if TYPE_CHECKING:
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     from .trace import FunctionTracer
 
 __all__ = ["STATE", "EPOCH", "GRAPH_MODE", "PYNATIVE_MODE", "set_context", "get_context", "checks_bprop",
-           "compiles"]
+           "compiles", "unfollowed"]
 
 #: Calling an outermost Cell compiles it.
 GRAPH_MODE = 0
@@ -38,6 +41,18 @@ EPOCH = [0]
 
 #: Read on every call of a Cell and on every operator between tensors.
 STATE = _State()
+
+
+@contextlib.contextmanager
+def unfollowed() -> Iterator[None]:
+    """A stretch of code that computes, whatever trace goes on around it."""
+    before = STATE.trace, MODE.follower
+    STATE.trace = MODE.follower = None
+    try:
+        yield
+    finally:
+        STATE.trace, MODE.follower = before
+
 
 _CONTEXT: dict[str, Any] = {"mode": PYNATIVE_MODE, "device_target": "CPU", "device_id": 0, "convention": "document",
                             "check_bprop": False}

@@ -11,7 +11,6 @@ from opreg.symbol.symbol import Symbol
 
 from ..core.dispatch import apply
 from ..core.graph import Node
-from ..core.mode import Recording
 from ..core.placeholder import resolve
 from ..errors import ArgumentError, did_you_mean
 from .cell import Cell
@@ -81,13 +80,12 @@ class SymbolCell(Cell):
         by_name = dict(zip(self.inputs, inputs))
         values: dict[Node, Sequence[Any]] = {}
         graph = resolve(self._graph)
-        with Recording(None, self.training):
-            for node in graph.nodes:
-                if node.op is None:
-                    values[node] = (by_name[node.name] if node.name in by_name else self._params[node.name],)
-                    continue
-                outs = apply(node.op, [values[source][i] for source, i in node.inputs], node.attrs)
-                values[node] = (outs,) if isinstance(outs, TensorBase) else outs
+        for node in graph.nodes:
+            if node.op is None:
+                values[node] = (by_name[node.name] if node.name in by_name else self._params[node.name],)
+                continue
+            outs = apply(node.op, [values[source][i] for source, i in node.inputs], node.attrs)
+            values[node] = (outs,) if isinstance(outs, TensorBase) else outs
         results = tuple(values[node][i] for node, i in graph.heads)
         return results[0] if len(results) == 1 else results
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
+from opreg.ndarray import tape
 from opreg.ndarray.context import Context, cpu, current_context
 from opreg.ndarray.ndarray import FOREIGN, NDArray, _compute, attach, numbers_of
 from opreg.ndarray.tape import Taped, TapeEntry, TapeNode, Variable, frame
@@ -129,7 +130,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         return tensor(value, self._ctx)
 
     def _apply(self, op: Op, values: Sequence[Value], given: Attrs) -> Any:
-        if STATE.trace is not None and any(STATE.trace.knows(value) for value in values):
+        if STATE.trace is not None and STATE.trace.takes(op, values):
             return STATE.trace.call(op, values, given)
         attrs = op.complete(given)
         settled, results = _compute(op, attrs, values, self._ctx, result_class=Tensor)
@@ -272,8 +273,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
             source = source.reshape(())
         if not isinstance(self._data, np.ndarray) and isinstance(source, np.ndarray):
             source = self._ctx.backend.asarray(source, None, self._ctx.device_id)
-        if MODE.recording:  # what was recorded holds the old numbers
-            self._data = self._ctx.run(self._data.copy)
+        self._before_write()
         try:
             self._ctx.run(self._data.__setitem__, key, source)
         except OverflowError:  # a whole number wraps around, as in arithmetic
@@ -281,7 +281,17 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         except IndexError as error:
             raise SubscriptError(str(error)) from None
 
+    def _before_write(self) -> None:
+        if MODE.recording:  # what was recorded holds the old numbers
+            self._data = self._ctx.run(self._data.copy)
+
     # --------------------------------------------------------------------------------------------- gradients
+
+    def backward(self, out_grad: NDArray | None = None, retain_graph: bool = False, train_mode: bool | None = None
+                 ) -> None:
+        """Gradients of this tensor with respect to all that asked for theirs; see ``autograd.backward``. By default
+        each operator is differentiated in the mode that it computed in."""
+        tape.backward([self], None if out_grad is None else [out_grad], retain_graph, train_mode)
 
     @property
     def grad(self) -> Tensor | None:
@@ -303,6 +313,7 @@ for _name in ("add", "sub", "mul", "truediv", "mod", "pow"):  # x += y is x = x 
     setattr(Tensor, f"__i{_name}__", getattr(Tensor, f"__{_name}__"))
 
 _new = NDArray.__new__
+Tensor._results = Tensor
 TENSORS.add(Tensor)
 
 
@@ -364,11 +375,9 @@ class LentTensor(Tensor):
 
     __slots__ = ()
 
-    def _write(self, key: Any, value: Any) -> None:
-        if not MODE.recording:  # else a copy is made anyway
-            self._data = self._ctx.run(self._data.copy)
+    def _before_write(self) -> None:
+        self._data = self._ctx.run(self._data.copy)
         self.__class__ = Tensor  # type: ignore[assignment]
-        self._write(key, value)
 
 
 TENSORS.add(LentTensor)

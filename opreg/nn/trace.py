@@ -6,8 +6,10 @@ are known at once, so mistakes are refused in the line that makes them.
 
 from __future__ import annotations
 
+import contextlib
+import types
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -28,19 +30,23 @@ from ..errors import OpError, here
 from . import dtype as dtypes
 from .bailout import HookSignatures
 from .guards import GUARD, LOOKS, Answer, Numbers, Path, Unknown, calls
+from .moving import moving
 from .reads import Reads
-from .state import STATE
+from .state import STATE, unfollowed
 from .subscripts import subscript
 from .tensor import Tensor, made, picked, tensor
 from .tensor_base import TensorBase
 from .typing import TensorLike
 
 if TYPE_CHECKING:
+    from .cell import Cell
     from .handles import HookHandle
     from .hooks import TensorHooks
     from .parameter_container import ParameterContainer
 
 __all__ = ["FunctionTracer", "TracedTensor", "LeftToPython", "create"]
+
+_FLOAT32 = np.dtype(np.float32)
 
 
 class LeftToPython(OpError, TypeError):
@@ -80,6 +86,9 @@ class TracedTensor(Sized, OneNumber, TensorBase):
 
     def _apply(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:
         return (STATE.trace or self._trace).call(op, values, given)
+
+    def _follow(self, op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[types.SimpleNamespace, Sequence[Any]]:
+        return (STATE.trace or self._trace).follow(op, attrs, values)
 
     def _lift(self, value: TensorLike) -> Tensor:
         return tensor(value)
@@ -142,14 +151,17 @@ class TracedTensor(Sized, OneNumber, TensorBase):
         return ops._subscript(self, key=key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        trace = STATE.trace or self._trace
-        if id(self) in trace.argument_ids:
-            trace.leave("it changes an argument in place")
         key = subscript(key, self.shape)
         if isinstance(key, TensorBase):
             key = subscript(key.asnumpy(), self.shape)
         value = value if isinstance(value, TensorBase) else tensor(numbers_of(value, self._dt))
-        changed = ops._subscript_assign(self, value._cast(self._dt), key=key)
+        self._become(ops._subscript_assign(self, value._cast(self._dt), key=key))
+
+    def _become(self, changed: TracedTensor) -> None:
+        """From here on it has these numbers."""
+        trace = STATE.trace or self._trace
+        if id(self) in trace.argument_ids:
+            trace.leave("it changes an argument in place")
         self._entry, self._spec = changed._entry, changed._spec
 
     # --------------------------------------------------------------------------------------------- numbers
@@ -213,9 +225,15 @@ class FunctionTracer(Tracer):
         Of a body: what its variables are outside of it, captured or given.
     argument_ids : set of int
         Identities of the arguments of the function.
+    assigns : bool
+        Whether what changes is assigned: not in a Symbol, nor in the body of a loop, which run many times.
+    cells : list of Cell
+        Those that run, the innermost last.
+    states : dict of Entry to array
+        Of what operators have left in states: these.
     minds_training : bool
-        Whether an operator joined that computes otherwise in training than in inference: it does as it would where it
-        joined.
+        Whether the mode of the caller matters: an operator joined, outside of all Cells, that may compute otherwise in
+        training than in inference, or the mode was asked for.
     calls : str
         What calls Python on every run, in words, if something does.
     drawn : list of Node
@@ -245,10 +263,12 @@ class FunctionTracer(Tracer):
         self.reads: Reads = Reads() if parent is None else parent.reads
         self.constants: dict[int, NDArray] = {} if parent is None else parent.constants
         self.counts: dict[str, int] = {} if parent is None else parent.counts
-        self.scope: list[str] = [] if parent is None else parent.scope
+        self.cells: list[Cell] = [] if parent is None else parent.cells
         self.signatures: HookSignatures = HookSignatures() if parent is None else parent.signatures
         self.arguments: dict[Entry, TensorHooks | None] = {} if parent is None else parent.arguments
         self.argument_ids: set[int] = set()
+        self.assigns: bool = parent is None or parent.assigns
+        self.states: dict[Entry, NDArray] = {}
         self.minds_training = False
         self.calls, self.left = "", ""
         self.drawn: list[Node] = []
@@ -257,16 +277,17 @@ class FunctionTracer(Tracer):
         self.numbers: Numbers | None = None
         self.owner: weakref.ref[ParameterContainer] | None = None
         self.registered: list[HookHandle] = []
-        self._before: list[tuple[FunctionTracer | None, bool, bool]] = []
+        self._before: list[tuple[Any, ...]] = []
 
     def __enter__(self) -> FunctionTracer:
-        self._before.append((STATE.trace, MODE.recording, MODE.np_shape))
+        self._before.append((STATE.trace, MODE.recording, MODE.np_shape, MODE.follower))
         STATE.trace, MODE.recording = self, True  # whoever stops that blocks the gradient of what joins meanwhile
         MODE.np_shape = True  # all shapes are known here: a 0 is an empty dimension, as outside of traces
+        MODE.follower = self
         return self
 
     def __exit__(self, *_: object) -> None:
-        STATE.trace, MODE.recording, MODE.np_shape = self._before.pop()
+        STATE.trace, MODE.recording, MODE.np_shape, MODE.follower = self._before.pop()
 
     @property
     def root(self) -> FunctionTracer:
@@ -282,6 +303,24 @@ class FunctionTracer(Tracer):
         where = here()
         root.left = root.left or (f"{reason} ({where})" if where else reason)
         raise LeftToPython(f"{root.title} can not be a graph: {root.left}", root.left)
+
+    @contextlib.contextmanager
+    def running(self, cell: Cell) -> Iterator[bool]:
+        """A stretch of code in which a Cell runs, and its mode. That of a Symbol is chosen by its executor."""
+        self.reads.visit(cell)
+        self.cells.append(cell)
+        try:
+            yield self.root.symbolic or bool(cell.__dict__["training"])
+        finally:
+            self.cells.pop()
+
+    def mind_training(self) -> None:
+        """The mode matters: that of the Cell that runs, or where none does that of the caller."""
+        cell = next((cell for cell in reversed(self.cells) if cell._has_mode), None)
+        if cell is None:
+            self.root.minds_training = True
+        else:
+            self.reads.attribute(cell, "training", cell.__dict__["training"])
 
     def reference(self, owner: object) -> Callable[[], Any]:
         """What gives a Cell to nodes of this trace, which keeps it alive unless it is the one that keeps the trace."""
@@ -383,15 +422,54 @@ class FunctionTracer(Tracer):
 
     def call(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:
         """Apply an operator to values: one, or a tuple of them, one an output."""
-        outs = [self.wrap(entry) for entry in self.apply(op, [self.read(value)._entry for value in values], given)]
+        entries = self.apply(op, [self.read(value)._entry for value in values], given)
+        if entries and entries[0][0].op is not op:
+            self._move(op, entries[0][0], values)
+        outs = [self.wrap(entry) for entry in entries]
         if not MODE.recording and op.name != "BlockGrad":
             outs = [ops.BlockGrad(out) for out in outs]
         return outs[0] if len(outs) == 1 else tuple(outs)
 
+    def takes(self, op: Op, values: Sequence[Any]) -> bool:
+        """Whether an operator on arrays joins: where one is a value of the graph, or each run may give something else.
+        Values of a body that is followed, or of a gradient, have a graph of their own."""
+        return (op.varies or any(map(self.knows, values))) and not any(hasattr(value, "_follow") for value in values)
+
+    def follow(self, op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[types.SimpleNamespace, Sequence[Any]]:
+        """The operator applied by a function of ``nd``: how many outputs a user sees, and the outputs."""
+        outs = self.call(op, values, attrs)
+        outs = outs if isinstance(outs, tuple) else (outs,)
+        return types.SimpleNamespace(visible=len(outs)), outs
+
+    def infer(self, node: Node, ins: Sequence[Spec]) -> list[Spec]:
+        """What comes out of a node, in float32 where nothing says otherwise. Users' code that runs to show it is not
+        followed."""
+        with unfollowed():
+            return [Spec(shape, dtype or _FLOAT32) for shape, dtype in super().infer(node, ins)]
+
+    def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None = None) -> Node:
+        """Add a node over entries; where users' code may change states in place, one that gives them back."""
+        if self.assigns and op.moved(attrs):
+            op, attrs, given = moving(op), {"inner": attrs}, None
+        return super().add(op, attrs, inputs, given)
+
+    def _move(self, op: Op, node: Node, values: Sequence[Any]) -> None:
+        """From here on states hold what a node, that of the moving form of an operator, leaves in them."""
+        places = op.moved(node.attrs["inner"])
+        for i, place in enumerate(places, node.count - len(places)):
+            value, new = values[place], self.wrap((node, i))
+            if isinstance(value, TracedTensor):
+                value._become(new)
+            elif isinstance(value, NDArray):
+                self.states[new._entry] = value
+                self.assign(value, new)
+
     def _node(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None) -> Node:
-        name = self.unique("_".join([*self.scope, op.name.lower().strip("_")]))
+        cells = [cell.__dict__["_name"] for cell in self.cells]
+        name = self.unique("_".join([*filter(None, cells), op.name.lower().strip("_")]))
         minds = op.mode or bool(op.states)
-        self.root.minds_training = self.root.minds_training or minds
+        if minds:
+            self.mind_training()
         return Node(op, name, attrs, inputs, given, {INFERENCE: "1"} if minds and not MODE.training else {}, here())
 
     def _take(self, node: Node) -> None:
@@ -438,7 +516,7 @@ class FunctionTracer(Tracer):
     def differentiate(self, seeds: Sequence[tuple[TracedTensor, TracedTensor]], wanted: Sequence[Entry]
                       ) -> list[TracedTensor | None]:
         """Gradients with respect to entries, grown behind all nodes so far; None where there is none."""
-        tracer = RuleTracer(self.nodes, self.specs)
+        tracer = _Rules(self)
         arriving = [(value._entry, tracer.value(seed._entry)) for value, seed in seeds]
         with self:
             gradients = grow(tracer, self.order, arriving, {node for node, _ in wanted})
@@ -457,6 +535,35 @@ class FunctionTracer(Tracer):
     def skip(self) -> None:
         """Leave the nodes so far to whoever made them."""
         self._settled = len(self.nodes)
+
+
+class _Rules(RuleTracer):
+    """What gradient rules do in a trace. What the backward of a user's operator leaves in a state is assigned to it."""
+
+    def __init__(self, trace: FunctionTracer):
+        super().__init__(trace.nodes, trace.specs)
+        self._trace = trace
+
+    def infer(self, node: Node, ins: Sequence[Spec]) -> list[Spec]:
+        """What comes out of a node."""
+        with unfollowed():
+            return super().infer(node, ins)
+
+    def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None = None) -> Node:
+        """Add a node over entries."""
+        trace = self._trace
+        states = [(i, trace.states[inputs[i]]) for i in op.moved(attrs) if inputs[i] in trace.states]
+        if not states:
+            return super().add(op, attrs, inputs, given)
+        entries = list(inputs)
+        for i, state in states:
+            entries[i] = trace.read(state)._entry
+        node = super().add(moving(op), {"inner": attrs}, entries)
+        trace.settle()
+        first = node.count - len(op.moved(attrs)) - op.moved(attrs)[0]
+        for i, state in states:
+            trace.assign(state, trace.wrap((node, first + i)))
+        return node
 
 
 #: The number assigned to a Parameter, of which the gradient is the Parameter's: that is what is trained.

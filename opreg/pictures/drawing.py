@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -35,7 +36,7 @@ class Box:
     name : str
         Its whole name.
     lines : list of str
-        What is written in it.
+        What is written in it, as it would be without frames.
     kind : str
         What it is coloured by, a class of the style sheet.
     outputs : list of str
@@ -48,6 +49,8 @@ class Box:
         The number of the place in memory that its result is in; results with one number take turns.
     head : bool
         Whether the graph gives its result.
+    inside : function of a path, or None
+        What is written in it inside of these frames, which say the beginning of its name.
     """
 
     name: str
@@ -58,6 +61,7 @@ class Box:
     facts: Facts
     memory: int | None = None
     head: bool = False
+    inside: Callable[[Path], list[str]] | None = None
 
     @property
     def height(self) -> float:
@@ -171,11 +175,16 @@ def of_graph(title: str, graph: Graph, specs: Mapping[Node, Sequence[Spec]], hid
     paths = by_names(nodes) if cells is None else by_cells(nodes, cells)
     heads = {node for node, _ in graph.heads}
     for node, path in zip(nodes, paths):
-        name = short_name(node, path)
-        lines = [shortened(name), *([] if node.op is None or _says(name, node) else [shortened(detail(node))])]
-        drawing.add(node, Box(node.name, lines, kind_of(node), _labels(node, specs.get(node, ())), path,
-                              _facts(node, specs.get(node, ())), None, node in heads))
+        drawing.add(node, Box(node.name, _written(node, ()), kind_of(node), _labels(node, specs.get(node, ())), path,
+                              _facts(node, specs.get(node, ())), None, node in heads,
+                              functools.partial(_written, node)))
     return drawing
+
+
+def _written(node: Node, path: Path) -> list[str]:
+    """What is written in the box of a node inside of these frames."""
+    name = short_name(node, path)
+    return [shortened(name), *([] if node.op is None or _says(name, node) else [shortened(detail(node))])]
 
 
 # ---------------------------------------------------------------------------------------------------- plans
@@ -239,13 +248,19 @@ def of_plan(title: str, plan: Plan, segments: Sequence[tuple[str, Segment]], hid
                                         _facts(source, plan.specs[source])))
         specs = plan.specs[node]
         time = times.get((half, number), "")
-        lines = [shortened(short_name(node, path[1:] if len(halves) > 1 else path)),
-                 shortened(", ".join(node.attrs["operators"]) if "operators" in node.attrs else detail(node)),
-                 shortened(" · ".join(part for part in (step.kernel, time) if part))]
+        said = [shortened(", ".join(node.attrs["operators"]) if "operators" in node.attrs else detail(node)),
+                shortened(" · ".join(part for part in (step.kernel, time) if part))]
         facts = {**_facts(node, specs), "step": f"{half} {number}", **step_facts(step)}
         if time:
             facts["takes"] = time
         kind = "fused" if "operators" in node.attrs else "view" if step.kernel == "view" else kind_of(node)
-        drawing.add(node, Box(node.name, lines, kind, _labels(node, specs), path, facts,
-                              memory.get(plan.memory.storage[node, 0]) if (node, 0) in plan.memory.storage else None))
+        storage = plan.memory.storage.get((node, 0))
+        drawing.add(node, Box(node.name, _step_written(node, said, 0, ()), kind, _labels(node, specs), path, facts,
+                              None if storage is None else memory.get(storage), False,
+                              functools.partial(_step_written, node, said, int(len(halves) > 1))))
     return drawing
+
+
+def _step_written(node: Node, said: list[str], halves: int, path: Path) -> list[str]:
+    """What is written in the box of a step inside of these frames, of which the first may be that of a half."""
+    return [shortened(short_name(node, path[halves:])), *said]

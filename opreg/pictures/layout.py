@@ -173,7 +173,10 @@ class _Part:
                 break
             for number in self.members:
                 if self.thing[number] in guessed:
-                    self.places[number] = self.path + self.places[number][depth + 1:]
+                    gone, *rest = self.places[number][depth:]
+                    if rest:  # a group inside has the whole name
+                        rest[0] = f"{gone}_{rest[0]}"
+                    self.places[number] = (*self.path, *rest)
                     self.thing[number] = self._thing(number)
         if groups:
             turns = self._turns(inner, cycle)
@@ -215,6 +218,8 @@ class _Part:
             number_of[thing] = len(result.items)
             if thing[0] == "box":
                 box = self.drawing.boxes[thing[1]]
+                if box.inside is not None:
+                    box.lines = box.inside(self.path)
                 result.items.append(Placed(0, 0.0, *_size(box), box))
             else:
                 part = _Part(self.drawing, (*self.path, thing[1]), numbers, touching.get(thing, []), self.places)

@@ -35,6 +35,41 @@ def _scope(name: str, operators: set[str]) -> Path:
     return tuple(parts[:-1])
 
 
+def _unnamed(node: Node) -> bool:
+    """Whether nobody named a node: its operator did, as that of ``a + b``."""
+    name = node.name.removesuffix(_BACKWARD)
+    bare = name.rstrip("0123456789")
+    return node.op is not None and bare != name and bare.strip("_").lower() in {
+        each.strip("_").lower() for each in (node.op.name, *node.op.aliases)}
+
+
+def _scopes(nodes: Sequence[Node]) -> list[Path]:
+    """The names of nodes in parts.
+
+    A node that nobody named is where its inputs and those that read it are: as deep in groups as one of each is, so
+    that no line leaves a group to it and comes back. Neighbours that nobody named either are looked through.
+    """
+    operators, unnamed = _operators(nodes), {node for node in nodes if _unnamed(node)}
+    scopes = {node: () if node in unnamed else _scope(node.name, operators) for node in nodes}
+    above: dict[Node, set[Path]] = {node: set() for node in nodes}
+    below: dict[Node, set[Path]] = {node: set() for node in nodes}
+    for node in nodes:
+        for source, _ in node.inputs:
+            if source in above:
+                above[node] |= above[source] if source in unnamed else _prefixes(scopes[source])
+    for node in reversed(nodes):
+        for source, _ in node.inputs:
+            if source in unnamed:
+                below[source] |= below[node] if node in unnamed else _prefixes(scopes[node])
+    return [max(sorted(above[node] & below[node]), key=len, default=()) if node in unnamed else scopes[node]
+            for node in nodes]
+
+
+def _prefixes(scope: Path) -> set[Path]:
+    """The groups that a name in parts may stand in."""
+    return {scope[:depth] for depth in range(1, len(scope) + 1)}
+
+
 def by_names(nodes: Sequence[Node]) -> list[Path]:
     """The groups around each node as far as names tell: those of two operators at least, and not of all.
 
@@ -47,8 +82,7 @@ def by_names(nodes: Sequence[Node]) -> list[Path]:
     >>> by_names(x._graph().nodes)
     [(), ('a',), ('a',), ()]
     """
-    operators = _operators(nodes)
-    scopes = [_scope(node.name, operators) for node in nodes]
+    scopes = _scopes(nodes)
     count = Counter(scope[:depth] for node, scope in zip(nodes, scopes) if node.op is not None
                     for depth in range(len(scope) + 1))
     paths = []

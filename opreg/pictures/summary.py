@@ -155,11 +155,10 @@ class _Calls:
         for cell in self._cells.values():
             del cell.__dict__["_run"]
 
-    def _noted(self, path: str, cell: Cell, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-               ) -> Any:
+    def _noted(self, path: str, cell: Cell, run: Callable[..., Any], *call: Any) -> Any:
         row = len(self.rows)
         self.rows.append((path, cell, ""))
-        out = run(args, kwargs)
+        out = run(*call)
         self.rows[row] = path, cell, _shapes(out)
         return out
 

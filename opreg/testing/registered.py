@@ -360,8 +360,6 @@ def in_a_graph(use: Subject) -> None:
     use = _operator(use)
     if not plannable(use):
         raise Skipped("its shapes follow from numbers")
-    if use.stochastic:
-        raise Skipped("it draws random numbers, in an order of its own")
     given, expected = differentiated(use)
     change = "let what is computed depend on what the method is given, nothing else"
     compare(graph(use, given=given, grads=bool(expected.grads)), expected, use, "in a graph", change)
@@ -374,6 +372,7 @@ def in_a_graph(use: Subject) -> None:
     places = {**executor.arg_dict, **executor.aux_dict}
     for name, each in zip(use.names, other.arrays):
         places[name][:] = array(each, None, each.dtype)
+    use.seed()
     for out, want in zip(executor.forward(is_train=use.train), wanted.outs):
         far = disagreement(out.asnumpy(), want)
         if far:

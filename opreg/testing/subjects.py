@@ -13,7 +13,7 @@ import numpy as np
 from opreg.ndarray import NDArray, autograd, cpu
 from opreg.ndarray.context import Context
 
-from ..core import generators
+from ..core.mode import Recording
 from ..core.op import Op
 from ..core.registry import find, get, operators
 from ..core.spec import is_floating, known
@@ -23,6 +23,7 @@ from ..errors import ArgumentError
 from ..nn.cell import Cell
 from ..nn.jacobian import vjp
 from ..nn.jit import Jitted
+from ..nn.parameter import Parameter
 from ..nn.tensor import Tensor, made
 from ..nn.tensor_base import TensorBase
 from ..nn.tree import flatten
@@ -104,11 +105,14 @@ class TensorUse(Subject):
     def run(self, given: Heads = None, grads: bool = False, raw: Sequence[np.ndarray] | None = None,
             ctx: Context | None = None, between: Callable[[], object] | None = None) -> Result:
         """Run it as users do; see ``Subject.run``."""
-        ctx = ctx or cpu()
+        with Recording(None, self.train):
+            return self._run(given, grads, raw, ctx or cpu(), between)
+
+    def _run(self, given: Heads, grads: bool, raw: Sequence[np.ndarray] | None, ctx: Context,
+             between: Callable[[], object] | None) -> Result:
         values = [made(_on(each, ctx), ctx) for each in (raw or self._copies())[:len(self.places)]]
         self._place_weights(raw or self._copies(), ctx)
-        if self.stochastic:
-            generators.seed(1)
+        self.seed()
         found: dict[int, np.ndarray] = {}
         if grads:
             outs, back = self._differentiated(values)
@@ -138,8 +142,11 @@ class TensorUse(Subject):
                 inside[i] = value
             return vjp(lambda *some: self._floating(inside, places, some, []), *[inside[i] for i in places])[1](*heads)
 
-        _, back = vjp(first, *[values[i] for i in places])
-        return {i: each.asnumpy() for i, each in zip(places, back(*[made(weights[i].copy(), cpu()) for i in places]))}
+        self.seed()
+        with Recording(None, self.train):
+            _, back = vjp(first, *[values[i] for i in places])
+            arrived = back(*[made(weights[i].copy(), cpu()) for i in places])
+        return {i: each.asnumpy() for i, each in zip(places, arrived)}
 
     def _copies(self) -> list[np.ndarray]:
         return [each.copy() for each in self.arrays]
@@ -188,27 +195,32 @@ def compiled(use: Subject) -> TensorUse:
 
 
 def in_a_cell(use: Subject) -> TensorUse:
-    """The same as part of a Cell."""
+    """The same as part of a Cell in its mode, around which the other holds."""
     tensors = _in_tensors(use)
 
     class Around(Cell):
         def construct(self, *args: Any, **keywords: Any) -> Any:
             return tensors.function(*args, **keywords)
 
-    return tensors.calling(Around())
+    cell = tensors.calling(Around().set_train(use.train))
+    cell.train = not use.train
+    return cell
 
 
 def _in_tensors(use: Subject) -> TensorUse:
+    """The same of tensors; auxiliary states are Parameters."""
     if isinstance(use, TensorUse):
         return use
     assert isinstance(use, Use)
-    op, given = use.op, use.given
+    op, given, count = use.op, use.given, use.count
+    states = [Parameter(made(each, cpu()), name=name, requires_grad=False)
+              for name, each in zip(use.names[count:], use.arrays[count:])]
 
     def call(*values: Any) -> Any:
-        return op(*values, **given)
+        return op(*values, *states, **given)
 
-    tensors = TensorUse(call, [made(each, cpu()) for each in use.arrays], {}, use.title)
-    tensors.arrays, tensors.stochastic = use.arrays, use.stochastic
+    tensors = TensorUse(call, [made(each, cpu()) for each in use.arrays[:count]], {}, use.title)
+    tensors.arrays, tensors.states, tensors.stochastic, tensors.train = use.arrays, states, use.stochastic, use.train
     return tensors
 
 

@@ -77,6 +77,17 @@ class Subject:
         other.arrays = list(arrays)
         return other
 
+    def seed(self) -> None:
+        """Let what it draws be what it draws in every run."""
+        if self.stochastic:
+            generators.seed(1)
+
+    def in_mode(self, train: bool) -> Self:
+        """The same in training, or not."""
+        other = self.having(self.arrays)
+        other.train = train
+        return other
+
     def cast(self, dtype: Any) -> Self:
         """The same with floating inputs in a dtype."""
         return self.having([each.astype(dtype) if is_numpy_float(each.dtype) else each for each in self.arrays])
@@ -227,8 +238,7 @@ def eager(use: Subject, ctx: Any = None, given: Sequence[np.ndarray | None] | No
     if grads:
         for i in use.wanted:
             values[i].attach_grad()
-    if use.stochastic:
-        generators.seed(1)
+    use.seed()
     with Recording(grads, use.train):
         outs = _listed(use.invoke(values, ctx, out))
     if between is not None:
@@ -252,6 +262,7 @@ def second(use: Subject, given: Sequence[np.ndarray | None], weights: dict[int, 
     values = [array(each, None, each.dtype) for each in use.arrays]
     for i in use.wanted:
         values[i].attach_grad()
+    use.seed()
     with Recording(True, use.train):
         targets, arrived = _differentiable(_listed(use.invoke(values, cpu())), given, cpu())
         for each in arrived or ():
@@ -302,6 +313,7 @@ def graph(use: Use, ctx: Any = None, given: Sequence[np.ndarray | None] | None =
     if grads and reqs is None:
         reqs = dict.fromkeys(use.wanted, "write")
     executor = bind(use, ctx, reqs, before, around)
+    use.seed()
     outs = [each.asnumpy() for each in executor.forward(is_train=use.train)]
     found = {}
     if grads:

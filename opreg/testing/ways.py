@@ -45,13 +45,15 @@ def runs_compiled(use: Subject) -> str | None:
 
 @check("in a Cell")
 def runs_in_a_cell(use: Subject) -> None:
-    """As part of a Cell, eager and compiled, it gives what it gives alone, with gradients."""
+    """As part of a Cell, eager and compiled, in training and not, it gives what it gives alone, with gradients."""
     _in_graphs(use)
-    given, expected = differentiated(use)
-    cell = in_a_cell(use)
-    change = f"{name_of_body(use)} must depend on its inputs alone"
-    compare(_run_like(cell, given, expected), expected, use, "in a Cell", change)
-    compare(_run_like(compiled(cell), given, expected), expected, use, "in a compiled Cell", change)
+    change = f"{name_of_body(use)} must depend on its inputs alone, and on its mode by is_train"
+    for each in (use.in_mode(True), use.in_mode(False)) if isinstance(use, Use) else (use,):
+        given, expected = differentiated(each)
+        cell = in_a_cell(each)
+        mode = "in training" if each.train else "not in training"
+        compare(_run_like(cell, given, expected), expected, use, f"in a Cell that is {mode}", change)
+        compare(_run_like(compiled(cell), given, expected), expected, use, f"in a compiled Cell that is {mode}", change)
 
 
 @check("traced")
@@ -72,14 +74,10 @@ def traced(use: Subject) -> None:
 def _in_graphs(use: Subject) -> None:
     if isinstance(use, FunctionUse):
         raise Skipped("an autograd.Function is for eager code; a CustomOpProp or define enters graphs")
-    if isinstance(use, Use) and len(use.arrays) > use.count:
-        raise Skipped("it has auxiliary states, which tensors do not have: see graph")
     if isinstance(use, Use) and (use.op.mutates or not use.arrays):
         raise Skipped("it changes its inputs" if use.op.mutates else "it has no inputs")
     if isinstance(use, Use) and use.op.data_dependent:
         raise Skipped("its shapes follow from numbers")
-    if use.stochastic:
-        raise Skipped("it draws random numbers, in an order of its own")
 
 
 def _run_like(use: Subject, given: Heads, expected: Result) -> Result:

@@ -142,8 +142,8 @@ def expand(program: Program, node: Node, inputs: Sequence[Entry], opened: Opened
     attrs: Any = node.attrs
     ctx = bound.group2ctx.get(node.tags.get("__ctx_group__", ""), bound.ctx) if bound.group2ctx else bound.ctx
     derived = attrs.derived and program.backward is not None
-    is_train = program.backward if derived else program.is_train
-    use = Use(node.name, node.tags, node.where, ctx, bool(is_train), [specs[source][i] for source, i in inputs],
+    is_train = node.in_training(program.backward if derived else program.is_train)
+    use = Use(node.name, node.tags, node.where, ctx, is_train, [specs[source][i] for source, i in inputs],
               specs[node], bound.memo)
     before: Followed | None = None
     became: dict[Entry, Entry] = {}

@@ -11,7 +11,7 @@ from ...core.attrs import Few
 from ...core.op import ZERO
 from ...core.registry import declare, ops
 from ...core.spec import is_floating
-from ...errors import AttrError
+from ...errors import AttrError, warn
 from ...typing import Array, ArrayModule
 from ..outputs import as_output, numbered
 from ..shapes.joining import single
@@ -115,7 +115,11 @@ def cast_like(g, data):
 
 @cast_like.kernel()
 def cast_like_xp(xp, g, data, *, out=None):
-    return _cast(xp, g, data.dtype, out)
+    result = _cast(xp, g, data.dtype, out)
+    if xp is np and data.dtype.kind in "iub" and is_floating(g.dtype) and (lost := result != g).any():
+        warn(f"a gradient of {data.dtype} is cut to {data.dtype}: {g[lost][0]:g} became {result[lost][0]}. Convert "
+             "what is differentiated to floating numbers before, as in x.astype('float32')")
+    return result
 
 
 @cast_like.grad

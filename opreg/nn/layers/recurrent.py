@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from ...core.mode import Recording
 from ...core.registry import get, ops
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
@@ -104,8 +103,7 @@ class _Recurrent(Cell):
             inputs.append(seq_length)
         attrs = {"state_size": self.hidden_size, "num_layers": self.num_layers, "bidirectional": self.bidirectional,
                  "mode": self._mode, "state_outputs": True, "use_sequence_length": seq_length is not None}
-        with Recording(None, self.training):
-            y, *states = ops.RNN(*inputs, p=self.dropout if self.training else 0.0, **attrs)
+        y, *states = ops.RNN(*inputs, p=self.dropout if self.training else 0.0, **attrs)
         if self.batch_first:
             y = y.transpose(1, 0, 2)
         return y, tuple(states) if len(states) == 2 else states[0]

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.control_flow import COND, FOREACH, WHILE_LOOP, Operands
 from opreg.symbol.symbol import Symbol
 
+from ...core.mode import Recording
 from ...core.op import Op
 from ...core.registry import ops
 from ...errors import ArgumentError, ShapeError
@@ -43,7 +45,7 @@ class _Body:
     values : list of TracedTensor
         The tensors in it.
     outside : dict
-        By variable, what it is outside of the body.
+        By variable, what it is outside of the body: an array, or a value of the trace.
     """
 
     def __init__(self, title: str, function: Callable, arguments: tuple[Any, ...], needs_all: bool = False):
@@ -52,6 +54,7 @@ class _Body:
         outer = STATE.trace
         assert outer is not None  # bodies are of a trace
         self.trace = FunctionTracer(title, outer)
+        self.trace.assigns = False
         self.slots = [self.trace.input(outer.unique(f"{title}_arg"), leaf.shape, leaf._dt) for leaf in leaves]
         with self.trace:
             results = function(*rebuild(structure, iter(self.slots)))
@@ -67,18 +70,28 @@ class _Body:
         self.extra = len(heads) - len(self.values)
         self.symbol = Symbol([head._entry for head in heads])
         self.inputs = [node for node in self.symbol._graph().nodes if node.op is None]
-        self.outside = self.trace.outer
+        arrays = {node: array for array, node in self.trace.variables.values()}
+        self.outside = {node: arrays.get(node, value) for node, value in self.trace.outer.items()}
 
     def places(self) -> list[int]:
         """Where slots stand among the inputs."""
         return [self.inputs.index(slot._entry[0]) for slot in self.slots]
 
 
-def _node(op: Op, inputs: Sequence[TensorBase], bodies: Sequence[_Body], **attrs: object) -> list[TracedTensor]:
+def _node(op: Op, inputs: Sequence[TensorBase | NDArray], bodies: Sequence[_Body], **attrs: object
+          ) -> list[TracedTensor]:
     attrs |= {"num_args": len(inputs) + len(bodies), "subgraphs": tuple(body.symbol for body in bodies)}
     assert STATE.trace is not None
-    outputs = STATE.trace.call(op, inputs, attrs)
+    with Recording(None, True):  # operators in the bodies say themselves in which mode they compute
+        outputs = STATE.trace.call(op, inputs, attrs)
     return list(outputs) if isinstance(outputs, tuple) else [outputs]
+
+
+def _placed(operands: Operands, values: Sequence[Any]) -> tuple[int, ...]:
+    """Where values stand among the operands of a loop or branch."""
+    trace = STATE.trace
+    assert trace is not None
+    return tuple([operands.place(trace.read(value)._entry, value) for value in values])
 
 
 def _tensors(value: Any) -> Any:
@@ -135,7 +148,7 @@ def cond(pred: TensorLike, true_fn: Callable, false_fn: Callable, *inputs: Any) 
     for body, values in ((test, [truth]), (then, leaves), (other, leaves)):
         known = dict(zip([slot._entry[0] for slot in body.slots], values))
         read = [known[node] if node in known else body.outside[node] for node in body.inputs]
-        locations.append(tuple([operands.place(value._entry, value) for value in read]))
+        locations.append(_placed(operands, read))
     outputs = _node(COND, operands.values, [test, then, other], num_outputs=len(then.values),
                     cond_input_locs=locations[0], then_input_locs=locations[1], else_input_locs=locations[2])
     return rebuild(then.structure, iter(outputs))
@@ -179,8 +192,8 @@ def while_loop(cond_func: Callable, loop_func: Callable, init_val: Any, max_iter
     operands, locations = Operands(leaves), []
     for part in (test, body):
         own = {slot._entry[0]: i for i, slot in enumerate(part.slots)}
-        locations.append(tuple([own[node] if node in own else
-                                operands.place(part.outside[node]._entry, part.outside[node]) for node in part.inputs]))
+        locations.append(tuple([own[node] if node in own else _placed(operands, [part.outside[node]])[0]
+                                for node in part.inputs]))
     outputs = _node(WHILE_LOOP, operands.values, [test, body], num_outputs=body.extra + len(leaves),
                     num_out_data=body.extra, max_iterations=max_iterations, cond_input_locs=locations[0],
                     func_input_locs=locations[1], func_var_locs=tuple(body.places()))

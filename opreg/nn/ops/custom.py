@@ -141,6 +141,8 @@ def _inferred(rule: Any, inputs: Sequence[object]) -> Any:
 class _Called(Cell):
     """The call of a ``Custom``, with its gradient."""
 
+    _has_mode = False
+
     def __init__(self, primitive: Custom):
         super().__init__(auto_prefix=False)
         self.primitive = primitive

@@ -1,0 +1,84 @@
+"""Moving: operators that change states in place, as nodes of a trace, in which a value never changes.
+
+The state of a user's operator, a Parameter as a rule, is changed by its body. In a compiled function the body works on
+a copy, which is one more output of the node, and the trace assigns it to the state. So whoever reads the state finds
+what it holds at that place of the code, and a run that is given up, or repeated for its gradients, moves nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from ..core.attrs import AS_GIVEN
+from ..core.launch import Call, Step, prepare
+from ..core.op import Op
+from ..core.rules import Attrs, Dtypes, Shapes
+from ..core.value import Value
+
+__all__ = ["moving"]
+
+T = TypeVar("T")
+
+
+def moving(op: Op) -> Op:
+    """The operator that does what another does, and has the states that it leaves behind its outputs, as hidden ones.
+    Its only attribute, ``inner``, has those of the other."""
+    if "moving" not in op.forms:
+        op.forms["moving"] = _moving(op)
+    return op.forms["moving"]
+
+
+def _moving(op: Op) -> Op:
+    def outputs(*, inner: Attrs) -> Sequence[str]:
+        return *op.outputs(inner), *[f"state{i}" for i in op.moved(inner)]
+
+    result = Op(op.name, AS_GIVEN, lambda *, inner: op.arguments(inner), outputs=outputs,
+                auxiliary=lambda *, inner: op.auxiliary(inner), visible=lambda *, inner: op.visible(inner),
+                loss=lambda *, inner: op.loss(inner), mode=True, per_instance=True, unread=tuple(op.unread),
+                capturable=op.capturable)
+    result.where = op.where
+    result.chance(lambda *, inner: op.draws(inner))
+
+    @result.shapes
+    def shapes(ins: Shapes, outs: Shapes, *, inner: Attrs) -> tuple[Shapes, Shapes]:
+        ins, own = op.infer_shapes(ins, outs[:len(op.outputs(inner))], inner)
+        return ins, [*own, *_states(op, inner, ins)]
+
+    @result.types
+    def types(ins: Dtypes, outs: Dtypes, *, inner: Attrs) -> tuple[Dtypes, Dtypes]:
+        ins, own = op.infer_dtypes(ins, outs[:len(op.outputs(inner))], inner)
+        return ins, [*own, *_states(op, inner, ins)]
+
+    @result.kernel(op.kernels[0].name, bound=True)
+    def steps(call: Call) -> list[Step]:
+        inner, count = call.attrs["inner"], len(op.outputs(call.attrs["inner"]))
+        states = call.places()[count:]
+        inside = Call(op, inner, _with(op, inner, call.ins, states), call.outs[:count], call.reqs[:count], call.xp,
+                      call.ctx, call.is_train, call.rng, call.specs[:count], call.scratch, call.wrap, call.memo)
+        copies = [functools.partial(state.__setitem__, Ellipsis, before)
+                  for state, before in zip(states, _states(op, inner, call.ins))]
+        return [*copies, *prepare(inside).steps()[0]]
+
+    @result.grad
+    def grad(g: Any, ins: Sequence[Value], outs: Sequence[Value], *, inner: Attrs, needs: Sequence[bool],
+             is_train: bool) -> Sequence[Value | None]:
+        count = len(op.outputs(inner))
+        return op.differentiate(g[0] if count == 1 else tuple(g[:count]), _with(op, inner, ins, outs[count:]),
+                                outs[:count], inner, needs, is_train)
+
+    return result
+
+
+def _states(op: Op, attrs: Attrs, ins: Sequence[T]) -> list[T]:
+    """Those of the inputs that are states."""
+    return [ins[place] for place in op.moved(attrs)]
+
+
+def _with(op: Op, attrs: Attrs, ins: Sequence[T], states: Sequence[T]) -> list[T]:
+    """The inputs with other states among them."""
+    inputs = list(ins)
+    for place, state in zip(op.moved(attrs), states):
+        inputs[place] = state
+    return inputs
