@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import io
 import os
 import re
+import tokenize
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-__all__ = ["Problem", "Place", "Source", "unbuilt"]
+__all__ = ["Problem", "Place", "Source", "decoded", "unbuilt"]
 
 #: What tells one Python from the other; code below such a question knows what it does.
 _VERSION = re.compile(r"version_info|PY2|PY3|PYTHON2|PYTHON3|python_version|sys\.version")
@@ -38,6 +40,30 @@ class Place:
     def found(self, module: str, level: int) -> bool:
         """Whether what ``from module import`` names is there."""
         return True
+
+
+def decoded(data: bytes) -> tuple[str, str]:
+    """The text of a file of Python, and its encoding: the one that it names, else UTF-8.
+
+    Raises
+    ------
+    SyntaxError
+        It is no text, with the line where that shows.
+
+    Examples
+    --------
+    >>> decoded(b"# -*- coding: latin-1 -*-\\n\\xe4 = 1\\n")
+    ('# -*- coding: latin-1 -*-\\nä = 1\\n', 'iso-8859-1')
+    """
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    try:
+        text = data.decode(encoding)
+    except (UnicodeError, LookupError) as error:  # also an encoding that is not one of texts
+        line = data.count(b"\n", 0, getattr(error, "start", 0)) + 1
+        raise SyntaxError(f"no text: {error}", ("<file>", line, 0, "")) from None
+    if "\0" in text:
+        raise SyntaxError("no text: it holds a zero byte", ("<file>", text.count("\n", 0, text.index("\0")) + 1, 0, ""))
+    return text, encoding
 
 
 def unbuilt(path: str) -> bool:
