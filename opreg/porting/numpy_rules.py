@@ -94,9 +94,9 @@ def _number(node: ast.AST, source: Source, depth: int) -> bool:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
         return name in _NUMBERS
     if isinstance(node, ast.Name) and depth:
-        values = [each.value for each in ast.walk(source.scope(node)) if isinstance(each, ast.Assign)
-                  and any(isinstance(target, ast.Name) and target.id == node.id for target in each.targets)]
-        return any(_number(value, source, depth - 1) for value in values)
+        values = source.assigned(scope := source.scope(node), node.id)
+        return source.once(("is a number", scope, node.id, depth), lambda: any(
+            _number(value, source, depth - 1) for value in values))
     return False
 
 
@@ -107,6 +107,6 @@ def dtype_words(node: ast.Constant, source: Source) -> None:
             or node.value.islower():
         return
     up = source.parents[node]
-    if (isinstance(up, ast.Call) and node in up.args and ast.unparse(up.func).endswith(".astype")) or (
+    if (isinstance(up, ast.Call) and node in source.positions and ast.unparse(up.func).endswith(".astype")) or (
             isinstance(up, ast.keyword) and up.arg == "dtype"):
         source.replace(node, f"'{node.value.lower()}'")
