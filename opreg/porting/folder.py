@@ -81,7 +81,7 @@ def _is_module(path: Path) -> bool:
 
 
 def _files(root: Path) -> Iterator[Path]:
-    if root.is_file():
+    if not root.is_dir():
         yield root
         return
     for folder, folders, names in os.walk(root):
