@@ -6,7 +6,6 @@ process that a launcher knows runs the rank as its child, and where that dies wi
 
 from __future__ import annotations
 
-import ctypes
 import os
 import runpy
 import signal
@@ -17,6 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from ..core.processes import die_with
 from ..errors import ArgumentError
 from .launchers import RANKS, told
 from .link import LINK, PATIENCE, STDIN, inherited
@@ -27,7 +27,6 @@ __all__ = ["main"]
 
 #: Seconds that the others have to notice that a rank is gone, and to end; and to be gone when all are ended.
 _GRACE, _LAST = 10.0, 2.0
-_PR_SET_PDEATHSIG = 1
 #: Linux's flag of processes that run what their parent ran, and not another program since.
 _NO_EXEC = 0x40
 
@@ -46,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
     _take_input(rank)
     link = inherited(LINK)
     if link is not None:  # then the parent is MPICH's proxy, whose one thread has started this; others use several
-        _die_with(os.getppid())
+        die_with(os.getppid())
     before = names()
     ours, theirs = os.pipe()
     parent = os.getpid()
@@ -54,7 +53,7 @@ def main(argv: Sequence[str]) -> int:
     if not child:
         os.close(ours)
         os.environ[LIFELINE] = str(theirs)
-        _die_with(parent)
+        die_with(parent)
         own = os.getpid()
         try:
             _run(list(argv))
@@ -128,14 +127,6 @@ def _end_with(link: int, end: Callable[[int], None]) -> None:
     end(signal.SIGTERM)
     time.sleep(PATIENCE)
     end(signal.SIGKILL)
-
-
-def _die_with(parent: int) -> None:
-    """Have the system end this process when its parent is gone."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it was gone before
-            os._exit(1)
 
 
 def _has_become_another(process: int) -> bool:
