@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
+import math
 import os
+import random
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import tempfile
+import tracemalloc
+import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -231,6 +239,86 @@ def test_commands_refuse_what_is_no_file(command: list[str], no_file: str, tmp_p
     assert main([*command, str(tmp_path / "thing") + ending, *more]) == 2
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1 and re.search(refused(no_file), said[0]), said
+
+
+def idx(*shape: int) -> bytes:
+    """A file of MNIST's."""
+    return struct.pack(">HBB", 0, 8, len(shape)) + struct.pack(f">{len(shape)}I", *shape) + bytes(math.prod(shape))
+
+
+def saved(save: Callable[[str], object], ending: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        name = os.path.join(folder, f"file{ending}")
+        save(name)
+        return Path(name).read_bytes()
+
+
+def arrays(name: str) -> None:
+    mx.nd.save(name, {"a": mx.nd.ones((2, 3)), "b": mx.nd.zeros((2,), dtype="int32")})
+
+
+def records(name: str) -> None:
+    with mx.recordio.MXRecordIO(name, "w") as file:
+        for size in (2, 3):
+            file.write(mx.recordio.pack_img((0, 1.0, 0, 0), np.zeros((size, 4, 3), np.uint8)))
+
+
+#: Sound files, and what reads them; ``sound`` is such a file beside the one that is damaged.
+SOUND: dict[str, tuple[Callable[[], bytes], Callable[[str, str], object]]] = {
+    "digits": (lambda: idx(3, 2, 2), lambda name, sound: list(mx.io.MNISTIter(name, name))),
+    "labels": (lambda: idx(3), lambda name, sound: list(mx.io.MNISTIter(sound, name))),
+    "packed digits": (lambda: gzip.compress(idx(3, 2, 2)), lambda name, sound: list(mx.io.MNISTIter(name, sound))),
+    "columns": (lambda: b"1.0 0:0.5 2:1.2\n-2\n3 1:nan\n", lambda name, sound: list(mx.io.LibSVMIter(name, (3,)))),
+    "whole columns": (lambda: b"1 0:5 2:1\n-2\n3 1:7\n",
+                      lambda name, sound: list(mx.io.LibSVMIter(name, (3,), dtype="int32"))),
+    "table": (lambda: b"1,2.5\n-1e3,nan\n", lambda name, sound: list(mx.io.CSVIter(name, (2,)))),
+    "whole table": (lambda: b"1,2\n3,4\n", lambda name, sound: list(mx.io.CSVIter(name, (2,), dtype="uint8"))),
+    "records": (lambda: saved(records, ".rec"), lambda name, sound: list(
+        mx.io.ImageRecordIter(path_imgrec=name, data_shape=(3, 2, 2), batch_size=1))),
+    "index": (lambda: b"0\t0\n1\t40\n",
+              lambda name, sound: mx.recordio.MXIndexedRecordIO(name, sound, "r").read_idx(1)),
+    "list": (lambda: b"0\t1.0\ta.png\n1\t2.0\tb.png\n",
+             lambda name, sound: list(mx.image.ImageIter(1, (3, 2, 2), path_imglist=name, path_root="."))),
+    "params": (lambda: saved(arrays, ".params"), lambda name, sound: mx.nd.load(name)),
+    "npz": (lambda: saved(arrays, ".npz"), lambda name, sound: mx.nd.load(name)),
+    "safetensors": (lambda: saved(arrays, ".safetensors"), lambda name, sound: mx.nd.load(name)),
+    "symbol": (lambda: mx.sym.exp(mx.sym.Variable("x"), name="e").tojson().encode(),
+               lambda name, sound: mx.sym.load(name)),
+}
+ODD = [b"\0", b"\xff", b"-", b"1e999", b"nan", b":", b" ", b"\n", b"\t", b",", b"9" * 25, b"\xff" * 4,
+       b"\x7f" + b"\xff" * 7, b"{", b'"', b"[", "\u2028\u0663".encode(), b"_"]
+
+
+def damaged(sound: bytes, rng: random.Random) -> bytes:
+    """With one to three of: another byte, odd bytes more, bytes less, an early end, bytes twice."""
+    data = bytearray(sound)
+    for _ in range(rng.randrange(1, 4)):
+        at = rng.randrange(len(data) + 1)
+        kind = rng.choices(["other", "more", "less", "end", "twice"], [4, 3, 1, 1, 1])[0]
+        size = rng.randrange(1, 20)
+        data[at:] = {"other": bytes([rng.randrange(256)]) + data[at + 1:], "more": rng.choice(ODD) + data[at:],
+                     "less": data[at + size:], "end": b"", "twice": data[at:at + size] + data[at:]}[kind]
+    return bytes(data)
+
+
+@pytest.mark.parametrize("kind", SOUND)
+def test_damage_is_refused_or_read_in_little_memory(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("PIL")
+    make, read = SOUND[kind]
+    content, rng = make(), random.Random(kind)
+    monkeypatch.chdir(tmp_path)
+    beside = {"digits": idx(3), "packed digits": idx(3), "labels": idx(3, 2, 2)}
+    Path("sound").write_bytes(beside.get(kind) or saved(records, ".rec"))
+    tracemalloc.start()
+    try:
+        for _ in range(100):
+            Path("file").write_bytes(damaged(content, rng))
+            with suppress(OpError), warnings.catch_warnings(action="ignore"):
+                read("file", "sound")
+        assert tracemalloc.get_traced_memory()[1] < 30_000_000
+    finally:
+        tracemalloc.stop()
+
 
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="limits of the size of files")
 def test_a_full_disk_names_the_file(tmp_path: Path) -> None:

@@ -315,6 +315,8 @@ UNREAD: dict[str, tuple[bytes | None, str]] = {
     "odd.py": (b"# coding: rot13\n", "no text: 'rot13' is not a text encoding"),
     "unknown.py": (b"# coding: klingon\n", "unknown encoding"),
     "neither.py": (b"x = = 1\n", "neither Python 2 nor Python 3"),
+    "ends.py": (b"def f():\n\tprint 1\n\tif f:\n\t\t", "neither Python 2 nor Python 3"),
+    "quotes.py": (b'"""never closed\nprint 1\n', "neither Python 2 nor Python 3"),
 }
 
 

@@ -86,6 +86,8 @@ def _checked(options: argparse.Namespace) -> Report | None:
             title = line.get("title", title)
             if line.get("verdict"):
                 verdicts.append(Verdict(**line["verdict"]))
+    if checks and len(verdicts) == len(checks):  # it has ended behind the last
+        return Report(title, verdicts)
     if not checks:
         raise OpError(f"{options.what}: {end}, while it was imported")
     (name, asks), *others = checks[len(verdicts):]

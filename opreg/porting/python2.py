@@ -72,9 +72,10 @@ def modern(text: str) -> Modern:
     with _LOCK:
         tree, problems = _read(ended, tools)
     if tree is None:
-        line, column = max(getattr(tool.refused, "context", ("", (first.lineno or 1, 0)))[1]
-                           for tool in tools)
-        raise SyntaxError("neither Python 2 nor Python 3", ("<text>", line, column + 1, text.split("\n")[line - 1]))
+        lines = text.split("\n")
+        line, column = max(_place(tool.refused) or (first.lineno or 1, 0) for tool in tools)
+        line = min(line, len(lines))  # the end of a text may be on a line of its own
+        raise SyntaxError("neither Python 2 nor Python 3", ("<text>", line, column + 1, lines[line - 1]))
     for leaf in tree.leaves():
         if leaf.value[:1].isdigit():
             leaf.value = _number(leaf.value)
@@ -115,9 +116,23 @@ def _read(text: str, tools: Sequence[Any]) -> tuple[Any, list[str]]:
         tool.refused = None
         tool.said.clear()
         tool.fixer_log.clear()
-        if (tree := tool.refactor_string(text, "<text>")) is not None:
+        try:
+            tree = tool.refactor_string(text, "<text>")
+        except (RecursionError, MemoryError):
+            raise
+        except Exception as error:  # it looks for imports from __future__ before it begins to take note of errors
+            tool.refused, tree = error, None
+        if tree is not None:
             return tree, tool.said + tool.fixer_log
     return None, []
+
+
+def _place(error: Exception | None) -> tuple[int, int] | None:
+    """Line and column of what a tool refused, where it says so: its parser's error, or its tokenizer's."""
+    match getattr(error, "context", getattr(error, "args", None)):
+        case (_, (int(line), int(column))):
+            return line, column
+    return None
 
 
 @functools.cache
