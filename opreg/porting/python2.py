@@ -57,12 +57,12 @@ def modern(text: str) -> Modern:
     False
     """
     same = range(1, text.count("\n") + 2)
-    first = _refused(text)
+    first, mixed = _refused(text), False
     if isinstance(first, IndentationError) and (spaces := _spaces(text)) != text:
-        text = spaces
+        text, mixed = spaces, True  # Python 3 reads no file that mixes them
         first = _refused(text)
     if first is None:
-        return Modern(text, False, [], same)
+        return Modern(text, mixed, [], same)
     try:
         tools = _tools()
     except ImportError as error:

@@ -11,7 +11,7 @@ import tokenize
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-__all__ = ["Problem", "Place", "Source", "children", "decoded", "unbuilt", "walk"]
+__all__ = ["Problem", "Place", "Source", "aliases", "bound", "children", "decoded", "unbuilt", "walk"]
 
 #: What tells one Python from the other; code below such a question knows what it does.
 _VERSION = re.compile(r"version_info|PY2|PY3|PYTHON2|PYTHON3|python_version|sys\.version")
@@ -46,6 +46,14 @@ class Place:
         """Whether what ``from module import`` names is there."""
         return True
 
+    def unbuilt(self, module: str, level: int) -> bool:
+        """Whether a compiled module lies there as source, and not as a binary."""
+        return any(unbuilt(os.path.join(base, *module.split("."))) for base in self.bases(level))
+
+    def bases(self, level: int) -> Iterable[str | os.PathLike[str]]:
+        """Folders in which modules are looked for, with so many dots before their names."""
+        return ()
+
 
 def decoded(data: bytes) -> tuple[str, str]:
     """The text of a file of Python, and its encoding: the one that it names, else UTF-8.
@@ -71,6 +79,7 @@ def decoded(data: bytes) -> tuple[str, str]:
     return text, encoding
 
 
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: Nodes that say how another one is meant and hold nothing, of which a tree has as many as of others.
 _MARKS = (ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop)
 
@@ -172,6 +181,7 @@ class Source:
         self._guarded: dict[ast.AST, bool] = {}
         self._asking: dict[ast.AST, Container[ast.AST]] = {}
         self._named: dict[ast.AST, dict[str, list[ast.Name]]] = {}
+        self._inside: dict[ast.AST, set[str]] = {}
         self._answers: dict[Hashable, bool] = {}
         self._assigned: dict[ast.AST, dict[str, list[ast.expr]]] = {}
 
@@ -229,7 +239,7 @@ class Source:
     def scope(self, node: ast.AST) -> ast.AST:
         """The function that a node lies in, else the module."""
         for up in self.ancestors(node):
-            if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)):
+            if isinstance(up, (*_FUNCTIONS, ast.Module)):
                 return up
         return self.tree
 
@@ -253,8 +263,9 @@ class Source:
         return self._assigned[scope].get(name, [])
 
     def once(self, question: Hashable, answer: Callable[[], bool]) -> bool:
-        """The answer to a question about the file, which is found once."""
+        """The answer to a question about the file, which is found once; no, where finding it asks the same again."""
         if question not in self._answers:
+            self._answers[question] = False
             self._answers[question] = answer()
         return self._answers[question]
 
@@ -273,6 +284,25 @@ class Source:
     @functools.cached_property
     def _own_imports(self) -> set[str]:
         return {ast.unparse(node) for node in self.tree.body if isinstance(node, (ast.Import, ast.ImportFrom))}
+
+    def reads(self, name: str) -> bool:
+        """Whether a name is read where nothing binds it: neither the module, nor the functions around."""
+        return name not in self._of_module and not all(
+            any(name in self._bound_in(up) for up in self.ancestors(node) if isinstance(up, _FUNCTIONS))
+            for node in self.named(self.tree, name))
+
+    def _bound_in(self, function: ast.AST) -> set[str]:
+        if function not in self._inside:
+            self._inside[function] = set(bound(function))
+        return self._inside[function]
+
+    @functools.cached_property
+    def _of_module(self) -> set[str]:
+        """Names that are bound outside of functions."""
+        nodes: list[ast.AST] = [self.tree]
+        for node in nodes:
+            nodes += () if isinstance(node, _FUNCTIONS) else children(node)
+        return {name for node in nodes for name in _binds(node)}
 
     def guarded(self, node: ast.AST) -> bool:
         """Whether code around a node has asked which Python this is, or is ready for names that are not there."""
@@ -394,6 +424,18 @@ def _caught(handler: ast.ExceptHandler) -> set[str]:
         return {"Exception"}
     kinds: Iterable[ast.expr] = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     return {ast.unparse(kind) for kind in kinds}
+
+
+def bound(tree: ast.AST) -> Iterator[str]:
+    """Names that anything in a tree binds."""
+    for node in walk(tree):
+        yield from _binds(node)
+
+
+def aliases(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Names that imports in a tree bind, each with what it means."""
+    for node in walk(tree):
+        yield from _imports(node)
 
 
 def _binds(node: ast.AST) -> Iterator[str]:
