@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from .core.cache import cached
 
 __all__ = [
-    "OpError", "MXNetError", "AttrError", "ShapeError", "DTypeError", "UnknownOperatorError",
+    "OpError", "MXNetError", "AttrError", "ShapeError", "SubscriptError", "DTypeError", "UnknownOperatorError",
     "ArgumentError", "UnusedError", "InferenceError", "NotDifferentiableError", "DeviceError", "FileFormatError",
     "NonFiniteError", "RankError", "Where", "Place", "here", "user_frame", "line_at", "is_ours", "family", "note",
     "trim", "TRIMMED", "adopted", "listed", "nearest", "did_you_mean", "refuse_keywords", "refuse_misspelt",
@@ -50,6 +50,10 @@ class UnusedError(ArgumentError, AssertionError):
 
 class ShapeError(OpError, ValueError):
     """Shapes do not fit each other or the operator."""
+
+
+class SubscriptError(OpError, IndexError, ValueError):
+    """A subscript does not fit its array: out of range, a mask of another shape, too many parts, or no index."""
 
 
 class DTypeError(OpError, TypeError):
