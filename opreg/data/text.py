@@ -16,7 +16,7 @@ from opreg.ndarray.ndarray import array
 
 from ..core.array_module import backend
 from ..core.files import reading
-from ..core.spec import Shape, as_dtype, is_floating
+from ..core.spec import Shape, as_dtype, is_floating, is_numpy_float
 from ..errors import ArgumentError, FileFormatError, ShapeError, note
 from ..typing import DTypeLike
 from .batches import SingleArrayIter, leave, part
@@ -179,7 +179,7 @@ def _parsed(file: BinaryIO, dtype: np.dtype) -> np.ndarray:
 
     if is_floating(dtype):
         with np.errstate(over="ignore"):  # numbers beyond the largest are infinite, as in all arithmetic
-            return parsed(dtype if dtype.kind == "f" else np.float32).astype(dtype, copy=False)
+            return parsed(dtype if is_numpy_float(dtype) else np.float32).astype(dtype, copy=False)
     try:
         if dtype != np.bool_:
             return parsed(dtype)
