@@ -39,7 +39,7 @@ ORDER = _floors("""
     opreg.core.processes
     opreg.errors opreg.engine opreg.log
     opreg.core.mode opreg.core.files opreg.core.looks opreg.core.progress
-    opreg.core.events opreg.core.processor opreg.elementwise.special_functions
+    opreg.core.events opreg.core.processor opreg.elementwise.special_functions opreg.core.keys
     opreg.core.spec
     opreg.core.attrs opreg.fills
     opreg.core.dispatch
