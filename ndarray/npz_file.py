@@ -6,6 +6,7 @@ import ast
 import errno
 import io
 import math
+import os
 import re
 import struct
 import threading
@@ -16,12 +17,13 @@ from typing import IO, BinaryIO, NoReturn
 
 import numpy as np
 
+from opreg.core.files import INFLATED
 from opreg.core.spec import is_numpy_float
 from opreg.errors import ArgumentError, DTypeError, FileFormatError
 
 from .params_file import MAX_NDIM, NPZ_WRITER, READ_NPZ, Pairs, Record, Shape, check_names
 
-__all__ = ["npz", "read_npz"]
+__all__ = ["npz", "read_npz", "read_npy"]
 
 
 @NPZ_WRITER.provide
@@ -111,9 +113,8 @@ def _read(file: BinaryIO, size: int, name: str, kinds: Sequence[int] = (zipfile.
 class _Reader:
     """Where in a zip the reading has come to, for errors."""
 
-    def __init__(self, name: str, kinds: Sequence[int]) -> None:
-        self.name, self.kinds = name, kinds
-        self.part = "directory"
+    def __init__(self, name: str, kinds: Sequence[int], part: str = "directory") -> None:
+        self.name, self.kinds, self.part = name, kinds, part
 
     def fail(self, expected: str, found: object, cause: Exception | None = None) -> NoReturn:
         raise FileFormatError(f"{self.name}: {self.part}: expected {expected}, found {found}") from cause
@@ -127,19 +128,36 @@ def _read_npy(reader: _Reader, archive: zipfile.ZipFile, info: zipfile.ZipInfo) 
     words = " or ".join({zipfile.ZIP_STORED: "stored", zipfile.ZIP_DEFLATED: "deflated"}[kind] for kind in reader.kinds)
     reader.check(info.compress_type in reader.kinds, f"a {words} member", f"method {info.compress_type}")
     reader.check(not info.flag_bits & 1, "no encryption", "an encrypted member")
-    # Deflate never does better than 1032 to 1, so a member that claims more lies.
-    most = info.compress_size * (1 if info.compress_type == zipfile.ZIP_STORED else 1032)
+    most = info.compress_size * (1 if info.compress_type == zipfile.ZIP_STORED else INFLATED)
     reader.check(info.file_size <= most, f"at most {most} bytes when unpacked", info.file_size)
     with archive.open(info) as member:
-        shape, fortran, dtype, start = _npy_header(reader, member)
-        length = start + math.prod(shape) * dtype.itemsize
-        reader.check(length == info.file_size, f"{length} bytes, {dtype} {shape}", info.file_size)
-        values = np.empty(math.prod(shape), dtype)
-        view, done = values.view(np.uint8).data, 0
-        while piece := member.read(1 << 20):  # reading to the end has zipfile compare the checksum
-            view[done : done + len(piece)] = piece
-            done += len(piece)
-        reader.check(done == len(view), f"{len(view)} bytes of numbers", done)
+        return _numbers(reader, member, info.file_size)
+
+
+def read_npy(file: BinaryIO, name: str) -> np.ndarray:
+    """The array in a `.npy` file.
+
+    Raises
+    ------
+    FileFormatError
+        It holds no array of numbers, or not the numbers that its header announces.
+    """
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    return _numbers(_Reader(name, (), "file"), file, size)
+
+
+def _numbers(reader: _Reader, file: IO[bytes], size: int) -> np.ndarray:
+    """The array in a `.npy` file of a size."""
+    shape, fortran, dtype, start = _npy_header(reader, file)
+    length = start + math.prod(shape) * dtype.itemsize
+    reader.check(length == size, f"{length} bytes, {dtype} {shape}", size)
+    values = np.empty(math.prod(shape), dtype)
+    view, done = values.view(np.uint8).data, 0
+    while piece := file.read(1 << 20):  # reading to the end has zipfile compare the checksum
+        view[done : done + len(piece)] = piece
+        done += len(piece)
+    reader.check(done == len(view), f"{len(view)} bytes of numbers", done)
     values = values.view(np.uint8).astype(np.bool_) if dtype == np.bool_ else values
     values = values.astype(dtype.newbyteorder("="), copy=False)
     return np.ascontiguousarray(values.reshape(shape[::-1]).T) if fortran else values.reshape(shape)
@@ -151,7 +169,9 @@ def _npy_header(reader: _Reader, member: IO[bytes]) -> tuple[Shape, bool, np.dty
     layout = {b"\x93NUMPY\1\0": "<H", b"\x93NUMPY\2\0": "<I"}.get(start)
     if layout is None:
         reader.fail("the start of a .npy file of version 1 or 2", start)
-    (length,) = struct.unpack(layout, member.read(struct.calcsize(layout)))
+    counted = member.read(struct.calcsize(layout))
+    reader.check(len(counted) == struct.calcsize(layout), "the length of a .npy header", counted)
+    (length,) = struct.unpack(layout, counted)
     reader.check(length <= 10_000, "a .npy header of at most 10000 bytes", length)
     text = member.read(length).decode("latin-1")
     try:

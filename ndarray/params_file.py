@@ -158,7 +158,7 @@ def load(path: str | os.PathLike[str], *, dense_limit: int | None = None) -> tup
     Raises
     ------
     FileFormatError
-        As from `read`; also when a zip holds anything but `.npy` files of numbers, and for a pipe or a device.
+        As from `read`; also when a zip holds anything but `.npy` files of numbers, and for a pipe or the like.
     OSError
         The file is missing or cannot be read.
 

@@ -32,23 +32,29 @@ class Done(NamedTuple):
     err: str
 
 
-def launch(*program: object, count: int = 2, timeout: float = 60, patience: float = 10,
-           environ: Mapping[str, str] | None = None, folder: Path | None = None) -> Done:
-    """Run a program as several processes, each with one thread, that wait ``patience`` seconds for each other.
-
-    All of them are gone when this returns: a rank dies with who looks after it.
-    """
+def started(*program: object, count: int = 2, patience: float = 10, environ: Mapping[str, str] | None = None,
+            folder: Path | None = None, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
+    """A launcher of several processes, each with one thread, that wait ``patience`` seconds for each other."""
     own = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "OPREG_NUM_THREADS": "1",
            "OPENBLAS_NUM_THREADS": "1", "HYDRA_LAUNCHER": "fork", **(environ or {})}
     command = [sys.executable, "-m", "opreg", "launch", "-n", str(count), "--timeout", str(patience),
                *map(str, program)]
-    with subprocess.Popen(command, env=own, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          start_new_session=True) as process:
+    return subprocess.Popen(command, env=own, cwd=folder, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, start_new_session=True)
+
+
+def launch(*program: object, timeout: float = 60, given: str | None = None, **settings: object) -> Done:
+    """Run a program as several processes to its end; ``given`` is what it reads.
+
+    All of them are gone when this returns: they end with their launcher.
+    """
+    stdin = subprocess.DEVNULL if given is None else subprocess.PIPE
+    with started(*program, stdin=stdin, **settings) as process:  # type: ignore[arg-type]
         try:
-            out, err = process.communicate(timeout=timeout)
+            out, err = process.communicate(given, timeout=timeout)
             return Done(process.returncode, out, err)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGTERM)  # mpiexec ends what it has started
+            os.killpg(process.pid, signal.SIGTERM)
             try:
                 out, err = process.communicate(timeout=5)
             except subprocess.TimeoutExpired:

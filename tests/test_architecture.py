@@ -36,6 +36,7 @@ def _floors(text: str) -> list[list[str]]:
 ORDER = _floors("""
     opreg.core opreg.elementwise opreg.custom opreg.typing
     opreg.core.parameters opreg.aliases opreg.core.locks opreg.core.slots opreg._extends opreg.core.cache
+    opreg.core.processes
     opreg.errors opreg.engine opreg.log
     opreg.core.mode opreg.core.files opreg.core.looks opreg.core.progress
     opreg.core.events opreg.core.processor opreg.elementwise.special_functions opreg.core.keys
@@ -172,8 +173,8 @@ INSIDE = {package: _floors(lines) for package, lines in {
         .
     """,
     "opreg.distributed": """
-        launch launchers watch window
-        groups mpi_window start
+        launchers link segments watch window
+        groups launch mpi_window start
         nccl
         mpi
         .
@@ -277,7 +278,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
     "opreg.command": """
         .
         as_mxnet given output weights
-        as_mindspore convert info launch models ops params port show trace_cache
+        as_mindspore checked convert info launch models ops params port show trace_cache
         check plot profile run show_missing summary
     """,
     "opreg.testing": """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -264,9 +265,24 @@ def test_processes_that_are_started(tmp_path: Path, method: str) -> None:
                                         "2 1.0 __main__ 1.9.1 1"]
 
 
-def test_script_is_not_there() -> None:
-    done = opreg("as-mxnet", "no_such_script.py")
-    assert done.returncode == 1 and "no_such_script.py" in done.stderr
+NO_SCRIPTS = {"binary.py": (b"\x7fELF\0\1\2\3\xff\xfe", "binary.py:1: expected a script, "),
+              "zero.py": (b"import os\nx = 1\0\n", "zero.py:2: expected a script, no text: it holds a zero byte"),
+              "latin.py": (b"a = 1\nb = 2\nc = '\xe4'\n", "latin.py:3: expected a script, no text: 'utf-8' codec"),
+              "odd.py": (b"# coding: rot13\n", "odd.py:1: expected a script, no text: 'rot13' is not a text encoding"),
+              "folder.py": (None, "Is a directory: '{}folder.py'"),
+              "missing.py": (None, "no such file or folder: {}missing.py")}
+
+
+@pytest.mark.parametrize("name", NO_SCRIPTS)
+@pytest.mark.parametrize("command", ["as-mxnet", "as-mindspore", "profile"])
+def test_what_is_no_script(command: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content, words = NO_SCRIPTS[name]
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "folder.py").mkdir()
+    assert main([command, str(tmp_path / name)]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1 and words.format(f"{tmp_path}{os.sep}") in said[0], said
 
 
 def test_port(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

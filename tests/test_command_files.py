@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
 import subprocess
 import sys
@@ -53,6 +54,50 @@ def net(opreg: Command, tmp_path: Path) -> mx.Symbol:
 
 
 # ------------------------------------------------------------------------------------------------------ check
+
+
+#: Operators that do not return: what they do, whether in their gradient alone, and what is said of it.
+BREAKING = {
+    "exits at once": ("os._exit(0)", False, "it has ended the process with 0, as os._exit does"),
+    "exits with a code": ("os._exit(3)", False, "it has ended the process with 3"),
+    "crashes": ("os.kill(os.getpid(), 11)", False, "it has ended the process by SIGSEGV"),
+    "ends the program": ("sys.exit(0)", False, "SystemExit: 0"),
+    "never ends": ("while True: pass", False, "it has not ended after 1 seconds; --timeout gives it longer"),
+    "never ends in its gradient": ("while True: pass", True, "it has not ended after 1 seconds"),
+    "exits in its gradient": ("os._exit(0)", True, "it has ended the process with 0"),
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("kind", BREAKING)
+def test_an_operator_that_ends_or_keeps_the_process_has_failed(opreg: Command, kind: str) -> None:
+    does, in_gradient, said = BREAKING[kind]
+    in_forward = "return x * 2" if in_gradient else does
+    Path("ops.py").write_text("import os, sys\nimport opreg as mx\nprint('imported')\n"
+                              f"@mx.operator.define(name='_breaking{next(NUMBERS)}')\n"
+                              f"def f(x):\n    open('process', 'w').write(str(os.getpid()))\n    {in_forward}\n"
+                              f"@f.grad\ndef f_grad(g, ins, outs):\n    {does}\n")
+    code, out, _ = opreg("check", "ops.py:f", "--input", "2", "--json", "--timeout", 1 if "never" in kind else 60)
+    told = json.loads(out)
+    failed = [each for each in told["verdicts"] if each["outcome"] == "failed"]
+    assert code == 1 and not told["ok"] and said in failed[0]["text"]
+    assert (told["verdicts"][0]["outcome"] == "ok") == in_gradient
+    if "sys" not in does:
+        assert told["verdicts"][-1]["text"] == f"not asked after {failed[0]['name']!r} failed"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(Path("process").read_text()), 0)
+
+
+def test_what_cannot_be_imported_for_it_ends(opreg: Command) -> None:
+    Path("ops.py").write_text("import os\nos._exit(0)\n")
+    code, out, err = opreg("check", "ops.py:f", "--input", "2")
+    assert (code, out) == (2, "")
+    assert err == "opreg check: ops.py:f: it has ended the process with 0, as os._exit does, while it was imported\n"
+
+
+@pytest.mark.parametrize("words", ["0", "-1", "nan", "inf"])
+def test_seconds_for_a_check(opreg: Command, words: str) -> None:
+    assert opreg("check", "relu", "--input", "2", "--timeout", words)[0] == 2
 
 
 @pytest.fixture

@@ -22,7 +22,8 @@ OTHERWISE = {
         backends.onednn.shared_library: CPU F32 ANY IN_ORDER
         backends.blas: _OWN_THREADS
         custom.first_run: _MARK
-        distributed.start: _PR_SET_PDEATHSIG
+        distributed.start: _NO_EXEC
+        core.processes: _PR_SET_PDEATHSIG
         distributed.nccl: _BFLOAT16
         nn.class_hooks: _HEAP_TYPE _IMMUTABLE
         nn.state: GRAPH_MODE PYNATIVE_MODE
@@ -33,6 +34,7 @@ OTHERWISE = {
         core.processor: _PAGE _UNITS
         nn.ops.primitives: _SEEDS
         contrib.amp: _FLAGS
+        core.files: INFLATED
         data.codec: COLOR GRAY UNCHANGED
         data.recordio: _LENGTH
         train.kvstore: _UPDATED_THERE
@@ -43,7 +45,10 @@ OTHERWISE = {
         examples.pictures: TRAIN_SIZE
     """,
     "bounds on what is believed, kept or shown": """
-        distributed.start: _GRACE
+        distributed.launch: _BY_CORE _MOST _LAST
+        distributed.link: PATIENCE
+        distributed.segments: _PAUSE
+        distributed.start: _GRACE _LAST
         distributed.nccl: _MOST
         distributed.watch: _PATIENCE _LOOK _GRACE
         distributed.window: _WRITER
@@ -57,7 +62,10 @@ OTHERWISE = {
         builtin.optimizers.updating: _SHAPES
         builtin.shapes.joining: MANY
         core.processor: _LONGEST _DEEPEST
+        command.check: _TIMEOUT
         command.params: _DIGITS
+        data.codec: _ANY_FILE _BAND
+        data.mnist: _AXES
         custom.dry_run: _LIMIT
         custom.prop: _KEPT
         nn.jit: KINDS VARIANTS PAST WASTED
@@ -104,7 +112,6 @@ OTHERWISE = {
         elementwise.algebra: _LEAST _MOST
         elementwise.expression: _REACH
         elementwise.special_functions: _EULER
-        nn.layers.activation: _SELU_SCALE _SELU_ALPHA
         nn.ops.activation: _ALPHA _LAMBDA
         nn.ops.losses: _LEAST
         symbol.checking: ROUNDING

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import struct
+import tracemalloc
 
 import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.errors import ArgumentError, FileFormatError, ShapeError
+from opreg.core.spec import as_dtype
+from opreg.errors import ArgumentError, DTypeError, FileFormatError, OpError, ShapeError
 
 
 def idx(path, numbers) -> str:
@@ -56,7 +59,9 @@ def test_shuffled_digits_keep_their_order(digits):
 
 def test_files_that_hold_no_digits(tmp_path, digits):
     for wrong in (b"", b"\0\0\x08", b"\0\0\x09\1\0\0\0\0", b"\0\0\x08\3\0\0", b"\x1f\x8bxx",
-                  struct.pack(">HBB3I", 0, 8, 3, 2 ** 31, 2 ** 31, 2 ** 31), struct.pack(">HBBI", 0, 8, 1, 3) + b"ab"):
+                  struct.pack(">HBB3I", 0, 8, 3, 2 ** 31, 2 ** 31, 2 ** 31), struct.pack(">HBBI", 0, 8, 1, 3) + b"ab",
+                  struct.pack(">HBBI", 0, 8, 1, 3) + b"abcd", struct.pack(">HBBI", 0, 8, 3, 1) + bytes(7),
+                  struct.pack(">HBB4I", 0, 8, 4, 0, *[2 ** 32 - 1] * 3), b"\0\0\x08\xff" + b"\0\0\0\1" * 255 + b"a"):
         (tmp_path / "wrong").write_bytes(wrong)
         with pytest.raises(FileFormatError, match="wrong: "):
             mx.io.MNISTIter(image=str(tmp_path / "wrong"), label=digits["label"], batch_size=1)
@@ -66,6 +71,29 @@ def test_files_that_hold_no_digits(tmp_path, digits):
         mx.io.MNISTIter(batch_size=20, **digits)
     with pytest.raises(ArgumentError, match="part_index=1"):
         mx.io.MNISTIter(batch_size=1, part_index=1, **digits)
+
+
+@pytest.mark.parametrize("content, words", [
+    (bytes(50_000_000), "expected a file of bytes"),
+    (struct.pack(">HBBI", 0, 8, 1, 3) + bytes(50_000_000), "behind it are more"),
+    (struct.pack(">HBBI", 0, 8, 1, 100_000_000) + bytes(50_000_000), "head says shape")])
+def test_no_more_is_unpacked_than_a_head_announces(content, words, tmp_path):
+    (tmp_path / "a.gz").write_bytes(gzip.compress(content))
+    tracemalloc.start()
+    try:
+        with pytest.raises(FileFormatError, match=words):
+            mx.io.MNISTIter(image=str(tmp_path / "a.gz"), label=str(tmp_path / "a.gz"))
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_packed_file_is_read_to_its_checksum(tmp_path, digits):
+    data = bytearray(gzip.compress(struct.pack(">HBB3I", 0, 8, 3, 10, 1, 1) + bytes(10)))
+    data[-6] ^= 1
+    (tmp_path / "a.gz").write_bytes(data)
+    with pytest.raises(FileFormatError, match=r"a\.gz: damaged: CRC check failed"):
+        mx.io.MNISTIter(image=str(tmp_path / "a.gz"), label=digits["label"])
 
 
 ROWS = "1.0 0:0.5 2:1.2\n-2.0\n-3.0 0:0.6 1:2.4 2:1.2\n4 2:-1.2\n"
@@ -101,7 +129,8 @@ def test_parts_of_rows(columns):
 
 @pytest.mark.parametrize("text, error, message", [
     ("1 0:1\n2 x\n", FileFormatError, "line 2"), ("1 3:1\n", FileFormatError, "no column 3 of 3"),
-    ("1 -1:1\n", FileFormatError, "no column -1"), ("x\n", FileFormatError, "line 1"),
+    ("1 -1:1\n", FileFormatError, "no column -1"),
+    ("1 0:1 0:1\n", FileFormatError, "line 1: .*column 0 stands there twice"), ("x\n", FileFormatError, "line 1"),
     ("\n", FileFormatError, "no rows"), ("1 0:1\n2\n", ShapeError, "has 4 rows")])
 def test_what_is_no_row(text, error, message, columns, tmp_path):
     (tmp_path / "b.t").write_text(text)
@@ -111,6 +140,72 @@ def test_what_is_no_row(text, error, message, columns, tmp_path):
 
 def test_mistakes(columns):
     for keywords, error in (({"round_batch": False}, ArgumentError), ({"part_index": 1}, ArgumentError),
-                            ({"data_shape": (3, 1)}, ShapeError)):
+                            ({"data_shape": (3, 1)}, ShapeError), ({"data_shape": (0,)}, ShapeError),
+                            ({"data_shape": (2.5,)}, ShapeError), ({"data_shape": (-1,)}, ShapeError),
+                            ({"label_libsvm": columns, "label_shape": "ab"}, ShapeError)):
         with pytest.raises(error):
             mx.io.LibSVMIter(**{"data_libsvm": columns, "data_shape": (3,), **keywords})
+
+
+@pytest.mark.parametrize("columns_of_a_row", [10 ** 14, 10 ** 30])
+def test_rows_that_no_memory_holds(columns_of_a_row, columns, tmp_path):
+    """Are refused by their size, whoever names it."""
+    (tmp_path / "a.csv").write_text("1\n")
+    for call in (lambda shape: mx.io.LibSVMIter(data_libsvm=columns, data_shape=shape),
+                 lambda shape: mx.io.CSVIter(str(tmp_path / "a.csv"), (1,), label_shape=shape)):
+        with pytest.raises(OpError, match=rf"no array of \(\d, {columns_of_a_row}\) float32") as caught:
+            call((columns_of_a_row,))
+        assert "for rows of shape" in caught.value.__notes__[0]
+
+
+#: What dtypes of integers have, and what they have not.
+INTEGERS = [("int32", "7", 7), ("int32", "2.0", 2), ("int32", "-1e3", -1000), ("uint8", "255", 255),
+            ("bool", "1", True), ("int64", str(2 ** 53 + 1), 2 ** 53 + 1), ("int32", "1.7", None),
+            ("int32", str(2 ** 31), None), ("uint8", "300", None), ("uint8", "-1", None), ("bool", "2", None),
+            ("int32", "nan", None), ("int32", "inf", None), ("int64", "1" * 30, None), ("int64", "1" * 5000, None),
+            ("int32", "1e400", None)]
+
+
+@pytest.mark.parametrize("dtype, text, value", INTEGERS)
+def test_integers_are_what_the_file_says(dtype, text, value, tmp_path):
+    """Or are refused: a fraction is not cut off, a number that is too large does not come round."""
+    (tmp_path / "a.csv").write_text(f"0,1\n{text},1\n")
+    (tmp_path / "a.t").write_text(f"0 0:1\n0 0:{text}\n")
+    (tmp_path / "labels.t").write_text(f"0\n{text}\n")
+    for make in (lambda: mx.io.CSVIter(str(tmp_path / "a.csv"), (2,), dtype=dtype, batch_size=2),
+                 lambda: mx.io.LibSVMIter(str(tmp_path / "a.t"), (1,), dtype=dtype, batch_size=2),
+                 lambda: mx.io.LibSVMIter(str(tmp_path / "labels.t"), (1,), dtype=dtype, batch_size=2)):
+        if value is None:
+            with pytest.raises(FileFormatError, match=r"a.csv|(a|labels).t: line 2") as caught:
+                make()
+            assert len(str(caught.value)) < 500
+        else:
+            batch = make().next()
+            found = batch.data[0].asnumpy()[1, 0] or batch.label[0].asnumpy()[1]
+            assert found == value and batch.data[0].dtype == np.dtype(dtype)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"# nothing\n", b"\xff\xfe1,2", b"1,2\n3\n", b"1;2\n",
+                                     b"\x1f\x8b\x08", b"1" * 100_000 + b"x,1\n"])
+def test_what_is_no_row_of_a_table(content, tmp_path):
+    (tmp_path / "a.csv").write_bytes(content)
+    with pytest.raises(FileFormatError, match=r"a\.csv: ") as caught:
+        mx.io.CSVIter(str(tmp_path / "a.csv"), (2,))
+    assert len(str(caught.value)) < 500
+
+
+def test_tables_of_every_dtype(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"\xef\xbb\xbf1,2\r\n-3,1e39\r\n")  # as spreadsheets write
+    for dtype in ("float16", "float32", "float64", "bfloat16"):
+        if dtype == "bfloat16" and importlib.util.find_spec("ml_dtypes") is None:
+            continue
+        found = mx.io.CSVIter(str(tmp_path / "a.csv"), (2,), dtype=dtype, batch_size=2).next().data[0]
+        large = 1e39 if dtype == "float64" else np.inf
+        assert found.dtype == as_dtype(dtype) and found.asnumpy().astype(float).tolist() == [[1, 2], [-3, large]]
+
+
+def test_digits_are_floating_numbers(digits):
+    with pytest.raises(DTypeError, match="dtype=int32"):
+        mx.io.MNISTIter(dtype="int32", **digits)
+    with pytest.raises(ArgumentError, match="there are 10 images"):
+        mx.io.MNISTIter(num_parts=10 ** 400, batch_size=1, **digits)

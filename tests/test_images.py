@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import random
+import warnings
 
 import numpy as np
 import pytest
@@ -58,6 +61,74 @@ def test_what_cannot_be_decoded(tmp_path):
         mx.image.imdecode(data, flag=2)
     with pytest.raises(ArgumentError, match="got str"):
         mx.image.imdecode("text")
+
+
+EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\nshowpage\n%%EOF\n"
+
+
+@pytest.mark.parametrize("way", ["imdecode", "imread", "unpack_img", "ImageIter", "ImageRecordIter"])
+def test_no_program_is_started_over_an_image(way, tmp_path, monkeypatch):
+    """Pillow has Ghostscript run what begins as PostScript does."""
+    ran, eps, records = tmp_path / "ran", tmp_path / "eps", str(tmp_path / "a.rec")
+    gs = tmp_path / "gs"
+    gs.write_text(f"#!/bin/sh\ntouch {ran}\nexit 1\n")
+    gs.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    eps.write_bytes(EPS)
+    record = mx.recordio.pack((0, 1.0, 0, 0), EPS)
+    with mx.recordio.MXRecordIO(records, "w") as file:
+        file.write(record)
+    ways = {"imdecode": lambda: mx.image.imdecode(EPS), "imread": lambda: mx.image.imread(eps),
+            "unpack_img": lambda: mx.recordio.unpack_img(record),
+            "ImageIter": lambda: mx.image.ImageIter(1, (3, 2, 2), path_imgrec=records).next(),
+            "ImageRecordIter": lambda: mx.io.ImageRecordIter(path_imgrec=records, data_shape=(3, 2, 2), batch_size=1)}
+    with pytest.raises(FileFormatError, match="no image of a known kind"):
+        ways[way]()
+    assert not ran.exists()
+
+
+def saved(kind, size, mode="1", **options):
+    from PIL import Image
+    file = io.BytesIO()
+    Image.new(mode, size).save(file, kind, **options)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "BMP", "WEBP", "TIFF", "GIF", "PPM"])
+def test_kinds_of_files(kind):
+    assert mx.image.imdecode(saved(kind, (5, 3), "RGB")).shape == (3, 5, 3)
+
+
+@pytest.mark.parametrize("kind, options", [("PNG", {}), ("TIFF", {"compression": "group4"}), ("GIF", {}),
+                                           ("WEBP", {"lossless": True})])
+def test_an_image_with_more_pixels_than_its_file_justifies(kind, options, monkeypatch):
+    size = (3000, 3000)
+    data = saved(kind, size, "RGB" if kind == "WEBP" else "1", **options)
+    if len(data) * 1032 < 3000 * 3000:
+        with pytest.raises(FileFormatError, match=f"imdecode: 3000 by 3000 pixels in a file of {len(data)} bytes"):
+            mx.image.imdecode(data)
+    monkeypatch.setenv("OPREG_IMAGE_PIXELS", "9000000")
+    assert mx.image.imdecode(data, flag=0).shape == (3000, 3000, 1)
+    monkeypatch.setenv("OPREG_IMAGE_PIXELS", "8999999")
+    with pytest.raises(FileFormatError, match="expected at most 8999999"):
+        mx.image.imdecode(data)
+    monkeypatch.setenv("OPREG_IMAGE_PIXELS", "many")
+    with pytest.raises(ArgumentError, match="OPREG_IMAGE_PIXELS='many'"):
+        mx.image.imdecode(data)
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "BMP", "WEBP", "TIFF", "GIF", "PPM"])
+def test_no_damage_of_an_image_does_harm(kind):
+    """It is decoded or refused by our error, whatever Pillow's reader raises."""
+    rng = random.Random(kind)
+    sound = saved(kind, (9, 7), "RGB")
+    for _ in range(150):
+        data = bytearray(sound[:rng.randrange(len(sound))] if rng.random() < 0.3 else sound)
+        for _ in range(rng.randrange(1, 4)):
+            if data:
+                data[rng.randrange(len(data))] = rng.choice((0, 1, 127, 255, rng.randrange(256)))
+        with contextlib.suppress(FileFormatError), warnings.catch_warnings(action="ignore"):
+            assert mx.image.imdecode(bytes(data)).size <= 3 * 2048 ** 2
 
 
 @pytest.mark.parametrize("mode, pixel, color, gray", [

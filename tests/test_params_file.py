@@ -394,7 +394,7 @@ def test_pipes_and_devices(tmp_path):
     """Nobody waits for the other end of a pipe."""
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", os.devnull):
-        with pytest.raises(FileFormatError, match="expected a file, found a pipe or a device"):
+        with pytest.raises(FileFormatError, match=r"expected a file, found a (pipe|device)"):
             load(path)
     with pytest.raises(IsADirectoryError):
         load(tmp_path)
@@ -647,7 +647,7 @@ FLOATS = "{'descr': '<f8', 'fortran_order': False, 'shape': (%s,)}"
         ([("a.txt", b"hello")], r"byte 0, record 0 of 1 \('a.txt'\): expected a .npy file"),
         ([("a.npy", b"hello")], "expected the start of a .npy file of version 1 or 2, found b'hello'"),
         ([("a.npy", b"")], "expected the start of a .npy file"),
-        ([("a.npy", GOOD[:9])], "expected a sound zip"),
+        ([("a.npy", GOOD[:9])], "expected the length of a .npy header"),
         ([("a.npy", GOOD[:-1])], r"expected 152 bytes, float64 \(3,\), found 151"),
         ([("a.npy", GOOD + b"1")], "expected 152 bytes, .* found 153"),
         ([("a.npy", npy(header=FLOATS % (1 << 50)))], "expected 9007199254741120 bytes"),

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import warnings
 import xml.etree.ElementTree as ElementTree
 from itertools import pairwise
 from pathlib import Path
@@ -18,11 +19,14 @@ from hypothesis import strategies as st
 import opreg as mx
 from opreg import Tensor, nn
 from opreg.errors import ArgumentError
+from opreg.notebook import callback
 from opreg.pictures.drawing import Box, Drawing, Wire
 from opreg.pictures.layout import lay_out
+from opreg.pictures.seen import seen
 from opreg.pictures.svg import path_of, svg
 from opreg.pictures.timeline import timelines
 from opreg.symbol.json import load, loads
+from opreg.testing.report import Report, Verdict
 from tests import strict
 
 MODELS = Path(__file__).parent / "oracle" / "models"
@@ -285,6 +289,52 @@ def test_operators_nobody_knows_and_names_of_any_kind_are_drawn():
     drawn = texts(mx.viz.plot_network(mx.sym.relu(mx.sym.Variable("x"), name=name)), "name")[1]
     assert len(drawn) == 30
     assert "…" in drawn
+
+
+def of_words(name):
+    """Whatever shows a name, as a reader of XML finds it: SVG, or HTML, which is XML as well."""
+    x = mx.sym.Variable(name)
+    net = mx.sym.exp(mx.sym.FullyConnected(x, num_hidden=2, name=f"fc{name}"), name=f"{name}e")
+    bound = net.simple_bind(mx.cpu(), **{name: (2, 3)})
+    chart = callback.LiveLearningCurve("accuracy")
+    chart.metric_name, chart.lines = name, {name: [(0.0, 1.0), (1.0, 2.0)]}
+    yield mx.viz.plot_network(net, title=name, shape={name: (2, 3)}).svg
+    yield mx.viz.plot_network(bound).svg
+    yield net._repr_svg_()
+    yield chart._repr_svg_()
+    for shown in (bound, bound.profile(1), bound.estimate(), bound.memory(), bound.explain(),
+                  Report(name, [Verdict(name, name, "failed", name, name, name)])):
+        yield shown._repr_html_().replace("<br>", "<br/>")
+    for timeline in timelines(*(getattr(seen("test", bound, None, None, True, None), part)
+                                for part in ("plan", "segments"))):
+        yield timeline.svg({})
+    page = mx.viz.page(net, title=name, shape={name: (2, 3)})
+    page.html.encode()
+    yield from re.findall(r"(?s)<svg.*?</svg>", page.html)
+
+
+@pytest.mark.parametrize(("name", "written"), [
+    ("\x00", "␀"), ("\x1b[31m", "␛[31m"), ("a\x7fb\x9f", "a\ufffdb\ufffd"), ("\ud800", "\ufffd"),
+    ("\ufffe\uffff", "\ufffd\ufffd"), ("\u202eabc", "\ufffdabc"), ("]]>", "]]>"), ("&#0;", "&#0;"),
+    ("</title></svg><script>", "</title></svg><script>"), ("\"'><b onload='x'", "\"'><b onload='x'"),
+    ("<!--", "<!--"), ("🙂é", "🙂é")])
+def test_pictures_and_tables_are_xml_whatever_a_name_is(name, written):
+    plain = [ElementTree.fromstring(text) for text in of_words("plain")]
+    for text, expected in zip(of_words(name), plain, strict=True):
+        text.encode()
+        root = ElementTree.fromstring(text)
+        assert any(written in words for each in root.iter() for words in [*each.itertext(), *each.attrib.values()])
+        assert {(each.tag, *each.attrib) for each in root.iter()} == {(each.tag, *each.attrib)
+                                                                      for each in expected.iter()}
+
+
+@pytest.mark.parametrize("names", [["\0", "␀"], ["\ud800", "\ufffd"], ["a", "a", "a (2)"], ["a (2)", "a", "a"]])
+def test_nodes_of_dot_have_names_of_their_own(names):
+    net = mx.sym.Group([mx.sym.Variable(name) for name in names])
+    with warnings.catch_warnings(action="ignore"):
+        source = mx.viz.plot_network(net).source
+    source.encode()
+    assert len(set(re.findall(r'(?m)^    ("[^"]*") \[', source))) == len(names)
 
 
 @pytest.mark.parametrize(("scheme", "dark"), [("light", 0), ("dark", 1), ("auto", 1)])

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
+import re
 import sys
 import textwrap
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -13,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opreg.command import main
 from opreg.porting import NeedsParser, legacy, port, python2
 from opreg.porting.compiling import compiled
 from opreg.porting.folder import changes, diff, write
@@ -189,6 +193,7 @@ LEFT_ALONE = [
     "i = [slice(2)]\nfor i in z: x = y[i]",
     "i = [slice(2)]\nx = y[tuple(i)]",
     "i = (slice(2), 1)\nx = y[i]",
+    "for z in u:\n    i = i + z\n    x = y[i]",
     "from mymodels.test_utils import *\nos.getcwd()",
     "from opreg.test_utils import *\nimport os\nos.getcwd()",
     "def float(x):\n    return x.float",
@@ -409,3 +414,186 @@ def test_folder_is_written_once(project: Path) -> None:
             write(change)
     assert (project / "lib/windows.py").read_bytes() == "# -*- coding: latin-1 -*-\r\nprint('é')\r\n".encode("latin-1")
     assert [change.path.name for change in changes(project) if change.before != change.after] == []
+
+
+#: Files that cannot be read, and why.
+UNREAD: dict[str, tuple[bytes | None, str]] = {
+    "pipe.py": (None, "expected a file, found a pipe"),
+    "parentheses.py": (b"x = " + b"(" * 3000 + b"1" + b")" * 3000 + b"\n", ""),
+    "minus.py": (b"x = " + b"-" * 100_000 + b"1\n", ""),
+    "calls.py": (b"print 1\nx = a" + b".f()" * 20_000 + b"\n", ""),
+    "latin.py": (b"x = 1\ny = '\xe4'\n", "no text: 'utf-8' codec"),
+    "zero.py": (b"x = 1\0\n", "no text: it holds a zero byte"),
+    "odd.py": (b"# coding: rot13\n", "no text: 'rot13' is not a text encoding"),
+    "unknown.py": (b"# coding: klingon\n", "unknown encoding"),
+    "neither.py": (b"x = = 1\n", "neither Python 2 nor Python 3"),
+    "ends.py": (b"def f():\n\tprint 1\n\tif f:\n\t\t", "neither Python 2 nor Python 3"),
+    "quotes.py": (b'"""never closed\nprint 1\n', "neither Python 2 nor Python 3"),
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes in folders")
+def test_what_cannot_be_read_is_named_and_the_rest_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("fissix", reason="reads Python 2")
+    for name, (content, _) in UNREAD.items():
+        path = tmp_path / name
+        os.mkfifo(path) if content is None else path.write_bytes(content)
+    for name in ("a.py", "z.py"):
+        (tmp_path / name).write_text("for i in xrange(3): pass\n")
+    assert main(["port", "--write", str(tmp_path)]) == 1
+    *lines, last = capsys.readouterr().err.splitlines()
+    said = {line.split(":")[0]: line for line in lines}
+    assert last.startswith("2 files changed")
+    for name, (content, words) in UNREAD.items():
+        assert "not read: " in said[str(tmp_path / name)] and words in said[str(tmp_path / name)]
+        assert content is None or (tmp_path / name).read_bytes() == content
+    for name in ("a.py", "z.py"):
+        assert (tmp_path / name).read_text() == "for i in range(3): pass\n"
+    assert main(["port", str(tmp_path / "a.py")]) == 0
+    assert main(["port", str(tmp_path / "neither.py")]) == 1
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="whoever may do anything is refused nothing")
+def test_what_must_not_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n")
+    (tmp_path / "a.py").chmod(0)
+    assert main(["port", str(tmp_path)]) == 1 and "a.py:1: not read: Permission denied" in capsys.readouterr().err
+
+
+def test_what_cannot_be_written_is_named_and_the_rest_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(change) -> None:
+        if change.path.name == "a.py":
+            raise OSError(28, "No space left on device")
+        write(change)
+
+    monkeypatch.setattr("opreg.command.port.write", refused)
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text("for i in xrange(3): pass\n")
+    assert main(["port", "--write", str(tmp_path)]) == 1
+    err = capsys.readouterr().err
+    assert "a.py: not written: No space left on device" in err and "1 file changed" in err
+    assert (tmp_path / "b.py").read_text() == "for i in range(3): pass\n"
+
+
+def test_parser_is_missing_for_some(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                    capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "fissix.refactor", None)
+    python2._tools.cache_clear()
+    (tmp_path / "a.py").write_text("print 1\n")
+    (tmp_path / "b.py").write_text("for i in xrange(3): pass\n")
+    assert main(["port", "--write", str(tmp_path)]) == 1
+    assert "a.py:1: not read: line 1 is no Python 3" in capsys.readouterr().err
+    assert (tmp_path / "b.py").read_text() == "for i in range(3): pass\n"
+
+
+#: Statements, of which each line says in a comment which it is.
+TOLD = ["print x  # {}\n", "x = np.float(1)  # {}\n", "x = 1  # {}\n", "for k in d.keys():  # {}\n    del d[k]  # {}\n",
+        "import urllib2, os  # {}\n", "import os  # {}\n", "reload(sys)  # {}\n", "x.sort(cmp=f)  # {}\n",
+        "x = f(  # {}\n    zip(a, b)[0],  # {}\n    1L)  # {}\n", "# {}\n", "\n", "x = '''\n\n'''  # {}\n",
+        "def f((a, b)):  # {}\n    return a  # {}\n", "class A:  # {}\n    def next(self):  # {}\n        pass  # {}\n",
+        "if a:  # {}\n\tif b:  # {}\n\t\tx = `y`  # {}\n", "exec a in b  # {}\n", "import numpy as np  # {}\n",
+        "try:  # {}\n    f()  # {}\nexcept E, e:  # {}\n    pass  # {}\n", "from itertools import izip, count  # {}\n"]
+
+
+@given(st.lists(st.sampled_from(TOLD), max_size=8), st.booleans())
+@settings(max_examples=150)
+def test_lines_are_known_where_they_come_from(statements: list[str], ended: bool) -> None:
+    pytest.importorskip("fissix", reason="reads Python 2")
+    lines = "".join(statements).split("\n")
+    text = "\n".join(line.replace("{}", f"line {number}") for number, line in enumerate(lines, 1))
+    ported = port(text if ended else text.rstrip("\n"))
+    before, after, origins = ported.before.split("\n"), ported.text.split("\n"), ported.origins()
+    for line, (origin, same) in zip(after, origins, strict=True):
+        assert {int(told) for told in re.findall(r"# line (\d+)", line)} <= {origin}
+        assert same == (line == before[origin - 1])
+    assert [line for line, _ in origins] == sorted(line for line, _ in origins)
+
+
+def applied(before: str, patch: str) -> str:
+    """What a patch makes of a text."""
+    old, new, at, shown = before.splitlines(keepends=True), [], 0, ""
+    for line in patch.splitlines(keepends=True)[2:]:
+        if found := re.match(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@\n", line):
+            start = int(found[1]) - (found[2] != "0")
+            new, at = new + old[at:start], start
+            assert len(new) == int(found[3]) - (found[4] != "0")
+        elif line.startswith("\\"):
+            if shown in " +":
+                new[-1] = new[-1].removesuffix("\n")
+        else:
+            shown = line[0]
+            if shown in " -":
+                assert old[at].removesuffix("\n") == line[1:].removesuffix("\n")
+                at += 1
+            if shown in " +":
+                new.append(line[1:])
+    return "".join([*new, *old[at:]])
+
+
+@given(st.lists(st.sampled_from([*TOLD, "pass\n"]), min_size=1, max_size=30), st.booleans())
+@settings(max_examples=150)
+def test_a_diff_makes_of_a_file_what_is_written(tmp_path_factory, statements: list[str], ended: bool) -> None:
+    pytest.importorskip("fissix", reason="reads Python 2")
+    path = tmp_path_factory.mktemp("diff") / "a.py"
+    text = "".join(statements)
+    path.write_text(text if ended else text.rstrip("\n"))
+    for change in changes(path):
+        if change.before != change.after:
+            assert applied(change.before, diff(change)) == change.after
+
+
+#: Long files of one kind, from how often something stands there.
+LONG: dict[str, Callable[[int], str]] = {
+    "lines alike": lambda n: "x = np.float(1)\n" * n,
+    "lines alike and others": lambda n: "x = np.float(1)\npass\n" * n,
+    "lines that differ": lambda n: "".join(f"x{i} = np.float({i})\ny{i} = {i}\n" for i in range(n)),
+    "Python 2": lambda n: "print x\ny = 1\n" * n,
+    "one line": lambda n: f"x = f({'np.float(1), ' * n})\n",
+    "lists with a name": lambda n: "def f(d):\n" + "".join(f"    x{i} = zip(d, d)\n    x{i}[0]\n" for i in range(n)),
+    "one name for all lists": lambda n: "def f(d):\n" + "    x = zip(d, d)\n    x[0]\n" * n,
+    "iterators": lambda n: "def f():\n    yield 1\n" + "x = f().next()\n" * n,
+    "iterators with a name": lambda n: "x = iter(y)\n" * n + "x.next()\n" * n,
+    "arguments": lambda n: f"print 1\nx = f({'zip(a, b), ' * n})\n",
+    "sizes": lambda n: f"x = np.zeros({'n / 2, ' * n})\n",
+    "divisions": lambda n: "print 1\n" + "k = n / 2\n" * n,
+    "imports": lambda n: "import urllib2\nfrom itertools import izip\n" * n,
+    "an import for many": lambda n: "x.sort(cmp=f)\n" * n,
+    "reports": lambda n: "x = np.random.random_integers(3)\n" * n,
+    "names that are not there": lambda n: "x = mx.nothing_there(1)\n" * n,
+    "a guarded body": lambda n: "try:\n" + "    x = np.float(1)\n" * n + "except ImportError:\n    pass\n",
+    "an asked condition": lambda n: f"if {'a + ' * n}a:\n" + "    x = np.float(1)\n" * n,
+    "pickles": lambda n: "def g():\n" + "    f = open('a')\n    pickle.load(f)\n" * n,
+    "sizes with a name": lambda n: "def g():\n" + "    k = h(1)\n    np.random.choice(a, k)\n" * n,
+    "subscripts by lists": lambda n: "def g():\n" + "    i.append(slice(3))\n" * n + "    i = []\n    x = y[i]\n" * n,
+    "subscripts by one name": lambda n: "def g():\n" + "    i = i + j\n    x = y[i]\n" * n,
+    "stars": lambda n: "from mxnet.test_utils import *\n" + "def f():\n    import os\n    os.getcwd()\n" * n,
+    "a star for a long function": lambda n: "from mxnet.metric import *\ndef f(a):\n" + "    x = numpy.sqrt(a)\n" * n,
+    "arrays of one number": lambda n: "".join(f"import a{i}\n" for i in range(n)) + "float(x.asnumpy())\n" * n,
+    "methods of arrays": lambda n: "x = y.ptp()\ny.itemset(3, 4)\n" * n,
+    "helpers": lambda n: "import lib.bbox as b\nb.bbox_overlaps_cython(x)\n" * n,
+    "shifts": lambda n: f"x = [{'a >> b, ' * n}]\n",
+}
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_work_grows_as_the_file(kind: str, tmp_path: Path) -> None:
+    """As counted by calls of functions: the third part of a file takes as many as the second."""
+    if "print" in LONG[kind](1):
+        pytest.importorskip("fissix", reason="reads Python 2")
+    path, counts = tmp_path / "a.py", []
+
+    def count(frame: object, event: str, argument: object) -> None:
+        counts[-1] += event in ("call", "c_call")
+
+    for times in (1, 40, 80, 120):
+        path.write_text("import pickle, sys\nimport numpy as np\nimport mxnet as mx\n" + LONG[kind](times))
+        counts.append(0)
+        before = sys.getprofile()
+        sys.setprofile(count)
+        try:
+            for change in changes(path):
+                diff(change)
+        finally:
+            sys.setprofile(before)
+    assert counts[3] - counts[2] <= 1.15 * (counts[2] - counts[1]), counts

@@ -120,6 +120,16 @@ def test_flipped_bits_cost_their_record(tmp_path):
             assert skipped == 1 or at not in heads
 
 
+def test_a_filling_that_is_not_of_zeros_is_damage(tmp_path):
+    path = tmp_path / "a.rec"
+    data = write(path, [b"one", b"two"])
+    for bit in range(8):
+        broken = data[:11] + bytes([1 << bit]) + data[12:]
+        assert read(path, broken, "skip") == ([b"two"], 1)
+        with pytest.raises(FileFormatError, match="at byte 0 has not the 3 bytes that its head says"):
+            read(path)
+
+
 @given(data=some.lists(some.sampled_from([MAGIC, b"\0\0\0\0", b"\4\0\0\0", b"\0\0\0\x20", b"\0\0\0\x60",
                                          b"\xff\xff\xff\x1f", b"\xff\xff\xff\xff"]) | some.binary(max_size=5),
                        max_size=12).map(b"".join))

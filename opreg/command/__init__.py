@@ -12,7 +12,7 @@ from types import TracebackType
 
 from opreg.errors import OpError, did_you_mean, is_ours, nearest
 
-__all__ = ["main", "COMMANDS"]
+__all__ = ["main", "said", "users", "COMMANDS"]
 
 #: Subcommands: the module of each, which has ``configure(parser)`` and ``run(options)``, and what it is for.
 COMMANDS = {
@@ -75,21 +75,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     try:
         code = options.run(options)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it was closed
+            sys.stdout.flush()
         return code
     except BrokenPipeError:  # who reads has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141  # as the system ends programs for it
     except (OpError, OSError) as error:
-        print(f"opreg {chosen}: {_said(error)}", file=sys.stderr)
+        print(f"opreg {chosen}: {said(error)}", file=sys.stderr)
     except KeyboardInterrupt:
         return 130
     except Exception as error:  # of a user's module, or ours
-        traceback.print_exception(error.with_traceback(_users(error.__traceback__)))
+        traceback.print_exception(error.with_traceback(users(error.__traceback__)))
     return 2
 
 
-def _users(whole: TracebackType | None) -> TracebackType | None:
+def users(whole: TracebackType | None) -> TracebackType | None:
     """A traceback from the first frame of a user's module on; the whole one where there is none."""
     below = whole
     while below is not None and (is_ours(below.tb_frame) or "importlib" in below.tb_frame.f_code.co_filename):
@@ -97,7 +98,7 @@ def _users(whole: TracebackType | None) -> TracebackType | None:
     return below or whole
 
 
-def _said(error: Exception) -> str:
+def said(error: Exception) -> str:
     """An error in words; of a file that is missing with the nearest one that is not."""
     if not isinstance(error, FileNotFoundError) or error.filename is None:
         return "\n".join([str(error), *getattr(error, "__notes__", ())])

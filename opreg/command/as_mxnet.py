@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 
+from opreg.core.files import reading
+from opreg.errors import FileFormatError
 from opreg.porting.run import run_script
+from opreg.porting.source import decoded
 
-__all__ = ["configure", "run"]
+__all__ = ["check_script", "configure", "run"]
 
 
 def configure(parser: argparse.ArgumentParser, library: str = "mxnet") -> None:
@@ -17,7 +20,26 @@ def configure(parser: argparse.ArgumentParser, library: str = "mxnet") -> None:
     parser.set_defaults(library=library)
 
 
+def check_script(path: str) -> None:
+    """Refuse a file that cannot be a script, before anything is set up for it.
+
+    Raises
+    ------
+    FileFormatError
+        It is no text.
+    OSError
+        It is missing, a folder, or cannot be read.
+    """
+    with reading(path) as file:
+        try:
+            decoded(file.read())
+        except SyntaxError as error:
+            raise FileFormatError(f"{path}:{error.lineno or 1}: expected a script, {error.msg}") from None
+
+
 def run(options: argparse.Namespace) -> int:
     """Run the script; it decides how this ends."""
+    if not options.module:
+        check_script(options.script)
     run_script(options.library, options.script, options.args, options.module)
     return 0

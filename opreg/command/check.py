@@ -4,15 +4,35 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
+import math
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, Any
 
-from opreg.custom.operator import check
-from opreg.errors import ArgumentError, note
+from opreg.errors import ArgumentError, OpError
+from opreg.testing.report import NOT_ASKED, Report, Verdict
 
-from . import given
 from .models import add_import
 from .output import add_json, say
 
 __all__ = ["configure", "run"]
+
+#: What begins the other process, which finds modules where this one does.
+_BEGIN = """
+import json, sys
+sys.path[:] = json.loads(sys.argv.pop(1))
+from opreg.command.checked import main
+main(int(sys.argv[1]), json.loads(sys.argv[2]))
+"""
+#: Seconds for a question, of which each runs what is checked some ten times.
+_TIMEOUT = 60.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -21,22 +41,89 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--input", nargs="+", action="extend", default=[], metavar="X",
                         help="in their order: a .npy file; or a shape for random numbers, as 2x3 or 2x3:int32")
     parser.add_argument("--attr", nargs="+", action="extend", default=[], metavar="NAME=VALUE", help="an attribute")
+    parser.add_argument("--timeout", type=float, default=_TIMEOUT, metavar="SECONDS",
+                        help=f"how long one of the checks may take; {_TIMEOUT:g} by default")
     add_import(parser)
     add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the verdicts; 1 where something failed."""
-    inputs, attrs = list(map(given.array, options.input)), given.attributes(options.attr)
-    for name in options.modules:
-        given.imported(name)
-    what = given.defined(options.what)
-    try:
-        report = check(what, *inputs, **attrs)
-    except ArgumentError as error:
-        if not inputs:
-            note(error, "inputs are given as --input 2x3 or --input x.npy, one for each")
-        raise
+    if not 0 < options.timeout < math.inf:
+        raise ArgumentError(f"--timeout {options.timeout:g}: expected seconds")
+    report = _checked(options)
+    if report is None:
+        return 2
     say(options, {"title": report.title, "ok": report.ok, "verdicts": list(map(dataclasses.asdict, report))},
         str(report))
     return int(not report.ok)
+
+
+def _checked(options: argparse.Namespace) -> Report | None:
+    """What a process of its own finds; None where it has printed why it finds nothing."""
+    words = {name: getattr(options, name) for name in ("what", "input", "attr", "modules")}
+    title, verdicts = options.what, list[Verdict]()
+    checks: list[list[str]] = []
+    with _process(words) as process:
+        told = _lines(process)
+        while True:
+            try:
+                line = told.get(timeout=options.timeout if checks else max(options.timeout, _TIMEOUT))
+            except queue.Empty:
+                end = f"it has not ended after {options.timeout:g} seconds; --timeout gives it longer"
+                break
+            if line is None:
+                end = _ended(process.wait())
+                break
+            if "refused" in line:
+                raise OpError(line["refused"])
+            if "raised" in line:
+                print(line["raised"], end="", file=sys.stderr)
+                return None
+            if "done" in line:
+                return Report(title, verdicts)
+            checks = line.get("checks", checks)
+            title = line.get("title", title)
+            if line.get("verdict"):
+                verdicts.append(Verdict(**line["verdict"]))
+    if checks and len(verdicts) == len(checks):  # it has ended behind the last
+        return Report(title, verdicts)
+    if not checks:
+        raise OpError(f"{options.what}: {end}, while it was imported")
+    (name, asks), *others = checks[len(verdicts):]
+    verdicts.append(Verdict(name, asks, "failed", end))
+    verdicts += [Verdict(other, asks, "skipped", f"{NOT_ASKED} {name!r} failed") for other, asks in others]
+    return Report(title, verdicts)
+
+
+def _ended(code: int) -> str:
+    if code < 0:
+        return f"it has ended the process by {signal.Signals(-code).name}"
+    return f"it has ended the process with {code}, as os._exit does"
+
+
+@contextmanager
+def _process(words: dict[str, Any]) -> Iterator[subprocess.Popen[bytes]]:
+    """The process that checks; it is gone behind this, with all that it has started."""
+    command = [sys.executable, "-c", _BEGIN, json.dumps(sys.path), str(os.getpid()), json.dumps(words)]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
+                          ) as process:
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
+
+
+def _lines(process: subprocess.Popen[bytes]) -> queue.SimpleQueue[dict[str, Any] | None]:
+    """What it tells, as it comes; None behind the last."""
+    told: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+
+    def read(stream: IO[bytes]) -> None:
+        for line in stream:
+            told.put(json.loads(line))
+        told.put(None)
+
+    assert process.stdout is not None
+    threading.Thread(target=read, args=(process.stdout,), daemon=True).start()
+    return told

@@ -14,7 +14,8 @@ import numpy as np
 
 from opreg.core.files import reading
 from opreg.core.spec import as_dtype
-from opreg.errors import ArgumentError, FileFormatError, OpError, did_you_mean
+from opreg.errors import ArgumentError, OpError, did_you_mean
+from opreg.ndarray.npz_file import read_npy
 from opreg.typing import Array
 
 __all__ = ["array", "attributes", "defined", "imported", "named", "shape", "shapes"]
@@ -89,10 +90,7 @@ def array(text: str) -> Array:
     """
     if text.endswith(".npy"):
         with reading(text) as file:
-            try:
-                return np.lib.format.read_array(file, allow_pickle=False)
-            except (ValueError, MemoryError) as error:
-                raise FileFormatError(f"{text}: {error}") from None
+            return read_npy(file, text)
     size, _, kind = text.partition(":")
     try:
         dims = shape(size)

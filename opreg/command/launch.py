@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
-import subprocess
 
-from opreg.distributed.launch import command, environment
+from opreg.core.files import reading
+from opreg.distributed import launch
+from opreg.errors import ArgumentError
 
 __all__ = ["configure", "run"]
 
@@ -23,15 +25,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Start it and wait; ends as it does."""
-    if options.n < 1:
-        raise SystemExit(f"opreg launch: -n {options.n}: expected at least one process")
-    own = environment(options.n, os.environ)
-    if options.timeout is not None:
-        own["OPREG_DISTRIBUTED_TIMEOUT"] = str(options.timeout)
+    if options.timeout is not None and not 0 < options.timeout < math.inf:
+        raise ArgumentError(f"--timeout {options.timeout:g}: expected seconds")
+    if not options.m and not os.path.exists(os.path.join(options.program, "__main__.py")):
+        with reading(options.program):
+            pass
+    limit = {} if options.timeout is None else {"OPREG_DISTRIBUTED_TIMEOUT": str(options.timeout)}
     program = [*(["-m"] if options.m else []), options.program, *options.args]
-    with subprocess.Popen(command(options.n, program), env=own) as process:
-        while True:
-            try:
-                return process.wait()
-            except KeyboardInterrupt:  # the launcher has it too, and passes it on
-                continue
+    return launch.run(options.n, program, {**os.environ, **limit})

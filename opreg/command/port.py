@@ -21,26 +21,33 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show or write what changes; what is left to a person goes to the error stream."""
+    """Show or write what changes; what is left to a person goes to the error stream. 1 where a file could not be read,
+    or not be written."""
     for root in options.folders:
         if not root.exists():
             raise FileNotFoundError(2, "no such file or folder", str(root))
     # all of them before one is written: what a file is depends on its neighbours
     found = [change for root in options.folders for change in changes(root)]
     told = []
-    written = left = 0
+    written = left = failed = 0
     for change in found:
         changed = change.before != change.after
-        if changed:
-            written += 1
-            if options.write:
-                write(change)
-            elif not options.json:
-                sys.stdout.write(diff(change))
+        failed += change.unread
         said = []
+        if changed and options.write:
+            try:
+                write(change)
+            except OSError as error:
+                changed = False
+                failed += 1
+                said.append({"line": 1, "text": f"not written: {error.strerror or error}", "warning": False})
+                print(f"{change.path}: {said[0]['text']}", file=sys.stderr)
+        elif changed and not options.json:
+            sys.stdout.write(diff(change))
+        written += changed
         for line, text, warning in change.problems:
             left += not warning
-            shown = line if options.write or not change.origins else change.origins[line - 1]
+            shown = line if options.write or not change.origins else change.origins[line - 1][0]
             said.append({"line": shown, "text": text, "warning": warning})
             print(f"{change.path}:{shown}: {'warning: ' if warning else ''}{text}", file=sys.stderr)
         if changed or said:
@@ -50,4 +57,4 @@ def run(options: argparse.Namespace) -> int:
         print(as_json(told))
     files = "1 file" if written == 1 else f"{written} files"
     print(f"{files} {'changed' if options.write else 'would change'}, {left} left to you", file=sys.stderr)
-    return 0
+    return int(failed > 0)

@@ -15,6 +15,7 @@ from opreg.errors import ArgumentError
 from opreg.trace_events import collect
 
 from . import models
+from .as_mxnet import check_script
 from .output import add_json, as_json, say
 
 __all__ = ["configure", "run"]
@@ -58,8 +59,7 @@ def _model(options: argparse.Namespace) -> int:
 
 def _script(options: argparse.Namespace) -> int:
     """Run a script and look on."""
-    if not os.path.exists(options.model):
-        raise FileNotFoundError(2, os.strerror(2), options.model)
+    check_script(options.model)
     before = sys.argv, sys.path[:]
     sys.argv = [options.model, *options.args]
     sys.path.insert(0, os.path.dirname(os.path.abspath(options.model)))

@@ -14,7 +14,10 @@ from typing import Any, BinaryIO, NoReturn
 
 from ..errors import ArgumentError, FileFormatError, adopted
 
-__all__ = ["adopting", "reading", "whole", "together", "json_of"]
+__all__ = ["adopting", "reading", "INFLATED", "whole", "together", "json_of"]
+
+#: Bytes that Deflate makes of one at most; a file of zip, gzip or PNG that claims more lies.
+INFLATED = 1032
 
 
 @contextmanager
@@ -45,25 +48,42 @@ def _named(path: str | os.PathLike) -> str:
 
 @contextmanager
 def reading(path: str | os.PathLike) -> Iterator[BinaryIO]:
-    """A file to read, which has an end and can be read twice.
+    """A file to read, which has an end and can be read twice; whatever reads a file opens it by this function.
 
     Raises
     ------
     OSError
-        It is missing or cannot be read.
+        It is missing, is a folder, or cannot be read.
     FileFormatError
-        It is a pipe or a device, of which nobody knows how much will come.
+        It is a pipe, a socket or a device, of which nobody knows how much will come.
     ArgumentError
         Nothing can have that name.
+
+    Examples
+    --------
+    >>> with reading(os.devnull) as file:
+    ...     pass
+    Traceback (most recent call last):
+    opreg.errors.FileFormatError: /dev/null: expected a file, found a device
     """
     name = _named(path)
     with adopting():
-        mode = os.stat(name).st_mode  # opening a pipe waits for somebody who writes into it
-        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-            raise FileFormatError(f"{name}: expected a file, found a pipe or a device; read it first, and load what "
-                                  "came with load_frombuffer or loads")
-        with open(name, "rb") as file:
+        _refuse_others(name, os.stat(name).st_mode)  # to open a pipe waits for a writer
+        with open(name, "rb", opener=_without_waiting) as file:
+            _refuse_others(name, os.fstat(file.fileno()).st_mode)  # the name may mean another one by now
             yield file
+
+
+def _refuse_others(name: str, mode: int) -> None:
+    """Refuse what is neither a file nor a folder, which the system refuses by itself."""
+    for is_it, what in ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISCHR, "a device"),
+                        (stat.S_ISBLK, "a device")):
+        if is_it(mode):
+            raise FileFormatError(f"{name}: expected a file, found {what}")
+
+
+def _without_waiting(name: str, flags: int) -> int:
+    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 class _Draft:

@@ -2,12 +2,41 @@
 
 from __future__ import annotations
 
+import html
+import re
+
 from .slots import Slot
 
-__all__ = ["Explanation", "HTML", "SVG", "Shown"]
+__all__ = ["Explanation", "HTML", "SVG", "Shown", "escaped", "printable"]
 
 #: A value as HTML, and as SVG.
 HTML, SVG = Slot("pictures"), Slot("pictures")
+
+#: What XML cannot hold, or nobody can see, or turns the letters behind it around, all but tabs and ends of lines.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069"
+                          "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+
+
+def printable(text: str) -> str:
+    """A text that any picture can hold: pictures of control characters, and replacement characters, one for one.
+
+    Examples
+    --------
+    >>> printable("a\\0b\\ud800")
+    'a␀b\ufffd'
+    """
+    return _UNPRINTABLE.sub(lambda found: chr(0x2400 + ord(found[0])) if found[0] < " " else "\ufffd", text)
+
+
+def escaped(text: str) -> str:
+    """A text as it stands in HTML and SVG, between tags or within quotes.
+
+    Examples
+    --------
+    >>> escaped("a<b>\\0")
+    'a&lt;b&gt;␀'
+    """
+    return html.escape(printable(text))
 
 
 class Shown:

@@ -337,7 +337,9 @@ def check(op_or_cell: Any, /, *inputs: Any, **attrs: Any) -> Report:
     Notes
     -----
     What is checked is run some hundred times, as in training; random generators are left as they were, and of a Cell a
-    copy is checked.
+    copy is checked. It runs in this process: ``sys.exit`` is a failed verdict, but what never returns is not
+    interrupted, and what crashes or calls ``os._exit`` ends the program. The command ``opreg check`` runs it in a
+    process of its own, with a limit of time.
 
     Examples
     --------

@@ -5,22 +5,26 @@ from __future__ import annotations
 import gzip
 import math
 import os
+import struct
 import zlib
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
 from opreg.ndarray.ndarray import array
 
-from ..core.files import reading
-from ..core.spec import as_dtype
-from ..errors import ArgumentError, FileFormatError, ShapeError
+from ..core.files import INFLATED, reading
+from ..core.spec import as_dtype, is_floating
+from ..errors import ArgumentError, DTypeError, FileFormatError, ShapeError
 from ..typing import DTypeLike
 from .batches import SingleArrayIter, leave
 
 __all__ = ["MNISTIter", "read_idx"]
 
 _IDLE = ("ctx", "data_shape", "input_shape", "prefetch_buffer")
+
+#: How many axes files have at most; those of MNIST have one or three.
+_AXES = 4
 
 
 def read_idx(path: str | os.PathLike) -> np.ndarray:
@@ -36,19 +40,39 @@ def read_idx(path: str | os.PathLike) -> np.ndarray:
         It is of another kind, or has not the numbers that it says.
     """
     with reading(path) as file:
-        start = file.read(2)
+        length = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
         try:
-            data = gzip.GzipFile(fileobj=file).read() if start == b"\x1f\x8b" else file.read()
+            if packed:
+                return _read(path, cast(BinaryIO, gzip.GzipFile(fileobj=file)), length * INFLATED)
+            return _read(path, file, length)
         except (OSError, EOFError, zlib.error) as error:
             raise FileFormatError(f"{path}: damaged: {error}") from None
-    if len(data) < 4 or data[:3] != b"\0\0\x08":
+
+
+def _read(path: str | os.PathLike, file: BinaryIO, most: int) -> np.ndarray:
+    """The bytes of a file that has no more than ``most``; no more are read, or unpacked, than its head announces."""
+    head = file.read(4)
+    if len(head) < 4 or head[:3] != b"\0\0\x08":
         raise FileFormatError(f"{path}: expected a file of bytes as MNIST has them")
-    axes = data[3]
-    shape = tuple(np.frombuffer(data[4:4 + 4 * axes], ">u4").tolist()) if len(data) >= 4 + 4 * axes else (-1,)
-    if len(data) - 4 - 4 * axes != math.prod(shape):
-        raise FileFormatError(f"{path}: its head says shape {shape}, behind it are {len(data) - 4 - 4 * axes} bytes")
-    return np.frombuffer(data, np.uint8, offset=4 + 4 * axes).reshape(shape)
+    axes = head[3]
+    numbers = file.read(4 * axes)
+    if len(numbers) < 4 * axes:
+        raise FileFormatError(f"{path}: ends in its head, which has {axes} axes")
+    shape = struct.unpack(f">{axes}I", numbers)
+    count = math.prod(shape)
+    if axes > _AXES or count > most:
+        raise FileFormatError(f"{path}: its head says shape {shape}, expected at most {_AXES} axes and {most} numbers")
+    data = file.read(count + 1)  # with one more a packed file is read to its end, where its checksum is
+    if len(data) != count:
+        behind = f"only {len(data)}" if len(data) < count else "more"
+        raise FileFormatError(f"{path}: its head says shape {shape}, behind it are {behind} bytes")
+    try:
+        return np.frombuffer(data, np.uint8).reshape(shape)
+    except ValueError as error:  # no numbers, by more than NumPy counts
+        raise FileFormatError(f"{path}: its head says shape {shape}: {error}") from None
 
 
 class MNISTIter(SingleArrayIter):
@@ -71,7 +95,7 @@ class MNISTIter(SingleArrayIter):
     data_name, label_name : str
         Names of images and classes.
     dtype : dtype
-        That of images.
+        That of images, of floating numbers.
     silent, prefetch_buffer, ctx, data_shape, input_shape
         Of MXNet's messages and threads, and what follows from the files, count for nothing.
     """
@@ -84,10 +108,15 @@ class MNISTIter(SingleArrayIter):
         leave("MNISTIter", [name for name in keywords if name not in _IDLE], ("shuffle", "batch_size", "flat", "seed"))
         if not 0 <= part_index < num_parts:
             raise ArgumentError(f"MNISTIter: part_index={part_index} of num_parts={num_parts}: expected one from 0 on")
+        kind = as_dtype(dtype)
+        if not is_floating(kind):
+            raise DTypeError(f"MNISTIter: dtype={kind}: numbers from 0 to 1 need a dtype of floating numbers")
         images, classes = read_idx(image), read_idx(label)
         if images.ndim != 3 or classes.shape != images.shape[:1]:
             raise ShapeError(f"{image} has shape {images.shape} and {label} {classes.shape}: expected images and as "
                              "many classes")
+        if num_parts > max(1, len(images)):
+            raise ArgumentError(f"MNISTIter: num_parts={num_parts}, and there are {len(images)} images")
         start, end = (int(len(images) / num_parts * number) for number in (part_index, part_index + 1))
         if end - start < batch_size:
             raise ArgumentError(f"MNISTIter: batch_size={batch_size}, part {part_index} of {num_parts} has "
@@ -95,7 +124,7 @@ class MNISTIter(SingleArrayIter):
         rows = np.arange(start, end)
         if shuffle:
             rows = np.random.default_rng((4, seed & 0xFFFFFFFF)).permutation(rows)
-        pixels = images[rows].astype(as_dtype(dtype))
+        pixels = images[rows].astype(kind)
         pixels *= pixels.dtype.type(1 / 256)
         shape = (-1,) if flat else (1, *images.shape[1:])
         super().__init__(array(pixels.reshape(len(rows), *shape), dtype=pixels.dtype),

@@ -39,7 +39,7 @@ def imdecode(buf: bytes | bytearray | memoryview | np.ndarray | NDArray, flag: i
     Parameters
     ----------
     buf : bytes, or array of uint8
-        JPEG, PNG, or whatever else Pillow knows.
+        A JPEG, PNG, BMP, WebP, TIFF, GIF, of which the first picture counts, or PPM.
     flag : {1, 0}
         1 for three channels, 0 for one, gray.
     to_rgb : bool
@@ -54,7 +54,8 @@ def imdecode(buf: bytes | bytearray | memoryview | np.ndarray | NDArray, flag: i
     Raises
     ------
     FileFormatError
-        The bytes are no whole image.
+        The bytes are no whole image of these kinds; or the image has more than four million pixels, and more than 1032
+        for each of the bytes. Where ``OPREG_IMAGE_PIXELS`` is set, it may have so many instead.
     """
     if isinstance(buf, NDArray):
         buf = buf.asnumpy()

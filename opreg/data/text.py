@@ -2,23 +2,76 @@
 
 from __future__ import annotations
 
+import io
+import math
 import os
-from collections.abc import Sequence
-from typing import Any
+import warnings
+from array import array as numbers
+from collections.abc import Callable, Sequence
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from opreg.ndarray.ndarray import array
 
+from ..core.array_module import backend
 from ..core.files import reading
-from ..core.spec import as_dtype
-from ..errors import ArgumentError, FileFormatError, ShapeError
+from ..core.spec import Shape, as_dtype, is_floating, is_numpy_float
+from ..errors import ArgumentError, FileFormatError, ShapeError, note
 from ..typing import DTypeLike
 from .batches import SingleArrayIter, leave, part
 
 __all__ = ["CSVIter", "LibSVMIter"]
 
 _IDLE = ("ctx", "prefetch_buffer")
+
+
+def _shape_of_row(path: str | os.PathLike, shape: object) -> Shape:
+    """The shape of a row as a tuple.
+
+    Raises
+    ------
+    ShapeError
+        Nothing has it.
+    """
+    dims = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
+    if not all(isinstance(dim, (int, np.integer)) and dim >= 1 for dim in dims):
+        raise ShapeError(f"{path}: expected the shape of a row, of numbers from one on, got {dims}")
+    return tuple(map(int, dims))
+
+
+def _zeros(path: str | os.PathLike, count: int, shape: Shape, dtype: np.dtype) -> np.ndarray:
+    """So many rows of zeros, or an error that says how large they would be."""
+    try:
+        rows: np.ndarray = backend("cpu").zeros((count, *shape), dtype)
+    except (MemoryError, ValueError, OverflowError) as error:
+        note(error, f"for rows of shape {shape} of {path}")
+        raise
+    return rows
+
+
+def _converter(dtype: np.dtype) -> Callable[[bytes | str], Any]:
+    """What makes a number of a word; for a dtype of integers it refuses a number that the dtype has not."""
+    if is_floating(dtype):
+        return float
+    low, high = (0, 1) if dtype == np.bool_ else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+
+    def whole(word: bytes | str) -> int:
+        try:
+            number = int(word)
+        except ValueError:
+            number = _whole(float(word))
+        if not low <= number <= high:
+            raise ValueError(f"{dtype} has no {number}")
+        return number
+
+    return whole
+
+
+def _whole(number: float) -> int:
+    if not number.is_integer():
+        raise ValueError(f"{number} is no whole number")
+    return int(number)
 
 
 class _RowsOfFiles(SingleArrayIter):
@@ -63,11 +116,18 @@ class CSVIter(_RowsOfFiles):
     data_name, label_name : str
         Names of inputs and labels.
     dtype : dtype
-        That of both.
+        That of both; of integers, it refuses numbers that it has not, and those with a fraction.
     num_parts, part_index : int
         Into how many parts the rows are divided, and which is gone over.
     prefetch_buffer, ctx
         Of MXNet's threads, count for nothing.
+
+    Raises
+    ------
+    FileFormatError
+        A file has something else than rows of as many numbers.
+    ShapeError
+        A row has not the numbers of its shape.
     """
 
     def __init__(self, data_csv: str, data_shape: Sequence[int], label_csv: str | None = None,
@@ -75,26 +135,62 @@ class CSVIter(_RowsOfFiles):
                  data_name: str = "data", label_name: str = "softmax_label", dtype: DTypeLike = "float32",
                  num_parts: int = 1, part_index: int = 0, **keywords: Any):
         leave("CSVIter", [name for name in keywords if name not in _IDLE], ("round_batch", "batch_size", "dtype"))
-        data = self._read(data_csv, data_shape, dtype)
+        kind = as_dtype(dtype)
+        data = _separated(data_csv, data_shape, kind)
         if label_csv is None:
-            label = np.zeros((len(data), *label_shape), data.dtype)
+            name = f"labels of {data_csv}"
+            label = _zeros(name, len(data), _shape_of_row(name, label_shape), kind)
         else:
-            label = self._read(label_csv, label_shape, dtype)
+            label = _separated(label_csv, label_shape, kind)
         rows = part("CSVIter", len(data), num_parts, part_index)
         data, label = data[rows], label[rows]
         super().__init__(data, label, batch_size, round_batch, data_name, label_name)
 
-    @staticmethod
-    def _read(name: str, shape: Sequence[int], dtype: DTypeLike) -> np.ndarray:
+
+def _separated(path: str | os.PathLike, shape: object, dtype: np.dtype) -> np.ndarray:
+    """The rows of a file whose numbers are separated by commas."""
+    shape = _shape_of_row(path, shape)
+    with reading(path) as file:
+        if not file.read(1):
+            raise FileFormatError(f"{path}: expected rows of numbers, the file is empty")
         try:
-            rows = np.loadtxt(name, delimiter=",", dtype=as_dtype(dtype), ndmin=2)
-        except ValueError as error:
-            raise FileFormatError(f"{name}: expected rows of numbers, separated by commas: {error}") from None
-        if not rows.size:
-            raise FileFormatError(f"{name}: expected rows of numbers, the file is empty")
-        if rows.shape[1] != np.prod(shape):
-            raise ShapeError(f"{name}: a row has {rows.shape[1]} numbers, expected those of shape {tuple(shape)}")
-        return rows.reshape(-1, *shape)
+            rows = _parsed(file, dtype)
+        except (ValueError, OverflowError, DeprecationWarning) as error:
+            raise FileFormatError(f"{path}: expected rows of numbers, separated by commas: {_short(error)}") from None
+    if not rows.size:
+        raise FileFormatError(f"{path}: expected rows of numbers, there are none")
+    if rows.shape[1] != math.prod(shape):
+        raise ShapeError(f"{path}: a row has {rows.shape[1]} numbers, expected those of shape {shape}")
+    return rows.reshape(-1, *shape)
+
+
+def _parsed(file: BinaryIO, dtype: np.dtype) -> np.ndarray:
+    """The numbers of a file, a row a line."""
+    def parsed(kind: Any, converter: Callable[[str], Any] | None = None) -> np.ndarray:
+        file.seek(0)
+        text = io.TextIOWrapper(file, "utf-8-sig")
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # of files without a number
+                warnings.simplefilter("error", DeprecationWarning)  # of integers that were floating numbers
+                return np.loadtxt(text, delimiter=",", dtype=kind, ndmin=2, converters=converter)
+        finally:
+            text.detach()
+
+    if is_floating(dtype):
+        with np.errstate(over="ignore"):  # numbers beyond the largest are infinite, as in all arithmetic
+            return parsed(dtype if is_numpy_float(dtype) else np.float32).astype(dtype, copy=False)
+    try:
+        if dtype != np.bool_:
+            return parsed(dtype)
+    except (ValueError, DeprecationWarning):
+        pass  # whole numbers that are written as 2.0 take a function for each
+    return parsed(dtype, _converter(dtype))
+
+
+def _short(error: Exception) -> str:
+    text = str(error)
+    return text if len(text) <= 200 else f"{text[:200]} ..."
 
 
 class LibSVMIter(_RowsOfFiles):
@@ -115,9 +211,16 @@ class LibSVMIter(_RowsOfFiles):
     data_name, label_name : str
         Names of inputs and labels.
     dtype : dtype
-        That of both.
+        That of both; of integers, it refuses numbers that it has not, and those with a fraction.
     prefetch_buffer, ctx
         Of MXNet's threads, count for nothing.
+
+    Raises
+    ------
+    FileFormatError
+        A file has something else, or a column twice in a row.
+    OpError
+        There is no memory for arrays of the rows' shape.
     """
 
     def __init__(self, data_libsvm: str | os.PathLike, data_shape: Sequence[int],
@@ -138,13 +241,15 @@ class LibSVMIter(_RowsOfFiles):
         super().__init__(data, label, batch_size, True, data_name, label_name)
 
 
-def _columns(path: str | os.PathLike, shape: Sequence[int], dtype: np.dtype, part: int, parts: int
+def _columns(path: str | os.PathLike, shape: object, dtype: np.dtype, part: int, parts: int
              ) -> tuple[np.ndarray, np.ndarray]:
     """Rows of a part of a file, and what stands in front of them."""
-    shape = (shape,) if isinstance(shape, int) else shape
-    if len(shape) != 1 or shape[0] < 1:
-        raise ShapeError(f"{path}: expected the shape of a row, so many columns, got {tuple(shape)}")
-    rows, labels = [], []
+    shape = _shape_of_row(path, shape)
+    if len(shape) != 1:
+        raise ShapeError(f"{path}: expected the shape of a row, so many columns, got {shape}")
+    convert = _converter(dtype)
+    code = "d" if is_floating(dtype) else "Q" if dtype.kind == "u" else "q"
+    labels, values, columns, ends = numbers(code), numbers(code), numbers("q"), numbers("q")
     with reading(path) as file:
         text = file.read()
     size, place = -(-len(text) // parts), 0
@@ -153,19 +258,26 @@ def _columns(path: str | os.PathLike, shape: Sequence[int], dtype: np.dtype, par
         words = line.split()
         if not mine or not words:
             continue
-        row = np.zeros(shape, dtype)
+        seen = set()
         try:
-            label = float(words[0])
+            labels.append(convert(words[0]))
             for word in words[1:]:
                 column, value = word.split(b":")
-                if not 0 <= int(column) < shape[0]:
-                    raise ValueError(f"there is no column {int(column)} of {shape[0]}")
-                row[int(column)] = float(value)
-        except ValueError as error:
+                index = int(column)
+                if not 0 <= index < shape[0]:
+                    raise ValueError(f"there is no column {index} of {shape[0]}")
+                if index in seen:
+                    raise ValueError(f"column {index} stands there twice")
+                seen.add(index)
+                columns.append(index)
+                values.append(convert(value))
+        except (ValueError, OverflowError) as error:
             raise FileFormatError(f"{path}: line {number}: expected a label and numbers behind their columns, got "
-                                  f"{line[:50]!r}: {error}") from None
-        rows.append(row)
-        labels.append(label)
-    if not rows:
+                                  f"{line[:50]!r}: {_short(error)}") from None
+        ends.append(len(columns))
+    if not labels:
         raise FileFormatError(f"{path}: there are no rows in part {part} of {parts}")
-    return np.stack(rows), np.array(labels, dtype)
+    dense = _zeros(path, len(labels), shape, dtype)
+    with np.errstate(over="ignore"):
+        dense[np.repeat(np.arange(len(labels)), np.diff(ends, prepend=0)), columns] = values
+        return dense, np.array(labels).astype(dtype)

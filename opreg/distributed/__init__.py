@@ -20,6 +20,7 @@ from ..errors import ArgumentError, OpError, RankError, did_you_mean
 from .groups import REDUCTIONS, Call, Group, Request
 from .launchers import started
 from .mpi import MpiGroup
+from .segments import forget_names
 from .watch import Watch, set_timeout, timeout
 from .window import Window
 
@@ -97,6 +98,7 @@ def _over_mpi(count: int) -> Group:
                           f"{MPI.Get_library_version().splitlines()[0]}. opreg launch starts programs by the right one")
         return Group()
     watch = Watch(MPI.COMM_WORLD.Dup())
+    forget_names()  # of memory that all ranks have by now
     made = MpiGroup(MPI, MPI.COMM_WORLD.Dup(), MPI.COMM_WORLD.Dup(), watch, range(MPI.COMM_WORLD.size), "world")
     made.agree("the versions", _versions())
     return made

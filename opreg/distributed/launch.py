@@ -1,17 +1,28 @@
-"""How a program is started several times on this machine: which command, in which environment."""
+"""How a program is started several times on this machine: which command, in which environment, and how it ends."""
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from types import FrameType
 
 from ..core.processor import processor
-from ..errors import OpError
+from ..errors import ArgumentError, OpError
+from . import segments
+from .link import PATIENCE, Launcher
 
-__all__ = ["mpiexec", "command", "environment"]
+__all__ = ["mpiexec", "command", "environment", "run"]
+
+#: Processes that are too many for any machine: so many a core, where those are more than so many in all.
+_BY_CORE, _MOST = 16, 128
+#: Seconds that processes have to be gone when their job has ended.
+_LAST = 5.0
 
 #: What libraries take for the number of their threads.
 _THREADS = ("OPREG_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -44,8 +55,12 @@ def command(count: int, program: Sequence[str]) -> list[str]:
         A script, or ``-m`` and a module, and arguments of its own.
     """
     launcher = mpiexec()
-    more = ["--oversubscribe"] if Path(launcher).with_name("ompi_info").exists() else []
+    more = ["--oversubscribe"] if _is_open_mpi(launcher) else []
     return [launcher, *more, "-n", str(count), sys.executable, "-m", "opreg.distributed.start", *program]
+
+
+def _is_open_mpi(launcher: str) -> bool:
+    return Path(launcher).with_name("ompi_info").exists()
 
 
 def environment(count: int, environ: Mapping[str, str]) -> dict[str, str]:
@@ -62,3 +77,124 @@ def environment(count: int, environ: Mapping[str, str]) -> dict[str, str]:
         return dict(environ)
     threads = str(max(1, processor().cores // count))
     return {**environ, **dict.fromkeys(_THREADS, threads)}
+
+
+def run(count: int, program: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Start a program ``count`` times and wait until all of it is gone.
+
+    What this process is told by a signal, the ranks are told, and have half a minute to end, or until it is told again.
+    Where this process is killed, they are killed. Shared memory that a job which failed has left is removed.
+
+    Parameters
+    ----------
+    count : int
+        How many processes.
+    program : sequence of str
+        A script, or ``-m`` and a module, and arguments of its own.
+    environ : dict of str
+        The environment, in which the cores are divided among the processes.
+
+    Returns
+    -------
+    int
+        What the job ends with; 128 and the number of the signal that ended it.
+
+    Raises
+    ------
+    ArgumentError
+        ``count`` is none, or beyond reason.
+    OpError
+        MPI is missing.
+    """
+    most = max(_MOST, _BY_CORE * processor().cores)
+    if not 1 <= count <= most:
+        raise ArgumentError(f"{count} processes: expected 1 to {most} on this machine, which has "
+                            f"{processor().cores} cores")
+    words, before = command(count, program), segments.names()
+    open_mpi = _is_open_mpi(words[0])  # which hands on no files, and reads its input
+    link = Launcher(stdin=not open_mpi)
+    try:
+        with _Told(link) as told:
+            process = subprocess.Popen(words, stdin=None if open_mpi else subprocess.DEVNULL, pass_fds=link.numbers,
+                                       env={**environment(count, environ), **link.environ})
+            link.given()
+            told.begin(process)
+            code = process.wait()
+        if code or told.by:
+            link.wait(_LAST)
+            segments.remove_unused(before)
+    finally:
+        link.close()
+    return 128 + told.by[0] if told.by else code if code >= 0 else 128 - code
+
+
+class _Told:
+    """Signals that end the launcher are passed on to the job, while it is there.
+
+    Attributes
+    ----------
+    by : list of int
+        Those that came.
+    """
+
+    def __init__(self, link: Launcher) -> None:
+        self.by: list[int] = []
+        self._link = link
+        self._process: subprocess.Popen[bytes] | None = None
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> _Told:
+        for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):  # not all systems have all
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # as nohup wants it
+                self._before[number] = signal.signal(number, self._note)
+        self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._kill)
+        return self
+
+    def begin(self, process: subprocess.Popen[bytes]) -> None:
+        """Pass on to this one what came and what comes."""
+        signals = set(self._before)
+        signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+        self._process = process
+        for time, number in enumerate(self.by):
+            self._pass_on(number, again=time > 0)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
+
+    def __exit__(self, *error: object) -> None:
+        signal.alarm(0)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.by.append(number)
+        if self._process is not None:
+            self._pass_on(number, again=len(self.by) > 1)
+
+    def _pass_on(self, number: int, again: bool) -> None:
+        assert self._process is not None
+        if again:
+            self._process.kill()
+        elif number != signal.SIGINT:
+            self._link.end()
+            self._process.terminate()  # it may not pass that on, where it is still starting processes
+            signal.alarm(PATIENCE + 1)
+        elif not _at_terminal():
+            self._process.send_signal(number)
+
+    def _kill(self, number: int, frame: FrameType | None) -> None:
+        assert self._process is not None
+        self._process.kill()
+
+
+def _at_terminal() -> bool:
+    """Whether what is typed at a terminal interrupts this process and those it has started, all at once."""
+    try:
+        terminal = os.open(os.ctermid(), os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)

@@ -6,23 +6,29 @@ process that a launcher knows runs the rank as its child, and where that dies wi
 
 from __future__ import annotations
 
-import ctypes
 import os
 import runpy
 import signal
+import socket
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
+from ..core.processes import die_with
 from ..errors import ArgumentError
 from .launchers import RANKS, told
-from .watch import LIFELINE, TOGETHER
+from .link import LINK, PATIENCE, STDIN, inherited
+from .segments import names, remove_unused
+from .watch import APART, LIFELINE, OVER, TOGETHER
 
 __all__ = ["main"]
 
-#: Seconds that the others have to notice that a rank is gone, and to end.
-_GRACE = 10.0
-_PR_SET_PDEATHSIG = 1
+#: Seconds that the others have to notice that a rank is gone, and to end; and to be gone when all are ended.
+_GRACE, _LAST = 10.0, 2.0
+#: Linux's flag of processes that run what their parent ran, and not another program since.
+_NO_EXEC = 0x40
 
 
 def main(argv: Sequence[str]) -> int:
@@ -35,35 +41,102 @@ def main(argv: Sequence[str]) -> int:
     """
     if not argv or argv == ["-m"]:
         raise ArgumentError("expected a script, or -m and a module")
+    rank = told(RANKS, 0)
+    _take_input(rank)
+    link = inherited(LINK)
+    if link is not None:  # then the parent is MPICH's proxy, whose one thread has started this; others use several
+        die_with(os.getppid())
+    before = names()
     ours, theirs = os.pipe()
+    parent = os.getpid()
     child = os.fork()
     if not child:
         os.close(ours)
         os.environ[LIFELINE] = str(theirs)
-        _die_with_parent()
-        _run(list(argv))
+        die_with(parent)
+        own = os.getpid()
+        try:
+            _run(list(argv))
+        finally:
+            if os.getpid() == own:  # and not a child of the program that comes by here, too
+                with suppress(OSError):
+                    os.write(theirs, OVER)
         return 0  # the interpreter ends as it does, with what is registered for that
     os.close(theirs)
+    ended: list[int] = []  # by which signals this process has ended the rank
+
+    def end(number: int) -> None:
+        if number not in ended:  # as MPI's launcher may say it, too
+            ended.append(number)
+            with suppress(ProcessLookupError):
+                os.kill(child, number)
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, frame: os.kill(child, number))
+        signal.signal(number, lambda number, frame: end(number))
+    if link is not None:
+        threading.Thread(target=_end_with, args=(link, end), daemon=True).start()
+    replaced = _has_become_another(child)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     os.set_blocking(ours, False)
     try:
-        last = os.read(ours, 16)[-1:]
+        said = os.read(ours, 64)
     except BlockingIOError:  # a grandchild has the other end
-        last = b""
-    if code < 0:
-        print(f"opreg: rank {told(RANKS, 0)}, process {child}, was ended by {signal.Signals(-code).name}",
+        said = b""
+    together = TOGETHER in said and APART not in said
+    if code < 0 and -code not in ended:
+        print(f"opreg: rank {rank}, process {child}, was ended by {signal.Signals(-code).name}",
               file=sys.stderr, flush=True)
-    if code and last == TOGETHER:  # and has not told the others, who will notice, and end all processes
-        time.sleep(_GRACE)
+    if not code and not replaced and not ended and (together or OVER not in said):
+        print(f"opreg: rank {rank}, process {child}, has ended before its program did, as by os._exit(0)",
+              file=sys.stderr, flush=True)
+        code = 1
+    if code:
+        if together and not ended:  # the others have not been told; they will notice, and end all processes
+            time.sleep(_GRACE)
+        _end_group()
+        if link is not None and ended:  # the launcher may be gone
+            remove_unused(before, _LAST)
     return code if code >= 0 else 128 - code
 
 
-def _die_with_parent() -> None:
-    """Have the system end this process when its parent is gone."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def _take_input(rank: int) -> None:
+    """Give rank 0 what the launcher reads, and the others nothing; they would wait for what nobody sends them."""
+    number = inherited(STDIN)
+    if rank:
+        source = os.open(os.devnull, os.O_RDONLY)
+    elif number is not None:
+        source = number
+    else:
+        return
+    os.dup2(source, 0)
+    for each in {source, number} - {0, None}:
+        os.close(each)  # type: ignore[arg-type]
+
+
+def _end_group() -> None:
+    """End what the rank has started, where a launcher has given it a session of its own."""
+    if os.getsid(0) == os.getpid():
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        os.killpg(os.getpid(), signal.SIGTERM)
+
+
+def _end_with(link: int, end: Callable[[int], None]) -> None:
+    """Wait until the launcher says so, or is gone, and end the rank, by force if it does not end."""
+    with socket.socket(fileno=link) as connection:
+        connection.recv(1)
+    end(signal.SIGTERM)
+    time.sleep(PATIENCE)
+    end(signal.SIGKILL)
+
+
+def _has_become_another(process: int) -> bool:
+    """Wait until a child has ended; whether another program had taken its place, as far as the system tells."""
+    try:
+        os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
+        with open(f"/proc/{process}/stat", "rb") as file:
+            return not int(file.read().rpartition(b")")[2].split()[6]) & _NO_EXEC
+    except (AttributeError, OSError, ValueError, IndexError):
+        return True
 
 
 def _run(argv: list[str]) -> None:

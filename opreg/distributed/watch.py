@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 
 from ..errors import ArgumentError, RankError
 
-__all__ = ["Watch", "Position", "timeout", "set_timeout", "LIFELINE", "TOGETHER", "APART"]
+__all__ = ["Watch", "Position", "timeout", "set_timeout", "LIFELINE", "TOGETHER", "APART", "OVER"]
 
-#: The variable with the number of a pipe, to which a rank writes that it has found the others, and that they know that
-#: it ends.
+#: The variable with the number of a pipe, to which a rank writes that it has found the others, that they know that it
+#: ends, and that its program has come to its end.
 LIFELINE = "OPREG_DISTRIBUTED_LIFELINE"
-TOGETHER, APART = b"+", b"-"
+TOGETHER, APART, OVER = b"+", b"-", b"."
 
 #: Seconds: before a rank that waits says where it stands, between two looks at the others, and for which a rank that
 #: has failed waits for the others to say so too before it ends them all; less where all wait for less.

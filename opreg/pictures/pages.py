@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import json
 import os
 import tempfile
@@ -14,6 +13,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from opreg.core.files import whole
+from opreg.core.looks import escaped, printable
 from opreg.errors import ArgumentError
 from opreg.symbol.executor import Executor
 from opreg.symbol.memory_use import size_text
@@ -67,7 +67,7 @@ class Page:
         return name
 
     def _repr_html_(self) -> str:
-        return (f'<iframe srcdoc="{html.escape(self.html)}" width="100%" height="640" frameborder="0" '
+        return (f'<iframe srcdoc="{escaped(self.html)}" width="100%" height="640" frameborder="0" '
                 'sandbox="allow-scripts"></iframe>')
 
 
@@ -132,7 +132,7 @@ def _written(found: Seen, drawing: Drawing, level: Level, profile: Profile | Non
     arenas = [] if found.plan is None else timelines(found.plan, found.segments)
     policy = (f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
               "base-uri 'none'; form-action 'none'")
-    memory = "".join(f'<section class="wide arenas"><h2>Memory on {html.escape(str(each.ctx))}, step by step</h2>'
+    memory = "".join(f'<section class="wide arenas"><h2>Memory on {escaped(str(each.ctx))}, step by step</h2>'
                      f'<div class="scroll">{each.svg(drawing.nodes)}</div></section>' for each in arenas)
     buttons = {"close": "Close all", "open": "Open all", "smaller": "−", "larger": "+", "theme": "Light / dark"}
     if arenas:
@@ -142,8 +142,8 @@ def _written(found: Seen, drawing: Drawing, level: Level, profile: Profile | Non
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{html.escape(drawing.title)}</title><style>{style}</style></head><body>",
-        f'<header><h1>{html.escape(drawing.title)}</h1><p class="about">{html.escape(_about(found, drawing, profile))}'
+        f"<title>{escaped(drawing.title)}</title><style>{style}</style></head><body>",
+        f'<header><h1>{escaped(drawing.title)}</h1><p class="about">{escaped(_about(found, drawing, profile))}'
         '</p><div class="tools"><input type="search" placeholder="Search" aria-label="Search">'
         f'<span class="found" aria-live="polite"></span>{tools}</div></header>',
         '<main><section class="graph"><h2>Graph</h2><div class="scroll">',
@@ -169,8 +169,9 @@ def _dark() -> str:
 
 
 def _json(value: object) -> str:
-    """JSON that a page may hold: nothing in it ends the element around it."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    """JSON that a page may hold: nothing in it ends the element around it, and every letter of it can be written."""
+    text = printable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    return text.replace("<", "\\u003c")
 
 
 def _about(found: Seen, drawing: Drawing, profile: Profile | None) -> str:
@@ -209,7 +210,7 @@ def _outline(level: Level, drawing: Drawing, numbers: dict[int, int]) -> Iterato
     for item in sorted(level.items, key=lambda item: (item.row, item.x)):
         if item.level is not None:
             count = sum(each.box is not None for inner in item.level.levels() for each in inner.items)
-            yield (f'<details open><summary>{html.escape(item.level.title)} <span class="sum">{count} nodes</span>'
+            yield (f'<details open><summary>{escaped(item.level.title)} <span class="sum">{count} nodes</span>'
                    '</summary>')
             yield from _outline(item.level, drawing, numbers)
             yield "</details>"
@@ -220,4 +221,4 @@ def _outline(level: Level, drawing: Drawing, numbers: dict[int, int]) -> Iterato
         cells = (("name", box.name), ("operator", facts.get("operator", "")),
                  ("shape", facts.get("gives", "")), ("time", facts.get("takes", "")))
         yield f'<div class="row" data-node="{numbers[id(box)]}">' + "".join(
-            f'<span class="{name}">{html.escape(text)}</span>' for name, text in cells) + "</div>"
+            f'<span class="{name}">{escaped(text)}</span>' for name, text in cells) + "</div>"

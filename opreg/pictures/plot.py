@@ -15,6 +15,7 @@ from typing import Any
 
 from opreg.core.files import whole
 from opreg.core.graph import Graph, Node
+from opreg.core.looks import printable
 from opreg.errors import ArgumentError, DeviceError, refuse_keywords
 
 from .drawing import Drawing
@@ -156,7 +157,8 @@ class Plot:
 
 
 def _by_dot(program: str, name: str, picture: str, kind: str) -> None:
-    run = subprocess.run([program, f"-T{kind}", "-o", picture, name], capture_output=True, text=True, check=False)
+    words = [program, f"-T{kind}", "-o", *map(os.path.abspath, (picture, name))]  # none begins as an option does
+    run = subprocess.run(words, capture_output=True, text=True, check=False)
     if run.returncode:
         raise DeviceError(f"{program} made no {kind} of {name}: {run.stderr.strip() or run.returncode}")
 
@@ -216,8 +218,8 @@ def plot_network(symbol: object, title: str = "plot", save_format: str = "pdf",
 
 
 def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+    inside = printable(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{inside}"'
 
 
 def _with(attrs: Mapping[str, object]) -> str:
@@ -244,10 +246,14 @@ def _dot(found: Seen, title: str, node_attrs: Mapping[str, str]) -> str:
 
 
 def _unique(graph: Graph) -> dict[Node, str]:
-    """A name of its own for every node."""
-    taken: dict[str, int] = {}
-    names = {}
+    """A name of its own for every node, as it is written."""
+    again: Counter[str] = Counter()
+    names: dict[Node, str] = {}
     for node in graph.nodes:
-        again = taken[node.name] = taken.get(node.name, 0) + 1
-        names[node] = node.name if again == 1 else f"{node.name} ({again})"
+        written = name = printable(node.name)
+        while written in again:
+            again[name] += 1
+            written = f"{name} ({again[name]})"
+        again[written] = 1
+        names[node] = written
     return names

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-import html
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from opreg.core.looks import HTML, SVG, Explanation
+from opreg.core.looks import HTML, SVG, Explanation, escaped
 from opreg.core.spec import show
 from opreg.errors import OpError
 from opreg.ndarray.ndarray import NDArray
@@ -38,7 +37,7 @@ _DRAWN = 300
 
 def _cell(text: object, tag: str = "td") -> str:
     side = "left" if isinstance(text, str) else "right"
-    return f'<{tag} style="text-align:{side}">{html.escape(str(text))}</{tag}>'
+    return f'<{tag} style="text-align:{side}">{escaped(str(text))}</{tag}>'
 
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -49,7 +48,7 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -
     >>> table("a < b", [], [[1]])
     '<table><caption>a &lt; b</caption><tr><td style="text-align:right">1</td></tr></table>'
     """
-    lines = [f"<table><caption>{html.escape(caption)}</caption>"]
+    lines = [f"<table><caption>{escaped(caption)}</caption>"]
     if head:
         lines.append("<tr>" + "".join(_cell(text, "th") for text in head) + "</tr>")
     lines += ["<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows]
@@ -60,7 +59,7 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -
 @functools.singledispatch
 def to_html(value: object) -> str | None:
     """A value as HTML; text in the type of a machine where there is nothing better."""
-    return f"<pre>{html.escape(str(value))}</pre>"
+    return f"<pre>{escaped(str(value))}</pre>"
 
 
 @SVG.provide
@@ -146,7 +145,7 @@ def _cells(cell: Cell) -> str:
 
 @to_html.register
 def _explanation(text: Explanation) -> str:
-    lines = [html.escape(line) if line.startswith(" ") else f"<b>{html.escape(line)}</b>"
+    lines = [escaped(line) if line.startswith(" ") else f"<b>{escaped(line)}</b>"
              for line in text.splitlines()]
     return "<pre>" + "\n".join(lines) + "</pre>"
 

@@ -6,15 +6,15 @@ folder, ``python -m opreg as-mxnet script.py`` runs a script through it and leav
 
 from __future__ import annotations
 
-import difflib
+from collections.abc import Sequence
 
 from . import imports as _imports
 from . import numpy_rules as _numpy_rules
-from .python2 import NeedsParser, modern
+from .python2 import Modern, NeedsParser, modern
 from .rules import RULES, looks_old
 from .source import Place, Problem, Source
 
-__all__ = ["port", "Ported", "Place", "Problem", "NeedsParser"]
+__all__ = ["port", "rewritten", "Ported", "Place", "Problem", "NeedsParser"]
 
 #: Where rules are; importing these modules puts them into the table.
 _RULES = (_imports, _numpy_rules)
@@ -25,6 +25,8 @@ class Ported:
 
     Attributes
     ----------
+    source : Source
+        The new text, and what is in it.
     text : str
         The new text.
     old : bool
@@ -33,21 +35,20 @@ class Ported:
         What a person has to look at, at lines of the new text.
     """
 
-    def __init__(self, before: str, text: str, old: bool, problems: list[Problem]) -> None:
+    def __init__(self, before: str, source: Source, problems: list[Problem], lines: Sequence[int]) -> None:
         self.before = before
-        self.text = text
-        self.old = old
+        self.source = source
+        self.text = source.text
+        self.old = source.old
         self.problems = problems
+        self._lines = lines
 
     def origins(self) -> list[tuple[int, bool]]:
         """For each line of the new text the line that it was before, and whether it is still the same."""
-        if self.text == self.before:
-            return [(number, True) for number in range(1, self.text.count("\n") + 2)]
         before, after = self.before.split("\n"), self.text.split("\n")
-        lines: list[tuple[int, bool]] = []
-        for tag, a, z, b, y in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-            lines += [(min(a + each, max(z - 1, a)) + 1, tag == "equal") for each in range(y - b)]
-        return lines
+        lines = [min(line, len(before)) for line in self._lines]
+        origins = [(line, before[line - 1] == text) for line, text in zip(lines, after, strict=True)]
+        return origins + origins[-1:] * self.text.count("\r")  # which end lines of Python, too
 
 
 def port(text: str, place: Place | None = None) -> Ported:
@@ -79,16 +80,21 @@ def port(text: str, place: Place | None = None) -> Ported:
         print(k, np.float(v))
     """
     before = text.replace("\r\n", "\n")
-    text, old, failed = modern(before)
-    source = Source(text, place, old)
-    old = old or looks_old(source)
+    return rewritten(before, modern(before), place)
+
+
+def rewritten(before: str, today: Modern, place: Place | None = None) -> Ported:
+    """What ``port`` gives for a text whose syntax is that of Python 3 by now."""
+    source, lines = Source(today.text, place, today.old), today.origins
+    source.old = today.old or looks_old(source)
     for _ in range(30):  # what lies inside of a change is changed in the next round
-        source = Source(text, place, old)
-        for node in list(source.parents):
+        for node in source.parents:
             for rule in RULES.get(type(node), ()):
                 rule(node, source)
-        if (changed := source.changed()) == text:
+        said = source.problems
+        if (changed := source.changed()) == source.text:
             break
-        text = changed
-    problems = sorted({*source.problems, *(Problem(1, each) for each in failed)})
-    return Ported(before, text, old, problems)
+        lines = [lines[line - 1] for line in source.origins()]
+        source = Source(changed, place, source.old)
+    problems = sorted({*said, *(Problem(1, each) for each in today.failed)})
+    return Ported(before, source, problems, lines)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import io
 import os
 import sys
-import tokenize
 from collections.abc import Callable, Iterable
 from importlib.machinery import PathFinder
 from types import CodeType
@@ -15,7 +13,7 @@ from typing import Any
 
 from . import port
 from .legacy import divide, divide_in_place, element, formatted, number
-from .source import Place, aliases, bound, unbuilt
+from .source import Place, aliases, bound, decoded, unbuilt
 
 __all__ = ["compiled"]
 
@@ -74,8 +72,7 @@ def compiled(data: bytes, path: str, package: str = "", change: Callable[[ast.Mo
         The file is of neither Python.
     """
     try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-        ported = port(data.decode(encoding), _Here(path, package))
+        ported = port(decoded(data)[0], _Here(path, package))
     except SyntaxError as error:
         error.filename = path
         raise

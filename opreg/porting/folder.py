@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import ast
 import difflib
-import io
+import functools
 import os
 import sys
-import tokenize
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import opreg
 
-from ..core.files import whole
-from . import NeedsParser, Ported, Problem, modern, port
+from ..core.files import reading, whole
+from ..errors import FileFormatError
+from . import NeedsParser, Ported, Problem, rewritten
+from .python2 import Modern, modern
 from .rules import looks_old
-from .source import Place, Source, unbuilt
+from .source import Place, Source, decoded, unbuilt
 
 __all__ = ["Change", "changes", "diff", "write"]
 
@@ -28,7 +29,8 @@ _BINARY = (".so", ".pyd", ".dll", ".dylib")
 
 
 class Change(NamedTuple):
-    """A file: its path, encoding and line ends, its text before and after, and what is left to a person."""
+    """A file: its path, encoding and line ends, its text before and after, what is left to a person, and for each line
+    of the new text the one that it was, and whether it is still the same."""
 
     path: Path
     encoding: str
@@ -36,7 +38,12 @@ class Change(NamedTuple):
     before: str
     after: str
     problems: list[Problem]
-    origins: list[int]
+    origins: list[tuple[int, bool]]
+
+    @property
+    def unread(self) -> bool:
+        """Whether the file could not be read, which its problem says."""
+        return not self.encoding
 
 
 class _InFolder(Place):
@@ -75,7 +82,7 @@ def _is_module(path: Path) -> bool:
 
 
 def _files(root: Path) -> Iterator[Path]:
-    if root.is_file():
+    if not root.is_dir():
         yield root
         return
     for folder, folders, names in os.walk(root):
@@ -84,47 +91,64 @@ def _files(root: Path) -> Iterator[Path]:
                     and not (path := Path(folder, name)).is_symlink())
 
 
+#: What Python's parser, and what goes over its trees, raises where a file is nested too deeply.
+_TOO_DEEP = (RecursionError, MemoryError, SystemError)
+
+
 def changes(root: Path) -> Iterator[Change]:
     """What there is to change, or to say, of the files below a folder, or of one file.
 
+    What cannot be read, for whatever reason, is one of these; the others are none the worse for it.
+
     Raises
     ------
-    NeedsParser
-        A file is of Python 2, and the parser for it is not installed.
+    OSError, FileFormatError
+        The one file is missing, or is none.
     """
-    texts: dict[Path, tuple[str, str, str]] = {}
-    old: dict[Path, bool] = {}
+    files: dict[Path, tuple[str, str, str, Modern]] = {}
+    old: set[Path] = set()
     for path in _files(root):
         try:
-            data = path.read_bytes()
-            encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-            text = data.decode(encoding)
-            newline = "\r\n" if "\r\n" in text else "\n"
-            texts[path] = text.replace("\r\n", "\n"), encoding, newline
-            python3, python2, _ = modern(texts[path][0])
-            old[path] = python2 or looks_old(Source(python3))
-        except NeedsParser as error:
-            raise NeedsParser(f"{path}: {error}") from None
-        except (SyntaxError, UnicodeDecodeError) as error:
-            line = getattr(error, "lineno", None) or 1
-            problem = Problem(line, f"not read: {getattr(error, 'msg', None) or error}")
-            yield Change(path, "", "", "", "", [problem], [])
-    packages = {path.parent for path, is_old in old.items() if is_old}
+            text, encoding, newline = _read(path)
+            today = modern(text)
+            files[path] = text, encoding, newline, today
+            if today.old or looks_old(Source(today.text)):
+                old.add(path.parent)
+        except (OSError, FileFormatError) as error:
+            if path == root:
+                raise
+            yield _unread(path, getattr(error, "strerror", None) or str(error).removeprefix(f"{path}: "))
+        except (SyntaxError, NeedsParser) as error:
+            yield _unread(path, getattr(error, "msg", None) or str(error), getattr(error, "lineno", None) or 1)
+        except _TOO_DEEP:
+            yield _unread(path, "nested too deeply")
     base = root if root.is_dir() else root.parent
-    for path in old:
-        text, encoding, newline = texts[path]
-        main = "__main__" in text
-        ported = port(text, _InFolder(path, base, main, path.parent in packages))
-        problems = sorted({*ported.problems, *_absent(ported)})
+    for path, (text, encoding, newline, today) in files.items():
+        try:
+            ported = rewritten(text, today, _InFolder(path, base, "__main__" in text, path.parent in old))
+            problems = sorted({*ported.problems, *_absent(ported)})
+        except _TOO_DEEP:
+            yield _unread(path, "nested too deeply")
+            continue
         if ported.text != text or problems:
-            yield Change(path, encoding, newline, text, ported.text, problems,
-                         [line for line, _ in ported.origins()])
+            yield Change(path, encoding, newline, text, ported.text, problems, ported.origins())
+
+
+def _read(path: Path) -> tuple[str, str, str]:
+    """The text of a file, its encoding, and what its lines end in."""
+    with reading(path) as file:
+        text, encoding = decoded(file.read())
+    return text.replace("\r\n", "\n"), encoding, "\r\n" if "\r\n" in text else "\n"
+
+
+def _unread(path: Path, why: str, line: int = 1) -> Change:
+    return Change(path, "", "", "", "", [Problem(line, f"not read: {why}")], [])
 
 
 def _absent(ported: Ported) -> Iterator[Problem]:
     """Names of the library that are not here."""
-    source = Source(ported.text)
-    for node in ast.walk(source.tree):
+    source = ported.source
+    for node in source.parents:
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "opreg" and not node.level:
             wanted = [f"{node.module}.{alias.name}" for alias in node.names if alias.name != "*"]
         elif isinstance(node, ast.Import):
@@ -137,6 +161,7 @@ def _absent(ported: Ported) -> Iterator[Problem]:
             yield from (Problem(node.lineno, said) for full in wanted if (said := _said(full)))
 
 
+@functools.cache
 def _said(full: str) -> str:
     """Why a name of this package cannot be had; empty where it can."""
     if full.split(".")[1] in ("porting", "command"):
@@ -154,12 +179,61 @@ def _said(full: str) -> str:
     return ""
 
 
+_Opcode: TypeAlias = tuple[Literal["replace", "delete", "insert", "equal"], int, int, int, int]
+
+
+class _Known(difflib.SequenceMatcher[str]):
+    """What has become of lines where that is known; to find it out takes the longer the more lines are alike."""
+
+    def __init__(self, opcodes: Iterable[_Opcode]) -> None:
+        super().__init__()
+        self._known = list(opcodes)
+
+    def get_opcodes(self) -> list[_Opcode]:
+        return self._known
+
+
 def diff(change: Change) -> str:
     """A unified diff of a file."""
     name = os.fspath(change.path)
-    lines = difflib.unified_diff(change.before.splitlines(keepends=True), change.after.splitlines(keepends=True),
-                                 name, name)
-    return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
+    before, after = _lines(change.before), _lines(change.after)
+    text = [f"--- {name}\n", f"+++ {name}\n"]
+    for group in _Known(_opcodes(before, after, change.origins)).get_grouped_opcodes():
+        text.append(f"@@ -{_range(group[0][1], group[-1][2])} +{_range(group[0][3], group[-1][4])} @@\n")
+        for tag, first, last, start, end in group:
+            if tag == "equal":
+                text += [f" {line}" for line in before[first:last]]
+            else:
+                text += [f"-{line}" for line in before[first:last]] + [f"+{line}" for line in after[start:end]]
+    return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in text)
+
+
+def _lines(text: str) -> list[str]:
+    """Lines with their ends, as programs count them that apply diffs."""
+    lines = [line + "\n" for line in text.split("\n")]
+    lines[-1] = lines[-1][:-1]
+    return lines if lines[-1] else lines[:-1]
+
+
+def _range(start: int, end: int) -> str:
+    return str(end) if end - start == 1 else f"{start + (end > start)},{end - start}"
+
+
+def _opcodes(before: Sequence[str], after: Sequence[str], origins: Sequence[tuple[int, bool]]) -> Iterator[_Opcode]:
+    """What has become of lines, as ``difflib`` says it."""
+    i = j = length = 0  # where the last run of equal lines begins, and how long it is
+    for number, (line, same) in enumerate([*origins[:len(after)], (len(before) + 1, True)]):
+        old, end = line - 1, number == len(after)
+        if not same or old < i + length or (not end and before[old] != after[number]):
+            continue
+        if end or (old, number) != (i + length, j + length):
+            if length:
+                yield "equal", i, i + length, j, j + length
+            if (old, number) != (i + length, j + length):
+                tag: Any = "insert" if old == i + length else "delete" if number == j + length else "replace"
+                yield tag, i + length, old, j + length, number
+            i, j, length = old, number, 0
+        length += 1
 
 
 def write(change: Change) -> None:

@@ -123,7 +123,7 @@ def _write(node: ast.stmt, lines: list[str], source: Source) -> None:
             (len(lines) == 1 and lines[0] == ast.unparse(node)):
         return
     start, end = source.span(node)
-    line = source.text.split("\n")[node.lineno - 1]
+    line = source.lines[node.lineno - 1]
     alone = not line[:node.col_offset].strip() and not line[node.end_col_offset:].strip(" \t\r;")
     if not lines and alone and any(len(getattr(source.parents[node], body, ())) > 1 for body in ("body", "orelse")):
         source.put(start - node.col_offset, min(start - node.col_offset + len(line.encode()) + 1,
@@ -135,12 +135,11 @@ def _write(node: ast.stmt, lines: list[str], source: Source) -> None:
 
 
 def _says_absolute(source: Source) -> bool:
-    return any(isinstance(node, ast.ImportFrom) and node.module == "__future__"
-               and any(alias.name == "absolute_import" for alias in node.names) for node in source.tree.body)
+    return "absolute_import" in source.futures
 
 
 def _unused(name: str, source: Source) -> bool:
-    return not any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(source.tree))
+    return not source.named(source.tree, name)
 
 
 def _unbuilt(module: str, level: int, source: Source) -> bool:
@@ -194,22 +193,30 @@ def member(node: ast.Attribute, source: Source) -> None:
     source.replace(node, new)
 
 
-def _binary(file: ast.AST, source: Source) -> None:
+def _opened(file: ast.AST, source: Source) -> None:
     """Open the file that a pickle is read from as bytes, where it is opened in sight as text."""
-    opened = [file]
-    if isinstance(file, ast.Name):
-        scope = list(ast.walk(source.scope(file)))
-        opened = [item.context_expr for each in scope if isinstance(each, ast.With) for item in each.items
-                  if isinstance(item.optional_vars, ast.Name) and item.optional_vars.id == file.id]
-        opened += [each.value for each in scope if isinstance(each, ast.Assign)
-                   and any(isinstance(target, ast.Name) and target.id == file.id for target in each.targets)]
-    for each in opened:
-        if not isinstance(each, ast.Call) or ast.unparse(each.func) not in ("open", "file"):
-            continue
-        if len(each.args) == 1 and not each.keywords:
-            source.wrap(each.args[0], "", ", 'rb'")
-        elif len(each.args) == 2 and ast.unparse(each.args[1]) in ("'r'", "'rt'"):
-            source.replace(each.args[1], "'rb'")
+    if not isinstance(file, ast.Name):
+        _binary(file, source)
+        return
+
+    def find() -> bool:
+        found = [up.context_expr for each in source.named(scope, file.id)
+                 if isinstance(up := source.parents[each], ast.withitem) and up.optional_vars is each]
+        for each in (*found, *source.assigned(scope, file.id)):
+            _binary(each, source)
+        return True
+
+    scope = source.scope(file)
+    source.once(("a pickle is read from", scope, file.id), find)
+
+
+def _binary(call: ast.AST, source: Source) -> None:
+    if not isinstance(call, ast.Call) or ast.unparse(call.func) not in ("open", "file"):
+        return
+    if len(call.args) == 1 and not call.keywords:
+        source.wrap(call.args[0], "", ", 'rb'")
+    elif len(call.args) == 2 and ast.unparse(call.args[1]) in ("'r'", "'rt'"):
+        source.replace(call.args[1], "'rb'")
 
 
 @rule(ast.Call)
@@ -220,7 +227,7 @@ def loads(node: ast.Call, source: Source) -> None:
         return
     argument = node.args[0]
     if name.endswith(".load"):
-        _binary(argument, source)
+        _opened(argument, source)
         if source.old and not node.keywords:
             source.wrap(argument, "", ", encoding='latin1'")
         return

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.files import reading
+
 __all__ = ["strtobool", "LooseVersion", "StrictVersion", "mkpath", "copy_tree", "cmp", "execfile", "apply", "divide",
            "divide_in_place", "number", "formatted", "element", "sctypes", "maximum_sctype", "obj2sctype", "issctype",
            "sctype2char", "find_common_type", "cast", "nbytes"]
@@ -98,7 +100,7 @@ def cmp(x: Any, y: Any) -> int:
 
 def execfile(filename: str, globals: dict[str, Any], locals: dict[str, Any] | None = None) -> None:
     """Run a file of Python in a namespace."""
-    with open(filename, "rb") as file:
+    with reading(filename) as file:
         exec(compile(file.read(), filename, "exec"), globals, locals)
 
 

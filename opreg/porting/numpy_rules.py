@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 
 from .rules import rule
 from .source import Source
@@ -129,9 +130,9 @@ def _number(node: ast.AST, source: Source, depth: int) -> bool:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
         return name in _NUMBERS
     if isinstance(node, ast.Name) and depth:
-        values = [each.value for each in ast.walk(source.scope(node)) if isinstance(each, ast.Assign)
-                  and any(isinstance(target, ast.Name) and target.id == node.id for target in each.targets)]
-        return any(_number(value, source, depth - 1) for value in values)
+        values = source.assigned(scope := source.scope(node), node.id)
+        return source.once(("is a number", scope, node.id, depth), lambda: any(
+            _number(value, source, depth - 1) for value in values))
     return False
 
 
@@ -161,8 +162,9 @@ def formats(node: ast.BinOp, source: Source) -> None:
 
 def _take_out(node: ast.AST, source: Source) -> None:
     """Have the one element of what ``asnumpy`` gives, in a file that uses MXNet."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "asnumpy" and any(
-            full.partition(".")[0] in ("mxnet", "opreg") for full in source.aliases.values()):
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "asnumpy" \
+            and source.once("uses MXNet", lambda: any(full.partition(".")[0] in ("mxnet", "opreg")
+                                                      for full in source.aliases.values())):
         source.wrap(node, "", ".item()")
 
 
@@ -181,15 +183,24 @@ def _slices(node: ast.AST, source: Source) -> bool:
         return any(_is_slice(part) for part in (node.elts if isinstance(node, ast.List) else [node.elt]))
     if not isinstance(node, ast.Name):
         return False
-    inside = list(ast.walk(source.scope(node)))
-    stored = [source.parents[each] for each in inside if isinstance(each, ast.Name) and each.id == node.id
-              and isinstance(each.ctx, ast.Store)]
+    scope, word = source.scope(node), node.id
+    return source.once(("is a list of slices", scope, word), lambda: _named_slices(source.named(scope, word), source))
+
+
+def _named_slices(names: Sequence[ast.Name], source: Source) -> bool:
+    stored = [source.parents[each] for each in names if isinstance(each.ctx, ast.Store)]
     values = [each.value for each in stored if isinstance(each, ast.Assign)]
-    appended = [each.args[0] for each in inside if isinstance(each, ast.Call) and each.args
-                and ast.unparse(each.func) == f"{node.id}.append"]
     return bool(stored) and len(values) == len(stored) and all(
         isinstance(value, (ast.List, ast.ListComp, ast.BinOp)) for value in values) and (
-        any(_slices(value, source) for value in values) or any(map(_is_slice, appended)))
+        any(_slices(value, source) for value in values) or any(_appends_slice(each, source) for each in names))
+
+
+def _appends_slice(name: ast.Name, source: Source) -> bool:
+    """Whether a name stands in ``name.append(slice(...))``."""
+    method = source.parents[name]
+    call = source.parents[method]
+    return isinstance(method, ast.Attribute) and method.attr == "append" and isinstance(call, ast.Call) \
+        and call.func is method and bool(call.args) and _is_slice(call.args[0])
 
 
 def _is_slice(node: ast.AST) -> bool:
@@ -205,6 +216,6 @@ def dtype_words(node: ast.Constant, source: Source) -> None:
             or node.value.islower():
         return
     up = source.parents[node]
-    if (isinstance(up, ast.Call) and node in up.args and ast.unparse(up.func).endswith(".astype")) or (
+    if (isinstance(up, ast.Call) and node in source.positions and ast.unparse(up.func).endswith(".astype")) or (
             isinstance(up, ast.keyword) and up.arg == "dtype"):
         source.replace(node, f"'{node.value.lower()}'")

@@ -7,12 +7,12 @@ import functools
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.locks import lock
 from ..errors import DeviceError
 
-__all__ = ["NeedsParser", "modern"]
+__all__ = ["Modern", "NeedsParser", "modern"]
 
 #: Those of its fixers that change what Python 3 cannot read. Names and meanings are the business of rules.
 _FIXERS = ("except", "exec", "ne", "print", "raise", "repr", "throw", "tuple_params")
@@ -26,18 +26,23 @@ class NeedsParser(DeviceError):
 _LOCK = lock()
 
 
-def modern(text: str) -> tuple[str, bool, list[str]]:
+class Modern(NamedTuple):
+    """A text for Python 3: itself, whether it was for Python 2, what could not be converted, and for each line the one
+    that it was."""
+
+    text: str
+    old: bool
+    failed: list[str]
+    origins: Sequence[int]
+
+
+def modern(text: str) -> Modern:
     """The text of a module, readable for Python 3.
 
     Parameters
     ----------
     text : str
         For Python 2 or 3; lines end in ``\\n`` alone.
-
-    Returns
-    -------
-    tuple of (str, bool, list of str)
-        The text, whether it was of Python 2, and what could not be converted.
 
     Raises
     ------
@@ -48,15 +53,16 @@ def modern(text: str) -> tuple[str, bool, list[str]]:
 
     Examples
     --------
-    >>> modern("x = 1 if True else 2\\n")
-    ('x = 1 if True else 2\\n', False, [])
+    >>> modern("x = 1 if True else 2\\n").old
+    False
     """
+    same = range(1, text.count("\n") + 2)
     first, mixed = _refused(text), False
     if isinstance(first, IndentationError) and (spaces := _spaces(text)) != text:
         text, mixed = spaces, True  # Python 3 reads no file that mixes them
         first = _refused(text)
     if first is None:
-        return text, mixed, []
+        return Modern(text, mixed, [], same)
     try:
         tools = _tools()
     except ImportError as error:
@@ -66,9 +72,10 @@ def modern(text: str) -> tuple[str, bool, list[str]]:
     with _LOCK:
         tree, problems = _read(ended, tools)
     if tree is None:
-        line, column = max(getattr(tool.refused, "context", ("", (first.lineno or 1, 0)))[1]
-                           for tool in tools)
-        raise SyntaxError("neither Python 2 nor Python 3", ("<text>", line, column + 1, text.split("\n")[line - 1]))
+        lines = text.split("\n")
+        line, column = max(_place(tool.refused) or (first.lineno or 1, 0) for tool in tools)
+        line = min(line, len(lines))  # the end of a text may be on a line of its own
+        raise SyntaxError("neither Python 2 nor Python 3", ("<text>", line, column + 1, lines[line - 1]))
     for leaf in tree.leaves():
         if leaf.value[:1].isdigit():
             leaf.value = _number(leaf.value)
@@ -81,7 +88,26 @@ def modern(text: str) -> tuple[str, bool, list[str]]:
         still = _refused(result)
     if still is not None:
         raise still
-    return result, True, problems
+    return Modern(result, True, problems, _lines(tree))
+
+
+def _lines(tree: Any) -> list[int]:
+    """For each line of the text of a tree the line that it was read from."""
+    lines = [0]
+    for leaf in tree.leaves():
+        before, inside = leaf.prefix.count("\n"), leaf.value.count("\n")
+        if not leaf.lineno:  # a fixer has made it
+            lines += [0] * (before + inside)
+            continue
+        lines[-1] = lines[-1] or leaf.lineno - before
+        lines += range(leaf.lineno - before + 1, leaf.lineno + 1)
+        lines += range(leaf.lineno + 1, leaf.lineno + inside + 1) if leaf.value != "\n" else [0]
+    for i in reversed(range(len(lines) - 1)):  # what stands in front of something made was in front of the next thing
+        lines[i] = lines[i] or max(0, lines[i + 1] - 1)
+    last = 1
+    for i, line in enumerate(lines):
+        last = lines[i] = max(last, line)
+    return lines
 
 
 def _read(text: str, tools: Sequence[Any]) -> tuple[Any, list[str]]:
@@ -90,9 +116,23 @@ def _read(text: str, tools: Sequence[Any]) -> tuple[Any, list[str]]:
         tool.refused = None
         tool.said.clear()
         tool.fixer_log.clear()
-        if (tree := tool.refactor_string(text, "<text>")) is not None:
+        try:
+            tree = tool.refactor_string(text, "<text>")
+        except (RecursionError, MemoryError):
+            raise
+        except Exception as error:  # it looks for imports from __future__ before it begins to take note of errors
+            tool.refused, tree = error, None
+        if tree is not None:
             return tree, tool.said + tool.fixer_log
     return None, []
+
+
+def _place(error: Exception | None) -> tuple[int, int] | None:
+    """Line and column of what a tool refused, where it says so: its parser's error, or its tokenizer's."""
+    match getattr(error, "context", getattr(error, "args", None)):
+        case (_, (int(line), int(column))):
+            return line, column
+    return None
 
 
 @functools.cache
@@ -126,7 +166,8 @@ def _refused(text: str) -> SyntaxError | None:
             warnings.simplefilter("ignore")  # escapes in texts, comparisons by `is`
             compile(text, "<text>", "exec", dont_inherit=True)
             for node in ast.walk(ast.parse(text)) if ">>" in text else ():
-                if isinstance(node, ast.BinOp) and ast.unparse(node).startswith("print >> "):
+                if isinstance(node, ast.BinOp) and isinstance(node.op, ast.RShift) and isinstance(node.left, ast.Name) \
+                        and node.left.id == "print":
                     return SyntaxError("print >>file", ("<text>", node.lineno, 0, ""))
     except SyntaxError as error:
         return error

@@ -33,7 +33,7 @@ _VIEWS = {"iteritems": "items", "itervalues": "values", "iterkeys": "keys", "vie
 
 def looks_old(source: Source) -> bool:
     """Whether a file that Python 3 can read uses what it has not: names and methods of Python 2 alone."""
-    for node in ast.walk(source.tree):
+    for node in source.parents:
         if isinstance(node, ast.Name):
             found = node.id in BUILTINS and node.id not in source.bound and not source.guarded(node)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -110,23 +110,20 @@ def _is_iterator(node: ast.AST, source: Source) -> bool:
     may have a ``next`` of its own that ``__next__`` calls; elsewhere what is made as an iterator."""
     if isinstance(node, ast.Call):
         name = ast.unparse(node.func).rpartition(".")[2]
-        made = [each for each in ast.walk(source.tree) if isinstance(each, ast.FunctionDef) and each.name == name]
-        yields = any(isinstance(inner, (ast.Yield, ast.YieldFrom)) for each in made for inner in ast.walk(each))
-        return name in _ITERATORS or yields or (source.old and name != "super")
+        return name in _ITERATORS or name in source.generators or (source.old and name != "super")
     if isinstance(node, ast.GeneratorExp):
         return True
     if isinstance(node, ast.Name) and not source.old:
-        values = [each.value for each in ast.walk(source.scope(node)) if isinstance(each, ast.Assign)
-                  and any(isinstance(target, ast.Name) and target.id == node.id for target in each.targets)]
-        return bool(values) and all(isinstance(value, (ast.Call, ast.GeneratorExp)) and _is_iterator(value, source)
-                                    for value in values)
+        values = source.assigned(scope := source.scope(node), node.id)
+        return source.once(("is an iterator", scope, node.id), lambda: bool(values) and all(
+            isinstance(value, (ast.Call, ast.GeneratorExp)) and _is_iterator(value, source) for value in values))
     return source.old and not (isinstance(node, ast.Name) and node.id == "self")
 
 
 def _stands_alone(node: ast.AST, source: Source) -> bool:
     up = source.parents[node]
     return isinstance(up, (ast.If, ast.While, ast.Assert, ast.Assign, ast.Return, ast.Expr, ast.BoolOp,
-                           ast.keyword)) or (isinstance(up, ast.Call) and node in up.args) \
+                           ast.keyword)) or node in source.positions \
         or (isinstance(up, ast.IfExp) and up.test is node)
 
 
@@ -230,7 +227,7 @@ def _fails(node: ast.AST, name: str, source: Source) -> bool:
         return isinstance(up.op, (ast.Add, ast.Mult))
     if isinstance(up, ast.Attribute):
         return up.attr in (_LIST_METHODS - {"index", "count"} if name == "range" else _LIST_METHODS)
-    if isinstance(up, ast.Call) and node in up.args:
+    if isinstance(up, ast.Call) and node in source.positions:
         called = up.func.attr if isinstance(up.func, ast.Attribute) else ast.unparse(up.func)
         if name == "range":
             return called == "shuffle"
@@ -245,11 +242,9 @@ def _named_list(node: ast.AST, name: str, source: Source) -> bool:
         return False
     word = up.targets[0].id
     scope = source.scope(up)
-    stored = [each for each in ast.walk(scope) if isinstance(each, ast.Name) and each.id == word
-              and isinstance(each.ctx, ast.Store) and each is not up.targets[0]]
-    return not stored and any(
-        isinstance(each, ast.Name) and each.id == word and isinstance(each.ctx, ast.Load) and _fails(each, name, source)
-        for each in ast.walk(scope))
+    stands = source.named(scope, word)
+    stored = any(isinstance(each.ctx, ast.Store) and each is not up.targets[0] for each in stands)
+    return not stored and any(isinstance(each.ctx, ast.Load) and _fails(each, name, source) for each in stands)
 
 
 def _changes_meanwhile(node: ast.Call, source: Source) -> bool:
@@ -278,7 +273,7 @@ def _iterates(node: ast.AST, source: Source) -> bool:
         return True
     if isinstance(up, ast.Assign):
         return all(isinstance(target, (ast.Tuple, ast.List)) for target in up.targets)
-    if isinstance(up, ast.Call) and node in up.args:
+    if isinstance(up, ast.Call) and node in source.positions:
         if isinstance(up.func, ast.Attribute) and up.func.attr in _TAKES_ANY_METHODS:
             return True
         return ast.unparse(up.func) in _TAKES_ANY or (_lazy(node, source) in _VIEWS.values() \
@@ -300,7 +295,7 @@ _INTEGER_KEYWORDS = {"shape", "size", "num_hidden", "num_filter", "batch_size", 
 @rule(ast.BinOp)
 def division(node: ast.BinOp, source: Source) -> None:
     """``/`` where an integer must stand; elsewhere in a file for Python 2 a warning."""
-    if not isinstance(node.op, ast.Div) or source.guarded(node) or _true_division(source):
+    if not isinstance(node.op, ast.Div) or source.guarded(node) or "division" in source.futures:
         return
     if _must_be_integer(node, source):
         left_end, right_start = source.span(node.left)[1], source.span(node.right)[0]
@@ -316,13 +311,9 @@ def division(node: ast.BinOp, source: Source) -> None:
 @rule(ast.AugAssign)
 def division_in_place(node: ast.AugAssign, source: Source) -> None:
     """``/=`` in a file for Python 2."""
-    if isinstance(node.op, ast.Div) and source.old and not _is_float(node.value) and not _true_division(source):
+    if isinstance(node.op, ast.Div) and source.old and not _is_float(node.value) \
+            and "division" not in source.futures:
         source.report(node, "/= of two integers gave an integer in Python 2: //= where that is meant", warning=True)
-
-
-def _true_division(source: Source) -> bool:
-    return any(isinstance(node, ast.ImportFrom) and node.module == "__future__"
-               and any(alias.name == "division" for alias in node.names) for node in source.tree.body)
 
 
 _FLOATS = {"float", "float32", "float64", "sqrt", "exp", "log", "log2", "mean", "time", "clock", "perf_counter", "ceil",
@@ -361,10 +352,10 @@ def _must_be_integer(node: ast.BinOp, source: Source) -> bool:
             return (source.old and not isinstance(up.value, ast.Name)) or _all_slices(below)
         if isinstance(up, ast.keyword):
             return up.arg in _INTEGER_KEYWORDS and not (up.arg in ("low", "high", "size") and _continuous(up, source))
-        if isinstance(up, ast.Call) and below in up.args:
+        if isinstance(up, ast.Call) and below in source.positions:
             name = up.func.attr if isinstance(up.func, ast.Attribute) else ast.unparse(up.func)
             where = _INTEGERS.get(name, ())
-            return where is None or up.args.index(below) in where
+            return where is None or source.positions[below] in where
         if isinstance(up, (ast.Return, ast.Assign)) and isinstance(below, (ast.Tuple, ast.List)):
             function = source.scope(up)
             return source.old and isinstance(function, ast.FunctionDef) and function.name == "infer_shape"

@@ -22,7 +22,7 @@ from .report import NOT_ASKED, Report, Verdict
 from .subjects import FunctionUse, TensorUse, subject, weights_kept
 from .uses import Subject, Use
 
-__all__ = ["examine"]
+__all__ = ["examine", "names"]
 
 #: How often a failing check is run again on something smaller.
 _TRIALS = 16
@@ -31,14 +31,24 @@ _SHOWN = 12
 
 
 @CHECK.provide
-def examine(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Report:
-    """See ``mx.operator.check``."""
+def examine(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any],
+            tell: Callable[[str, Verdict | None], object] = lambda title, verdict: None) -> Report:
+    """See ``mx.operator.check``; ``tell`` is called with the title, and then with it and each verdict."""
     with undisturbed(), Recording(False, False), np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         use = subject(what, inputs, attrs)
+        tell(use.title, None)
+        verdicts = []
         with told_again(use), weights_kept(what):
-            verdicts = counted(_verdicts(use), f"checking {use.title}", len(CHECKS), lambda verdict: verdict.name)
-            return Report(use.title, list(verdicts))
+            for verdict in counted(_verdicts(use), f"checking {use.title}", len(CHECKS), lambda verdict: verdict.name):
+                tell(use.title, verdict)
+                verdicts.append(verdict)
+        return Report(use.title, verdicts)
+
+
+def names() -> list[tuple[str, str]]:
+    """The checks in their order: the name of each, and what it asks."""
+    return [(each.name, each.asks) for each in CHECKS]
 
 
 def _verdicts(use: Subject) -> Iterator[Verdict]:
@@ -64,7 +74,7 @@ def _asked(ask: Callable[[Subject], str | None], use: Subject) -> tuple[str, str
         return "failed", str(failure), failure.change
     except NotDifferentiableError as error:
         return "skipped", f"no gradient: {_short(error)}", ""
-    except Exception as error:  # of what is checked
+    except (Exception, SystemExit) as error:  # of what is checked
         notes = [*getattr(error, "__notes__", ())]
         return "failed", f"{type(error).__name__}: {_short(error)}" + (f" ({notes[0]})" if notes else ""), ""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import html
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+from ..core.looks import escaped
 
 __all__ = ["NOT_ASKED", "Verdict", "Report"]
 
@@ -140,7 +141,7 @@ class Report(Sequence[Verdict]):
         colours = {"ok": "#1a7f37", "failed": "#cf222e", "skipped": "#6e7781"}
         rows = "".join(
             f'<tr><td style="color:{colours[verdict.outcome]}">{verdict.outcome}</td>'
-            f'<td style="text-align:left" title="{html.escape(verdict.asks)}">{html.escape(verdict.name)}</td>'
-            f'<td style="text-align:left">{"<br>".join(map(html.escape, verdict.lines()))}</td></tr>'
+            f'<td style="text-align:left" title="{escaped(verdict.asks)}">{escaped(verdict.name)}</td>'
+            f'<td style="text-align:left">{"<br>".join(map(escaped, verdict.lines()))}</td></tr>'
             for verdict in self)
-        return f"<table><caption>{html.escape(self._summary)}</caption>{rows}</table>"
+        return f"<table><caption>{escaped(self._summary)}</caption>{rows}</table>"

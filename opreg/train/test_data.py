@@ -16,6 +16,7 @@ import struct
 import urllib.parse
 import urllib.request
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,16 +24,19 @@ import numpy as np
 
 from opreg.base import data_dir
 
-from ..core.files import whole
+from ..core.files import INFLATED, reading, whole
 from ..data.batches import NDArrayIter
 from ..data.mnist import read_idx
-from ..errors import OpError
+from ..errors import FileFormatError, OpError
 
 __all__ = ["download", "get_mnist", "get_mnist_ubyte", "get_mnist_iterator", "get_mnist_pkl", "get_cifar10",
            "get_zip_data", "get_bz2_data"]
 
 _MNIST = "http://data.mxnet.io/data/mnist/"
 _SECONDS = 30
+
+#: What unpacking a damaged zip file raises.
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, struct.error)
 
 
 def _places() -> list[Path]:
@@ -74,9 +78,7 @@ def download(url: str, fname: str | None = None, dirname: str | None = None, ove
         None if overwrite else _found(os.path.basename(name))
     target.parent.mkdir(parents=True, exist_ok=True)
     if local is not None:
-        if not local.is_file():
-            raise OpError(f"download: there is no file {str(local)!r}")
-        with whole(target) as file, open(local, "rb") as source:
+        with reading(local) as source, whole(target) as file:
             shutil.copyfileobj(source, file)
         return str(target)
     for left in reversed(range(max(1, retries))):
@@ -151,8 +153,17 @@ def get_mnist_pkl() -> None:
 
 def get_zip_data(data_dir: str, url: str, data_origin_name: str) -> None:
     """Fetch a zip file into a folder, and unpack it there."""
-    with zipfile.ZipFile(download(url, data_origin_name, data_dir)) as packed:
-        packed.extractall(data_dir)
+    name = download(url, data_origin_name, data_dir)
+    try:
+        with reading(name) as file, zipfile.ZipFile(file) as packed:
+            size = sum(each.file_size for each in packed.infolist())
+            if size > INFLATED * os.path.getsize(name):
+                raise FileFormatError(f"{name}: {size} bytes unpacked cannot be in a file of {os.path.getsize(name)}")
+            packed.extractall(data_dir)
+    except OpError:
+        raise
+    except _DAMAGED as error:
+        raise FileFormatError(f"{name}: a damaged zip file: {error}") from None
 
 
 def get_bz2_data(data_dir: str, data_name: str, url: str, data_origin_name: str) -> None:
@@ -160,9 +171,15 @@ def get_bz2_data(data_dir: str, data_name: str, url: str, data_origin_name: str)
     target = Path(data_dir, data_name)
     if target.is_file():
         return
-    packed = download(url, data_origin_name, data_dir)
-    with whole(target) as file, bz2.open(packed) as source:
-        shutil.copyfileobj(source, file)
+    name = download(url, data_origin_name, data_dir)
+    with reading(name) as packed, whole(target) as file:
+        try:
+            with bz2.open(packed) as source:
+                shutil.copyfileobj(source, file)
+        except (EOFError, ValueError, OSError) as error:
+            if getattr(error, "errno", None) is not None:  # the disk is full
+                raise
+            raise FileFormatError(f"{name}: a damaged file of bzip2: {error}") from None
 
 
 def get_cifar10() -> None:

@@ -1,0 +1,69 @@
+"""The process in which ``opreg check`` runs what it checks, which may never return, crash, or end the program."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import sys
+import traceback
+from typing import Any, BinaryIO
+
+from opreg.core.processes import die_with
+from opreg.errors import ArgumentError, OpError, note
+from opreg.testing.checking import examine, names
+from opreg.testing.report import Verdict
+
+from . import given, said, users
+
+__all__ = ["main"]
+
+
+def main(parent: int, words: dict[str, Any]) -> None:
+    """Check, and tell about it in lines of JSON on what was the output; what is printed goes to the error stream.
+
+    Parameters
+    ----------
+    parent : int
+        The process that listens.
+    words : dict
+        What was said on the command line.
+    """
+    die_with(parent)
+    channel = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    try:
+        _check(argparse.Namespace(**words), channel)
+    except (OpError, OSError) as error:
+        _tell(channel, refused=said(error))
+    except Exception as error:  # of a user's module
+        lines = traceback.format_exception(error.with_traceback(users(error.__traceback__)))
+        _tell(channel, raised="".join(lines))
+
+
+def _check(options: argparse.Namespace, channel: BinaryIO) -> None:
+    def tell(title: str, verdict: Verdict | None) -> None:
+        _tell(channel, title=title, verdict=None if verdict is None else dataclasses.asdict(verdict))
+
+    inputs, attrs = list(map(given.array, options.input)), given.attributes(options.attr)
+    for name in options.modules:
+        given.imported(name)
+    what = given.defined(options.what)
+    _tell(channel, checks=names())
+    try:
+        examine(what, inputs, attrs, tell)
+    except ArgumentError as error:
+        if not inputs:
+            note(error, "inputs are given as --input 2x3 or --input x.npy, one for each")
+        raise
+    _tell(channel, done=True)
+
+
+def _tell(channel: BinaryIO, **what: object) -> None:
+    channel.write(json.dumps(what).encode() + b"\n")
+    channel.flush()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), json.loads(sys.argv[2]))

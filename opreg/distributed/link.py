@@ -1,0 +1,86 @@
+"""What connects ``opreg launch`` with the processes that look after its ranks: a pair of sockets, and the input.
+
+Nothing is sent over the sockets. The launcher has one, and all processes of the job inherit the other. Whoever reads
+finds out that the other side has closed its own, or is gone, however it ended: the processes that look after ranks then
+end these, and the launcher knows that no process is left. The launcher's input is inherited as well, and becomes that
+of rank 0. MPICH's ``mpiexec`` would read it, and fail where a program does not read as much.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+
+__all__ = ["Launcher", "inherited", "LINK", "STDIN", "PATIENCE"]
+
+#: The variables that say which file descriptors they are, each with the file it stands for.
+LINK, STDIN = "OPREG_DISTRIBUTED_LINK", "OPREG_DISTRIBUTED_STDIN"
+#: Seconds that ranks have to end when they are told to, as schedulers give.
+PATIENCE = 30
+
+
+def _described(number: int) -> str:
+    """A file descriptor, and the file it stands for, so that nobody takes another one for it."""
+    status = os.fstat(number)
+    return f"{number}:{status.st_dev}:{status.st_ino}"
+
+
+def inherited(variable: str) -> int | None:
+    """The file descriptor that a variable of the environment names, and taken out of there; None where this process has
+    not inherited it."""
+    with suppress(OSError, ValueError):
+        text = os.environ.pop(variable, "")
+        number = int(text.partition(":")[0])
+        if text == _described(number):
+            os.set_inheritable(number, False)
+            return number
+    return None
+
+
+class Launcher:
+    """The launcher's end.
+
+    Attributes
+    ----------
+    numbers : list of int
+        File descriptors that the job inherits.
+    environ : dict
+        Variables that say so.
+    """
+
+    def __init__(self, stdin: bool):
+        while (number := os.open(os.devnull, os.O_RDWR)) < 3:  # one of the three that programs expect was closed
+            os.set_inheritable(number, True)
+        os.close(number)
+        self._own, self._theirs = socket.socketpair()
+        self.numbers = [self._theirs.fileno()]
+        self.environ: Mapping[str, str] = {LINK: _described(self.numbers[0])}
+        self._stdin: int | None = None
+        if stdin:
+            self._stdin = os.dup(0)
+            self.numbers.append(self._stdin)
+            self.environ = {**self.environ, STDIN: _described(self._stdin)}
+
+    def given(self) -> None:
+        """The job has inherited its ends: close them in this process."""
+        self._theirs.close()
+        if self._stdin is not None:
+            os.close(self._stdin)
+            self._stdin = None
+
+    def end(self) -> None:
+        """Have the ranks ended, also those that are yet to be started."""
+        self._own.shutdown(socket.SHUT_WR)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until all that have inherited the other end are gone, but no longer than this."""
+        select.select([self._own], [], [], seconds)
+
+    def close(self) -> None:
+        """Close all that this process still has of it."""
+        self.given()
+        self._own.close()
+

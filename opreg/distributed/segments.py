@@ -1,0 +1,75 @@
+"""Shared memory that MPICH keeps under names of its own, which outlive its processes where these are killed."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+__all__ = ["forget_names", "names", "remove_unused"]
+
+#: Where the system has the names, and what those of MPICH begin with.
+_FOLDER, _MPICH = "/dev/shm", ("mpich_shm_", "mpich_vci_")
+_PAUSE = 0.05
+
+
+def names() -> set[str]:
+    """The paths of what is there by such names, and belongs to this user."""
+    found = set()
+    with suppress(OSError), os.scandir(_FOLDER) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                if entry.name.startswith(_MPICH) and entry.stat(follow_symlinks=False).st_uid == os.getuid():
+                    found.add(entry.path)
+    return found
+
+
+def forget_names() -> None:
+    """Remove the names of what this process has mapped.
+
+    The memory itself goes with the last process that has it, however that ends. All processes that share it must have
+    it by now; MPICH looks its names up while it starts, and never again.
+    """
+    for path in _mapped("self"):
+        with suppress(OSError):  # another rank was first
+            os.unlink(path)
+
+
+def remove_unused(before: set[str], seconds: float = 0.0) -> None:
+    """Remove names that were not there ``before``, and whose memory no process has open or mapped.
+
+    Parameters
+    ----------
+    before : set of str
+        What ``names`` gave before the processes were started that may have left some.
+    seconds : float
+        How long to look again, where other processes are about to end as well.
+    """
+    end = time.monotonic() + seconds
+    while left := names() - before:
+        used: set[str] = set()
+        for process in filter(str.isdecimal, os.listdir("/proc")):
+            used.update(_opened(process), _mapped(process))  # what is mapped need no longer be open, so maps come last
+        for path in left - used:
+            with suppress(OSError):
+                os.unlink(path)
+        if time.monotonic() >= end:
+            break
+        time.sleep(_PAUSE)
+
+
+def _opened(process: str) -> Iterator[str]:
+    with suppress(OSError):  # it has ended, or is another user's
+        for number in os.listdir(f"/proc/{process}/fd"):
+            with suppress(OSError):
+                yield os.readlink(f"/proc/{process}/fd/{number}")
+
+
+def _mapped(process: str) -> Iterator[str]:
+    """The paths of MPICH's memory that a process has mapped."""
+    with suppress(OSError), open(f"/proc/{process}/maps", "rb") as lines:
+        for line in lines:
+            path = os.fsdecode(line).rstrip("\n").partition("/")
+            if (path[1] + path[2]).startswith(tuple(f"{_FOLDER}/{name}" for name in _MPICH)):
+                yield path[1] + path[2]
