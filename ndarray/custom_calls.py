@@ -101,19 +101,21 @@ class CustomRun:
         except ValueError:  # there are arrays in them
             return False
 
-    def outputs(self) -> list[Array]:
-        """Memory for the outputs."""
+    def outputs(self, wrap: Callable[..., NDArray]) -> list[NDArray]:
+        """Arrays for the outputs. Nobody else has their memory, so writes to it need not be noted."""
+        ctx = self._ctx
         if self._host:
             try:
-                return [np.empty(shape, dtype) for shape, dtype in self._specs]  # type: ignore[arg-type]  # known
+                return [wrap(np.empty(shape, dtype), ctx) for shape, dtype in self._specs]
             except (MemoryError, ValueError):  # the backend says how large they would be
                 pass
-        return [self._memory(i, *spec) for i, spec in enumerate(self._specs)]  # type: ignore[arg-type]  # known
+        return [wrap(self._memory(i, *spec), ctx) for i, spec in enumerate(self._specs)]  # type: ignore[arg-type]
 
     def _memory(self, number: int, shape: Shape, dtype: np.dtype) -> Array:
         return self._ctx.backend.empty(shape, dtype, self._ctx.device_id)
 
-    def run(self, attrs: Any, arrays: Sequence[Array], outs: list[Array], wrap: Callable[..., NDArray]) -> list[Array]:
+    def run(self, attrs: Any, arrays: Sequence[Array], outs: list[NDArray], wrap: Callable[..., NDArray]
+            ) -> list[Array]:
         """Let an operator of its own compute the outputs."""
         ctx, is_train, entered, (shapes, dtypes) = self._ctx, self.is_train, _CURRENT.stack, self._asked
         mode = MODE.__dict__
@@ -128,15 +130,15 @@ class CustomRun:
                 count = len(attrs.arguments)
                 aux = [wrap(array, ctx) for array in arrays[count:]] if len(arrays) > count else []
                 run_forward(attrs, custom_op, is_train, ["write"] * self.count,
-                            [wrap(array, ctx, True) for array in arrays[:count]], [wrap(out, ctx) for out in outs], aux)
+                            [wrap(array, ctx, True) for array in arrays[:count]], [*outs], aux)
             else:
                 attrs.check(custom_op)
-                self._first(attrs, arrays, outs, self._specs, wrap)
+                self._first(attrs, arrays, [out._data for out in outs], self._specs, wrap)
                 self._watched = custom_op.__class__ if is_settled(custom_op) else None
         finally:
             entered.pop()
             mode["recording"], mode["training"] = before
-        return outs
+        return [out._data for out in outs]
 
     def _first(self, attrs: Any, arrays: Sequence[Any], outs: list[Any], specs: Sequence[Spec],
                wrap: Callable) -> None:
@@ -161,12 +163,13 @@ class CustomRun:
         entered.append(ctx)
         try:
             if self._watched_back.get(needs) == (custom_op.__class__, needed):
-                grads = [np.zeros(array.shape, array.dtype) if self._host else
-                         ctx.backend.zeros(array.shape, array.dtype, ctx.device_id) for array in inputs]
+                into = [wrap(np.zeros(array.shape, array.dtype) if self._host else
+                             ctx.backend.zeros(array.shape, array.dtype, ctx.device_id), ctx) for array in inputs]
                 aux = [wrap(state, ctx) for state in states] if states else []
                 reqs = ["write" if need else "null" for need in needs[:count]]
                 run_backward(attrs, custom_op, custom_op.backward, reqs, *read_by(attrs, needed, read, ctx, wrap),
-                             [wrap(grad, ctx) for grad in grads], aux)
+                             [*into], aux)
+                grads = [grad._data for grad in into]
             else:
                 grads = [self._memory(i, data.shape, data.dtype) for i, data in enumerate(inputs)]
                 self._first(attrs.backward(needs[:count]), [*read, *[ins[i] for i in unread], *states], grads,
@@ -182,7 +185,8 @@ class _CustomRunOnDevice(CustomRun):
 
     __slots__ = ()
 
-    def run(self, attrs: Any, arrays: Sequence[Array], outs: list[Array], wrap: Callable[..., NDArray]) -> list[Array]:
+    def run(self, attrs: Any, arrays: Sequence[Array], outs: list[NDArray], wrap: Callable[..., NDArray]
+            ) -> list[Array]:
         with self._ctx.entered():
             return super().run(attrs, arrays, outs, wrap)
 

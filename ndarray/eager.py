@@ -299,7 +299,7 @@ def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | 
                 return function, function.run(attrs, arrays)
             if getattr(attrs, "kept", None) is not None and len(op.kernels) == 1:
                 often = custom_run(op, attrs, arrays, ctx)
-                outs = often.outputs()
+                outs = often.outputs(wrap)
                 settled = often
                 return often, often.run(attrs, arrays, outs, wrap)
             settled = once = BoundRunner(op, attrs, arrays, ctx, MODE.training, wrap)

@@ -17,6 +17,7 @@ from opreg.core.random_functions import Sampling, zipfian
 from opreg.core.registry import user_operator
 from opreg.core.rules import Attrs
 from opreg.core.spec import show
+from opreg.core.versions import held, wrote
 from opreg.custom.prop import Kept, RegisteredProp
 from opreg.errors import ArgumentError, AttrError, DTypeError, OpError, ShapeError
 
@@ -195,6 +196,8 @@ def _into(op: Op, attrs: Attrs, values: list[Any], ctx: Context, out: Out) -> Ou
         values = changes.apart(values, targets)  # the tape keeps the numbers of before
     settled, outs = _compute(op, attrs, values, ctx, targets[0]._data if len(targets) == 1 and not recording else None)
     if len(targets) == len(outs) == 1 and outs[0]._data is targets[0]._data:  # the kernel has stored it there
+        if held(targets[0], 1):
+            wrote(targets[0]._data)
         return out
     visible = outs[:settled.visible]
     if len(targets) != len(visible):

@@ -22,6 +22,7 @@ from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
 from opreg.core.spec import Shape, as_dtype, is_numpy_float, show
 from opreg.core.value import BINARY, Value
+from opreg.core.versions import held, share, unchanged, wrote
 from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeError, adopted, note
 from opreg.typing import Array, DTypeLike
 
@@ -403,6 +404,7 @@ class NDArray(OneNumber, Methods):
     def __dlpack__(self, **keywords: Any) -> object:
         self._warn_recorded("a recorded array shares its memory, and what is done there has no gradient: say detach()")
         if isinstance(self._data, np.ndarray):
+            share(self._data)
             return dlpack.export(self._data, **keywords)
         with self._ctx.entered():  # whose current stream is the one that computed it
             return self._data.__dlpack__(**keywords)
@@ -613,11 +615,10 @@ class NDArray(OneNumber, Methods):
 
     def _store(self, key: Any, value: Any, basic: bool = True) -> None:
         """Write numbers in place, whatever is recorded."""
-        data = self._data
         source: Array | float
         if isinstance(value, NDArray):
             source = value._data
-            if type(source) is not type(data) or value._ctx.device_id != self._ctx.device_id:
+            if type(source) is not type(self._data) or value._ctx.device_id != self._ctx.device_id:
                 source = self._ctx.backend.asarray(source, device=self._ctx.device_id)
         elif isinstance(value, (int, float)):
             source = value
@@ -625,14 +626,23 @@ class NDArray(OneNumber, Methods):
             self._store(key, shared, basic)
             return
         else:
-            source = numbers_of(value, data.dtype)
-            if not isinstance(data, np.ndarray):
+            source = numbers_of(value, self._data.dtype)
+            if not isinstance(self._data, np.ndarray):
                 source = self._ctx.backend.asarray(source, device=self._ctx.device_id)
-        target, place = (self._part(key), Ellipsis) if basic else (data, key)
+        part = self._part(key) if basic else None
+        watched = held(self, basic)
+        if watched and self._ctx.xp is np and quiet(unchanged, self._data[key] if part is None else part, source):
+            return
+        run = quiet if self._ctx.backend_name == "cpu" else self._ctx.run
         try:
-            (quiet if self._ctx.backend_name == "cpu" else self._ctx.run)(target.__setitem__, place, source)
+            if part is None:
+                run(self._data.__setitem__, key, source)
+            else:
+                run(part.__setitem__, Ellipsis, source)
+            if watched:
+                wrote(self._data if part is None else part, None if basic else key)
         except OverflowError:  # a whole number wraps around, as in arithmetic
-            self._store(key, numbers_of(value, data.dtype), basic)
+            self._store(key, numbers_of(value, self._data.dtype), basic)
 
     # --------------------------------------------------------------------------------------------- gradients
 
@@ -806,6 +816,11 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
         for state, new in zip(op.states, results[count:]):
             values[first + state]._store(Ellipsis, NDArray(new, ctx))
         del results[count:]
+    for i in op.mutates:
+        if i >= len(arrays):
+            break
+        if isinstance(values[i], NDArray) and held(values[i], 1):  # else it was a copy, or nobody's business
+            wrote(arrays[i])
     outs = []
     for data in results:
         result = _new(result_class or NDArray)

@@ -21,6 +21,7 @@ from opreg.core.looks import Explanation, Shown
 from opreg.core.mode import MODE, quiet
 from opreg.core.op import Op, watch
 from opreg.core.spec import known, show
+from opreg.core.versions import WATCHED, wrote
 from opreg.errors import TRIMMED, ArgumentError, OpError, ShapeError, did_you_mean, trim
 from opreg.ndarray.context import Context
 from opreg.ndarray.finite import inherited
@@ -497,6 +498,7 @@ class Executor(Shown):
             self._run_unseen(segment, is_train)
         else:
             self._in_mode(is_train, functools.partial(segment.run, functools.partial(self._report, plan)))
+            segment.wrote()
 
     def _run_unseen(self, segment: Segment, is_train: bool) -> None:
         """Do so without telling the monitor."""
@@ -506,6 +508,8 @@ class Executor(Shown):
             quiet(segment.run)
         else:
             self._in_mode(is_train, segment.run)
+        if WATCHED:
+            segment.wrote()
 
     def _in_mode(self, is_train: bool, function: Callable[[], None]) -> None:
         """Call a function in the mode that steps run in."""
@@ -568,6 +572,7 @@ class Executor(Shown):
             argument._store(Ellipsis, value)
         else:
             quiet(bring, value)
+            wrote(argument._data)
 
     # ---------------------------------------------------------------------------------------------- arrays
 

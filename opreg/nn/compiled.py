@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.finite import inherited
 from opreg.ndarray.landing import Landing
 from opreg.ndarray.ndarray import NDArray
+from opreg.ndarray.needed import lost
 from opreg.symbol.compile import compile_program
 from opreg.symbol.finite import check_numbers
 from opreg.symbol.plan import Segment
@@ -21,6 +23,7 @@ from ..core.graph import Entry, Graph, Node
 from ..core.locks import rlock
 from ..core.mode import MODE, inside, quiet
 from ..core.spec import known
+from ..core.versions import LATEST, WATCHED, Targets, written, wrote
 from ..errors import OpError
 from ..typing import Array
 from . import tree
@@ -119,6 +122,7 @@ class _Plan:
         if numbers:
             check_numbers(self.plan, numbers)
         self.quiet = not followed.calls
+        self._targets: Targets | None = None
         self.kept: dict[Record, Kept] = {}  # what calls of Python keep for their gradients
         self.places: list[int | None] = []  # which of the gradients each input and weight has
 
@@ -155,6 +159,7 @@ class _Plan:
                 if array._data is not data:
                     data[...] = array._data
                     array._data = data
+                    wrote(data)
         if self.copied:
             for array, data in self.copied:
                 data[...] = array._data
@@ -176,6 +181,35 @@ class _Plan:
             self.run(half)
         for store in plan.stores:
             store()
+        if WATCHED:
+            self._wrote()
+
+    def _wrote(self) -> None:
+        """Note that tensors from outside were written: those that are assigned, and states."""
+        if self._targets is None:
+            outside = {id(data) for _, data in self.holders}
+            self._targets = Targets({id(array): array for step in self.plan.forward.steps for array in step.writes
+                                     if id(array) in outside}.values())
+        self._targets.wrote()
+
+    def check(self, node: tape.TapeNode) -> None:
+        """Refuse to go back where the second half reads tensors from outside that were written since.
+
+        Raises
+        ------
+        OpError
+            Naming the tensor, where the function was called, and where the tensor was written.
+        """
+        changed = [(array, data, write) for array, data in self.holders if (write := written(data, node.number))]
+        if not changed:
+            return
+        read = [data for step in self.plan.backward.steps for i, data in enumerate(step.ins)
+                if data is not None and not (step.node is not None and step.node.op is not None
+                                             and i in step.node.op.unread)]
+        for array, data, write in changed:
+            if any(array._ctx.xp.may_share_memory(data, each) for each in read):
+                name = f"Parameter {array.name}" if isinstance(array, Parameter) else "tensor from outside"
+                raise OpError(lost(node.describe(), name, data, write))
 
     def backward(self) -> None:
         """Run the second half."""
@@ -327,6 +361,7 @@ class Compiled:
             if plan.stored:
                 for array, value in plan.stored:
                     array._data[...] = value
+                    wrote(array._data)
             if self._simple:
                 return made(plan.outputs[0].copy(), plan.ctx)
             ctx = plan.ctx
@@ -367,6 +402,7 @@ class Compiled:
         outs = [made(out.copy(), plan.ctx) for out in plan.outputs]
         if outs:
             tape.record(_TAPED, run, every, data, outs, None, MODE.recording)
+            run.node = weakref.ref(outs[0]._entry[0])
         return tree.rebuild(self.followed.structure, iter(outs))
 
     def _second_half(self, needs: Sequence[bool], room: Room) -> _Plan:
@@ -398,7 +434,9 @@ class Compiled:
 
     def gradients(self, run: _Run, arriving: Sequence[NDArray], ins: Sequence[NDArray]) -> list[Tensor | None]:
         """Gradients of inputs and weights for a run, which is run again when they were asked for already."""
-        plan = run.plan
+        plan, node = run.plan, run.node()
+        if node is not None and LATEST[0] > node.number:
+            plan.check(node)
         if run.spent:
             self._run_again(plan, ins[run.count:])
         for slot, g in zip(plan.seeds, arriving):
@@ -456,9 +494,13 @@ class _Run:
         Number of inputs, before the weights.
     spent : bool
         Whether the plan no longer holds what gradients need.
+    node : weak reference
+        To its node on the tape.
     """
 
-    __slots__ = ("compiled", "function", "plan", "count", "spent", "idle")
+    __slots__ = ("compiled", "function", "plan", "count", "spent", "idle", "node")
+
+    node: weakref.ref[tape.TapeNode]
 
     def __init__(self, compiled: Compiled, function: Callable, plan: _Plan, count: int, idle: list[_Plan]):
         self.compiled, self.function, self.plan = compiled, function, plan

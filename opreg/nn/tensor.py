@@ -20,6 +20,7 @@ from ..core.registry import ops
 from ..core.rules import Attrs
 from ..core.spec import as_dtype, is_floating, show
 from ..core.value import Value
+from ..core.versions import held, unchanged, wrote
 from ..errors import ArgumentError, DTypeError, ShapeError, note
 from ..typing import Array, ArrayModule
 from . import dtype as dtypes
@@ -228,10 +229,15 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
             source = self._ctx.backend.asarray(source, None, self._ctx.device_id)
         if MODE.recording:  # what was recorded holds the old numbers
             self._data = self._ctx.run(self._data.copy)
+        watched = held(self)
+        if watched and self._ctx.xp is np and quiet(unchanged, self._data[key], source):
+            return
         try:
             self._ctx.run(self._data.__setitem__, key, source)
         except OverflowError:  # a whole number wraps around, as in arithmetic
             self._data[key] = numbers_of(value, self._dt)
+        if watched:
+            wrote(self._data, key)
 
     # --------------------------------------------------------------------------------------------- gradients
 
