@@ -56,8 +56,12 @@ def record(train_mode: bool = True, check_numbers: bool | str | None = None) -> 
     >>> x.grad.asscalar()
     np.float32(6.0)
     """
-    recording = finite.recorded(check_numbers)
-    return Recording(True, train_mode) if recording is True else finite.CheckedRecording(recording, train_mode)
+    if check_numbers is None and not finite.INHERITED and not finite.by_environment() and train_mode in _RECORDINGS:
+        return _RECORDINGS[train_mode]  # as a rule
+    return Recording(finite.recorded(check_numbers), train_mode)
+
+
+_RECORDINGS = {train_mode: Recording(True, train_mode) for train_mode in (False, True)}
 
 
 def pause(train_mode: bool = False) -> Recording:

@@ -24,7 +24,7 @@ from opreg.custom.prop import asked_by
 from opreg.errors import ShapeError
 from opreg.typing import Array
 
-from .context import _CURRENT, Context
+from .context import Context, current_context
 
 if TYPE_CHECKING:
     from .ndarray import NDArray
@@ -37,7 +37,7 @@ _FLOAT32 = np.dtype(np.float32)
 def custom_run(op: Any, attrs: Any, arrays: Sequence[Array], ctx: Context) -> CustomRun:
     """The run for such inputs. A Prop that may answer otherwise than the one before is asked for shapes, and for dtypes
     where it has a say in them."""
-    runs, is_train = attrs.kept.runs, MODE.training
+    runs, is_train = attrs.kept.runs, MODE.__dict__["now"]().training
     key: Any = [is_train, ctx]
     for array in arrays:
         key += array.shape, array.dtype
@@ -117,11 +117,9 @@ class CustomRun:
     def run(self, attrs: Any, arrays: Sequence[Array], outs: list[NDArray], wrap: Callable[..., NDArray]
             ) -> list[Array]:
         """Let an operator of its own compute the outputs."""
-        ctx, is_train, entered, (shapes, dtypes) = self._ctx, self.is_train, _CURRENT.stack, self._asked
-        mode = MODE.__dict__
-        before = mode["recording"], mode["training"]
-        mode["recording"], mode["training"] = False, is_train
-        entered.append(ctx)
+        ctx, is_train, (shapes, dtypes), thread = self._ctx, self.is_train, self._asked, MODE.__dict__
+        mode = thread["now"]()
+        token = thread["set"](mode.following.get((is_train, ctx)) or mode.computing(is_train, ctx))
         try:
             prop = attrs.prop
             custom_op = attrs.make(ctx, [[*shape] for shape in shapes], [*dtypes])
@@ -136,8 +134,7 @@ class CustomRun:
                 self._first(attrs, arrays, [out._data for out in outs], self._specs, wrap)
                 self._watched = custom_op.__class__ if is_settled(custom_op) else None
         finally:
-            entered.pop()
-            mode["recording"], mode["training"] = before
+            thread["reset"](token)
         return [out._data for out in outs]
 
     def _first(self, attrs: Any, arrays: Sequence[Any], outs: list[Any], specs: Sequence[Spec],
@@ -153,14 +150,14 @@ class CustomRun:
              needs: tuple[bool, ...], wrap: Callable[..., NDArray]) -> list[Array | None] | None:
         """Raw gradients of the inputs by the ``backward`` of the operator whose forward ran; None where the gradient
         is another's business: that of a Prop that has a rule, or of a body that is followed."""
-        prop, ctx, entered = attrs.prop, self._ctx, _CURRENT.stack
+        prop, ctx, thread = attrs.prop, self._ctx, MODE.__dict__
         if attrs.op.traced or hasattr(prop, "gradient"):
             return None
         count, (needed, unread), custom_op = len(attrs.arguments), attrs.reads(), attrs.memo[id(prop)][0]
         inputs, states = ins[:count], ins[count:]
         every: list[Any] = [*arriving, *inputs, *outs]
         read = every if len(needed) == len(every) else [every[i] for i in needed]
-        entered.append(ctx)
+        token = None if current_context() is ctx else thread["set"](thread["now"]().within(ctx))
         try:
             if self._watched_back.get(needs) == (custom_op.__class__, needed):
                 into = [wrap(np.zeros(array.shape, array.dtype) if self._host else
@@ -176,7 +173,8 @@ class CustomRun:
                             [Spec(data.shape, data.dtype) for data in inputs], wrap)
                 self._watched_back[needs] = (custom_op.__class__, needed) if is_settled(custom_op) else None
         finally:
-            entered.pop()
+            if token is not None:
+                thread["reset"](token)
         return [*grads, *[None] * len(states)]
 
 

@@ -259,7 +259,7 @@ watch(_KEEPER)
 
 def settle(op: Op, attrs: Attrs, arrays: Sequence[Array], ctx: Context) -> Runner:
     """The runner of a call with complete attributes, made at the first of its kind."""
-    is_train = MODE.training if op.mode or op.states else True
+    is_train = MODE.__dict__["now"]().training if op.mode or op.states else True
     kind: list[object] = [op, id(attrs), is_train, ctx]
     for array in arrays:
         kind += array.shape, array.dtype
@@ -291,7 +291,7 @@ def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | 
         if op.kernels and op.kernels[0].bound:  # users' code: its warnings are its own business
             runs = getattr(attrs, "runs", None)
             if runs is not None:  # a function, which keeps its own
-                key = ctx, MODE.training
+                key = ctx, MODE.__dict__["now"]().training
                 function = runs.get(key)
                 if function is None:
                     function = runs[key] = FunctionRunner(op, attrs, arrays, *key, wrap)
@@ -306,10 +306,11 @@ def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | 
             return once, once()
         runner = settle(op, attrs, arrays, ctx)
         single = runner.single
+        run_quietly = MODE.__dict__["now"]().run
         try:
             if single is not None and out is None:
-                return runner, [MODE.run(single, *arrays)]
-            return runner, MODE.run(runner, arrays, out)
+                return runner, [run_quietly(single, *arrays)]
+            return runner, run_quietly(runner, arrays, out)
         except RuntimeError as error:
             if not inside(error):
                 raise

@@ -191,7 +191,7 @@ def _into(op: Op, attrs: Attrs, values: list[Any], ctx: Context, out: Out) -> Ou
         if not isinstance(target, NDArray):
             raise ArgumentError(f"operator {op.name}: out= must be an NDArray, got {type(target).__name__}")
         target.check_writable()
-    recording = MODE.recording
+    recording = MODE.__dict__["now"]().recording
     if recording and any(getattr(value, "_entry", None) is not None for value in values):
         values = changes.apart(values, targets)  # the tape keeps the numbers of before
     settled, outs = _compute(op, attrs, values, ctx, targets[0]._data if len(targets) == 1 and not recording else None)

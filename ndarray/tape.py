@@ -10,6 +10,7 @@ import functools
 import operator
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from sys import getrefcount
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -25,7 +26,7 @@ from opreg.core.op import Op
 from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
 from opreg.core.spec import show
-from opreg.core.versions import LATEST, WATCHED, held, now, tick, wrote
+from opreg.core.versions import ALONE, LATEST, WATCHED, now, tick, wrote
 from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError, Where, did_you_mean, here, line_at, user_frame
 from opreg.typing import Array
 
@@ -380,10 +381,10 @@ def _numbers(node: TapeNode) -> tuple[Sequence[Array], Sequence[Array]]:
 def _walk(seeds: dict[TapeEntry, Any], wanted: Sequence[TapeNode], order: list[TapeNode], train_mode: bool | None,
           recorded: bool = False) -> dict[TapeEntry, Any]:
     """Gradients by entry: arrays that are ``recorded`` themselves, else raw ones."""
-    mode = MODE.__dict__
-    before = mode["recording"], mode["training"]
+    thread = MODE.__dict__
     checked = next(filter(None, [node.checked for node in order]), None) if finite.USED else None
-    mode["recording"], mode["training"] = recorded and (checked or True), train_mode is not False
+    mode, choice = thread["now"](), (recorded and (checked or True), train_mode is not False)
+    token = thread["set"](mode.following.get(choice) or mode.recorded(*choice))
     try:
         if not recorded:
             step: Callable[..., Any] = _IN_MODE[train_mode]
@@ -398,7 +399,7 @@ def _walk(seeds: dict[TapeEntry, Any], wanted: Sequence[TapeNode], order: list[T
                         _values, arriving, needs, node.in_training(train_mode)), _zeros_like, train_mode),
                     lambda _, first, second: first + second)
     finally:
-        mode["recording"], mode["training"] = before
+        thread["reset"](token)
 
 
 def _values(arriving: Sequence[Any], needs: tuple[bool, ...], is_train: bool, node: TapeNode
@@ -427,16 +428,16 @@ def _differentiate(train_mode: bool | None, node: TapeNode, arriving: Sequence[A
         ins, outs = _numbers(node)  # which refuses
     if node.count != 1:
         arriving = filled(node, arriving, outs, lambda out: ctx.xp.zeros(out.shape, out.dtype))
-    if LATEST[0] > node.number and op.grad_reads:
-        ins, outs = present(node, arriving, needs, is_train)
-    if not op.grad_reads:
-        if op.raw_gradient is not None:
-            return op.raw_gradient(attrs, arriving, needs, ctx)
-    elif not op.per_instance and op.where is None:
-        grads = differentiate(node.settled or settle(op, attrs, ins, ctx), arriving, ins, outs, needs, is_train,
-                              node.inputs)
-        if grads is not None:
-            return grads
+    if op.grad_reads:
+        if LATEST[0] > node.number:
+            ins, outs = present(node, arriving, needs, is_train)
+        if not op.per_instance and op.where is None:
+            grads = differentiate(node.settled or settle(op, attrs, ins, ctx), arriving, ins, outs, needs, is_train,
+                                  node.inputs)
+            if grads is not None:
+                return grads
+    elif op.raw_gradient is not None:
+        return op.raw_gradient(attrs, arriving, needs, ctx)
     wrap = WRAP.function
     if isinstance(node.settled, CustomRun):
         grads = node.settled.back(attrs, arriving, ins, outs, needs, wrap)
@@ -509,12 +510,13 @@ def backward(heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | No
             if node.req == "add":
                 continue
             g = 0
+        data = node.grad._data
         if ENTERED:
-            node.ctx.run(write, node.grad._data, node.req, g)
+            node.ctx.run(write, data, node.req, g)
         else:
-            write(node.grad._data, node.req, g)
-        if held(node.grad):
-            wrote(node.grad._data)
+            write(data, node.req, g)
+        if getrefcount(data) != ALONE or data.__class__ is not np.ndarray or data.base is not None:  # as ``held`` asks
+            wrote(data)
     if not retain_graph:
         _release(order)
 

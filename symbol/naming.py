@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import threading
 
+from opreg.core.mode import MODE
 from opreg.errors import AttrError
 
 __all__ = ["NameManager", "Prefix", "AttrScope", "HIDDEN", "hide", "current"]
 
 #: Attributes that are stored as ``__key__`` and read under both names.
 HIDDEN = frozenset({"ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage"})
-
-
-class _Scopes(threading.local):
-    def __init__(self) -> None:
-        self.names: list[NameManager] = [NameManager()]
-        self.attrs: list[dict[str, str]] = [{}]
 
 
 class NameManager:
@@ -40,11 +35,11 @@ class NameManager:
         return f"{hint}{number}"
 
     def __enter__(self) -> NameManager:
-        _scopes.names.append(self)
+        MODE.set(MODE.now().pushed("names", self))
         return self
 
     def __exit__(self, *_: object) -> None:
-        _scopes.names.pop()
+        MODE.set(MODE.now().popped("names"))
 
 
 class Prefix(NameManager):
@@ -83,7 +78,8 @@ class AttrScope:
     @staticmethod
     def get(attrs: dict[str, str] | None = None) -> dict[str, str]:
         """The attributes of the surrounding scopes, and over them some more."""
-        around = _scopes.attrs[-1]
+        scopes = MODE.now().attrs
+        around = scopes[-1] if scopes else {}
         if not attrs:
             return around
         for name, value in attrs.items():
@@ -92,11 +88,11 @@ class AttrScope:
         return {**around, **{hide(name): value for name, value in attrs.items()}}
 
     def __enter__(self) -> AttrScope:
-        _scopes.attrs.append({**_scopes.attrs[-1], **self._attrs})
+        MODE.set(MODE.now().pushed("attrs", {**AttrScope.get(), **self._attrs}))
         return self
 
     def __exit__(self, *_: object) -> None:
-        _scopes.attrs.pop()
+        MODE.set(MODE.now().popped("attrs"))
 
 
 def hide(name: str) -> str:
@@ -106,7 +102,15 @@ def hide(name: str) -> str:
 
 def current() -> NameManager:
     """The innermost name manager."""
-    return _scopes.names[-1]
+    names = MODE.now().names
+    return names[-1] if names else _NAMES.manager
 
 
-_scopes = _Scopes()
+class _Names(threading.local):
+    """The name manager of a thread, where none was entered."""
+
+    def __init__(self) -> None:
+        self.manager = NameManager()
+
+
+_NAMES = _Names()

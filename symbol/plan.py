@@ -86,11 +86,11 @@ class Segment:
         All of its functions as one, where all are compiled and share no work among threads.
     """
 
-    __slots__ = ("steps", "fresh", "plain", "native", "flat", "_owners", "_tiered", "_joined", "_targets")
+    __slots__ = ("steps", "fresh", "plain", "native", "flat", "_owners", "_tiered", "_joined", "noted")
 
     def __init__(self, steps: list[Step]):
         self.steps = steps
-        self._targets: Targets | None = None
+        self.noted: Targets | None = None
         self.fresh, self.plain = True, False
         self.native: Function | None = None
         self.flat: list[Function] = []
@@ -171,11 +171,13 @@ class Segment:
         if self.fresh:
             self._flatten()
 
-    def wrote(self) -> None:
-        """Note that arrays of callers were written: whoever runs it does so, where somebody asks."""
-        if self._targets is None:
-            self._targets = Targets({id(array): array for step in self.steps for array in step.writes}.values())
-        self._targets.wrote()
+    @property
+    def targets(self) -> Targets:
+        """Arrays of callers that are written: whoever runs it notes that, where somebody asks. ``noted``, once they are
+        known."""
+        if self.noted is None:
+            self.noted = Targets({id(array): array for step in self.steps for array in step.writes}.values())
+        return self.noted
 
     def renew(self) -> None:
         """Forget what was made of the steps together: somebody has run them one by one."""

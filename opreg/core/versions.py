@@ -12,14 +12,12 @@ used again does no harm, since the writes noted there are older than what lies t
 from __future__ import annotations
 
 import bisect
-import collections
 import itertools
 import math
 import operator
 import weakref
 from collections.abc import Iterable, Sequence
 from sys import _getframe, getrefcount
-from types import FrameType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,7 +27,8 @@ from ..errors import Place, user_frame
 from ..typing import Array
 from .locks import lock
 
-__all__ = ["LATEST", "WATCHED", "Targets", "Write", "held", "now", "share", "tick", "unchanged", "written", "wrote"]
+__all__ = ["ALONE", "LATEST", "WATCHED", "Targets", "Write", "held", "now", "share", "tick", "unchanged", "written",
+           "wrote", "wrote_held"]
 
 #: A write to memory: its number, and the instruction of user code that did it.
 Write: TypeAlias = tuple[int, Place | None]
@@ -39,9 +38,9 @@ _COUNT = itertools.count(1)
 tick = _COUNT.__next__
 
 #: The number of the last write that was noted. What has a larger one need not look further.
-LATEST = collections.deque([0], 1)
+LATEST = [0]
 # Takes the next number and stores it there, in one step: no thread puts it back to the smaller number of another.
-_advance = map(LATEST.append, _COUNT).__next__
+_advance = map(LATEST.__setitem__, itertools.repeat(0), _COUNT).__next__
 
 #: Whether anybody will ever ask: there is something in it from the first ``now`` on. Until then nothing is noted.
 WATCHED: list[bool] = []
@@ -198,8 +197,15 @@ class _Holder:
 
 _holder = _Holder()
 _holder._data = np.empty(0)
-# How many references to a raw array are counted where nobody but its holder has one.
-_ALONE = getrefcount(_holder._data)
+
+
+def _references(holder: _Holder) -> int:
+    data = holder._data
+    return getrefcount(data)
+
+
+#: How many references to a raw array are counted in a function with a variable for it, where its holder alone has it.
+ALONE = _references(_holder)
 
 
 def held(holder: Any, known: int = 0) -> bool:
@@ -213,21 +219,34 @@ def held(holder: Any, known: int = 0) -> bool:
     known : int
         How many references to the raw array the caller has itself; a view of it is one.
     """
-    return bool(WATCHED) and (getrefcount(holder._data) - known != _ALONE or holder._data.__class__ is not ndarray
-                              or holder._data.base is not None)
+    if not WATCHED:
+        return False
+    data = holder._data
+    return getrefcount(data) - known != ALONE or data.__class__ is not ndarray or data.base is not None
 
 
 def wrote(array: Array, key: Any = None) -> None:
     """Note that a raw array was written, or those of its elements that a subscript names."""
-    if not WATCHED:
+    if not WATCHED or not _is_memory(array):
         return
     if key is not None and _is_basic(key):
         array, key = _view(array, key), None
     if array.size:
         memory, whole = _memory(array)
-        write = _next_write(user_frame(_getframe(1)))
+        _advance()
+        frame = user_frame(_getframe(1))
+        write = LATEST[0], None if frame is None else (frame.f_code, frame.f_lasti)
         with _LOCK:
             memory.wrote(None if whole and key is None else _spans(array, key), write)
+
+
+def wrote_held(holders: Iterable[Any], known: int = 0) -> None:
+    """Note that arrays were written, those of them whose writes are to be noted; for the parameters see ``held``."""
+    if WATCHED:
+        for holder in holders:
+            data = holder._data
+            if getrefcount(data) - known != ALONE or data.__class__ is not ndarray or data.base is not None:
+                wrote(data)
 
 
 class Targets:
@@ -254,7 +273,9 @@ class Targets:
         """Note that all of them were written."""
         if self._known != _SHARED[0]:
             self._find()
-        write = _next_write(user_frame(_getframe(1)))
+        _advance()
+        frame = user_frame(_getframe(2))
+        write = LATEST[0], None if frame is None else (frame.f_code, frame.f_lasti)
         for memory in self._wholes:
             memory.last, memory.stretches = write, None
         if self._parts:
@@ -267,11 +288,6 @@ class Targets:
         found = [(array, *_memory(array)) for array in self._arrays]
         self._wholes = [memory for _, memory, whole in found if whole]
         self._parts = [(memory, _spans(array)) for array, memory, whole in found if not whole]
-
-
-def _next_write(frame: FrameType | None) -> Write:
-    _advance()
-    return LATEST[0], None if frame is None else (frame.f_code, frame.f_lasti)
 
 
 def unchanged(array: ndarray, source: Any) -> bool:
@@ -332,6 +348,12 @@ def written(array: Array, since: int) -> Write | None:
 
 
 # ------------------------------------------------------------------------------------------------------------- places
+
+
+def _is_memory(array: Any) -> bool:
+    """Whether an array has numbers in memory; one that stands for numbers while a function is traced has none."""
+    return isinstance(array, ndarray) or hasattr(array, "__cuda_array_interface__") or hasattr(
+        array, "__array_interface__")
 
 
 def _is_basic(key: object) -> bool:

@@ -95,13 +95,14 @@ class CustomOp:
             else:
                 write(dst, req, src)
                 return
-            if held(dst):
-                wrote(dst._data)
-            return
         except (AttributeError, TypeError, ValueError) as error:
             if isinstance(error, OpError):
                 raise
             misfit = isinstance(error, ValueError) and tuple(getattr(src, "shape", dst.shape)) != tuple(dst.shape)
+        else:
+            if held(dst):
+                wrote(dst._data)
+            return
         if hasattr(dst, "check_writable"):
             dst.check_writable()
         if misfit:

@@ -167,7 +167,7 @@ class Cell(ParameterContainer, Shown):
             except Exception:
                 self._failed(args, kwargs)
                 raise
-        watched = (MODE.recording or STATE.trace is not None) and (kinds["backward"] or kinds["backward_pre"])
+        watched = (MODE.now().recording or STATE.trace is not None) and (kinds["backward"] or kinds["backward_pre"])
         hooked_args = args
         if watched:
             args, link, tagged = hooks.tag_inputs(self, args)

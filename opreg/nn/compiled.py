@@ -122,7 +122,7 @@ class _Plan:
         if numbers:
             check_numbers(self.plan, numbers)
         self.quiet = not followed.calls
-        self._targets: Targets | None = None
+        self.targets: Targets | None = None
         self.kept: dict[Record, Kept] = {}  # what calls of Python keep for their gradients
         self.places: list[int | None] = []  # which of the gradients each input and weight has
 
@@ -172,7 +172,7 @@ class _Plan:
             half.native()
         elif half.plain:
             try:
-                MODE.run(half.run)
+                MODE.__dict__["now"]().run(half.run)
             except RuntimeError as error:
                 if not inside(error):
                     raise
@@ -182,15 +182,15 @@ class _Plan:
         for store in plan.stores:
             store()
         if WATCHED:
-            self._wrote()
+            if self.targets is None:
+                self.targets = self._targets()
+            self.targets.wrote()
 
-    def _wrote(self) -> None:
-        """Note that tensors from outside were written: those that are assigned, and states."""
-        if self._targets is None:
-            outside = {id(data) for _, data in self.holders}
-            self._targets = Targets({id(array): array for step in self.plan.forward.steps for array in step.writes
-                                     if id(array) in outside}.values())
-        self._targets.wrote()
+    def _targets(self) -> Targets:
+        """The tensors from outside that are written: those that are assigned, and states."""
+        outside = {id(data) for _, data in self.holders}
+        return Targets({id(array): array for step in self.plan.forward.steps for array in step.writes
+                        if id(array) in outside}.values())
 
     def check(self, node: tape.TapeNode) -> None:
         """Refuse to go back where the second half reads tensors from outside that were written since.
@@ -220,7 +220,8 @@ class _Plan:
         if segment.plain:
             quiet(segment.run)
             return
-        before, MODE.recording = MODE.recording, False
+        thread = MODE.__dict__
+        token = thread["set"](thread["now"]().recorded(False, None))
         trace, STATE.trace = STATE.trace, None
         kept, STATE.kept = STATE.kept, self.kept
         try:
@@ -230,7 +231,7 @@ class _Plan:
             with self.ctx, np.errstate(all="ignore"):
                 segment.run()
         finally:
-            MODE.recording = before
+            thread["reset"](token)
             STATE.trace, STATE.kept = trace, kept
 
     def free(self, idle: list[_Plan]) -> None:
@@ -293,7 +294,7 @@ class Compiled:
 
     def call(self, function: Callable, leaves: Sequence[Tensor]) -> Any:
         """Compute; as one application on the tape where somebody wants its gradient."""
-        if not MODE.recording:
+        if not MODE.now().recording:
             return self.run(leaves)
         closed = [array for array in self._others if array._entry is not None]
         if closed:  # somebody differentiates in a tensor that the function has from outside
@@ -401,7 +402,7 @@ class Compiled:
             array._data = value.copy()
         outs = [made(out.copy(), plan.ctx) for out in plan.outputs]
         if outs:
-            tape.record(_TAPED, run, every, data, outs, None, MODE.recording)
+            tape.record(_TAPED, run, every, data, outs, None, MODE.now().recording)
             run.node = weakref.ref(outs[0]._entry[0])
         return tree.rebuild(self.followed.structure, iter(outs))
 
@@ -522,7 +523,7 @@ def run_in_python(function: Callable, args: Sequence[Any], kwargs: Mapping[str, 
 def _gradients(g: NDArray | tuple[NDArray, ...], ins: Sequence[NDArray], outs: Sequence[NDArray], run: _Run,
                needs: Sequence[bool], is_train: bool = True) -> Sequence[NDArray | None]:
     arriving = list(g) if isinstance(g, tuple) else [g]
-    return _recorded(run, arriving, ins) if MODE.recording else run.compiled.gradients(run, arriving, ins)
+    return _recorded(run, arriving, ins) if MODE.now().recording else run.compiled.gradients(run, arriving, ins)
 
 
 def _recorded(run: _Run, arriving: Sequence[NDArray], ins: Sequence[NDArray]) -> list[NDArray | None]:

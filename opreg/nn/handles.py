@@ -8,8 +8,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Protocol
 
+from ..core.mode import Mode, Scope
 from ..errors import here, note
-from .state import STATE, get_context, set_context
+from .state import STATE, check_setting
 
 __all__ = ["Hook", "Hooks", "HookHandle", "HookOwner", "convention", "naming", "KINDS"]
 
@@ -112,7 +113,7 @@ class HookHandle:
         return f"<handle of hook {hooks[self.hook_id]}>" if hooks and self.hook_id in hooks else "<handle, removed>"
 
 
-class convention:
+class convention(Scope):
     """A stretch of code in which backward hooks that are registered follow a convention, ``document`` or ``2.4``.
 
     Examples
@@ -121,14 +122,14 @@ class convention:
     ...     pass
     """
 
+    _chosen = ("convention",)
+
     def __init__(self, name: str):
-        self._name = name
-        self._before: list[str] = []
+        check_setting("convention", name)
+        self._name, self._key = name, ("convention", name)
 
-    def __enter__(self) -> convention:
-        self._before.append(get_context("convention"))
-        set_context(convention=self._name)
-        return self
+    def _next(self, mode: Mode) -> Mode:
+        return mode.but(convention=self._name)
 
-    def __exit__(self, *_: object) -> None:
-        set_context(convention=self._before.pop())
+    def _again(self) -> convention:
+        return convention(self._name)

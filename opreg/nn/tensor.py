@@ -203,7 +203,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         key = subscript(key, self.shape)
         if isinstance(key, TensorBase):
             return picked(self, key)
-        if (MODE.recording and self._entry is not None) or (STATE.trace is not None and STATE.trace.knows(self)):
+        if (MODE.now().recording and self._entry is not None) or (STATE.trace is not None and STATE.trace.knows(self)):
             return ops._subscript(self, key=key)
         return made(_taken(np, self._data, key) if self._ctx.backend_name == "cpu" else
                     self._ctx.run(_taken, self._ctx.xp, self._data, key), self._ctx)
@@ -213,7 +213,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
             STATE.trace.change(self, key, value)
             return
         key = subscript(key, self.shape)
-        if MODE.recording and (self._entry is not None or getattr(value, "_entry", None) is not None):
+        if MODE.now().recording and (self._entry is not None or getattr(value, "_entry", None) is not None):
             value = value if isinstance(value, TensorBase) else tensor(numbers_of(value, self._dt), self._ctx)
             changed = ops._subscript_assign(self, value._cast(self._dt), key=key)
             self._data, self._entry = changed._data, changed._entry
@@ -227,7 +227,8 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         source = value._data if isinstance(value, NDArray) else value if is_number(value) else _host(value)
         if not isinstance(self._data, np.ndarray) and isinstance(source, np.ndarray):
             source = self._ctx.backend.asarray(source, None, self._ctx.device_id)
-        if MODE.recording:  # what was recorded holds the old numbers
+        mode = MODE.now()
+        if mode.recording or mode.paused:  # what was recorded holds the old numbers
             self._data = self._ctx.run(self._data.copy)
         watched = held(self)
         if watched and self._ctx.xp is np and quiet(unchanged, self._data[key], source):
@@ -323,7 +324,8 @@ class LentTensor(Tensor):
     __slots__ = ()
 
     def _write(self, key: Any, value: Any) -> None:
-        if not MODE.recording:  # else a copy is made anyway
+        mode = MODE.now()
+        if not mode.recording and not mode.paused:  # else a copy is made anyway
             self._data = self._ctx.run(self._data.copy)
         self.__class__ = Tensor  # type: ignore[assignment]
         self._write(key, value)
