@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import operator
 import warnings
 import weakref
@@ -20,10 +21,10 @@ from opreg.core.op import Op
 from opreg.core.registry import get, ops
 from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
-from opreg.core.spec import Shape, as_dtype, is_numpy_float, show
+from opreg.core.spec import Shape, as_dtype, is_numpy_float, show, wrapped
 from opreg.core.value import BINARY, Value
 from opreg.core.versions import held, share, unchanged, wrote
-from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeError, adopted, note
+from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeError, SubscriptError, adopted, note
 from opreg.typing import Array, DTypeLike
 
 from . import changes, dlpack, params_file, tape
@@ -37,7 +38,7 @@ if TYPE_CHECKING:  # a stub, made from the operators
 else:
     Methods = Value
 
-__all__ = ["NDArray", "FrozenNDArray", "array", "attach", "wrap", "raw", "numbers_of"]
+__all__ = ["NDArray", "FrozenNDArray", "array", "attach", "over", "wrap", "raw", "numbers_of"]
 
 #: The function of ``nd`` of that name.
 SURFACE = Slot("arrays")
@@ -325,7 +326,7 @@ class NDArray(OneNumber, Methods):
 
     @property
     def writable(self) -> bool:
-        """Whether its numbers may be changed; not those of an operator's inputs."""
+        """Whether its numbers may be changed; not those of an operator's inputs, and of memory that may not be."""
         return True
 
     def check_writable(self) -> None:
@@ -334,7 +335,8 @@ class NDArray(OneNumber, Methods):
         Raises
         ------
         OpError
-            While recording, of an array that is recorded; of an operator's input always.
+            While recording, of an array that is recorded; of an operator's input, and of memory that its owner does not
+            let be written, always.
         """
         if self._entry is not None and MODE.now().recording and not changes.writable(self):
             raise OpError("an array that is recorded cannot be changed in place: its numbers may be needed for the "
@@ -371,6 +373,10 @@ class NDArray(OneNumber, Methods):
 
     def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> np.ndarray:
         self._warn_recorded("a recorded array becomes a NumPy array, which has no gradient: say asnumpy()")
+        return self._as_numpy(dtype, copy)
+
+    def _as_numpy(self, dtype: DTypeLike, copy: bool | None) -> np.ndarray:
+        """What NumPy's protocol gives."""
         if copy is False and not isinstance(self._data, np.ndarray):
             raise ValueError(f"an array on {self._ctx} becomes a NumPy array only by copying")
         return np.array(self._data, dtype, copy=False) if copy is False else np.asarray(self.asnumpy(), dtype)
@@ -576,7 +582,10 @@ class NDArray(OneNumber, Methods):
             data, basic = self._data[key], True
         else:
             key, basic = _key(key, self._data.shape, self._ctx)
-            data = self._part(key) if basic else self._ctx.run(self._data.__getitem__, key)
+            try:
+                data = self._part(key) if basic else self._ctx.run(self._data.__getitem__, key)
+            except IndexError as error:
+                raise SubscriptError(str(error)) from None
             if not data.shape:  # one element is an array of one element
                 data, key = data.reshape(1), _single(key)
         if basic and data.flags.c_contiguous:
@@ -609,11 +618,14 @@ class NDArray(OneNumber, Methods):
     def __setitem__(self, key: Any, value: Any) -> None:
         if self._entry is not None or self.__class__ is not NDArray:
             self.check_writable()
-        key, basic = _key(key, self.shape, self._ctx)
-        if MODE.__dict__["now"]().recording or self._entry is not None:
-            changes.assign(self, key, value, basic)
-        else:
-            self._store(key, value, basic)
+        key, basic = _key(key, self.shape, self._ctx, True)
+        try:
+            if MODE.__dict__["now"]().recording or self._entry is not None:
+                changes.assign(self, key, value, basic)
+            else:
+                self._store(key, value, basic)
+        except IndexError as error:
+            raise SubscriptError(str(error)) from None
 
     def _store(self, key: Any, value: Any, basic: bool = True, known: int = 0) -> None:
         """Write numbers in place, whatever is recorded; ``known`` references to the raw array are the caller's."""
@@ -698,17 +710,31 @@ class FrozenNDArray(NDArray):
 
     __slots__ = ()
     writable = False
+    _refusal = "this array is an input of the operator and is read-only: copy it first, x = x.copy(). (In MXNet the " \
+               "write would go through to whoever else reads it)"
 
     def check_writable(self) -> None:
-        raise OpError("this array is an input of the operator and is read-only: copy it first, x = x.copy(). (In MXNet "
-                      "the write would go through to whoever else reads it)")
+        raise OpError(self._refusal)
 
 
-attach(NDArray, {NDArray, FrozenNDArray}, {name: BINARY[name] for name in ("eq", "ne", "gt", "ge", "lt", "le")},
-       "number", _Untraced())
+class LentNDArray(FrozenNDArray):
+    """An array over memory that its owner does not let be written: text of bytes, a file mapped to be read."""
+
+    __slots__ = ()
+    _refusal = "this array is over memory that its owner does not let be written: copy it first, x = x.copy()"
 
 
-def _key(key: Any, shape: Shape, ctx: Context) -> tuple[Any, bool]:
+def over(data: Array, ctx: Context) -> NDArray:
+    """An array over memory of another library, which may be written where its owner lets it."""
+    may_be_written = getattr(data.flags, "writeable", True)  # CuPy's flags do not know of it
+    return (NDArray if may_be_written else LentNDArray)(data, ctx)
+
+
+attach(NDArray, {NDArray, FrozenNDArray, LentNDArray},
+       {name: BINARY[name] for name in ("eq", "ne", "gt", "ge", "lt", "le")}, "number", _Untraced())
+
+
+def _key(key: Any, shape: Shape, ctx: Context, written: bool = False) -> tuple[Any, bool]:
     """A subscript in NumPy's terms, and whether it is a basic one; truth values and real numbers in arrays count as
     integers. Arrays in it come to the context."""
     if key.__class__ is slice or key is Ellipsis:
@@ -716,10 +742,10 @@ def _key(key: Any, shape: Shape, ctx: Context) -> tuple[Any, bool]:
     if key.__class__ is int and shape and -shape[0] <= key < shape[0]:
         return key, True
     parts, basic = [], True
-    for part in key if isinstance(key, tuple) else (key,):
+    for part in parts_of(key, len(shape), written):
         if isinstance(part, NDArray):
             part = part._data
-        elif isinstance(part, (list, range)):
+        elif isinstance(part, (list, tuple, range)):
             part = np.asarray(part, None if len(part) else np.int64)
         if getattr(part, "ndim", 0):
             part = part if part.dtype.kind in "iu" else ctx.run(part.astype, np.int64)
@@ -730,6 +756,16 @@ def _key(key: Any, shape: Shape, ctx: Context) -> tuple[Any, bool]:
             part = int(part)
         parts.append(part)
     return (parts[0] if len(parts) == 1 and not isinstance(key, tuple) else tuple(parts)), basic
+
+
+def parts_of(key: object, rank: int, written: bool) -> tuple[Any, ...]:
+    """The parts of a subscript less the truth values of Python that it passes over, as MXNet does: all of them, but
+    those of a subscript of integers alone that is read."""
+    parts = key if isinstance(key, tuple) else (key,)
+    if any(part.__class__ is bool for part in parts) and (
+            written or len(parts) > rank or not all(isinstance(part, int) for part in parts)):
+        return tuple(part for part in parts if part.__class__ is not bool)
+    return parts
 
 
 def _single(key: object) -> tuple[object, ...]:
@@ -747,11 +783,13 @@ def numbers_of(source: ArrayLike, dtype: np.dtype) -> np.ndarray:
     """
     try:
         return quiet(host_memory.copied, source, dtype)
-    except OverflowError:
-        try:
-            return np.array(source).astype(dtype)
-        except OverflowError as error:
+    except OverflowError as error:
+        given = np.array(source, object)
+        if not all(isinstance(number, numbers.Integral) for number in given.flat):
+            return quiet(np.array(source).astype, dtype)
+        if not all(-1 << 63 <= number < 1 << 64 for number in given.flat):
             raise adopted(error, f"an array of {dtype}") from None
+        return np.array([wrapped(int(number), dtype) for number in given.flat], dtype).reshape(given.shape)
 
 
 def _restore(host: np.ndarray, ctx: Context) -> NDArray:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from .core.cache import cached
 
 __all__ = [
-    "OpError", "MXNetError", "AttrError", "ShapeError", "DTypeError", "UnknownOperatorError",
+    "OpError", "MXNetError", "AttrError", "ShapeError", "SubscriptError", "DTypeError", "UnknownOperatorError",
     "ArgumentError", "UnusedError", "InferenceError", "NotDifferentiableError", "DeviceError", "FileFormatError",
     "NonFiniteError", "RankError", "Where", "Place", "here", "user_frame", "line_at", "is_ours", "family", "note",
     "trim", "TRIMMED", "adopted", "listed", "nearest", "did_you_mean", "refuse_keywords", "refuse_misspelt",
@@ -50,6 +50,10 @@ class UnusedError(ArgumentError, AssertionError):
 
 class ShapeError(OpError, ValueError):
     """Shapes do not fit each other or the operator."""
+
+
+class SubscriptError(OpError, IndexError, ValueError):
+    """A subscript does not fit its array: out of range, a mask of another shape, too many parts, or no index."""
 
 
 class DTypeError(OpError, TypeError):
@@ -164,8 +168,10 @@ def line_at(place: Place | None) -> Where | None:
 
 
 def is_ours(function: object) -> bool:
-    """Whether a function, or what runs in a frame, is written in opreg, so that no line of it is user code."""
-    code = getattr(function, "f_code" if isinstance(function, FrameType) else "__code__", None)
+    """Whether a function, a piece of code, or that of a frame, is written in opreg, so that no line of it is user
+    code."""
+    code = function if isinstance(function, CodeType) else getattr(
+        function, "f_code" if isinstance(function, FrameType) else "__code__", None)
     return code is not None and code.co_filename.startswith(_INSIDE)
 
 

@@ -48,7 +48,7 @@ ORDER = _floors("""
     opreg.core.registry
     opreg.core.arguments
     opreg.core.value
-    opreg.core.namespaces opreg.core.random_functions opreg.core.graph
+    opreg.core.namespaces opreg.core.random_functions opreg.core.update_functions opreg.core.graph
     opreg.core.gradient opreg.core.placeholder opreg.core.tracing
     opreg.core.subgraph
     opreg.core.backward_graph
@@ -56,7 +56,7 @@ ORDER = _floors("""
     opreg.core.array_module
     opreg.core.generators
     opreg.core.threads opreg.distributed
-    opreg.elementwise.tiling
+    opreg.elementwise.tiling opreg.elementwise.integers
     opreg.elementwise.expression
     opreg.elementwise.composition opreg.elementwise.algebra opreg.elementwise.rows
     opreg.custom.gradient opreg.custom.signature opreg.custom.first_run
@@ -215,32 +215,38 @@ INSIDE = {package: _floors(lines) for package, lines in {
         model
     """,
     "opreg.nn": """
-        bailout dtype plan_memory state ops.primitive_docs
-        guards handles tensor_base printing reads settings
+        bailout comparisons dtype loads plan_memory state ops.primitive_docs
+        class_hooks guards handles tensor_base printing reads settings
+        subscripts
         tensor tree typing ops.primitive optim.settings
         buffers generator initializer trace ops.lift
         python_op parameter ops.creation ops.math
         application hooks ops.multitype ops.reduce ops.scalars
         bprop communication function parameter_container pullback
+        observer
         follow positions
         compiled
         jit
         cell
         checkpoint jacobian symbolic
-            layers.checks layers.containers ops.custom optim.schedule
+            ops.custom optim.schedule
         grad
-            layers.activation layers.conv layers.norm layers.recurrent optim.optimizer
+            optim.optimizer
         grad_func parallel
         train
-            layers.basic layers.pooling ops.array optim.rules
-        layers.attention ops.collectives ops.control ops.indexing ops.linalg ops.nn optim
-        layers.math ops.layer_primitives ops.losses ops.random
-        layers losses.base ops.activation
-        losses.classes losses.differences losses.margins losses.probabilities
-        losses metrics
+            ops.array optim.rules
+        ops.collectives ops.control ops.indexing ops.linalg ops.nn optim
+        ops.layer_primitives ops.losses ops.random
+        metrics ops.activation
         ops.in_place ops.primitives
         ops.methods
         ops
+        layers.checks layers.containers losses.base
+        layers.activation layers.conv layers.math layers.norm layers.pooling layers.recurrent
+            losses.classes losses.differences losses.margins losses.probabilities
+        layers.basic losses
+        layers.attention
+        layers
         .
     """,
     "opreg.nn.model": """
@@ -263,7 +269,10 @@ INSIDE = {package: _floors(lines) for package, lines in {
         rules
         imports numpy_rules
         .
-        folder run
+        compiling folder
+        companions
+        finder
+        run
     """,
     "opreg.command": """
         .

@@ -24,6 +24,7 @@ OTHERWISE = {
         custom.first_run: _MARK
         distributed.start: _PR_SET_PDEATHSIG
         distributed.nccl: _BFLOAT16
+        nn.class_hooks: _HEAP_TYPE _IMMUTABLE
         nn.state: GRAPH_MODE PYNATIVE_MODE
         symbol.json: VERSION
         builtin.quantized.ranges: ENDS EDGES
@@ -49,13 +50,14 @@ OTHERWISE = {
         ndarray.changes: _EXPRESSION
         ndarray.params_file: MAX_NDIM DENSE_FLOOR DENSE_RATIO
         ndarray.tape: _FEW
-        ndarray.writes: _LIMIT
         backends.onednn.convolution: MOST
         builtin.layers.rnn_layer: _KEPT
         builtin.lookup.indexing: _PREPARED
         builtin.optimizers.updating: _SHAPES
         builtin.shapes.joining: MANY
+        core.mode: _KEPT
         core.processor: _LONGEST _DEEPEST
+        core.versions: _STRETCHES _SPANS _PICKED
         command.params: _DIGITS
         custom.dry_run: _LIMIT
         custom.prop: _KEPT
@@ -63,7 +65,7 @@ OTHERWISE = {
         nn.parameter: LONGEST_NAME
         nn.plan_memory: _ALIGNED
         nn.printing: _ENDS _MOST
-        nn.reads: MOST
+        nn.comparisons: MOST_ELEMENTS MOST_BYTES MOST_PLACES
         nn.trace: ASKED
         stubs: _WIDTH
         symbol.estimate: _SHOWN

@@ -19,7 +19,7 @@ from opreg import nn
 from opreg.core.attrs import Schema
 from opreg.core.op import Op
 from opreg.core.value import METHODS
-from opreg.errors import ArgumentError, AttrError, DTypeError, FileFormatError, OpError, ShapeError
+from opreg.errors import ArgumentError, AttrError, DTypeError, FileFormatError, OpError, ShapeError, SubscriptError
 
 nd = mx.nd
 
@@ -200,6 +200,47 @@ def test_subscript(make, key, expected):
 def test_real_and_boolean_arrays_index_as_integers(key):
     same(a()[key], [[3, 4, 5], [0, 1, 2]])
     same(v()[v() > 1], [1, 3, 1])
+
+
+@pytest.mark.parametrize("key", [((0, 1), (1, 2)), ((0, 1),), (slice(None), (0, 2)), (((0, 1), (1, 0)),), ((1, 0), 1),
+                                 ((0, 1), slice(1, None)), ((), 1)])
+def test_tuples_in_a_subscript_are_arrays_of_indices(key):
+    expected = a().asnumpy()
+    part = expected[key]
+    x = a()
+    same(x[key], part)
+    with mx.autograd.record():
+        same(x[key], part)
+    x[key] = np.arange(part.size).reshape(part.shape) + 7
+    expected[key] = np.arange(part.size).reshape(part.shape) + 7
+    same(x, expected)
+
+
+@pytest.mark.parametrize("key, read, rows", [
+    (True, (1,), ...), ((True, 1), (1, 1), 1), ((1, True), (1, 1), 1), ((True, slice(0, 1)), slice(0, 1), slice(0, 1)),
+    ((slice(0, 1), True), slice(0, 1), slice(0, 1)), ((True, [0, 1]), [0, 1], [0, 1]), ((False, None, 1), (None, 1), 1),
+])
+def test_truth_values_in_subscripts(key, read, rows):
+    """MXNet passes over them, and so do its writes; where all parts are integers, a read takes them for such."""
+    expected = a().asnumpy()
+    same(a()[key], expected[read] if expected[read].shape else expected[read].reshape(1))
+    x = a()
+    x[key] = 9
+    expected[rows] = 9
+    same(x, expected)
+
+
+@pytest.mark.parametrize("key", [1.5, "a", (nd.array([0, 1]), nd.array([0, 1, 2])), ([0, 1], [0, 1, 2]), {}, (0, 1.5)])
+def test_subscripts_that_name_nothing(key):
+    """They are a ValueError in MXNet, an IndexError in NumPy."""
+    def write():
+        a()[key] = 1
+
+    for call in (lambda: a()[key], write):
+        with pytest.raises(SubscriptError) as caught:
+            call()
+        assert isinstance(caught.value, ValueError)
+        assert isinstance(caught.value, IndexError)
 
 
 VIEWS = [0, (0, 1), slice(1, 2), slice(None), ..., (), None, (0, slice(0, 2)), (slice(None), None)]
@@ -513,7 +554,7 @@ CALLED_WRONGLY = [
     (lambda: nd.relu(data=[1]), ArgumentError, "input data must be an array or symbol, got list"),
     (lambda: nd.relu(a(), a()), ArgumentError, "at most 1 inputs"),
     (lambda: nd.relu(a(), data=a()), ArgumentError, "data is given twice"),
-    (lambda: nd.relu(a(), foo=1), AttrError, "foo"),
+    (lambda: nd.softmax(a(), foo=1), AttrError, "foo"),
     (lambda: nd.sum(x=a()), ArgumentError, "no input 'x'. Valid: data"),
     (lambda: a().sum(ax=1), AttrError, "Did you mean 'axis'"),
     (lambda: a().sum(axis=5), AttrError, "axis=5"),
@@ -725,9 +766,56 @@ def test_from_numpy_shares_memory():
     with pytest.raises(ValueError, match="read-only"):
         host[0] = 0
     again = nd.from_numpy(host)
-    assert (again + 1).asnumpy().tolist() == [8, 8, 8]
-    with pytest.raises(ValueError, match="read-only"):
-        again[0] = 0
+    again[0] = 9
+    again += 1
+    assert x.asnumpy().tolist() == again.asnumpy().tolist() == host.tolist() == [10, 8, 8]
+    assert not host.flags.writeable
+
+
+@pytest.mark.parametrize("call", [lambda x: nd.relu(x, foo=1), lambda x: x.relu(foo="b", bar=2),
+                                  lambda x: nd.elemwise_add(lhs=x, rhs=x * 0, foo=(1, 2))])
+def test_operators_without_attributes_take_any_keyword(call):
+    for _ in range(2):
+        with pytest.warns(UserWarning, match=r"has no attributes: foo(, bar count| counts) for nothing"):
+            y = call(nd.array([1.0, 2.0]))
+        assert y.asnumpy().tolist() == [1, 2]
+
+
+def read_only(array):
+    array.flags.writeable = False
+    return array
+
+
+def mapped(tmp_path):
+    np.arange(4.0).tofile(tmp_path / "numbers")
+    return np.memmap(tmp_path / "numbers", float, "r")
+
+
+@pytest.mark.parametrize("make", [lambda: read_only(np.arange(4.0)), lambda: read_only(np.arange(8.0)[2:6]),
+                                  lambda: read_only(np.arange(8.0))[2:6].reshape(2, 2),
+                                  lambda: read_only(np.frombuffer(bytearray(32)))])
+def test_from_numpy_of_what_is_read_only_may_be_written(make):
+    host = make()
+    x = nd.from_numpy(host)
+    x[:] = 7
+    x *= 2
+    nd.ones(x.shape, dtype="float64", out=x[:])
+    assert (host == 1).all() and not host.flags.writeable
+    owner = host if host.base is None or not isinstance(host.base, np.ndarray) else host.base
+    assert owner.flags.writeable == (host.size == 4 and owner.size == 8 and host.ndim == 1)
+
+
+@pytest.mark.parametrize("make", [lambda _: np.frombuffer(b"12345678" * 4), mapped], ids=["bytes", "file"])
+def test_memory_that_may_not_be_written(make, tmp_path):
+    x = nd.from_numpy(make(tmp_path))
+    assert (x + x).shape == (4,) and not x.writable
+    for change in (lambda: x.__setitem__(0, 1), lambda: x.__iadd__(1), lambda: nd.exp(x, out=x),
+                   lambda: x[1:].__setitem__(0, 1), lambda: x.reshape((2, 2)).__imul__(2)):
+        with pytest.raises(OpError, match="its owner does not let be written: copy it first"):
+            change()
+    y = x.copy()
+    y[0] = 1
+    assert y[0].asscalar() == 1
 
 
 def test_dlpack():

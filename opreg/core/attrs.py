@@ -21,7 +21,8 @@ from .cache import Recent
 from .parameters import parameters_of
 from .spec import TypeFlag, as_dtype
 
-__all__ = ["Field", "Schema", "Limit", "Count", "Few", "Finite", "Positive", "REQUIRED", "to_text", "from_text"]
+__all__ = ["Field", "Schema", "Limit", "Count", "Few", "Finite", "Number", "Positive", "REQUIRED", "to_text",
+           "from_text"]
 
 
 class _Required:
@@ -92,8 +93,12 @@ Count = Annotated[int, Limit("from zero up", lambda number: number >= 0)]
 Positive = Annotated[int, Limit("from one up", lambda number: number > 0)]
 #: How many inputs, outputs or layers: names and arrays are made for each.
 Few = Annotated[int, Limit("from 1 to 65,536", lambda number: 0 < number <= 1 << 16)]
+
+_EXACT = object()
+#: A float, or an integer where no float equals it.
+Number = Annotated[float, _EXACT]
 #: A number that is neither infinite nor NaN.
-Finite = Annotated[float, Limit("that is finite", math.isfinite)]
+Finite = Annotated[Number, Limit("that is finite", math.isfinite)]
 
 
 # ------------------------------------------------------------------------------------------ conversions
@@ -127,6 +132,14 @@ def _to_float(value: Any) -> float:
     if isinstance(value, (bool, np.bool_, bytes)):
         raise TypeError(value)
     return float(value)
+
+
+def _to_number(value: Any) -> float:
+    number = _to_float(value)
+    if isinstance(value, numbers.Integral) or (isinstance(value, str) and _INT.match(value)):
+        whole = int(value)
+        return number if number == whole else whole
+    return number
 
 
 def _to_bool(value: object) -> bool:
@@ -221,7 +234,8 @@ def _converter(kind: Any) -> Converter:
         return _SIMPLE[kind]
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin is Annotated:
-        return _limited(_converter(args[0]), [part for part in args[1:] if isinstance(part, Limit)])
+        convert = _to_number if _EXACT in args else _converter(args[0])
+        return _limited(convert, [part for part in args[1:] if isinstance(part, Limit)])
     if origin in (Union, types.UnionType):
         # None first, so that the text "None" is never taken for a name.
         ordered = sorted(args, key=lambda arg: arg is not type(None))

@@ -28,6 +28,7 @@ from ..core.registry import ops
 from ..core.spec import Shape, is_floating
 from ..core.value import Value, forms
 from ..typing import Array, ArrayModule
+from . import integers
 from . import special_functions as special
 from . import tiling as schedule
 
@@ -52,12 +53,13 @@ class Primitive(NamedTuple):
     exact: bool = False
     logical: bool = False
     dtype: np.dtype | None = None
+    whole: Callable[..., Array] | None = None
 
-    def resolve(self, xp: ArrayModule) -> Callable[..., Array]:
-        """The function that computes it on arrays of ``xp``; a last positional argument is the output."""
-        if isinstance(self.function, str):
-            return getattr(xp, self.function)
-        return functools.partial(self.function, xp)
+    def resolve(self, xp: ArrayModule, whole: bool = False) -> Callable[..., Array]:
+        """The function that computes it on arrays of ``xp``, on integers with ``whole``; a last positional argument is
+        the output, where it is no function of integers alone."""
+        function = self.whole if whole and self.whole is not None else self.function
+        return getattr(xp, function) if isinstance(function, str) else functools.partial(function, xp)
 
 
 PRIMITIVES: dict[str, Primitive] = {}
@@ -76,10 +78,10 @@ class Instruct(Protocol):
 
 def primitive(name: str, function: str | Callable[..., Array] | None = None,
               derivative: Callable[..., Sequence[Operand | None]] | None = None,
-              operator: str | Callable[..., Value] | None = None, *, exact: bool = False, logical: bool = False
-              ) -> Instruct:
+              operator: str | Callable[..., Value] | None = None, *, exact: bool = False, logical: bool = False,
+              whole: Callable[..., Array] | None = None) -> Instruct:
     """Define an instruction and return the function that applies it to terms, or computes it of numbers."""
-    prim = Primitive(name, function or name, derivative, operator or name, exact or logical, logical)
+    prim = Primitive(name, function or name, derivative, operator or name, exact or logical, logical, whole=whole)
     PRIMITIVES[name] = prim
 
     def call(*args: Operand) -> Operand:
@@ -221,12 +223,14 @@ logical_not = primitive("logical_not", logical=True)
 add = primitive("add", derivative=lambda g, y, a, b: (g, g), exact=True)
 subtract = primitive("subtract", derivative=lambda g, y, a, b: (g, -g), operator="sub", exact=True)
 multiply = primitive("multiply", derivative=lambda g, y, a, b: (g * b, g * a), operator="mul", exact=True)
-divide = primitive("divide", derivative=lambda g, y, a, b: (g / b, -g * y / b), operator="truediv")
-mod = primitive("mod", derivative=lambda g, y, a, b: (g, -g * floor(a / b)), exact=True)
+divide = primitive("divide", derivative=lambda g, y, a, b: (g / b, -g * y / b), operator="truediv",
+                   whole=integers.quotient)
+mod = primitive("mod", derivative=lambda g, y, a, b: (g, -g * floor(a / b)), exact=True,
+                whole=integers.remainder)
 negative = primitive("negative", derivative=lambda g, y, a: (-g,), exact=True)
 absolute = primitive("absolute", derivative=lambda g, y, a: (g * sign(a),), operator="abs", exact=True)
 square = primitive("square", derivative=lambda g, y, a: (g * a * 2.0,), exact=True)
-reciprocal = primitive("reciprocal", derivative=lambda g, y, a: (-g * square(y),))
+reciprocal = primitive("reciprocal", derivative=lambda g, y, a: (-g * square(y),), whole=integers.reciprocal)
 sqrt = primitive("sqrt", derivative=lambda g, y, a: (g * 0.5 / y,))
 cbrt = primitive("cbrt", derivative=lambda g, y, a: (g / (square(y) * 3.0),))
 hypot = primitive("hypot", derivative=lambda g, y, a, b: (g * a / y, g * b / y))
@@ -236,7 +240,7 @@ log = primitive("log", derivative=lambda g, y, a: (g / a,))
 log1p = primitive("log1p", derivative=lambda g, y, a: (g / (a + 1.0),))
 log2 = primitive("log2", derivative=lambda g, y, a: (g / (a * math.log(2.0)),))
 log10 = primitive("log10", derivative=lambda g, y, a: (g / (a * math.log(10.0)),))
-power = primitive("power", operator="pow", derivative=lambda g, y, a, b: (
+power = primitive("power", operator="pow", whole=integers.power, derivative=lambda g, y, a, b: (
     g * b * a ** (b - 1), g * y * log(a) if isinstance(b, Term) else None))
 cos: Instruct
 cosh: Instruct
@@ -398,7 +402,8 @@ class Expression:
     def __call__(self, xp: ArrayModule, *arrays: Array) -> Any:
         """Compute on arrays that broadcast.
 
-        Integers stay integers where every instruction gives one; else the arithmetic is float64.
+        Integers stay integers where every instruction gives one, and in a quotient or a power; else the arithmetic is
+        float64.
         """
         if arrays[0].dtype.kind in "iub":
             return self._on_integers(xp, arrays)
@@ -451,10 +456,10 @@ class Expression:
         dtype = arrays[0].dtype
         wide, constants = self._among(dtype)
         registers = [array.astype(wide) for array in arrays]
-        for (function, args, logical), numbers in zip(self._functions(xp), constants):
-            value = function(*[registers[a] if isinstance(a, int) else number_on(xp, each, wide)
-                               for a, each in zip(args, numbers)])
-            registers.append(value.astype(wide) if logical else value)
+        for (prim, args), numbers in zip(self.code, constants):
+            value = prim.resolve(xp, not is_floating(wide))(*[
+                registers[a] if isinstance(a, int) else number_on(xp, each, wide) for a, each in zip(args, numbers)])
+            registers.append(value.astype(wide) if prim.logical else value)
         result = self._answer(xp, registers)
         return result if is_floating(wide) or dtype.kind == "b" else result.astype(dtype, copy=False)
 
@@ -468,7 +473,7 @@ class Expression:
         prim, args = self.code[0]
         if prim.logical:
             return None
-        function, (wide, constants) = prim.resolve(np), self._among(dtype)
+        function, (wide, constants) = prim.resolve(np, True), self._among(dtype)
         if wide != dtype or not isinstance(function, np.ufunc):
             return None
         values = [ins[a] if isinstance(a, int) else number_on(np, each, dtype) for a, each in zip(args, constants[0])]
@@ -476,8 +481,11 @@ class Expression:
 
     @property
     def exact(self) -> bool:
-        """Whether integers give integers: no instruction divides, and no constant has a fraction or is out of reach."""
-        return all(prim.exact and all(isinstance(a, int) or (a.is_integer() and abs(a) < _REACH) for a in args)
+        """Whether integers give integers: every instruction does, or the only one has a form for integers, and no
+        constant has a fraction or is out of reach."""
+        alone = len(self.code) == 1
+        return all((prim.exact or (alone and prim.whole is not None))
+                   and all(isinstance(a, int) or (a.is_integer() and abs(a) < _REACH) for a in args)
                    for prim, args in self.code)
 
     def _among(self, dtype: np.dtype) -> tuple[np.dtype, list[list[float]]]:

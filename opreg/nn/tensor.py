@@ -21,19 +21,21 @@ from ..core.rules import Attrs
 from ..core.spec import as_dtype, is_floating, show
 from ..core.value import Value
 from ..core.versions import held, unchanged, wrote
-from ..errors import ArgumentError, DTypeError, ShapeError, note
-from ..typing import Array, ArrayModule
+from ..errors import ArgumentError, ShapeError, SubscriptError, adopted, note
+from ..typing import Array, ArrayModule, DTypeLike
 from . import dtype as dtypes
 from . import printing
 from .state import STATE
+from .subscripts import subscript
 from .tensor_base import COMPARISONS, TensorBase, is_number
 
 if TYPE_CHECKING:
     from .initializer import Initializer
+    from .trace import TracedTensor
     from .typing import TensorDType, TensorLike
 
 __all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "made", "zeros_as", "argument", "fresh", "lent",
-           "lent_raw", "picked", "subscript", "from_numpy", "is_tensor", "has_numbers", "TENSORS", "FRESH"]
+           "lent_raw", "picked", "from_numpy", "is_tensor", "has_numbers", "TENSORS", "FRESH"]
 
 #: A shape that may have lengths that are not known, None or -1.
 OpenShape: TypeAlias = int | Sequence[int | None]
@@ -79,9 +81,9 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
     def __new__(cls, *positional: Any, init: Initializer | None = None, shape: OpenShape | None = None,
                 **keywords: Any) -> Any:
         value = positional[0] if positional else keywords.get("input_data")
-        if isinstance(value, TensorBase) and not isinstance(value, NDArray):  # while tracing: a copy
+        if STATE.trace is not None and cls is Tensor and (traced := _in_trace(value)) is not None:  # a copy
             dtype = positional[1] if len(positional) > 1 else keywords.get("dtype")
-            return ops.BlockGrad(value if dtype is None else value._cast(as_dtype(dtype)))
+            return ops.BlockGrad(traced if dtype is None else traced._cast(as_dtype(dtype)))
         if cls is Tensor and shape is not None and _open(positional[2] if len(positional) > 2 else shape):
             return _new(OpenTensor)
         return _new(cls if init is None or cls is not Tensor else InitialisedTensor)
@@ -109,12 +111,14 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
                     self._ctx, self._entry = ctx, None
                     return
             else:
-                host = _host(input_data)
+                host = _host(input_data, wanted)
             if shape is not None and _lengths(shape) != host.shape:
                 raise ShapeError(f"Tensor: expected shape {show(_lengths(shape))}, the numbers have {show(host.shape)}")
             host = quiet(np.array, host, wanted or as_dtype(host.dtype), order="C")
         self._data = host if ctx.backend_name == "cpu" else ctx.backend.asarray(host, None, ctx.device_id)
         self._ctx, self._entry = ctx, None
+        if STATE.trace is not None:
+            STATE.trace.constant(self)
 
     # ----------------------------------------------------------------------------------------- as a TensorBase
 
@@ -130,15 +134,20 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
             return STATE.trace.call(op, values, given)
         attrs = op.complete(given)
         settled, results = _compute(op, attrs, values, self._ctx, result_class=Tensor)
+        if STATE.trace is not None:
+            for result in results:
+                STATE.trace.constant(result)
         return results[0] if settled.visible == 1 else tuple(results[:settled.visible])
+
+    def _variable(self) -> TracedTensor | None:
+        """The variable of a trace that goes on, which stands for this tensor."""
+        trace = STATE.trace
+        return None if trace is None or not trace.knows(self) else trace.read(self)
 
     def _watched(self) -> str | None:
         if STATE.trace is not None and STATE.trace.knows(self):
             return "trace"
         return super()._watched()
-
-    #: Whether a trace reads this by name instead of computing with its numbers: a Parameter.
-    traced = False
 
     def shown(self) -> Tensor:
         return lent(self)
@@ -172,16 +181,50 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
     #: Whether an initializer made it.
     has_init = False
 
+    def __repr__(self) -> str:
+        return printing.show(NDArray.asnumpy(self))
+
+    def __str__(self) -> str:
+        return str(NDArray.asnumpy(self))
+
+    # --------------------------------------------------------------------------------------- numbers for Python
+
+    def asnumpy(self) -> np.ndarray:
+        """The elements as a NumPy array, a copy."""
+        variable = self._variable()
+        return super().asnumpy() if variable is None else variable.asnumpy()
+
+    def asscalar(self) -> Any:
+        """The only element as a NumPy scalar."""
+        variable = self._variable()
+        return super().asscalar() if variable is None else variable.asscalar()
+
+    def item(self, index: int | tuple[int, ...] | None = None) -> Any:
+        """The only element, or that at a flat or full index, as a Python number."""
+        variable = self._variable()
+        return super().item(index) if variable is None else variable.item(index)
+
     def __bool__(self) -> bool:
         if self.size != 1:
             raise ValueError(f"the truth of a tensor of shape {show(self.shape)} is ambiguous; use any() or all()")
-        return bool(self.asnumpy().reshape(-1)[0])
+        variable = self._variable()
+        return bool(self.asnumpy().reshape(-1)[0]) if variable is None else bool(variable)
 
-    def __repr__(self) -> str:
-        return printing.show(self.asnumpy())
+    def __int__(self) -> int:
+        variable = self._variable()
+        return super().__int__() if variable is None else int(variable)
 
-    def __str__(self) -> str:
-        return str(self.asnumpy())
+    def __float__(self) -> float:
+        variable = self._variable()
+        return super().__float__() if variable is None else float(variable)
+
+    def __index__(self) -> int:
+        variable = self._variable()
+        return super().__index__() if variable is None else operator.index(variable)
+
+    def _as_numpy(self, dtype: DTypeLike, copy: bool | None) -> np.ndarray:
+        variable = self._variable()
+        return super()._as_numpy(dtype, copy) if variable is None else np.asarray(variable.asnumpy(), dtype)
 
     def value(self) -> Tensor:
         """This tensor."""
@@ -194,7 +237,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         return ops._copy(self)
 
     def __deepcopy__(self, memo: object) -> Tensor:
-        return made(self._ctx.run(self._data.copy), self._ctx)
+        return made(self._ctx.run(self._data.copy), self._ctx) if self._variable() is None else self.copy()
 
     def __reduce__(self) -> tuple[type[Tensor], tuple[np.ndarray]]:
         return Tensor, (self.asnumpy(),)
@@ -203,10 +246,13 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         key = subscript(key, self.shape)
         if isinstance(key, TensorBase):
             return picked(self, key)
-        if (MODE.now().recording and self._entry is not None) or (STATE.trace is not None and STATE.trace.knows(self)):
+        if (MODE.now().recording and self._entry is not None) or STATE.trace is not None:
             return ops._subscript(self, key=key)
-        return made(_taken(np, self._data, key) if self._ctx.backend_name == "cpu" else
-                    self._ctx.run(_taken, self._ctx.xp, self._data, key), self._ctx)
+        try:
+            return made(_taken(np, self._data, key) if self._ctx.backend_name == "cpu" else
+                        self._ctx.run(_taken, self._ctx.xp, self._data, key), self._ctx)
+        except IndexError as error:
+            raise SubscriptError(str(error)) from None
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if STATE.trace is not None:
@@ -221,22 +267,24 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         self._write(key, value)
 
     def _write(self, key: Any, value: Any) -> None:
-        """Change numbers in place."""
-        if isinstance(value, TensorBase) and is_floating(value._dt) and self._dt.kind in "iu":
-            raise DTypeError(f"a tensor of dtype {self._dt} does not hold {value._dt}: convert with astype")
-        source = value._data if isinstance(value, NDArray) else value if is_number(value) else _host(value)
+        """Change numbers in place; those of another dtype are cast."""
+        source: Any = value._data if isinstance(value, NDArray) else value if is_number(value) else _host(value)
+        if getattr(source, "size", 0) == 1:  # NumPy stores none that has axes in a place that has none
+            source = source.reshape(())
         if not isinstance(self._data, np.ndarray) and isinstance(source, np.ndarray):
             source = self._ctx.backend.asarray(source, None, self._ctx.device_id)
         mode = MODE.now()
         if mode.recording or mode.paused:  # what was recorded holds the old numbers
             self._data = self._ctx.run(self._data.copy)
         watched = held(self)
-        if watched and self._ctx.xp is np and quiet(unchanged, self._data[key], source):
-            return
         try:
+            if watched and self._ctx.xp is np and quiet(unchanged, self._data[key], source):
+                return
             self._ctx.run(self._data.__setitem__, key, source)
         except OverflowError:  # a whole number wraps around, as in arithmetic
             self._data[key] = numbers_of(value, self._dt)
+        except IndexError as error:
+            raise SubscriptError(str(error)) from None
         if watched:
             wrote(self._data, key)
 
@@ -253,7 +301,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
 
     def detach(self) -> Tensor:
         """The same numbers, not recorded; memory is shared."""
-        return made(self._data, self._ctx)
+        return made(self._data, self._ctx) if self._variable() is None else ops.BlockGrad(self)
 
 
 attach(Tensor, TENSORS, {name: (both, both, number) for name, (both, number, _) in COMPARISONS.items()}, "bool", STATE)
@@ -337,8 +385,8 @@ TENSORS.add(LentTensor)
 # ------------------------------------------------------------------------------------------------ making
 
 
-def _host(value: object) -> np.ndarray:
-    """Numbers as a NumPy array of the dtype that tensors made of them have."""
+def _host(value: object, dtype: np.dtype | None = None) -> np.ndarray:
+    """Numbers as a NumPy array of the dtype that tensors made of them have, or on their way to another ``dtype``."""
     if isinstance(value, np.ndarray):
         return value
     if not isinstance(value, (list, tuple, int, float)) and (shared := FOREIGN.function(value)) is not None:
@@ -350,13 +398,60 @@ def _host(value: object) -> np.ndarray:
     except (ValueError, TypeError, OverflowError) as error:
         note(error, "Tensor: expected numbers in a regular nesting, or an array")
         raise
-    if isinstance(value, numbers.Rational) and host.dtype == object:  # a Fraction, as of the module statistics
-        host = np.array(float(value))
+    if isinstance(value, numbers.Real) and host.dtype == object and not isinstance(value, int):
+        host = np.array(float(value))  # a Fraction, as of the module statistics
+    if host.dtype == object or (host.dtype == np.float64 and isinstance(value, (list, tuple)) and _is_large(host)):
+        host = _large(value, host, dtype)
     if host.dtype.kind not in "iub" and not is_floating(host.dtype):
         raise ArgumentError(f"Tensor: expected numbers, got {type(value).__name__}")
     if host.dtype == np.float64 and not isinstance(value, np.generic):
         host = quiet(host.astype, np.float32)
     return host
+
+
+def _in_trace(value: Any) -> Any:
+    """A tensor, or a nesting of numbers with such tensors in it, as a value of the trace that goes on; None where
+    nothing of it is a value of the graph."""
+    trace = STATE.trace
+    assert trace is not None
+    if not isinstance(value, (list, tuple)):
+        return trace.read(value) if trace.knows(value) else None
+    if not any(map(trace.knows, _leaves(value))):
+        return None
+    return _stacked(value, _host(_emptied(value)).dtype)
+
+
+def _emptied(value: Any) -> Any:
+    """A nesting with zeros in the place of tensors."""
+    if isinstance(value, (list, tuple)):
+        return list(map(_emptied, value))
+    return np.zeros(value.shape, value._data.dtype if isinstance(value, NDArray) else value._dt) \
+        if isinstance(value, (TensorBase, NDArray)) else value
+
+
+def _stacked(value: Any, dtype: np.dtype) -> Any:
+    """A nesting of numbers and tensors as one tensor."""
+    if isinstance(value, (list, tuple)):
+        return ops.stack(*[_stacked(part, dtype) for part in value], axis=0, num_args=len(value))
+    return tensor(value if isinstance(value, (TensorBase, NDArray)) else np.asarray(value, dtype))._cast(dtype)
+def _is_large(host: np.ndarray) -> bool:
+    """Whether there are numbers beyond those of int64."""
+    return bool(host.size) and not -2.0 ** 63 <= host.min() <= host.max() < 2.0 ** 63
+
+
+def _large(value: Any, host: np.ndarray, dtype: np.dtype | None) -> np.ndarray:
+    """Numbers of which some are beyond int64: NumPy makes floats or objects of integers among them."""
+    leaves = list(np.array(value, object).flat)
+    if not all(isinstance(leaf, numbers.Real) for leaf in leaves):
+        return host
+    if not all(isinstance(leaf, numbers.Integral) for leaf in leaves) or (dtype is not None and is_floating(dtype)):
+        return np.array(value, np.float64)
+    if dtype is not None:
+        return numbers_of(value, dtype)
+    if min(leaves) < 0 or max(leaves) >= 1 << 64:
+        raise adopted(OverflowError(f"Tensor: integers from {min(leaves)} to {max(leaves)} are in no integer dtype; "
+                                    "give a floating one, as float32"))
+    return np.array(value, np.uint64)
 
 
 def _lengths(shape: OpenShape) -> tuple[Any, ...]:
@@ -390,14 +485,21 @@ def tensor(value: TensorLike, ctx: Context | None = None) -> Tensor:
     if isinstance(value, TensorBase):
         return value  # type: ignore[return-value]  # to users those of a trace are Tensors, too
     if isinstance(value, NDArray):
+        if STATE.trace is not None:
+            return STATE.trace.read(value)  # type: ignore[return-value]
         result = made(value._data, value._ctx)
         result._entry = value._entry
         return result
     ctx = ctx or current_context()
+    if STATE.trace is not None and isinstance(value, (list, tuple)) and (traced := _in_trace(value)) is not None:
+        return ops.BlockGrad(traced)
     host = _host(value)
     as_dtype(host.dtype)
     data = host_memory.copied(host) if ctx.backend_name == "cpu" else ctx.backend.asarray(host, None, ctx.device_id)
-    return made(data, ctx)
+    result = made(data, ctx)
+    if STATE.trace is not None:
+        STATE.trace.constant(result)
+    return result
 
 
 def from_numpy(array: np.ndarray) -> Tensor:
@@ -495,41 +597,4 @@ def fresh(value: NDArray) -> Tensor:
 
 def picked(value: TensorBase, places: TensorBase) -> Tensor:
     """The parts along the first axis at the places an integer tensor names; negative ones count from the end."""
-    places = places._cast(np.dtype(np.int64))
-    return ops.take(value, places + (places < 0) * value.shape[0], axis=0, mode="raise")
-
-
-def subscript(key: Any, shape: Sequence[int]) -> Any:
-    """A subscript in NumPy's terms: masks become positions, bounds numbers, integer tensors of a trace stay when they
-    stand alone."""
-    if key.__class__ is int or key is Ellipsis or key is None:
-        return key
-    if key.__class__ is slice:
-        if isinstance(key.start, TensorBase) or isinstance(key.stop, TensorBase) or isinstance(key.step, TensorBase):
-            bounds = key.start, key.stop, key.step
-            key = slice(*[bound if bound is None else operator.index(bound) for bound in bounds])
-        return key
-    if isinstance(key, TensorBase) and not isinstance(key, NDArray):
-        return key if key._dt.kind in "iu" else subscript(key.asnumpy(), shape)
-    if isinstance(key, tuple):
-        parts = [subscript(part.asnumpy() if isinstance(part, TensorBase) else part, ())
-                 for part in key]
-        flat: list[Any] = []
-        for part in parts:
-            flat += part if isinstance(part, tuple) else [part]
-        return tuple(flat)
-    if isinstance(key, NDArray):
-        key = key._data
-    if isinstance(key, (bool, np.bool_)):
-        return (None, np.zeros(int(key), np.int64)) if key else np.zeros(0, np.int64)
-    if isinstance(key, (list, range)):
-        key = np.asarray(key, None if len(key) else np.int64)
-    if hasattr(key, "dtype"):
-        if key.dtype.kind == "b":
-            positions = key.nonzero()
-            return positions[0] if len(positions) == 1 else tuple(positions)
-        if key.dtype.kind not in "iu":
-            raise IndexError(f"a subscript must be of integers or truth values, got dtype {key.dtype}")
-        return int(key) if key.ndim == 0 else key
-    return key
-
+    return ops.take(value, places, axis=0, mode="index")

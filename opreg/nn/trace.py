@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from opreg.ndarray.ndarray import NDArray
+from opreg.ndarray.ndarray import NDArray, numbers_of
 from opreg.ndarray.scalars import OneNumber
 
 from ..core.attrs import AS_GIVEN, to_text
@@ -30,7 +30,8 @@ from .bailout import HookSignatures
 from .guards import GUARD, LOOKS, Answer, Numbers, Path, Unknown, calls
 from .reads import Reads
 from .state import STATE
-from .tensor import Tensor, made, picked, subscript, tensor
+from .subscripts import subscript
+from .tensor import Tensor, made, picked, tensor
 from .tensor_base import TensorBase
 from .typing import TensorLike
 
@@ -147,7 +148,7 @@ class TracedTensor(Sized, OneNumber, TensorBase):
         key = subscript(key, self.shape)
         if isinstance(key, TensorBase):
             key = subscript(key.asnumpy(), self.shape)
-        value = value if isinstance(value, TensorBase) else tensor(np.asarray(value, self._dt))
+        value = value if isinstance(value, TensorBase) else tensor(numbers_of(value, self._dt))
         changed = ops._subscript_assign(self, value._cast(self._dt), key=key)
         self._entry, self._spec = changed._entry, changed._spec
 
@@ -204,6 +205,8 @@ class FunctionTracer(Tracer):
         What functions are differentiated in, and the hooks on it.
     signatures : HookSignatures
         What hooks returned that was not expected.
+    constants : dict
+        By identity, arrays that the function has made of Python values.
     reads : Reads
         What was found in Cells and Parameters: when it changes, the trace is no longer true.
     outer, slots : dict of variable to TracedTensor
@@ -240,6 +243,7 @@ class FunctionTracer(Tracer):
         self.outer: dict[Node, TracedTensor] = {}
         self.slots: dict[Node, TracedTensor] = {}
         self.reads: Reads = Reads() if parent is None else parent.reads
+        self.constants: dict[int, NDArray] = {} if parent is None else parent.constants
         self.counts: dict[str, int] = {} if parent is None else parent.counts
         self.scope: list[str] = [] if parent is None else parent.scope
         self.signatures: HookSignatures = HookSignatures() if parent is None else parent.signatures
@@ -354,7 +358,8 @@ class FunctionTracer(Tracer):
         if hasattr(parameter, "_version"):
             value = self.call(ASSIGNED, [variable, value], {})
         self.values[id(parameter)] = value
-        self.updated[id(parameter)] = parameter
+        if id(parameter) not in self.constants:  # which the next run makes anew
+            self.updated[id(parameter)] = parameter
 
     def change(self, tensor: NDArray, key: Any, value: Any) -> None:
         """From here on the tensor has other numbers there; they are stored when the function has run."""
@@ -362,12 +367,14 @@ class FunctionTracer(Tracer):
         changed[key] = value
         self.assign(tensor, changed)
 
+    def constant(self, value: NDArray) -> None:
+        """The function itself has made this array, of Python values: it is the same in each run."""
+        self.constants[id(value)] = value
+
     def knows(self, value: Any) -> bool:
-        """Whether an array is read by name instead of computed with: a Parameter, what was assigned, what is recorded
-        outside."""
-        return (getattr(value, "traced", False) or id(value) in self.values
-                or getattr(value, "_entry", None) is not None
-                or (self.parent is not None and self.parent.knows(value)))
+        """Whether something is a value of the graph: computed in it, or an array from outside, which may change."""
+        return isinstance(value, (TracedTensor, NDArray)) and (
+            id(value) not in self.constants or id(value) in self.values)
 
     # ----------------------------------------------------------------------------------------------- operators
 
@@ -416,7 +423,9 @@ class FunctionTracer(Tracer):
             self.leave(f"it asks for more than {ASKED} numbers; ops.while_loop asks for none")
 
         def find() -> Answer:
-            return look.of(made(root.numbers.of(self, entry), root.numbers.ctx))  # type: ignore[union-attr]
+            found = made(root.numbers.of(self, entry), root.numbers.ctx)  # type: ignore[union-attr]
+            self.constant(found)
+            return look.of(found)
 
         try:
             fork, answer = root.path.ask(look, find)
@@ -444,6 +453,8 @@ class FunctionTracer(Tracer):
         del self.nodes[nodes:]
         for node in list(self.specs)[specs:]:
             del self.specs[node]
+        self.variables = {key: held for key, held in self.variables.items() if held[1] in self.specs}
+        self.constants = {}
         self._settled = min(self._settled, nodes)
 
     def skip(self) -> None:

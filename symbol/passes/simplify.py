@@ -11,7 +11,8 @@ from ..program import Program, reachable, replaced
 
 __all__ = ["simplify"]
 
-_SAME_IF_SHAPED = frozenset({"_reduce_like", "broadcast_like", "broadcast_to", "reshape_like"})
+_SAME_IF_SHAPED = frozenset({"_reduce_like", "broadcast_like", "broadcast_to", "_np_broadcast_to",
+                            "reshape_like"})
 _SAME = frozenset({"_copy", "BlockGrad", "make_loss"})
 
 
