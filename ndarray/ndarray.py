@@ -17,7 +17,7 @@ from opreg.core.cache import cached
 from opreg.core.dispatch import INVOKE
 from opreg.core.looks import HTML
 from opreg.core.mode import MODE, quiet
-from opreg.core.op import Op
+from opreg.core.op import Op, watch
 from opreg.core.registry import get, ops
 from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
@@ -62,7 +62,7 @@ def _scalar(value: float, dtype: np.dtype) -> np.ndarray:
 
 @cached(1024, typed=True)
 def _recorded(name: str, number: float | str | None = None) -> tuple[Op, Attrs]:
-    """An operator between arrays or with a number, and its attributes."""
+    """A built-in operator between arrays or with a number, and its attributes."""
     op = get(name)
     return op, op.complete({} if number is None else {"scalar": number})
 
@@ -91,7 +91,8 @@ def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type[N
     truth : {"number", "bool"}, optional
         Of comparisons: what truth values are given as. Those given as ``bool`` are not recorded.
     """
-    array_class, new, scalars, kinds = np.ndarray, NDArray.__new__, _SCALARS, "fiu" if exact else "f"
+    array_class: type | None = np.ndarray
+    new, scalars, kinds = NDArray.__new__, _SCALARS, "fiu" if exact else "f"
     same, broadcast, with_number = forms
     as_number, silent = truth == "number", truth == "bool"
 
@@ -139,9 +140,36 @@ def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type[N
                      recording)
         return result
 
+    def choose() -> None:
+        nonlocal array_class
+        array_class = np.ndarray if all(map(_as_built, forms)) else None  # the class of no array
+
     method.__name__ = f"__{'r' if reflected else ''}{name}__"
     SHORT_WAYS.add(method.__code__)
+    for form in forms:
+        _CHOICES.setdefault(form, []).append(choose)
     return method
+
+
+#: By the operators that short ways leave out: functions that see again whether they may.
+_CHOICES: dict[str, list[Callable[[], None]]] = {}
+
+
+def _as_built(name: str) -> bool:
+    """Whether the operator of a name is the built-in one, and computes arrays of the host as it did at first."""
+    op = get(name)
+    return op.family != "" and sum([not kernel.bound and kernel.serves is None for kernel in op.kernels]) == 1
+
+
+class _Keeper:
+    def on_register(self, op: Op) -> None:
+        """Python's operators go the general way where an operator is another than the one that they leave out."""
+        for choose in _CHOICES.get(op.name, ()):
+            choose()
+
+
+_KEEPER = _Keeper()
+watch(_KEEPER)
 
 
 _ARITHMETIC: dict[str, np.ufunc] = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide}

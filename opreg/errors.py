@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import sys
 import warnings
@@ -290,6 +291,24 @@ def _parts(error: BaseException) -> tuple[object, ...]:
 
 def _of_kind(kind: type, *parts: object) -> OpError:
     return _adopting(kind)(*parts)
+
+
+#: Of the system: memory, files or processes ended, or a call was interrupted.
+_PASSING = frozenset({errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.EINTR})
+
+
+def passing(error: BaseException) -> bool:
+    """Whether an error tells of the moment and not of what was tried: the same may succeed the next time. Nobody may
+    remember it as an answer.
+
+    Examples
+    --------
+    >>> passing(MemoryError()), passing(OSError(errno.EMFILE, "Too many open files")), passing(ValueError("no"))
+    (True, True, False)
+    """
+    if isinstance(error, OSError):  # the loader of libraries gives the words alone
+        return error.errno in _PASSING or any(os.strerror(code) in str(error) for code in _PASSING)
+    return isinstance(error, (MemoryError, RecursionError))
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:

@@ -18,11 +18,12 @@ import numpy as np
 
 from ..errors import AttrError, DTypeError, did_you_mean
 from .cache import Recent
+from .keys import PLAIN, exact, lasting
 from .parameters import parameters_of
 from .spec import TypeFlag, as_dtype
 
-__all__ = ["Field", "Schema", "Limit", "Count", "Few", "Finite", "Number", "Positive", "REQUIRED", "to_text",
-           "from_text"]
+__all__ = ["Attributes", "Field", "Schema", "Limit", "Count", "Few", "Finite", "Number", "Positive", "REQUIRED",
+           "to_text", "from_text"]
 
 
 class _Required:
@@ -36,7 +37,6 @@ _INT = re.compile(r"\s*[+-]?\d+\s*$")
 _NUMBER = re.compile(r"[+-]?[0-9][^,]*$")
 _LONG = re.compile(r"(?<=\d)L\b")  # Python 2 wrote (2L, 3L)
 _TRUE, _FALSE = ("True", "true", "1"), ("False", "false", "0")
-_ZEROS = frozenset({0})  # of every kind and sign: equal ones are found in it
 
 
 def to_text(value: object) -> str:
@@ -190,7 +190,7 @@ def _to_literal(options: tuple) -> Converter:
         if isinstance(value, str) and value in by_text:
             return by_text[value]
         if not isinstance(value, str) and value in options:
-            return value
+            return options[options.index(value)]
         raise ValueError(value)
 
     return convert
@@ -272,6 +272,24 @@ def _describe(kind: object) -> str:
 
 
 # --------------------------------------------------------------------------------------------- schemas
+
+
+class Attributes(dict[str, Any]):
+    """Complete attributes of an operator. As a part of a key they are themselves, whatever they equal.
+
+    Attributes
+    ----------
+    lasting : bool
+        Whether no value among them can change, and equal ones are this object: what follows from them may be kept.
+    """
+
+    __slots__ = ("lasting",)
+
+    def __init__(self, values: Mapping[str, Any], lasting: bool = False):
+        super().__init__(values)
+        self.lasting = lasting
+
+    __hash__ = object.__hash__  # type: ignore[assignment]  # it never changes
 
 
 class Field:
@@ -381,8 +399,11 @@ class Schema:
         return cls([Field(name, hints.get(name, Any), parameters.defaults.get(name, REQUIRED), limited.get(name, Any))
                     for name in parameters.keyword_only])
 
-    def complete(self, given: Mapping[str, object]) -> dict[str, Any]:
+    def complete(self, given: Mapping[str, object]) -> Attributes:
         """Typed values of all attributes, defaults filled in. The result is shared: never change it.
+
+        What was given is checked and made immutable, lists and arrays become tuples, before it is looked up: equal
+        attributes are one object, however they were written and whatever was asked before.
 
         Raises
         ------
@@ -390,19 +411,31 @@ class Schema:
             For an unknown name, a missing required one, or a value of the wrong type.
         """
         try:
-            # Equal values that are not the same: 1 and True, 0.0 and -0.0.
-            key = tuple([(name, value, repr(value) if value in _ZEROS else value.__class__)
+            # What ``exact`` gives, in most cases without calling it.
+            key = tuple([(name, kind, value) if (kind := value.__class__) in PLAIN
+                         or (kind is float and value and value == value) else (name, exact(value))
                          for name, value in given.items()])
             return self._cache[key]
         except KeyError:
             known = self._cache.find(key)
-            if known is not None:
-                return known
-        except TypeError:  # a list, an array: not worth remembering
-            return self._complete(given)
-        result = self._complete(given)
-        self._cache.keep(key, result)
-        return result
+        except TypeError:  # an array, say
+            key, known = None, None
+        if known is None:
+            known = self._one(self._complete(given))
+            if key is not None and known.lasting:
+                self._cache.keep(key, known)
+        return known
+
+    def _one(self, typed: dict[str, Any]) -> Attributes:
+        """The one object for all attributes that are equal to these; one of its own where some may change."""
+        if not all(map(lasting, typed.values())):
+            return Attributes(typed)
+        key = exact((*typed, *typed.values()))
+        one = self._cache.find(key)
+        if one is None:
+            one = Attributes(typed, lasting=True)
+            self._cache.keep(key, one)
+        return one
 
     def _complete(self, given: Mapping[str, object]) -> dict[str, Any]:
         unknown = [name for name in given if name not in self._by_name]
@@ -426,8 +459,8 @@ class _AsGiven(Schema):
 
     __slots__ = ()
 
-    def complete(self, given: Mapping[str, object]) -> Any:
-        return given
+    def complete(self, given: Mapping[str, object]) -> Attributes:
+        return given if isinstance(given, Attributes) else Attributes(given)
 
 
 #: The schema of operators whose attributes are taken as they are given.

@@ -24,6 +24,7 @@ import numpy as np
 
 from ..core.array_module import number_on
 from ..core.cache import cached
+from ..core.keys import exact
 from ..core.registry import ops
 from ..core.spec import Shape, is_floating
 from ..core.value import Value, forms
@@ -96,7 +97,11 @@ def primitive(name: str, function: str | Callable[..., Array] | None = None,
 
 
 class Term:
-    """A number that is not known yet: an input, or a primitive of terms and constants."""
+    """A number that is not known yet: an input, or a primitive of terms and constants.
+
+    What is left out changes no bit of any number: ``x - 0.0``, ``x + -0.0``, ``x * 1``, ``x / 1`` and ``x ** 1`` are
+    ``x``. ``x + 0.0`` is not: it makes a positive zero of a negative one.
+    """
 
     __slots__ = ("prim", "args")
 
@@ -104,13 +109,13 @@ class Term:
         self.prim, self.args = prim, args
 
     def __add__(self, other: Operand) -> Term:
-        return self if _is(other, 0) else add(self, other)
+        return self if _is(other, -0.0) else add(self, other)
 
     def __radd__(self, other: Operand) -> Term:
-        return self if _is(other, 0) else add(other, self)
+        return self if _is(other, -0.0) else add(other, self)
 
     def __sub__(self, other: Operand) -> Term:
-        return self if _is(other, 0) else subtract(self, other)
+        return self if _is(other, 0.0) else subtract(self, other)
 
     def __rsub__(self, other: Operand) -> Term:
         return subtract(other, self)
@@ -172,7 +177,9 @@ _REACH = 2.0 ** 63
 
 
 def _is(value: Operand, number: float) -> bool:
-    return not isinstance(value, Term) and value == number
+    """Whether a value is this very number; zeros have signs."""
+    return (not isinstance(value, Term) and value == number
+            and (number != 0 or math.copysign(1.0, value) == math.copysign(1.0, number)))
 
 
 def _where(xp: ArrayModule, condition: Array, left: Array | float, right: Array | float, out: Array | None = None
@@ -351,7 +358,7 @@ def _compile(inputs: Sequence[Term], *terms: Operand) -> tuple[list[Instruction]
         if term.prim is None:
             continue
         args = tuple([registers[id(arg)] if isinstance(arg, Term) else float(arg) for arg in term.args])
-        key = (term.prim, tuple([(type(arg), arg) for arg in args]))
+        key = (term.prim, exact(args))  # 1.0 is no register, and 0.0 not -0.0
         if key not in known:
             code.append(Instruction(term.prim, args))
             known[key] = len(inputs) + len(code) - 1

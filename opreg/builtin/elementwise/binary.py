@@ -18,7 +18,7 @@ from ...core.cache import cached
 from ...core.launch import Kernel
 from ...core.op import Op
 from ...core.registry import REGISTERED, ops
-from ...core.value import Value
+from ...core.value import BINARY, Value
 from ...elementwise import expression as e
 from ...elementwise.expression import Expression, Term, floor, where
 from ...typing import Array, ArrayModule
@@ -185,3 +185,7 @@ _truth(e.less_equal, "lesser_equal", "Whether the first of {} is no greater, 1 o
 _truth(e.logical_and, "logical_and", "Whether none of {} is zero, 1 or 0.")
 _truth(e.logical_or, "logical_or", "Whether one of {} is not zero, 1 or 0.")
 _truth(e.logical_xor, "logical_xor", "Whether just one of {} is zero, 1 or 0.")
+
+for _forms in BINARY.values():
+    for _name in _forms:
+        REGISTERED[_name].used = True  # by Python's operators, which ask nobody

@@ -223,8 +223,8 @@ def _valatt_backward(backward: Op, forward: Op, infer: Callable[..., Shape], par
     def valatt_backward_grad(h, ins, outs, *, heads):
         g, x, attention = ins
         hx, ha = h
-        return (forward(hx, attention, heads=heads) + forward(x, ha, heads=heads),
-                backward(g, x, ha, heads=heads)[0], backward(g, hx, attention, heads=heads)[1])
+        return (forward.current(hx, attention, heads=heads) + forward.current(x, ha, heads=heads),
+                backward.current(g, x, ha, heads=heads)[0], backward.current(g, hx, attention, heads=heads)[1])
 
 
 _valatt_backward(backward_selfatt_valatt, selfatt_valatt, selfatt_valatt_infer, 3)

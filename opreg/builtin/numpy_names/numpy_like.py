@@ -368,7 +368,7 @@ def _triangle(name: str, function: str, doc: str) -> None:
 
     @op.grad
     def triangle_grad(g, ins, outs, *, k):
-        return (op(g, k=k),)
+        return (op.current(g, k=k),)
 
 
 _triangle("_npi_tril", "tril", "The matrices in the last two axes with zeros above the diagonal ``k``, which lies "
