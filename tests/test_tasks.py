@@ -224,12 +224,13 @@ def test_what_is_chosen_inside_for_longer_stays():
     assert (autograd.is_recording(), mx.current_context()) == (False, mx.cpu())
 
 
-def test_numbers_written_inside_of_no_grad_stay_those_of_the_tape():
+@pytest.mark.parametrize("scope", [mx.no_grad, autograd.pause])
+def test_numbers_that_are_written_while_nothing_is_recorded_stay_those_of_the_tape(scope):
     w, b = nn.Parameter(nn.Tensor(np.float32([2, 2])), name="w"), nn.Tensor(np.float32([3, 3]))
 
     def function(x):
         y = x * w * b
-        with mx.no_grad():
+        with scope():
             w.set_data(nn.Tensor(np.float32([100, 100])))
             b[:] = 5
         return y.sum()

@@ -591,6 +591,15 @@ def test_an_executor_writes_what_others_have():
             np.testing.assert_array_equal(x.grad.asnumpy(), there.asnumpy(), err_msg=name)
 
 
+def test_many_rows_from_the_last_to_the_first():
+    """Of more rows than are told apart, all that lies between the first and the last counts."""
+    memory = np.zeros((20_000, 4))
+    since = versions.now()
+    versions.wrote(memory[10_000:0:-1, :2])
+    assert [versions.written(memory[row], since) is None for row in (0, 1, 10_000, 10_001)] == [
+        True, False, False, True]
+
+
 def test_nothing_is_kept_of_memory_that_is_gone():
     x = marked()
     before = len(versions._OWNED)
