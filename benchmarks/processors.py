@@ -1,7 +1,8 @@
 """Lesser processors, which libraries are told of by variables: for more tables on one machine, and for tests.
 
 ``python -m benchmarks.processors NAME ...`` prints the variables as JSON, as the interpreter that runs it needs them:
-each NumPy and each LLVM has names of its own for what is to be left alone.
+each NumPy and each LLVM has names of its own for what is to be left alone. With ``-- COMMAND ...`` behind the names it
+runs the command, which is told so.
 """
 
 from __future__ import annotations
@@ -115,4 +116,8 @@ def _llvm_features() -> dict[str, bool]:
 if __name__ == "__main__":
     if len(without(os.environ)) < len(os.environ):
         os.execve(sys.executable, [sys.executable, "-m", "benchmarks.processors", *sys.argv[1:]], without(os.environ))
-    print(json.dumps(settings(*sys.argv[1:])))
+    split = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    told, command = settings(*sys.argv[1:split]), sys.argv[split + 1:]
+    if command:
+        os.execvpe(command[0], command, {**os.environ, **told})
+    print(json.dumps(told))

@@ -54,7 +54,8 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-#: Functions of CuPy with the names of their parameters, ``*`` before one that takes the rest.
+#: Functions of CuPy with the names of their parameters: ``*`` before one that takes the rest, and alone before those
+#: that are taken by keyword.
 FUNCTIONS = _table("""
     all(a axis out keepdims) any(a axis out keepdims) amax(a axis out keepdims) amin(a axis out keepdims)
     max(a axis out keepdims) min(a axis out keepdims) sum(a axis dtype out keepdims) prod(a axis dtype out keepdims)
@@ -65,17 +66,18 @@ FUNCTIONS = _table("""
     cumprod(a axis dtype out) diff(a n axis prepend append) count_nonzero(a axis) bincount(x weights minlength)
     digitize(x bins right) searchsorted(a v side sorter) interp(x xp fp left right period)
     sort(a axis kind) argsort(a axis kind) partition(a kth axis) argpartition(a kth axis) lexsort(keys)
-    unique(ar return_index return_inverse return_counts axis equal_nan) nonzero(a) flatnonzero(a) argwhere(a)
+    unique(ar return_index return_inverse return_counts axis * equal_nan) nonzero(a) flatnonzero(a) argwhere(a)
     where(condition x y) take(a indices axis out) take_along_axis(a indices axis)
     put_along_axis(arr indices values axis) choose(a choices out mode) compress(condition a axis out)
     select(condlist choicelist default) extract(condition a)
-    concatenate(tup axis out dtype casting) concat(tup axis out dtype casting) stack(tup axis out dtype casting)
-    hstack(tup dtype casting) vstack(tup dtype casting) dstack(tup) column_stack(tup)
+    concatenate(tup axis out * dtype casting) concat(tup axis out * dtype casting)
+    stack(tup axis out * dtype casting) hstack(tup * dtype casting) vstack(tup * dtype casting) dstack(tup)
+    column_stack(tup)
     split(ary indices_or_sections axis) array_split(ary indices_or_sections axis) tile(A reps) repeat(a repeats axis)
     append(arr values axis) resize(a new_shape) roll(a shift axis) flip(a axis) fliplr(a) flipud(a) rot90(a k axes)
-    moveaxis(a source destination) swapaxes(a axis1 axis2) transpose(a axes) reshape(a newshape order copy)
+    moveaxis(a source destination) swapaxes(a axis1 axis2) transpose(a axes) reshape(a newshape order * copy)
     ravel(a order) squeeze(a axis) expand_dims(a axis) atleast_1d(*arys) atleast_2d(*arys) broadcast_to(array shape)
-    broadcast_arrays(*args) array(obj dtype copy order subok ndmin) asarray(a dtype order copy)
+    broadcast_arrays(*args) array(obj dtype copy order subok ndmin) asarray(a dtype order * copy)
     ascontiguousarray(a dtype) asfortranarray(a dtype) copy(a order) empty(shape dtype order)
     empty_like(prototype dtype order subok shape) zeros(shape dtype order) zeros_like(a dtype order subok shape)
     ones(shape dtype order) ones_like(a dtype order subok shape) full(shape fill_value dtype order)
@@ -86,12 +88,12 @@ FUNCTIONS = _table("""
     diag_indices(n ndim) ix_(*args) unravel_index(indices dims order) ravel_multi_index(multi_index dims mode order)
     fill_diagonal(a val wrap) copyto(dst src casting where) put(a ind v mode) place(arr mask vals)
     putmask(a mask values) dot(a b out) vdot(a b) inner(a b) outer(a b out) tensordot(a b axes)
-    matmul(x1 x2 out axes axis keepdims casting dtype signature order) einsum(*operands dtype optimize) kron(a b)
+    matmul(x1 x2 * out axes axis keepdims casting dtype signature order) einsum(*operands dtype optimize) kron(a b)
     trace(a offset axis1 axis2 dtype out) diagonal(a offset axis1 axis2) cross(a b axisa axisb axisc axis)
     around(a decimals out) round(a decimals out) clip(a a_min a_max out) nan_to_num(x copy nan posinf neginf)
     real(val) imag(val) angle(z deg) isclose(a b rtol atol equal_nan) allclose(a b rtol atol equal_nan)
     array_equal(a1 a2 equal_nan) isin(element test_elements assume_unique invert)
-    pad(array pad_width mode stat_length constant_values end_values reflect_type)
+    pad(array pad_width mode * stat_length constant_values end_values reflect_type)
     convolve(a v mode) correlate(a v mode) trapezoid(y x dx axis)
     linalg.cholesky(a) linalg.det(a) linalg.eigh(a UPLO) linalg.eigvalsh(a UPLO) linalg.inv(a)
     linalg.matrix_power(M n) linalg.matrix_rank(M tol) linalg.norm(x ord axis keepdims) linalg.pinv(a rcond)
@@ -99,7 +101,7 @@ FUNCTIONS = _table("""
     fft.fft(a n axis norm) fft.ifft(a n axis norm) fft.rfft(a n axis norm) fft.irfft(a n axis norm)
     fft.fft2(a s axes norm) fft.ifft2(a s axes norm)
     lib.stride_tricks.as_strided(x shape strides)
-    lib.stride_tricks.sliding_window_view(x window_shape axis subok writeable)
+    lib.stride_tricks.sliding_window_view(x window_shape axis * subok writeable)
 """)
 
 UFUNCS = _words("""
@@ -183,9 +185,10 @@ def _poisoned(array: np.ndarray) -> np.ndarray:
 
 
 def _check(name: str, params: tuple[str, ...], args: tuple, keywords: dict[str, Any]) -> None:
-    rest = any(param.startswith("*") for param in params)
-    if len(args) > len(params) and not rest:
-        raise StrictError(f"{name}: CuPy takes {len(params)} arguments ({', '.join(params)}), got {len(args)}")
+    places = params[:params.index("*")] if "*" in params else params
+    if len(args) > len(places) and not any(param.startswith("*") for param in places):
+        raise StrictError(f"{name}: CuPy takes {len(places)} arguments by position ({', '.join(places)}), "
+                          f"got {len(args)}")
     for keyword in keywords:
         if keyword not in params:
             raise StrictError(f"{name}: CuPy has no parameter {keyword!r}, only {', '.join(params)}")

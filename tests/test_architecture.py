@@ -70,8 +70,8 @@ ORDER = _floors("""
     opreg.backends.numba.rnn opreg.backends.numba.row_operators opreg.backends.onednn.convolution
     opreg.backends.onednn.batch_norm opreg.backends.onednn.products
     opreg.backends.numba.operators opreg.backends.onednn.operators opreg.backends.cuda.row_operators
-    opreg.backends.cuda.product_operators opreg.backends.cuda.convolution_operators opreg.backends.cuda.dropout
-    opreg.backends.cuda.reductions
+    opreg.backends.cuda.convolution_operators opreg.backends.cuda.dropout opreg.backends.cuda.reductions
+    opreg.backends.cuda.product_operators
     opreg.backends.cuda.losses opreg.backends.cuda.lookups opreg.backends.cuda.normalization
     opreg.backends.cuda.pooling opreg.backends.cuda.recurrent
     opreg.backends.cuda.operators

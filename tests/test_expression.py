@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -233,6 +234,8 @@ def test_derivatives_agree_with_central_differences(function, wrt):
 
 OF_TWO = ("add", "subtract", "multiply", "divide", "mod", "power", "hypot", "maximum", "minimum")
 SMOOTH_PRIMITIVES = {name: each for name, each in PRIMITIVES.items() if each.derivative and name != "where"}
+COMPARISONS = ("greater", "greater_equal", "less", "less_equal", "equal", "not_equal", "logical_and", "logical_or",
+               "logical_xor")
 DOMAINS = {"arccosh": (1.1, 3), "arcsin": (-0.9, 0.9), "arccos": (-0.9, 0.9), "arctanh": (-0.9, 0.9),
            "erfinv": (-0.9, 0.9)}
 
@@ -248,6 +251,25 @@ def test_derivative_of_every_instruction(name):
         up, down = ([x + sign * step if i == j else x for j, x in enumerate(ins)] for sign in (1, -1))
         expected = (expression(np, *up) - expression(np, *down)) / (2 * step)
         assert np.allclose(derive(expression, i)(np, np.ones(8), *ins), expected, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("name", sorted(PRIMITIVES))
+def test_every_instruction_at_any_strides(name, dtype):
+    """NumPy has a loop of its own for most, and not all of them are right."""
+    arity = 3 if name == "where" else 2 if name in (*OF_TWO, *COMPARISONS) else 1
+    expression = trace(lambda *terms: e.Term(PRIMITIVES[name], terms), arity)
+    generator = np.random.default_rng(0)
+    ins = [generator.uniform(*DOMAINS.get(name, (0.3, 2.2)), 40).astype(dtype) for _ in range(arity)]
+    with np.errstate(all="ignore"):
+        expected = run(expression, ins, np.empty(40, dtype))
+        for step, to in itertools.product((1, 2, 3, 4, 8, -1, -4, -8), (1, 2, 8, -8)):
+            strided = [np.repeat(x, abs(step))[::step] if step > 0 else np.repeat(x[::-1], -step)[::step] for x in ins]
+            for around in (strided, [*strided[:-1], strided[-1][:1]]):
+                want = expected if around is strided else run(expression, [*ins[:-1], ins[-1][:1]], np.empty(40, dtype))
+                out = np.zeros(40 * abs(to), dtype)[::to]
+                assert np.allclose(run(expression, around, out), want, rtol=1e-2 if dtype == "float16" else 1e-5,
+                                   equal_nan=True), (step, to)
 
 
 def test_steps_have_zero_derivatives():

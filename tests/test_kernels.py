@@ -5,32 +5,25 @@ Those of libraries that are not here are skipped: ``./run test-fast`` has them.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import importlib
-import importlib.util
+import inspect
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
-from opreg.backends import trials
-from opreg.backends.numba import compiler
 from opreg.backends.onednn.shared_library import missing
-from opreg.core import generators
-from opreg.core.launch import Call, Kernel, Prepared
-from opreg.core.op import Op
+from opreg.core.launch import Kernel
 from opreg.core.registry import get, operators
-from opreg.core.spec import Spec
-from opreg.ndarray import NDArray, cpu
+from opreg.ndarray import cpu, gpu
 
+from .cuda.cublaslt import installed
+from .kernels import applies, called, computed, fast, others, skip_lacking
 from .rows import all_rows, chosen
 from .running import TOLERANCES, Use, agree
-
-
-def others(op: Op) -> list[Kernel]:
-    """The kernels of an operator beside the reference that serve the host."""
-    return [kernel for kernel in op.kernels[1:] if kernel.serves is None or kernel.serves(np)]
-
+from .test_architecture import _imports
 
 #: Operators with kernels beside the reference. Those of loops and users' operators are tested on their own.
 KERNELS = {(op.name, kernel.name) for op in operators() if chosen(op.name) for kernel in others(op)
@@ -42,50 +35,17 @@ NEVER = ("no vectorised form", "nothing to compute", "is not installed", "numpy 
 
 
 @pytest.fixture(autouse=True)
-def thresholds(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing is too small for a fast kernel, what is tried is faster, and what is compiled here is kept for these
-    tests alone."""
-    monkeypatch.setattr("opreg.backends.onednn.convolution.LEAST", 0)
-    monkeypatch.setattr("opreg.backends.onednn.matmul.SMALL", 0)
-    monkeypatch.setenv("OPREG_TUNE", "1")
-    monkeypatch.setattr("opreg.backends.trials.faster", lambda question, usual, other, ways: trials.Choice(other, ""))
-    monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "jit"))
-    with compiler.use("numba" if importlib.util.find_spec("numba") else "numpy"):
+def any_size(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nothing is too small for a fast kernel."""
+    with fast(tmp_path_factory.getbasetemp() / "jit"):
         yield
 
 
-def prepared(use: Use) -> Call:
-    """A call of the use with arrays of its own."""
-    count, shapes = len(use.op.outputs(use.attrs)), [each.shape for each in use.arrays]
-    outs = use.op.infer_shapes(shapes, [None] * count, use.attrs)[1]
-    kinds = use.op.infer_dtypes([each.dtype for each in use.arrays], [None] * count, use.attrs)[1]
-    specs = [Spec(*each) for each in zip(outs, kinds)]
-    # Products are the library's where convolutions of the same plan are.
-    here = {importlib.import_module("opreg.backends.onednn.convolution").HERE: True}
-    return Call(use.op, use.attrs, [np.array(each) for each in use.arrays],
-                [np.zeros(spec.shape, spec.dtype) for spec in specs], ["write"] * count, np, cpu(), use.train,
-                generators.generator("cpu"), specs, lambda number, shape, dtype: np.empty(shape, dtype), NDArray,
-                here)
-
-
-def applies(use: Use) -> bool:
-    """Whether the reference kernel is that of the use: an operator of several has no expression for some."""
-    return use.op.expression is None or use.op.expression(use.attrs) is not None
-
-
-def computed(use: Use, kernel: Kernel) -> list[np.ndarray] | str:
+def results(use: Use, kernel: Kernel) -> list[np.ndarray] | str:
     """All outputs, and inputs as they are afterwards; or why the kernel declines."""
-    call = prepared(use)
-    reason = None if kernel.accepts is None else kernel.accepts(call)
-    if reason is not None:
-        return reason
-    with np.errstate(all="ignore"):
-        steps, store = Prepared(call, kernel, []).steps(call.ins[len(use.op.arguments(use.attrs)):])
-        for step in steps:
-            step()
-        if store:
-            store()
-    return [*call.outs, *call.ins]
+    call = called(use)
+    reason = computed(call, kernel)
+    return [*call.outs, *call.ins] if reason is None else reason
 
 
 def _named(row: object, dtype: str | None, number: int) -> str:
@@ -98,9 +58,9 @@ def _named(row: object, dtype: str | None, number: int) -> str:
 def test_computes_what_the_reference_does(row, dtype):
     use = Use.of(row, dtype)
     reference = use.op.kernels[0]
-    expected = computed(use, reference)
+    expected = results(use, reference)
     for kernel in others(use.op):
-        found = computed(use, kernel)
+        found = results(use, kernel)
         if isinstance(found, str):
             continue
         for i, (one, other) in enumerate(zip(found, expected, strict=True)):
@@ -118,14 +78,58 @@ def test_has_a_row(name, title):
     kernel = next(each for each in get(name).kernels if each.name == title)
     reasons = set()
     for use in _uses(name):
-        if not applies(use) and kernel.name in ("ufuncs", "numba"):
-            continue
-        reason = None if kernel.accepts is None else kernel.accepts(prepared(use))
+        reason = None if kernel.accepts is None else kernel.accepts(called(use))
         if reason is None:
             return
         reasons.add(reason)
+    skip_lacking("; ".join(reasons))
     if reasons and missing() and kernel.rule.function.__module__.startswith("opreg.backends.onednn"):
         pytest.skip(missing())
-    of_numbers = [reason for reason in reasons if not reason.startswith("dtype int")]
+    of_numbers = [reason for reason in reasons if not reason.startswith(("dtype int", "there is no expression"))]
     assert of_numbers and all(reason.endswith(NEVER) for reason in of_numbers), \
         f"kernel {title} of {name} declines all rows: {'; '.join(sorted(reasons))}"
+
+
+# ------------------------------------------------------------------------- which of several comes first
+
+
+@functools.cache
+def _imported(name: str) -> frozenset[str]:
+    """The modules that one imports when it is imported, and these."""
+    found = {each for each, _, now in _imports(name) if now and each.startswith(("opreg.backends.", "opreg.builtin."))}
+    return frozenset(found).union(*map(_imported, found))
+
+
+def _modules(kernel: Kernel) -> set[str]:
+    """Of its function, and of those that are part of it: what attached it is among them."""
+    inner = [cell.cell_contents for each in (kernel.rule.function, kernel.accepts)
+             for cell in getattr(each, "__closure__", None) or ()]
+    return {each.__module__ for each in (kernel.rule.function, *inner) if inspect.isroutine(each)}
+
+
+def _settled(first: Kernel, second: Kernel) -> bool:
+    """Whether one kernel is attached before another, whatever a program imports first."""
+    one, others = first.rule.function.__module__, _modules(second)
+    # Those of expressions are attached where an operator is declared, in the order of back ends.
+    return one in others.union(*map(_imported, others)) or second.rule.function.__module__.endswith(".elementwise")
+
+
+@pytest.mark.parametrize("on_gpu", [False, True])
+def test_the_order_of_kernels_is_settled(on_gpu):
+    """Every kernel answers, whatever others do; of two that accept one does so because its module imports the other's:
+    the order in which a program comes to import modules decides nothing."""
+    with installed() if on_gpu else contextlib.nullcontext():
+        ctx = gpu(0) if on_gpu else cpu()
+        for row, dtype in ROWS:
+            use = Use.of(row, dtype)
+            call = called(use)
+            if on_gpu:
+                ins, outs = [[None if each is None else ctx.backend.asarray(each, device=0) for each in arrays]
+                             for arrays in (call.ins, call.outs)]
+                call = called(use, ins, outs, ctx=ctx)
+            accepting = [kernel for kernel in use.op.kernels[1:] if (kernel.serves is None or kernel.serves(ctx.xp))
+                         and (kernel.accepts is None or kernel.accepts(call) is None)]
+            for first, second in itertools.pairwise(accepting):
+                assert _settled(first, second), (
+                    f"{row}: {first.name} of {first.rule.function.__module__} and {second.name} of "
+                    f"{second.rule.function.__module__}")

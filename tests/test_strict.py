@@ -75,16 +75,26 @@ def test_random(row: Row, way: Any) -> None:
     _draw(row, way, STRICT)
 
 
+def _all_rows(name: str, ctx: Context) -> None:
+    for row in ROWS:
+        for way in (eager, graph) if row.op == name and plannable(row) else (eager,) if row.op == name else ():
+            if row in FIXED:
+                _compare(row, way, ctx, _tolerance(Use.of(row, row.dtypes[0])))
+            else:
+                _draw(row, way, ctx)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", sorted({row.op for row in ROWS}))
 def test_gpu(name: str) -> None:
     """All rows of an operator on the real thing."""
-    for row in ROWS:
-        for way in (eager, graph) if row.op == name and plannable(row) else (eager,) if row.op == name else ():
-            if row in FIXED:
-                _compare(row, way, Context("gpu", 0), _tolerance(Use.of(row, row.dtypes[0])))
-            else:
-                _draw(row, way, Context("gpu", 0))
+    _all_rows(name, Context("gpu", 0))
+
+
+@pytest.mark.parametrize("name", ["Convolution", "_random_uniform"])
+def test_what_a_gpu_is_asked(name: str) -> None:
+    """The same here, so that the test itself is right when there is a GPU."""
+    _all_rows(name, STRICT)
 
 
 # --------------------------------------------------------------------------------- the stand-in is strict
@@ -101,7 +111,8 @@ def test_gpu(name: str) -> None:
     lambda a: xp.take(a, xp.asarray([0]), mode="clip"), lambda a: xp.sort(a, kind="quicksort"),
     lambda a: xp.lexsort((a, a)), lambda a: a.item(), lambda a: a.tolist(), lambda a: a.ctypes,
     lambda a: a.flags.writeable, lambda a: a.__array_interface__, lambda a: a[a], lambda a: 1.0 in a,
-    lambda a: xp.einsum("i,i->i", a, a, out=a), lambda a: StrictGenerator(0).choice(3),
+    lambda a: xp.einsum("i,i->i", a, a, out=a), lambda a: xp.matmul(a, a, None), lambda a: xp.matmul(a, a, a),
+    lambda a: xp.concatenate([a], 0, None, "float32"), lambda a: StrictGenerator(0).choice(3),
     lambda a: StrictGenerator(0).normal(),
 ])
 def test_refuses(leak: Any) -> None:
@@ -181,8 +192,12 @@ def test_tables_are_cupys() -> None:
         for part in name.split("."):
             found = getattr(found, part)
         theirs = inspect.signature(found).parameters
+        named = {each.name for each in theirs.values() if each.kind is each.KEYWORD_ONLY}
+        places = params[:params.index("*")] if "*" in params else params
+        assert named.isdisjoint(places) and (named or found is cupy.pad or "*" not in params), name
         if not any(each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL) for each in theirs.values()):
-            assert {param.lstrip("*") for param in params} <= set(theirs), name
+            assert {param for param in params if param != "*"} <= set(theirs), name
+            assert named.issuperset(params[len(places) + 1:]), name
     for name in METHODS:
         assert hasattr(cupy.ndarray, name), name
     for name in StrictGenerator.METHODS:

@@ -280,3 +280,48 @@ def test_products_of_every_kind(machine, monkeypatch, name, shapes, attrs, steps
             assert there or ": onednn" not in executor.explain()
     for got, want in zip(*found, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3 * np.abs(want).max())
+
+
+#: Parts of data (96, 2 × 80) and how they are made.
+PARTS = {
+    "slice_axis": lambda x: [sym.slice_axis(x, axis=1, begin=i, end=i + 80) for i in (0, 80)],
+    "slice": lambda x: [sym.slice(x, begin=(0, i), end=(96, None), step=(1, 2)) for i in (0, 1)],
+    "split": lambda x: sym.split(x, num_outputs=2, axis=1),
+    "SliceChannel": lambda x: sym.SliceChannel(x + 1.0, num_outputs=2, axis=1),
+    "transpose": lambda x: sym.split(sym.transpose(sym.reshape(x, (2, 80, 96)), (0, 2, 1)), num_outputs=2, axis=0,
+                                     squeeze_axis=True)}
+
+
+@onednn
+@pytest.mark.parametrize("name", PARTS)
+def test_layers_of_parts(machine, monkeypatch, name):
+    """As gates and heads are: the library multiplies them where they are."""
+    monkeypatch.setattr(products.threads, "count", lambda: 2)
+    monkeypatch.setattr(products, "_LEAST", 1 << 18)
+    monkeypatch.setattr(trials, "_tried", lambda usual, other, ways: trials.Choice(usual, ""))
+    left, right = PARTS[name](sym.Variable("x"))
+    network = sym.FullyConnected(left, num_hidden=64, name="left") * sym.FullyConnected(
+        right, num_hidden=64, no_bias=True, name="right")
+    executor = _bound(network, x=(96, 160))
+    found, text = _results(executor), executor.explain()
+    assert re.search("left: onednn(;| ->)", text) or name == "slice"
+    monkeypatch.setattr(shared_library, "_FORKED", [True])
+    for got, want in zip(found, _results(executor), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3 * np.abs(want).max())
+
+
+@onednn
+def test_a_compiled_layer_of_a_part(machine, monkeypatch):
+    monkeypatch.setattr(products.threads, "count", lambda: 2)
+    monkeypatch.setattr(products, "_LEAST", 1 << 18)
+    monkeypatch.setattr(trials, "_tried", lambda usual, other, ways: trials.Choice(usual, ""))
+    dense = mx.nn.Dense(80, 64)
+
+    def gated(x: mx.Tensor) -> mx.Tensor:
+        value, gate = mx.ops.chunk(x, 2, 1)
+        return dense(value * gate) + dense(gate)
+
+    x = mx.Tensor(np.random.default_rng(0).standard_normal((96, 160)).astype("float32"))
+    found, want = [(run(x), mx.grad(run)(x)) for run in (mx.jit(gated), gated)]
+    for got, expected in zip(found, want, strict=True):
+        np.testing.assert_allclose(got.asnumpy(), expected.asnumpy(), rtol=1e-4, atol=1e-3)

@@ -16,7 +16,14 @@ def address_of(array: Array) -> int:
 
 
 def bounds_of(array: Array, first: int | None = None) -> tuple[int, int]:
-    """From where to where an array's memory reaches; the host's, or one whose first number lies at ``first``."""
+    """From where to where an array's memory reaches; the host's, or one whose first number lies at ``first``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bounds_of(np.zeros((2, 3))[:, :2], 100), bounds_of(np.zeros((2, 3))[::-1], 100)
+    ((100, 140), (76, 124))
+    """
     if first is None:
         first = address_of(array)
     if array.flags.c_contiguous:

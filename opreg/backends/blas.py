@@ -151,9 +151,16 @@ if hasattr(os, "register_at_fork"):
 
 def multiplier(xp: ArrayModule, a: Array, b: Array) -> Matmul:
     """``matmul`` for arrays like these, called with the two and perhaps where to write."""
-    if xp is not np or threads.count() < 2 or a.dtype.char not in "fdFD":  # no work for BLAS
-        return xp.matmul
+    if xp is not np:
+        return functools.partial(_by_keyword, xp)
+    if threads.count() < 2 or a.dtype.char not in "fdFD":  # no work for BLAS
+        return np.matmul
     return _host_multiplier(a.shape, a.strides, b.shape, b.strides, a.dtype)
+
+
+def _by_keyword(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> Array:
+    """``matmul`` of a module that is told by keyword alone where to write, as CuPy's is."""
+    return xp.matmul(a, b, out=out)
 
 
 @cached(1024)
@@ -346,6 +353,6 @@ def multiple(y: Array, a: float, x: Array) -> Multiple | None:
     """What does as ``add_multiple`` does again and again; None where that is not possible."""
     function = _axpy(y.dtype, y.size)
     if function is None or not a or x.dtype != y.dtype or not (
-            x.flags.c_contiguous and y.flags.c_contiguous and y.flags.writeable):
+            x.flags.c_contiguous and x.flags.aligned and y.flags.carray):
         return None
     return Multiple(function, y, a, x)

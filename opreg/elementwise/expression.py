@@ -25,7 +25,9 @@ import numpy as np
 from ..core.array_module import number_on
 from ..core.cache import cached
 from ..core.keys import exact
+from ..core.launch import Call
 from ..core.registry import ops
+from ..core.rules import Attrs
 from ..core.spec import Shape, is_floating
 from ..core.value import Value, forms
 from ..typing import Array, ArrayModule
@@ -34,7 +36,7 @@ from . import special_functions as special
 from . import tiling as schedule
 
 __all__ = ["Term", "Expression", "Instruction", "Primitive", "PRIMITIVES", "primitive", "polygamma", "trace", "derive",
-           "astype", "compiled", "in_order"]
+           "accepting", "astype", "compiled", "in_order"]
 
 
 class Primitive(NamedTuple):
@@ -580,6 +582,17 @@ def compiled(inputs: Sequence[Term], *terms: Operand) -> Expression:
     """The expression of several terms: the last instruction gives the first of them, and no other may use that."""
     code, registers = _compile(inputs, *terms[1:], terms[0])
     return Expression.of(len(inputs), code, [registers[-1], *registers[:-1]])
+
+
+def accepting(expression: Callable[[Attrs], Expression | None], accepts: Callable[[Expression, Call], str | None]
+              ) -> Callable[[Call], str | None]:
+    """What a kernel of an operator with an expression accepts; nothing with attributes that there is none for."""
+
+    def asked(call: Call) -> str | None:
+        found = expression(call.attrs)
+        return "there is no expression for these attributes" if found is None else accepts(found, call)
+
+    return asked
 
 
 def trace(function: Callable[..., Operand], arity: int) -> Expression:

@@ -86,14 +86,16 @@ class _Free:
         self.by_offset.insert(at, (offset, length))
 
 
-def _stand_in(spec: Spec) -> np.ndarray:
-    """An array with a contiguous layout and no memory behind it, to ask rules for views."""
+def _stand_in(spec: Spec, array: Array | None) -> np.ndarray:
+    """An array with no memory behind it, to ask rules for views: laid out as a bound one is, or else contiguous."""
     assert spec.dtype is not None
-    strides, step = [], spec.dtype.itemsize
-    for dim in reversed(spec.shape or ()):
-        strides.append(step)
-        step *= max(dim, 1)
-    return np.lib.stride_tricks.as_strided(np.empty(1, spec.dtype), spec.shape, strides[::-1])
+    strides = None if array is None else array.strides
+    if strides is None:
+        strides, step = (), spec.dtype.itemsize
+        for dim in reversed(spec.shape or ()):
+            strides = (step, *strides)
+            step *= max(dim, 1)
+    return np.lib.stride_tricks.as_strided(np.empty(1, spec.dtype), spec.shape, strides)
 
 
 def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], contexts: Mapping[Node, Context],
@@ -135,7 +137,7 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
             continue
         base = stand_ins.get(source)
         if base is None:
-            base = _stand_in(specs[source[0]][source[1]])
+            base = _stand_in(specs[source[0]][source[1]], bound.get(source, targets.get(source)))
         view = op.as_view(base, node.attrs, [spec.shape for spec in specs[node]])
         if view is None:
             continue

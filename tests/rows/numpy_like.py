@@ -43,8 +43,8 @@ for _name in ("equal", "not_equal", "greater", "greater_equal", "less", "less_eq
 
 for _name in ("logical_not", "isnan", "isinf", "isfinite", "isposinf", "isneginf"):
     ROWS += [Row(f"_npi_{_name}", [data], expected=getattr(np, _name), dtypes=_FLOATS, name=name)
-             for name, data in {"odd": _ODD, "integers": _WHOLE, "number": _POINT, "truth": _TRUTH,
-                                "empty": _NONE}.items()]
+             for name, data in {"odd": _ODD, "many": np.resize(_ODD, (3, 4, 15)), "integers": _WHOLE, "number": _POINT,
+                                "truth": _TRUTH, "empty": _NONE}.items()]
 
 for _name in ("and", "or", "xor"):
     _function = getattr(np, f"bitwise_{_name}")

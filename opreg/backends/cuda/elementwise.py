@@ -12,7 +12,7 @@ from opreg.core.cache import cached
 from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
-from opreg.elementwise.expression import Expression
+from opreg.elementwise.expression import Expression, accepting
 from opreg.typing import Array, ArrayModule
 
 from .compiler import Launch, can_compile, grid_of, keep, kernel_of
@@ -140,9 +140,8 @@ def attach(op: Op, expression: Callable[[Attrs], Expression],
            ufuncs: Callable[[Call], list[Callable[[], object]]]) -> None:
     """Give an operator with an expression, a function of its attributes, the kernel ``cuda``."""
 
-    def accepts(call: Call) -> str | None:
-        return declines(expression(call.attrs), call.ins, call.outs) or keep(call, arrange(call.ins, call.outs))
-
-    @op.kernel("cuda", bound=True, accepts=accepts, serves=can_compile)
+    @op.kernel("cuda", bound=True, serves=can_compile, accepts=accepting(
+        expression, lambda scalar, call: declines(scalar, call.ins, call.outs) or keep(call, arrange(
+            call.ins, call.outs))))
     def elementwise_cuda(call: Call) -> list[Callable]:
         return [bound(expression(call.attrs), call.found, call.xp)]

@@ -10,13 +10,16 @@ import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
-from opreg.builtin.matrices.dense import FACTORS, dense_weight, factors_of
+from opreg.builtin.matrices.dense import FACTORS, dense_weight, factors_of, views_of
 from opreg.core.launch import Call
 from opreg.core.registry import REGISTERED
 from opreg.errors import OpError
 from opreg.typing import Array
 
-from . import cublaslt
+from . import (
+    cublaslt,
+    reductions,  # noqa: F401 (its kernel of ``sum`` is attached before the one here, which comes first)
+)
 from .compiler import can_compile, declined, keep
 from .cublaslt import Epilogue
 from .precision import tf32
@@ -100,7 +103,11 @@ def _accepts_dense_backward(call: Call) -> str | None:
     (g, data, _), (out, bias) = call.ins, call.outs
     if out is None or bias is None or call.reqs[1] == "add":
         return "the gradient of the bias is not what is written"
+    if not bias.flags.c_contiguous:
+        return "the gradient of the bias does not lie in one piece"
     a, b = dense_weight(g, data, flatten=call.attrs["flatten"])
+    if not views_of(call, (a, b)):
+        return "its factors are no views of its inputs"
     return keep(call, _settle(call, (a, b, out), Epilogue.BGRADB, bias))
 
 

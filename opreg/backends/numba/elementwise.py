@@ -19,7 +19,7 @@ from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
 from opreg.core.spec import is_numpy_float
-from opreg.elementwise.expression import Expression
+from opreg.elementwise.expression import Expression, accepting
 from opreg.errors import ArgumentError
 from opreg.typing import Array, ArrayModule
 
@@ -252,10 +252,8 @@ def attach(op: Op, expression: Callable[[Attrs], Expression],
     """Give an operator with an expression, a function of its attributes, the kernel ``numba``; until a function is
     compiled the kernel ``ufuncs`` computes."""
 
-    def accepts(call: Call) -> str | None:
-        return unavailable(call) or _declines(expression(call.attrs), call)
-
-    @op.kernel("numba", bound=True, accepts=accepts)
+    @op.kernel("numba", bound=True, accepts=accepting(
+        expression, lambda scalar, call: unavailable(call) or _declines(scalar, call)))
     def elementwise_numba(call: Call) -> list[Callable[[], object]]:
         scalar, arrangement = expression(call.attrs), call.found
         assert isinstance(arrangement, Arrangement)

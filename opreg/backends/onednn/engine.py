@@ -7,6 +7,7 @@ addresses it was given, as long as it lives.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from ctypes import Array as Arguments
 from ctypes import c_void_p
@@ -15,11 +16,11 @@ from typing import TypeAlias
 import numpy as np
 
 from opreg.core.cache import cached
-from opreg.core.spec import Shape
+from opreg.core.spec import Shape, show
 from opreg.errors import OpError, passing
 
 from .. import blas
-from ..addressing import address_of
+from ..addressing import address_of, bounds_of
 from . import shared_library
 from .primitives import (
     BIAS,
@@ -91,10 +92,13 @@ class Work:
         self._buffers: list[Object] = []
         self._held: tuple[np.ndarray, ...] | None = None
         self._arrays: list[tuple[Object, Object]] = []  # their layouts and memories
+        self._sizes: list[tuple[int, int]] = []  # how many numbers they have, and how many bytes they reach over
         groups = geometry.groups if isinstance(geometry, Convolution) else 1
         for i, (shape, steps) in enumerate(zip(geometry.shapes(part), strides, strict=True)):
             layout = plain(library, *(grouped(shape, steps, groups) if i == 1 else (shape, steps)))
             self._arrays.append((layout, self._memory(layout.pointer, layout)))
+            last = sum([(size - 1) * step for size, step in zip(shape, steps)])
+            self._sizes.append((math.prod(shape), 4 * (last + 1)))
         named: dict[str, Object] = {}
         self._steps: list[Step] = []
         for description, operands in geometry.describe(library, part, strides):
@@ -160,19 +164,21 @@ class Work:
         Parameters
         ----------
         arrays : sequence of float32 arrays
-            Of the geometry's shapes and the strides that were declared, in order; one of them is written.
+            Of the geometry's shapes and the strides that were declared, in order; one of them is written. Where the
+            layout has its axes in another order, the array's own order is as good.
         buffers : sequence of arrays
             Of ``nbytes`` bytes; their content is nothing between two calls.
 
         Raises
         ------
         OpError
-            For arrays of other sizes.
+            For arrays of other sizes, or that reach over more or less memory than the strides say.
         """
-        for (layout, memory), array in zip(self._arrays, arrays, strict=True):
-            if array.dtype != np.float32 or array.nbytes != self._library.functions["memory_desc_get_size"](
-                    layout.pointer):
-                raise OpError(f"oneDNN: an array of {array.nbytes} bytes of {array.dtype} does not fit")
+        for (_, memory), (size, end), array in zip(self._arrays, self._sizes, arrays, strict=True):
+            if array.dtype != np.float32 or array.size != size or bounds_of(array, 0) != (0, end):
+                raise OpError(f"oneDNN: an array of {array.dtype}, shape {show(array.shape)} and strides "
+                              f"{show(array.strides)} does not fit: expected {size} numbers of float32 within "
+                              f"{end} bytes")
             self._place(memory, array)
         for memory, buffer, nbytes in zip(self._buffers, buffers, self.nbytes, strict=True):
             if buffer.nbytes < nbytes:

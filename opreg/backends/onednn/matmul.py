@@ -17,11 +17,12 @@ def _operand(a: np.ndarray) -> tuple[bytes, int, np.ndarray]:
     """How BLAS is told of a matrix: transposed or not, how far rows are apart, and its array."""
     rows, columns = a.strides
     m, n = a.shape
-    if columns == 4 and rows % 4 == 0 and rows >= 4 * n:
-        return b"N", rows // 4, a
-    if rows == 4 and columns % 4 == 0 and columns >= 4 * m:
-        return b"T", columns // 4, a
-    return b"N", n, np.ascontiguousarray(a)
+    if a.flags.aligned:
+        if columns == 4 and rows % 4 == 0 and rows >= 4 * n:
+            return b"N", rows // 4, a
+        if rows == 4 and columns % 4 == 0 and columns >= 4 * m:
+            return b"T", columns // 4, a
+    return b"N", n, np.require(a, requirements=["C", "A"])
 
 
 def straight(a: np.ndarray) -> bool:

@@ -96,7 +96,7 @@ def matrices_of(call: Call) -> Matrices | str:
     if factors is None or len(bias) > 1 or call.attrs.get("alpha", 1.0) != 1.0:
         return "it is more than the product of two of its inputs"
     a, b, shape = factors
-    if not out.flags.c_contiguous or not all(array.flags.c_contiguous for array in bias):
+    if not all(array.flags.c_contiguous and array.flags.aligned for array in (out, *bias)):
         return "an array does not lie in one piece"
     if a.shape[:-2] != b.shape[:-2] or not (matmul.straight(a) and matmul.straight(b)):
         return "a matrix is not laid out as BLAS reads it"

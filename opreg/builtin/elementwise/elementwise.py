@@ -26,7 +26,7 @@ from ...core.registry import declare, ops, register
 from ...core.rules import Attrs, Rule
 from ...core.spec import Shape, broadcast, is_numpy_float, show, unify
 from ...core.value import Value
-from ...elementwise.expression import Expression, derive, trace
+from ...elementwise.expression import Expression, accepting, derive, trace
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
 
@@ -104,13 +104,13 @@ def attach(op: Op, expression: Traced, finite: bool = False) -> Callable[[Call],
             result = xp.where(xp.isfinite(result), result, 0.0)
         return result
 
-    def accepts(call: Call) -> str | None:
+    def accepts(formula: Expression, call: Call) -> str | None:
         call.found = None
         if len(call.outs) == 1 and call.outs[0] is not None and not finite:
-            call.found = expression(call.attrs).on_integers(call.xp, call.ins, call.outs[0])
+            call.found = formula.on_integers(call.xp, call.ins, call.outs[0])
         return _accepts(call) if call.found is None else None
 
-    @op.kernel("ufuncs", bound=True, accepts=accepts)
+    @op.kernel("ufuncs", bound=True, accepts=accepting(expression, accepts))
     def elementwise_ufuncs(call: Call) -> list[Callable]:
         formula, outs = expression(call.attrs), call.outs
         if outs[0] is not None and outs[0].dtype.kind in "iu":

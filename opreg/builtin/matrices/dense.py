@@ -25,7 +25,8 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..reductions.reduce import reduced
 
-__all__ = ["FACTORS", "adjoint", "bias_of", "bilinear", "dense_weight", "factors_of", "product", "wide", "with_bias"]
+__all__ = ["FACTORS", "adjoint", "bias_of", "bilinear", "dense_weight", "factors_of", "product", "views_of", "wide",
+           "with_bias"]
 
 Storage = Literal["default", "row_sparse", "csr"]
 
@@ -80,11 +81,15 @@ FACTORS: dict[Op, Callable[[Call], tuple[Array, Array] | None]] = {}
 def factors_of(call: Call) -> tuple[Array, Array, Shape] | None:
     """The matrices whose product a call computes, and the shape of that; None where they are no views of its inputs."""
     factors = FACTORS[call.op](call) if all(array.size for array in call.ins[:2]) else None
-    if factors is None or not all(any(call.xp.may_share_memory(factor, array) for array in call.ins[:2])
-                                  for factor in factors):
+    if factors is None or not views_of(call, factors):
         return None
     a, b = factors
     return a, b, (*broadcast(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
+
+
+def views_of(call: Call, factors: Sequence[Array]) -> bool:
+    """Whether factors are where the first two inputs of a call are: copies would keep what these held at bind."""
+    return all(any(call.xp.may_share_memory(factor, array) for array in call.ins[:2]) for factor in factors)
 
 
 def attach_bound_product(op: Op, factors: Callable) -> None:
@@ -101,7 +106,7 @@ def attach_bound_product(op: Op, factors: Callable) -> None:
         if any(array.dtype.name not in ("float32", "float64") for array in (*read, *call.outs)):
             return "for float32 and float64"
         matrices = rule(call.attrs, *call.ins[:2])
-        if not all(map(call.xp.may_share_memory, matrices, call.ins)) or not call.outs[0].flags.c_contiguous:
+        if not views_of(call, matrices) or not call.outs[0].flags.c_contiguous:
             return "an array does not lie in one piece"
         return None
 

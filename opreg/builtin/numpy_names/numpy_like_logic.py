@@ -37,13 +37,23 @@ def _ufunc(name: str, function: str, arguments: Sequence[str], types: str | Call
 
     @op.kernel()
     def ufunc_xp(xp: ArrayModule, *arrays: Array, out: Array | None = None) -> Array | np.generic:
-        return getattr(xp, function)(*arrays, out=out)
+        if out is None or not _wrong(function, out):
+            return getattr(xp, function)(*arrays, out=out)
+        out[...] = getattr(xp, function)(*arrays)
+        return out
 
-    @op.kernel("ufunc", bound=True)
+    @op.kernel("ufunc", bound=True, accepts=lambda call: _wrong(function, call.outs[0]))
     def ufunc_bound(call: Call) -> Callable:
         return functools.partial(getattr(call.xp, function), *call.ins, call.outs[0])
 
     return op
+
+
+def _wrong(function: str, out: Array | None) -> str | None:
+    """Why a function does not write to an array itself."""
+    if function in ("isfinite", "isinf", "isnan") and out is not None and not out.flags.c_contiguous:
+        return "NumPy, at least from 2.0 to 2.5, writes wrong truth values to an array with strides"
+    return None
 
 
 _SCALAR = Schema([Field("scalar", float, 1.0, Number), Field("is_int", bool, True)])

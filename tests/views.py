@@ -1,0 +1,127 @@
+"""Ways in which an array can lie in the memory of a larger one, and a look at what lies around it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from opreg.backends.addressing import address_of
+
+__all__ = ["READ", "WRITTEN", "Place"]
+
+
+def _room(dtype: np.dtype, *shape: int) -> np.ndarray:
+    """An array whose numbers spoil what is computed from them: NaN, or -1 among integers."""
+    return _filled(dtype, math.prod(shape), 0).reshape(shape)
+
+
+def _filled(dtype: np.dtype, count: int, offset: int) -> np.ndarray:
+    byte = b"\1" if dtype.kind == "b" else b"\xff"
+    return np.frombuffer(bytearray(byte * (count * dtype.itemsize + offset)), dtype, count, offset)
+
+
+def _block(dtype: np.dtype, *shape: int) -> np.ndarray:
+    """A part of an array that has one more along each axis."""
+    return _room(dtype, *[size + 1 for size in shape])[(slice(1, None),) * len(shape)]
+
+
+def _matrices_transposed(dtype: np.dtype, *shape: int) -> np.ndarray:
+    if len(shape) < 2:
+        return _room(dtype, *shape)
+    return _room(dtype, *shape[:-2], shape[-1], shape[-2]).swapaxes(-1, -2)
+
+
+def _thin(dtype: np.dtype, *shape: int) -> np.ndarray:
+    """Axes of one number have steps that lead nowhere."""
+    array = _room(dtype, *shape)
+    steps = [(0, -1, 8)[axis % 3] * dtype.itemsize if size == 1 else step
+             for axis, (size, step) in enumerate(zip(shape, array.strides))]
+    return np.ndarray(shape, dtype, array, 0, steps)
+
+
+#: Arrays that may be written, of a dtype and a shape that has an axis at least. Around them are numbers that are NaN,
+#: or -1 among integers.
+WRITTEN: dict[str, Callable[..., np.ndarray]] = {
+    "columns": lambda dtype, *shape: _room(dtype, *shape[:-1], 2 * shape[-1] + 1)[..., 1:shape[-1] + 1],
+    "rows": lambda dtype, *shape: _room(dtype, shape[0] + 2, *shape[1:])[1:-1],
+    "block": _block,
+    "every other column": lambda dtype, *shape: _room(dtype, *shape[:-1], 2 * shape[-1])[..., ::2],
+    "every other row": lambda dtype, *shape: _room(dtype, 2 * shape[0], *shape[1:])[::2],
+    "transposed": lambda dtype, *shape: _room(dtype, *shape[::-1]).T,
+    "matrices transposed": _matrices_transposed,
+    "first axis last": lambda dtype, *shape: np.moveaxis(_room(dtype, *shape[1:], shape[0]), -1, 0),
+    "block transposed": lambda dtype, *shape: _block(dtype, *shape[::-1]).T,
+    "rows reversed": lambda dtype, *shape: _room(dtype, *shape)[::-1],
+    "columns reversed": lambda dtype, *shape: _room(dtype, *shape)[..., ::-1],
+    "reversed": lambda dtype, *shape: np.flip(_room(dtype, *shape)),
+    "thin": _thin,
+    "one number on": lambda dtype, *shape: _room(dtype, math.prod(shape) + 1)[1:].reshape(shape),
+    "unaligned": lambda dtype, *shape: _filled(dtype, math.prod(shape), 1).reshape(shape),
+}
+
+
+def _read_only(numbers: np.ndarray) -> np.ndarray:
+    numbers.flags.writeable = False
+    return numbers
+
+
+#: Arrays that can only be read, with numbers out of another.
+READ: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "row repeated": lambda numbers: np.broadcast_to(numbers.take([0], 0), numbers.shape),
+    "column repeated": lambda numbers: np.broadcast_to(numbers.take([0], -1), numbers.shape),
+    "windows": lambda numbers: _read_only(np.ndarray(
+        numbers.shape, numbers.dtype, numbers.flatten(), 0, [numbers.itemsize] * numbers.ndim)),
+    "read-only": lambda numbers: _read_only(numbers.copy()),
+}
+
+
+class Place:
+    """An array in the memory of another, which nobody may write.
+
+    Parameters
+    ----------
+    name : str
+        Of one in ``WRITTEN`` or ``READ``. Any other stands for an array of its own, which those without axes or
+        numbers always are.
+    numbers : array
+        What it begins with, or for one that is read what its numbers are taken from.
+    memory : function
+        The bytes of an array in another memory, where it is to lie there.
+    """
+
+    def __init__(self, name: str, numbers: np.ndarray, memory: Callable[[np.ndarray], np.ndarray] = lambda whole: whole
+                 ):
+        array = numbers.copy()
+        if name in READ and numbers.size and numbers.ndim:
+            array = READ[name](numbers)
+        elif name in WRITTEN and numbers.size and numbers.ndim:
+            array = WRITTEN[name](numbers.dtype, *numbers.shape)
+            array[...] = numbers
+        whole = array
+        while isinstance(whole.base, np.ndarray):
+            whole = whole.base
+        self._whole = memory(np.frombuffer(whole, np.uint8))
+        offset = address_of(array) - address_of(whole)
+        self.array: np.ndarray = np.ndarray(array.shape, array.dtype, self._whole, offset, array.strides)
+        self.array.flags.writeable = array.flags.writeable
+        assert self.array.shape == numbers.shape and self.array.dtype == numbers.dtype
+        self._numbers, self._before = self.array.copy(), self._whole.copy()
+
+    def halve(self) -> None:
+        """Half of floating numbers, where they may be written: who reads them too early finds these."""
+        if self.array.flags.writeable and self.array.dtype.kind == "f":
+            self.array[...] *= 0.5
+
+    def fill(self) -> None:
+        """The numbers again."""
+        if self.array.flags.writeable:
+            self.array[...] = self._numbers
+
+    def found(self, what: str) -> np.ndarray:
+        """The numbers, when something has been computed; nothing else may have been written."""
+        found = self.array.copy(order="C")
+        self.fill()
+        assert self._whole.tobytes() == self._before.tobytes(), f"{what}: memory beside the array was written"
+        return found
