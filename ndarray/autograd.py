@@ -11,11 +11,13 @@ from opreg.core.gradient import fitted
 from opreg.core.graph import Node, topological
 from opreg.core.mode import MODE, AskedRecording, Recording
 from opreg.core.slots import Slot
-from opreg.errors import ArgumentError, NotDifferentiableError, OpError, warn
+from opreg.core.versions import LATEST, tick, written
+from opreg.errors import ArgumentError, NotDifferentiableError, OpError, line_at, warn
 
 from . import finite, tape
 from .context import Context, current_context
 from .ndarray import NDArray, array
+from .needed import Changed, lost
 from .tape import Taped
 
 if TYPE_CHECKING:
@@ -54,9 +56,8 @@ def record(train_mode: bool = True, check_numbers: bool | str | None = None) -> 
     >>> x.grad.asscalar()
     np.float32(6.0)
     """
-    recording = finite.recorded(check_numbers)
-    return (AskedRecording("autograd.record()", True, train_mode) if recording is True else
-            finite.CheckedRecording(recording, train_mode))
+    plain = check_numbers is None and not finite.INHERITED and not finite.by_environment()  # as a rule
+    return AskedRecording("autograd.record()", True if plain else finite.recorded(check_numbers), train_mode)
 
 
 def pause(train_mode: bool = False) -> Recording:
@@ -237,6 +238,8 @@ class _FunctionGradient:
         What ``forward`` keeps of its inputs and outputs: the array, whether it is an output, and its number.
     lost : str
         What else it keeps, of which nobody knows how it follows from the inputs.
+    arrays : list of (str, NDArray, raw array)
+        All arrays that it keeps, by name, and their memory when it was recorded.
     """
 
     def __init__(self, function: Function, ctx: Context, inputs: Sequence[NDArray], outputs: Sequence[NDArray],
@@ -246,10 +249,14 @@ class _FunctionGradient:
         places = {id(array): (False, i) for i, array in enumerate(inputs)}
         places.update((id(array), (True, i)) for i, array in enumerate(outputs) if id(array) not in places)
         self.kept: list[tuple[NDArray, bool, int]] = []
-        self.lost = ""
+        self.lost, self.number = "", tick()
+        frame = tape.frame()
+        self.place = None if frame is None else (frame.f_code, frame.f_lasti)
         attributes = [(f"self.{name}", value) for name, value in vars(function).items()
                       if name != "_saved" and before.get(name) is not value]
-        for name, value in [*((f"saved tensor {i}", saved) for i, saved in enumerate(function._saved)), *attributes]:
+        kept = [*((f"saved tensor {i}", saved) for i, saved in enumerate(function._saved)), *attributes]
+        self.arrays = [(name, array, array._data) for name, value in kept for array in _arrays(value)]
+        for name, value in kept:
             if id(value) in places:
                 self.kept.append((value, *places[id(value)]))
             elif _varies(value):
@@ -259,7 +266,7 @@ class _FunctionGradient:
                  needs: Sequence[bool], is_train: bool = True) -> list[NDArray | None]:
         arriving = [gradient.shown() for gradient in (g if isinstance(g, tuple) else (g,))]
         if not MODE.recording:
-            return self._checked(self.function.backward(*arriving), ins)
+            return self._called(arriving, ins)
         if self.lost:
             raise NotDifferentiableError(
                 f"{self.name}: its gradient cannot be differentiated, since {self.lost} is neither an input nor an "
@@ -271,7 +278,7 @@ class _FunctionGradient:
         for kept, is_output, i in self.kept:
             kept._entry = (outs if is_output else ins)[i]._entry
         try:
-            results = self._checked(self.function.backward(*arriving), ins)
+            results = self._called(arriving, ins)
         finally:
             for kept, entry in before:
                 kept._entry = entry
@@ -281,6 +288,20 @@ class _FunctionGradient:
                     f"{self.name}: its gradient cannot be differentiated, since gradient {i} of backward is not "
                     "computed by operators from the gradients that it is given, but in NumPy or from asnumpy()")
         return results
+
+    def _called(self, arriving: Sequence[NDArray], ins: Sequence[NDArray]) -> list[NDArray | None]:
+        """Call ``backward``; what was kept and was written since refuses to be read."""
+        before = [(array, array._data) for _, array, _ in self.arrays] if LATEST[0] > self.number else []
+        try:
+            if before:
+                title = f"operator {self.name}, recorded at {line_at(self.place)}"
+                for name, array, raw in self.arrays:
+                    write = written(raw, self.number)
+                    array._data = raw if write is None else Changed.of(raw, lost(title, name, raw, write))
+            return self._checked(self.function.backward(*arriving), ins)
+        finally:
+            for array, data in before:
+                array._data = data
 
     def _checked(self, returned: Any, ins: Sequence[NDArray]) -> list[NDArray | None]:
         """What ``backward`` returned as a list of arrays."""
@@ -298,6 +319,13 @@ class _FunctionGradient:
                                     f"{type(gradient).__name__}")
             results[i] = fitted(gradient, value, f"{self.name}.backward: gradient {i}")
         return results
+
+
+def _arrays(value: object) -> list[NDArray]:
+    """The arrays in a nesting of lists and tuples."""
+    if isinstance(value, (list, tuple)):
+        return [array for part in value for array in _arrays(part)]
+    return [value] if isinstance(value, NDArray) else []
 
 
 def _varies(value: object) -> bool:

@@ -18,7 +18,7 @@ from opreg.core.spec import Shape, show
 from opreg.errors import ShapeError
 from opreg.typing import Array
 
-from . import tape, writes
+from . import tape
 from .context import Context
 
 if TYPE_CHECKING:
@@ -62,8 +62,6 @@ def assign(array: NDArray, key: object, value: object, basic: bool) -> None:
         array._store(key, value, basic)
         if entry is not None and not recording and entry[0].__class__ is Written and _everything(key):
             array._entry = None  # these numbers nobody has recorded
-    if recording or (entry is not None and entry[0].op is not None):  # variables are changed when a tape is used up
-        writes.note(array._part(key) if basic else array._data, tape.number())
 
 
 def update(array: NDArray, other: Any, compute: Callable[[Any, Any], NDArray], name: str) -> None:
@@ -147,7 +145,6 @@ def _assign_recorded(array: NDArray, key: object, value: Any, basic: bool) -> No
             part, place = _of("_np_reshape", {"newshape": whole.shape}, part, data), Ellipsis
         whole._store(place, part)  # it is there already, unless the part is a copy
         _record(whole, place, part)
-        writes.note(whole._part(place), tape.number())
     for whole, written, below in line:
         _refresh(whole, below, written)
 

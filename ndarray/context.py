@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import operator
 import re
-import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import ParamSpec, TypeVar
 
 from opreg.core.array_module import _REGISTERED, Backend, Device, backend
-from opreg.core.mode import quiet
+from opreg.core.mode import MODE, quiet
 from opreg.errors import ArgumentError, DeviceError, did_you_mean
 from opreg.typing import ArrayModule
 
@@ -35,7 +34,8 @@ class _Contexts(type):
 
     @default_ctx.setter
     def default_ctx(cls, ctx: Context) -> None:
-        _CURRENT.stack[-1:] = [Context(ctx)]
+        mode = MODE.now()
+        MODE.set(mode.but(contexts=(*mode.contexts[:-1], Context(ctx))))
 
 
 class Context(metaclass=_Contexts):
@@ -146,21 +146,15 @@ class Context(metaclass=_Contexts):
         return Context, (self.device_type, self.device_id)
 
     def __enter__(self) -> Context:
-        _CURRENT.stack.append(self)
+        thread = MODE.__dict__
+        thread["set"](thread["now"]().within(self))
         return self
 
     def __exit__(self, *_: object) -> None:
-        _CURRENT.stack.pop()
+        thread = MODE.__dict__
+        thread["set"](thread["now"]().popped("contexts"))
 
 
-class _Current(threading.local):
-    """The contexts a thread has entered; a thread starts with none, whatever others are in."""
-
-    def __init__(self) -> None:
-        self.stack: list[Context] = []
-
-
-_CURRENT = _Current()
 _HERE = nullcontext()
 _CPU = Context("cpu", 0)
 _DEFAULT = [_CPU]
@@ -211,8 +205,8 @@ def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
 
 def current_context() -> Context:
     """Where new arrays go: the innermost ``with`` context, or the default one, ``cpu(0)`` unless it was set."""
-    stack = _CURRENT.stack
-    return stack[-1] if stack else _DEFAULT[0]
+    contexts = MODE.__dict__["now"]().contexts
+    return contexts[-1] if contexts else _DEFAULT[0]
 
 
 def set_default_context(ctx: Context) -> None:

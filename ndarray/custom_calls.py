@@ -24,7 +24,7 @@ from opreg.custom.prop import asked_by
 from opreg.errors import ShapeError
 from opreg.typing import Array
 
-from .context import _CURRENT, Context
+from .context import Context, current_context
 
 if TYPE_CHECKING:
     from .ndarray import NDArray
@@ -37,7 +37,7 @@ _FLOAT32 = np.dtype(np.float32)
 def custom_run(op: Any, attrs: Any, arrays: Sequence[Array], ctx: Context) -> CustomRun:
     """The run for such inputs. A Prop that may answer otherwise than the one before is asked for shapes, and for dtypes
     where it has a say in them."""
-    runs, is_train = attrs.kept.runs, MODE.training
+    runs, is_train = attrs.kept.runs, MODE.__dict__["now"]().training
     key: Any = [is_train, ctx]
     for array in arrays:
         key += array.shape, array.dtype
@@ -101,25 +101,25 @@ class CustomRun:
         except ValueError:  # there are arrays in them
             return False
 
-    def outputs(self) -> list[Array]:
-        """Memory for the outputs."""
+    def outputs(self, wrap: Callable[..., NDArray]) -> list[NDArray]:
+        """Arrays for the outputs. Nobody else has their memory, so writes to it need not be noted."""
+        ctx = self._ctx
         if self._host:
             try:
-                return [np.empty(shape, dtype) for shape, dtype in self._specs]  # type: ignore[arg-type]  # known
+                return [wrap(np.empty(shape, dtype), ctx) for shape, dtype in self._specs]
             except (MemoryError, ValueError):  # the backend says how large they would be
                 pass
-        return [self._memory(i, *spec) for i, spec in enumerate(self._specs)]  # type: ignore[arg-type]  # known
+        return [wrap(self._memory(i, *spec), ctx) for i, spec in enumerate(self._specs)]  # type: ignore[arg-type]
 
     def _memory(self, number: int, shape: Shape, dtype: np.dtype) -> Array:
         return self._ctx.backend.empty(shape, dtype, self._ctx.device_id)
 
-    def run(self, attrs: Any, arrays: Sequence[Array], outs: list[Array], wrap: Callable[..., NDArray]) -> list[Array]:
+    def run(self, attrs: Any, arrays: Sequence[Array], outs: list[NDArray], wrap: Callable[..., NDArray]
+            ) -> list[Array]:
         """Let an operator of its own compute the outputs."""
-        ctx, is_train, entered, (shapes, dtypes) = self._ctx, self.is_train, _CURRENT.stack, self._asked
-        mode = MODE.__dict__
-        before = mode["recording"], mode["training"]
-        mode["recording"], mode["training"] = False, is_train
-        entered.append(ctx)
+        ctx, is_train, (shapes, dtypes), thread = self._ctx, self.is_train, self._asked, MODE.__dict__
+        mode = thread["now"]()
+        token = thread["set"](mode.following.get((is_train, ctx)) or mode.computing(is_train, ctx))
         try:
             prop = attrs.prop
             custom_op = attrs.make(ctx, [[*shape] for shape in shapes], [*dtypes])
@@ -128,15 +128,14 @@ class CustomRun:
                 count = len(attrs.arguments)
                 aux = [wrap(array, ctx) for array in arrays[count:]] if len(arrays) > count else []
                 run_forward(attrs, custom_op, is_train, ["write"] * self.count,
-                            [wrap(array, ctx, True) for array in arrays[:count]], [wrap(out, ctx) for out in outs], aux)
+                            [wrap(array, ctx, True) for array in arrays[:count]], [*outs], aux)
             else:
                 attrs.check(custom_op)
-                self._first(attrs, arrays, outs, self._specs, wrap)
+                self._first(attrs, arrays, [out._data for out in outs], self._specs, wrap)
                 self._watched = custom_op.__class__ if is_settled(custom_op) else None
         finally:
-            entered.pop()
-            mode["recording"], mode["training"] = before
-        return outs
+            thread["reset"](token)
+        return [out._data for out in outs]
 
     def _first(self, attrs: Any, arrays: Sequence[Any], outs: list[Any], specs: Sequence[Spec],
                wrap: Callable) -> None:
@@ -151,32 +150,33 @@ class CustomRun:
              needs: tuple[bool, ...], wrap: Callable[..., NDArray]) -> list[Array | None] | None:
         """Raw gradients of the inputs by the ``backward`` of the operator whose forward ran; None where the gradient
         is another's business: that of a Prop that has a rule, or of a body that is followed."""
-        prop, ctx, entered = attrs.prop, self._ctx, _CURRENT.stack
+        prop, ctx, thread = attrs.prop, self._ctx, MODE.__dict__
         if attrs.op.traced or hasattr(prop, "gradient"):
             return None
         count, (needed, unread), custom_op = len(attrs.arguments), attrs.reads(), attrs.memo[id(prop)][0]
         inputs, states = ins[:count], [state._data for state in attrs.memo.get("states", ())]
         every: list[Any] = [*arriving, *inputs, *outs]
         read = every if len(needed) == len(every) else [every[i] for i in needed]
-        mode = MODE.__dict__
-        before, mode["training"] = mode["training"], self.is_train
-        entered.append(ctx)
+        mode = thread["now"]()
+        token = None if mode.training is self.is_train and current_context() is ctx else thread["set"](
+            mode.recorded(None, self.is_train).within(ctx))
         try:
             if self._watched_back.get(needs) == (custom_op.__class__, needed):
-                grads = [np.zeros(array.shape, array.dtype) if self._host else
-                         ctx.backend.zeros(array.shape, array.dtype, ctx.device_id) for array in inputs]
+                into = [wrap(np.zeros(array.shape, array.dtype) if self._host else
+                             ctx.backend.zeros(array.shape, array.dtype, ctx.device_id), ctx) for array in inputs]
                 aux = [wrap(state, ctx) for state in states] if states else []
                 reqs = ["write" if need else "null" for need in needs[:count]]
                 run_backward(attrs, custom_op, custom_op.backward, reqs, *read_by(attrs, needed, read, ctx, wrap),
-                             [wrap(grad, ctx) for grad in grads], aux)
+                             [*into], aux)
+                grads = [grad._data for grad in into]
             else:
                 grads = [self._memory(i, data.shape, data.dtype) for i, data in enumerate(inputs)]
                 self._first(attrs.backward(needs[:count]), [*read, *[ins[i] for i in unread], *states], grads,
                             [Spec(data.shape, data.dtype) for data in inputs], wrap)
                 self._watched_back[needs] = (custom_op.__class__, needed) if is_settled(custom_op) else None
         finally:
-            entered.pop()
-            mode["training"] = before
+            if token is not None:
+                thread["reset"](token)
         return [*grads, *[None] * len(states)]
 
 
@@ -185,7 +185,8 @@ class _CustomRunOnDevice(CustomRun):
 
     __slots__ = ()
 
-    def run(self, attrs: Any, arrays: Sequence[Array], outs: list[Array], wrap: Callable[..., NDArray]) -> list[Array]:
+    def run(self, attrs: Any, arrays: Sequence[Array], outs: list[NDArray], wrap: Callable[..., NDArray]
+            ) -> list[Array]:
         with self._ctx.entered():
             return super().run(attrs, arrays, outs, wrap)
 

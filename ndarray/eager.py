@@ -256,7 +256,7 @@ Settled: TypeAlias = Runner | BoundRunner | FunctionRunner | CustomRun
 
 def settle(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Runner:
     """The runner of a call with complete attributes, made at the first of its kind where these last."""
-    is_train = MODE.training if op.mode or op.states else True
+    is_train = MODE.__dict__["now"]().training if op.mode or op.states else True
     kind: list[object] = [op, attrs, is_train, ctx]
     for array in arrays:
         kind += array.shape, array.dtype
@@ -289,7 +289,7 @@ def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | 
         if op.kernels and op.kernels[0].bound:  # users' code: its warnings are its own business
             runs = getattr(attrs, "runs", None)
             if runs is not None:  # a function, which keeps its own
-                key = ctx, MODE.training
+                key = ctx, MODE.__dict__["now"]().training
                 function = runs.get(key)
                 if function is None:
                     function = runs[key] = FunctionRunner(op, attrs, arrays, *key, wrap)
@@ -297,17 +297,18 @@ def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | 
                 return function, function.run(attrs, arrays)
             if getattr(attrs, "kept", None) is not None and len(op.kernels) == 1:
                 often = custom_run(op, attrs, arrays, ctx)
-                outs = often.outputs()
+                outs = often.outputs(wrap)
                 settled = often
                 return often, often.run(attrs, arrays, outs, wrap)
             settled = once = BoundRunner(op, attrs, arrays, ctx, MODE.training, wrap)
             return once, once()
         runner = settle(op, attrs, arrays, ctx)
         single = runner.single
+        run_quietly = MODE.__dict__["now"]().run
         try:
             if single is not None and out is None:
-                return runner, [MODE.run(single, *arrays)]
-            return runner, MODE.run(runner, arrays, out)
+                return runner, [run_quietly(single, *arrays)]
+            return runner, run_quietly(runner, arrays, out)
         except RuntimeError as error:
             if not inside(error):
                 raise

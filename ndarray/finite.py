@@ -16,19 +16,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import local
 from types import CodeType, FrameType, TracebackType
-from typing import Any, Literal, NamedTuple, Self, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from opreg.core.launch import Call, as_results
-from opreg.core.mode import MODE, AskedRecording, quiet
+from opreg.core.mode import quiet
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
 from opreg.core.spec import is_floating, is_numpy_float, show
 from opreg.errors import ArgumentError, NonFiniteError, is_ours
 from opreg.typing import Array, ArrayModule
 
-__all__ = ["Checked", "CheckedRecording", "Compute", "Named", "Range", "SHORT_WAYS", "asked", "by_environment",
+__all__ = ["Checked", "Compute", "INHERITED", "Named", "Range", "SHORT_WAYS", "asked", "by_environment",
            "complain", "deliberate", "inherited", "is_finite", "look", "recorded", "reference_of"]
 
 
@@ -49,6 +49,8 @@ class _Inherited(local):
 
 
 _INHERITED = _Inherited()
+#: One for each stretch of code, of any thread, in which a choice is inherited.
+INHERITED: list[bool | str] = []
 
 
 def asked(choice: bool | str | None = None) -> bool | str:
@@ -80,9 +82,11 @@ def by_environment() -> bool | str:
 def inherited(choice: bool | str) -> Iterator[None]:
     """A stretch of code in which what is bound is part of something larger, as bodies of loops are."""
     before, _INHERITED.choice = _INHERITED.choice, choice
+    INHERITED.append(choice)
     try:
         yield
     finally:
+        INHERITED.pop()
         _INHERITED.choice = before
 
 
@@ -92,6 +96,11 @@ class Checked:
     def __init__(self, choice: bool | str):
         self.choice = choice
 
+    def watched(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """``run`` of a mode in which this is: Python's operators on arrays take the long way where what they make is
+        not finite, so that it is said who made it."""
+        return _Suspicious(run)
+
 
 _CHECKED = {choice: Checked(choice) for choice in (True, "debug")}
 
@@ -100,7 +109,7 @@ USED: list[bool] = []
 
 
 def recorded(choice: bool | str | None = None) -> Literal[True] | Checked:
-    """What ``MODE.recording`` is while operators are recorded."""
+    """What ``recording`` of a mode is while operators are recorded."""
     choice = asked(choice)
     if not choice:
         return True
@@ -108,34 +117,12 @@ def recorded(choice: bool | str | None = None) -> Literal[True] | Checked:
     return _CHECKED[choice]
 
 
-class CheckedRecording(AskedRecording):
-    """A stretch of code in which operators are recorded and looked at.
-
-    Python's operators on arrays take the long way where what they make is not finite, so that it is said who made it.
-    """
-
-    __slots__ = ("_runs",)
-
-    def __init__(self, recording: Checked, training: bool | None):
-        super().__init__("autograd.record()", recording, training)  # type: ignore[arg-type]  # as good as True
-        self._runs: list[Any] = []
-
-    def __enter__(self) -> Self:
-        self._runs.append(MODE.run)
-        MODE.run = _Suspicious(MODE.run)
-        return super().__enter__()
-
-    def __exit__(self, *what: object) -> None:
-        super().__exit__(*what)
-        MODE.run = self._runs.pop()
-
-
-#: Code that gives up what ``MODE.run`` refuses and takes another way, on which more is known.
+#: Code that gives up what ``Mode.run`` refuses and takes another way, on which more is known.
 SHORT_WAYS: set[CodeType] = set()
 
 
 class _Suspicious:
-    """``MODE.run``, but refusing to those who have another way what is not finite."""
+    """``run`` of a mode, but refusing to those who have another way what is not finite."""
 
     __slots__ = ("run",)
 

@@ -19,6 +19,7 @@ from opreg.core.registry import user_operator
 from opreg.core.rules import Attrs
 from opreg.core.spec import show
 from opreg.core.update_functions import updates
+from opreg.core.versions import held, wrote
 from opreg.custom.prop import Kept, RegisteredProp
 from opreg.errors import ArgumentError, AttrError, DTypeError, OpError, ShapeError
 
@@ -198,11 +199,13 @@ def _into(op: Op, attrs: Attrs, values: list[Any], ctx: Context, out: Out) -> Ou
         if not isinstance(target, NDArray):
             raise ArgumentError(f"operator {op.name}: out= must be an NDArray, got {type(target).__name__}")
         target.check_writable()
-    recording = MODE.recording
+    recording = MODE.__dict__["now"]().recording
     if recording and any(getattr(value, "_entry", None) is not None for value in values):
         values = changes.apart(values, targets)  # the tape keeps the numbers of before
     settled, outs = _compute(op, attrs, values, ctx, targets[0]._data if len(targets) == 1 and not recording else None)
     if len(targets) == len(outs) == 1 and outs[0]._data is targets[0]._data:  # the kernel has stored it there
+        if held(targets[0], 1):
+            wrote(targets[0]._data)
         return out
     visible = outs[:settled.visible]
     if len(targets) != len(visible):

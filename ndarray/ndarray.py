@@ -23,6 +23,7 @@ from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
 from opreg.core.spec import Shape, as_dtype, is_numpy_float, show, wrapped
 from opreg.core.value import BINARY, Value
+from opreg.core.versions import held, share, unchanged, wrote
 from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeError, SubscriptError, adopted, note
 from opreg.typing import Array, DTypeLike
 
@@ -46,7 +47,7 @@ UFUNC, FUNCTION = Slot("arrays"), Slot("arrays")
 #: An array over the memory of another library's array on a device; None of anything else.
 FOREIGN = Slot("arrays")
 
-_FLOAT32 = np.dtype(np.float32)
+_FLOAT32, _ALL = np.dtype(np.float32), slice(None)
 _SCALARS: dict[np.dtype, dict[float | str, np.ndarray]] = {}
 
 
@@ -115,8 +116,9 @@ def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type[N
                 return self._binary(name, other, False)
         else:
             return self._binary(name, other, reflected)
+        mode = MODE.__dict__["now"]()
         try:
-            numbers = MODE.run(ufunc, right, data) if reflected else MODE.run(ufunc, data, right)
+            numbers = mode.run(ufunc, right, data) if reflected else mode.run(ufunc, data, right)
         except (ValueError, RuntimeError):
             numbers = None
         if numbers is None:
@@ -129,10 +131,10 @@ def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type[N
         result._entry = None
         entry = self._entry
         if kind is int or kind is float:
-            if entry is not None and (recording := MODE.recording) and not silent:
+            if entry is not None and (recording := mode.recording) and not silent:
                 op, attrs = _recorded(with_number, other or str(other))
                 tape.add(op, attrs, (entry,), (data,), result, recording)
-        elif (entry is not None or other._entry is not None) and (recording := MODE.recording) and not silent:
+        elif (entry is not None or other._entry is not None) and (recording := mode.recording) and not silent:
             op, attrs = _recorded(same if data.shape == right.shape else broadcast)
             tape.add(op, attrs, (entry or tape.CONSTANT, other._entry or tape.CONSTANT), (data, right), result,
                      recording)
@@ -213,7 +215,7 @@ def _in_place(name: str) -> Callable[[NDArray, Any], NDArray]:
 
     def method(self: NDArray, other: Any) -> NDArray:
         self.check_writable()
-        if MODE.recording or self._entry is not None:
+        if MODE.__dict__["now"]().recording or self._entry is not None:
             changes.update(self, other, compute, name)
             return self
         result = compute(self, other)
@@ -365,7 +367,7 @@ class NDArray(OneNumber, Methods):
             While recording, of an array that is recorded; of an operator's input, and of memory that its owner does not
             let be written, always.
         """
-        if self._entry is not None and MODE.recording and not changes.writable(self):
+        if self._entry is not None and MODE.now().recording and not changes.writable(self):
             raise OpError("an array that is recorded cannot be changed in place: its numbers may be needed for the "
                           "gradient. Write x = x + y, or change it inside autograd.pause()")
 
@@ -410,7 +412,7 @@ class NDArray(OneNumber, Methods):
 
     def _watched(self) -> str | None:
         """Whether what is done with it is recorded (``tape``), or noted for later (``trace``)."""
-        return "tape" if self._entry is not None and MODE.recording else None
+        return "tape" if self._entry is not None and MODE.now().recording else None
 
     def _held(self, host: np.ndarray) -> NDArray:
         """A NumPy array as one of this class, beside it."""
@@ -425,7 +427,7 @@ class NDArray(OneNumber, Methods):
 
     def _warn_recorded(self, text: str) -> None:
         """Say that numbers of an array that is recorded leave the tape, where the program did not ask for that."""
-        if self._entry is not None and MODE.recording:
+        if self._entry is not None and MODE.now().recording:
             warnings.warn(f"{text} where that is meant", stacklevel=3)
 
     def __jax_array__(self) -> Any:
@@ -438,6 +440,7 @@ class NDArray(OneNumber, Methods):
     def __dlpack__(self, **keywords: Any) -> object:
         self._warn_recorded("a recorded array shares its memory, and what is done there has no gradient: say detach()")
         if isinstance(self._data, np.ndarray):
+            share(self._data)
             return dlpack.export(self._data, **keywords)
         with self._ctx.entered():  # whose current stream is the one that computed it
             return self._data.__dlpack__(**keywords)
@@ -498,7 +501,7 @@ class NDArray(OneNumber, Methods):
         """Copy into another array of the same shape, or to a context as a new array."""
         if isinstance(other, Context):
             result = NDArray(other.backend.asarray(self._data, device=other.device_id), other)
-            if MODE.recording:
+            if MODE.now().recording:
                 tape.record(tape.TRANSFER, {"source": self._ctx}, [self], [self._data], [result])
             return result
         if not isinstance(other, NDArray):
@@ -552,7 +555,7 @@ class NDArray(OneNumber, Methods):
         if len(shape) == 1 and isinstance(shape[0], (tuple, list, np.ndarray)):
             shape = tuple(shape[0])
         wanted = tuple(keywords.pop("shape", shape))
-        if MODE.recording and self._entry is not None:
+        if MODE.now().recording and self._entry is not None:
             result = ops.Reshape(self, shape=wanted, **keywords)
             return self._linked(result, None) if changes.writable(self) else result
         data = None
@@ -602,7 +605,7 @@ class NDArray(OneNumber, Methods):
         return part
 
     def __getitem__(self, key: Any) -> NDArray:
-        if self._entry is not None and MODE.recording:
+        if self._entry is not None and MODE.now().recording:
             return self._taken(key)
         if key.__class__ is slice and self._data.shape:
             data, basic = self._data[key], True
@@ -642,10 +645,11 @@ class NDArray(OneNumber, Methods):
             (*key, Ellipsis) if isinstance(key, tuple) else (key, Ellipsis)]
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self.check_writable()
+        if self._entry is not None or self.__class__ is not NDArray:
+            self.check_writable()
         key, basic = _key(key, self.shape, self._ctx, True)
         try:
-            if MODE.recording or self._entry is not None:
+            if MODE.__dict__["now"]().recording or self._entry is not None:
                 changes.assign(self, key, value, basic)
             else:
                 self._store(key, value, basic)
@@ -655,28 +659,37 @@ class NDArray(OneNumber, Methods):
     def _before_write(self) -> None:
         """Its memory is about to be changed in place: others that share it see that."""
 
-    def _store(self, key: Any, value: Any, basic: bool = True) -> None:
-        """Write numbers in place, whatever is recorded."""
-        data = self._data
+    def _store(self, key: Any, value: Any, basic: bool = True, known: int = 0) -> None:
+        """Write numbers in place, whatever is recorded; ``known`` references to the raw array are the caller's."""
         source: Array | float
         if isinstance(value, NDArray):
             source = value._data
-            if type(source) is not type(data) or value._ctx.device_id != self._ctx.device_id:
+            if type(source) is not type(self._data) or value._ctx.device_id != self._ctx.device_id:
                 source = self._ctx.backend.asarray(source, device=self._ctx.device_id)
         elif isinstance(value, (int, float)):
             source = value
         elif not isinstance(value, (np.ndarray, list, tuple)) and (shared := FOREIGN.function(value)) is not None:
-            self._store(key, shared, basic)
+            self._store(key, shared, basic, known)
             return
         else:
-            source = numbers_of(value, data.dtype)
-            if not isinstance(data, np.ndarray):
+            source = numbers_of(value, self._data.dtype)
+            if not isinstance(self._data, np.ndarray):
                 source = self._ctx.backend.asarray(source, device=self._ctx.device_id)
-        target, place = (self._part(key), Ellipsis) if basic else (data, key)
+        whole = key is Ellipsis or (key.__class__ is slice and key == _ALL)
+        part = self._part(key) if basic and not whole else None
+        watched = held(self, known if part is None else known + 1)
+        if watched and self._ctx.xp is np and quiet(unchanged, self._data[key] if part is None else part, source):
+            return
+        run = quiet if self._ctx.backend_name == "cpu" else self._ctx.run
         try:
-            (quiet if self._ctx.backend_name == "cpu" else self._ctx.run)(target.__setitem__, place, source)
+            if part is None:
+                run(self._data.__setitem__, key, source)
+            else:
+                run(part.__setitem__, Ellipsis, source)
+            if watched:
+                wrote(self._data if part is None else part, None if basic else key)
         except OverflowError:  # a whole number wraps around, as in arithmetic
-            self._store(key, numbers_of(value, data.dtype), basic)
+            self._store(key, numbers_of(value, self._data.dtype), basic, known)
 
     # --------------------------------------------------------------------------------------------- gradients
 
@@ -876,14 +889,19 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
     if len(results) > count:
         first = len(op.arguments(attrs))
         for state, new in zip(op.states, results[count:]):
-            values[first + state]._store(Ellipsis, NDArray(new, ctx))
+            values[first + state]._store(Ellipsis, NDArray(new, ctx), known=1)
         del results[count:]
+    for i in op.mutates:
+        if i >= len(arrays):
+            break
+        if isinstance(values[i], NDArray) and held(values[i], 1):  # of what is none a copy was changed
+            wrote(arrays[i])
     outs = []
     for data in results:
         result = _new(result_class or NDArray)
         result._data, result._ctx, result._entry = data, ctx, None
         outs.append(result)
-    if recording := MODE.recording:
+    if recording := MODE.__dict__["now"]().recording:
         tape.record(op, attrs, values, arrays, outs, settled, recording)
     return settled, outs
 

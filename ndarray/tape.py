@@ -7,10 +7,10 @@ result that nobody keeps frees what led to it.
 from __future__ import annotations
 
 import functools
-import itertools
 import operator
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from sys import getrefcount
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -26,30 +26,27 @@ from opreg.core.op import Op
 from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
 from opreg.core.spec import show
+from opreg.core.versions import ALONE, LATEST, WATCHED, now, tick, wrote
 from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError, Where, did_you_mean, here, line_at, user_frame
 from opreg.typing import Array
 
-from . import finite, writes
+from . import finite
 from .context import Context
 from .custom_calls import CustomRun
 from .eager import Settled, settle
 from .finite import Checked, deliberate
 from .landing import Landing
+from .needed import present
 from .traced_rules import differentiate
 
 if TYPE_CHECKING:
     from .ndarray import NDArray
 
 __all__ = ["TapeNode", "TapeEntry", "Variable", "Destined", "Leaf", "leaf", "record", "add", "backward", "constant",
-           "gradients", "frame", "raw_gradients", "Taped", "CheckedNode", "TRANSFER", "CONSTANT", "WRAP", "number",
-           "wrapped"]
+           "gradients", "frame", "raw_gradients", "Taped", "CheckedNode", "TRANSFER", "CONSTANT", "WRAP", "wrapped"]
 
 #: Makes an NDArray of a raw array and its context.
 WRAP = Slot("arrays")
-
-
-#: A number larger than all before.
-number = itertools.count().__next__
 
 
 class TapeNode:
@@ -85,7 +82,7 @@ class TapeNode:
                  outs: Sequence[Array] | None, count: int, ctx: Context, frame: FrameType | None,
                  settled: Settled | None = None):
         self.op, self.attrs, self.inputs, self.ins, self.outs = op, attrs, inputs, ins, outs
-        self.count, self.ctx, self.settled, self.number = count, ctx, settled, number()
+        self.count, self.ctx, self.settled, self.number = count, ctx, settled, tick()
         self.place = None if frame is None else (frame.f_code, frame.f_lasti)
 
     @property
@@ -118,11 +115,11 @@ class Variable(TapeNode):
     """An array whose gradient somebody asks for."""
 
     __slots__ = ()
-    op = ins = settled = place = None
+    op = ins = outs = settled = place = None
     inputs, count = (), 1
 
     def __init__(self, array: NDArray):
-        self.attrs, self.outs, self.ctx, self.number = None, [array._data], array._ctx, number()
+        self.attrs, self.ctx, self.number = None, array._ctx, tick() if WATCHED else now()
 
 
 class Destined(Variable):
@@ -146,7 +143,8 @@ class Leaf(TapeNode):
     grad: NDArray | None
 
     def __init__(self, array: NDArray, grad: NDArray | None, req: str):
-        super().__init__(None, None, (), None, [array._data], 1, array._ctx, None)
+        super().__init__(None, None, (), None, None, 1, array._ctx, None)
+        now()  # from here on writes are noted
         self.grad, self.req, self.fresh = grad, req, False
 
 
@@ -368,8 +366,6 @@ def _order(seeds: Iterable[TapeEntry]) -> list[TapeNode]:
     if ends is not None and all(node.op is not None for node in order):  # nothing is left to differentiate in
         _numbers(ends)
     order.sort(key=_number)
-    if writes.LOG:
-        writes.check(order)
     return order
 
 
@@ -385,10 +381,10 @@ def _numbers(node: TapeNode) -> tuple[Sequence[Array], Sequence[Array]]:
 def _walk(seeds: dict[TapeEntry, Any], wanted: Sequence[TapeNode], order: list[TapeNode], train_mode: bool | None,
           recorded: bool = False) -> dict[TapeEntry, Any]:
     """Gradients by entry: arrays that are ``recorded`` themselves, else raw ones."""
-    mode = MODE.__dict__
-    before = mode["recording"], mode["training"]
+    thread = MODE.__dict__
     checked = next(filter(None, [node.checked for node in order]), None) if finite.USED else None
-    mode["recording"], mode["training"] = recorded and (checked or True), train_mode is not False
+    mode, choice = thread["now"](), (recorded and (checked or True), train_mode is not False)
+    token = thread["set"](mode.following.get(choice) or mode.recorded(*choice))
     try:
         if not recorded:
             step: Callable[..., Any] = _IN_MODE[train_mode]
@@ -399,15 +395,19 @@ def _walk(seeds: dict[TapeEntry, Any], wanted: Sequence[TapeNode], order: list[T
                             functools.partial(_checked_sum, checked))
             return walk(order, seeds, wanted, step, functools.partial(_sum, set()))
         return walk(order, seeds, wanted,
-                    lambda node, arriving, needs: by_rule(node, arriving, needs, _values, _zeros_like, train_mode),
+                    lambda node, arriving, needs: by_rule(node, arriving, needs, functools.partial(
+                        _values, arriving, needs, node.in_training(train_mode)), _zeros_like, train_mode),
                     lambda _, first, second: first + second)
     finally:
-        mode["recording"], mode["training"] = before
+        thread["reset"](token)
 
 
-def _values(node: TapeNode) -> tuple[list[NDArray], list[NDArray]]:
+def _values(arriving: Sequence[Any], needs: tuple[bool, ...], is_train: bool, node: TapeNode
+            ) -> tuple[list[NDArray], list[NDArray]]:
     """The inputs and outputs of a node as arrays that are recorded as they were."""
     ctx, wrap, (ins, outs) = node.ctx, WRAP.function, _numbers(node)
+    if LATEST[0] > node.number:
+        ins, outs = present(node, arriving, needs, is_train)
     wrapped = [wrap(data, ctx) for data in ins], [wrap(data, ctx) for data in outs]
     for value, entry in zip(wrapped[0], node.inputs):
         value._entry = None if entry is CONSTANT else entry
@@ -428,14 +428,16 @@ def _differentiate(train_mode: bool | None, node: TapeNode, arriving: Sequence[A
         ins, outs = _numbers(node)  # which refuses
     if node.count != 1:
         arriving = filled(node, arriving, outs, lambda out: ctx.xp.zeros(out.shape, out.dtype))
-    if not op.grad_reads:
-        if op.raw_gradient is not None:
-            return op.raw_gradient(attrs, arriving, needs, ctx)
-    elif not op.per_instance and op.where is None:
-        grads = differentiate(node.settled or settle(op, attrs, ins, ctx), arriving, ins, outs, needs, is_train,
-                              node.inputs)
-        if grads is not None:
-            return grads
+    if op.grad_reads:
+        if LATEST[0] > node.number:
+            ins, outs = present(node, arriving, needs, is_train)
+        if not op.per_instance and op.where is None:
+            grads = differentiate(node.settled or settle(op, attrs, ins, ctx), arriving, ins, outs, needs, is_train,
+                                  node.inputs)
+            if grads is not None:
+                return grads
+    elif op.raw_gradient is not None:
+        return op.raw_gradient(attrs, arriving, needs, ctx)
     wrap = WRAP.function
     if isinstance(node.settled, CustomRun):
         grads = node.settled.back(attrs, arriving, ins, outs, needs, wrap)
@@ -508,10 +510,13 @@ def backward(heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | No
             if node.req == "add":
                 continue
             g = 0
+        data = node.grad._data
         if ENTERED:
-            node.ctx.run(write, node.grad._data, node.req, g)
+            node.ctx.run(write, data, node.req, g)
         else:
-            write(node.grad._data, node.req, g)
+            write(data, node.req, g)
+        if getrefcount(data) != ALONE or data.__class__ is not np.ndarray or data.base is not None:  # as ``held`` asks
+            wrote(data)
     if not retain_graph:
         _release(order)
 
@@ -567,7 +572,7 @@ def raw_gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], entrie
 
 def _release(order: list[TapeNode]) -> None:
     """Let go of what was recorded; from here on the nodes have the number of their release."""
-    released = number()
+    released = tick()
     for node in order:
         if node.op is not None:
             node.ins = node.outs = None

@@ -419,7 +419,7 @@ class TracedNDArray(NDArray):
         part = self._data[self._plain(key)]
         return wrap_traced(part if part.shape else part.reshape(1), self._ctx)
 
-    def _store(self, key: object, value: object, basic: bool = True) -> None:
+    def _store(self, key: object, value: object, basic: bool = True, known: int = 0) -> None:
         self._data[self._plain(key, True)] = getattr(value, "_data", value)
 
     def __setitem__(self, key: object, value: object) -> None:

@@ -139,20 +139,23 @@ def differentiate(settled: Settled, arriving: Sequence[Array | None], ins: Seque
         if places:
             call = functools.partial(recipe.landing, places=places)
     try:
-        return MODE.run(call, [*arriving, *ins, *outs])
+        return MODE.__dict__["now"]().run(call, [*arriving, *ins, *outs])
     except RuntimeError as error:
         if not inside(error):
             raise
     return call([*arriving, *ins, *outs])
 
 
-def reads(settled: Settled, ins: Sequence[Array], outs: Sequence[Array]) -> set[int] | None:
-    """Places among inputs, then outputs, whose numbers some gradient needs; None where nobody knows."""
+def reads(settled: Settled, arriving: Sequence[bool], ins: Sequence[Array], outs: Sequence[Array],
+          needs: tuple[bool, ...], is_train: bool) -> set[int] | None:
+    """Places among inputs, then outputs, whose numbers a gradient reads; None where nobody knows.
+
+    ``arriving`` says of which outputs a gradient arrives; for the rest see ``differentiate``.
+    """
     if not isinstance(settled, Runner) or settled.recipes is None:
         return None
-    arriving = [i < settled.visible for i in range(len(outs))]
     try:
-        rule = _rule(settled, arriving, ins, outs, (True,) * len(ins), True)
+        rule = _rule(settled, arriving, ins, outs, needs, is_train)
     except Exception:  # it looks at numbers
         return None
     return {place - len(outs) for place in rule.read() if place >= len(outs)}

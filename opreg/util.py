@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
-from .core.mode import MODE
+from .core.mode import MODE, Mode, Scope
 from .errors import ArgumentError, ShapeError
 from .ndarray.context import Context, gpu_memory_info, num_gpus
 from .ndarray.ndarray import NDArray, array
@@ -35,7 +35,7 @@ def set_np_shape(active: bool) -> bool:
     return before
 
 
-class np_shape:
+class np_shape(Scope):
     """A stretch of code in which a 0 in the shape of a symbol is an empty dimension.
 
     Examples
@@ -49,26 +49,22 @@ class np_shape:
     ([(0, 3)], [(-1, 3)], [None])
     """
 
+    _chosen = ("np_shape",)
+
     def __init__(self, active: bool = True):
-        self._active, self._before = bool(active), False
+        self._active = bool(active)
+        self._key = "np_shape", self._active
 
-    def __enter__(self) -> np_shape:
-        self._before = set_np_shape(self._active)
-        return self
+    def _next(self, mode: Mode) -> Mode:
+        return mode.but(np_shape=self._active)
 
-    def __exit__(self, *_: object) -> None:
-        set_np_shape(self._before)
+    def _again(self) -> np_shape:
+        return np_shape(self._active)
 
 
 def use_np_shape(function: F) -> F:
-    """The function, called under ``np_shape``."""
-
-    @functools.wraps(function)
-    def inside(*args: Any, **keywords: Any) -> Any:
-        with np_shape():
-            return function(*args, **keywords)
-
-    return inside  # type: ignore[return-value]
+    """The function or coroutine, called under ``np_shape``."""
+    return np_shape()(function)  # type: ignore[return-value]  # it is called as the function is
 
 
 # ------------------------------------------------------------------------------ the interface of NumPy

@@ -21,6 +21,7 @@ from opreg.core.looks import Explanation, Shown
 from opreg.core.mode import MODE, quiet
 from opreg.core.op import EDITION, Op, watch
 from opreg.core.spec import known, show
+from opreg.core.versions import WATCHED, wrote
 from opreg.errors import TRIMMED, ArgumentError, OpError, ShapeError, did_you_mean, trim
 from opreg.ndarray.context import Context
 from opreg.ndarray.finite import inherited
@@ -499,6 +500,7 @@ class Executor(Shown):
             self._run_unseen(segment, is_train)
         else:
             self._in_mode(is_train, functools.partial(segment.run, functools.partial(self._report, plan)))
+            segment.targets.wrote()
 
     def _run_unseen(self, segment: Segment, is_train: bool) -> None:
         """Do so without telling the monitor."""
@@ -508,19 +510,20 @@ class Executor(Shown):
             quiet(segment.run)
         else:
             self._in_mode(is_train, segment.run)
+        if WATCHED:
+            (segment.noted or segment.targets).wrote()
 
     def _in_mode(self, is_train: bool, function: Callable[[], None]) -> None:
         """Call a function in the mode that steps run in."""
         if ENTERED:
             function = functools.partial(self._entered, function)
-        mode = MODE.__dict__
-        before = mode["recording"], mode["training"]
-        mode["recording"], mode["training"] = False, is_train
+        thread = MODE.__dict__
+        token = thread["set"](thread["now"]().computing(is_train, self._ctx))
         try:
-            with self._ctx, np.errstate(all="ignore"):
+            with np.errstate(all="ignore"):
                 function()
         finally:
-            mode["recording"], mode["training"] = before
+            thread["reset"](token)
 
     def _entered(self, function: Callable[[], None]) -> None:
         """Call a function on the device of this context."""
@@ -570,6 +573,7 @@ class Executor(Shown):
             argument._store(Ellipsis, value)
         else:
             quiet(bring, value)
+            wrote(argument._data)
 
     # ---------------------------------------------------------------------------------------------- arrays
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from opreg.core import threads
 from opreg.core.spec import Spec, known, show, size, unify
+from opreg.core.versions import wrote
 from opreg.errors import ArgumentError, DeviceError, DTypeError, ShapeError, did_you_mean
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray, array
@@ -113,6 +114,8 @@ class HeadGradients:
                 return
             if data.__class__ is np.ndarray and data.dtype is target.dtype and data.shape == target.shape:
                 threads.copy(target, data)
+                if self._bound[0]:
+                    wrote(target)
                 return
         names, listed = self._names, in_order("backward", gradients, self._names)
         for i, target in enumerate(self._targets):
@@ -134,5 +137,6 @@ class HeadGradients:
             values = getattr(gradient, "_data", None)
             if values.__class__ is target.__class__ is np.ndarray and values.dtype is target.dtype:
                 target[...] = values
+                wrote(target)
             else:
                 NDArray(target, self._ctx)._store(Ellipsis, gradient)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
+from opreg.core.mode import MODE
 from opreg.errors import AttrError
 
 __all__ = ["NameManager", "Prefix", "AttrScope", "HIDDEN", "hide", "named", "attributes"]
@@ -16,20 +17,29 @@ HIDDEN = frozenset({"ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirro
 
 
 class _Current(threading.local):
-    """What surrounds a thread's code: the innermost is ``value``, as programs of MXNet read and set it."""
+    """What surrounds code of a thread or task: the innermost is ``value``, as programs of MXNet read and set it. Where
+    nothing was entered that is the first one, which every thread has for itself."""
 
-    def __init__(self, first: Callable[[], Any]) -> None:
-        self.value = first()
-        self._around: list[Any] = []
+    def __init__(self, chosen: str, first: Callable[[], Any]) -> None:
+        self._chosen, self._first = chosen, first()
+
+    @property
+    def value(self) -> Any:
+        entered = getattr(MODE.now(), self._chosen)
+        return entered[-1] if entered else self._first
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        mode = MODE.now()
+        MODE.set(mode.but(**{self._chosen: (*getattr(mode, self._chosen)[:-1], value)}))
 
     def enter(self, value: Any) -> None:
         """Let a value be the innermost."""
-        self._around.append(self.value)
-        self.value = value
+        MODE.set(MODE.now().pushed(self._chosen, value))
 
     def leave(self) -> None:
         """Go back to what was before the last ``enter``."""
-        self.value = self._around.pop()
+        MODE.set(MODE.now().popped(self._chosen))
 
 
 class _Scope(type):
@@ -148,4 +158,4 @@ def attributes(attrs: Mapping[str, str] | None = None) -> dict[str, str]:
     return AttrScope._current.value.get(attrs)
 
 
-NameManager._current, AttrScope._current = _Current(NameManager), _Current(AttrScope)
+NameManager._current, AttrScope._current = _Current("names", NameManager), _Current("attrs", AttrScope)

@@ -16,6 +16,7 @@ from opreg.core.launch import Call, FirstRun, prepare
 from opreg.core.mode import Recording
 from opreg.core.spec import Shape, Spec, known
 from opreg.core.steps import JoinableStep, TieredStep, is_plain
+from opreg.core.versions import Targets
 from opreg.errors import OpError, note
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import wrap
@@ -56,15 +57,19 @@ class Step:
         What it is called where there is no node.
     instructions : int
         Those of its expression, for all numbers, where there is no node.
+    writes : list of arrays
+        Those of the caller that it writes: outputs, gradients, weights, states.
     """
 
-    __slots__ = ("node", "kernel", "declined", "where", "run", "outs", "ins", "ctx", "copies", "title", "instructions")
+    __slots__ = ("node", "kernel", "declined", "where", "run", "outs", "ins", "ctx", "copies", "title", "instructions",
+                 "writes")
 
     def __init__(self, node: Node | None, kernel: str, declined: list[tuple[str, str]], where: str,
                  run: list[Function], outs: Sequence[Array | None], ctx: Context, ins: Sequence[Array | None] = ()):
         self.node, self.kernel, self.declined, self.where, self.run = node, kernel, declined, where, run
         self.outs, self.ins, self.ctx, self.copies = outs, ins, ctx, ""
         self.title, self.instructions = "", 0
+        self.writes: list[Array] = [] if node is not None else [out for out in outs if out is not None]
 
 
 class Segment:
@@ -82,10 +87,11 @@ class Segment:
         All of its functions as one, where all are compiled and share no work among threads.
     """
 
-    __slots__ = ("steps", "fresh", "plain", "native", "flat", "_owners", "_tiered", "_joined")
+    __slots__ = ("steps", "fresh", "plain", "native", "flat", "_owners", "_tiered", "_joined", "noted")
 
     def __init__(self, steps: list[Step]):
         self.steps = steps
+        self.noted: Targets | None = None
         self.fresh, self.plain = True, False
         self.native: Function | None = None
         self.flat: list[Function] = []
@@ -165,6 +171,14 @@ class Segment:
                 after(step)
         if self.fresh:
             self._flatten()
+
+    @property
+    def targets(self) -> Targets:
+        """Arrays of callers that are written: whoever runs it notes that, where somebody asks. ``noted``, once they are
+        known."""
+        if self.noted is None:
+            self.noted = Targets({id(array): array for step in self.steps for array in step.writes}.values())
+        return self.noted
 
     def renew(self) -> None:
         """Forget what was made of the steps together: somebody has run them one by one."""
@@ -386,10 +400,20 @@ class Plan:
             fail(error, node, self.specs[node])
         if op.opaque and call.is_train is not self.is_train:
             run = [_in_mode(call.is_train, function) for function in run]
+        writes = [array for entry, array in zip(entries, outs) if array is not None and self._is_callers(entry)]
+        writes += [array for i, array in enumerate(ins) if i in op.mutates and array is not None]
         if store is not None:
             self.stores.append(store if ctx.device is None else functools.partial(ctx.run, store))
+            writes += self._states(node)
         place = self._place(entries[0]) if entries else ""
-        return Step(node, ready.kernel.name, ready.declined, place, run, outs, ctx, ins)
+        step = Step(node, ready.kernel.name, ready.declined, place, run, outs, ctx, ins)
+        step.writes = writes
+        return step
+
+    def _is_callers(self, entry: Entry) -> bool:
+        """Whether an entry is computed straight into an array of the caller's."""
+        storage = self.memory.storage.get(entry)
+        return entry in self._adds or (storage is not None and storage.pinned is not None)
 
     def _states(self, node: Node) -> list[Array]:
         op = node.op

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from opreg.builtin.optimizers.bound_updates import Alike, Bound, Rates, Row, bind
 from opreg.core.registry import get
+from opreg.core.versions import wrote
 from opreg.errors import ArgumentError
 from opreg.ndarray.ndarray import NDArray
 
@@ -141,6 +142,8 @@ class Update:
         self.updater(self.indices, self._grads, self._weights)
         for gather in self._gathers:
             gather.ctx.run(gather)
+            for array in gather.arrays:
+                wrote(array)
 
     def _goes_on(self, alike: Sequence[Alike]) -> bool:
         """Whether the steps are still right, and have their numbers now."""

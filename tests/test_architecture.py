@@ -38,7 +38,7 @@ ORDER = _floors("""
     opreg.core.parameters opreg.aliases opreg.core.locks opreg.core.slots opreg._extends opreg.core.cache
     opreg.core.processes
     opreg.errors opreg.engine opreg.log
-    opreg.core.mode opreg.core.files opreg.core.looks opreg.core.progress
+    opreg.core.mode opreg.core.versions opreg.core.files opreg.core.looks opreg.core.progress
     opreg.core.events opreg.core.processor opreg.elementwise.special_functions opreg.core.keys
     opreg.core.spec
     opreg.core.attrs opreg.fills
@@ -82,7 +82,7 @@ ORDER = _floors("""
     opreg.ndarray.custom_calls
     opreg.ndarray.eager
     opreg.ndarray.traced_rules
-    opreg.ndarray.writes
+    opreg.ndarray.needed
     opreg.ndarray.tape
     opreg.ndarray.changes
     opreg.ndarray.ndarray

@@ -55,14 +55,15 @@ OTHERWISE = {
         ndarray.changes: _EXPRESSION
         ndarray.params_file: MAX_NDIM DENSE_FLOOR DENSE_RATIO
         ndarray.tape: _FEW
-        ndarray.writes: _LIMIT
         backends.onednn.convolution: MOST
         builtin.layers.rnn_layer: _KEPT
         builtin.lookup.indexing: _PREPARED
         builtin.optimizers.updating: _SHAPES
         builtin.shapes.joining: MANY
+        core.mode: _KEPT
         core.processor: _LONGEST _DEEPEST
         command.check: _TIMEOUT
+        core.versions: _STRETCHES _SPANS _PICKED
         command.params: _DIGITS
         data.codec: _ANY_FILE _BAND
         data.mnist: _AXES

@@ -10,6 +10,7 @@ import pytest
 
 import opreg as mx
 import opreg.symbol.compile
+from opreg.core import versions
 from opreg.core.tracing import TraceError
 from opreg.errors import NotDifferentiableError, OpError, ShapeError
 
@@ -345,6 +346,8 @@ def test_attributes_and_auxiliary_states_are_read():
     lambda self, dst, req, x: (self.assign(dst, "null", 5), self.assign(dst, "inplace", x * 2)),
 ])
 def test_ways_to_write(write):
+    versions.now()  # from here on, writes are noted
+
     class Op(mx.operator.CustomOp):
         def forward(self, is_train, req, in_data, out_data, aux):
             write(self, out_data[0], req[0], in_data[0])

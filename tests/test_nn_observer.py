@@ -283,6 +283,36 @@ def test_what_runs_since_an_object_has_gone_is_no_part_of_the_function(function)
             same(function, compiled)
 
 
+IMPORTED = """
+from opreg import jit
+from opreg.nn.tensor import Tensor
+K = 2.0
+def scaled(x):
+    import observed_late
+    return x * K
+compiled = jit(scaled)
+before = compiled(Tensor([1.0])).asnumpy().tolist()
+K = 3.0
+after = compiled(Tensor([1.0])).asnumpy().tolist()
+"""
+
+
+def test_a_program_that_runs_while_it_is_imported_is_observed(tmp_path, monkeypatch):
+    """What a library that is imported meanwhile does is not."""
+    (tmp_path / "observed_program.py").write_text(IMPORTED)
+    (tmp_path / "observed_late.py").write_text("import itertools\ncount = itertools.count()\n"
+                                               "def used(): next(count)\nused()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            import observed_program  # type: ignore[import-not-found]
+        assert (observed_program.before, observed_program.after) == ([2.0], [3.0])
+    finally:
+        for name in ("observed_program", "observed_late"):
+            sys.modules.pop(name, None)
+
+
 class Counts:
     total = 0
 

@@ -29,7 +29,7 @@ class Subgraph:
         Where the gradients of the inputs are.
     """
 
-    __slots__ = ("steps", "results")
+    __slots__ = ("steps", "results", "_places")
 
     def __init__(self, op: Op, attrs: Attrs, arriving: Sequence[bool], needs: Sequence[bool], is_train: bool,
                  specs: Sequence[Spec] | None):
@@ -50,12 +50,15 @@ class Subgraph:
                 places[node, i] = len(places)
         self.results = [places[value._entry] if need and value is not None else None
                         for value, need in zip(gradients, needs)]
+        self._places = len(places)
 
     def read(self) -> set[int]:
-        """The places whose numbers matter."""
-        reads = {place for place in self.results if place is not None}
-        for op, _, _, places, _ in self.steps:
-            reads.update(place for i, place in enumerate(places) if i not in op.unread)
+        """The places whose numbers the results depend on."""
+        reads, end = {place for place in self.results if place is not None}, self._places
+        for op, _, _, places, count in reversed(self.steps):
+            made, end = range(end - count, end), end - count
+            if not reads.isdisjoint(made):
+                reads.update(place for i, place in enumerate(places) if i not in op.unread)
         return reads
 
     def inline(self, tracer: RuleTracer, given: Sequence[Entry | None]) -> list[TracedValue | None]:

@@ -18,6 +18,7 @@ from ..core.registry import register as enter
 from ..core.registry import user_operator as custom
 from ..core.slots import Slot
 from ..core.spec import show
+from ..core.versions import held, wrote
 from ..errors import OpError, ShapeError
 from .first_run import default
 from .function import of_function
@@ -93,11 +94,15 @@ class CustomOp:
                 dst._data[...] += getattr(src, "_data", src)
             else:
                 write(dst, req, src)
-            return
+                return
         except (AttributeError, TypeError, ValueError) as error:
             if isinstance(error, OpError):
                 raise
             misfit = isinstance(error, ValueError) and tuple(getattr(src, "shape", dst.shape)) != tuple(dst.shape)
+        else:
+            if held(dst):
+                wrote(dst._data)
+            return
         if hasattr(dst, "check_writable"):
             dst.check_writable()
         if misfit:

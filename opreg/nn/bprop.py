@@ -204,7 +204,14 @@ def apply(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def _differentiate(g: NDArray | tuple[NDArray, ...], ins: Sequence[NDArray], outs: Sequence[NDArray], call: _Call,
                    needs: Sequence[bool], is_train: bool = True) -> list[Any]:
     arriving = [lent(top) for top in (g if isinstance(g, tuple) else (g,))]
-    gradients, weights = call.compute(arriving, list(map(lent, ins[:call.count])), list(map(lent, outs)))
+    now = [weight._data for weight in call.internal]
+    try:
+        for weight, recorded in zip(call.internal, ins[call.count:]):  # which the Cell reads as its own
+            weight._data = recorded._data
+        gradients, weights = call.compute(arriving, list(map(lent, ins[:call.count])), list(map(lent, outs)))
+    finally:
+        for weight, data in zip(call.internal, now):
+            weight._data = data
     return [*gradients, *weights]
 
 

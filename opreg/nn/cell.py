@@ -121,13 +121,15 @@ class Cell(ParameterContainer, Shown):
             return self._run(args, kwargs, training)
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool) -> Any:
-        own, mode = self.__dict__, MODE.__dict__
-        frame, layer, before = mode["frame"], own["_layer"], mode["training"]
+        own, thread = self.__dict__, MODE.__dict__
+        frame, layer, token = thread["frame"], own["_layer"], None
         apart = frame is None or layer is None  # no layer of ours in another one, whose caller is already known
         if apart:
-            mode["frame"] = layer
+            thread["frame"] = layer
         if self._has_mode:
-            mode["training"] = training
+            mode = thread["now"]()
+            if mode.training is not training:
+                token = thread["set"](mode.recorded(None, training))
         try:
             if own["_plain"]:
                 return self.construct(*args, **kwargs)
@@ -138,9 +140,10 @@ class Cell(ParameterContainer, Shown):
             note(error, f"in Cell {self.path}")
             raise
         finally:
-            mode["training"] = before
+            if token is not None:
+                thread["reset"](token)
             if apart:
-                mode["frame"] = frame
+                thread["frame"] = frame
 
     def _explain(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let an error that the inputs of this Cell are to blame for say so, and not blame the weights."""
@@ -167,7 +170,7 @@ class Cell(ParameterContainer, Shown):
             except Exception:
                 self._failed(args, kwargs)
                 raise
-        watched = (MODE.recording or STATE.trace is not None) and (kinds["backward"] or kinds["backward_pre"])
+        watched = (MODE.now().recording or STATE.trace is not None) and (kinds["backward"] or kinds["backward_pre"])
         hooked_args = args
         if watched:
             args, link, tagged = hooks.tag_inputs(self, args)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.finite import inherited
 from opreg.ndarray.landing import Landing
 from opreg.ndarray.ndarray import NDArray
+from opreg.ndarray.needed import lost
 from opreg.symbol.compile import compile_program
 from opreg.symbol.finite import check_numbers
 from opreg.symbol.plan import Segment
@@ -22,6 +24,7 @@ from ..core.graph import Entry, Graph, Node
 from ..core.locks import rlock
 from ..core.mode import MODE, Recording, inside, quiet
 from ..core.spec import known
+from ..core.versions import LATEST, WATCHED, Targets, written, wrote
 from ..errors import OpError
 from ..typing import Array
 from . import tree
@@ -120,6 +123,7 @@ class _Plan:
         if numbers:
             check_numbers(self.plan, numbers)
         self.quiet = not followed.calls
+        self.targets = self._targets()
         self.kept: dict[Record, Kept] = {}  # what calls of Python keep for their gradients
         self.places: list[int | None] = []  # which of the gradients each input and weight has
         self.moved: list[tuple[NDArray, Array]] = []  # states that the second half changes, and what they become
@@ -157,6 +161,7 @@ class _Plan:
                 if array._data is not data:
                     data[...] = array._data
                     array._data = data
+                    wrote(data)
         if self.copied:
             for array, data in self.copied:
                 data[...] = array._data
@@ -171,7 +176,7 @@ class _Plan:
             half.native()
         elif half.plain:
             try:
-                MODE.run(half.run)
+                MODE.__dict__["now"]().run(half.run)
             except RuntimeError as error:
                 if not inside(error):
                     raise
@@ -180,6 +185,34 @@ class _Plan:
             self.run(half)
         for store in plan.stores:
             store()
+        if WATCHED and self.targets is not None:
+            self.targets.wrote()
+
+    def _targets(self) -> Targets | None:
+        """The tensors from outside that are written: those that are assigned, and states; None where none is."""
+        outside = {id(data) for _, data in self.holders}
+        written = {id(array): array for step in self.plan.forward.steps for array in step.writes
+                   if id(array) in outside}
+        return Targets(written.values()) if written else None
+
+    def check(self, node: tape.TapeNode) -> None:
+        """Refuse to go back where the second half reads tensors from outside that were written since.
+
+        Raises
+        ------
+        OpError
+            Naming the tensor, where the function was called, and where the tensor was written.
+        """
+        changed = [(array, data, write) for array, data in self.holders if (write := written(data, node.number))]
+        if not changed:
+            return
+        read = [data for step in self.plan.backward.steps for i, data in enumerate(step.ins)
+                if data is not None and not (step.node is not None and step.node.op is not None
+                                             and i in step.node.op.unread)]
+        for array, data, write in changed:
+            if any(array._ctx.xp.may_share_memory(data, each) for each in read):
+                name = f"Parameter {array.name}" if isinstance(array, Parameter) else "tensor from outside"
+                raise OpError(lost(node.describe(), name, data, write))
 
     def backward(self) -> None:
         """Run the second half."""
@@ -190,10 +223,10 @@ class _Plan:
         if segment.plain:
             quiet(segment.run)
             return
-        mode = MODE.__dict__
-        before = mode["recording"], mode["training"], mode["follower"]
-        mode["recording"], mode["training"] = False, True  # steps that compute as in inference say so themselves
-        mode["follower"] = None
+        thread = MODE.__dict__
+        # Steps that compute as in inference say so themselves.
+        token, follower = thread["set"](thread["now"]().recorded(False, True)), thread["follower"]
+        thread["follower"] = None
         trace, STATE.trace = STATE.trace, None
         kept, STATE.kept = STATE.kept, self.kept
         try:
@@ -203,7 +236,8 @@ class _Plan:
             with self.ctx, np.errstate(all="ignore"):
                 segment.run()
         finally:
-            mode["recording"], mode["training"], mode["follower"] = before
+            thread["reset"](token)
+            thread["follower"] = follower
             STATE.trace, STATE.kept = trace, kept
 
     def free(self, idle: list[_Plan]) -> None:
@@ -266,7 +300,7 @@ class Compiled:
 
     def call(self, function: Callable, leaves: Sequence[Tensor]) -> Any:
         """Compute; as one application on the tape where somebody wants its gradient."""
-        if not MODE.recording:
+        if not MODE.now().recording:
             return self.run(leaves)
         closed = [array for array in self._others if array._entry is not None]
         if closed:  # somebody differentiates in a tensor that the function has from outside
@@ -334,6 +368,7 @@ class Compiled:
             if plan.stored:
                 for array, value in plan.stored:
                     array._data[...] = value
+                    wrote(array._data)
             if self._simple:
                 return made(plan.outputs[0].copy(), plan.ctx)
             ctx = plan.ctx
@@ -374,7 +409,8 @@ class Compiled:
             array._data = value.copy()
         outs = [made(out.copy(), plan.ctx) for out in plan.outputs]
         if outs:
-            tape.record(_TAPED, run, every, data, outs, None, MODE.recording)
+            tape.record(_TAPED, run, every, data, outs, None, MODE.now().recording)
+            run.node = weakref.ref(outs[0]._entry[0])
         return tree.rebuild(self.followed.structure, iter(outs))
 
     def _second_half(self, needs: Sequence[bool], room: Room) -> _Plan:
@@ -412,7 +448,9 @@ class Compiled:
 
     def gradients(self, run: _Run, arriving: Sequence[NDArray], ins: Sequence[NDArray]) -> list[Tensor | None]:
         """Gradients of inputs and weights for a run, which is run again when they were asked for already."""
-        plan = run.plan
+        plan, node = run.plan, run.node()
+        if node is not None and LATEST[0] > node.number:
+            plan.check(node)
         if run.spent:
             self._run_again(run, ins[run.count:])
         for slot, g in zip(plan.seeds, arriving):
@@ -421,6 +459,7 @@ class Compiled:
         plan.backward()
         for array, data in plan.moved:
             array._data[...] = data
+            wrote(array._data)
         return [None if place is None else made(plan.gradients[place].copy(), plan.ctx) for place in plan.places]
 
     def _run_again(self, run: _Run, weights: Sequence[NDArray]) -> None:
@@ -479,15 +518,18 @@ class _Run:
         The mode of its caller.
     drawn : dict
         Where random generators stood before it drew from them.
+    node : weak reference
+        To its node on the tape.
     """
 
-    __slots__ = ("compiled", "function", "plan", "count", "spent", "idle", "training", "drawn")
+    __slots__ = ("compiled", "function", "plan", "count", "spent", "idle", "training", "drawn", "node")
 
     drawn: generators.States
+    node: weakref.ref[tape.TapeNode]
 
     def __init__(self, compiled: Compiled, function: Callable, plan: _Plan, count: int, idle: list[_Plan]):
         self.compiled, self.function, self.plan = compiled, function, plan
-        self.count, self.spent, self.idle, self.training = count, False, idle, MODE.training
+        self.count, self.spent, self.idle, self.training = count, False, idle, MODE.now().training
 
     def __del__(self) -> None:
         self.plan.free(self.idle)
@@ -505,7 +547,7 @@ def run_in_python(function: Callable, args: Sequence[Any], kwargs: Mapping[str, 
 def _gradients(g: NDArray | tuple[NDArray, ...], ins: Sequence[NDArray], outs: Sequence[NDArray], run: _Run,
                needs: Sequence[bool], is_train: bool = True) -> Sequence[NDArray | None]:
     arriving = list(g) if isinstance(g, tuple) else [g]
-    return _recorded(run, arriving, ins) if MODE.recording else run.compiled.gradients(run, arriving, ins)
+    return _recorded(run, arriving, ins) if MODE.now().recording else run.compiled.gradients(run, arriving, ins)
 
 
 def _recorded(run: _Run, arriving: Sequence[NDArray], ins: Sequence[NDArray]) -> list[NDArray | None]:

@@ -9,10 +9,12 @@ from typing import Any, NoReturn
 
 from opreg.ndarray import tape
 from opreg.ndarray.ndarray import NDArray
+from opreg.ndarray.needed import Changed, lost
 
 from ..core.gradient import fitted
 from ..core.mode import MODE, Recording
 from ..core.registry import ops
+from ..core.versions import LATEST, now, written
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, note
 from .application import Application, Gradients, applied, followed, in_dtype_of, kept_of, spread
 from .parameter import Parameter
@@ -138,6 +140,7 @@ class _Call(Application):
         self.state = LEAF
         self.sources: list[tuple[str, int]] = []
         self.kept: list[Tensor] = []
+        self.number = 0  # of the call, among writes
 
     # ---------------------------------------------------------------------------------------------- forward
 
@@ -209,7 +212,7 @@ class _Call(Application):
                 self._check_change(leaves[i], copies[i])
             leaves[i]._data = copies[i]._data
         if MODE.recording and any(self.differentiable):
-            self.kept = self.keep(copies, changed, outs)
+            self.kept, self.number = self.keep(copies, changed, outs), now()
             tape.record(_TAPED, self, leaves, arrays, taped, None, MODE.recording)
         self.leaves = []  # the tape holds this, and must not hold what it made
         return rebuild(self.out, iter(results))
@@ -263,14 +266,28 @@ class _Call(Application):
 
     def _context(self, ins: Sequence[TensorBase], outs: Sequence[TensorBase]) -> _Function:
         """The context with what its tensors are now: recorded, or values of the trace that grows gradients."""
-        if STATE.trace is None and not MODE.recording:
+        if STATE.trace is not None:
+            kept: Sequence[TensorBase] = outs[self.visible:]
+        elif MODE.recording:
+            kept = [_made_on_the_way(tensor, ins, self.title) for tensor in self.kept]
+        elif LATEST[0] > self.number:
+            kept = list(map(self._as_it_was, self.kept))
+            if not any(isinstance(value._data, Changed) for value in (*ins, *outs, *kept)):  # type: ignore[attr-defined]
+                return self.context
+        else:
             return self.context
-        kept = outs[self.visible:] if STATE.trace is not None else [_made_on_the_way(tensor, ins, self.title)
-                                                                     for tensor in self.kept]
         values = {"ins": ins, "outs": outs, "kept": kept}
         ctx = self.function()
         ctx.__dict__.update(rebuild(self.state, (values[what][i] for what, i in self.sources)))
         return ctx
+
+    def _as_it_was(self, value: Tensor) -> Tensor:
+        """A tensor that is kept, or one that says so where its numbers were written since."""
+        write = written(value._data, self.number)
+        if write is None:
+            return value
+        text = lost(f"operator {self.title}", "saved tensor", value._data, write)
+        return made(Changed.of(value._data, text), value._ctx)
 
     def _gradients(self, returned: object, ins: Sequence[TensorBase]) -> list[TensorBase | None]:
         gradients = list(returned) if isinstance(returned, (tuple, list)) else [returned]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
-from ..core.mode import MODE, AskedRecording
+from ..core.mode import MODE, Asked, Mode, Scope
 from ..core.registry import ops
 from ..errors import ArgumentError, OpError
 from . import tree
@@ -25,30 +25,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 __all__ = ["grad", "value_and_grad", "GradOperation", "get_grad", "stop_gradient", "no_grad", "asked", "answer"]
 
 
-class no_grad(AskedRecording):
+class no_grad(Asked, Scope):
     """A stretch of code, or a function, whose computations have no gradient."""
 
+    _chosen, _key = ("recording", "paused", "blocked"), "no_grad"
+
     def __init__(self) -> None:
-        super().__init__("no_grad()", False, None)
+        self._asked("no_grad()")
 
-    def __enter__(self) -> Self:
-        super().__enter__()
-        STATE.blocked += 1
-        return self
+    def _next(self, mode: Mode) -> Mode:
+        return mode.but(recording=False, paused=mode.paused or bool(mode.recording), blocked=mode.blocked + 1)
 
-    def __exit__(self, *error: object) -> None:
-        STATE.blocked -= 1
-        super().__exit__(*error)
-
-    def __call__(self, function: F) -> F:
-        self._used = True
-
-        @functools.wraps(function)
-        def inside(*args: Any, **keywords: Any) -> Any:
-            with no_grad():
-                return function(*args, **keywords)
-
-        return inside  # type: ignore[return-value]  # it is called as the function is
+    def _again(self) -> no_grad:
+        return no_grad()
 
 
 def stop_gradient(value: Any) -> Any:
@@ -127,8 +116,8 @@ class _Grad:
         self.__name__, self.__wrapped__ = name_of(compute), function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if STATE.trace is None and not MODE.recording and (self._always or compiles()):
-            if STATE.blocked:
+        if STATE.trace is None and not MODE.now().recording and (self._always or compiles()):
+            if MODE.now().blocked:
                 check_not_blocked(self.__wrapped__)
             return self._compiled(*args, **kwargs)
         return self._compute(*args, **kwargs)

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Protocol
 
-from ..core.mode import MODE
+from ..core.mode import MODE, Mode, Scope
 from ..errors import here, note, warn
-from .state import STATE, get_context, set_context
+from .state import STATE, check_setting
 
 __all__ = ["Hook", "Hooks", "HookHandle", "HookOwner", "convention", "running", "KINDS"]
 
@@ -46,18 +46,17 @@ def _code(function: Callable) -> object:
 class running:
     """A stretch in which a hook runs: in the mode of its Cell. An exception gets a note that says which, of what."""
 
-    __slots__ = ("_kind", "_hook", "_owner", "_training")
+    __slots__ = ("_kind", "_hook", "_owner", "_token")
 
     def __init__(self, kind: str, hook: Hook, owner: object):
         self._kind, self._hook, self._owner = kind, hook, owner
 
     def __enter__(self) -> None:
-        self._training = MODE.training
-        MODE.training = getattr(self._owner, "training", self._training)
+        self._token = MODE.set(MODE.now().recorded(None, getattr(self._owner, "training", None)))
 
     def __exit__(self, _: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
-        MODE.training = self._training
+        MODE.reset(self._token)
         if isinstance(error, Exception):
             note(error, f"in the {self._kind} {self._hook} of {getattr(self._owner, 'path', self._owner)}")
 
@@ -127,7 +126,7 @@ class HookHandle:
         return f"<handle of hook {hooks[self.hook_id]}>" if hooks and self.hook_id in hooks else "<handle, removed>"
 
 
-class convention:
+class convention(Scope):
     """A stretch of code in which backward hooks that are registered follow a convention, ``document`` or ``2.4``.
 
     Examples
@@ -136,14 +135,14 @@ class convention:
     ...     pass
     """
 
+    _chosen = ("convention",)
+
     def __init__(self, name: str):
-        self._name = name
-        self._before: list[str] = []
+        check_setting("convention", name)
+        self._name, self._key = name, ("convention", name)
 
-    def __enter__(self) -> convention:
-        self._before.append(get_context("convention"))
-        set_context(convention=self._name)
-        return self
+    def _next(self, mode: Mode) -> Mode:
+        return mode.but(convention=self._name)
 
-    def __exit__(self, *_: object) -> None:
-        set_context(convention=self._before.pop())
+    def _again(self) -> convention:
+        return convention(self._name)

@@ -350,7 +350,7 @@ def _tagged(op: Op, values: Sequence[Any], extra: Sequence[Any], link: Link) -> 
         link.specs(op, values)
         outs = STATE.trace.call(op, [*values, *extra], attrs)
         return list(outs) if isinstance(outs, tuple) else [outs]
-    if not MODE.recording:
+    if not MODE.now().recording:
         return values
     entries = tuple([value._entry or tape.CONSTANT for value in (*values, *extra)])
     for entry in entries:

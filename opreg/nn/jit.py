@@ -151,13 +151,13 @@ class Cache:
             compiled = kind.current
             if (compiled is not None and compiled.certain
                     and (leaves[0]._ctx if leaves else current_context()) is compiled.ctx
-                    and (compiled.training is None or compiled.training is MODE.training)):
+                    and (compiled.training is None or compiled.training is MODE.now().training)):
                 reads = compiled.reads
                 check = reads.check
                 if (check is None or check() is None) and (reads.epoch == EPOCH[0] or reads.changed() is None):
                     self._now = kind.used = self._now + 1
                     kind.wasted = 0
-                    return compiled.call(function, leaves) if MODE.recording else compiled.run(leaves)
+                    return compiled.call(function, leaves) if MODE.now().recording else compiled.run(leaves)
         return self._call(function, key, leaves, args, kwargs)
 
     def _call(self, function: Callable, key: Hashable, leaves: Sequence[Tensor], args: tuple[Any, ...],
@@ -201,7 +201,7 @@ class Cache:
         with self._lock:
             kind = self.kinds.get(key)
             if kind is not None and not _serves(kind.current, leaves):
-                key = key, leaves[0]._ctx if leaves else current_context(), MODE.training
+                key = key, leaves[0]._ctx if leaves else current_context(), MODE.now().training
                 kind = self.kinds.get(key)
             if kind is None:
                 kind = self._new(function, key)
@@ -318,7 +318,7 @@ def _serves(compiled: Compiled | _Python | None, leaves: Sequence[Tensor]) -> bo
     if compiled is None or isinstance(compiled, _Python):
         return True
     ctx = leaves[0]._ctx if leaves else current_context()
-    return ctx is compiled.ctx and (compiled.training is None or compiled.training is MODE.training)
+    return ctx is compiled.ctx and (compiled.training is None or compiled.training is MODE.now().training)
 
 
 class Jitted:

@@ -85,17 +85,25 @@ def _is_user_code(code: types.CodeType) -> bool:
     return _EXAMPLES in code.co_filename or (not is_ours(code) and _is_user_file(code.co_filename))
 
 
-def _finalizes(frame: types.FrameType | None) -> bool:
-    """Whether a function runs since an object has gone, which may happen at any moment of a trace."""
-    while frame is not None and frame.f_code is not _FINALIZER and frame.f_code.co_name != "__del__":
+def _is_aside(frame: types.FrameType | None, outside: types.FrameType | None) -> bool:
+    """Whether a function runs since, inside of the frame ``outside``, an object has gone or a module is imported: that
+    may happen in any call."""
+    while frame is not None and frame is not outside:
+        code = frame.f_code
+        if code is _FINALIZER or code.co_name == "__del__" or code.co_filename.startswith("<frozen importlib"):
+            return True
         frame = frame.f_back
-    return frame is not None
+    return False
 
 
-def _computes(name: object) -> bool:
-    """Whether a module computes for a backend, and has no code of the user's."""
-    return isinstance(name, str) and any((name + ".").startswith(module + ".") for backend in active()
-                                         for module in backend.modules)
+def _is_of_library(code: types.CodeType, name: object) -> bool:
+    """Whether a module of this name has code that is not the user's although its file does not tell: it computes for a
+    backend, or a library wrote the code as text, as NamedTuple does."""
+    if not isinstance(name, str):
+        return False
+    if code.co_filename.startswith("<") and (name.startswith("namedtuple_") or not _is_user_module(name)):
+        return True
+    return any((name + ".").startswith(module + ".") for backend in active() for module in backend.modules)
 
 
 def _is_user_module(name: object) -> bool:
@@ -174,6 +182,7 @@ class Observer:
         self._hooked: list[type] = []
         self._generators: list[tuple[Any, Any]] = []  # with their states
         self._profile: Any = None
+        self._outside: types.FrameType | None = None  # the frame in which the trace begins
 
     def __enter__(self) -> Observer:
         common = [random._inst, np.random.mtrand._rand]
@@ -182,7 +191,7 @@ class Observer:
             code = getattr(callback, "__code__", None)
             if code is not None:
                 self._users[id(code)] = False
-        self.reads.observer = self
+        self.reads.observer, self._outside = self, sys._getframe(1)
         self._profile = sys.getprofile()
         if self._profile is not None and not callable(self._profile):
             self._profile.disable()  # cProfile of Python 3.11, which cannot be called from here
@@ -195,7 +204,7 @@ class Observer:
             sys.setprofile(self._profile)
         elif self._profile is not None:
             self._profile.enable()
-        self.reads.observer = None
+        self.reads.observer = self._outside = None
         for cls in self._hooked:
             unhook(cls)
         drawn = [generator for generator, before in self._generators if _state_of(generator) != before]
@@ -237,10 +246,11 @@ class Observer:
         code = frame.f_code
         user = self._users.get(id(code))
         if user is None:
-            if _finalizes(frame):
+            if _is_aside(frame, self._outside):
                 return False
             self._codes.append(code)
-            user = self._users[id(code)] = _is_user_code(code) and not _computes(frame.f_globals.get("__name__"))
+            user = self._users[id(code)] = _is_user_code(code) and not _is_of_library(
+                code, frame.f_globals.get("__name__"))
         return user
 
     def _begin(self, frame: types.FrameType) -> None:

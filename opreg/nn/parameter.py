@@ -11,7 +11,7 @@ import numpy as np
 from opreg.ndarray.landing import Landing
 from opreg.ndarray.ndarray import NDArray
 
-from ..core.mode import MODE, quiet
+from ..core.mode import MODE
 from ..core.registry import ops
 from ..core.spec import show
 from ..errors import ArgumentError, DTypeError, OpError, ShapeError
@@ -344,7 +344,7 @@ def assign(variable: Tensor, value: TensorLike) -> Tensor:
         value = lent(value)
         value._entry = variable._entry
     else:
-        quiet(variable._data.__setitem__, Ellipsis, value._data)
+        variable._write(Ellipsis, value)
     return value
 
 

@@ -149,8 +149,9 @@ class _OnTape(Pullback):
     def __init__(self, function: Callable, inputs: _Inputs, positions: Sequence[int], weights: Sequence[Parameter],
                  first_only: bool):
         self._inputs, self._positions, self._weights = inputs, positions, weights
-        mode, nested = MODE.__dict__, STATE.nested
-        again = mode["recording"]
+        thread, nested = MODE.__dict__, STATE.nested
+        mode = thread["now"]()
+        again = mode.recording
         self._variables = variables = arguments = []
         self._entries = entries = []
         for leaf in inputs.leaves:
@@ -167,7 +168,9 @@ class _OnTape(Pullback):
                     variables.append(weight)
                     weight._entry = entry = argument(weight) if weight._landing is None else _destined(weight)
                     entries.append(entry)
-        mode["recording"], STATE.nested = again or recorded(), again
+        choice = again or recorded(), None
+        token = thread["set"](mode.following.get(choice) or mode.recorded(*choice))
+        STATE.nested = again
         try:
             out = inputs.call(function, arguments)
             # A weight that is a result is what it was while the function ran.
@@ -175,7 +178,8 @@ class _OnTape(Pullback):
                 _variable(head, head._entry) if isinstance(head, Parameter) else head
                 for head in _heads(function, out, first_only)]
         finally:
-            mode["recording"], STATE.nested = again, nested
+            thread["reset"](token)
+            STATE.nested = nested
             for weight, entry in before:
                 weight._entry = entry
         self.out = out if again else _unrecorded(out)
@@ -191,7 +195,7 @@ class _OnTape(Pullback):
                 break
         if not heads or not entries:
             gradients = [zeros_as(variable) for variable in variables]
-        elif MODE.recording:
+        elif MODE.now().recording:
             gradients = [_variable(g, g._entry) for g in
                      tape.gradients(heads, list(map(_variable, variables, entries)), arriving, True, True, None)]
         else:
@@ -247,7 +251,7 @@ class _InTrace(Pullback):
 
 def check_not_blocked(function: object) -> None:
     """Refuse to differentiate inside ``no_grad``."""
-    if STATE.blocked:
+    if MODE.now().blocked:
         raise OpError(f"grad of {name_of(function)}: In no_grad context, you can not calculate gradient")
 
 
@@ -268,7 +272,7 @@ def pullback(function: Callable, args: Sequence[Any], kwargs: Mapping[str, Any],
     first_only : bool
         Whether only the first of several outputs is differentiated.
     """
-    if STATE.blocked:
+    if MODE.now().blocked:
         check_not_blocked(function)
     trace, inputs = STATE.trace, _Inputs(args, kwargs, positions)
     if trace is None:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from .python_op import Kept, Record
     from .trace import FunctionTracer
 
-__all__ = ["STATE", "EPOCH", "GRAPH_MODE", "PYNATIVE_MODE", "set_context", "get_context", "checks_bprop",
-           "compiles", "unfollowed"]
+__all__ = ["STATE", "EPOCH", "GRAPH_MODE", "PYNATIVE_MODE", "set_context", "get_context", "check_setting",
+           "checks_bprop", "compiles", "unfollowed"]
 
 #: Calling an outermost Cell compiles it.
 GRAPH_MODE = 0
@@ -32,7 +32,8 @@ class _State(threading.local):
     inside = False  # whether an outermost Cell is running
     nested = False  # whether a gradient is computed of what computes a gradient
     kept: dict[Record, Kept] | None = None  # of the plan that runs: what calls of Python keep for their gradients
-    blocked = 0  # how many stretches of no_grad surround what runs
+    #: How many stretches of ``no_grad`` surround what runs.
+    blocked = property(lambda self: MODE.now().blocked, lambda self, value: setattr(MODE, "blocked", value))
 
 
 #: How often anything changed that compiled functions know of: a Cell's attribute, a hook, a setting. While it stays
@@ -101,9 +102,7 @@ def set_context(**settings: object) -> None:
             continue
         if name not in _CONTEXT:
             raise ArgumentError(f"set_context: there is no setting {name!r}. {did_you_mean(name, _CONTEXT)}")
-        if name in _VALID and value not in _VALID[name]:
-            raise ArgumentError(f"set_context: {name} must be one of {', '.join(map(str, _VALID[name]))}, got "
-                                f"{value!r}")
+        check_setting(name, value)
         if name == "device_id" and type(value) is not int:
             raise ArgumentError(f"set_context: device_id must be an int, got {value!r}")
     chosen = {**_CONTEXT, **{name: value for name, value in settings.items() if name in _CONTEXT}}
@@ -116,11 +115,17 @@ def set_context(**settings: object) -> None:
         EPOCH[0] += 1
 
 
+def check_setting(name: str, value: object) -> None:
+    """Refuse a value that a setting cannot have."""
+    if name in _VALID and value not in _VALID[name]:
+        raise ArgumentError(f"set_context: {name} must be one of {', '.join(map(str, _VALID[name]))}, got {value!r}")
+
+
 def get_context(name: str) -> Any:
-    """A setting made with ``set_context``."""
+    """A setting made with ``set_context``, or by what surrounds the call."""
     if name not in _CONTEXT:
         raise ArgumentError(f"get_context: there is no setting {name!r}. {did_you_mean(name, _CONTEXT)}")
-    return _CONTEXT[name]
+    return (MODE.now().convention if name == "convention" else None) or _CONTEXT[name]
 
 
 def checks_bprop() -> bool:

@@ -21,6 +21,7 @@ from ..core.registry import ops
 from ..core.rules import Attrs
 from ..core.spec import as_dtype, is_floating, show
 from ..core.value import Value
+from ..core.versions import held, unchanged, wrote
 from ..errors import ArgumentError, ShapeError, SubscriptError, adopted, note
 from ..typing import Array, ArrayModule, DTypeLike
 from . import dtype as dtypes
@@ -246,7 +247,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         key = subscript(key, self.shape)
         if isinstance(key, TensorBase):
             return picked(self, key)
-        if (MODE.recording and self._entry is not None) or STATE.trace is not None:
+        if (MODE.now().recording and self._entry is not None) or STATE.trace is not None:
             return ops._subscript(self, key=key)
         try:
             return made(_taken(np, self._data, key) if self._ctx.backend_name == "cpu" else
@@ -259,7 +260,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
             STATE.trace.change(self, key, value)
             return
         key = subscript(key, self.shape)
-        if MODE.recording and (self._entry is not None or getattr(value, "_entry", None) is not None):
+        if MODE.now().recording and (self._entry is not None or getattr(value, "_entry", None) is not None):
             value = value if isinstance(value, TensorBase) else tensor(numbers_of(value, self._dt), self._ctx)
             changed = ops._subscript_assign(self, value._cast(self._dt), key=key)
             self._data, self._entry = changed._data, changed._entry
@@ -274,15 +275,21 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         if not isinstance(self._data, np.ndarray) and isinstance(source, np.ndarray):
             source = self._ctx.backend.asarray(source, None, self._ctx.device_id)
         self._before_write()
+        watched = held(self)
         try:
+            if watched and self._ctx.xp is np and quiet(unchanged, self._data[key], source):
+                return
             self._ctx.run(self._data.__setitem__, key, source)
         except OverflowError:  # a whole number wraps around, as in arithmetic
             self._data[key] = numbers_of(value, self._dt)
         except IndexError as error:
             raise SubscriptError(str(error)) from None
+        if watched:
+            wrote(self._data, key)
 
     def _before_write(self) -> None:
-        if MODE.recording:  # what was recorded holds the old numbers
+        mode = MODE.now()
+        if mode.recording or mode.paused:  # what was recorded holds the old numbers
             self._data = self._ctx.run(self._data.copy)
 
     # --------------------------------------------------------------------------------------------- gradients

@@ -277,17 +277,19 @@ class FunctionTracer(Tracer):
         self.numbers: Numbers | None = None
         self.owner: weakref.ref[ParameterContainer] | None = None
         self.registered: list[HookHandle] = []
-        self._before: list[tuple[Any, ...]] = []
+        self._before: list[tuple[FunctionTracer | None, FunctionTracer | None, Any]] = []
 
     def __enter__(self) -> FunctionTracer:
-        self._before.append((STATE.trace, MODE.recording, MODE.np_shape, MODE.follower))
-        STATE.trace, MODE.recording = self, True  # whoever stops that blocks the gradient of what joins meanwhile
-        MODE.np_shape = True  # all shapes are known here: a 0 is an empty dimension, as outside of traces
-        MODE.follower = self
+        # Whoever stops recording blocks the gradient of what joins meanwhile. All shapes are known here: a 0 is an
+        # empty dimension, as outside of traces.
+        token = MODE.set(MODE.now().but(recording=True, np_shape=True))
+        self._before.append((STATE.trace, MODE.follower, token))
+        STATE.trace = MODE.follower = self
         return self
 
     def __exit__(self, *_: object) -> None:
-        STATE.trace, MODE.recording, MODE.np_shape, MODE.follower = self._before.pop()
+        STATE.trace, MODE.follower, token = self._before.pop()
+        MODE.reset(token)
 
     @property
     def root(self) -> FunctionTracer:

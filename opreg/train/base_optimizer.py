@@ -17,6 +17,7 @@ from ..core.cache import cached
 from ..core.registry import get, ops
 from ..core.slots import Slot
 from ..core.spec import Shape
+from ..core.versions import wrote_held
 from ..errors import ArgumentError, DeviceError, DTypeError, FileFormatError, ShapeError, did_you_mean
 from .lr_scheduler import LRScheduler
 from .named import Named
@@ -50,6 +51,7 @@ def apply(name: str, weight: NDArray, grad: NDArray, *states: NDArray, **attrs: 
     arrays = [weight._data, grad._data, *(state._data for state in states)]
     rule, ctx = get(name).kernels[0].rule, weight.context
     ctx.run(rule.function, ctx.xp, *arrays, out=arrays[0], **rule.select(attrs))
+    wrote_held((weight, *states), 1)
 
 
 def zeros_of(weight: NDArray) -> NDArray:
@@ -258,6 +260,8 @@ class Optimizer:
             rule, ctx = get(alike.operator).kernels[0].rule, alike.ctx
             ctx.run(vars(rule.function)["together"], ctx.xp, updates=[
                 (rows[i].arrays[0], rows[i].arrays) for i in alike.members], **rule.select(alike.attrs))
+        for _, weight, _, state in updates:
+            wrote_held((weight, *self._operator(state)[1]), 1)
 
     # ------------------------------------------------------------------------------------ several by one rule
 

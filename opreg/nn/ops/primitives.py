@@ -70,6 +70,7 @@ def _truncate_div(x: TensorLike, y: TensorLike) -> Tensor:
 
 
 def _real_div(x: TensorLike, y: TensorLike) -> Tensor:
+    """The quotient; of integers, without its fraction."""
     x, y = together(x, y)
     return math.true_divide(x, y) if is_floating(x._dt) else _truncate_div(x, y)
 
