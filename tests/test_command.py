@@ -93,6 +93,23 @@ def test_script_of_mindspore(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("(1, 3) True 1.0\n", "")
 
 
+@pytest.mark.parametrize("options, expected", [
+    ([], "[2.0, 2.0] Twice"), (["--convention", "2.4"], "[2.0, 2.0] Twice"),
+    (["--convention", "document"], "[1.0, 1.0] str")])
+def test_hooks_are_called_as_by_the_version_that_mindspore_says(options: list[str], expected: str, tmp_path: Path
+                                                                ) -> None:
+    """A script that keeps what leaves at the inputs has its gradient, not the one that arrives."""
+    (tmp_path / "a.py").write_text(
+        "import mindspore as ms\nfrom mindspore import nn\n"
+        "class Twice(nn.Cell):\n    def construct(self, x):\n        return x * 2\n"
+        "seen, twice = [], Twice()\n"
+        "def keep(cell, grad_input, grad_output):\n    seen.append(type(cell).__name__)\n    return grad_input\n"
+        "twice.register_backward_hook(keep)\n"
+        "print(ms.grad(twice)(ms.Tensor([1., 2.])).asnumpy().tolist(), *seen)\n")
+    done = opreg("as-mindspore", *options, tmp_path / "a.py")
+    assert (done.stdout, done.stderr) == (f"{expected}\n", "")
+
+
 def test_libraries_are_left_as_they_are(tmp_path: Path) -> None:
     """Nothing that the script is supplied with can be seen by others."""
     (tmp_path / "a.py").write_text(

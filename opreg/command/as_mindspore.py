@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import argparse
 
+import opreg
+
 from . import as_mxnet
-from .as_mxnet import run
 
 __all__ = ["configure", "run"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Say what it takes."""
+    parser.add_argument("--convention", choices=("2.4", "document"), default="2.4",
+                        help="how backward hooks are called: as by the version that mindspore.__version__ says, which "
+                             "is the default, or as the documents of MindSpore 2.0 say")
     as_mxnet.configure(parser, "mindspore")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the script; it decides how this ends."""
+    opreg.set_context(convention=options.convention)
+    return as_mxnet.run(options)
