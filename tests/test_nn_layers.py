@@ -123,6 +123,77 @@ def dense() -> Cell:
     return nn.Dense(1, 1, has_bias=False)
 
 
+class Late(Cell):
+    """A net with a list that is filled after it was assigned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.CellList()
+        for _ in range(2):
+            self.layers.append(dense())
+
+
+class Net(Cell):
+    """One to be filled."""
+
+
+#: What is done with an empty ``Net`` called ``n``, and the names that parameters have then in MindSpore 2.10.
+MINDSPORE_NAMES = [
+    ("n.l = nn.CellList(); n.l.append(dense()); n.l.append(dense()); n.head = dense()",
+     "0.weight 1.weight head.weight"),
+    ("n.l = nn.CellList(); n.l.extend([dense(), dense()]); n.l.append(dense())", "0.weight 1.weight 2.weight"),
+    ("n.s = nn.SequentialCell(); n.s.append(nn.ReLU()); n.s.append(dense()); n.s.append(dense())",
+     "1.weight 2.weight"),
+    ("n.l = nn.CellList([dense()]); n.l.append(dense())", "l.0.weight l.1.weight"),
+    ("n.l = nn.CellList([nn.ReLU()]); n.l.append(dense()); n.l.append(dense())", "1.weight 2.weight"),
+    ("n.l = nn.CellList(); [n.l.append(Late()) for _ in range(3)]",
+     "0.layers.0.weight 0.layers.1.weight 0.layers.1.layers.0.weight 0.layers.1.layers.1.weight "
+     "0.layers.2.layers.0.weight 0.layers.2.layers.1.weight"),
+    ("n.l = nn.CellList([Late(), Late()]); n.l.append(Late())",
+     "l.0.layers.0.weight l.0.layers.1.weight l.1.layers.0.weight l.1.layers.1.weight l.2.layers.0.weight "
+     "l.2.layers.1.weight"),
+    ("n.l = nn.CellList(); [n.l.append(nn.CellList([dense(), dense()])) for _ in range(3)]",
+     "0.0.weight 0.1.weight 0.1.0.weight 0.1.1.weight 0.2.0.weight 0.2.1.weight"),
+    ("n.l = nn.CellList(); [n.l.append(nn.CellList()) for _ in range(2)]; [l.append(dense()) for l in n.l]",
+     "0.weight 0.weight"),
+    ("n.d = nn.CellDict(); n.d['a'] = dense(); n.d.update({'b': dense()})", "a.weight b.weight"),
+    ("n.l = nn.CellList(); n.l.append(dense()); n.l.insert(0, dense()); n.l.append(dense())",
+     "0.weight 1.weight 2.weight"),
+    ("n.l = nn.CellList(); n.l.append(dense()); n.l.append(dense()); n.l[0] = dense()", "0.weight 1.weight"),
+    ("n.l = nn.CellList(); n.l.extend([dense(), dense(), dense()]); del n.l[0]; n.l.append(dense())",
+     "0.weight 1.weight 2.weight"),
+    ("m = Net(); m.l = nn.CellList(); m.l.append(dense()); n.m = m", "m.l.0.weight"),
+    ("n.m = Net(); n.m.l = nn.CellList(); n.m.l.append(dense()); n.k = nn.CellList(); n.k.append(dense())",
+     "0.weight 0.weight"),
+    ("n.l = nn.CellList(); n.l.append(dense()); n.l = n.l", "l.0.weight"),
+    ("n = nn.CellList(); [n.append(Late()) for _ in range(2)]",
+     "0.layers.0.weight 0.layers.1.weight 0.layers.1.layers.0.weight 0.layers.1.layers.1.weight"),
+    ("n = nn.SequentialCell(); [n.append(nn.SequentialCell(dense(), dense())) for _ in range(2)]",
+     "0.0.weight 0.1.weight 0.1.0.weight 0.1.1.weight"),
+    ("l = nn.CellList(); [l.append(Late()) for _ in range(2)]; n.l = l",
+     "l.0.layers.0.weight l.0.layers.1.weight l.1.layers.0.weight l.1.layers.1.weight"),
+]
+
+
+@pytest.mark.parametrize("program, expected", MINDSPORE_NAMES)
+def test_names_that_mindspore_gives(program: str, expected: str) -> None:
+    """Its lists forget what they are called when they are filled later; names here are paths."""
+    found: dict[str, Any] = {"nn": mx.nn, "dense": dense, "Late": Late, "Net": Net, "n": Net()}
+    exec(program, found)
+    net = found["n"]
+    names(net)
+    assert [parameter.mindspore_name for parameter in net.get_parameters()] == expected.split()
+    states = [mx.nn.Momentum(net.trainable_params(), 0.1, 0.9).moments,
+              mx.ParameterTuple(net.trainable_params()).clone("moments")]
+    for moments in states:
+        assert [moment.mindspore_name for moment in moments] == [f"moments.{name}" for name in expected.split()]
+    again = copy.deepcopy(net)
+    assert [parameter.mindspore_name for parameter in again.get_parameters()] == expected.split()
+    outer = Net()
+    outer.inner = net
+    assert [parameter.mindspore_name for parameter in outer.get_parameters()] == names(outer)
+
+
 def test_places_are_names() -> None:
     """Whatever comes or goes, parameters are named after where they are."""
     net = ParameterContainer()

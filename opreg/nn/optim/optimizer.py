@@ -274,7 +274,7 @@ class Optimizer(Cell):
 
     def _states(self, prefix: str, value: float = 0.0) -> ParameterTuple:
         """A state for each parameter, filled with a number and named after both."""
-        return ParameterTuple([Parameter(ops.zeros_like(p) + value, f"{prefix}.{p.name}", p.requires_grad)
+        return ParameterTuple([Parameter(ops.zeros_like(p) + value, None, p.requires_grad)._name_after(prefix, p)
                                for p in self.parameters])
 
     def _prepared(self, gradients: Sequence[Tensor], decay: bool = True) -> Iterator[tuple[Parameter, Tensor, Tensor]]:
