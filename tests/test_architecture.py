@@ -201,7 +201,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
         image record_iter
     """,
     "opreg.train": """
-        . checkpoint io lr_scheduler monitor named rnn_weights states test_arrays
+        . checkpoint folders io lr_scheduler monitor named rnn_weights states test_arrays
         base_optimizer callback initializer metric parts sentences test_data test_samples test_tools
         progress
         base_module group_steps rnn_cell test_utils updater
@@ -284,7 +284,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
         digits
     """,
     "opreg.common": """
-        api dtype initializer
+        api dtype initializer stub_tensor
         .
     """}.items()}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from opreg import aliases
 from opreg.porting.run import run_script
 
 __all__ = ["configure", "run"]
@@ -19,5 +20,6 @@ def configure(parser: argparse.ArgumentParser, library: str = "mxnet") -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the script; it decides how this ends."""
+    aliases.serve({"mxnet": "MXNet", "mindspore": "MindSpore"}[options.library])
     run_script(options.library, options.script, options.args, options.module)
     return 0

@@ -264,6 +264,6 @@ def json_of(text: str | bytes, name: str) -> Any:
 
 
 def warn(text: str) -> None:
-    """Warn about the line of user code that asked for the file, whatever calls lie between."""
+    """Warn about the line of user code that asked for something, whatever calls lie between."""
     filename, line = here() or (__file__, 1)
     warnings.warn_explicit(text, UserWarning, filename, line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...aliases import inner
 from . import activation, attention, basic, containers, conv, math, norm, pooling, recurrent
 from .activation import *  # noqa: F403
 from .attention import *  # noqa: F403
@@ -18,3 +19,4 @@ from .recurrent import *  # noqa: F403
 if not TYPE_CHECKING:  # type checkers follow the stars
     __all__ = [name for module in (containers, basic, math, conv, norm, pooling, activation, recurrent,
                                      attention) for name in module.__all__]
+    __getattr__ = inner(__name__)

@@ -11,8 +11,9 @@ classes, of which one is made with settings and then called on tensors.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ... import aliases as _aliases
 from ...errors import did_you_mean
 from ..grad import GradOperation, get_grad, grad, value_and_grad
 from ..hooks import HookBackward, InsertGradientOf
@@ -65,9 +66,11 @@ if not TYPE_CHECKING:  # type checkers follow the stars
                *reduce.__all__,
                *scalars.__all__]
 
-    def __getattr__(name: str) -> Any:
-        raise AttributeError(f"opreg.ops has no {name!r}. {did_you_mean(name, __all__)} "
-                             "What MindSpore has beside is listed in docs/mindspore_names.md")
+    def _said(name: str) -> str:
+        return (f"opreg.ops has no {name!r}. {did_you_mean(name, __all__)} What MindSpore has beside is listed in "
+                "docs/mindspore_names.md")
+
+    __getattr__ = _aliases.inner(__name__, _said)
 
     def __dir__() -> list[str]:
         return sorted(__all__)
