@@ -16,6 +16,7 @@ import numpy as np
 from opreg.ndarray import tape
 from opreg.ndarray.ndarray import NDArray
 
+from ..core.files import warn
 from ..core.gradient import fitted
 from ..core.mode import MODE, Recording
 from ..core.spec import is_floating, show
@@ -84,6 +85,11 @@ def _gradients(cell: Cell, inputs: list[Any], out: object, dout: object, interna
     elif isinstance(gradients, tuple) and len(gradients) == 2 and isinstance(gradients[1], dict):
         gradients = gradients[0]
     gradients = list(gradients) if isinstance(gradients, (tuple, list)) else [gradients]
+    surplus = gradients[len(inputs):]
+    if surplus and not any(g is not None for g in surplus) and not checks_bprop():
+        warn(f"the bprop of Cell {cell.path} returned {len(gradients)} gradients for {len(inputs)} inputs; those "
+             "behind them are None and left out")
+        del gradients[len(inputs):]
     if len(gradients) != len(inputs):
         what = ", ".join(_kind(value) for value in inputs)
         raise ArgumentError(f"For user defined method 'bprop' of net {cell.path!r}: Grad size should be that of the "
