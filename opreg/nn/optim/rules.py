@@ -236,7 +236,7 @@ class AdamWeightDecay(_Rule):
             m = self._mean(self.moments1[i], g, self.beta1)
             v = self._mean(self.moments2[i], g * g, self.beta2)
             step = adam_step(m, v, self.eps)
-            if self.decay_flags[i]:
+            if self._decaying[i]:
                 step = step + p * decays[i]
             store(p, p - step * lr)
         return self._done
@@ -272,7 +272,7 @@ class Lamb(_Rule):
             m = self._mean(self.moments1[i], g, self.beta1) * first
             v = self._mean(self.moments2[i], g * g, self.beta2) * second
             step = adam_step(m, v, self.eps)
-            if self.decay_flags[i]:
+            if self._decaying[i]:
                 step = step + p * decays[i]
             length = _norm(p)
             store(p, p - step * (lr * trust_ratio(length, _norm(step), ops.ones_like(length), ops._npi_where)))
