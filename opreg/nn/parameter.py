@@ -176,7 +176,7 @@ class Parameter(Tensor):
     def __index__(self) -> int:
         return super().__index__() if STATE.trace is None else STATE.trace.ask(self, "an index")
 
-    def __deepcopy__(self, memo: object) -> Parameter:
+    def __deepcopy__(self, memodict: object) -> Parameter:
         return self.clone()
 
     def copy(self) -> Tensor:

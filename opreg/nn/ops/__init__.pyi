@@ -165,6 +165,10 @@ class Cast(Primitive):
     """The numbers in another dtype."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, dtype: TensorDType) -> Tensor: ...
+class Cdist(Primitive):
+    """The distances of all rows of ``x1`` from all rows of ``x2``."""
+    def __init__(self, p: float = 2.0) -> None: ...
+    def __call__(self, x1: TensorLike, x2: TensorLike) -> Tensor: ...
 class Ceil(Primitive):
     """The next whole number above."""
     def __init__(self) -> None: ...
@@ -694,9 +698,9 @@ class Size(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input_x: TensorLike) -> int: ...
 class Slice(Primitive):
-    """The part that begins at a place and has a size."""
+    """The part that begins at a place and has a size, -1 for all that is left."""
     def __init__(self) -> None: ...
-    def __call__(self, input: TensorLike, begin: Sequence[int], size: Sequence[int]) -> Tensor: ...
+    def __call__(self, input_x: TensorLike, begin: TensorShape, size: TensorShape) -> Tensor: ...
 class SmoothL1Loss(Primitive):
     """Half the squared difference by ``beta`` where it is below that, the absolute one less half of it …."""
     def __init__(self, beta: float = 1.0, reduction: str = 'none') -> None: ...
@@ -1034,6 +1038,8 @@ def cast(input: TensorLike, dtype: TensorDType) -> Tensor:
     """The numbers in another dtype."""
 def cat(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """Tensors one after the other along an axis."""
+def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
+    """The distances of all rows of ``x1`` from all rows of ``x2``."""
 def ceil(input: TensorLike) -> Tensor:
     """The next whole number above."""
 def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
@@ -1354,6 +1360,9 @@ def masked_select(input: TensorLike, mask: TensorLike) -> Tensor:
     """The numbers where a mask holds, in a row."""
 def matmul(input: TensorLike, other: TensorLike) -> Tensor:
     """Products of the matrices in the last two axes."""
+def matrix_norm(A: TensorLike, ord: Number | str = 'fro', axis: tuple[int, int] = (-2, -1), keepdims: bool = False, *,
+                dtype: TensorDType = None) -> Tensor:
+    """The norm of the matrices in two axes."""
 def max(input: TensorLike, axis: int | None = None, keepdims: bool = False, *, initial: float | None = None,
         where: TensorLike | None = None) -> tuple[Tensor, Tensor]:
     """The largest number along an axis, and its place as int64."""
@@ -1554,7 +1563,7 @@ def scalar_usub(x: Any) -> Any:
 def scan(loop_func: Callable, init: Any, xs: Any, length: int | None = None, unroll: bool = True) -> tuple[Any, Any]:
     """A function applied to the slices of a tensor along the first axis, handing a value on from one to …."""
 def scatter(input: TensorLike, axis: int, index: TensorLike, src: TensorLike) -> Tensor:
-    """``src`` put at the places along an axis that indices name."""
+    """``src``, a tensor or one number for all, put at the places along an axis that indices name."""
 def scatter_nd(indices: TensorLike, updates: TensorLike, shape: TensorShape) -> Tensor:
     """Zeros of a shape with ``updates`` added at the places that ``gather_nd`` would take them from."""
 def searchsorted(sorted_sequence: TensorLike, values: TensorLike, *, out_int32: bool = False, right: bool = False,
@@ -1584,6 +1593,8 @@ def sinh(input: TensorLike) -> Tensor:
     """The hyperbolic sine."""
 def size(input_x: TensorLike) -> int:
     """How many numbers there are."""
+def slice(input_x: TensorLike, begin: TensorShape, size: TensorShape) -> Tensor:
+    """The part that begins at a place and has a size, -1 for all that is left."""
 def smooth_l1_loss(input: TensorLike, target: TensorLike, beta: float = 1.0, reduction: str = 'none') -> Tensor:
     """Half the squared difference by ``beta`` where it is below that, the absolute one less half of it …."""
 def soft_margin_loss(input: TensorLike, target: TensorLike, reduction: str = 'mean') -> Tensor:
@@ -1738,6 +1749,9 @@ def var(input: TensorLike, axis: Axes = None, ddof: int | bool = 0, keepdims: bo
 def var_mean(input: TensorLike, axis: Axes = None, ddof: int | bool = 0,
              keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """``var`` and ``mean``."""
+def vector_norm(x: TensorLike, ord: Number = 2, axis: Axes = None, keepdims: bool = False, *,
+                dtype: TensorDType = None) -> Tensor:
+    """The norm of numbers as those of a vector, of all or along axes."""
 def vsplit(input: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """``tensor_split`` along the first axis."""
 def vstack(inputs: Sequence[TensorLike]) -> Tensor:

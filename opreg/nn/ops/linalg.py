@@ -6,14 +6,17 @@ import math
 from collections.abc import Sequence
 
 from ...core.registry import ops
+from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError
 from ..tensor import Tensor
+from ..tensor_base import is_number
 from ..typing import TensorLike
 from .array import concat
 from .lift import floating, like, one_axis, tensor, together
+from .math import where
 
-__all__ = ["addbmm", "addmm", "addmv", "addr", "baddbmm", "batch_dot", "bias_add", "bmm", "cross", "dense", "det",
-           "dot", "einsum", "ger", "inner", "inverse", "kron", "matmul", "mm", "mv", "outer", "tensor_dot"]
+__all__ = ["addbmm", "addmm", "addmv", "addr", "baddbmm", "batch_dot", "bias_add", "bmm", "cdist", "cross", "dense",
+           "det", "dot", "einsum", "ger", "inner", "inverse", "kron", "matmul", "mm", "mv", "outer", "tensor_dot"]
 
 
 def matmul(input: TensorLike, other: TensorLike) -> Tensor:
@@ -145,6 +148,51 @@ def cross(input: TensorLike, other: TensorLike, dim: int | None = None) -> Tenso
         one_axis(dim, x.ndim, "cross")
     (a, b, c), (d, e, f) = (ops.SliceChannel(vectors, num_outputs=3, axis=axis) for vectors in (x, y))
     return concat((b * f - c * e, c * d - a * f, a * e - b * d), axis)
+
+
+def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
+    """The distances of all rows of ``x1`` from all rows of ``x2``.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor
+        Of shapes :math:`(.., P, M)` and :math:`(.., R, M)`, floating.
+    p : float
+        Of the norm that a distance is: 0 counts places that differ, infinity is the largest difference.
+
+    Returns
+    -------
+    Tensor
+        Of shape :math:`(.., P, R)`. Where two rows are equal, its derivative is zero.
+
+    Examples
+    --------
+    >>> print(cdist(tensor([[0.0, 0.0]]), tensor([[3.0, 4.0], [0.0, 1.0]])))
+    [[5. 1.]]
+    """
+    x, y = together(x1, x2)
+    if not is_floating(x._dt):
+        raise TypeError(f"cdist: expected floating numbers, got dtype {x._dt}")
+    if x.ndim < 2 or x.ndim != y.ndim or x.shape[-1] != y.shape[-1]:
+        raise ShapeError("cdist: expected as many axes, two at least, and rows of one length, got shapes "
+                         f"{x.shape} and {y.shape}")
+    if not is_number(p) or p < 0:
+        raise ArgumentError(f"cdist: p must be a number of at least 0, got {p!r}")
+    difference = ops.expand_dims(x, axis=-2) - ops.expand_dims(y, axis=-3)
+    if p == 0:
+        return ops._np_sum((difference != 0)._cast(x._dt), axis=-1)
+    size = ops.abs(difference)
+    if math.isinf(p):
+        return ops._np_max(size, axis=-1)
+    return _power(ops._np_sum(_power(size, p), axis=-1), 1 / p)
+
+
+def _power(x: Tensor, p: float) -> Tensor:
+    """A power of what is not negative, with a derivative of zero where it is zero."""
+    if p == 1:
+        return x
+    zero = x == 0
+    return where(zero, 0.0, where(zero, 1.0, x) ** p)
 
 
 def addmm(input: TensorLike, mat1: TensorLike, mat2: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1
