@@ -77,7 +77,7 @@ INSTEAD = [
     ("*memory*|*Stream*|*stream*|Event|*Event*|MemPool|*Allocator|set_cpu_affinity|*kernel_launch*|launch_blocking|*offload*|"
      "data_ptr|*device*|DeviceCtx|pin_memory|is_pinned|move_to|*profiler*|Profiler|*dump*|Dump*|mstx|run_check",
      "contexts are `cpu()` and `gpu(0)`; `mx.profiler`, `executor.profile()`"),
-    ("Bidense|BiDense|*Thor|thor|*Bn*|Dense*Act|Conv2d*Act", "the layers that they are made of"),
+    ("*Thor|thor|*Bn*|Dense*Act|Conv2d*Act", "the layers that they are made of"),
 ]
 
 _NAME = re.compile(r"[A-Za-z]\w*")

@@ -232,15 +232,16 @@ INSIDE = {package: _floors(lines) for package, lines in {
             layers.activation layers.conv layers.norm layers.recurrent optim.optimizer
         grad_func parallel
         train
-            layers.basic layers.pooling ops.array optim.rules
-        layers.attention ops.collectives ops.control ops.indexing ops.linalg ops.nn optim
-        layers.math ops.layer_primitives ops.losses ops.random
-        layers losses.base ops.activation
+            ops.array optim.rules
+        ops.collectives ops.control ops.indexing ops.linalg ops.nn optim
+        layers.basic layers.images layers.math ops.layer_primitives ops.losses ops.random
+        layers.attention losses.base ops.activation ops.windows
+        layers.decoder layers.pooling layers.windows
         losses.classes losses.differences losses.margins losses.probabilities
         losses metrics
         ops.in_place ops.primitives
-        ops.methods
-        ops
+        layers.held ops.methods
+        layers ops
         .
     """,
     "opreg.nn.model": """

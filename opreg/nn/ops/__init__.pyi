@@ -1012,6 +1012,8 @@ def bessel_i1(input: TensorLike) -> Tensor:
     """The modified Bessel function of the first kind of order 1."""
 def bias_add(input_x: TensorLike, bias: TensorLike) -> Tensor:
     """A vector added along the second axis."""
+def bidense(input1: TensorLike, input2: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
+    """``x @ weight[k] @ y + bias[k]`` of the last axes of two inputs, for each ``k``."""
 def binary_cross_entropy(logits: TensorLike, labels: TensorLike, weight: TensorLike | None = None,
                          reduction: str = 'mean') -> Tensor:
     """``-(labels log(p) + (1 - labels) log(1 - p))`` of probabilities, of which logarithms are taken from …."""
@@ -1044,6 +1046,8 @@ def ceil(input: TensorLike) -> Tensor:
     """The next whole number above."""
 def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
     """``x``, ``alpha * (exp(x / alpha) - 1)`` below zero."""
+def channel_shuffle(x: TensorLike, groups: int) -> Tensor:
+    """The second axis, which falls into groups, read across them."""
 def chunk(input: TensorLike, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     """At most so many parts along an axis, of one length, the last perhaps shorter."""
 def clamp(input: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
@@ -1202,6 +1206,15 @@ def fori_loop(lower: int, upper: int, loop_func: Callable, init_val: Any, unroll
     """A function of a counter and a value applied so many times."""
 def frac(x: TensorLike) -> Tensor:
     """The number less what is before its point."""
+def fractional_max_pool2d(input: TensorLike, kernel_size: Sizes, output_size: Sizes | None = None,
+                          output_ratio: float | tuple[float, float] | None = None, return_indices: bool = False,
+                          _random_samples: TensorLike | None = None) -> Tensor | tuple[Tensor, Tensor]:
+    """The largest number of windows of images, which lie at random so that there are as many as wanted."""
+def fractional_max_pool3d(input: TensorLike, kernel_size: Sizes, output_size: Sizes | None = None,
+                          output_ratio: float | tuple[float, float, float] | None = None,
+                          return_indices: bool = False,
+                          _random_samples: TensorLike | None = None) -> Tensor | tuple[Tensor, Tensor]:
+    """The same of volumes :math:`([N,] C, D, H, W)`."""
 def full(size: TensorShape, fill_value: Tensor | Number, *, dtype: TensorDType = None) -> Tensor:
     """One number everywhere."""
 def full_like(input: TensorLike, fill_value: Tensor | Number, *, dtype: TensorDType = None) -> Tensor:
@@ -1342,6 +1355,12 @@ def logsigmoid(x: TensorLike) -> Tensor:
     """The logarithm of ``sigmoid``, exact far below zero."""
 def logsumexp(input: TensorLike, dim: Axes, keepdim: bool = False) -> Tensor:
     """The logarithm of the sum of exponentials, without overflow."""
+def lp_pool1d(x: TensorLike, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None,
+              ceil_mode: bool = False) -> Tensor:
+    """``sum(x ** norm_type) ** (1 / norm_type)`` of each window of sequences."""
+def lp_pool2d(x: TensorLike, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None,
+              ceil_mode: bool = False) -> Tensor:
+    """``sum(x ** norm_type) ** (1 / norm_type)`` of each window of images."""
 def lrn(x: TensorLike, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5,
         norm_region: str = 'ACROSS_CHANNELS') -> Tensor:
     """Divided by ``(bias + alpha s) ** beta``, s the sum of squares over channels within ``depth_radius``."""
@@ -1367,11 +1386,22 @@ def max(input: TensorLike, axis: int | None = None, keepdims: bool = False, *, i
         where: TensorLike | None = None) -> tuple[Tensor, Tensor]:
     """The largest number along an axis, and its place as int64."""
 def max_pool2d(x: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-               dilation: Sizes = 1, return_indices: bool = False, ceil_mode: bool = False) -> Tensor:
+               dilation: Sizes = 1, return_indices: bool = False,
+               ceil_mode: bool = False) -> Tensor | tuple[Tensor, Tensor]:
     """The largest number of each window of images."""
 def max_pool3d(x: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-               dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tensor:
+               dilation: Sizes = 1, ceil_mode: bool = False,
+               return_indices: bool = False) -> Tensor | tuple[Tensor, Tensor]:
     """The largest number of each window of volumes."""
+def max_unpool1d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
+                 padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
+    """The largest numbers of windows of sequences at their places, zeros elsewhere."""
+def max_unpool2d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
+                 padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
+    """The largest numbers of windows of images at their places, zeros elsewhere."""
+def max_unpool3d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
+                 padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
+    """The largest numbers of windows of volumes at their places, zeros elsewhere."""
 def maximum(input: TensorLike, other: TensorLike) -> Tensor:
     """The larger one, or NaN."""
 def mean(x: TensorLike, axis: Axes = None, keep_dims: bool = False) -> Tensor:

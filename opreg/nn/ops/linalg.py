@@ -13,10 +13,11 @@ from ..tensor_base import is_number
 from ..typing import TensorLike
 from .array import concat
 from .lift import floating, like, one_axis, tensor, together
-from .math import where
+from .math import power_from_zero
 
-__all__ = ["addbmm", "addmm", "addmv", "addr", "baddbmm", "batch_dot", "bias_add", "bmm", "cdist", "cross", "dense",
-           "det", "dot", "einsum", "ger", "inner", "inverse", "kron", "matmul", "mm", "mv", "outer", "tensor_dot"]
+__all__ = ["addbmm", "addmm", "addmv", "addr", "baddbmm", "batch_dot", "bias_add", "bidense", "bmm", "cdist", "cross",
+           "dense", "det", "dot", "einsum", "ger", "inner", "inverse", "kron", "matmul", "mm", "mv", "outer",
+           "tensor_dot"]
 
 
 def matmul(input: TensorLike, other: TensorLike) -> Tensor:
@@ -184,15 +185,7 @@ def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
     size = ops.abs(difference)
     if math.isinf(p):
         return ops._np_max(size, axis=-1)
-    return _power(ops._np_sum(_power(size, p), axis=-1), 1 / p)
-
-
-def _power(x: Tensor, p: float) -> Tensor:
-    """A power of what is not negative, with a derivative of zero where it is zero."""
-    if p == 1:
-        return x
-    zero = x == 0
-    return where(zero, 0.0, where(zero, 1.0, x) ** p)
+    return power_from_zero(ops._np_sum(power_from_zero(size, p), axis=-1), 1 / p)
 
 
 def addmm(input: TensorLike, mat1: TensorLike, mat2: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1
@@ -232,6 +225,32 @@ def dense(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None)
         return product if bias is None else product + bias
     inputs = (x, w) if bias is None else (x, w, like(bias, x))
     return ops.FullyConnected(*inputs, num_hidden=w.shape[0], flatten=False, no_bias=bias is None)
+
+
+def bidense(input1: TensorLike, input2: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
+    """``x @ weight[k] @ y + bias[k]`` of the last axes of two inputs, for each ``k``.
+
+    Parameters
+    ----------
+    input1, input2 : Tensor
+        Of shapes :math:`(.., M)` and :math:`(.., N)`, alike but for the last axis.
+    weight : Tensor
+        Of shape :math:`(K, M, N)`.
+    bias : Tensor, optional
+        Of shape :math:`(K,)`.
+
+    Returns
+    -------
+    Tensor
+        Of shape :math:`(.., K)`.
+    """
+    x, y, w = together(input1, input2, weight)
+    if w.ndim != 3 or x.shape[:-1] != y.shape[:-1] or (x.shape[-1:], y.shape[-1:]) != (w.shape[1:2], w.shape[2:]):
+        raise ShapeError(f"bidense: inputs of shapes {x.shape} and {y.shape} do not fit a weight of shape {w.shape}")
+    k, m, n = w.shape
+    left = matmul(x.reshape((-1, m)), w.transpose((1, 0, 2)).reshape((m, k * n))).reshape((-1, k, n))
+    found = ops._np_sum(left * y.reshape((-1, 1, n)), axis=-1).reshape((*x.shape[:-1], k))
+    return found if bias is None else found + like(bias, found)
 
 
 def bias_add(input_x: TensorLike, bias: TensorLike) -> Tensor:

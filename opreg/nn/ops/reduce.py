@@ -23,7 +23,7 @@ from ..tensor_base import is_number
 from ..typing import ArrayLike, Axes, Number, TensorDType, TensorLike
 from .creation import zeros
 from .lift import as_bool, axes, floating, one_axis, tensor, whole_dtype
-from .math import isfinite, maximum, minimum, where
+from .math import isfinite, maximum, minimum, power_from_zero, where
 
 __all__ = ["all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "clip_by_global_norm", "clip_by_norm",
            "count_nonzero", "cummax", "cummin", "cumprod", "cumsum", "logsumexp", "matrix_norm", "max", "mean",
@@ -267,6 +267,12 @@ def matrix_norm(A: TensorLike, ord: Number | str = "fro", axis: tuple[int, int] 
                 dtype: TensorDType = None) -> Tensor:
     """The norm of the matrices in two axes; see ``norm``."""
     return norm(A, ord, axis, keepdims, dtype=dtype)
+
+
+def clipped_along(x: Tensor, limit: TensorLike, axis: Axes) -> Tensor:
+    """Numbers scaled so that their norm along axes is at most a limit; zeros have a derivative, too."""
+    length = power_from_zero(sum(x * x, axis, True), 0.5)
+    return x * limit / maximum(length, limit)
 
 
 @overload
