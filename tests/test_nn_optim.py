@@ -100,7 +100,7 @@ def moved(optimizer: Any, gradients: Any) -> float:
 
 
 def test_as_documented_where_kernels_depart():
-    """MindSpore's kernels for processors ignore two settings, and put epsilon elsewhere in some lanes."""
+    """MindSpore's kernels for processors ignore settings, take one twice, and put epsilon elsewhere in some lanes."""
     gradients = 0.7, 0.3, -0.2
     assert moved(lambda p: optim.Momentum(p, 0.1, 0.9, use_nesterov=True), gradients) == pytest.approx(
         moved(lambda p: optim.SGD(p, 0.1, 0.9, nesterov=True), gradients), rel=1e-6)
@@ -108,6 +108,13 @@ def test_as_documented_where_kernels_depart():
     for options, expected in (({"decay": 0.5}, -0.11785284), ({"centered": True}, -0.09921325)):
         found = moved(lambda p, o=options: optim.RMSProp(p, 0.1, epsilon=0.1, **o), gradients[:2])
         assert found == pytest.approx(expected, rel=1e-6)
+    for sign in (1, -1):
+        found = moved(lambda p: optim.FTRL(p, initial_accum=0.75, learning_rate=0.5, l1=0.25, l2=0.5), [sign * 0.5])
+        assert found == pytest.approx(-sign * (0.5 - 0.25) / (1 / 0.5 + 2 * 0.5), rel=1e-6)
+    two = [Parameter(np.ones(1, np.float32), name=name) for name in "ab"]
+    groups = [{"params": [p], "weight_decay": decay} for p, decay in zip(two, (0.0, 0.5))]
+    optim.AdaFactor(groups, 1.0, relative_step=False, weight_decay=0.25)((Tensor([0.0]), Tensor([0.0])))
+    assert [float(p.asnumpy()[0]) for p in two] == [1.0, 0.5]
 
 
 @pytest.mark.parametrize("row", RECORD["schedules"], ids=lambda row: row["schedule"])
@@ -134,7 +141,19 @@ RULES = {
     "Momentum": dict(learning_rate=0.1, momentum=0.9), "Adam": dict(),
     "AdamWeightDecay": dict(weight_decay=0.1), "AdaMax": dict(), "RMSProp": dict(centered=True),
     "Adagrad": dict(), "Adadelta": dict(), "Lamb": dict(learning_rate=0.1, weight_decay=0.1),
+    "ASGD": dict(lambd=0.1, t0=1.0), "Rprop": dict(), "LazyAdam": dict(use_nesterov=True), "AdamOffload": dict(),
+    "AdaFactor": dict(weight_decay=0.1), "ProximalAdagrad": dict(l1=0.01, l2=0.1), "FTRL": dict(l1=0.01, l2=0.1),
 }
+
+
+def test_asgd_averages_what_parameters_were():
+    """The parameter itself up to the step ``t0 + 2``, from then on the mean of what it is."""
+    p = Parameter(np.array([1.0, -2.0], np.float32), name="w")
+    optimizer, seen = optim.ASGD([p], t0=2.0), []
+    for step in range(1, 7):
+        optimizer((Tensor([0.5, -0.25]),))
+        seen.append(p.asnumpy().copy())
+        np.testing.assert_allclose(optimizer.ax[0].asnumpy(), np.mean(seen[min(step - 1, 3):], axis=0), rtol=1e-6)
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.1])
@@ -177,7 +196,8 @@ def test_updates_land_where_parameters_live(name):
     optimizer(gradients)
     optimizer(gradients)
     assert all(p.asnumpy() is data for p, data in zip(optimizer.get_parameters(), memory))
-    assert "copy" not in optimizer._compiled().explain()
+    if name != "ASGD":  # it has states of one number, which are computed once and copied to each
+        assert "copy" not in optimizer._compiled().explain()
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -495,6 +515,16 @@ REFUSED = [
     (lambda: optim.SGD(one(), loss_scale=0.0), ValueError, "loss_scale must be above 0"),
     (lambda: optim.Adam(one(), beta1=1.0), ValueError, "beta1 must be above 0 and below 1"),
     (lambda: optim.Adam(one(), eps=0.0), ValueError, "eps"),
+    (lambda: optim.Rprop(one(), etas=0.5), TypeError, "etas must be a tuple of two floats, got float"),
+    (lambda: optim.Rprop(one(), step_sizes=(0.1,)), ValueError, "step_sizes must have two floats, got 1"),
+    (lambda: optim.Rprop(one(), etas=(0.5, 1.0)), ValueError, r"etas\[1\] must be above 1"),
+    (lambda: optim.Rprop(one(), step_sizes=(0.2, 0.1)), ValueError, r"step_sizes\[1\] must be at least 0.2"),
+    (lambda: optim.AdaFactor(one(), 0.1), ValueError, "relative_step=True makes the learning rate"),
+    (lambda: optim.AdaFactor(one(), relative_step=False), ValueError, "wants a learning_rate"),
+    (lambda: optim.AdaFactor(one(), 0.1, relative_step=False, warmup_init=True), ValueError, "no warmup_init"),
+    (lambda: optim.FTRL(one(), lr_power=0.5), ValueError, "lr_power must be at most 0"),
+    (lambda: optim.FTRL(one(), learning_rate=[0.1, 0.2]), ValueError, "one learning rate for all steps"),
+    (lambda: optim.FTRL([{"params": one(), "lr": 0.1}]), ValueError, "one learning rate for all steps and groups"),
     (lambda: optim.SGD(one())(Tensor([1.0, 1.0])), TypeError, "tuple of gradients"),
     (lambda: optim.SGD(one())(()), ValueError, "expected 1 gradients"),
     (lambda: optim.SGD(one())((Tensor([1.0]),)), ValueError, r"gradient of w has shape \(1,\)"),

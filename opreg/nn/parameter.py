@@ -106,10 +106,10 @@ class Parameter(Tensor):
         """
         return self._mindspore_name or self._name
 
-    def _name_after(self, prefix: str, other: Parameter) -> Parameter:
+    def _name_after(self, prefix: str, other: Parameter, between: str = ".") -> Parameter:
         """Take a prefix and the name of another for a name; returns this one."""
-        self.name = f"{prefix}.{other.name}"
-        self._mindspore_name = other._mindspore_name and f"{prefix}.{other._mindspore_name}"
+        self.name = f"{prefix}{between}{other.name}"
+        self._mindspore_name = other._mindspore_name and f"{prefix}{between}{other._mindspore_name}"
         return self
 
     @property

@@ -6,7 +6,7 @@ written in operators, once; called eagerly, the optimizers of this package run i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -80,6 +80,9 @@ class Optimizer(Cell):
     #: Whether an eager call runs a plan of ``construct``.
     _planned = False
 
+    #: Whether weights do not decay that are not in groups and have ``beta`` or ``gamma`` in their names.
+    _spares = True
+
     def __init__(self, learning_rate: Rate, parameters: Params, weight_decay: float | Cell = 0.0,
                  loss_scale: float = 1.0):
         super().__init__(auto_prefix=False)
@@ -101,7 +104,7 @@ class Optimizer(Cell):
         if self.is_group:
             rows = self._rows(groups, rate, decay)
         else:
-            rows = [_Row(p, rate, 0.0 if _spared(p) else decay, False) for p in listed if isinstance(p, Parameter)]
+            rows = [_Row(p, rate, 0.0 if self._spared(p) else decay, False) for p in listed if isinstance(p, Parameter)]
         self.parameters = ParameterTuple([row.parameter for row in rows])
         self._rates, self._decays = tuple([row.rate for row in rows]), tuple([row.decay for row in rows])
         self._centered = tuple([row.centered for row in rows])
@@ -111,7 +114,7 @@ class Optimizer(Cell):
             self._rates = tuple([held.get(id(rate), rate) for rate in self._rates])
         self.dynamic_weight_decay = any(isinstance(setting, Cell) for setting in self._decays)
         self._decaying = tuple([isinstance(setting, Cell) or setting > 0 for setting in self._decays])
-        self.decay_flags = self._decaying if self.is_group else tuple([not _spared(p) for p in self.parameters])
+        self.decay_flags = self._decaying if self.is_group else tuple([not self._spared(p) for p in self.parameters])
         self.exec_weight_decay = any(self._decaying)
         if self.is_group:
             self._adopt_all(self._decays)
@@ -316,10 +319,18 @@ class Optimizer(Cell):
         """Nothing to do here: all processes change all parameters; returns what it is given."""
         return optim_result
 
+    def _spared(self, parameter: Parameter) -> bool:
+        """Whether a weight does not decay that is not in a group: shifts and factors of norms, by their names."""
+        return self._spares and ("beta" in parameter.name or "gamma" in parameter.name)
+
     def _states(self, prefix: str, value: float = 0.0) -> ParameterTuple:
         """A state for each parameter, filled with a number and named after both."""
         return ParameterTuple([Parameter(ops.zeros_like(p) + value, None, p.requires_grad)._name_after(prefix, p)
                                for p in self.parameters])
+
+    def _states_of(self, prefix: str, make: Callable[[Parameter], np.ndarray]) -> ParameterTuple:
+        """As ``_states``, of other shapes or dtypes."""
+        return ParameterTuple([Parameter(tensor(make(p)))._name_after(prefix, p, "_") for p in self.parameters])
 
     def _prepared(self, gradients: Sequence[Tensor], decay: bool = True) -> Iterator[tuple[Parameter, Tensor, Tensor]]:
         """Parameters, their gradients as the rule wants them, and their learning rates; the step goes on."""
@@ -344,11 +355,6 @@ class Optimizer(Cell):
                 raise ShapeError(f"{self.cls_name}: the gradient of {p.name} has shape {show(g.shape)}, expected "
                                  f"{show(p.shape)}")
         return tuple([g._cast(p._dt) for p, g in zip(self.parameters, gradients)])
-
-
-def _spared(parameter: Parameter) -> bool:
-    """Whether weights do not decay that are not in groups: shifts and factors of norms, by their names."""
-    return "beta" in parameter.name or "gamma" in parameter.name
 
 
 def store(parameter: Parameter, value: Tensor) -> None:
