@@ -27,9 +27,11 @@ TRAINING = {
     **dict.fromkeys(("Callback", "CheckpointConfig", "EarlyStopping", "History", "LambdaCallback",
                      "LearningRateScheduler", "LossMonitor", "Model", "ModelCheckpoint", "ReduceLROnPlateau",
                      "RunContext", "TimeMonitor"), "opreg.nn.model"),
-    **dict.fromkeys(("Accuracy", "F1", "Fbeta", "Loss", "MAE", "MSE", "Metric", "Perplexity", "Precision", "Recall",
-                     "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "get_metric_fn",
-                     "names", "rearrange_inputs"), "opreg.nn.metrics"),
+    **dict.fromkeys(("Accuracy", "BleuScore", "ConfusionMatrix", "ConfusionMatrixMetric", "CosineSimilarity", "Dice",
+                     "F1", "Fbeta", "HausdorffDistance", "Loss", "MAE", "MSE", "MeanSurfaceDistance", "Metric",
+                     "OcclusionSensitivity", "Perplexity", "Precision", "ROC", "Recall", "RootMeanSquareDistance",
+                     "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "auc",
+                     "get_metric_fn", "names", "rearrange_inputs"), "opreg.nn.metrics"),
 }
 _TRAINING_NAMES = {name: f"{module}:{name}" for name, module in TRAINING.items()}
 
@@ -52,7 +54,8 @@ _DEEPER = {
     "opreg.nn.ops": {**dict.fromkeys(("operations", "functional", "composite", "function", *_FILES_OF_OPS),
                                      "opreg.nn.ops"), "grad": "opreg.nn.ops:grad"},
     "opreg.nn.ops:grad": {"grad_func": "opreg.nn.grad_func"},
-    "opreg.nn.optim": dict.fromkeys(("ada_grad", "adadelta", "adam", "adamax", "lamb", "momentum", "rmsprop", "sgd"),
+    "opreg.nn.optim": dict.fromkeys(("ada_grad", "adadelta", "adafactor", "adam", "adamax", "asgd", "ftrl", "lamb",
+                                     "lazyadam", "momentum", "proximal_ada_grad", "rmsprop", "rprop", "sgd"),
                                     "opreg.nn.optim"),
     "opreg.nn.train": {"cell_wrapper": "opreg.nn.train", "grad_reducer": "opreg.nn.parallel"},
     "opreg.nn.communication": {"management": "opreg.nn.communication"},

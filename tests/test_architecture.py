@@ -235,9 +235,10 @@ INSIDE = {package: _floors(lines) for package, lines in {
             ops.array optim.rules
         ops.collectives ops.control ops.indexing ops.linalg ops.nn optim
         layers.basic layers.images layers.math ops.layer_primitives ops.losses ops.random
-        layers.attention losses.base ops.activation ops.windows
+        layers.attention losses.base metrics.metric ops.activation ops.windows
         layers.decoder layers.pooling layers.windows
         losses.classes losses.differences losses.margins losses.probabilities
+        metrics.confusion metrics.occlusion metrics.scores metrics.similarity metrics.surfaces
         losses metrics
         ops.in_place ops.primitives
         layers.held ops.methods
