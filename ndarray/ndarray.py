@@ -369,6 +369,10 @@ class NDArray(OneNumber, Methods):
 
     def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> np.ndarray:
         self._warn_recorded("a recorded array becomes a NumPy array, which has no gradient: say asnumpy()")
+        return self._as_numpy(dtype, copy)
+
+    def _as_numpy(self, dtype: DTypeLike, copy: bool | None) -> np.ndarray:
+        """What NumPy's protocol gives."""
         if copy is False and not isinstance(self._data, np.ndarray):
             raise ValueError(f"an array on {self._ctx} becomes a NumPy array only by copying")
         return np.array(self._data, dtype, copy=False) if copy is False else np.asarray(self.asnumpy(), dtype)

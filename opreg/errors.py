@@ -164,8 +164,10 @@ def line_at(place: Place | None) -> Where | None:
 
 
 def is_ours(function: object) -> bool:
-    """Whether a function, or what runs in a frame, is written in opreg, so that no line of it is user code."""
-    code = getattr(function, "f_code" if isinstance(function, FrameType) else "__code__", None)
+    """Whether a function, a piece of code, or that of a frame, is written in opreg, so that no line of it is user
+    code."""
+    code = function if isinstance(function, CodeType) else getattr(
+        function, "f_code" if isinstance(function, FrameType) else "__code__", None)
     return code is not None and code.co_filename.startswith(_INSIDE)
 
 

@@ -448,7 +448,8 @@ def given_stores(group: Group) -> None:
         assert module._kvstore is store and module._update_on_kvstore
         kept = mx.nd.zeros((3, ROWS.shape[1]))
         store.pull("fc_weight", out=kept)
-        assert np.array_equal(kept.asnumpy(), module.get_params()[0]["fc_weight"].asnumpy())
+        if store.type != "dist_async":  # there another rank may have moved them since
+            assert np.array_equal(kept.asnumpy(), module.get_params()[0]["fc_weight"].asnumpy())
         return dict(module.get_params()[0])
 
     expected = trained(mx.kv.create("local"), 1)

@@ -547,6 +547,7 @@ class StrictBackend(CupyBackend):
     """Serves ``Context("strict", i)``, as CuPy serves ``gpu(i)``."""
 
     name = "strict"
+    modules = ("tests.strict", "tests.cuda")
 
     def __init__(self) -> None:
         self.xp = xp

@@ -215,13 +215,14 @@ INSIDE = {package: _floors(lines) for package, lines in {
         model
     """,
     "opreg.nn": """
-        bailout dtype plan_memory state ops.primitive_docs
-        guards handles tensor_base printing reads settings
+        bailout comparisons dtype loads plan_memory state ops.primitive_docs
+        class_hooks guards handles tensor_base printing reads settings
         tensor tree typing ops.primitive optim.settings
         buffers generator initializer trace ops.lift
         python_op parameter ops.creation ops.math
         application hooks ops.multitype ops.reduce ops.scalars
         bprop communication function parameter_container pullback
+        observer
         follow positions
         compiled
         jit

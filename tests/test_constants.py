@@ -24,6 +24,7 @@ OTHERWISE = {
         custom.first_run: _MARK
         distributed.start: _PR_SET_PDEATHSIG
         distributed.nccl: _BFLOAT16
+        nn.class_hooks: _HEAP_TYPE _IMMUTABLE
         nn.state: GRAPH_MODE PYNATIVE_MODE
         symbol.json: VERSION
         builtin.quantized.ranges: ENDS EDGES
@@ -63,7 +64,7 @@ OTHERWISE = {
         nn.parameter: LONGEST_NAME
         nn.plan_memory: _ALIGNED
         nn.printing: _ENDS _MOST
-        nn.reads: MOST
+        nn.comparisons: MOST_ELEMENTS MOST_BYTES MOST_PLACES
         nn.trace: ASKED
         stubs: _WIDTH
         symbol.estimate: _SHOWN

@@ -174,6 +174,27 @@ def test_what_a_bprop_reads_is_watched():
             assert way(x()).asnumpy().tolist() == [net.slope * net.slopes[0]] * 3
 
 
+def test_a_setting_that_a_bprop_reads_is_watched():
+    class Wide(Cell):
+        def construct(self, a: Any) -> Any:
+            return a * 2.0
+
+        def bprop(self, a: Any, out: Any, dout: Any) -> Any:
+            return (Tensor(np.ones((2, 3), np.float32)),)
+
+    net = Wide()
+    inner = jit(net)
+    way = grad(lambda a: inner(a))
+    assert way(x()).asnumpy().tolist() == [2.0, 2.0, 2.0]
+    set_context(check_bprop=True)
+    try:
+        with pytest.raises(ValueError, match="shape"):
+            way(x())
+    finally:
+        set_context(check_bprop=False)
+    assert way(x()).asnumpy().tolist() == [2.0, 2.0, 2.0]
+
+
 @pytest.fixture
 def seen() -> list[int]:
     return []
@@ -304,12 +325,14 @@ def test_effects_of_a_function_are_no_changes(seen):
     assert log == ["traced"] * 2
 
 
-def test_large_containers_are_told_by_identity(seen):
+def test_an_entry_of_a_large_dict(seen):
     table = dict.fromkeys(range(1000), 1.0)
     compiled = jit(counted(lambda a: a * table[0], seen))
-    compiled(x())
+    for _ in range(3):
+        compiled(x())
+    assert len(seen) == 1
     table[0] = 2.0
-    assert compiled(x()).asnumpy().tolist() == X.tolist() and len(seen) == 1
+    assert compiled(x()).asnumpy().tolist() == (2 * X).tolist() and len(seen) == 2
 
 
 def test_nothing_is_noted_when_nobody_traces():
@@ -340,3 +363,26 @@ def test_a_call_from_another_thread_while_something_is_traced():
     done.set()
     thread.join()
     assert found == [(2 * X).tolist()]
+
+
+def test_layers_are_read_by_their_settings(seen):
+    """A mode that no layer asks for does not matter; a setting, a child or the mode of Dropout does."""
+    from opreg.nn.layers import Dropout
+
+    net, dropping = SequentialCell(Dense(3, 3), ReLU()), SequentialCell(Dense(3, 3), Dropout(p=0.5))
+    for each, changes in ((net, 0), (dropping, 1)):
+        del seen[:]
+        compiled = jit(counted(each, seen))
+        for training in (False, True, False, True):
+            each.set_train(training)
+            compiled(Tensor(np.ones((1, 3), np.float32)))
+        assert len(seen) == 1 + changes
+    del seen[:]
+    compiled = jit(counted(net, seen))
+    value = Tensor(np.ones((1, 3), np.float32))
+    compiled(value)
+    net[0].has_bias = net[0].has_bias
+    compiled(value)
+    assert len(seen) == 1
+    net[1] = Identity()
+    np.testing.assert_array_equal(compiled(value).asnumpy(), net(value).asnumpy())

@@ -66,10 +66,14 @@ class Backend:
         Device type it serves, as ``Context.device_type``.
     xp : module
         The array module kernels are written over.
+    modules : tuple of str
+        Modules and packages whose Python code computes for it, and which a trace takes for no code of the user's;
+        NumPy, CuPy, numba and SciPy need not be named.
     """
 
     name: str
     xp: ArrayModule
+    modules: tuple[str, ...] = ()
 
     def empty(self, shape: Shape, dtype: np.dtype, device: int = 0) -> Array:
         """An array of unspecified content."""

@@ -25,11 +25,11 @@ from ..errors import OpError
 from ..typing import Array
 from . import tree
 from .follow import Followed
+from .observer import Observer
 from .parameter import Parameter
-from .parameter_container import ParameterContainer
 from .plan_memory import Room, Rooms
 from .python_op import Kept, Record
-from .reads import Reads, noting
+from .reads import Reads
 from .state import STATE
 from .tensor import Tensor, made, tensor
 from .trace import LeftToPython
@@ -81,7 +81,7 @@ class _Plan:
         contexts: dict[Node, Context] = {}
         self.holders: list[tuple[NDArray, Array]] = []  # arrays whose memory the plan reads
         self.copied: list[tuple[NDArray, Array]] = []  # those it reads a copy of
-        for array, node in followed.captured:
+        for array, node in trace.variables.values():  # those that a bprop reads among them
             contexts[node] = array._ctx
             if private and id(array) in assigned:
                 arrays[node] = array._data.copy()
@@ -384,7 +384,7 @@ class Compiled:
                 seed = trace.input(trace.unique("arriving"), *spec)
                 seeds.append(seed._entry[0])
                 pairs.append((trace.wrap(entry), seed))
-            with noting(ParameterContainer):
+            with Observer(trace.reads):
                 gradients = trace.differentiate(pairs, wanted)
             computed = [(at, value._entry) for at, value in enumerate(gradients) if value is not None]
             places = {wanted[at][0]: place for place, (at, _) in enumerate(computed)}

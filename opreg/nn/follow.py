@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -20,10 +21,10 @@ from ..errors import OpError, note
 from . import tree
 from .bailout import HookSignatures
 from .guards import GUARD, Numbers, Path
+from .observer import Observer
 from .parameter import Parameter
 from .parameter_container import ParameterContainer
 from .python_op import PYTHON
-from .reads import noting
 from .state import STATE
 from .tensor import Tensor
 from .tensor_base import TensorBase
@@ -88,7 +89,7 @@ class Followed:
         # What nobody reads runs in the first half all the same: nothing up to the last of these belongs to the second.
         self.last: list[Entry] = [(node, 0) for node in trace.nodes
                                   if node.op is not None and node.op.has_side_effect and node.count][-1:]
-        trace.path = None
+        trace.path, trace.constants = None, {}
         self.reads.settle()
 
 
@@ -149,9 +150,10 @@ def follow(function: Callable, arguments: Structure, specs: Sequence[tuple[Shape
     if path is not None:
         trace.numbers = Numbers({node: leaf._data for node, leaf in zip(nodes, leaves)}, ctx or current_context())
     args, kwargs = tree.rebuild(arguments, iter(inputs))
-    trace.reads.function(function)
+    observer = Observer(trace.reads)
     try:
-        with trace, _Neutral(ctx), noting(ParameterContainer):
+        with trace, _Neutral(ctx), observer if path is not None else contextlib.nullcontext():
+            observer.meet(function)
             out = function(*args, **kwargs)
             if isinstance(out, Iterator):
                 out = list(out)  # what it makes belongs to the trace, too
@@ -165,10 +167,11 @@ def follow(function: Callable, arguments: Structure, specs: Sequence[tuple[Shape
         if trace.numbers is not None:
             trace.numbers.close()
             trace.numbers = None
-    if trace.left:
+    if trace.left or observer.reason:
         for handle in trace.registered:
             handle.remove()
-        trace.reads.settle(False)
+        trace.reads.settle(not trace.left)
+        trace.left = trace.left or observer.reason
         raise LeftToPython(f"{title} can not be a graph: {trace.left}", trace.left, trace.reads)
     return Followed(trace, nodes, out, ctx)
 

@@ -154,7 +154,8 @@ class Cache:
                     and (leaves[0]._ctx if leaves else current_context()) is compiled.ctx
                     and (compiled.training is None or compiled.training is MODE.training)):
                 reads = compiled.reads
-                if (reads.epoch == EPOCH[0] and not reads.loose) or reads.changed() is None:
+                check = reads.check
+                if (check is None or check() is None) and (reads.epoch == EPOCH[0] or reads.changed() is None):
                     self._now = kind.used = self._now + 1
                     kind.wasted = 0
                     return compiled.call(function, leaves) if MODE.recording else compiled.run(leaves)
@@ -248,6 +249,9 @@ class Cache:
                                                                                   asked(self.numbers),
                                                                                   self._gradients_of)
         path.end(compiled)
+        if followed.reads.comparisons.unseen:
+            self._tell(function, "is compiled with what it found while it was traced, and does not see changes of "
+                                 + "; ".join(followed.reads.comparisons.unseen))
         return compiled
 
     def _left(self, function: Callable, reason: str, reads: Reads | None = None) -> _Python:

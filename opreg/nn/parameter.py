@@ -55,7 +55,6 @@ class Parameter(Tensor):
     Parameter (name=w, shape=(1, 2), dtype=Float32, requires_grad=True)
     """
 
-    traced = True
     _unnamed = 0
     _landing: Landing | None = None  # where an optimizer reads its gradient
     _mindspore_name: str | None = None  # where it is another than its name
@@ -155,7 +154,7 @@ class Parameter(Tensor):
     def asnumpy(self) -> np.ndarray:
         """Its numbers; on the host a view, through which they can be changed, but not in a compiled function."""
         if STATE.trace is not None:
-            host = STATE.trace.ask(self, "asnumpy()")
+            host = super().asnumpy()
             host.flags.writeable = False
             return host
         return self._data if isinstance(self._data, np.ndarray) else super().asnumpy()  # type: ignore[redundant-expr]
@@ -164,20 +163,8 @@ class Parameter(Tensor):
         host = super().__array__(dtype, copy)
         return host.copy() if copy and host is self._data else host
 
-    def __bool__(self) -> bool:
-        return super().__bool__() if STATE.trace is None else STATE.trace.ask(self, "bool()")
-
-    def __int__(self) -> int:
-        return super().__int__() if STATE.trace is None else STATE.trace.ask(self, "int()")
-
-    def __float__(self) -> float:
-        return super().__float__() if STATE.trace is None else STATE.trace.ask(self, "float()")
-
-    def __index__(self) -> int:
-        return super().__index__() if STATE.trace is None else STATE.trace.ask(self, "an index")
-
-    def __deepcopy__(self, memodict: object) -> Parameter:
-        return self.clone()
+    def __deepcopy__(self, memodict: object) -> Tensor:
+        return self.__copy__()
 
     def copy(self) -> Tensor:
         """A parameter of the same name and numbers, through which gradients pass; a value in a compiled function."""
@@ -188,8 +175,8 @@ class Parameter(Tensor):
         result._data, result._entry = values._data, values._entry
         return result
 
-    def __copy__(self) -> Parameter:
-        return self.clone()
+    def __copy__(self) -> Tensor:
+        return self.clone() if STATE.trace is None else self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Parameter, (np.array(self.asnumpy()), self._name, self._requires_grad)

@@ -219,7 +219,8 @@ class _InTrace(Pullback):
     def __init__(self, trace: FunctionTracer, function: Callable, inputs: _Inputs, positions: Sequence[int],
                  weights: Sequence[Parameter], first_only: bool):
         self._inputs, self._positions, self._weights = inputs, positions, weights
-        trace.reads.function(function)
+        if trace.reads.observer is not None:
+            trace.reads.observer.meet(function)
         self._variables = [ops._copy(trace.read(leaf)) for leaf in inputs.leaves]
         self._entries = [variable._entry for variable in self._variables]  # before the function may change them
         trace.arguments.update((entry, None) for entry in self._entries)

@@ -21,7 +21,7 @@ from ..core.rules import Attrs
 from ..core.spec import as_dtype, is_floating, show
 from ..core.value import Value
 from ..errors import ArgumentError, DTypeError, ShapeError, note
-from ..typing import Array, ArrayModule
+from ..typing import Array, ArrayModule, DTypeLike
 from . import dtype as dtypes
 from . import printing
 from .state import STATE
@@ -29,6 +29,7 @@ from .tensor_base import COMPARISONS, TensorBase, is_number
 
 if TYPE_CHECKING:
     from .initializer import Initializer
+    from .trace import TracedTensor
     from .typing import TensorDType, TensorLike
 
 __all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "made", "zeros_as", "argument", "fresh", "lent",
@@ -78,9 +79,9 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
     def __new__(cls, *positional: Any, init: Initializer | None = None, shape: OpenShape | None = None,
                 **keywords: Any) -> Any:
         value = positional[0] if positional else keywords.get("input_data")
-        if isinstance(value, TensorBase) and not isinstance(value, NDArray):  # while tracing: a copy
+        if STATE.trace is not None and cls is Tensor and (traced := _in_trace(value)) is not None:  # a copy
             dtype = positional[1] if len(positional) > 1 else keywords.get("dtype")
-            return ops.BlockGrad(value if dtype is None else value._cast(as_dtype(dtype)))
+            return ops.BlockGrad(traced if dtype is None else traced._cast(as_dtype(dtype)))
         if cls is Tensor and shape is not None and _open(positional[2] if len(positional) > 2 else shape):
             return _new(OpenTensor)
         return _new(cls if init is None or cls is not Tensor else InitialisedTensor)
@@ -114,6 +115,8 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
             host = quiet(np.array, host, wanted or as_dtype(host.dtype), order="C")
         self._data = host if ctx.backend_name == "cpu" else ctx.backend.asarray(host, None, ctx.device_id)
         self._ctx, self._entry = ctx, None
+        if STATE.trace is not None:
+            STATE.trace.constant(self)
 
     # ----------------------------------------------------------------------------------------- as a TensorBase
 
@@ -129,15 +132,20 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
             return STATE.trace.call(op, values, given)
         attrs = op.complete(given)
         settled, results = _compute(op, attrs, values, self._ctx, result_class=Tensor)
+        if STATE.trace is not None:
+            for result in results:
+                STATE.trace.constant(result)
         return results[0] if settled.visible == 1 else tuple(results[:settled.visible])
+
+    def _variable(self) -> TracedTensor | None:
+        """The variable of a trace that goes on, which stands for this tensor."""
+        trace = STATE.trace
+        return None if trace is None or not trace.knows(self) else trace.read(self)
 
     def _watched(self) -> str | None:
         if STATE.trace is not None and STATE.trace.knows(self):
             return "trace"
         return super()._watched()
-
-    #: Whether a trace reads this by name instead of computing with its numbers: a Parameter.
-    traced = False
 
     def shown(self) -> Tensor:
         return lent(self)
@@ -171,16 +179,50 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
     #: Whether an initializer made it.
     has_init = False
 
+    def __repr__(self) -> str:
+        return printing.show(NDArray.asnumpy(self))
+
+    def __str__(self) -> str:
+        return str(NDArray.asnumpy(self))
+
+    # --------------------------------------------------------------------------------------- numbers for Python
+
+    def asnumpy(self) -> np.ndarray:
+        """The elements as a NumPy array, a copy."""
+        variable = self._variable()
+        return super().asnumpy() if variable is None else variable.asnumpy()
+
+    def asscalar(self) -> Any:
+        """The only element as a NumPy scalar."""
+        variable = self._variable()
+        return super().asscalar() if variable is None else variable.asscalar()
+
+    def item(self, index: int | tuple[int, ...] | None = None) -> Any:
+        """The only element, or that at a flat or full index, as a Python number."""
+        variable = self._variable()
+        return super().item(index) if variable is None else variable.item(index)
+
     def __bool__(self) -> bool:
         if self.size != 1:
             raise ValueError(f"the truth of a tensor of shape {show(self.shape)} is ambiguous; use any() or all()")
-        return bool(self.asnumpy().reshape(-1)[0])
+        variable = self._variable()
+        return bool(self.asnumpy().reshape(-1)[0]) if variable is None else bool(variable)
 
-    def __repr__(self) -> str:
-        return printing.show(self.asnumpy())
+    def __int__(self) -> int:
+        variable = self._variable()
+        return super().__int__() if variable is None else int(variable)
 
-    def __str__(self) -> str:
-        return str(self.asnumpy())
+    def __float__(self) -> float:
+        variable = self._variable()
+        return super().__float__() if variable is None else float(variable)
+
+    def __index__(self) -> int:
+        variable = self._variable()
+        return super().__index__() if variable is None else operator.index(variable)
+
+    def _as_numpy(self, dtype: DTypeLike, copy: bool | None) -> np.ndarray:
+        variable = self._variable()
+        return super()._as_numpy(dtype, copy) if variable is None else np.asarray(variable.asnumpy(), dtype)
 
     def value(self) -> Tensor:
         """This tensor."""
@@ -193,7 +235,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         return ops._copy(self)
 
     def __deepcopy__(self, memodict: object) -> Tensor:
-        return made(self._ctx.run(self._data.copy), self._ctx)
+        return made(self._ctx.run(self._data.copy), self._ctx) if self._variable() is None else self.copy()
 
     def __reduce__(self) -> tuple[type[Tensor], tuple[np.ndarray]]:
         return Tensor, (self.asnumpy(),)
@@ -202,7 +244,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         key = subscript(key, self.shape)
         if isinstance(key, TensorBase):
             return picked(self, key)
-        if (MODE.recording and self._entry is not None) or (STATE.trace is not None and STATE.trace.knows(self)):
+        if (MODE.recording and self._entry is not None) or STATE.trace is not None:
             return ops._subscript(self, key=key)
         return made(_taken(np, self._data, key) if self._ctx.backend_name == "cpu" else
                     self._ctx.run(_taken, self._ctx.xp, self._data, key), self._ctx)
@@ -246,7 +288,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
 
     def detach(self) -> Tensor:
         """The same numbers, not recorded; memory is shared."""
-        return made(self._data, self._ctx)
+        return made(self._data, self._ctx) if self._variable() is None else ops.BlockGrad(self)
 
 
 attach(Tensor, TENSORS, {name: (both, both, number) for name, (both, number, _) in COMPARISONS.items()}, "bool", STATE)
@@ -351,6 +393,33 @@ def _host(value: object) -> np.ndarray:
     return host
 
 
+def _in_trace(value: Any) -> Any:
+    """A tensor, or a nesting of numbers with such tensors in it, as a value of the trace that goes on; None where
+    nothing of it is a value of the graph."""
+    trace = STATE.trace
+    assert trace is not None
+    if not isinstance(value, (list, tuple)):
+        return trace.read(value) if trace.knows(value) else None
+    if not any(map(trace.knows, _leaves(value))):
+        return None
+    return _stacked(value, _host(_emptied(value)).dtype)
+
+
+def _emptied(value: Any) -> Any:
+    """A nesting with zeros in the place of tensors."""
+    if isinstance(value, (list, tuple)):
+        return list(map(_emptied, value))
+    return np.zeros(value.shape, value._data.dtype if isinstance(value, NDArray) else value._dt) \
+        if isinstance(value, (TensorBase, NDArray)) else value
+
+
+def _stacked(value: Any, dtype: np.dtype) -> Any:
+    """A nesting of numbers and tensors as one tensor."""
+    if isinstance(value, (list, tuple)):
+        return ops.stack(*[_stacked(part, dtype) for part in value], axis=0, num_args=len(value))
+    return tensor(value if isinstance(value, (TensorBase, NDArray)) else np.asarray(value, dtype))._cast(dtype)
+
+
 def _lengths(shape: OpenShape) -> tuple[Any, ...]:
     """A shape as a tuple."""
     return (shape,) if isinstance(shape, int) else tuple(shape)
@@ -397,14 +466,21 @@ def tensor(input_data: TensorLike | None = None, dtype: TensorDType = None, shap
     if value is None or dtype is not None or shape is not None:
         return Tensor(value, dtype, shape, init)
     if isinstance(value, NDArray):
+        if STATE.trace is not None:
+            return STATE.trace.read(value)  # type: ignore[return-value]
         result = made(value._data, value._ctx)
         result._entry = value._entry
         return result
     ctx = ctx or current_context()
+    if STATE.trace is not None and isinstance(value, (list, tuple)) and (traced := _in_trace(value)) is not None:
+        return ops.BlockGrad(traced)
     host = _host(value)
     as_dtype(host.dtype)
     data = host_memory.copied(host) if ctx.backend_name == "cpu" else ctx.backend.asarray(host, None, ctx.device_id)
-    return made(data, ctx)
+    result = made(data, ctx)
+    if STATE.trace is not None:
+        STATE.trace.constant(result)
+    return result
 
 
 def from_numpy(array: np.ndarray) -> Tensor:
@@ -516,6 +592,8 @@ def subscript(key: Any, shape: Sequence[int]) -> Any:
             bounds = key.start, key.stop, key.step
             key = slice(*[bound if bound is None else operator.index(bound) for bound in bounds])
         return key
+    if isinstance(key, NDArray) and STATE.trace is not None and STATE.trace.knows(key):
+        key = STATE.trace.read(key)
     if isinstance(key, TensorBase) and not isinstance(key, NDArray):
         return key if key._dt.kind in "iu" else subscript(key.asnumpy(), shape)
     if isinstance(key, tuple):

@@ -204,6 +204,8 @@ class FunctionTracer(Tracer):
         What functions are differentiated in, and the hooks on it.
     signatures : HookSignatures
         What hooks returned that was not expected.
+    constants : dict
+        By identity, arrays that the function has made of Python values.
     reads : Reads
         What was found in Cells and Parameters: when it changes, the trace is no longer true.
     outer, slots : dict of variable to TracedTensor
@@ -240,6 +242,7 @@ class FunctionTracer(Tracer):
         self.outer: dict[Node, TracedTensor] = {}
         self.slots: dict[Node, TracedTensor] = {}
         self.reads: Reads = Reads() if parent is None else parent.reads
+        self.constants: dict[int, NDArray] = {} if parent is None else parent.constants
         self.counts: dict[str, int] = {} if parent is None else parent.counts
         self.scope: list[str] = [] if parent is None else parent.scope
         self.signatures: HookSignatures = HookSignatures() if parent is None else parent.signatures
@@ -351,7 +354,8 @@ class FunctionTracer(Tracer):
         if hasattr(parameter, "_version"):
             value = self.call(ASSIGNED, [variable, value], {})
         self.values[id(parameter)] = value
-        self.updated[id(parameter)] = parameter
+        if id(parameter) not in self.constants:  # which the next run makes anew
+            self.updated[id(parameter)] = parameter
 
     def change(self, tensor: NDArray, key: Any, value: Any) -> None:
         """From here on the tensor has other numbers there; they are stored when the function has run."""
@@ -359,12 +363,14 @@ class FunctionTracer(Tracer):
         changed[key] = value
         self.assign(tensor, changed)
 
+    def constant(self, value: NDArray) -> None:
+        """The function itself has made this array, of Python values: it is the same in each run."""
+        self.constants[id(value)] = value
+
     def knows(self, value: Any) -> bool:
-        """Whether an array is read by name instead of computed with: a Parameter, what was assigned, what is recorded
-        outside."""
-        return (getattr(value, "traced", False) or id(value) in self.values
-                or getattr(value, "_entry", None) is not None
-                or (self.parent is not None and self.parent.knows(value)))
+        """Whether something is a value of the graph: computed in it, or an array from outside, which may change."""
+        return isinstance(value, (TracedTensor, NDArray)) and (
+            id(value) not in self.constants or id(value) in self.values)
 
     # ----------------------------------------------------------------------------------------------- operators
 
@@ -413,7 +419,9 @@ class FunctionTracer(Tracer):
             self.leave(f"it asks for more than {ASKED} numbers; ops.while_loop asks for none")
 
         def find() -> Answer:
-            return look.of(made(root.numbers.of(self, entry), root.numbers.ctx))  # type: ignore[union-attr]
+            found = made(root.numbers.of(self, entry), root.numbers.ctx)  # type: ignore[union-attr]
+            self.constant(found)
+            return look.of(found)
 
         try:
             fork, answer = root.path.ask(look, find)
@@ -441,6 +449,8 @@ class FunctionTracer(Tracer):
         del self.nodes[nodes:]
         for node in list(self.specs)[specs:]:
             del self.specs[node]
+        self.variables = {key: held for key, held in self.variables.items() if held[1] in self.specs}
+        self.constants = {}
         self._settled = min(self._settled, nodes)
 
     def skip(self) -> None:

@@ -116,7 +116,7 @@ def cond(pred: TensorLike, true_fn: Callable, false_fn: Callable, *inputs: Any) 
     >>> print(cond(tensor(True), lambda x: x + 1, lambda x: x - 1, tensor([1.0])))
     [2.]
     """
-    if STATE.trace is None or not (isinstance(pred, TracedTensor) or getattr(pred, "traced", False)):
+    if STATE.trace is None or not STATE.trace.knows(pred):
         return (true_fn if bool(pred) else false_fn)(*inputs)
     truth: TensorBase = STATE.trace.read(pred)
     if truth.size != 1:

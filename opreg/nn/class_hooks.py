@@ -1,0 +1,93 @@
+"""Class hooks: a ``__getattribute__`` that stands in classes while somebody traces, and says what is read.
+
+Reading an attribute costs nothing more at other times. Hooks are counted, since several threads may trace at once.
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+from ..core.locks import lock
+from .comparisons import ABSENT
+from .state import STATE
+
+__all__ = ["hook", "hookable", "runs_python", "unhook"]
+
+_LOCK = lock()
+#: By class: how often it is hooked, and the ``__getattribute__`` that it defines itself, if it does.
+_HOOKED: dict[type, tuple[int, Any]] = {}
+_HEAP_TYPE, _IMMUTABLE = 1 << 9, 1 << 8  # Py_TPFLAGS_HEAPTYPE and Py_TPFLAGS_IMMUTABLETYPE of CPython
+
+
+def hookable(cls: type) -> bool:
+    """Whether a class can be hooked: one that Python code has made, and whose objects have changing attributes."""
+    return bool(cls.__flags__ & _HEAP_TYPE) and not cls.__flags__ & _IMMUTABLE and not issubclass(
+        cls, (type, types.ModuleType, enum.Enum, BaseException))
+
+
+def runs_python(cls: type) -> bool:
+    """Whether a class has a ``__getattribute__`` written in Python, other than the hook."""
+    for base in cls.__mro__:
+        own = _HOOKED[base][1] if base in _HOOKED else base.__dict__.get("__getattribute__")
+        if own is not None:
+            return isinstance(own, types.FunctionType)
+    return False
+
+
+def hook(cls: type) -> type | None:
+    """Tell the observer of the thread's trace what is read of objects of a class, until ``unhook``.
+
+    Returns
+    -------
+    type or None
+        The class in which the hook stands, one that ``cls`` derives from if that is hooked already; None where a class
+        refuses it.
+    """
+    with _LOCK:
+        for base in cls.__mro__:
+            if base in _HOOKED:
+                count, own = _HOOKED[base]
+                _HOOKED[base] = count + 1, own
+                return base
+            if "__getattribute__" in base.__dict__:
+                break
+        own = cls.__dict__.get("__getattribute__")
+        try:
+            read: Any = cls.__getattribute__
+            type.__setattr__(cls, "__getattribute__", _noting(read))
+        except TypeError:
+            return None
+        _HOOKED[cls] = 1, own
+        return cls
+
+
+def unhook(cls: type) -> None:
+    """Undo one ``hook``, by what it returned."""
+    with _LOCK:
+        count, own = _HOOKED.pop(cls)
+        if count > 1:
+            _HOOKED[cls] = count - 1, own
+        elif own is None:
+            type.__delattr__(cls, "__getattribute__")
+        else:
+            type.__setattr__(cls, "__getattribute__", own)
+
+
+def _noting(read: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+    """A ``__getattribute__`` that reads, and tells what was read."""
+    def __getattribute__(self: Any, name: str) -> Any:
+        try:
+            value = read(self, name)
+        except AttributeError:
+            if STATE.trace is not None and (observer := STATE.trace.reads.observer) is not None:
+                observer.attribute(self, name, ABSENT, sys._getframe(1))
+            raise
+        if STATE.trace is not None and (observer := STATE.trace.reads.observer) is not None:
+            observer.attribute(self, name, value, sys._getframe(1))
+        return value
+
+    return __getattribute__

@@ -1,0 +1,157 @@
+"""Tensors that a compiled function has from outside are read in each run, whatever it does with them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opreg as ms
+from opreg.nn import ops
+from opreg.nn.cell import Cell
+from opreg.nn.jit import jit
+from opreg.nn.layers import Dropout
+from opreg.nn.parameter import Parameter
+from opreg.nn.tensor import Tensor
+
+X = np.array([1.0, 2.0, 3.0], np.float32)
+
+
+def built(x: Any, m: Any) -> Any:
+    """A tensor that is made in the function and filled with values of the graph."""
+    made = Tensor(np.zeros(3, np.float32))
+    made[0] = m[0] * x[0]
+    made[1] = made[1] + m[1]
+    return made
+
+
+#: What a function does with an input and a tensor from outside.
+USES: dict[str, Callable[[Any, Any], Any]] = {
+    "x * m": lambda x, m: x * m, "m * x": lambda x, m: m * x, "x + 2 * m": lambda x, m: x + 2.0 * m,
+    "exp": lambda x, m: x + ops.exp(m), "-m": lambda x, m: x + (-m), "m + m": lambda x, m: x + (m + m),
+    "an element": lambda x, m: x + m[0], "a slice": lambda x, m: x[0:2] + m[0:2], "sum": lambda x, m: x + m.sum(),
+    "reshape": lambda x, m: x + m.reshape((3,)), "astype": lambda x, m: x + m.astype(ms.float16).astype(ms.float32),
+    "copy": lambda x, m: x + m.copy(), "copy.copy": lambda x, m: x + copy.copy(m),
+    "deepcopy": lambda x, m: x + copy.deepcopy(m), "cat": lambda x, m: ops.cat((x, ops.cat((m, m)))),
+    "where": lambda x, m: ops.where(m > 1.5, x, -x), "stop_gradient": lambda x, m: x + ops.stop_gradient(m),
+    "Tensor(m)": lambda x, m: x + Tensor(m), "Tensor(m, dtype)": lambda x, m: x + Tensor(m, ms.float64),
+    "detach": lambda x, m: x + m.detach(), "data": lambda x, m: x + m.data, "value": lambda x, m: x + m.value(),
+    "float": lambda x, m: x * float(m[0]), "int": lambda x, m: x * int(m[0]),
+    "bool": lambda x, m: x * 2 if m[0] > 2 else x, "item": lambda x, m: x * m[1].item(),
+    "item(1)": lambda x, m: x * m.item(1), "tolist": lambda x, m: x * m.tolist()[0],
+    "asnumpy": lambda x, m: x * float(m.asnumpy()[2]), "np.asarray": lambda x, m: x * float(np.asarray(m)[0]),
+    "np.exp": lambda x, m: x + np.exp(m), "np.sum": lambda x, m: x + np.sum(m), "iter": lambda x, m: x + sum(list(m)),
+    "argmax": lambda x, m: x + m.argmax(), "subscript": lambda x, m: x[m.astype(ms.int32) % 3],
+    "mask": lambda x, m: x[m > 1.5], "mask of NumPy": lambda x, m: (x * 1)[(m > 1.5).asnumpy()],
+    "product": lambda x, m: x.reshape(1, 3) @ m.reshape(3, 1),
+    "cond": lambda x, m: ops.cond(m[0] > 2, lambda x: x * 2, lambda x: x * 3, x),
+    "range": lambda x, m: sum([x for _ in range(int(m[0]))], x), "full_like": lambda x, m: ops.full_like(x, m.item(0)),
+    "stack": lambda x, m: ops.stack([m, m]), "m alone": lambda x, m: m * 2.0, "returned": lambda x, m: (x, m),
+    "beside a constant": lambda x, m: ops.stack([m, Tensor([1.0, 1.0, 1.0])]) + x,
+    "a list of elements": lambda x, m: x + Tensor([m[0], m[1], 2.0]), "built": built,
+    "clamp": lambda x, m: ops.clamp(m, 0, 2) + x, "m ** 2": lambda x, m: x * m ** 2, "2 ** m": lambda x, m: x * 2 ** m,
+    "logic": lambda x, m: x * ((m > 1) & (m < 9)).astype(ms.float32), "softmax": lambda x, m: x + ops.softmax(m),
+    "a layer": lambda x, m: x + Dropout(p=0.0)(m), "masked_fill": lambda x, m: x.masked_fill(m > 1.5, 0.0),
+    "gather": lambda x, m: ops.gather(m, Tensor([0, 1]), 0), "one_hot": lambda x, m: ops.one_hot(m.astype(ms.int32), 9),
+    "a key": lambda x, m: {id(m): m}[id(m)] * x,
+}
+
+
+class Holds(Cell):
+    """A Cell with a tensor."""
+
+    def __init__(self, use: Callable, held: Tensor, way: str):
+        super().__init__()
+        self.use, self.way = use, way
+        if way == "attribute":
+            self.m = held
+        elif way == "buffer":
+            self.register_buffer("m", held)
+        elif way == "list":
+            self.listed = [held]
+        elif way == "Parameter":
+            self.m = Parameter(held, requires_grad=False)
+
+    @property
+    def held(self) -> Tensor:
+        return self.listed[0] if self.way == "list" else self.m
+
+    def construct(self, x: Any) -> Any:
+        return self.use(x, self.held)
+
+
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "an element": lambda m: m.__setitem__(0, 5.0), "all": lambda m: m.__setitem__(slice(None), Tensor([7.0, 0.5, 2.0])),
+    "assign": lambda m: ops.assign(m, Tensor([4.0, 1.0, 0.0]))}
+
+
+def total(result: Any) -> Any:
+    return sum([part.sum() for part in (result if isinstance(result, tuple) else (result,))])
+
+
+def numbers(result: Any) -> list[Any]:
+    return [part.asnumpy().tolist() for part in (result if isinstance(result, tuple) else (result,))]
+
+
+@pytest.mark.parametrize("way", ["variable", "attribute", "buffer", "list", "Parameter"])
+@pytest.mark.parametrize("use", USES)
+def test_a_tensor_from_outside(use, way):
+    for name, change in CHANGES.items():
+        held = Tensor([1.0, 2.0, 3.0])
+        if way == "variable":
+            function: Any = lambda x, held=held: USES[use](x, held)  # noqa: E731
+        else:
+            function = Holds(USES[use], held, way)
+            held = function.held
+        slope = ms.grad(lambda x, function=function: total(function(x)).astype(ms.float32))
+        for eager, compiled in ((function, jit(function)), (slope, jit(slope))):
+            for step in range(3):
+                for _ in range(2):
+                    assert numbers(compiled(Tensor(X))) == numbers(eager(Tensor(X))), (name, step)
+                change(held) if step == 0 else held.__setitem__(1, 2.5)
+
+
+def test_what_a_function_makes_is_made_in_each_run():
+    """A tensor that it fills does not keep what an earlier run has put there."""
+    def function(x: Any) -> Any:
+        made = Tensor(np.zeros(3, np.float32))
+        made[0] = made[0] + x[0]
+        return made
+
+    compiled = jit(function)
+    for value in (1.0, 2.0, 3.0):
+        x = Tensor([value, 0.0, 0.0])
+        assert compiled(x).asnumpy().tolist() == function(x).asnumpy().tolist() == [value, 0, 0]
+
+
+def test_constants_compute_while_tracing():
+    """What a function computes of Python values alone is no part of each run."""
+    compiled = jit(lambda x: x + (Tensor([1.0, 2.0, 3.0]) * 2.0 + 1.0)[1])
+    assert compiled(Tensor(X)).asnumpy().tolist() == [6.0, 7.0, 8.0]
+    assert len([line for line in str(compiled.explain()).splitlines() if "->" in line]) == 1
+
+
+def test_a_tensor_that_a_bprop_reads():
+    """Whether the gradient is taken inside of the compiled function or around it."""
+    class Own(Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.mask, self.factors = Tensor([1.0, 2.0, 3.0]), [Tensor(2.0)]
+
+        def construct(self, x: Any) -> Any:
+            return x * 1.0
+
+        def bprop(self, x: Any, out: Any, dout: Any) -> Any:
+            return (dout * (1.0 * self.mask) * self.factors[0],)
+
+    net = Own()
+    inner = jit(net)
+    ways = [ms.grad(lambda x: inner(x)), jit(ms.grad(net)), ms.grad(lambda x: jit(lambda y: net(y))(x))]
+    for change in (lambda: None, lambda: net.mask.__setitem__(0, 5.0), lambda: ops.assign(net.factors[0], Tensor(3.0)),
+                   lambda: setattr(net, "mask", Tensor([0.0, 1.0, 2.0]))):
+        change()
+        for way in ways:
+            assert way(Tensor(X)).asnumpy().tolist() == ms.grad(net)(Tensor(X)).asnumpy().tolist()
