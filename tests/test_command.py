@@ -121,7 +121,8 @@ def test_a_convention_that_there_is_not(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("program", [
     "import mindspore.numpy", "from mindspore import numpy", "import mindspore as ms\nms.numpy",
-    "import mindspore.onnx", "import mindspore.experimental.optim", "import mindspore.nn.probability"])
+    "import mindspore.onnx", "import mindspore.experimental.optim", "import mindspore.nn.probability",
+    "import mindspore.train.summary", "from mindspore.ops.auto_generate import Add"])
 def test_scripts_of_mindspore_hear_of_mindspore(program: str, tmp_path: Path) -> None:
     """Also where MXNet has something of the same name."""
     (tmp_path / "a.py").write_text(program)
@@ -185,7 +186,7 @@ def test_a_module_is_run_by_its_name(package: Path, name: str, file: str) -> Non
 
 @pytest.mark.parametrize("name,said", [
     ("work.absent", "No module named 'work.absent'"), ("no_such.module", "No module named 'no_such'"),
-    ("mxnet.module", "'mxnet.module.__main__' is no part of opreg. See docs/mxnet.md")])
+    ("mxnet.module", "'module.__main__' of MXNet is no part of opreg. See docs/mxnet.md")])
 def test_a_module_is_not_there(package: Path, name: str, said: str) -> None:
     done = opreg("as-mxnet", "-m", name, folder=package)
     assert done.returncode == 1
