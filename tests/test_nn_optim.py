@@ -290,6 +290,9 @@ def test_names_of_parameters():
     assert optimizer.get_lr_parameter(params[0]) is optimizer.learning_rate[0]
     assert optimizer.get_lr_parameter(params[::-1]) == list(optimizer.learning_rate)[::-1]
     assert optimizer.get_weight_decay() == (0.0, 0.1)
+    assert [(type(each), each.dtype, each.shape) for each in optimizer.weight_decay] == [(Tensor, np.float32, ())] * 2
+    assert optimizer.weight_decay == (0.0, 0.1)
+    assert type(optim.SGD(params, 0.1, weight_decay=0.5).weight_decay) is Tensor
     assert isinstance(optimizer.parameters, ParameterTuple)
     assert optimizer.is_group_params_ordered is False
     with pytest.raises(ValueError, match="other"):
@@ -337,6 +340,13 @@ def test_settings_that_mindspore_refuses_are_what_they_say(make):
     make([p])((Tensor([1.0, 1.0]),))
     np.testing.assert_allclose(p.asnumpy(), 1 - 0.5 * 1.01, rtol=1e-6)
     assert optim.piecewise_constant_lr([1, 2], [1, 2]) == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("options", [dict(use_lazy=True, use_offload=True), dict(use_lazy=True, use_amsgrad=True),
+                                     dict(use_offload=True, use_amsgrad=True)], ids=str)
+def test_kinds_of_adam_exclude_each_other(options):
+    with pytest.raises(ValueError, match="Adam: only one of use_lazy, use_offload and use_amsgrad"):
+        optim.Adam([Parameter(np.ones(2, np.float32), name="w")], **options)
 
 
 def test_gradients_are_centered_where_a_group_says_so():

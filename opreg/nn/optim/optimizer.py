@@ -118,7 +118,9 @@ class Optimizer(Cell):
         self.exec_weight_decay = any(self._decaying)
         if self.is_group:
             self._adopt_all(self._decays)
-        self.weight_decay = self._decays if self.is_group else decay
+        shown = [setting if isinstance(setting, Cell) else tensor(setting, np.float32)
+                 for setting in (self._decays if self.is_group else [decay])]
+        self.weight_decay = tuple(shown) if self.is_group else shown[0]
         if self.is_group_lr:
             self._adopt_all(self._rates)
             self.__dict__["learning_rate"] = self._rates

@@ -271,13 +271,15 @@ class Adam(_Rule):
     use_amsgrad : bool
         Whether the largest ``v`` so far takes the place of ``v``.
     use_locking, use_lazy, use_offload
-        Accepted, without effect here.
+        Accepted, without effect here; at most one of ``use_lazy``, ``use_offload`` and ``use_amsgrad``.
     """
 
     def __init__(self, params: Params, learning_rate: Rate = 1e-3, beta1: float = 0.9, beta2: float = 0.999,
                  eps: float = 1e-8, use_locking: bool = False, use_nesterov: bool = False,
                  weight_decay: float | Cell = 0.0, loss_scale: float = 1.0, use_amsgrad: bool = False,
                  use_lazy: bool = False, use_offload: bool = False):
+        if flag("Adam", "use_lazy", use_lazy) + flag("Adam", "use_offload", use_offload) + bool(use_amsgrad) > 1:
+            raise ValueError("Adam: only one of use_lazy, use_offload and use_amsgrad can be True")
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         self._averages(beta1, beta2, eps)
         self.use_nesterov = flag("Adam", "use_nesterov", use_nesterov)
