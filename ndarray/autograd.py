@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from opreg.core.files import warn
 from opreg.core.gradient import fitted
 from opreg.core.graph import Node, topological
 from opreg.core.mode import MODE, Recording
@@ -116,12 +117,25 @@ def mark_variables(variables: NDArrays, gradients: NDArrays, grad_reqs: str | Se
         Arrays, and where their gradients go.
     grad_reqs : str or list of str
         ``write``, ``add`` or ``null``.
+
+    Warns
+    -----
+    UserWarning
+        When there are more gradients or requests than variables; the first ones count, as in MXNet.
+
+    Raises
+    ------
+    ArgumentError
+        When there are fewer.
     """
     variables, gradients = _listed(variables, "variables"), _listed(gradients, "gradients")
-    reqs = [grad_reqs] * len(variables) if isinstance(grad_reqs, str) else list(grad_reqs)
-    if not len(variables) == len(gradients) == len(reqs):
-        raise ArgumentError(f"mark_variables: {len(variables)} variables, {len(gradients)} gradients and "
-                            f"{len(reqs)} requests")
+    count = len(variables)
+    reqs = [grad_reqs] * count if isinstance(grad_reqs, str) else list(grad_reqs)
+    if not count == len(gradients) == len(reqs):
+        said = f"mark_variables: {count} variables, {len(gradients)} gradients and {len(reqs)} requests"
+        if min(len(gradients), len(reqs)) < count:
+            raise ArgumentError(said)
+        warn(f"{said}; the first {count} of each count")
     for variable, gradient, req in zip(variables, gradients, reqs):
         variable._entry = tape.leaf(variable, gradient, req)
 

@@ -16,7 +16,7 @@ from opreg.typing import Array, DTypeLike, ShapeLike
 
 from .context import Context, current_context
 from .function import surface
-from .ndarray import NDArray, array
+from .ndarray import NDArray, array, over
 
 __all__ = ["array", "zeros", "ones", "full", "empty", "arange", "linspace", "eye", "concatenate", "moveaxis",
            "onehot_encode", "waitall", "from_numpy"]
@@ -44,6 +44,15 @@ def _result(data: Array, ctx: Context, out: NDArray | None = None) -> NDArray:
     return out
 
 
+def filled(name: str, value: float, shape: Shape, ctx: Context, dtype: np.dtype, out: NDArray | None) -> NDArray:
+    """An array of one number, made as the operator of that name makes it, by which it is counted."""
+    if name == "_zeros":
+        return _result(ctx.backend.zeros(shape, dtype, ctx.device_id), ctx, out)
+    result = NDArray(ctx.backend.empty(shape, dtype, ctx.device_id), ctx)
+    result[...] = value
+    return _result(result._data, ctx, out)
+
+
 def _refuse(function: str, keywords: dict[str, object], *more: str) -> None:
     """Names are taken, as those of any operator."""
     if keywords and set(keywords) != {"name"}:
@@ -60,15 +69,14 @@ def zeros(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None,
     (2, 3)
     """
     _refuse("zeros", keywords, "stype")
-    shape, ctx, dtype = _place(shape, ctx, dtype, stype)
-    return _result(ctx.backend.zeros(shape, dtype, ctx.device_id), ctx, out)
+    return filled("_zeros", 0, *_place(shape, ctx, dtype, stype), out)
 
 
 def ones(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None, out: NDArray | None = None,
          **keywords: object) -> NDArray:
     """Ones; float32 by default."""
     _refuse("ones", keywords)
-    return full(shape, 1, ctx, dtype, out)
+    return filled("_ones", 1, *_place(shape, ctx, dtype), out)
 
 
 def full(shape: ShapeLike, val: float, ctx: Context | None = None, dtype: DTypeLike = None,
@@ -80,10 +88,7 @@ def full(shape: ShapeLike, val: float, ctx: Context | None = None, dtype: DTypeL
     >>> full(2, 7).asnumpy()
     array([7., 7.], dtype=float32)
     """
-    shape, ctx, dtype = _place(shape, ctx, dtype)
-    result = NDArray(ctx.backend.empty(shape, dtype, ctx.device_id), ctx)
-    result[...] = val
-    return _result(result._data, ctx, out)
+    return filled("_full", val, *_place(shape, ctx, dtype), out)
 
 
 def empty(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None, stype: str | None = None) -> NDArray:
@@ -152,7 +157,8 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True) -> NDArray:
     """An array over a NumPy array's memory, or a copy of it.
 
     Without copying the NumPy array becomes read-only, so that what autograd has recorded does not change behind its
-    back. Of one that is read-only already the result is, too.
+    back. The result may be written, also of an array that is read-only already; not where the memory is somebody's who
+    does not let it be written, as that of ``bytes``.
 
     Raises
     ------
@@ -175,6 +181,20 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True) -> NDArray:
     if not ndarray.flags.c_contiguous:
         raise ArgumentError("from_numpy: to share memory, the array must be C-contiguous; with zero_copy=False it is "
                             "copied")
-    result = NDArray(ndarray.view(np.ndarray), Context("cpu"))
+    result = over(_writable(ndarray), Context("cpu"))
     ndarray.flags.writeable = False
     return result
+
+
+def _writable(array: np.ndarray) -> np.ndarray:
+    """A view that may be written, whatever the array says of itself; a read-only one where the memory is."""
+    owner, view = array, array.view(np.ndarray)
+    while isinstance(owner.base, np.ndarray):  # NumPy lets a view be written when who owns the memory may be
+        owner = owner.base
+    before = owner.flags.writeable
+    try:
+        owner.flags.writeable = view.flags.writeable = True
+    except ValueError:
+        return view
+    owner.flags.writeable = before
+    return view

@@ -16,7 +16,7 @@ from opreg.errors import ArgumentError, DeviceError, DTypeError
 
 from .context import cpu, gpu
 from .dlpack import CPU, Capsule, read
-from .ndarray import FOREIGN, NDArray
+from .ndarray import FOREIGN, NDArray, over
 
 __all__ = ["foreign", "from_dlpack", "to_dlpack_for_read", "to_dlpack_for_write"]
 
@@ -62,7 +62,7 @@ def from_dlpack(source: Any) -> NDArray:
         raise ArgumentError("from_dlpack: expected something that has __cuda_array_interface__ or speaks DLPack, got "
                             f"{type(source).__name__}")
     as_dtype(data.dtype)
-    return NDArray(data if data.flags.c_contiguous else ctx.run(ctx.xp.ascontiguousarray, data), ctx)
+    return over(data if data.flags.c_contiguous else ctx.run(ctx.xp.ascontiguousarray, data), ctx)
 
 
 @FOREIGN.provide

@@ -17,6 +17,7 @@ from opreg.core.random_functions import Sampling, zipfian
 from opreg.core.registry import user_operator
 from opreg.core.rules import Attrs
 from opreg.core.spec import show
+from opreg.core.update_functions import updates
 from opreg.custom.prop import Kept, RegisteredProp
 from opreg.errors import ArgumentError, AttrError, DTypeError, OpError, ShapeError
 
@@ -82,7 +83,7 @@ def _settled(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
             given.update((name, _number(op, name, arrays[given[name]])) for name in slotted)
             key = None
         known = _completed(op, inputs, given)
-        if key is not None:
+        if key is not None and (op.schema.fields or keywords.keys() <= set(op.input_names)):  # others warn each time
             _FORMS.keep(key, known)
     attrs, order = known
     return attrs, [arrays[i] for i in order]
@@ -234,7 +235,8 @@ def _dense_only(name: str) -> Callable[..., NoReturn]:
 
 linalg = Namespace("nd.linalg", ("_linalg_", "linalg_"), _function)
 contrib = Namespace("nd.contrib", ("_contrib_",), _function)
-contrib.extend(foreach=foreach, while_loop=while_loop, cond=cond, rand_zipfian=zipfian(Sampling(surface)), **CONTRIB)
+contrib.extend(foreach=foreach, while_loop=while_loop, cond=cond, rand_zipfian=zipfian(Sampling(surface, (1,))),
+               **CONTRIB, **updates(surface))
 image = Namespace("nd.image", ("_image_",), _function)
 custom = Namespace("nd.custom", ("custom.",), _function)
 sparse = Namespace("nd.sparse", ("", "_"), _function)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # a stub, made from the operators
 else:
     Methods = Value
 
-__all__ = ["NDArray", "FrozenNDArray", "array", "attach", "wrap", "raw", "numbers_of"]
+__all__ = ["NDArray", "FrozenNDArray", "array", "attach", "over", "wrap", "raw", "numbers_of"]
 
 #: The function of ``nd`` of that name.
 SURFACE = Slot("arrays")
@@ -323,7 +323,7 @@ class NDArray(OneNumber, Methods):
 
     @property
     def writable(self) -> bool:
-        """Whether its numbers may be changed; not those of an operator's inputs."""
+        """Whether its numbers may be changed; not those of an operator's inputs, and of memory that may not be."""
         return True
 
     def check_writable(self) -> None:
@@ -332,7 +332,8 @@ class NDArray(OneNumber, Methods):
         Raises
         ------
         OpError
-            While recording, of an array that is recorded; of an operator's input always.
+            While recording, of an array that is recorded; of an operator's input, and of memory that its owner does not
+            let be written, always.
         """
         if self._entry is not None and MODE.recording and not changes.writable(self):
             raise OpError("an array that is recorded cannot be changed in place: its numbers may be needed for the "
@@ -689,14 +690,28 @@ class FrozenNDArray(NDArray):
 
     __slots__ = ()
     writable = False
+    _refusal = "this array is an input of the operator and is read-only: copy it first, x = x.copy(). (In MXNet the " \
+               "write would go through to whoever else reads it)"
 
     def check_writable(self) -> None:
-        raise OpError("this array is an input of the operator and is read-only: copy it first, x = x.copy(). (In MXNet "
-                      "the write would go through to whoever else reads it)")
+        raise OpError(self._refusal)
 
 
-attach(NDArray, {NDArray, FrozenNDArray}, {name: BINARY[name] for name in ("eq", "ne", "gt", "ge", "lt", "le")},
-       "number", _Untraced())
+class LentNDArray(FrozenNDArray):
+    """An array over memory that its owner does not let be written: text of bytes, a file mapped to be read."""
+
+    __slots__ = ()
+    _refusal = "this array is over memory that its owner does not let be written: copy it first, x = x.copy()"
+
+
+def over(data: Array, ctx: Context) -> NDArray:
+    """An array over memory of another library, which may be written where its owner lets it."""
+    may_be_written = getattr(data.flags, "writeable", True)  # CuPy's flags do not know of it
+    return (NDArray if may_be_written else LentNDArray)(data, ctx)
+
+
+attach(NDArray, {NDArray, FrozenNDArray, LentNDArray},
+       {name: BINARY[name] for name in ("eq", "ne", "gt", "ge", "lt", "le")}, "number", _Untraced())
 
 
 def _key(key: Any, shape: Shape, ctx: Context) -> tuple[Any, bool]:

@@ -20,7 +20,7 @@ __all__ = ["seed", "get_state", "set_state", "uniform", "normal", "randn", "gamm
            "negative_binomial", "generalized_negative_binomial", "randint", "multinomial", "shuffle"]
 
 
-_SAMPLING: Sampling[NDArray] = Sampling(surface)
+_SAMPLING: Sampling[NDArray] = Sampling(surface, (1,))
 
 uniform = _SAMPLING.uniform
 normal = _SAMPLING.normal

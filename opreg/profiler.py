@@ -13,7 +13,7 @@ program makes. ``profile()`` collects a stretch of code by itself and gives its 
 ...     pass
 >>> mx.profiler.set_state("stop")
 >>> text = mx.profiler.dumps(reset=True)
->>> "exp" in text and "mine::reading" in text
+>>> "exp" in text and "reading" in text
 True
 """
 
@@ -22,11 +22,11 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from . import trace_events
-from .core.events import Events
+from .core.events import Events, Span
 from .errors import ArgumentError, OpError, did_you_mean
 from .trace_events import collect as profile
 
@@ -39,6 +39,9 @@ _SETTINGS = {"filename": "profile.json", "profile_all": False, "profile_symbolic
              "dump_period": 1.0, "aggregate_stats": False, "profile_process": "worker",
              "gpu_memory_profile_filename_prefix": ""}
 _SORTED = ("total", "avg", "min", "max", "count")
+
+#: What statistics are divided into beside the domains of programs.
+_MEMORY, _USERS = "Device Storage", "Custom Operator"
 
 
 class _Profiler:
@@ -149,6 +152,9 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
 def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", ascending: bool = False) -> str:
     """Statistics of what was noted, as text: how often, and how long in milliseconds.
 
+    The operators of users are in a category of their own, ``Custom Operator``: ``name::pure_python`` is the time in
+    their Python, ``name::exp`` that of the operators it calls.
+
     Parameters
     ----------
     reset : bool
@@ -159,48 +165,108 @@ def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", as
         The order of the rows.
     ascending : bool
         Whether the smallest comes first.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> set_state("run")
+    >>> x = mx.nd.sqrt(mx.nd.ones((2, 3)))
+    >>> set_state("stop")
+    >>> found = json.loads(dumps(reset=True, format="json"))
+    >>> found["Time"]["operator"]["sqrt"]["Count"], found["Unit"]
+    (1, {'Time': 'ms', 'Memory': 'kB'})
     """
     if format not in ("table", "json"):
         raise ArgumentError(f"dumps: format: expected 'table' or 'json', got {format!r}")
     if sort_by not in _SORTED:
         raise ArgumentError(f"dumps: sort_by: expected one of {', '.join(_SORTED)}, got {sort_by!r}")
-    found: dict[str, dict[str, list[float]]] = {}
-    for category, name, value in _values(_PROFILER.events):
-        found.setdefault(category, {}).setdefault(name, []).append(value)
+    table = _statistics(_PROFILER.events)
     if reset:
         _PROFILER.events.clear()
-    table = {category: dict(sorted(((name, _summed(values)) for name, values in names.items()),
-                                   key=lambda row: row[1][sort_by], reverse=not ascending))
-             for category, names in found.items()}
-    if format == "json":
-        memory, counters = table.pop("memory", {}), table.pop("counter", {})
-        return json.dumps({"Time": table, "Memory": memory, "Counter": counters,
-                           "Unit": {"Time": "ms", "Memory": "MB"}})
-    lines = ["Profile Statistics:", "\tcounters are values, memory is MB, everything else is milliseconds"]
+    table = {category: dict(sorted(table[category].items(), key=lambda row: row[1][sort_by.capitalize()],
+                                   reverse=not ascending)) for category in sorted(table)}
+    return _json(table) if format == "json" else _text(table)
+
+
+#: Rows of statistics by category and name: ``Count``, ``Total``, ``Min``, ``Max``, ``Avg``.
+_Table: TypeAlias = dict[str, dict[str, dict[str, float]]]
+
+
+def _json(table: _Table) -> str:
+    """Statistics as MXNet's text of that kind: those of memory by themselves, without sums."""
+    memory = {category: {name: {key: value for key, value in row.items() if key != "Total"}
+                         for name, row in table[category].items()} for category in table if category == _MEMORY}
+    time = {category: rows for category, rows in table.items() if category != _MEMORY}
+    return json.dumps({"Time": time, "Memory": memory, "Unit": {"Time": "ms", "Memory": "kB"}}, indent=4)
+
+
+def _text(table: _Table) -> str:
+    """Statistics as a table with MXNet's words and widths."""
+    lines = ["", "Profile Statistics:", "\tNote the difference in units for different entries."]
     for category, rows in table.items():
-        lines += [category, "=================",
-                  f"{'Name':<40} {'Total Count':>12} {'Time (ms)':>14} {'Min Time (ms)':>14} {'Max Time (ms)':>14} "
-                  f"{'Avg Time (ms)':>14}"]
-        lines += [f"{name:<40} {row['count']:>12.0f} {row['total']:>14.4f} {row['min']:>14.4f} {row['max']:>14.4f} "
-                  f"{row['avg']:>14.4f}" for name, row in rows.items()]
+        shown = ("Min", "Max", "Avg") if category == _MEMORY else ("Total", "Min", "Max", "Avg")
+        heads = [f"{key} Use  (kB)" if category == _MEMORY else "Time (ms)" if key == "Total" else f"{key} Time (ms)"
+                 for key in shown]
+        lines += [category, "=================", _line("Name", "Total Count", heads),
+                  _line("----", "-----------", ["---------" if key == "Total" else "-------------" for key in shown])]
+        lines += [_line(name, f"{row['Count']:.0f}", [f"{row[key]:.4f}" for key in shown])
+                  for name, row in rows.items()]
         lines.append("")
     return "\n".join(lines) + "\n"
 
 
-def _values(events: Events) -> Iterator[tuple[str, str, float]]:
-    """What there is to add up: category, name, and milliseconds or the value of a counter."""
-    for span in events.spans:
-        yield span.category, span.name, (span.end - span.start) * 1e3
-    for phase, name, _, _, more in events.moments:
+def _line(name: str, count: str, values: Sequence[str]) -> str:
+    return f"{name:<25}{count:>16} " + " ".join(f"{value:>16}" for value in values)
+
+
+def _statistics(events: Events) -> _Table:
+    """What was noted, added up by category and name: times in milliseconds, memory in kilobytes, counters."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for span, own, around in events.nested():
+        category, name, seconds = _timed(span, own, around)
+        found.setdefault(category, {}).setdefault(name, []).append(seconds * 1e3)
+    table = {category: {name: _row(values, sum(values)) for name, values in names.items()}
+             for category, names in found.items()}
+    counters: dict[tuple[str, str], list[float]] = {}
+    for phase, title, _, _, more in events.moments:
         if phase == "i":
-            yield more["cat"], name, 0.0
-        else:  # names of a program's own counters begin with their domain
-            yield "memory" if name == "memory" else "counter", name, next(iter(more["args"].values()))
+            table.setdefault(more["cat"], {})  # of moments there is nothing to add up
+            continue
+        ((name, value),) = more["args"].items()
+        if title == "memory":  # a counter's title begins with its domain
+            counters.setdefault((_MEMORY, "Memory: cpu/0"), []).append(value * 1e3)
+        else:
+            counters.setdefault((title.removesuffix(f"::{name}"), name), []).append(value)
+    for (category, name), values in counters.items():
+        table.setdefault(category, {})[name] = _row(values, values[-1])
+    return table
 
 
-def _summed(values: list[float]) -> dict[str, float]:
-    return {"count": len(values), "total": sum(values), "min": min(values), "max": max(values),
-            "avg": sum(values) / len(values)}
+def _row(values: list[float], total: float) -> dict[str, float]:
+    return {"Count": len(values), "Total": total, "Min": min(values), "Max": max(values),
+            "Avg": sum(values) / len(values)}
+
+
+def _timed(span: Span, own: float, around: Sequence[Span]) -> tuple[str, str, float]:
+    """The category and name that MXNet has for a span, and the seconds that count for it."""
+    length = span.end - span.start
+    if span.category != "operator":
+        return span.category, span.name, length
+    name, is_users = _operator(span.name)
+    if is_users:
+        return _USERS, f"{name}::pure_python", own
+    for outer in reversed(around):
+        if outer.category == "operator" and _operator(outer.name)[1]:
+            return _USERS, f"{_operator(outer.name)[0]}::{name}", length
+    return "operator", name, length
+
+
+def _operator(name: str) -> tuple[str, bool]:
+    """What MXNet calls an operator or its gradient, and whether it is a user's."""
+    of = name.removeprefix("gradient of ")
+    if of != name:
+        of = f"_backward_{of}" if of.startswith("custom.") else f"_backward_{of.lstrip('_')}"
+    return of.replace("custom.", "", 1), of.removeprefix("_backward_").startswith("custom.")
 
 
 def _former(name: str, function: Callable[..., None]) -> None:
@@ -260,14 +326,11 @@ class Domain:
 class _Span:
     """A stretch of a program, between ``start`` and ``stop``, or as a ``with`` statement."""
 
-    _category = "event"
     name: str
+    _category: str
     _began: float | None = None
 
     def __str__(self) -> str:
-        return self.name
-
-    def _full(self) -> str:
         return self.name
 
     def start(self) -> None:
@@ -278,7 +341,7 @@ class _Span:
         """End; nothing is noted of what did not begin."""
         began, self._began = self._began, None
         if began is not None and _PROFILER.noting:
-            _PROFILER.events.span(self._category, self._full(), began, time.perf_counter())
+            _PROFILER.events.span(self._category, self.name, began, time.perf_counter())
 
     def __enter__(self) -> Any:
         self.start()
@@ -288,31 +351,25 @@ class _Span:
         self.stop()
 
 
-class _OfDomain(_Span):
-    def __init__(self, domain: Domain, name: str):
-        self.domain, self.name = domain, name
-
-    def _full(self) -> str:
-        return f"{self.domain}::{self.name}"
-
-
-class Task(_OfDomain):
+class Task(_Span):
     """A stretch of work, between ``start`` and ``stop``, or as a ``with`` statement."""
 
-    _category = "task"
+    def __init__(self, domain: Domain, name: str):
+        self.domain, self.name, self._category = domain, name, str(domain)
 
 
-class Frame(_OfDomain):
+class Frame(_Span):
     """A stretch of work that comes again and again, as the frames of a film."""
 
-    _category = "frame"
+    def __init__(self, domain: Domain, name: str):
+        self.domain, self.name, self._category = domain, name, f"{domain},frame"
 
 
 class Event(_Span):
     """A stretch of work without a domain."""
 
     def __init__(self, name: str):
-        self.name = name
+        self.name, self._category = name, "event"
 
 
 class Counter:
@@ -369,7 +426,7 @@ class Marker:
         if scope not in letters:
             raise ArgumentError(f"mark: scope: expected one of {', '.join(letters)}, got {scope!r}")
         if _PROFILER.noting:
-            _PROFILER.events.moment("marker", f"{self.domain}::{self.name}", letters[scope])
+            _PROFILER.events.moment(f"{self.domain},instant_marker", self.name, letters[scope])
 
 
 def __dir__() -> list[str]:

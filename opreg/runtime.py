@@ -47,7 +47,20 @@ def feature_list() -> list[Feature]:
 
 
 class Features(OrderedDict[str, Feature]):
-    """The same by name."""
+    """The same by name; there is one object, which is brought up to date when it is asked for.
+
+    Examples
+    --------
+    >>> Features() is Features(), "CUDA" in Features()
+    (True, True)
+    """
+
+    instance: Features | None = None
+
+    def __new__(cls) -> Features:
+        if cls.instance is None:
+            cls.instance = super().__new__(cls)
+        return cls.instance
 
     def __init__(self) -> None:
         super().__init__((feature.name, feature) for feature in feature_list())

@@ -84,6 +84,16 @@ _FURTHER = {"nd": ["out: Out = None", "name: str | None = None"],
 _RESULT = {"nd": "NDArray", "sym": "Symbol"}
 _SPACES = {"nd": ndarray, "sym": symbol}
 
+_MOMENTS = ("weight: Input", "grad: Input", "mean: Input", "var: Input")
+_ADAMW = ("rescale_grad: Input | float", "lr: float", "eta: float", "beta1: float = 0.9", "beta2: float = 0.999",
+          "epsilon: float = 1e-08", "wd: float = 0", "clip_gradient: float = -1", "out: Any = None",
+          "name: str | None = None", "**kwargs: Any")
+_LISTS = tuple(f"{name}: Sequence[Input]" for name in ("weights", "grads", "mean", "var"))
+_RATES = ("lrs: Sequence[float]", "wds: Sequence[float]")
+_ADAMWS = ("rescale_grad: Input | float", *_RATES, "etas: Sequence[float]", "out: Any = None",
+           "name: str | None = None", "size: int = 0", "**kwargs: Any")
+_LAMBS = ("step_count: Sequence[int]", *_RATES, "out: Any = None", "num_tensors: int = 0", "**kwargs: Any")
+
 #: Functions that choose an operator by what they are given.
 _BY_HAND = {
     "split_v2": ("ary: Input", "indices_or_sections: int | Sequence[int]", "axis: int = 0",
@@ -92,6 +102,11 @@ _BY_HAND = {
     **dict.fromkeys(ARITHMETIC, ("lhs: Operand", "rhs: Operand")),
     **dict.fromkeys(("isnan", "isinf", "isfinite"), ("data: Input",)),
     "rand_zipfian": ("true_classes: Input", "num_sampled: int", "range_max: int", "ctx: Context | None = None"),
+    "adamw_update": (*_MOMENTS, *_ADAMW), "mp_adamw_update": (*_MOMENTS, "weight32: Input", *_ADAMW),
+    "multi_adamw_update": (*_LISTS, *_ADAMWS),
+    "multi_mp_adamw_update": (*_LISTS, "weights32: Sequence[Input]", *_ADAMWS),
+    "multi_lamb_update": (*_LISTS, *_LAMBS),
+    "multi_mp_lamb_update": (*_LISTS, "weights32: Sequence[Input]", *_LAMBS),
 }
 _LOOPS = ("cond", "foreach", "while_loop")
 
@@ -232,7 +247,8 @@ def _of_operators(manner: str, operators: Mapping[str, Op]) -> Iterator[str]:
 def _by_hand(manner: str, name: str, function: Callable) -> str:
     result = _RESULT[manner]
     several = {"split_v2": f"list[{result}]", "histogram": f"list[{result}]",
-               "rand_zipfian": f"tuple[{result}, {result}, {result}]"}
+               "rand_zipfian": f"tuple[{result}, {result}, {result}]",
+               **{each: f"list[{result}]" for each in _BY_HAND if each.startswith("multi_")}}
     kept = several.get(name, result) if manner == "nd" or name == "rand_zipfian" else result
     return _function(name, _BY_HAND[name], kept, function.__doc__)
 

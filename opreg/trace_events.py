@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from opreg.ndarray import ndarray, tape
+from opreg.ndarray import creation, ndarray, tape
 from opreg.symbol.executor import Executor
 from opreg.symbol.plan import Segment, Step
 from opreg.symbol.replay import RecordedSegment
@@ -91,6 +91,7 @@ def start(events: Events, *, arrays: bool = True, graphs: bool = True) -> None:
 
 def _watch_arrays(events: Events) -> None:
     _replace(ndarray, "run", functools.partial(_eager, events))
+    _replace(creation, "filled", _spanning(events, "operator", lambda name, *_: name))
     for cls, name, slow in ndarray.SHORT:
         _replace(cls, name, functools.partial(_other, slow))
     for mode in tuple(tape._IN_MODE):

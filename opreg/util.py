@@ -103,14 +103,37 @@ def reset_np() -> None:
     set_np_shape(False)
 
 
+def _refusing(function: F, name: str) -> F:
+    """The function or class, refused when it is called: what else is in its file can be used."""
+
+    @functools.wraps(function, updated=())
+    def refused(*args: Any, **keywords: Any) -> NoReturn:
+        _refused(name)
+
+    if isinstance(function, type):
+        return type(function)(function.__name__, (function,), {"__init__": refused})
+    return refused  # type: ignore[return-value]
+
+
 def use_np(function: F) -> F:
-    """Refused: a function that is written for ``mx.np``."""
-    _refused("use_np")
+    """A function or class that is written for ``mx.np``, refused when it is called.
+
+    Examples
+    --------
+    >>> @use_np
+    ... def half(x):
+    ...     return x / 2
+    >>> half(1)
+    Traceback (most recent call last):
+        ...
+    opreg.errors.ArgumentError: util.use_np: the interface mx.np is no part of opreg; ...
+    """
+    return _refusing(function, "use_np")
 
 
 def use_np_array(function: F) -> F:
-    """Refused: a function that is written for ``mx.np``."""
-    _refused("use_np_array")
+    """A function or class that is written for ``mx.np``, refused when it is called."""
+    return _refusing(function, "use_np_array")
 
 
 # ------------------------------------------------------------------------------------------ the machine

@@ -15,7 +15,7 @@ from opreg.errors import ArgumentError, UnusedError
 from opreg.ndarray.control_flow import check_rounds
 
 from .control_flow import COND, FOREACH, WHILE_LOOP, Operands, find
-from .naming import AttrScope, current
+from .naming import AttrScope, attributes, named
 from .symbol import Symbol, Variable, output_name
 
 __all__ = ["foreach", "while_loop", "cond"]
@@ -78,15 +78,15 @@ def _slots(values: Sequence[Symbol], title: str) -> list[Symbol]:
 
 
 def _title(name: str) -> str:
-    return current().get(None, name)
+    return named(None, name)
 
 
 def _node(op: Op, inputs: Sequence[Symbol], attrs: dict[str, Any], bodies: Sequence[Symbol]) -> Symbol:
     given = {**attrs, "num_args": len(inputs) + len(bodies)}
     complete = op.complete({**given, "subgraphs": tuple(bodies)})
-    node = Node(op, current().get(None, op.name), complete, [symbol._one(op.name) for symbol in inputs],
+    node = Node(op, named(None, op.name), complete, [symbol._one(op.name) for symbol in inputs],
                 {key: list(value) if isinstance(value, tuple) else value for key, value in given.items()},
-                AttrScope.get())
+                attributes())
     return Symbol([(node, i) for i in range(attrs["num_outputs"])])
 
 

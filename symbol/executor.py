@@ -571,6 +571,10 @@ class Executor(Shown):
 
     # ---------------------------------------------------------------------------------------------- arrays
 
+    def _get_outputs(self) -> list[NDArray]:
+        """The outputs, by the name that programs of MXNet call."""
+        return list(self.outputs)
+
     def copy_params_from(self, arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray] | None = None,
                          allow_extra_params: bool = False) -> None:
         """Copy values into arguments and auxiliary states by name, casting their dtype.
@@ -631,6 +635,7 @@ class Executor(Shown):
                               head_grads=self.head_grads)
         if self._update is not None:
             executor.set_optimizer(self._update.updater, dict(zip(self._update.names, self._update.indices)))
+        executor._watch_as(self)
         return executor
 
     # ------------------------------------------------------------------------------------------- inspection
@@ -651,6 +656,11 @@ class Executor(Shown):
             if (callback is None) is not (self._monitor is None):
                 self._plans, self._others = self._others, self._plans
             self._monitor = None if callback is None else (callback, monitor_all)
+
+    def _watch_as(self, other: Executor) -> None:
+        """Have the monitor that another executor has."""
+        if self._monitor != other._monitor:
+            self.set_monitor_callback(*other._monitor or (None,))
 
     def debug_str(self) -> str:
         """Every node with its inputs, a line each, and what the plans hold in memory."""

@@ -8,6 +8,7 @@ from typing import Any
 from opreg.core.namespaces import CONTRIB, Namespace, dressed, front
 from opreg.core.op import Op
 from opreg.core.random_functions import Sampling, zipfian
+from opreg.core.update_functions import updates
 
 from .control_flow_functions import cond, foreach, while_loop
 from .symbol import SURFACE, Symbol, create
@@ -30,9 +31,10 @@ surface = SURFACE.provide(front("sym", _function))
 
 
 linalg = Namespace("sym.linalg", ("_linalg_", "linalg_"), _function)
-random: Sampling[Symbol] = Sampling(surface)
+random: Sampling[Symbol] = Sampling(surface, None)
 contrib = Namespace("sym.contrib", ("_contrib_",), _function)
-contrib.extend(foreach=foreach, while_loop=while_loop, cond=cond, rand_zipfian=zipfian(random), **CONTRIB)
+contrib.extend(foreach=foreach, while_loop=while_loop, cond=cond, rand_zipfian=zipfian(random), **CONTRIB,
+               **updates(surface))
 image = Namespace("sym.image", ("_image_",), _function)
 custom = Namespace("sym.custom", ("custom.",), _function)
 sparse = Namespace("sym.sparse", ("", "_"), _function)

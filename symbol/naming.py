@@ -2,24 +2,55 @@
 
 from __future__ import annotations
 
+import copy
 import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Self
 
 from opreg.errors import AttrError
 
-__all__ = ["NameManager", "Prefix", "AttrScope", "HIDDEN", "hide", "current"]
+__all__ = ["NameManager", "Prefix", "AttrScope", "HIDDEN", "hide", "named", "attributes"]
 
 #: Attributes that are stored as ``__key__`` and read under both names.
 HIDDEN = frozenset({"ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage"})
 
 
-class _Scopes(threading.local):
-    def __init__(self) -> None:
-        self.names: list[NameManager] = [NameManager()]
-        self.attrs: list[dict[str, str]] = [{}]
+class _Current(threading.local):
+    """What surrounds a thread's code: the innermost is ``value``, as programs of MXNet read and set it."""
+
+    def __init__(self, first: Callable[[], Any]) -> None:
+        self.value = first()
+        self._around: list[Any] = []
+
+    def enter(self, value: Any) -> None:
+        """Let a value be the innermost."""
+        self._around.append(self.value)
+        self.value = value
+
+    def leave(self) -> None:
+        """Go back to what was before the last ``enter``."""
+        self.value = self._around.pop()
 
 
-class NameManager:
+class _Scope(type):
+    """The class of what can surround code, which has ``current``: the innermost one of the thread."""
+
+    _current: _Current
+
+    @property
+    def current(cls) -> Any:
+        """The innermost one; one that is set takes its place until the code around it ends."""
+        return cls._current.value
+
+    @current.setter
+    def current(cls, value: Any) -> None:
+        cls._current.value = value
+
+
+class NameManager(metaclass=_Scope):
     """Gives names to symbols that have none: the operator's name and a number.
+
+    ``NameManager.current`` is the innermost one. A class that derives from it may choose names in ``get``.
 
     Examples
     --------
@@ -29,22 +60,22 @@ class NameManager:
     """
 
     def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
+        self._counter: dict[str, int] = {}
 
     def get(self, name: str | None, hint: str) -> str:
         """The name itself, or a new one made of the hint."""
         if name:
             return name
-        number = self._counts.get(hint, 0)
-        self._counts[hint] = number + 1
+        number = self._counter.get(hint, 0)
+        self._counter[hint] = number + 1
         return f"{hint}{number}"
 
-    def __enter__(self) -> NameManager:
-        _scopes.names.append(self)
+    def __enter__(self) -> Self:
+        NameManager._current.enter(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        _scopes.names.pop()
+        NameManager._current.leave()
 
 
 class Prefix(NameManager):
@@ -64,39 +95,42 @@ class Prefix(NameManager):
         return self._prefix + super().get(name, hint)
 
 
-class AttrScope:
+class AttrScope(metaclass=_Scope):
     """Attributes given to every symbol made inside it; scopes nest.
+
+    ``AttrScope.current`` is the innermost one, with the attributes of those around it. A class that derives from it may
+    add to them in ``get``.
 
     Examples
     --------
     >>> with AttrScope(ctx_group="dev1"):
-    ...     AttrScope.get({"lr_mult": "2"})
+    ...     AttrScope.current.get({"lr_mult": "2"})
     {'__ctx_group__': 'dev1', '__lr_mult__': '2'}
     """
 
     def __init__(self, **attrs: str):
-        for name, value in attrs.items():
-            if not isinstance(value, str):
-                raise AttrError(f"AttrScope: attribute {name} must be text, got {value!r}")
-        self._attrs = {hide(name): value for name, value in attrs.items()}
+        self._attr = _hidden(attrs)
 
-    @staticmethod
-    def get(attrs: dict[str, str] | None = None) -> dict[str, str]:
-        """The attributes of the surrounding scopes, and over them some more."""
-        around = _scopes.attrs[-1]
-        if not attrs:
-            return around
-        for name, value in attrs.items():
-            if not isinstance(value, str):
-                raise AttrError(f"attribute {name} must be text, got {value!r}")
-        return {**around, **{hide(name): value for name, value in attrs.items()}}
+    def get(self, attr: Mapping[str, str] | None = None) -> dict[str, str]:
+        """The attributes of the scope, and over them some more."""
+        return {**self._attr, **_hidden(attr)} if attr else self._attr.copy()
 
-    def __enter__(self) -> AttrScope:
-        _scopes.attrs.append({**_scopes.attrs[-1], **self._attrs})
-        return self
+    def __enter__(self) -> Self:
+        entered = copy.copy(self)  # others may enter this one in another place at the same time
+        entered._attr = {**AttrScope._current.value._attr, **self._attr}
+        AttrScope._current.enter(entered)
+        return entered
 
     def __exit__(self, *_: object) -> None:
-        _scopes.attrs.pop()
+        AttrScope._current.leave()
+
+
+def _hidden(attrs: Mapping[str, str]) -> dict[str, str]:
+    """Attributes by the names that they are stored by."""
+    for name, value in attrs.items():
+        if not isinstance(value, str):
+            raise AttrError(f"AttrScope: attribute {name} must be text, got {value!r}")
+    return {hide(name): value for name, value in attrs.items()}
 
 
 def hide(name: str) -> str:
@@ -104,9 +138,14 @@ def hide(name: str) -> str:
     return f"__{name}__" if name in HIDDEN else name
 
 
-def current() -> NameManager:
-    """The innermost name manager."""
-    return _scopes.names[-1]
+def named(name: str | None, hint: str) -> str:
+    """The name of a symbol that is made now."""
+    return NameManager._current.value.get(name, hint)
 
 
-_scopes = _Scopes()
+def attributes(attrs: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The attributes of a symbol that is made now: those of its scopes, and over them its own."""
+    return AttrScope._current.value.get(attrs)
+
+
+NameManager._current, AttrScope._current = _Current(NameManager), _Current(AttrScope)

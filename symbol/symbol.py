@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from opreg.core.arguments import no_value, split
+from opreg.core.arguments import no_value, split, superfluous
 from opreg.core.attrs import to_text
 from opreg.core.backward_graph import gradients
 from opreg.core.cache import cached
+from opreg.core.files import warn
 from opreg.core.graph import Entry, Graph, Node, rewrite
 from opreg.core.looks import SVG
 from opreg.core.op import Op
@@ -28,7 +29,7 @@ from opreg.ndarray.context import Context, current_context
 from opreg.typing import DTypeLike, ShapeLike
 
 from . import infer as inference
-from .naming import HIDDEN, AttrScope, current, hide
+from .naming import HIDDEN, attributes, hide, named
 
 if TYPE_CHECKING:
     from opreg.distributed.groups import Group as Ranks
@@ -565,8 +566,8 @@ def _doubled(texts: dict[str, str]) -> dict[str, str]:
 def _node(op: Op, values: Sequence[Symbol | None], attrs: Attrs, given: Mapping[str, Any], name: str | None,
           tags: dict[str, str] | None, hint: str) -> Symbol:
     """A symbol of a new node; inputs that are None become variables named after it."""
-    name = current().get(name, hint.lower())
-    tags = AttrScope.get(tags)
+    name = named(name, hint.lower())
+    tags = attributes(tags)
     where = here()
     names = op.arguments(attrs) + op.auxiliary(attrs)
     if len(values) != len(names):
@@ -591,9 +592,12 @@ def _tags(op: Op, given: Mapping[str, str] | None, keywords: dict[str, Any]) -> 
     """The attributes of a node that are not the operator's; those among the keywords are taken out of them."""
     loose = {key: keywords.pop(key) for key in list(keywords)
              if (key.startswith("__") and key.endswith("__")) or (key in HIDDEN and key not in op.schema)}
+    own = {key: value for key, value in (given or {}).items() if not (key in HIDDEN or key.startswith("__"))}
+    dropped = superfluous(op, {**own, **keywords}, lambda value: isinstance(value, Symbol))  # though they stay in files
+    loose.update({key: keywords.pop(key) for key in dropped if key in keywords})
     tags = {**(given or {}), **{key: to_text(value) for key, value in loose.items()}}
-    for key in tags:
-        if not (key in HIDDEN or key.startswith("__")) and not op.schema.open:
+    for key in own:
+        if key not in dropped and not op.schema.open:
             raise AttrError(f"operator {op.name}: attr={{{key!r}: …}} is neither one of its attributes nor written "
                             f"as __{key}__. {did_you_mean(key, op.schema.names)}")
     return tags
@@ -622,11 +626,15 @@ def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
         raise TypeError(f"operator {op.name}: name must be text, got {name!r}")
     if tags or keywords:
         tags = _tags(op, tags, keywords)
+        if not op.input_names and not op.variadic and not op.per_instance:
+            for key in [key for key, value in keywords.items() if isinstance(value, Symbol)]:
+                warn(f"operator {op.name} has no inputs: {key} counts for nothing")
+                del keywords[key]
     try:
         inputs, given = split(op, args, keywords, lambda value: isinstance(value, Symbol))
         given = {key: value for key, value in given.items()
                  if value is not None or key in op.schema or op.schema.open}
-        attrs = op.complete({**given, **AttrScope.get(tags)} if op.per_instance and op.schema.open else given)
+        attrs = op.complete({**given, **attributes(tags)} if op.per_instance and op.schema.open else given)
         names = op.arguments(attrs) + op.auxiliary(attrs)
         if isinstance(inputs, dict):
             for key, value in inputs.items():
@@ -686,7 +694,7 @@ def Variable(name: str, attr: Mapping[str, str] | None = None, shape: ShapeLike 
     """
     if not isinstance(name, str):
         raise TypeError(f"Variable: expected a name, got {name!r}")
-    tags = dict(AttrScope.get(dict(attr) if attr else None))
+    tags = dict(attributes(dict(attr) if attr else None))
     if shape is not None:
         tags["__shape__"] = to_text((shape,) if isinstance(shape, (int, np.integer)) else tuple(shape))
     if lr_mult is not None:
@@ -704,7 +712,7 @@ def Variable(name: str, attr: Mapping[str, str] | None = None, shape: ShapeLike 
             raise ArgumentError(f"Variable({name!r}): there is no keyword {key!r}; attributes of your own are written "
                                 f"__{key}__")
         tags[key] = to_text(value)
-    return Symbol([(Node(None, current().get(name, ""), tags=tags, where=here()), 0)])
+    return Symbol([(Node(None, named(name, ""), tags=tags, where=here()), 0)])
 
 
 var = Variable

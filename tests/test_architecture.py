@@ -48,7 +48,7 @@ ORDER = _floors("""
     opreg.core.registry
     opreg.core.arguments
     opreg.core.value
-    opreg.core.namespaces opreg.core.random_functions opreg.core.graph
+    opreg.core.namespaces opreg.core.random_functions opreg.core.update_functions opreg.core.graph
     opreg.core.gradient opreg.core.placeholder opreg.core.tracing
     opreg.core.subgraph
     opreg.core.backward_graph
@@ -266,7 +266,10 @@ INSIDE = {package: _floors(lines) for package, lines in {
         rules
         imports numpy_rules
         .
-        folder run
+        compiling folder
+        companions
+        finder
+        run
     """,
     "opreg.command": """
         .

@@ -206,6 +206,17 @@ def test_attach_grad_starts_anew():
     assert (y.grad.asnumpy() == 3).all()
 
 
+@pytest.mark.parametrize("gradients, requests", [(2, "write"), (3, ["write"] * 3), (1, ["write", "add"])])
+def test_mark_variables_with_more_gradients(gradients, requests):
+    x, buffers = nd.array([1.0, 2.0]), [nd.zeros(2) for _ in range(gradients)]
+    with pytest.warns(UserWarning, match="mark_variables: 1 variables, .* the first 1 of each count"):
+        autograd.mark_variables([x], buffers, requests)
+    with autograd.record():
+        y = x * 3
+    y.backward()
+    assert [each.asnumpy().tolist() for each in buffers] == [[3, 3]] + [[0, 0]] * (gradients - 1)
+
+
 def test_mark_variables():
     x, y, g, h = nd.array(X), nd.array(X), nd.zeros((2, 3)), nd.ones((2, 3))
     autograd.mark_variables([x, y], [g, h], ["write", "add"])
@@ -474,7 +485,7 @@ REFUSED = [
     (lambda: autograd.grad(recorded(), nd.ones(2)), OpError, "variable 0: it is not recorded"),
     (lambda: marked(req="foo"), ArgumentError, "grad_req 'foo'.*write, add, null"),
     (lambda: autograd.mark_variables([VALUE], [nd.zeros(3)]), ShapeError, r"\(2, 3\), got \(3,\)"),
-    (lambda: autograd.mark_variables([VALUE], [HALF, HALF]), ArgumentError, "1 variables, 2 gradients"),
+    (lambda: autograd.mark_variables([VALUE, VALUE], [HALF]), ArgumentError, "2 variables, 1 gradients"),
     (lambda: autograd.get_symbol(nd.ones(1)), OpError, "not in a recorded"),
     *[(lambda go=go, change=change: go(change), OpError, "recorded cannot be changed in place")
       for go in (change, change_variable) for change in (

@@ -221,9 +221,9 @@ def test_random_things():
     assert np.allclose(tools.np_reduce(X, None, False, np.max), X.max())
     with mx.cpu(3):
         assert tools.default_context() == mx.cpu(3)
-    tools.set_default_context(mx.cpu(2))
-    assert tools.default_context() == mx.cpu(2)
-    tools.set_default_context(None)
+        tools.set_default_context(mx.cpu(2))
+        assert tools.default_context() == mx.current_context() == mx.nd.ones((1,)).context == mx.cpu(2)
+    assert tools.default_context() == mx.cpu()
     assert tools.list_gpus() == list(range(mx.num_gpus())) and tools.default_dtype() is np.float32
 
 

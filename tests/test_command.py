@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,7 @@ def script(tmp_path: Path) -> Path:
         "import os\n"
         "import sys\n"
         "sys.path.insert(0, os.path.join(os.path.dirname(__file__), 'lib'))\n"
+        "import find_mxnet\n"
         "import mxnet as mx, mxnet\n"
         "from mxnet.module import Module\n"
         "import mxnet.contrib.autograd\n"
@@ -72,7 +74,7 @@ def test_traceback_is_that_of_the_script(script: Path) -> None:
     assert done.returncode == 1
     shown = done.stderr.splitlines()
     assert shown[0] == "Traceback (most recent call last):"
-    assert shown[1].endswith('train.py", line 17, in <module>')
+    assert shown[1].endswith('train.py", line 18, in <module>')
     assert shown[2].strip() == "for i in xrange(1): net(None)"
     assert any(line.endswith('net.py", line 7, in net') for line in shown)
     assert "TypeError" in shown[-1] and "run.py" not in done.stderr
@@ -198,6 +200,111 @@ def test_a_package_that_fails_shows_where(package: Path) -> None:
     done = opreg("as-mxnet", "-m", "work.tools.train", folder=package)
     assert done.returncode == 1
     assert f"{package / 'work' / '__init__.py'}\", line 1" in done.stderr
+
+
+@pytest.fixture
+def tested(tmp_path: Path) -> Path:
+    """Tests for older Pythons and NumPys, with a conftest, a plugin and a module that they import."""
+    files = {
+        "pytest.ini": "[pytest]\n",
+        "conftest.py": "import numpy as np\nimport pytest\n\n@pytest.fixture\ndef half():\n    return np.float(0.5)\n",
+        "plugged.py": "import numpy as np\n\ndef pytest_report_header():\n    return 'plugged %s' % np.int(3)\n",
+        "helper.py": "def keys(d):\n    return [k for k, v in d.iteritems()]\n",
+        "test_new.py": "\"\"\"Tests,\n\nof several lines.\"\"\"\n"
+                       "import unittest\nimport mxnet as mx\nimport numpy as np\nfrom helper import keys\n\n"
+                       "def test_right(half):\n    assert mx.nd.ones((2,)).asnumpy().tolist() == [half * 2] * 2\n\n"
+                       "def test_wrong():\n    assert len(keys({'a': 1})) == np.int(2)\n\n"
+                       "class TestCase(unittest.TestCase):\n    def test_keys(self):\n"
+                       "        assert keys({'a': np.int(1)}) == ['a']\n",
+        "test_old.py": "def test_old():\n    x = 7\n    print 'said'\n    assert x / 2 == 4\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize("options", [["--import-mode=prepend"], ["--import-mode=importlib"]])
+def test_pytest_rewrites_assertions_of_rewritten_tests(tested: Path, options: list[str]) -> None:
+    pytest.importorskip("fissix", reason="reads Python 2")
+    path = {} if "prepend" in options[0] else {"pythonpath": "."}
+    (tested / "pytest.ini").write_text("[pytest]\n" + "".join(f"{key} = {value}\n" for key, value in path.items()))
+    done = opreg("as-mxnet", "-m", "pytest", "-p", "plugged", "-p", "no:cacheprovider", "-rA", *options, folder=tested)
+    assert "plugged 3" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("=") and "2 failed, 2 passed" in done.stdout.splitlines()[-1]
+    assert ">       assert len(keys({'a': 1})) == np.int(2)\n" \
+           "E       AssertionError: assert 1 == 2\nE        +  where 1 = len(['a'])\n" in done.stdout
+    assert ">       assert x / 2 == 4\nE       assert (7 / 2) == 4\n" in done.stdout
+    assert "test_old.py:4: AssertionError" in done.stdout
+    assert not list(tested.rglob("__pycache__"))
+
+
+def test_pytest_without_its_rewriting(tested: Path) -> None:
+    (tested / "test_old.py").unlink()
+    done = opreg("as-mxnet", "-m", "pytest", "-p", "no:cacheprovider", "--assert=plain", folder=tested)
+    assert "1 failed, 2 passed" in done.stdout and ">       assert len(keys({'a': 1})) == np.int(2)\nE       Assert" \
+        in done.stdout
+
+
+def test_what_pytest_has_kept_is_left_alone(tested: Path) -> None:
+    """Runs of pytest with and without us do not see each other's compiled files."""
+    (tested / "test_a.py").write_text("import numpy as np\n\ndef test_a():\n    assert np.int(1)\n")
+    alone = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_a.py"]
+    for _ in range(2):
+        assert subprocess.run(alone, cwd=tested, capture_output=True, check=False).returncode == 1
+        done = opreg("as-mxnet", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_a.py", folder=tested)
+        assert done.returncode == 0, done.stdout
+
+
+def test_script_runs_pytest_itself(tested: Path) -> None:
+    (tested / "run.py").write_text("import sys\nimport pytest\n"
+                                   "sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', 'test_new.py']))\n")
+    done = opreg("as-mxnet", "run.py", folder=tested)
+    assert done.returncode == 1 and "1 failed, 2 passed" in done.stdout and "where 1 = len(['a'])" in done.stdout
+
+
+def test_pytest_of_mindspore(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text("import mindspore as ms\nimport numpy as np\n\ndef test_a():\n"
+                                        "    assert ms.Tensor([np.float(1)]).asnumpy().tolist() == [2]\n")
+    done = opreg("as-mindspore", "-m", "pytest", "-q", "-p", "no:cacheprovider", folder=tmp_path)
+    assert "E       assert [1.0] == [2]" in done.stdout
+
+
+def test_workers_of_pytest(tested: Path) -> None:
+    pytest.importorskip("xdist")
+    done = opreg("as-mxnet", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n1", "test_new.py", folder=tested)
+    assert "1 failed, 2 passed" in done.stdout and "where 1 = len(['a'])" in done.stdout
+
+
+def test_unittest(tested: Path) -> None:
+    (tested / "test_new.py").write_text("".join(
+        line for line in (tested / "test_new.py").read_text().splitlines(keepends=True) if "pytest" not in line))
+    done = opreg("as-mxnet", "-m", "unittest", "test_new", folder=tested)
+    assert done.stderr.endswith("\nOK\n") and "Ran 1 test" in done.stderr
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_processes_that_are_started(tmp_path: Path, method: str) -> None:
+    """They import the script, under its own name, and modules beside it; so do theirs."""
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip("not on this system")
+    (tmp_path / "helper.py").write_text("import numpy as np\ndef half(x):\n    return np.float(x) / 2\n")
+    (tmp_path / "run.py").write_text(
+        "import multiprocessing as mp\nimport sys\nimport mxnet as mx\nfrom helper import half\nimport numpy as np\n\n"
+        "def work(queue, depth):\n"
+        "    if depth:\n"
+        "        child = mp.Process(target=work, args=(queue, depth - 1))\n"
+        "        child.start()\n"
+        "        child.join()\n"
+        "    queue.put((depth, half(mx.nd.ones((2,)).sum().asscalar()), __name__, mx.__version__, np.int(1)))\n\n"
+        "if __name__ == '__main__':\n"
+        "    mp.set_start_method(sys.argv[1])\n"
+        "    queue = mp.Queue()\n"
+        "    work(queue, 2)\n"
+        "    for _ in range(3): print(*queue.get())\n")
+    done = opreg("as-mxnet", "run.py", method, folder=tmp_path)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == ["0 1.0 __mp_main__ 1.9.1 1", "1 1.0 __mp_main__ 1.9.1 1",
+                                        "2 1.0 __main__ 1.9.1 1"]
 
 
 def test_script_is_not_there() -> None:

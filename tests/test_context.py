@@ -25,12 +25,17 @@ def test_one_object_a_device():
     assert mx.cpu_pinned().device_typeid == 3
 
 
-def test_default_ctx_is_a_threads_own():
+def set_default_ctx(ctx: mx.Context) -> None:
+    mx.Context.default_ctx = ctx
+
+
+@pytest.mark.parametrize("choose", [set_default_ctx, mx.test_utils.set_default_context])
+def test_default_ctx_is_a_threads_own(choose):
     found = []
 
     def other() -> None:
         found.append(mx.Context.default_ctx)
-        mx.Context.default_ctx = mx.cpu(3)
+        choose(mx.cpu(3))
         with mx.cpu(4):
             found.append(mx.Context.default_ctx)
         found.extend((mx.Context.default_ctx, mx.current_context(), mx.nd.ones((1,)).context))
@@ -42,7 +47,7 @@ def test_default_ctx_is_a_threads_own():
     assert found == [mx.cpu(), mx.cpu(4), *[mx.cpu(3)] * 3]
     assert mx.Context.default_ctx is before is mx.current_context()
     with mx.cpu(5):
-        mx.Context.default_ctx = mx.cpu(6)
+        choose(mx.cpu(6))
         assert mx.nd.ones((1,)).context == mx.cpu(6)
     assert mx.current_context() is before
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from opreg.contrib.detection import anchors, bbox_overlaps, cpu_nms, gpu_nms
+from opreg.contrib.detection import anchors, bbox_overlaps, bbox_selfoverlaps, cpu_nms, gpu_nms, greedy_nms, soft_nms
 
 
 def boxes(count: int, seed: int) -> np.ndarray:
@@ -31,6 +31,14 @@ def test_overlaps(n: int, k: int) -> None:
     np.testing.assert_allclose(got, np.array([[overlap(x, y) for y in b] for x in a]).reshape(n, k), rtol=1e-6)
 
 
+def test_part_that_is_covered() -> None:
+    a, b = boxes(7, 0), boxes(5, 1)
+    area = [(x[2] - x[0] + 1) * (x[3] - x[1] + 1) for x in a]
+    common = [[overlap(x, y) / (1 + overlap(x, y)) * (area[i] + (y[2] - y[0] + 1) * (y[3] - y[1] + 1)) for y in b]
+              for i, x in enumerate(a)]
+    np.testing.assert_allclose(bbox_selfoverlaps(a, b), np.array(common) / np.array(area)[:, None], rtol=1e-6)
+
+
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 0.5, 0.7, 1.0])
 def test_suppression(threshold: float) -> None:
     dets = np.hstack([boxes(40, 2), np.random.default_rng(3).permutation(40).reshape(-1, 1) / 40]).astype(np.float32)
@@ -42,6 +50,7 @@ def test_suppression(threshold: float) -> None:
             if all(mark < threshold or (with_equal and mark == threshold) for mark in marks):
                 kept[with_equal].append(int(each))
     assert cpu_nms(dets, threshold) == kept[False]
+    assert greedy_nms(dets, threshold).tolist() == sorted(kept[False])
     assert gpu_nms(dets, threshold, device_id=1) == kept[True]
 
 
@@ -56,3 +65,38 @@ def test_anchors() -> None:
     for row in range(3):
         for column in range(4):
             np.testing.assert_array_equal(got[row, column], base + [column * 16, row * 16, column * 16, row * 16])
+
+
+def loops(boxes_in: np.ndarray, sigma: float, most: float, least: float, method: int) -> tuple[list, list]:
+    """Soft suppression box by box: a box that goes gives its place to the last one, which is looked at there."""
+    left = [(list(map(float, box)), row) for row, box in enumerate(boxes_in)]
+    i = 0
+    while i < len(left):
+        best = max(range(i, len(left)), key=lambda place: left[place][0][4])
+        left[i], left[best] = left[best], left[i]
+        place = i + 1
+        while place < len(left):
+            box, part = left[place][0], overlap(np.array(left[i][0]), np.array(left[place][0]))
+            if part > 0:
+                box[4] *= np.exp(-part * part / sigma) if method == 2 else \
+                    1 if part <= most else 1 - part if method == 1 else 0
+                if box[4] < least:
+                    left[place] = left[-1]
+                    left.pop()
+                    continue
+            place += 1
+        i += 1
+    return [box for box, _ in left], [row for _, row in left]
+
+
+@pytest.mark.parametrize("method", [0, 1, 2])
+@pytest.mark.parametrize("count, least", [(40, 0.001), (40, 0.3), (1, 0.5), (0, 0.5), (25, 0.0)])
+def test_soft_suppression(method: int, count: int, least: float) -> None:
+    dets = np.hstack([boxes(count, 4), np.random.default_rng(5).permutation(count).reshape(-1, 1) / max(count, 1)])
+    dets = dets.astype(np.float32)
+    before = dets.copy()
+    stay, rows = soft_nms(dets, np.float32(0.5), np.float32(0.3), np.float32(least), np.uint8(method))
+    expected, order = loops(dets, 0.5, 0.3, least, method)
+    assert rows.tolist() == order and stay.dtype == np.float32
+    np.testing.assert_allclose(stay, np.array(expected).reshape(-1, 5), rtol=1e-5, atol=1e-7)
+    np.testing.assert_array_equal(dets, before)

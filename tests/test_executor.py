@@ -750,3 +750,10 @@ def test_a_forward_that_is_run_again_for_gradients_draws_the_same_numbers(modes)
     for _ in range(sum(method == "forward" for method, _ in modes)):
         executor.forward(is_train=True)
     assert (mx.nd.random.uniform(shape=4).asnumpy() == after).all()
+
+
+def test_outputs_by_the_name_that_programs_of_mxnet_call():
+    bound = (mx.sym.var("x") * 2).bind(mx.cpu(), {"x": mx.nd.ones(2)})
+    bound.forward()
+    (y,) = bound._get_outputs()
+    assert y is bound.outputs[0] and y.asnumpy().tolist() == [2, 2]

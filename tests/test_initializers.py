@@ -66,6 +66,8 @@ def test_names_say_what_an_array_is(name, value):
 
 
 def test_an_attribute_takes_precedence():
+    constant = mx.init.Constant(mx.nd.array([[1, 2]]))
+    assert constant.dumps() == json.dumps(["constant", constant._kwargs]) == '["constant", {"value": [[1.0, 2.0]]}]'
     for text in ("one", mx.init.Constant(1).dumps()):
         assert (filled("zero", (3,), mx.init.InitDesc("a_bias", {"__init__": text})) == 1).all()
     assert mx.sym.var("w", init=mx.init.Xavier(magnitude=2)).attr("__init__") == mx.init.Xavier(magnitude=2).dumps()

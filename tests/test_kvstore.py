@@ -99,7 +99,35 @@ def test_states_come_back(tmp_path):
     assert pushed(again, 1) == pushed(pickle.loads(pickle.dumps(store)), 1) == pushed(store, 1) != pushed(fresh, 1)
 
 
+def test_the_example_of_a_store():
+    store = mx.kv.create("TestStore")
+    assert (store.type, store.rank, store.num_workers, type(store)) == ("teststore", 0, 1, mx.kvstore.base.TestStore)
+    outs = [nd.zeros(2), nd.zeros(2)]
+    store.broadcast("w", nd.ones(2), out=outs)
+    assert [each.asnumpy().tolist() for each in outs] == [[1, 1], [1, 1]]
+    store.pushpull("w", [nd.ones(2, ctx=mx.cpu(i)) for i in range(3)], out=outs[0])
+    store.pushpull("w", outs)
+    assert [each.asnumpy().tolist() for each in outs] == [[4, 4], [4, 4]]
+    assert not store.is_capable("optimizer")
+    with pytest.raises(ValueError, match="Did you mean 'optimizer'"):
+        store.is_capable("optimiser")
+    for unsupported in (lambda: store.set_optimizer(mx.optimizer.create("sgd")),
+                        lambda: store.save_optimizer_states("none"), lambda: store.load_optimizer_states("none")):
+        with pytest.raises(NotImplementedError):
+            unsupported()
+    with pytest.raises(ArgumentError, match="do not compress"):
+        store.set_gradient_compression({"type": "2bit"})
+
+
 # ------------------------------------------------------------------------------------------- modules
+
+
+def test_a_module_learns_through_the_example_of_a_store():
+    expected = stepped(module_with("local"))
+    for contexts in (1, 2):
+        found = stepped(module_with(mx.kv.create("teststore"), contexts))
+        for name, value in expected.items():
+            np.testing.assert_allclose(found[name], value, rtol=1e-5)
 
 
 def module_with(store, contexts=1, optimizer="sgd", **more):

@@ -483,3 +483,72 @@ def test_what_is_bound_stays_bound_unless_that_is_forced(make, caplog):
     assert tuple(module.data_shapes[0])[1] == (4, 3)
     module.bind([("data", (5, 3))], labels, force_rebind=True)
     assert tuple(module.data_shapes[0])[1] == (5, 3)
+
+
+# ------------------------------------------------------------------- what programs read beside methods
+
+
+def test_names_that_programs_of_mxnet_read():
+    module = mx.mod.Module(classifier(), fixed_param_names=["fc1_bias"])
+    assert module._arg_params is module._aux_params is None and not module._params_dirty
+    assert (module._data_names, module._label_names, module._state_names) == (["data"], ["softmax_label"], [])
+    assert (module._output_names, module._fixed_param_names) == (["softmax_output"], ["fc1_bias"])
+    assert (module._work_load_list, module._preload_opt_states) == ([1], None)
+    module.bind([mx.io.DataDesc("data", (4, 2), layout="NC")], [("softmax_label", (4,))])
+    module.init_params(mx.init.One())
+    group = module._exec_group
+    assert (group.data_layouts, group.label_layouts, group.output_layouts) == ([0], [0], [0])
+    assert (group.data_names, group.label_names, group.state_names) == (["data"], ["softmax_label"], [])
+    assert (group.output_names, group.num_outputs) == (["softmax_output"], 1)
+    assert set(module._arg_params) == {"fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias"}
+    assert (module._arg_params["fc1_weight"].asnumpy() == 1).all() and module._aux_params == {}
+    group.execs[0].arg_dict["fc1_weight"][:] = 5
+    module._sync_params_from_devices()
+    assert (module._arg_params["fc1_weight"].asnumpy() == 5).all() and not module._params_dirty
+    module._arg_params = {"fc1_weight": nd.ones((16, 2)) * 7}
+    assert (group.execs[0].arg_dict["fc1_weight"].asnumpy() == 7).all()
+
+
+def test_weights_that_a_program_hands_to_a_module():
+    """As MXNet's own ``Module.load`` does, and what was written after it."""
+    args, aux = trained().get_params()
+    module = mx.mod.Module(classifier())
+    module._arg_params, module._aux_params, module.params_initialized = args, aux, True
+    assert set(module._arg_params) == set(args)
+    module.bind([("data", (16, 2))], [("softmax_label", (16,))])
+    assert dict(module.score(batches(), ["acc"]))["accuracy"] > 0.97
+
+
+def test_rates_and_decays_of_several_weights():
+    optimizer = mx.optimizer.create("sgd", learning_rate=0.5, wd=0.25, param_idx2name={0: "a_weight", 1: "b_bias"})
+    optimizer.set_lr_mult({"a_weight": 3})
+    assert optimizer._get_lrs([0, 1]) == [1.5, 0.5] == [optimizer._get_lr(i) for i in (0, 1)]
+    assert optimizer._get_wds([0, 1]) == [0.25, 0.0]
+
+
+def test_monitors_see_batches_of_other_shapes():
+    """Those of an executor, and those of a module; also when a shape comes back."""
+    module, seen = mx.mod.Module(classifier()), []
+    module.bind([("data", (4, 2))], [("softmax_label", (4,))])
+    module.init_params(mx.init.One())
+
+    def forward(rows):
+        seen.clear()
+        module.forward(mx.io.DataBatch([nd.ones((rows, 2))], [nd.zeros(rows)]), is_train=False)
+        return [value.shape for name, value in seen if name == "fc2_output"]
+
+    assert forward(3) == forward(4) == []
+    module._exec_group.execs[0].set_monitor_callback(lambda name, array: seen.append((name, array)))
+    assert [forward(rows) for rows in (4, 3, 2, 4)] == [[(4, 3)], [(3, 3)], [(2, 3)], [(4, 3)]]
+    reshaped = module._exec_group.execs[0].reshape(partial_shaping=True, data=(1, 2), softmax_label=(1,))
+    seen.clear()
+    reshaped.forward()
+    assert ("fc2_output", (1, 3)) in [(name, value.shape) for name, value in seen]
+    module._exec_group.execs[0].set_monitor_callback(None)
+    assert [forward(rows) for rows in (4, 3, 2)] == [[], [], []]
+    monitor = mx.mon.Monitor(1, pattern="fc2_output")
+    module.install_monitor(monitor)
+    for rows in (4, 3):
+        monitor.tic()
+        forward(rows)
+        assert [name for _, name, _ in monitor.toc()] == ["fc2_output"]

@@ -513,7 +513,7 @@ CALLED_WRONGLY = [
     (lambda: nd.relu(data=[1]), ArgumentError, "input data must be an array or symbol, got list"),
     (lambda: nd.relu(a(), a()), ArgumentError, "at most 1 inputs"),
     (lambda: nd.relu(a(), data=a()), ArgumentError, "data is given twice"),
-    (lambda: nd.relu(a(), foo=1), AttrError, "foo"),
+    (lambda: nd.softmax(a(), foo=1), AttrError, "foo"),
     (lambda: nd.sum(x=a()), ArgumentError, "no input 'x'. Valid: data"),
     (lambda: a().sum(ax=1), AttrError, "Did you mean 'axis'"),
     (lambda: a().sum(axis=5), AttrError, "axis=5"),
@@ -725,9 +725,56 @@ def test_from_numpy_shares_memory():
     with pytest.raises(ValueError, match="read-only"):
         host[0] = 0
     again = nd.from_numpy(host)
-    assert (again + 1).asnumpy().tolist() == [8, 8, 8]
-    with pytest.raises(ValueError, match="read-only"):
-        again[0] = 0
+    again[0] = 9
+    again += 1
+    assert x.asnumpy().tolist() == again.asnumpy().tolist() == host.tolist() == [10, 8, 8]
+    assert not host.flags.writeable
+
+
+@pytest.mark.parametrize("call", [lambda x: nd.relu(x, foo=1), lambda x: x.relu(foo="b", bar=2),
+                                  lambda x: nd.elemwise_add(lhs=x, rhs=x * 0, foo=(1, 2))])
+def test_operators_without_attributes_take_any_keyword(call):
+    for _ in range(2):
+        with pytest.warns(UserWarning, match=r"has no attributes: foo(, bar count| counts) for nothing"):
+            y = call(nd.array([1.0, 2.0]))
+        assert y.asnumpy().tolist() == [1, 2]
+
+
+def read_only(array):
+    array.flags.writeable = False
+    return array
+
+
+def mapped(tmp_path):
+    np.arange(4.0).tofile(tmp_path / "numbers")
+    return np.memmap(tmp_path / "numbers", float, "r")
+
+
+@pytest.mark.parametrize("make", [lambda: read_only(np.arange(4.0)), lambda: read_only(np.arange(8.0)[2:6]),
+                                  lambda: read_only(np.arange(8.0))[2:6].reshape(2, 2),
+                                  lambda: read_only(np.frombuffer(bytearray(32)))])
+def test_from_numpy_of_what_is_read_only_may_be_written(make):
+    host = make()
+    x = nd.from_numpy(host)
+    x[:] = 7
+    x *= 2
+    nd.ones(x.shape, dtype="float64", out=x[:])
+    assert (host == 1).all() and not host.flags.writeable
+    owner = host if host.base is None or not isinstance(host.base, np.ndarray) else host.base
+    assert owner.flags.writeable == (host.size == 4 and owner.size == 8 and host.ndim == 1)
+
+
+@pytest.mark.parametrize("make", [lambda _: np.frombuffer(b"12345678" * 4), mapped], ids=["bytes", "file"])
+def test_memory_that_may_not_be_written(make, tmp_path):
+    x = nd.from_numpy(make(tmp_path))
+    assert (x + x).shape == (4,) and not x.writable
+    for change in (lambda: x.__setitem__(0, 1), lambda: x.__iadd__(1), lambda: nd.exp(x, out=x),
+                   lambda: x[1:].__setitem__(0, 1), lambda: x.reshape((2, 2)).__imul__(2)):
+        with pytest.raises(OpError, match="its owner does not let be written: copy it first"):
+            change()
+    y = x.copy()
+    y[0] = 1
+    assert y[0].asscalar() == 1
 
 
 def test_dlpack():

@@ -8,13 +8,14 @@ import textwrap
 from contextlib import redirect_stdout
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opreg.porting import NeedsParser, port, python2
+from opreg.porting import NeedsParser, legacy, port, python2
+from opreg.porting.compiling import compiled
 from opreg.porting.folder import changes, diff, write
-from opreg.porting.run import compiled
 from opreg.porting.source import Place
 
 
@@ -98,6 +99,15 @@ REWRITTEN = [
     ("import mxnet.ndarray", "import opreg as mxnet\nimport opreg.ndarray"),
     ("from mxnet.io import (DataIter,\n                      DataBatch)",
      "from opreg.io import (DataIter,\n                      DataBatch)"),
+    ("from mxnet.test_utils import *\nos.environ['A'] = OrderedDict()",
+     "import os\nfrom collections import OrderedDict\nfrom opreg.test_utils import *\nos.environ['A'] = OrderedDict()"),
+    ("from mxnet.metric import *\nfrom mxnet.initializer import *\nx = numpy.ones(3), sqrt(4)",
+     "import numpy\nfrom math import sqrt\nfrom opreg.metric import *\nfrom opreg.initializer import *\n"
+     "x = numpy.ones(3), sqrt(4)"),
+    ("from mxnet.test_utils import *\ndef f():\n    import sys\n    return sys.path\ndef g(os):\n"
+     "    return os, sys.argv",
+     "import sys\nfrom opreg.test_utils import *\ndef f():\n    import sys\n    return sys.path\ndef g(os):\n"
+     "    return os, sys.argv"),
     ("import types\nx = isinstance(y, types.ListType)", "import types\nx = isinstance(y, list)"),
     ("import pickle\nx = pickle.load(open(p))", "import pickle\nx = pickle.load(open(p, 'rb'))"),
     ("import cPickle\nwith open(p, 'r') as f:\n    print cPickle.load(f)",
@@ -115,6 +125,31 @@ REWRITTEN = [
      "import numpy.random as npr\nk = npr.choice(x, size=int(len(x) - n), replace=False)"),
     ("from numpy import random as npr\nimport numpy as np\nn = np.minimum(a, b)\nk = npr.choice(x, size=n)",
      "from numpy import random as npr\nimport numpy as np\nn = np.minimum(a, b)\nk = npr.choice(x, size=int(n))"),
+    ("i = [slice(a, b) for a, b in c]\nx = y[i]\ny[i] = 0",
+     "i = [slice(a, b) for a, b in c]\nx = y[tuple(i)]\ny[tuple(i)] = 0"),
+    ("i = []\nfor a in b:\n    i.append(slice(a))\nx = y[i]",
+     "i = []\nfor a in b:\n    i.append(slice(a))\nx = y[tuple(i)]"),
+    ("i = [slice(a) if a else slice(None) for a in b]\nx = y[i]",
+     "i = [slice(a) if a else slice(None) for a in b]\nx = y[tuple(i)]"),
+    ("def f(y):\n    i = [slice(None)] * 3\n    i[1] = 2\n    return y.asnumpy()[i], y[[slice(1), 0]]",
+     "def f(y):\n    i = [slice(None)] * 3\n    i[1] = 2\n    return y.asnumpy()[tuple(i)], y[tuple([slice(1), 0])]"),
+    ("import numpy as np\nmost = np.finfo(np.maximum_sctype(np.float)).max",
+     "from opreg.porting.legacy import maximum_sctype\nimport numpy as np\nmost = np.finfo(maximum_sctype(float)).max"),
+    ("import numpy as np\nx = np.math.sqrt(2), np.longfloat(1), np.mat(y), np.bool8",
+     "import math\nimport numpy as np\nx = math.sqrt(2), np.longdouble(1), np.asmatrix(y), np.bool_"),
+    ("import numpy as np\nnp.warnings.filterwarnings('ignore', category=np.VisibleDeprecationWarning)",
+     "import warnings\nimport numpy as np\n"
+     "warnings.filterwarnings('ignore', category=np.exceptions.VisibleDeprecationWarning)"),
+    ("import numpy as np\nx = np.msort(y + 1), np.issubclass_(a, b)",
+     "import numpy as np\nx = np.sort(y + 1, axis=0), issubclass(a, b)"),
+    ("import numpy as np\nx = y.tostring(), y.ptp(axis=0)\ny.itemset(3, 4)",
+     "import numpy as np\nx = y.tobytes(), np.ptp(y, axis=0)\ny[3] = 4"),
+    ("import mxnet as mx, math\nx = float(y.mean().asnumpy()), int(z), math.exp(-y), math.exp(y.asnumpy())",
+     "import opreg as mx\nimport math\n"
+     "x = float(y.mean().asnumpy().item()), int(z), math.exp(-y), math.exp(y.asnumpy().item())"),
+    ("import mxnet as mx\nprint('epoch %d, %% loss: %.3f %s' % (i, l.asnumpy(), l.asnumpy()), '%f' % l.asnumpy())",
+     "import opreg as mx\nprint('epoch %d, %% loss: %.3f %s' % (i, l.asnumpy().item(), l.asnumpy()), "
+     "'%f' % l.asnumpy().item())"),
     ("x = y.astype('Int32')", "x = y.astype('int32')"),
     # what operators are given as text
     ("import pickle\nclass P(mx.operator.CustomOpProp):\n    def __init__(self, cfg):\n"
@@ -143,6 +178,19 @@ LEFT_ALONE = [
     "import numpy as np\nx = np.random.uniform(low=a / b, size=shape)",
     "import numpy as np\nx = np.random.choice(y, size=(2, 3))",
     "x = int",
+    "import find_mxnet",
+    "import mindspore as ms\nx = float(y.asnumpy())",
+    "import opreg as mx\nx = '%s %(a)f' % y.asnumpy(), '%*d' % (3, y.asnumpy())",
+    "import xml.etree.ElementTree as ET\nx = ET.tostring(y)",
+    "class A:\n    def tostring(self):\n        return self.tostring()",
+    "i = [0, 1]\nx = y[i]",
+    "i = [slice(2)]\ni = 1\nx = y[i]",
+    "i = []\ni.append(1)\nx = y[i]",
+    "i = [slice(2)]\nfor i in z: x = y[i]",
+    "i = [slice(2)]\nx = y[tuple(i)]",
+    "i = (slice(2), 1)\nx = y[i]",
+    "from mymodels.test_utils import *\nos.getcwd()",
+    "from opreg.test_utils import *\nimport os\nos.getcwd()",
     "def float(x):\n    return x.float",
 ]
 
@@ -172,7 +220,8 @@ def test_porting_twice_is_porting_once(parts: list[tuple[str, str]], data: st.Da
     pytest.importorskip("fissix", reason="reads Python 2")
     text = ""
     for number, (before, _) in enumerate(parts):
-        if data.draw(st.booleans(), label="in a function") and "'''" not in before and "\t" not in before:
+        if data.draw(st.booleans(), label="in a function") and not any(
+                each in before for each in ("'''", "\t", "import *")):
             before = f"def f{number}():\n" + textwrap.indent(before, "    ")
         text += before.rstrip() + "\n"
     once = port(text, OfMXNet())
@@ -185,6 +234,7 @@ def test_porting_twice_is_porting_once(parts: list[tuple[str, str]], data: st.Da
 PROGRAMS = [
     ("print 7 / 2, -7 / 2, 7. / 2", "3 -4 3.5"),
     ("x = 7\nx /= 2\nprint x", "3"),
+    ("if True:\n        x = 7\n\tprint(x / 2, [1, 2, 3][:x / 4])", "3 [1]"),
     ("import numpy as np\nx = np.arange(4)\ny = x\nx /= 2\nprint y.tolist(), (x / 2.).tolist()",
      "[0, 0, 1, 1] [0.0, 0.0, 0.5, 0.5]"),
     ("from __future__ import division\nprint 7 / 2", "(3.5)"[1:-1]),
@@ -206,15 +256,66 @@ PROGRAMS = [
 ]
 
 
+#: Programs for NumPy 1, and what they print there.
+NUMBERS = [
+    ("x = np.ones(1)\nprint(float(x), int(x), complex(x), '%.2f' % x, '%d %5.1f %s' % (x, x, x), '%(a)f' % {'a': x})",
+     "1.0 1 (1+0j) 1.00 1   1.0 [1.] 1.000000"),
+    ("import math as m\nfrom math import exp\nx = np.zeros((1, 1))\nprint(m.cos(x), exp(x), m.pow(2, x))",
+     "1.0 1.0 1.0"),
+    ("x, y = np.zeros(3), np.ones(1)\nx[0] = y\nx[1] += y * 2\nx[2:] = y * 3\nx[2] /= y\nprint(x)", "[1. 2. 3.]"),
+    ("class A: pass\na = A()\na.x = np.zeros((2, 2), int)\na.x[1, 1] = np.array([2.7])\nprint(a.x.tolist())",
+     "[[0, 0], [0, 2]]"),
+    ("d, l, o = {}, [0], np.zeros(1, object)\nd['a'] = np.ones(1)\nl[0] = np.ones(1)\no[0] = np.ones(1)\n"
+     "print(d, l, o[0])", "{'a': array([1.])} [array([1.])] [1.]"),
+    ("print(7 % 4, -7 % np.array([4]), 'a%sb' % 3, b'%d' % np.array([3]), '%r' % np.ones(2))",
+     "3 [1] a3b b'3' array([1., 1.])"),
+    ("def float(x): return x\nprint(float(np.ones(1)))", "[1.]"),
+]
+
+
+@pytest.mark.parametrize("program, printed", NUMBERS)
+def test_arrays_of_one_element_are_numbers(program: str, printed: str) -> None:
+    text = f"'A program.'\nfrom __future__ import annotations\nimport numpy as np\n{program}"
+    with redirect_stdout(io.StringIO()) as out:
+        exec(compiled(text.encode(), "program.py"), {"__name__": "program"})
+    assert out.getvalue() == printed + "\n"
+
+
+def test_lines_of_what_is_written_to(tmp_path: Path) -> None:
+    """What reads the target of an assignment stands where the target does."""
+    code = compiled(b"import numpy as np\n\ndef f(a):\n    a.x[\n        0] = float(\n        a)\n", "program.py")
+    function = next(each for each in code.co_consts if hasattr(each, "co_lines"))
+    assert {line for _, _, line in function.co_lines()} <= {3, 4, 5, 6}
+
+
+@pytest.mark.parametrize("wrong", ["float(np.ones(2))", "'%d' % np.ones(2)"])
+def test_arrays_of_more_elements_are_none(wrong: str) -> None:
+    with pytest.raises(TypeError):
+        exec(compiled(f"import numpy as np\nx = {wrong}".encode(), "program.py"), {})
+
+
 @pytest.mark.parametrize("program, printed", PROGRAMS)
 def test_runs_as_in_python_2(program: str, printed: str) -> None:
     pytest.importorskip("fissix", reason="reads Python 2")
-    from opreg.porting.legacy import divide, divide_in_place
-
-    space = {"__name__": "program", "__divide__": divide, "__divide_in_place__": divide_in_place}
     with redirect_stdout(io.StringIO()) as out:
-        exec(compiled(program.encode(), "program.py"), space)
+        exec(compiled(program.encode(), "program.py"), {"__name__": "program"})
     assert out.getvalue() == printed + "\n"
+
+
+def test_types_of_older_numpys() -> None:
+    """Numbers that NumPy 1.23 gave."""
+    assert [legacy.maximum_sctype(t) for t in (float, "i1", np.uint8, complex, "f2", bool, np.str_)] == [
+        np.longdouble, np.int64, np.uint64, np.clongdouble, np.longdouble, np.bool_, np.str_]
+    assert legacy.obj2sctype(np.ones(2, "f")) is legacy.obj2sctype("float32") is np.float32
+    assert legacy.obj2sctype("no such", 3) == 3 and legacy.obj2sctype([1]) is None
+    assert legacy.issctype(np.int32) and legacy.issctype(np.dtype("f")) and not legacy.issctype(1.5)
+    assert legacy.sctype2char(np.int8) == "b" and legacy.nbytes[np.float64] == 8
+    assert legacy.cast["float32"]([1, 2]).dtype == np.float32 and np.float64 in legacy.sctypes["float"]
+    for arrays, scalars, expected in (
+            ([np.float32], [np.int64, np.float64], "float32"), ([], ["i8", "f8", "c16"], "complex128"),
+            ([np.int64], [np.float32], "float64"), ([np.float32], [np.complex64], "complex64"),
+            ([np.int8, np.uint8], [], "int16"), ([np.float32], [np.complex128], "complex128")):
+        assert legacy.find_common_type(arrays, scalars) == np.dtype(expected)
 
 
 def test_what_is_left_is_said() -> None:
@@ -261,6 +362,11 @@ def project(tmp_path: Path) -> Path:
         "lib/bbox/bbox.pyx": "",
         "lib/bbox/transform.py": "from bbox import bbox_overlaps_cython\nx = np.int\n",
         "lib/cython/bbox.pyx": "",
+        "lib/found.py": "import find_mxnet\nimport os, find_mxnet\nx = 1\n",
+        "lib/whole.py": "import lib.cython.bbox as cython_bbox\nimport cython_bbox as other\n"
+                        "from lib.cython import bbox, cpu_nms\nfrom .bbox import bbox as boxes\n"
+                        "print cython_bbox.bbox_overlaps_cython, boxes.bbox_overlaps\n"
+                        "x = [other.greedy_nms, other.soft_nms]\n",
         "lib/cython/cpu_nms.cpython-39-x86_64-linux-gnu.so": "",
         "lib/bad.py": "x = = 1\n",
         "lib/windows.py": "# -*- coding: latin-1 -*-\r\nprint 'é'\r\n",
@@ -276,7 +382,12 @@ def project(tmp_path: Path) -> Path:
 def test_folder(project: Path) -> None:
     found = {change.path.relative_to(project).as_posix(): change for change in changes(project)}
     assert set(found) == {"train.py", "lib/boxes.py", "lib/bad.py", "lib/windows.py", "lib/nms/nms.py",
-                          "lib/bbox/transform.py"}
+                          "lib/bbox/transform.py", "lib/found.py", "lib/whole.py"}
+    assert found["lib/found.py"].after == "import os\nx = 1\n"
+    assert found["lib/whole.py"].after == (
+        "import opreg.contrib.detection as cython_bbox\nimport opreg.contrib.detection as other\n"
+        "from lib.cython import bbox, cpu_nms\nfrom opreg.contrib import detection as boxes\n"
+        "print(cython_bbox.bbox_overlaps, boxes.bbox_overlaps)\nx = [other.greedy_nms, other.soft_nms]\n")
     assert found["lib/bbox/transform.py"].after.startswith(
         "from opreg.contrib.detection import bbox_overlaps as bbox_overlaps_cython\n")
     assert "from opreg.contrib.detection import gpu_nms\n" in found["lib/nms/nms.py"].after

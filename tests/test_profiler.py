@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 
+import numpy as np
 import pytest
 
 import opreg as mx
@@ -120,11 +122,12 @@ def test_trace(alone):
     trace = json.loads(alone.read_text())
     events = {event["name"]: event for event in trace["traceEvents"] if event["ph"] != "M"}
     assert {name: event["ph"] for name, event in events.items()} == {
-        "loop::read": "X", "loop::batch": "X", "whole": "X", "loop::seen": "C", "loop::here": "i",
-        "loop::elsewhere": "X"}
-    assert events["loop::elsewhere"]["tid"] != events["whole"]["tid"]
-    assert events["whole"]["ts"] <= events["loop::batch"]["ts"]
-    assert events["loop::batch"]["dur"] <= events["whole"]["dur"]
+        "read": "X", "batch": "X", "whole": "X", "loop::seen": "C", "here": "i", "elsewhere": "X"}
+    assert {name: event["cat"] for name, event in events.items() if event["ph"] != "C"} == {
+        "read": "loop", "batch": "loop,frame", "whole": "event", "here": "loop,instant_marker", "elsewhere": "loop"}
+    assert events["elsewhere"]["tid"] != events["whole"]["tid"]
+    assert events["whole"]["ts"] <= events["batch"]["ts"]
+    assert events["batch"]["dur"] <= events["whole"]["dur"]
     assert events["loop::seen"]["args"] == {"seen": 5}
     assert not profiler._PROFILER.running
 
@@ -137,10 +140,11 @@ def test_statistics():
     with profiler.Domain("d").new_task("once"):
         pass
     text = profiler.dumps()
-    assert "Profile Statistics" in text and "often" in text and "d::once" in text
+    assert "Profile Statistics" in text and "often" in text and "once" in text
     table = json.loads(profiler.dumps(format="json", sort_by="count", reset=True))
     row = table["Time"]["event"]["often"]
-    assert row["count"] == 3 and row["min"] <= row["avg"] <= row["max"] <= row["total"]
+    assert row["Count"] == 3 and row["Min"] <= row["Avg"] <= row["Max"] <= row["Total"]
+    assert table["Time"]["d"]["once"]["Count"] == 1
     assert "often" not in profiler.dumps()
 
 
@@ -148,11 +152,99 @@ def test_statistics_of_counters_and_memory_are_values():
     profiler.set_state("run")
     counter = profiler.Domain("d").new_counter("name", 2)
     counter += 3
+    profiler.Domain("d").new_marker("here").mark()
     mx.nd.exp(mx.nd.ones(2))
     table = json.loads(profiler.dumps(format="json"))
-    assert table["Counter"]["d::name"] == {"count": 2, "total": 7, "min": 2, "max": 5, "avg": 3.5}
-    assert table["Memory"]["memory"]["min"] > 0 and table["Unit"]["Memory"] == "MB"
-    assert not {"counter", "memory"} & set(table["Time"])
+    assert table["Time"]["d"] == {"name": {"Count": 2, "Total": 5, "Min": 2, "Max": 5, "Avg": 3.5}}
+    assert table["Time"]["d,instant_marker"] == {}
+    memory = table["Memory"]["Device Storage"]["Memory: cpu/0"]
+    assert set(memory) == {"Count", "Min", "Max", "Avg"} and memory["Min"] > 1e3
+    assert table["Unit"] == {"Time": "ms", "Memory": "kB"} and list(table) == ["Time", "Memory", "Unit"]
+
+
+#: What a program does, and what MXNet counts as operators then.
+COUNTED = [
+    (lambda: mx.nd.zeros((2,)), {"_zeros": 1}), (lambda: mx.nd.ones((2,)), {"_ones": 1}),
+    (lambda: mx.nd.full((2,), 3), {"_full": 1}), (lambda: mx.nd.arange(3), {"_arange": 1}),
+    (lambda: mx.nd.eye(2), {"_eye": 1}), (lambda: mx.nd.empty((2,)), {}),
+    (lambda: mx.nd.random.uniform(shape=(3,)), {"_random_uniform": 1}),
+    (lambda: mx.nd.sqrt(mx.nd.zeros((2,))) + 1 + 1, {"_zeros": 1, "sqrt": 1, "_plus_scalar": 2}),
+    (lambda: differentiated(mx.nd.array([1.0])), {"sqrt": 1, "_mul_scalar": 1, "_backward_sqrt": 1,
+                                                  "_backward_mul_scalar": 1}),
+]
+
+
+def differentiated(x):
+    x.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.sqrt(x) * 2
+    y.backward()
+
+
+@pytest.mark.parametrize("run, expected", COUNTED)
+def test_operators_are_counted_by_the_names_of_mxnet(run, expected):
+    profiler.set_state("run")
+    run()
+    table = json.loads(profiler.dumps(format="json"))["Time"]
+    assert {name: row["Count"] for name, row in table.get("operator", {}).items()} == expected
+
+
+class Sigmoid(mx.operator.CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.assign(out_data[0], req[0], mx.nd.array(1 / (1 + np.exp(-in_data[0].asnumpy()))))
+        mx.nd.zeros((10, 10))
+        mx.nd.exp(in_data[0] + 1)
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        y = out_data[0]
+        self.assign(in_grad[0], req[0], out_grad[0] * y * (1 - y))
+
+
+@mx.operator.register("profiled_sigmoid")
+class SigmoidProp(mx.operator.CustomOpProp):
+    def create_operator(self, ctx, shapes, dtypes):
+        return Sigmoid()
+
+
+@pytest.mark.parametrize("recorded", [True, False], ids=["recorded", "bound"])
+def test_users_operators_and_what_they_call(recorded):
+    x = mx.nd.array([0.0, 1.0])
+    bound = mx.sym.Custom(mx.sym.var("x"), op_type="profiled_sigmoid").bind(mx.cpu(), {"x": x}, {"x": mx.nd.zeros(2)})
+    x.attach_grad()
+    profiler.set_state("run")
+    if recorded:
+        with mx.autograd.record():
+            y = mx.nd.Custom(x, op_type="profiled_sigmoid")
+        y.backward()
+    else:
+        bound.forward(is_train=True)
+        bound.backward(mx.nd.array([1.0, 1.0]))
+    table = json.loads(profiler.dumps(format="json"))["Time"]
+    forward, backward = "profiled_sigmoid::", "_backward_profiled_sigmoid::"
+    counts = {name: row["Count"] for name, row in table["Custom Operator"].items()}
+    assert counts == {f"{forward}pure_python": 1, f"{forward}_zeros": 1, f"{forward}_plus_scalar": 1,
+                      f"{forward}exp": 1, f"{backward}pure_python": 1, f"{backward}_rminus_scalar": 1,
+                      **dict.fromkeys([name for name in counts if name.startswith(backward) and "mul" in name], 2)}
+    assert not {"exp", "_zeros", "_plus_scalar"} & set(table.get("operator", {}))
+
+
+def test_the_table_is_laid_out_as_mxnets():
+    profiler.set_state("run")
+    with profiler.Event("often"):
+        mx.nd.exp(mx.nd.ones(2))
+    lines = profiler.dumps().split("\n")
+    assert lines[:3] == ["", "Profile Statistics:", "\tNote the difference in units for different entries."]
+    at = lines.index("event")
+    assert lines[at + 1] == "================="
+    assert lines[at + 2:at + 4] == [
+        "Name                          Total Count        Time (ms)    Min Time (ms)    Max Time (ms)    Avg Time (ms)",
+        "----                          -----------        ---------    -------------    -------------    -------------"]
+    assert re.fullmatch(r"often                                   1( {2,}\d+\.\d{4}){4}", lines[at + 4])
+    assert len(lines[at + 4]) == len(lines[at + 2]) and lines[at + 5] == ""
+    at = lines.index("Device Storage")
+    assert lines[at + 2:at + 4] == [
+        "Name                          Total Count    Min Use  (kB)    Max Use  (kB)    Avg Use  (kB)",
+        "----                          -----------    -------------    -------------    -------------"]
 
 
 def test_what_was_forgotten_is_followed_by_what_comes():

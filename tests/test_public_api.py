@@ -164,7 +164,6 @@ MISSPELT = [
     (lambda: mx.sym.eye(2, dtyp="int32"), "'dtyp'.*'dtype'"),
     (lambda: mx.sym.var("x", dtyp="int32"), "dtyp"),
     (lambda: mx.nd.random.uniform(shpe=(2,)), "'shpe'.*'shape'"),
-    (lambda: mx.nd.random.shuffle(mx.nd.ones(2), x=1), "'x'"),
     (lambda: mx.nd.random.multinomial(mx.nd.ones(2) / 2, shpe=2), "'shpe'.*'shape'"),
     (lambda: mx.nd.ones(2).sum(axs=0), "'axs'.*'axis'"),
     (lambda: mx.nd.ones(2).reshape((2,), revers=True), "'reverse'"),

@@ -433,3 +433,19 @@ def test_a_graph_takes_parameters_as_symbols():
     executor = drawn.bind(mx.cpu(), {"mu": mx.nd.array([1, 4])})
     rows = executor.forward()[0].asnumpy()
     assert fits(rows[0], stats.norm(1, 0.5)) and fits(rows[1], stats.norm(4, 0.5))
+
+
+@pytest.mark.parametrize("name, keywords", [
+    ("uniform", {}), ("normal", {"scale": 2}), ("gamma", {}), ("exponential", {}), ("poisson", {}),
+    ("randint", {"low": 0, "high": 5}), ("negative_binomial", {"p": 0.5}), ("generalized_negative_binomial", {}),
+    ("randn", {})])
+def test_symbols_take_the_shape_that_their_use_tells(name, keywords):
+    drawn = getattr(mx.sym.random, name)(**keywords)
+    x = mx.sym.var("x")
+    net = mx.sym.Cast(drawn, dtype="float32") + x
+    assert net.infer_shape(x=(2, 3)) == ([(2, 3)], [(2, 3)], [])
+    assert net.eval(x=mx.nd.zeros((2, 3)))[0].shape == (2, 3)
+    assert "shape" not in drawn.list_attr() and mx.sym.load_json(net.tojson()).infer_shape(x=(4,))[1] == [(4,)]
+    with pytest.raises(mx.OpError, match="do not follow"):
+        drawn.eval()
+    assert getattr(mx.nd.random, name)(**keywords).shape == (1,)

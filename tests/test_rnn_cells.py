@@ -297,3 +297,34 @@ def test_a_cell_inside_another_leaves_states_to_it():
     rnn.ResidualCell(base)
     with pytest.raises(OpError, match="the cell around"):
         base.begin_state()
+
+
+class Written(mx.rnn.BaseRNNCell):
+    """A cell as programs write them, after those of MXNet."""
+
+    def __init__(self, num_hidden, activation):
+        super().__init__("own_")
+        self._num_hidden, self._activation = num_hidden, activation
+        self._iW, self._iB = self.params.get("i2h_weight"), self.params.get("i2h_bias")
+
+    @property
+    def state_info(self):
+        return [{"shape": (0, self._num_hidden), "__layout__": "NC"}]
+
+    def __call__(self, inputs, states):
+        self._counter += 1
+        name = f"{self._prefix}t{self._counter}_"
+        product = mx.sym.FullyConnected(inputs, self._iW, self._iB, num_hidden=self._num_hidden, name=f"{name}i2h")
+        output = self._get_activation(product + states[0], self._activation, name=f"{name}out")
+        return output, [output]
+
+
+@pytest.mark.parametrize("activation, function", [("tanh", np.tanh), (mx.sym.square, np.square)])
+def test_cells_that_programs_write(activation, function):
+    outputs, _ = Written(2, activation).unroll(2, mx.sym.var("x"), layout="NTC", merge_outputs=True)
+    assert "own_t1_out_output" in outputs.get_internals().list_outputs()
+    x, w, b = np.arange(6.0).reshape(1, 2, 3) / 10, np.ones((2, 3)), np.array([0.5, 0])
+    (y,) = outputs.eval(x=mx.nd.array(x), own_i2h_weight=mx.nd.array(w), own_i2h_bias=mx.nd.array(b))
+    first = function(x[:, 0] @ w.T + b)
+    expected = np.stack([first, function(x[:, 1] @ w.T + b + first)], axis=1)
+    np.testing.assert_allclose(y.asnumpy(), expected, rtol=1e-5)

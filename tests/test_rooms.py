@@ -48,7 +48,7 @@ def test_util(monkeypatch):
     mx.util.setenv("ROOMS", None)
     assert mx.util.getenv("ROOMS") is None
     assert not mx.util.is_np_array() and mx.util.get_gpu_count() == mx.num_gpus()
-    for use in (mx.util.set_np, lambda: mx.util.use_np(len), lambda: mx.util.np_array(True)):
+    for use in (mx.util.set_np, mx.util.use_np(len), mx.util.use_np_array(Exception), lambda: mx.util.np_array(True)):
         with pytest.raises(ArgumentError, match=r"mx\.np is no part of opreg"):
             use()
     with mx.util.np_array(False):
@@ -74,6 +74,7 @@ def test_log(tmp_path):
 
 def test_features():
     features = mx.runtime.Features()
+    assert features is mx.runtime.Features() is mx.runtime.Features.instance
     assert features.is_enabled("lapack") and not features.is_enabled("DIST_KVSTORE")
     assert features.keys() == {feature.name for feature in mx.runtime.feature_list()}
     assert features.is_enabled("CUDA") == bool(mx.num_gpus())

@@ -6,6 +6,9 @@ import copy
 import functools
 import importlib
 import pickle
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -137,13 +140,83 @@ def test_attribute_scopes_nest():
         mx.AttrScope(ctx_group=1)
 
 
+def test_attributes_and_names_of_a_thread():
+    """What is set as the current scope or manager counts until the code around it ends, and for no other thread."""
+    def threads(function: Callable[[], Any]) -> Any:
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(function).result()
+
+    def others() -> tuple[Any, ...]:
+        mx.AttrScope.current = mx.AttrScope(x="there")
+        mx.name.NameManager.current = mx.name.Prefix("there_")
+        with mx.AttrScope(z="inner"):
+            return sym.Variable("q").list_attr(), sym.Variable("q").name, mx.AttrScope.current.get({"w": "1"})
+
+    with mx.AttrScope(a="1"), mx.name.NameManager():
+        mx.AttrScope.current = mx.AttrScope(y="hi", ctx_group="far")
+        mx.name.NameManager.current = mx.name.Prefix("here_")
+        assert threads(others) == ({"x": "there", "z": "inner"}, "there_q", {"x": "there", "z": "inner", "w": "1"})
+        q = sym.Variable("q")
+        assert (q.name, q.attr("y"), q.attr("a"), q.attr("ctx_group")) == ("here_q", "hi", None, "far")
+        assert mx.name.NameManager.current.get(None, "fc") == "here_fc0"
+    assert threads(lambda: mx.AttrScope.current.get()) == {}
+    assert sym.Variable("q").name == "q" and sym.Variable("q").list_attr() == {}
+
+
+def test_scopes_of_a_users_own():
+    class Marked(mx.AttrScope):
+        def get(self, attr):
+            made = super().get(attr)
+            made["mark"] = "m"
+            return made
+
+    class Upper(mx.name.NameManager):
+        def get(self, name, hint):
+            return super().get(name, hint).upper()
+
+    marked = Marked(a="1")
+    for _ in range(2):
+        with mx.AttrScope(b="2"), marked, Upper():
+            assert sym.Variable("x").list_attr() == {"a": "1", "b": "2", "mark": "m"}
+            assert sym.Variable("x").name == "X"
+    assert mx.AttrScope(a="1").get({}) == {"a": "1"}
+
+
 def test_attributes_of_operators():
     net = sym.Convolution(sym.Variable("x"), kernel=(3, 3), num_filter=8, name="conv", attr={"__k__": "v"}, lr_mult=2)
     assert net.attr("kernel") == "(3, 3)"
     assert net.attr_dict()["conv_weight"]["num_filter"] == "8"
     assert net.attr("lr_mult") == "2"
     with pytest.raises(AttrError, match="foo"):
-        sym.relu(sym.Variable("x"), attr={"foo": "1"})
+        sym.Convolution(sym.Variable("x"), kernel=(3, 3), num_filter=8, attr={"foo": "1"})
+
+
+@pytest.mark.parametrize("make", [
+    lambda x: sym.relu(x, foo=1), lambda x: x.exp(foo=1), lambda x: sym.Flatten(data=x, foo=1),
+    lambda x: sym.square(x, attr={"foo": "1"}), lambda x: sym.elemwise_add(x, x, foo=1),
+    lambda x: sym.gather_nd(x, x, foo=1), lambda x: sym.identity(x, foo=1)])
+def test_operators_without_attributes_take_any_keyword(make):
+    """As in MXNet, though with a warning; the node has it, and so have files."""
+    with pytest.warns(UserWarning, match="has no attributes: foo counts for nothing"):
+        net = make(sym.Variable("x"))
+    assert net.list_attr() == {"foo": "1"} and net.list_arguments()[0] == "x"
+    again = mx.sym.load_json(net.tojson())
+    assert again.list_attr() == {"foo": "1"} and again.tojson() == net.tojson()
+
+
+@pytest.mark.parametrize("make, kind, words", [
+    (lambda x: sym.FullyConnected(x, num_hidden=2, foo=1), AttrError, "foo"),
+    (lambda x: sym.add_n(x, x, foo=1), AttrError, "foo"), (lambda x: sym.sum(x, foo=1), AttrError, "foo"),
+    (lambda x: sym.relu(x, foo=x), ArgumentError, "foo")])
+def test_others_refuse_keywords_they_do_not_know(make, kind, words):
+    with pytest.raises(kind, match=words):
+        make(sym.Variable("x"))
+
+
+def test_operators_without_inputs_take_none():
+    with pytest.warns(UserWarning, match="_random_normal has no inputs: data counts for nothing"):
+        net = sym.random.randn(2, 3, data=sym.Variable("x"))
+    assert net.list_arguments() == [] and net.eval()[0].shape == (2, 3)
 
 
 # -------------------------------------------------------------------------------------------- composition

@@ -165,6 +165,68 @@ def test_adamw_decays_apart_from_the_gradient():
     assert weight.asscalar() == pytest.approx(w, rel=1e-5)
 
 
+
+# ------------------------------------------------------------------- functions of contrib that move weights
+
+W, G = [[1, -2, 3], [2, 2]], [[0.5, 0.25, -4], [1, -1]]
+M, V = [[0.1, -0.2, 0.3], [0, 0.5]], [[0.01, 0.02, 0.03], [1, 0.5]]
+LISTS = {"lrs": [0.1, 0.2], "wds": [0.01, 0]}
+
+#: A function, how many weights it is given, whether there are float32 copies, its arguments, and what MXNet 1.9.1 makes
+#: of them: the weights, then means, variances and copies.
+MOVED = [
+    ("adamw_update", 1, False, dict(rescale_grad=1, lr=0.1, eta=0.5, wd=0.01),
+     [[0.9258251786, -1.9352573156, 3.0153164864], [0.14, -0.155, -0.13], [0.01024, 0.0200425, 0.0459697917]]),
+    ("adamw_update", 1, False, dict(rescale_grad=nd.array([2.0]), lr=0.1, eta=0.5, wd=0.01, clip_gradient=0.2),
+     [[0.9400823116, -1.9334597588, 2.9128432274], [0.11, -0.16, 0.25], [0.01003, 0.02002, 0.03001]]),
+    *(("adamw_update", 1, False, dict(rescale_grad=scale, lr=0.1, eta=0.5, wd=0.01), [W[0], M[0], V[0]])
+      for scale in (0, math.nan, math.inf)),
+    ("mp_adamw_update", 1, True, dict(rescale_grad=0.5, lr=0.1, eta=0.5, beta1=0.8, wd=0.01),
+     [[0.9301757812, -1.9423828125, 3.0292968750], [0.13, -0.135, -0.16], [0.0100525, 0.0199956, 0.0339699],
+      [0.9301699400, -1.9422650337, 3.0284051895]]),
+    ("multi_adamw_update", 2, False, dict(rescale_grad=0.5, etas=[0.5, 1], **LISTS),
+     [[0.9376503229, -1.9307733774, 2.9660100937], [1.9899961948, 1.8868346214], [0.115, -0.1675, 0.07], [0.05, 0.4],
+      [0.0100525, 0.0199956, 0.0339699], [0.99925, 0.49975]]),
+    ("multi_mp_adamw_update", 2, True, dict(rescale_grad=nd.array([0.5]), etas=[0.5, 1], beta2=0.9, **LISTS),
+     [[0.9482421875, -1.9296875, 2.98046875], [1.9892578125, 1.8837890625], [0.115, -0.1675, 0.07], [0.05, 0.4],
+      [0.01525, 0.0195625, 0.427], [0.925, 0.475], [0.9484378695, -1.9301213026, 2.9796438217],
+      [1.9896024466, 1.8839237690]]),
+    ("multi_lamb_update", 2, False, dict(step_count=[1, 2], **LISTS),
+     [[0.7211415768, -1.7717891932, 3.1007862091], [1.8879237175, 1.4455282688], [0.14, -0.155, -0.13], [0.1, 0.35],
+      [0.01024, 0.0200425, 0.0459697917], [1.0, 0.5005]]),
+    ("multi_mp_lamb_update", 2, True, dict(step_count=[1, 2], rescale_grad=0.5, **LISTS),
+     [[0.7524414062, -1.7382812500, 2.9003906250], [1.9501953125, 1.4365234375], [0.115, -0.1675, 0.07], [0.05, 0.4],
+      [0.0100525, 0.0199956, 0.0339699], [0.99925, 0.49975], [0.7523654699, -1.7378338575, 2.9002699852],
+      [1.9501879215, 1.4365119934]]),
+]
+
+
+@pytest.mark.parametrize("name, count, copies, arguments, expected", MOVED)
+def test_functions_that_move_weights(name, count, copies, arguments, expected):
+    def several(values, dtype="float32"):
+        return [nd.array(value, dtype=dtype) for value in values[:count]]
+
+    half = "float16" if copies else "float32"
+    weights, states = several(W, half), [several(M), several(V), *([several(W)] if copies else [])]
+    given = [weights, several(G, half), *states]
+    if count == 1:
+        given = [values[0] for values in given]
+    getattr(nd.contrib, name)(*given, out=given[0], **arguments)
+    found = [array for values in (weights, *states) for array in values]
+    assert len(found) == len(expected)
+    for array, numbers in zip(found, expected):
+        np.testing.assert_allclose(array.asnumpy(), np.array(numbers, array.dtype), rtol=1e-5)
+
+
+def test_a_graph_moves_a_weight():
+    names = ["w", "g", "m", "v"]
+    for scale, more in ((0.5, {}), (mx.sym.var("s"), {"s": nd.array([0.5])})):
+        net = mx.sym.contrib.adamw_update(*map(mx.sym.var, names), scale, lr=0.1, eta=0.5, wd=0.01, name="u")
+        assert net.name == "u"
+        values = {name: nd.array(value[0]) for name, value in zip(names, (W, G, M, V))}
+        bound = net.bind(mx.cpu(), {**values, **more})
+        np.testing.assert_allclose(bound.forward()[0].asnumpy(), MOVED[6][-1][0], rtol=1e-5)
+
 def test_group_adagrad_has_one_size_a_row():
     weight, history = nd.array([[1, 2], [3, 4]]), np.zeros((2, 1))
     move = mx.optimizer.get_updater(mx.optimizer.create("groupadagrad", learning_rate=0.1))

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from ..errors import ArgumentError, did_you_mean, listed
+from .files import warn
 from .op import Op
 from .rules import Attrs
 
-__all__ = ["split", "ordered", "signature", "LateSignature", "examples", "no_value"]
+__all__ = ["split", "superfluous", "ordered", "signature", "LateSignature", "examples", "no_value"]
 
 #: Inputs of a call: by name, or in order for an operator that takes any number.
 Inputs: TypeAlias = dict[str, Any] | list[Any]
@@ -36,11 +37,18 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
     attrs : dict
         As given; ``op.complete`` makes them typed.
 
+    Warns
+    -----
+    UserWarning
+        For keywords that an operator without attributes does not know.
+
     Raises
     ------
     ArgumentError
         When an input is given twice, or too much is given.
     """
+    if keywords and (dropped := superfluous(op, keywords, is_value)):
+        keywords = {name: value for name, value in keywords.items() if name not in dropped}
     if op.variadic or op.per_instance:
         return _split_many(op, args, keywords, is_value)
     names, fields = op.input_names, op.schema.names
@@ -73,6 +81,20 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
         else:
             raise no_value(op, name, value)
     return _without_holes(op, inputs, attrs, [name for name in inputs if name not in keywords]), attrs
+
+
+def superfluous(op: Op, keywords: Mapping[str, Any], is_value: Callable[[object], bool]) -> list[str]:
+    """The keywords of a call that a built-in operator without attributes does not know; a warning names them.
+
+    They count for nothing, as in MXNet.
+    """
+    if op.schema.fields or op.schema.open or op.variadic or op.per_instance or op.op_type is not None:
+        return []
+    names = [name for name, value in keywords.items()
+             if name not in op.input_names and value is not None and not is_value(value)]
+    if names:
+        warn(f"operator {op.name} has no attributes: {listed(names)} count{'s' * (len(names) == 1)} for nothing")
+    return names
 
 
 def _without_holes(op: Op, inputs: dict[str, Any], attrs: Attrs, placed: list[str]) -> dict[str, Any]:

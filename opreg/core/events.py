@@ -168,7 +168,7 @@ class Events(Shown):
         if by not in _KEYS:
             raise ArgumentError(f"by={by!r}. {did_you_mean(by, _KEYS)}")
         found: dict[str, list[float]] = {}
-        for span, own in self._owned():
+        for span, own, _ in self.nested():
             name = _key(span, by)
             if name is not None:
                 row = found.setdefault(name, [0, 0.0, 0.0])
@@ -178,9 +178,9 @@ class Events(Shown):
         rows = [TableRow(name, int(calls), total, own) for name, (calls, total, own) in found.items()]
         return sorted(rows, key=lambda row: -row.own)
 
-    def _owned(self) -> list[tuple[Span, float]]:
-        """Spans with the time in them that no span inside has."""
-        owned: list[list[Any]] = []
+    def nested(self) -> list[tuple[Span, float, list[Span]]]:
+        """Spans in the order they began; with each the time that no span inside of it has, and the spans around it."""
+        found: list[list[Any]] = []
         open_spans: dict[int, list[list[Any]]] = {}  # those that are not over yet, by thread
         for span in sorted(self.spans, key=lambda span: (span.start, -span.end)):
             stack = open_spans.setdefault(span.thread, [])
@@ -189,9 +189,9 @@ class Events(Shown):
             length = span.end - span.start
             if stack:
                 stack[-1][1] -= length
-            owned.append([span, length])
-            stack.append(owned[-1])
-        return [(span, max(own, 0.0)) for span, own in owned]
+            found.append([span, length, [each[0] for each in stack]])
+            stack.append(found[-1])
+        return [(span, max(own, 0.0), around) for span, own, around in found]
 
     def table(self, by: str = "operator", count: int = 40) -> str:
         """Sums of times as text, see ``rows``; the first so many."""

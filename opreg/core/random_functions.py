@@ -29,18 +29,20 @@ V = TypeVar("V", bound=Value)
 class Sampling(Generic[V]):
     """Random numbers of one kind of value.
 
-    Everywhere ``shape`` is how many numbers are drawn, for each place where the parameters are arrays;
-    without it one. ``dtype`` is float32 by default. ``ctx`` says where they are drawn and ``out`` is an array
-    to draw into; both are for arrays only.
+    Everywhere ``shape`` is how many numbers are drawn, for each place where the parameters are arrays; without it one,
+    or as many as a symbol's use tells: ``x + sym.random.normal()`` has the shape of ``x``. ``dtype`` is float32 by
+    default. ``ctx`` says where they are drawn and ``out`` is an array to draw into; both are for arrays only.
 
     Parameters
     ----------
     surface : function of a name
         Gives the function users call by that name, ``nd._random_uniform`` or ``sym._random_uniform``.
+    usual : tuple of int or None
+        The shape where none is given, and no array to draw into; with None it is left open.
     """
 
-    def __init__(self, surface: Callable[[str], Callable]):
-        self._surface = surface
+    def __init__(self, surface: Callable[[str], Callable], usual: tuple[int, ...] | None):
+        self._surface, self._usual = surface, usual
 
     def _draw(self, name: str, parameters: Mapping[str, object], shape: Shape, dtype: DTypeLike, ctx: Context | None,
               out: Any, keywords: Mapping[str, object]) -> V:
@@ -52,8 +54,8 @@ class Sampling(Generic[V]):
         settings = {**keywords, **_given(dtype=dtype, ctx=ctx, out=out)}
         if not arrays:
             if shape is None:
-                shape = (1,) if out is None else out.shape
-            return self._surface(f"_random_{name}")(**parameters, shape=shape, **settings)
+                shape = self._usual if out is None else out.shape
+            return self._surface(f"_random_{name}")(**parameters, **_given(shape=shape), **settings)
         if shape is not None:
             settings["shape"] = shape
         settings.pop("ctx", None)  # where the parameters are

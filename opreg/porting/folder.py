@@ -59,12 +59,13 @@ class _InFolder(Place):
         parts = module.split(".")
         if not level and unbuilt(os.path.join(self.folder, *parts)):
             return False
+        return any(_is_module(base.joinpath(*parts)) for base in self.bases(level))
+
+    def bases(self, level: int) -> Iterable[Path]:
         if level:
-            bases: Iterable[Path] = [self.folder.joinpath(*[".."] * (level - 1))]
-        else:
-            inside = [up for up in self.folder.parents if up.is_relative_to(self.root)]
-            bases = [self.folder, *inside, self.root, *(up / "lib" for up in (self.folder, *inside))]
-        return any(_is_module(base.joinpath(*parts)) for base in bases)
+            return [self.folder.joinpath(*[".."] * (level - 1))]
+        inside = [up for up in self.folder.parents if up.is_relative_to(self.root)]
+        return [self.folder, *inside, self.root, *(up / "lib" for up in (self.folder, *inside))]
 
 
 def _is_module(path: Path) -> bool:

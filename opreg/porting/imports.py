@@ -7,12 +7,14 @@ import sys
 
 from .rules import rule
 from .source import Source
-from .tables import GONE, HELPERS, MEMBERS, MODULES
+from .tables import GONE, HELPERS, MEMBERS, MODULES, STARRED
 
-__all__ = ["imported", "imported_from", "member", "loads"]
+__all__ = ["imported", "imported_from", "starred", "member", "loads"]
 
 #: What compiled helpers of detection repositories are called.
-_COMPILED = {"bbox", "cython_bbox", "cpu_nms", "gpu_nms", "cython_nms", "anchors"}
+_COMPILED = {"bbox", "bbox_self", "cython_bbox", "cpu_nms", "gpu_nms", "cython_nms", "anchors"}
+#: Where they are here.
+_DETECTION = "opreg.contrib.detection"
 
 
 def _as(name: str, bound: str | None) -> str:
@@ -29,6 +31,11 @@ def imported(node: ast.Import, source: Source) -> None:
         name = alias.name
         top, dot, rest = name.partition(".")
         bound = alias.asname
+        if (bound or not dot) and _unbuilt(name, 0, source):
+            lines.append(f"import {_as(_DETECTION, bound or name)}")
+            continue
+        if name == "find_mxnet" and not source.place.found(name, 0) and _unused(bound or name, source):
+            continue  # it let programs in the folders of MXNet find it
         if source.place.sibling(top, source.old) and not _says_absolute(source):
             if dot and not bound:
                 source.report(node, f"import {name} means the module beside this one: import it by from .{top} import")
@@ -100,6 +107,16 @@ def imported_from(node: ast.ImportFrom, source: Source) -> None:
         _write(node, lines, source)
 
 
+@rule(ast.ImportFrom)
+def starred(node: ast.ImportFrom, source: Source) -> None:
+    """``from mxnet.test_utils import *``, which brings ``os`` and other names that MXNet's file imports itself."""
+    brought = STARRED.get(node.module or "", {}) if node.names[0].name == "*" and not node.level else {}
+    for name, full in brought.items():
+        if source.reads(name):
+            module, _, member = full.rpartition(".")
+            source.need(f"import {full}" if not module or " as " in full else f"from {module} import {member}")
+
+
 def _write(node: ast.stmt, lines: list[str], source: Source) -> None:
     """Put imports in the place of one, which keep to one line where more stands on it."""
     if lines == [f"import {_as(alias.name, alias.asname)}" for alias in getattr(node, "names", ())] or \
@@ -126,18 +143,31 @@ def _unused(name: str, source: Source) -> bool:
     return not any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(source.tree))
 
 
+def _unbuilt(module: str, level: int, source: Source) -> bool:
+    """Whether a module is one of the compiled helpers, and its binary is not there."""
+    return module.rpartition(".")[2] in _COMPILED and not source.place.found(module, level)
+
+
 def _compiled(node: ast.ImportFrom, source: Source) -> bool:
-    """Replace the import of a compiled helper whose binary is not there."""
+    """Replace the import of a compiled helper whose binary is not there, or of one of its functions."""
     module = node.module or ""
+    if not _unbuilt(module, node.level, source):
+        modules = [alias for alias in node.names if alias.name in _COMPILED
+                   and source.place.unbuilt(f"{module}.{alias.name}".lstrip("."), node.level)]
+        if modules and len(modules) == len(node.names):
+            package, _, ours = _DETECTION.rpartition(".")
+            source.replace(node, f"from {package} import " + ", ".join(
+                _as(ours, alias.asname or alias.name) for alias in modules))
+        return bool(modules) and len(modules) == len(node.names)
     helpers = [alias for alias in node.names if alias.name in HELPERS]
-    if not helpers or module.rpartition(".")[2] not in _COMPILED or source.place.found(module, node.level):
+    if not helpers:
         return False
     if len(helpers) < len(node.names):
-        source.report(node, f"{module} is not built; opreg.contrib.detection has "
+        source.report(node, f"{module} is not built; {_DETECTION} has "
                       + ", ".join(sorted({HELPERS[alias.name] for alias in helpers})))
         return False
     names = ", ".join(_as(HELPERS[alias.name], alias.asname or alias.name) for alias in helpers)
-    source.replace(node, f"from opreg.contrib.detection import {names}")
+    source.replace(node, f"from {_DETECTION} import {names}")
     return True
 
 
@@ -145,6 +175,9 @@ def _compiled(node: ast.ImportFrom, source: Source) -> bool:
 def member(node: ast.Attribute, source: Source) -> None:
     """``urllib.urlopen``, ``time.clock``, ``collections.Iterable``."""
     full = source.resolve(node)
+    owner, _, name = full.rpartition(".")
+    if owner == _DETECTION and HELPERS.get(name, name) != name:
+        source.rename(node, HELPERS[name])
     new = MEMBERS.get(full)
     if new is None or full.startswith("urllib2.") or source.guarded(node) or not isinstance(node.ctx, ast.Load):
         if full == "string.join":

@@ -1,4 +1,4 @@
-"""What rewritten scripts call of Python 2 and of ``distutils``, and the standard library has no more."""
+"""What rewritten scripts call of Python 2, ``distutils`` and older NumPys, and is there no more."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import operator
 import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import total_ordering
 from typing import Any
 
 import numpy as np
 
 __all__ = ["strtobool", "LooseVersion", "StrictVersion", "mkpath", "copy_tree", "cmp", "execfile", "apply", "divide",
-           "divide_in_place"]
+           "divide_in_place", "number", "formatted", "element", "sctypes", "maximum_sctype", "obj2sctype", "issctype",
+           "sctype2char", "find_common_type", "cast", "nbytes"]
 
 
 def strtobool(val: str) -> int:
@@ -124,3 +125,153 @@ def divide(a: Any, b: Any) -> Any:
 def divide_in_place(a: Any, b: Any) -> Any:
     """What ``a /= b`` leaves in ``a`` in Python 2."""
     return operator.ifloordiv(a, b) if _integer(a) and _integer(b) else operator.itruediv(a, b)
+
+
+# ------------------------------------------------------------------- numbers that are arrays of one element
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, np.ndarray) and value.size == 1 and value.ndim > 0 and value.dtype != object
+
+
+def number(value: Any) -> Any:
+    """An array of one element as a number; anything else as it is.
+
+    Examples
+    --------
+    >>> float(number(np.array([[2.5]]))), number("3")
+    (2.5, '3')
+    """
+    return value.item() if _is_number(value) else value
+
+
+class _Shown:
+    """An array of one element that formats as a number where one is asked for, and as an array elsewhere."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array
+
+    def __float__(self) -> float:
+        return float(self._array.item())
+
+    def __int__(self) -> int:
+        return int(self._array.item())
+
+    def __index__(self) -> int:
+        return operator.index(self._array.item())
+
+    def __str__(self) -> str:
+        return str(self._array)
+
+    def __repr__(self) -> str:
+        return repr(self._array)
+
+
+def formatted(a: Any, b: Any) -> Any:
+    """``a % b``, where numbers in a text may be arrays of one element.
+
+    Examples
+    --------
+    >>> formatted("%d: %.2f %s", (1, np.ones(1), np.ones(1))), formatted(7, 4)
+    ('1: 1.00 [1.]', 3)
+    """
+    if isinstance(a, (str, bytes)):
+        if isinstance(b, tuple):
+            b = tuple([_Shown(each) if _is_number(each) else each for each in b])
+        elif isinstance(b, dict):
+            b = {key: _Shown(each) if _is_number(each) else each for key, each in b.items()}
+        elif _is_number(b):
+            b = _Shown(b)
+    return a % b
+
+
+def element(target: Any, value: Any) -> Any:
+    """What is stored in a part of ``target``: a number where an array of numbers is given an array of one element.
+
+    Examples
+    --------
+    >>> element(np.zeros(3), np.ones(1)), element([0], np.ones(1))
+    (1.0, array([1.]))
+    """
+    if _is_number(value) and isinstance(target, np.ndarray) and target.dtype != object:
+        return value.item()
+    return value
+
+
+# --------------------------------------------------------------------------------- types of older NumPys
+
+#: Types of numbers by kind, the smallest first.
+sctypes: dict[str, list[type]] = {
+    "int": [np.int8, np.int16, np.int32, np.int64], "uint": [np.uint8, np.uint16, np.uint32, np.uint64],
+    "float": [np.float16, np.float32, np.float64, np.longdouble],
+    "complex": [np.complex64, np.complex128, np.clongdouble],
+    "others": [bool, object, bytes, str, np.void]}
+
+
+def maximum_sctype(t: Any) -> Any:
+    """The widest type of a kind.
+
+    Examples
+    --------
+    >>> maximum_sctype(float) is np.longdouble, maximum_sctype("u1"), maximum_sctype(bool)
+    (True, <class 'numpy.uint64'>, <class 'numpy.bool'>)
+    """
+    found = obj2sctype(t)
+    kinds = {"i": "int", "u": "uint", "f": "float", "c": "complex"}
+    kind = None if found is None else kinds.get(np.dtype(found).kind)
+    return (t if found is None else found) if kind is None else sctypes[kind][-1]
+
+
+def obj2sctype(rep: Any, default: Any = None) -> Any:
+    """The scalar type of a dtype, a type, the name of one, or an array; ``default`` of anything else."""
+    if isinstance(rep, type) and issubclass(rep, np.generic):
+        return rep
+    try:
+        return np.dtype(getattr(rep, "dtype", rep)).type
+    except TypeError:
+        return default
+
+
+def issctype(rep: Any) -> bool:
+    """Whether something stands for a scalar type."""
+    return isinstance(rep, (type, np.dtype)) and obj2sctype(rep, np.object_) is not np.object_
+
+
+def sctype2char(sctype: Any) -> str:
+    """The letter of a scalar type.
+
+    Examples
+    --------
+    >>> sctype2char(np.float32)
+    'f'
+    """
+    return np.dtype(obj2sctype(sctype)).char
+
+
+def find_common_type(array_types: Sequence[Any], scalar_types: Sequence[Any]) -> np.dtype:
+    """The dtype that holds arrays of some dtypes, and scalars where these are of a higher kind.
+
+    Examples
+    --------
+    >>> find_common_type([np.float32, np.int64], []), find_common_type([np.float32], [np.int64, np.float64])
+    (dtype('float64'), dtype('float32'))
+    """
+    if not array_types or not scalar_types:
+        return np.result_type(*array_types, *scalar_types)
+    array, scalar = np.result_type(*array_types), np.result_type(*scalar_types)
+    order = "buifcSUVO"
+    return np.result_type(array, scalar) if order.index(scalar.kind) > order.index(array.kind) else array
+
+
+class _ByType:
+    """What is asked for by subscript, for a type."""
+
+    def __init__(self, find: Callable[[Any], Any]) -> None:
+        self._find = find
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._find(key)
+
+
+#: ``cast["float32"]`` makes arrays of that dtype, ``nbytes["float32"]`` is how many bytes one element has.
+cast, nbytes = _ByType(lambda key: lambda x: np.asarray(x, key)), _ByType(lambda key: np.dtype(key).itemsize)

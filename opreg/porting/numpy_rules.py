@@ -9,7 +9,7 @@ from .rules import rule
 from .source import Source
 from .tables import NUMPY
 
-__all__ = ["names", "calls", "sizes", "dtype_words"]
+__all__ = ["names", "calls", "methods", "sizes", "numbers", "formats", "subscripts", "dtype_words"]
 
 
 @rule(ast.Attribute)
@@ -23,13 +23,27 @@ def names(node: ast.Attribute, source: Source) -> None:
         source.replace(node, f"-{_module(node, source)}.inf")
     elif full == "numpy.random.random_integers":
         source.report(node, "random_integers is gone: randint, whose upper end is not included")
-    elif new is not None and new.startswith(":"):
+    elif full == "numpy.safe_eval":
+        source.need("import ast")
+        source.replace(node, "ast.literal_eval")
+    elif new is None:
+        return
+    elif new.startswith("import "):
+        if (module := new.removeprefix("import ")) not in source.bound or source.aliases.get(module) == module:
+            source.need(new)
+            source.replace(node, module)
+    elif new.startswith("opreg."):
+        owner, _, name = new.rpartition(".")
+        if name not in source.bound or source.aliases.get(name) == new:
+            source.need(f"from {owner} import {name}")
+            source.replace(node, name)
+    elif new.startswith(":"):
         if new[1:] not in source.bound:
             source.replace(node, new[1:])
         else:
             source.rename(node, {"int": "int_", "float": "float64", "bool": "bool_", "complex": "complex128",
-                                 "object": "object_", "str": "str_"}[new[1:]])
-    elif new is not None:
+                                 "object": "object_", "str": "str_"}.get(new[1:], node.attr))
+    else:
         source.replace(node, f"{_module(node, source)}.{new}")
 
 
@@ -64,8 +78,29 @@ def calls(node: ast.Call, source: Source) -> None:
     elif name == "fromstring" and "sep" not in keywords and len(node.args) < 4:
         source.put(*source.span(node), f"{_module(node.func, source)}.frombuffer"
                    f"{source.between(source.span(node.func)[1], source.span(node)[1])}.copy()")
+    elif name == "msort" and len(node.args) == 1 and not node.keywords:
+        source.replace(node, f"{_module(node.func, source)}.sort({source.of(node.args[0])}, axis=0)")
     elif name == "array" and "copy" in keywords and ast.unparse(keywords["copy"].value) == "False":
         source.replace(keywords["copy"].value, "None")
+
+
+@rule(ast.Call)
+def methods(node: ast.Call, source: Source) -> None:
+    """``x.tostring()``, ``x.ptp()``, ``x.itemset(i, v)``, which arrays have no more."""
+    function = node.func
+    if not isinstance(function, ast.Attribute) or function.attr in source.functions or source.guarded(node) \
+            or source.resolve(function):
+        return
+    if function.attr == "tostring" and not node.args and not node.keywords:
+        source.rename(function, "tobytes")
+    elif function.attr == "ptp" and "numpy" in source.aliases.values():
+        arguments = [source.of(function.value), *(source.of(each) for each in (*node.args, *node.keywords))]
+        name = next(name for name, full in source.aliases.items() if full == "numpy")
+        source.replace(node, f"{name}.ptp({', '.join(arguments)})")
+    elif function.attr == "itemset" and node.args and not node.keywords and isinstance(
+            source.parents[node], ast.Expr):
+        place = ", ".join(source.of(each) for each in node.args[:-1])
+        source.replace(node, f"{source.of(function.value)}[{place or '()'}] = {source.of(node.args[-1])}")
 
 
 @rule(ast.Call)
@@ -98,6 +133,69 @@ def _number(node: ast.AST, source: Source, depth: int) -> bool:
                   and any(isinstance(target, ast.Name) and target.id == node.id for target in each.targets)]
         return any(_number(value, source, depth - 1) for value in values)
     return False
+
+
+@rule(ast.Call)
+def numbers(node: ast.Call, source: Source) -> None:
+    """``float(x.asnumpy())``, ``math.exp(x.asnumpy())``: NumPy makes no number of what has an axis, as MXNet's has."""
+    name = node.func.id if isinstance(node.func, ast.Name) and node.func.id not in source.bound else ""
+    if name in ("float", "int") or source.resolve(node.func).startswith("math."):
+        for argument in node.args:
+            _take_out(argument, source)
+
+
+@rule(ast.BinOp)
+def formats(node: ast.BinOp, source: Source) -> None:
+    """``'%f' % x.asnumpy()``."""
+    if not isinstance(node.op, ast.Mod) or not isinstance(node.left, ast.Constant) \
+            or not isinstance(node.left.value, str):
+        return
+    codes = re.findall(r"%[-+ #0]*\d*(?:\.\d+)?[hlL]?([a-zA-Z%(*])", node.left.value)
+    if "(" in codes or "*" in codes:
+        return
+    values = node.right.elts if isinstance(node.right, ast.Tuple) else [node.right]
+    for code, value in zip([code for code in codes if code != "%"], values):
+        if code not in "sra":
+            _take_out(value, source)
+
+
+def _take_out(node: ast.AST, source: Source) -> None:
+    """Have the one element of what ``asnumpy`` gives, in a file that uses MXNet."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "asnumpy" and any(
+            full.partition(".")[0] in ("mxnet", "opreg") for full in source.aliases.values()):
+        source.wrap(node, "", ".item()")
+
+
+@rule(ast.Subscript)
+def subscripts(node: ast.Subscript, source: Source) -> None:
+    """``x[[slice(0, 2), 1]]``: a list of slices, which NumPy took for a tuple."""
+    if _slices(node.slice, source):
+        source.wrap(node.slice, "tuple(", ")")
+
+
+def _slices(node: ast.AST, source: Source) -> bool:
+    """Whether it is a list with slices in it, or a name of nothing but such lists in its function."""
+    if isinstance(node, ast.BinOp):
+        return _slices(node.left, source) or _slices(node.right, source)
+    if isinstance(node, (ast.List, ast.ListComp)):
+        return any(_is_slice(part) for part in (node.elts if isinstance(node, ast.List) else [node.elt]))
+    if not isinstance(node, ast.Name):
+        return False
+    inside = list(ast.walk(source.scope(node)))
+    stored = [source.parents[each] for each in inside if isinstance(each, ast.Name) and each.id == node.id
+              and isinstance(each.ctx, ast.Store)]
+    values = [each.value for each in stored if isinstance(each, ast.Assign)]
+    appended = [each.args[0] for each in inside if isinstance(each, ast.Call) and each.args
+                and ast.unparse(each.func) == f"{node.id}.append"]
+    return bool(stored) and len(values) == len(stored) and all(
+        isinstance(value, (ast.List, ast.ListComp, ast.BinOp)) for value in values) and (
+        any(_slices(value, source) for value in values) or any(map(_is_slice, appended)))
+
+
+def _is_slice(node: ast.AST) -> bool:
+    if isinstance(node, ast.IfExp):
+        return _is_slice(node.body) or _is_slice(node.orelse)
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == "slice"
 
 
 @rule(ast.Constant)

@@ -51,12 +51,12 @@ def modern(text: str) -> tuple[str, bool, list[str]]:
     >>> modern("x = 1 if True else 2\\n")
     ('x = 1 if True else 2\\n', False, [])
     """
-    first = _refused(text)
+    first, mixed = _refused(text), False
     if isinstance(first, IndentationError) and (spaces := _spaces(text)) != text:
-        text = spaces
+        text, mixed = spaces, True  # Python 3 reads no file that mixes them
         first = _refused(text)
     if first is None:
-        return text, False, []
+        return text, mixed, []
     try:
         tools = _tools()
     except ImportError as error:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-__all__ = ["Problem", "Place", "Source", "unbuilt"]
+__all__ = ["Problem", "Place", "Source", "aliases", "bound", "unbuilt"]
 
 #: What tells one Python from the other; code below such a question knows what it does.
 _VERSION = re.compile(r"version_info|PY2|PY3|PYTHON2|PYTHON3|python_version|sys\.version")
@@ -38,6 +38,14 @@ class Place:
     def found(self, module: str, level: int) -> bool:
         """Whether what ``from module import`` names is there."""
         return True
+
+    def unbuilt(self, module: str, level: int) -> bool:
+        """Whether a compiled module lies there as source, and not as a binary."""
+        return any(unbuilt(os.path.join(base, *module.split("."))) for base in self.bases(level))
+
+    def bases(self, level: int) -> Iterable[str | os.PathLike[str]]:
+        """Folders in which modules are looked for, with so many dots before their names."""
+        return ()
 
 
 def unbuilt(path: str) -> bool:
@@ -87,9 +95,9 @@ class Source:
         self.tree = ast.parse(text)
         self.problems: list[Problem] = []
         self.parents = {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
-        self.bound = set(_bound(self.tree))
+        self.bound = set(bound(self.tree))
         self.functions = {node.name for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)}
-        self.aliases = dict(_aliases(self.tree))
+        self.aliases = dict(aliases(self.tree))
         self._bytes = text.encode()  # columns of trees count bytes
         self._starts = [0]
         for line in self._bytes.splitlines(keepends=True):
@@ -154,6 +162,14 @@ class Source:
             if isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)):
                 return up
         return self.tree
+
+    def reads(self, name: str) -> bool:
+        """Whether a name is read where nothing binds it: neither the module, nor the functions around."""
+        used = [node for node in ast.walk(self.tree) if isinstance(node, ast.Name) and node.id == name]
+        if not used or any(self.scope(node) is self.tree and name in _binds(node) for node in ast.walk(self.tree)):
+            return False
+        return any(not any(name in set(bound(up)) for up in self.ancestors(node) if up is not self.tree
+                           and isinstance(up, (ast.FunctionDef, ast.AsyncFunctionDef))) for node in used)
 
     def guarded(self, node: ast.AST) -> bool:
         """Whether code around a node has asked which Python this is, or is ready for names that are not there."""
@@ -235,20 +251,25 @@ def _caught(handler: ast.ExceptHandler) -> set[str]:
     return {ast.unparse(kind) for kind in kinds}
 
 
-def _bound(tree: ast.AST) -> Iterator[str]:
+def bound(tree: ast.AST) -> Iterator[str]:
     """Names that anything in the file binds."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            yield node.id
-        elif isinstance(node, ast.arg):
-            yield node.arg
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler)):
-            yield node.name or ""
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            yield from ((alias.asname or alias.name.partition(".")[0]) for alias in node.names)
+        yield from _binds(node)
 
 
-def _aliases(tree: ast.AST) -> Iterator[tuple[str, str]]:
+def _binds(node: ast.AST) -> Iterator[str]:
+    """Names that a node binds by itself."""
+    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        yield node.id
+    elif isinstance(node, ast.arg):
+        yield node.arg
+    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler)):
+        yield node.name or ""
+    elif isinstance(node, (ast.Import, ast.ImportFrom)):
+        yield from ((alias.asname or alias.name.partition(".")[0]) for alias in node.names)
+
+
+def aliases(tree: ast.AST) -> Iterator[tuple[str, str]]:
     """Names that imports bind, each with what it means."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

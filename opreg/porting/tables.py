@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BUILTINS", "MODULES", "MEMBERS", "GONE", "NUMPY", "ABSTRACT", "ATTRIBUTES", "HELPERS"]
+__all__ = ["BUILTINS", "MODULES", "MEMBERS", "GONE", "NUMPY", "ABSTRACT", "ATTRIBUTES", "STARRED", "HELPERS"]
 
 #: Functions and types of Python 2 that go by another name.
 BUILTINS = {"xrange": "range", "unicode": "str", "basestring": "str", "raw_input": "input", "long": "int",
@@ -68,16 +68,54 @@ GONE = {"imp": "importlib has what it did", "distutils": "setuptools has what it
         "pipes": "subprocess",
         "parser": "ast", "compiler": "ast"}
 
-#: Names that NumPy had: what they were in its own namespace, else the name of a builtin type behind a colon.
+#: Names that NumPy had: what they were in its own namespace, the name of a builtin type behind a colon, an import of
+#: the module, or where this package has it.
 NUMPY = {
     "int": ":int", "float": ":float", "bool": ":bool", "complex": ":complex", "object": ":object", "str": ":str",
     "long": ":int", "unicode": ":str",
     "float_": "float64", "complex_": "complex128", "unicode_": "str_", "string_": "bytes_", "object0": "object_",
     "Inf": "inf", "Infinity": "inf", "infty": "inf", "PINF": "inf", "NaN": "nan", "NAN": "nan", "product": "prod",
     "cumproduct": "cumprod", "alltrue": "all", "sometrue": "any", "in1d": "isin", "row_stack": "vstack",
-    "trapz": "trapezoid", "round_": "round", "lib.pad": "pad",
+    "trapz": "trapezoid", "round_": "round", "lib.pad": "pad", "mat": "asmatrix", "issubsctype": "issubdtype",
+    "issubclass_": ":issubclass", "byte_bounds": "lib.array_utils.byte_bounds",
+    "compare_chararrays": "char.compare_chararrays", "DataSource": "lib.npyio.DataSource",
+    "format_parser": "rec.format_parser",
+    "cfloat": "complex128", "clongfloat": "clongdouble", "longcomplex": "clongdouble", "longfloat": "longdouble",
+    "singlecomplex": "complex64", "bool8": "bool_", "int0": "intp", "uint0": "uintp", "str0": "str_",
+    "bytes0": "bytes_", "void0": "void",
+    **{name: f"exceptions.{name}" for name in (
+        "AxisError", "ComplexWarning", "ModuleDeprecationWarning", "RankWarning", "TooHardError",
+        "VisibleDeprecationWarning")},
+    **{name: f"import {name}" for name in ("math", "os", "sys", "warnings")},
+    **{name: f"opreg.porting.legacy.{name}" for name in (
+        "cast", "find_common_type", "issctype", "maximum_sctype", "nbytes", "obj2sctype", "sctype2char", "sctypes")},
 }
+
+_TEST_UTILS = ("bz2", "errno", "gzip", "json", "logging", "numbers", "os", "platform", "struct", "sys", "time",
+               "traceback", "zipfile", "numpy.testing as npt", "numpy.random as rnd", "scipy.stats as ss",
+               "collections.OrderedDict", "contextlib.contextmanager")
+
+#: Modules of MXNet -> what ``from`` them ``import *`` brings that they import themselves, by name; dots end in a name
+#: of a module where nothing else is said.
+STARRED = {f"mxnet.{module}": {each.rpartition(" ")[2].rpartition(".")[2]: each for each in imported}
+           for module, imported in {
+    "callback": ("logging", "math", "time"),
+    "image": ("json", "logging", "os", "random", "sys", "warnings", "numpy as np", "numbers.Number"),
+    "initializer": ("json", "logging", "re", "warnings", "numpy as np", "math.sqrt"),
+    "io.io": ("logging", "sys", "threading", "numpy as np", "collections.namedtuple"),
+    "lr_scheduler": ("logging", "math.cos", "math.pi"),
+    "metric": ("math", "numpy", "collections.OrderedDict"),
+    "model": ("logging", "os", "time", "warnings", "numpy as np", "collections.namedtuple"),
+    "module.base_module": ("logging", "time", "warnings", "numpy as np"),
+    "monitor": ("ctypes", "logging", "re", "math.sqrt"),
+    "operator": ("collections", "ctypes", "traceback", "warnings", "threading.Lock"),
+    "recordio": ("ctypes", "numbers", "struct", "numpy as np", "collections.namedtuple"),
+    "rnn": ("bisect", "functools", "random", "warnings", "numpy as np"),
+    "test_utils": _TEST_UTILS,
+    "visualization": ("copy", "json", "re", "warnings"),
+}.items()}
 
 #: Functions that detection repositories compile: their names -> ours, of `opreg.contrib.detection`.
 HELPERS = {"bbox_overlaps_cython": "bbox_overlaps", "bbox_overlaps": "bbox_overlaps", "anchors_cython": "anchors",
-           "cpu_nms": "cpu_nms", "gpu_nms": "gpu_nms"}
+           "bbox_selfoverlaps_cython": "bbox_selfoverlaps", "cpu_nms": "cpu_nms", "gpu_nms": "gpu_nms",
+           "greedy_nms": "greedy_nms", "soft_nms": "soft_nms"}

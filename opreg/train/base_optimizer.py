@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
@@ -377,6 +377,14 @@ class Optimizer:
     def _get_wd(self, index: Index) -> float:
         """The decay of one weight."""
         return self.wd * self._factor(index, "wd_mult", self.wd_mult)
+
+    def _get_lrs(self, indices: Iterable[Index]) -> list[float]:
+        """The rates of several weights."""
+        return [self._get_lr(index) for index in indices]
+
+    def _get_wds(self, indices: Iterable[Index]) -> list[float]:
+        """The decays of several weights."""
+        return [self._get_wd(index) for index in indices]
 
     def _set_current_context(self, device_id: int) -> None:
         """Count updates apart for each device that holds a copy of the weights."""

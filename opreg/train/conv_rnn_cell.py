@@ -108,7 +108,7 @@ class ConvRNNCell(BaseConvRNNCell):
     def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         name = self._step_name()
         i2h, h2h = self._convolved(inputs, states[0], name)
-        output = self._activate(i2h + h2h, self._activation, name=f"{name}out")
+        output = self._get_activation(i2h + h2h, self._activation, name=f"{name}out")
         return output, [output]
 
 
@@ -132,11 +132,11 @@ class ConvLSTMCell(BaseConvRNNCell):
         name = self._step_name()
         i2h, h2h = self._convolved(inputs, states[0], name)
         gates = self._split(i2h + h2h, f"{name}slice")
-        in_gate, forget_gate, out_gate = (self._activate(gates[i], "sigmoid", name=f"{name}{letter}")
+        in_gate, forget_gate, out_gate = (self._get_activation(gates[i], "sigmoid", name=f"{name}{letter}")
                                           for i, letter in ((0, "i"), (1, "f"), (3, "o")))
-        new = self._activate(gates[2], self._activation, name=f"{name}c")
+        new = self._get_activation(gates[2], self._activation, name=f"{name}c")
         cell = named("elemwise_add", forget_gate * states[1], in_gate * new, name=f"{name}state")
-        output = named("elemwise_mul", out_gate, self._activate(cell, self._activation), name=f"{name}out")
+        output = named("elemwise_mul", out_gate, self._get_activation(cell, self._activation), name=f"{name}out")
         return output, [output, cell]
 
 
@@ -153,8 +153,8 @@ class ConvGRUCell(BaseConvRNNCell):
         name = self._step_name()
         i2h, h2h = self._convolved(inputs, states[0], name)
         i2h, h2h = self._split(i2h, f"{name}_i2h_slice"), self._split(h2h, f"{name}_h2h_slice")
-        reset = self._activate(i2h[0] + h2h[0], "sigmoid", name=f"{name}_r_act")
-        update = self._activate(i2h[1] + h2h[1], "sigmoid", name=f"{name}_z_act")
-        new = self._activate(i2h[2] + reset * h2h[2], self._activation, name=f"{name}_h_act")
+        reset = self._get_activation(i2h[0] + h2h[0], "sigmoid", name=f"{name}_r_act")
+        update = self._get_activation(i2h[1] + h2h[1], "sigmoid", name=f"{name}_z_act")
+        new = self._get_activation(i2h[2] + reset * h2h[2], self._activation, name=f"{name}_h_act")
         output = named("elemwise_add", (1.0 - update) * new, update * states[0], name=f"{name}out")
         return output, [output]

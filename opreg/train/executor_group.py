@@ -86,6 +86,7 @@ class DataParallelExecutorGroup(GroupSteps):
         self.workload = [1] * len(self.contexts) if workload is None else list(workload)
         self.arg_names, self.aux_names = symbol.list_arguments(), symbol.list_auxiliary_states()
         self.param_names, self.fixed_param_names = list(param_names), list(fixed_param_names or ())
+        self.state_names = list(state_names or ())
         self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
         self.data_shapes = describe("data_shapes", data_shapes)
         self.label_shapes = describe("label_shapes", label_shapes)
@@ -203,7 +204,9 @@ class DataParallelExecutorGroup(GroupSteps):
             if len(self._shaped) > _MOST_SHAPES:
                 self._shaped.popitem(last=False)
         self._shaped.move_to_end(key)
-        self.execs, self.shares = self._shaped[key]
+        last, (self.execs, self.shares) = self.execs, self._shaped[key]
+        for executor, other in zip(self.execs, last):
+            executor._watch_as(other)
 
     def _check_weights(self, executor: Executor) -> None:
         for name in self.param_names:

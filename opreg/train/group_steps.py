@@ -40,6 +40,41 @@ class GroupSteps:
         return self.shares
 
     @property
+    def data_names(self) -> list[str]:
+        """Names of the inputs."""
+        return [desc.name for desc in self.data_shapes]
+
+    @property
+    def label_names(self) -> list[str]:
+        """Names of the labels."""
+        return [desc.name for desc in self.label_shapes]
+
+    @property
+    def output_names(self) -> list[str]:
+        """Names of the outputs."""
+        return self.symbol.list_outputs()
+
+    @property
+    def num_outputs(self) -> int:
+        """How many outputs there are."""
+        return len(self.output_names)
+
+    @property
+    def data_layouts(self) -> list[int]:
+        """The axis of samples of each input; -1 where it is not divided."""
+        return [DataDesc.get_batch_axis(desc.layout) for desc in self.data_shapes]
+
+    @property
+    def label_layouts(self) -> list[int]:
+        """The axis of samples of each label."""
+        return [DataDesc.get_batch_axis(desc.layout) for desc in self.label_shapes]
+
+    @property
+    def output_layouts(self) -> list[int]:
+        """The axis of samples of each output."""
+        return [DataDesc.get_batch_axis(output.attr("__layout__")) for output in self.symbol]
+
+    @property
     def data_arrays(self) -> list[list[NDArray]]:
         """Each input on each context, in the order of ``data_shapes``."""
         return [[executor.arg_dict[desc.name] for executor in self.execs] for desc in self.data_shapes]

@@ -123,6 +123,8 @@ class Initializer:
 
     def dumps(self) -> str:
         """Name and settings as JSON, from which ``create`` makes it again."""
+        self._kwargs = {name: _numbers(value) if isinstance(value, (NDArray, np.ndarray)) else value
+                        for name, value in self._kwargs.items()}  # lists, as programs read them afterwards
         return json.dumps([type(self).__name__.lower(), self._kwargs], default=_numbers)
 
     def __eq__(self, other: object) -> bool:

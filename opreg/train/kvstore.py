@@ -20,10 +20,10 @@ from .async_store import KIND as _ASYNC
 from .async_store import AsyncKVStore
 from .dist_stores import KINDS as _DISTRIBUTED
 from .dist_stores import DistKVStore
-from .stores import KVStore, KVStoreBase
+from .stores import KVStore, KVStoreBase, TestStore
 from .updater import Updater
 
-__all__ = ["KVStoreBase", "KVStore", "create"]
+__all__ = ["KVStoreBase", "KVStore", "TestStore", "create"]
 
 __getattr__ = inner(__name__)
 
@@ -37,7 +37,7 @@ _UPDATED_THERE = 1 << 24
 
 def create(name: str = "local") -> KVStoreBase:
     """A store of a kind: ``local`` or ``device``, ``dist_sync``, ``dist_device_sync`` or ``dist_async``, ``horovod``,
-    or a class that was registered.
+    or a class that was registered, as the example ``teststore``.
 
     Raises
     ------

@@ -211,7 +211,8 @@ class BaseRNNCell:
             outputs.append(output)
         return _sequence(length, outputs, layout, merge_outputs)[0], states
 
-    def _activate(self, inputs: Symbol, activation: Activation, **kwargs: Any) -> Symbol:
+    def _get_activation(self, inputs: Symbol, activation: Activation, **kwargs: Any) -> Symbol:
+        """An activation applied; cells of programs call it, too."""
         if isinstance(activation, str):
             return symbol.surface("Activation")(inputs, act_type=activation, **kwargs)
         return activation(inputs, **kwargs)
@@ -262,7 +263,7 @@ class RNNCell(_Weighted):
         self._counter += 1
         name = f"{self._prefix}t{self._counter}_"
         i2h, h2h = self._products(inputs, states[0], name)
-        output = self._activate(i2h + h2h, self._activation, name=f"{name}out")
+        output = self._get_activation(i2h + h2h, self._activation, name=f"{name}out")
         return output, [output]
 
 
@@ -294,11 +295,11 @@ class LSTMCell(_Weighted):
         name = f"{self._prefix}t{self._counter}_"
         i2h, h2h = self._products(inputs, states[0], name)
         gates = symbol.surface("SliceChannel")(i2h + h2h, num_outputs=4, name=f"{name}slice")
-        in_gate, forget_gate, out_gate = (self._activate(gates[i], "sigmoid", name=f"{name}{letter}")
+        in_gate, forget_gate, out_gate = (self._get_activation(gates[i], "sigmoid", name=f"{name}{letter}")
                                           for i, letter in ((0, "i"), (1, "f"), (3, "o")))
-        new = self._activate(gates[2], "tanh", name=f"{name}c")
+        new = self._get_activation(gates[2], "tanh", name=f"{name}c")
         cell = named("elemwise_add", forget_gate * states[1], in_gate * new, name=f"{name}state")
-        output = named("elemwise_mul", out_gate, self._activate(cell, "tanh"), name=f"{name}out")
+        output = named("elemwise_mul", out_gate, self._get_activation(cell, "tanh"), name=f"{name}out")
         return output, [output, cell]
 
 
@@ -322,9 +323,9 @@ class GRUCell(_Weighted):
         split = symbol.surface("SliceChannel")
         i2h = split(i2h, num_outputs=3, name=f"{name}_i2h_slice")
         h2h = split(h2h, num_outputs=3, name=f"{name}_h2h_slice")
-        reset = self._activate(i2h[0] + h2h[0], "sigmoid", name=f"{name}_r_act")
-        update = self._activate(i2h[1] + h2h[1], "sigmoid", name=f"{name}_z_act")
-        new = self._activate(i2h[2] + reset * h2h[2], "tanh", name=f"{name}_h_act")
+        reset = self._get_activation(i2h[0] + h2h[0], "sigmoid", name=f"{name}_r_act")
+        update = self._get_activation(i2h[1] + h2h[1], "sigmoid", name=f"{name}_z_act")
+        new = self._get_activation(i2h[2] + reset * h2h[2], "tanh", name=f"{name}_h_act")
         output = named("elemwise_add", (1.0 - update) * new, update * states[0], name=f"{name}out")
         return output, [output]
 

@@ -81,6 +81,34 @@ class KVStoreBase:
         return klass
 
 
+@KVStoreBase.register
+class TestStore(KVStoreBase):
+    """MXNet's example of a store of one's own, ``"teststore"``: it keeps nothing and runs no optimizer."""
+
+    __test__ = False  # what collects tests by the names of classes leaves it alone
+    type, rank, num_workers = "teststore", 0, 1
+
+    def broadcast(self, key: Any, value: NDArray, out: NDArray | list[NDArray], priority: int = 0) -> None:
+        """Copy a value into arrays."""
+        for array in out if isinstance(out, list) else [out]:
+            array[:] = value
+
+    def pushpull(self, key: Any, value: NDArray | list[NDArray], out: NDArray | list[NDArray] | None = None,
+                 priority: int = 0) -> None:
+        """Add up values, and copy the sum into arrays, by default those of the values."""
+        values = value if isinstance(value, list) else [value]
+        total = sum(each.as_in_context(values[0].context) for each in values)
+        for array in values if out is None else out if isinstance(out, list) else [out]:
+            array[:] = total
+
+    @staticmethod
+    def is_capable(capability: str) -> bool:
+        """Whether it can do a thing; it runs no optimizer."""
+        if capability.lower() != KVStoreBase.OPTIMIZER:
+            raise ArgumentError(f"kvstore: is_capable: {did_you_mean(capability, [KVStoreBase.OPTIMIZER])}")
+        return False
+
+
 class KVStore(KVStoreBase):
     """A store in one process: what is pushed to a key is added up there.
 

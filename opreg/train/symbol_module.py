@@ -95,17 +95,18 @@ class Module(BaseModule):
         for ctx in self._context:
             if not isinstance(ctx, Context):
                 raise ArgumentError(f"Module: expected a context, got {ctx!r}")
-        self._work_loads = [1] * len(self._context) if work_load_list is None else list(work_load_list)
-        if len(self._work_loads) != len(self._context):
-            raise ArgumentError(f"Module: work_load_list has {len(self._work_loads)} entries, expected "
+        self._work_load_list = [1] * len(self._context) if work_load_list is None else list(work_load_list)
+        if len(self._work_load_list) != len(self._context):
+            raise ArgumentError(f"Module: work_load_list has {len(self._work_load_list)} entries, expected "
                                 f"{len(self._context)}, one for each context")
         parts.places(group2ctxs, len(self._context))  # a mistake shows here, not at bind
         self._symbol, self._group2ctxs = symbol, group2ctxs
         arguments = symbol.list_arguments()
         self.data_names, self._label_names = list(data_names or ()), list(label_names or ())
-        self._state_names, self._fixed = list(state_names or ()), list(fixed_param_names or ())
+        self._data_names = self.data_names
+        self._state_names, self._fixed_param_names = list(state_names or ()), list(fixed_param_names or ())
         for what, names in (("data_names", self.data_names), ("state_names", self._state_names),
-                            ("fixed_param_names", self._fixed)):
+                            ("fixed_param_names", self._fixed_param_names)):
             for name in names:
                 if name not in arguments:
                     raise ArgumentError(f"Module: {what}: the symbol has no argument {name!r}. "
@@ -118,12 +119,12 @@ class Module(BaseModule):
         self._param_names = [name for name in arguments if name not in inputs]
         self._numbers = {name: i for i, name in enumerate(self._param_names)}  # as the optimizer knows them
         self._aux_names = symbol.list_auxiliary_states()
-        self.output_names = symbol.list_outputs()
+        self.output_names = self._output_names = symbol.list_outputs()
         self._output_axes = [DataDesc.get_batch_axis(symbol[i].attr("__layout__"))
                              for i in range(len(self.output_names))]
         self._exec_group: DataParallelExecutorGroup  # from bind on
         self._preset: tuple[dict[str, NDArray], dict[str, NDArray]] | None = None
-        self._preset_states: str | None = None
+        self._preload_opt_states: str | None = None
         self._unlabelled = False  # whether it was said that a batch to learn from has no labels
         self._optimizer: Any = None
         self._updater: Any = None
@@ -149,7 +150,7 @@ class Module(BaseModule):
         module = Module(symbol, **kwargs)
         module._preset, module.params_initialized = (arg_params, aux_params), True
         if load_optimizer_states:
-            module._preset_states = f"{prefix}-{epoch:04d}.states"
+            module._preload_opt_states = f"{prefix}-{epoch:04d}.states"
         return module
 
     def save_checkpoint(self, prefix: str, epoch: int, save_optimizer_states: bool = False,
@@ -186,6 +187,41 @@ class Module(BaseModule):
         shapes = {desc.name: desc.shape for desc in self._data_shapes + self._label_shapes}
         known = {name: shape for name, shape in shapes.items() if name in self._symbol.list_arguments()}
         return list(zip(self.output_names, self._symbol.infer_shape(**known)[1]))
+
+    # What programs of MXNet read of a module beside its methods.
+
+    #: Whether ``_arg_params`` lag behind the weights; never, since they are read when they are asked for.
+    _params_dirty = False
+
+    def _sync_params_from_devices(self) -> None:
+        """Nothing: what ``_arg_params`` reads are the weights."""
+
+    @property
+    def _arg_params(self) -> dict[str, NDArray] | None:
+        """Copies of the weights, or those that it begins with; None where there are none. They may be set before it is
+        bound, and ``params_initialized`` with them."""
+        return self.get_params()[0] if self.params_initialized else None
+
+    @_arg_params.setter
+    def _arg_params(self, params: Mapping[str, NDArray]) -> None:
+        self._take(params, {})
+
+    @property
+    def _aux_params(self) -> dict[str, NDArray] | None:
+        """The same of the auxiliary states."""
+        return self.get_params()[1] if self.params_initialized else None
+
+    @_aux_params.setter
+    def _aux_params(self, params: Mapping[str, NDArray]) -> None:
+        self._take({}, params)
+
+    def _take(self, args: Mapping[str, NDArray], aux: Mapping[str, NDArray]) -> None:
+        """Take weights or states, now or when it is bound."""
+        if self.binded:
+            self._exec_group.set_params(args, aux, allow_extra=True)
+        else:
+            before = self._preset or ({}, {})
+            self._preset = {**before[0], **args}, {**before[1], **aux}
 
     @property
     def _total_exec_bytes(self) -> int:
@@ -232,9 +268,9 @@ class Module(BaseModule):
 
     def _make_executors(self, shared_module: Module | None = None) -> None:
         self._exec_group = DataParallelExecutorGroup(
-            self._symbol, self._context, self._work_loads, self._data_shapes, self._label_shapes, self._param_names,
+            self._symbol, self._context, self._work_load_list, self._data_shapes, self._label_shapes, self._param_names,
             self.for_training, self.inputs_need_grad, None if shared_module is None else shared_module._exec_group,
-            self.logger, self._fixed, self._grad_req, self._state_names, self._group2ctxs)
+            self.logger, self._fixed_param_names, self._grad_req, self._state_names, self._group2ctxs)
         if self._reduction is not None and self.for_training:
             self._exec_group.reduce(self._reduction)
 
@@ -427,9 +463,9 @@ class Module(BaseModule):
                 store.set_optimizer(optimizer)
             _initialize_kvstore(store, group.param_arrays, weights, group.param_names, there)
         self.optimizer_initialized = True
-        if self._preset_states is not None:
-            self.load_optimizer_states(self._preset_states)
-            self._preset_states = None
+        if self._preload_opt_states is not None:
+            self.load_optimizer_states(self._preload_opt_states)
+            self._preload_opt_states = None
 
     def _reduce(self, store: DistKVStore, optimizer: Optimizer) -> None:
         """Begin with the weights of rank 0, and let gradients become the sums over all ranks from now on."""

@@ -31,7 +31,6 @@ T = TypeVar("T")
 class _State:
     """What checks of this process have in common."""
 
-    context: Context | None = None
     rng = np.random.default_rng(0)
     seed: int | None = None
 
@@ -41,13 +40,22 @@ _TOLERANCES = {2: (1e-2, 1e-2), 4: (1e-4, 1e-5), 8: (1e-7, 1e-9)}
 
 
 def default_context() -> Context:
-    """The context checks run on: the one set, or the current one."""
-    return _State.context or current_context()
+    """The context checks run on, the current one."""
+    return current_context()
 
 
-def set_default_context(ctx: Context | None) -> None:
-    """Set the context checks run on."""
-    _State.context = ctx
+def set_default_context(ctx: Context) -> None:
+    """Choose where checks run, and where new arrays of this thread go; inside of ``with ctx:`` until that ends.
+
+    Examples
+    --------
+    >>> from opreg import cpu, nd
+    >>> with cpu():
+    ...     set_default_context(cpu(3))
+    ...     nd.ones((1,)).context, default_context()
+    (cpu(3), cpu(3))
+    """
+    Context.default_ctx = ctx
 
 
 def default_dtype() -> type:

@@ -15,10 +15,13 @@ from numpy.typing import ArrayLike
 
 from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.ndarray import NDArray, array
+from opreg.symbol.symbol import Symbol
 
 from ..core.spec import as_dtype, is_floating
 from ..errors import ArgumentError, did_you_mean
+from ..runtime import Features
 from ..typing import DTypeLike
+from ..util import get_cuda_compute_capability, getenv, setenv, use_np
 from . import test_arrays, test_data, test_samples, test_tools
 from .test_arrays import *  # noqa: F403
 from .test_arrays import assert_almost_equal, default_context, drawing, host
@@ -28,14 +31,14 @@ from .test_tools import *  # noqa: F403
 
 if TYPE_CHECKING:
     from opreg.symbol.executor import Executor
-    from opreg.symbol.symbol import Symbol
 
 __all__ = [  # noqa: PLE0604  names of other modules are text, too
            "simple_forward", "numeric_grad", "check_numeric_gradient", "check_symbolic_forward",
            "check_symbolic_backward", "check_consistency", *test_arrays.__all__, *test_data.__all__,
            *test_samples.__all__, *test_tools.__all__,
            # What programs take for granted behind ``from test_utils import *``.
-           "mx", "np", "array", "Context", "current_context"]  # noqa: F405  see __getattr__
+           "mx", "np", "array", "Context", "current_context", "Features", "Symbol",  # noqa: F405  see __getattr__
+           "get_cuda_compute_capability", "getenv", "setenv", "use_np"]
 
 
 def __getattr__(name: str) -> Any:

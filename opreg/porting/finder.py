@@ -1,0 +1,142 @@
+"""How a script finds its own modules, rewritten as they are loaded, and those of the library it was written for.
+
+NumPy and the standard library are left alone, so other libraries see both as they are.
+"""
+
+from __future__ import annotations
+
+import os
+import site
+import sys
+import sysconfig
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import CodeType, ModuleType
+from typing import Any
+
+import opreg
+from opreg import aliases
+
+from .companions import COMPANIONS, SCRIPT, complete
+from .compiling import compiled
+
+__all__ = ["install", "VERSIONS"]
+
+#: Versions of the libraries whose names these are; scripts choose by them what to call.
+VERSIONS = {"mxnet": "1.9.1", "mindspore": "2.10.0"}
+
+#: The name of each library, and the page of ``docs/`` that says what is not here of it.
+_PAGES = {"mxnet": ("MXNet", "mxnet"), "mindspore": ("MindSpore", "mindspore_names")}
+
+
+def install(library: str, main: str | None = None) -> None:
+    """Find, from now on, a library's name in this package, and load what is not installed rewritten.
+
+    Parameters
+    ----------
+    library : str
+        ``mxnet`` or ``mindspore``.
+    main : str, optional
+        Path of the script in a process that it has started, which imports it.
+    """
+    finder = _Modules(library, main)
+    sys.meta_path.insert(0, finder)
+    for name in COMPANIONS.keys() & sys.modules.keys():
+        complete(sys.modules[name], finder)
+
+
+class _Rewriting(SourceFileLoader):
+    """Loads a module of the script, rewritten; nothing compiled is kept, since what runs is not what the file says."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        package = fullname if self.is_package(fullname) else fullname.rpartition(".")[0]
+        return compiled(self.get_data(path), path, package)
+
+
+class _Completed(SourceFileLoader):
+    """Loads a module that is installed, and completes it."""
+
+    def __init__(self, loader: SourceFileLoader, finder: _Modules) -> None:
+        super().__init__(loader.name, loader.path)
+        self._finder = finder
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        complete(module, self._finder)
+
+
+class _Modules:
+    """Finds the modules of a script, which are those that are not installed, and those of the library it is for."""
+
+    def __init__(self, library: str, main: str | None) -> None:
+        self.library = library
+        self.main = main
+        paths = {sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
+        paths |= {*site.getsitepackages(), site.getusersitepackages()}
+        self._installed = tuple(os.path.join(os.path.realpath(path), "") for path in paths if path)
+
+    def is_own(self, path: str) -> bool:
+        """Whether a file is part of the script, and not installed."""
+        return not os.path.realpath(path).startswith(self._installed)
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+                  ) -> ModuleSpec | None:
+        if name == self.library or name.startswith(f"{self.library}."):
+            return ModuleSpec(name, _Library(self.library), is_package=True)  # type: ignore[arg-type]
+        if name == SCRIPT and self.main is not None:
+            return ModuleSpec(name, _Rewriting(name, self.main), origin=self.main)
+        spec = None if name.partition(".")[0] == "opreg" else PathFinder.find_spec(name, path, target)
+        if spec is None or not isinstance(spec.loader, SourceFileLoader) or spec.origin is None:
+            return None
+        if name in COMPANIONS:
+            spec.loader = _Completed(spec.loader, self)
+            return spec
+        if not self.is_own(spec.origin):
+            return None
+        spec.loader = _Rewriting(spec.loader.name, spec.loader.path)
+        spec.cached = None
+        return spec
+
+
+class _Library:
+    """Loads ``mxnet`` and what is below it: the modules of this package themselves."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return _Front(self.name) if spec.name == self.name else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        name = module.__name__
+        if name == self.name:
+            return
+        rest = name.removeprefix(f"{self.name}.")
+        try:
+            sys.modules[name] = aliases.below(rest)
+        except ModuleNotFoundError as error:
+            if error.name is None or not error.name.startswith("opreg."):
+                raise
+            try:
+                getattr(opreg, error.name.split(".")[1])
+                library, page = _PAGES[self.name]
+                said = f"{rest!r} of {library} is no part of opreg. See docs/{page}.md"
+            except AttributeError as absent:
+                said = str(absent)
+            raise ModuleNotFoundError(said, name=name) from None
+
+
+class _Front(ModuleType):
+    """The library's own module: this package, and the version that scripts ask for."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, opreg.__doc__)
+        self.__version__ = VERSIONS[name]
+        self.__file__ = opreg.__file__
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(opreg, name)
+
+    def __dir__(self) -> list[str]:
+        return dir(opreg)
