@@ -94,7 +94,8 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     **{name: ("opreg.nn.tensor", name) for name in ("Tensor", "tensor", "from_numpy", "is_tensor")},
     "_Function": ("opreg.nn.function", "_Function"),
     **{name: ("opreg.nn.parameter", name) for name in ("Parameter", "ParameterTuple")},
-    **{name: ("opreg.nn.state", name) for name in ("set_context", "get_context", "GRAPH_MODE", "PYNATIVE_MODE")},
+    **{name: ("opreg.nn.state", name) for name in ("set_context", "get_context", "GRAPH_MODE", "PYNATIVE_MODE",
+                                                   "STRICT", "COMPATIBLE", "LAX")},
     **{name: ("opreg.nn.parallel", name) for name in (
         "ParallelMode", "set_auto_parallel_context", "get_auto_parallel_context", "reset_auto_parallel_context")},
     **{name: ("opreg.nn.grad", name) for name in (

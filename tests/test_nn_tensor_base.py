@@ -463,6 +463,8 @@ def test_two_parameters_of_one_name():
 
 def test_settings_that_change_nothing():
     ms.set_context(jit_config={"jit_level": "O0"}, jit_level="O1", memory_optimize_level="O0")
+    for level in ms.STRICT, ms.context.COMPATIBLE, ms.LAX:
+        ms.set_context(jit_syntax_level=level)
     with pytest.raises(ValueError, match="Did you mean 'mode'"):
         ms.set_context(mod=1)
 

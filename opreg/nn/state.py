@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     from .python_op import Kept, Record
     from .trace import FunctionTracer
 
-__all__ = ["STATE", "EPOCH", "GRAPH_MODE", "PYNATIVE_MODE", "set_context", "get_context", "checks_bprop",
-           "compiles"]
+__all__ = ["STATE", "EPOCH", "GRAPH_MODE", "PYNATIVE_MODE", "STRICT", "COMPATIBLE", "LAX", "set_context", "get_context",
+           "checks_bprop", "compiles"]
 
 #: Calling an outermost Cell compiles it.
 GRAPH_MODE = 0
 #: Calling a Cell runs its Python code.
 PYNATIVE_MODE = 1
+#: Levels of ``jit_syntax_level``, which changes nothing here.
+STRICT, COMPATIBLE, LAX = 0, 1, 2
 
 
 class _State(threading.local):
