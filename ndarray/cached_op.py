@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from opreg.core.graph import Entry, Node, topological
+from opreg.core.graph import Node
+from opreg.core.placeholder import resolve
 from opreg.errors import ArgumentError, note
 
 from .context import Context, current_context
@@ -39,8 +40,8 @@ class CachedOp:
     """
 
     def __init__(self, sym: Symbol, flags: Sequence[tuple[str, object]] = ()):
-        self._heads: tuple[Entry, ...] = sym._entries
-        self._nodes = topological(self._heads)
+        graph = resolve(sym._graph())
+        self._heads, self._nodes = graph.heads, graph.nodes
         self._names = [node.name for node in self._nodes if node.op is None]
 
     def __call__(self, *args: NDArray | None, out: NDArray | Sequence[NDArray] | None = None,

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from opreg.core import generators
-from opreg.core.cache import Recent
 from opreg.core.launch import Call, Kernel, as_results, prepare
 from opreg.core.mode import MODE, Recording, inside, quiet
-from opreg.core.op import Op, watch
+from opreg.core.op import EDITION, Op, following, keep
 from opreg.core.rules import Attrs, Shapes
 from opreg.core.spec import Shape, Spec, is_numpy_float, known, show, unify
 from opreg.errors import ArgumentError, ShapeError, listed, note
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run", "settle", "Runner", "Settled"]
 
-_RUNNERS: Recent = Recent(4096, "settled eager calls")
+_RUNNERS = following(4096, "settled eager calls")
 _FLOAT32 = np.dtype(np.float32)
 
 
@@ -242,25 +241,10 @@ class FunctionRunner:
 Settled: TypeAlias = Runner | BoundRunner | FunctionRunner | CustomRun
 
 
-class _Keeper:
-    """Forgets what is settled when something is registered about an operator."""
-
-    def on_register(self, op: Op) -> None:
-        """Settle everything anew: gradients of other operators may call this one, too."""
-        for runner in _RUNNERS.entries():  # which recorded nodes may hold
-            if runner.recipes:
-                runner.recipes.clear()
-        _RUNNERS.clear()
-
-
-_KEEPER = _Keeper()
-watch(_KEEPER)
-
-
-def settle(op: Op, attrs: Attrs, arrays: Sequence[Array], ctx: Context) -> Runner:
-    """The runner of a call with complete attributes, made at the first of its kind."""
+def settle(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Runner:
+    """The runner of a call with complete attributes, made at the first of its kind where these last."""
     is_train = MODE.training if op.mode or op.states else True
-    kind: list[object] = [op, id(attrs), is_train, ctx]
+    kind: list[object] = [op, attrs, is_train, ctx]
     for array in arrays:
         kind += array.shape, array.dtype
     key = tuple(kind)
@@ -268,9 +252,10 @@ def settle(op: Op, attrs: Attrs, arrays: Sequence[Array], ctx: Context) -> Runne
     if runner is None:
         runner = _RUNNERS.find(key)
     if runner is None:
-        # It holds the attributes, so that their address is not used again while it is there.
+        edition = EDITION[0]
         runner = (Runner if ctx.device is None else _RunnerOnDevice)(op, attrs, arrays, ctx, is_train)
-        _RUNNERS.keep(key, runner)
+        if attrs.lasting:
+            keep(_RUNNERS, key, runner, edition)
     return runner
 
 

@@ -10,8 +10,9 @@ import numpy as np
 from opreg.core.arguments import ordered, split
 from opreg.core.cache import Recent
 from opreg.core.dispatch import INVOKE
+from opreg.core.keys import exact, lasting
 from opreg.core.mode import MODE
-from opreg.core.namespaces import CONTRIB, Namespace, dressed, front
+from opreg.core.namespaces import CONTRIB, Namespace, dressed, front, standing
 from opreg.core.op import Op
 from opreg.core.random_functions import Sampling, zipfian
 from opreg.core.registry import user_operator
@@ -43,16 +44,6 @@ class _Slot(int):
 _FORMS: Recent = Recent(4096, "forms of eager calls")
 
 
-def _constant(value: object) -> tuple[object, ...]:
-    """What equals the same of another value only if the two mean the same."""
-    kind = value.__class__
-    if kind is tuple or kind is list:
-        return kind, *map(_constant, value)  # type: ignore[call-overload]  # it is one of these
-    if isinstance(value, NDArray):
-        raise TypeError
-    return kind, str(value) if kind is float and not value else value  # 0.0 == -0.0
-
-
 def _settled(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
     """Complete attributes and inputs in order of a call. Calls of one form are taken apart once."""
     if op.per_instance:  # each call has attributes of its own
@@ -66,13 +57,14 @@ def _settled(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
                 arrays.append(value)
                 form.append(None)
             else:
-                form.append(_constant(value))
+                form.append(exact(value))
         key = tuple(form)
         known = _FORMS.get(key) or _FORMS.find(key)
     except TypeError:  # something is not known by its value: a NumPy array, a list of arrays
         key = None
     if key is None:
-        return _taken_apart(op, args, keywords, _is_array)
+        listed = _listed(op, keywords)
+        return _settled(op, args, listed) if listed else _taken_apart(op, args, keywords, _is_array)
     if known is None:
         slots = map(_Slot, range(len(arrays)))
         inputs, given = split(op, [next(slots) if isinstance(value, NDArray) else value for value in args],
@@ -81,20 +73,21 @@ def _settled(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
         slotted = [name for name, value in given.items() if isinstance(value, _Slot)]
         if slotted:  # an array is an attribute: its number counts, which may change
             given.update((name, _number(op, name, arrays[given[name]])) for name in slotted)
-            key = None
         known = _completed(op, inputs, given)
-        if key is not None and (op.schema.fields or keywords.keys() <= set(op.input_names)):  # others warn each time
+        warns = not op.schema.fields and not keywords.keys() <= set(op.input_names)  # of surplus keywords, each time
+        if not slotted and known[0].lasting and not warns:
             _FORMS.keep(key, known)
     attrs, order = known
     return attrs, [arrays[i] for i in order]
 
 
-def _plain(value: object) -> bool:
-    """Whether a value is the same for as long as it equals itself, what it holds included."""
-    return value.__class__ in _PLAIN or (value.__class__ is tuple and all(map(_plain, value)))
-
-
-_PLAIN = frozenset({int, float, bool, str, type(None)})
+def _listed(op: Op, keywords: dict[str, Any]) -> dict[str, Any] | None:
+    """Keywords with tuples in the place of NumPy arrays that are attributes of a declared type; None where there are no
+    such arrays."""
+    found = {name: tuple(value.tolist()) for name, value in keywords.items()
+             if value.__class__ is np.ndarray and value.ndim == 1
+             and name in op.schema and op.schema[name].kind is not Any}
+    return {**keywords, **found} if found else None
 
 
 def _answered(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
@@ -105,10 +98,11 @@ def _answered(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[A
         if isinstance(value, NDArray):
             arrays.append(value)
             form.append(None)
-        elif _plain(value):
-            form.append(_constant(value))
         else:
-            return _taken_apart(op, args, keywords, _is_array)
+            try:
+                form.append(exact(value))
+            except TypeError:
+                return _taken_apart(op, args, keywords, _is_array)
     key, registered = tuple(form), op.schema
     kept = registered.calls.get(key) or registered.calls.find(key)
     if kept is not None:
@@ -126,7 +120,8 @@ def _answered(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[A
     inputs, given = split(op, [next(slots) if isinstance(value, NDArray) else value for value in args],
                           {name: next(slots) if isinstance(value, NDArray) else value
                            for name, value in keywords.items()}, lambda value: isinstance(value, _Slot))
-    if all(map(_plain, (*given.values(), *attrs.values()))) and not op.data_dependent:
+    slotted = any(isinstance(value, _Slot) for value in given.values())  # whose numbers may change
+    if not slotted and all(map(lasting, attrs.values())) and not op.data_dependent:
         attrs.kept = Kept(attrs, ordered(op, inputs, attrs))
         registered.calls.keep(key, attrs.kept)
     return attrs, values
@@ -216,11 +211,11 @@ def _into(op: Op, attrs: Attrs, values: list[Any], ctx: Context, out: Out) -> Ou
 
 
 def _function(op: Op, name: str) -> Callable[..., Any]:
-    def call(*args: Any, **keywords: Any) -> Any:
-        return invoke(op, args, keywords)
+    def dress(function: Callable[..., Any], op: Op) -> Callable[..., Any]:
+        takes = op.variadic or op.per_instance or op.input_names
+        return dressed(function, op, name, "opreg.ndarray", ("out", "name") if takes else ("ctx", "out", "name"))
 
-    takes = op.variadic or op.per_instance or op.input_names
-    return dressed(call, op, name, "opreg.ndarray", ("out", "name") if takes else ("ctx", "out", "name"))
+    return standing(invoke, op, dress)
 
 
 surface = SURFACE.provide(front("nd", _function))

@@ -133,7 +133,7 @@ class Methods(Value):
             out: Out = None) -> NDArray:
         """``data`` with numbers around it."""
     def pick(self, index: Input, axis: int | None = -1, keepdims: bool = False,
-             mode: Literal['wrap', 'clip'] = 'clip', *, out: Out = None) -> NDArray:
+             mode: Literal['wrap', 'clip', 'index'] = 'clip', *, out: Out = None) -> NDArray:
         """One number of ``data`` along ``axis`` for each of the other places, the one ``index`` names there."""
     def prod(self, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
              out: Out = None) -> NDArray:
@@ -200,7 +200,7 @@ class Methods(Value):
         """The sum."""
     def swapaxes(self, dim1: int = 0, dim2: int = 0, *, out: Out = None) -> NDArray:
         """``data`` with two axes exchanged."""
-    def take(self, indices: Input, axis: int = 0, mode: Literal['raise', 'wrap', 'clip'] = 'clip', *,
+    def take(self, indices: Input, axis: int = 0, mode: Literal['raise', 'wrap', 'clip', 'index'] = 'clip', *,
              out: Out = None) -> NDArray:
         """The slices of ``a`` along ``axis`` that ``indices`` name."""
     def tan(self, *, out: Out = None) -> NDArray:

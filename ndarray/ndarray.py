@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import operator
 import warnings
 import weakref
@@ -16,13 +17,13 @@ from opreg.core.cache import cached
 from opreg.core.dispatch import INVOKE
 from opreg.core.looks import HTML
 from opreg.core.mode import MODE, quiet
-from opreg.core.op import Op
+from opreg.core.op import Op, watch
 from opreg.core.registry import get, ops
 from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
-from opreg.core.spec import Shape, as_dtype, is_numpy_float, show
+from opreg.core.spec import Shape, as_dtype, is_numpy_float, show, wrapped
 from opreg.core.value import BINARY, Value
-from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeError, adopted, note
+from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeError, SubscriptError, adopted, note
 from opreg.typing import Array, DTypeLike
 
 from . import changes, dlpack, params_file, tape
@@ -60,7 +61,7 @@ def _scalar(value: float, dtype: np.dtype) -> np.ndarray:
 
 @cached(1024, typed=True)
 def _recorded(name: str, number: float | str | None = None) -> tuple[Op, Attrs]:
-    """An operator between arrays or with a number, and its attributes."""
+    """A built-in operator between arrays or with a number, and its attributes."""
     op = get(name)
     return op, op.complete({} if number is None else {"scalar": number})
 
@@ -89,7 +90,8 @@ def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type[N
     truth : {"number", "bool"}, optional
         Of comparisons: what truth values are given as. Those given as ``bool`` are not recorded.
     """
-    array_class, new, scalars, kinds = np.ndarray, NDArray.__new__, _SCALARS, "fiu" if exact else "f"
+    array_class: type | None = np.ndarray
+    new, scalars, kinds = NDArray.__new__, _SCALARS, "fiu" if exact else "f"
     same, broadcast, with_number = forms
     as_number, silent = truth == "number", truth == "bool"
 
@@ -136,9 +138,36 @@ def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type[N
                      recording)
         return result
 
+    def choose() -> None:
+        nonlocal array_class
+        array_class = np.ndarray if all(map(_as_built, forms)) else None  # the class of no array
+
     method.__name__ = f"__{'r' if reflected else ''}{name}__"
     SHORT_WAYS.add(method.__code__)
+    for form in forms:
+        _CHOICES.setdefault(form, []).append(choose)
     return method
+
+
+#: By the operators that short ways leave out: functions that see again whether they may.
+_CHOICES: dict[str, list[Callable[[], None]]] = {}
+
+
+def _as_built(name: str) -> bool:
+    """Whether the operator of a name is the built-in one, and computes arrays of the host as it did at first."""
+    op = get(name)
+    return op.family != "" and sum([not kernel.bound and kernel.serves is None for kernel in op.kernels]) == 1
+
+
+class _Keeper:
+    def on_register(self, op: Op) -> None:
+        """Python's operators go the general way where an operator is another than the one that they leave out."""
+        for choose in _CHOICES.get(op.name, ()):
+            choose()
+
+
+_KEEPER = _Keeper()
+watch(_KEEPER)
 
 
 _ARITHMETIC: dict[str, np.ufunc] = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide}
@@ -578,7 +607,10 @@ class NDArray(OneNumber, Methods):
             data, basic = self._data[key], True
         else:
             key, basic = _key(key, self._data.shape, self._ctx)
-            data = self._part(key) if basic else self._ctx.run(self._data.__getitem__, key)
+            try:
+                data = self._part(key) if basic else self._ctx.run(self._data.__getitem__, key)
+            except IndexError as error:
+                raise SubscriptError(str(error)) from None
             if not data.shape:  # one element is an array of one element
                 data, key = data.reshape(1), _single(key)
         if basic and data.flags.c_contiguous:
@@ -610,11 +642,14 @@ class NDArray(OneNumber, Methods):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.check_writable()
-        key, basic = _key(key, self.shape, self._ctx)
-        if MODE.recording or self._entry is not None:
-            changes.assign(self, key, value, basic)
-        else:
-            self._store(key, value, basic)
+        key, basic = _key(key, self.shape, self._ctx, True)
+        try:
+            if MODE.recording or self._entry is not None:
+                changes.assign(self, key, value, basic)
+            else:
+                self._store(key, value, basic)
+        except IndexError as error:
+            raise SubscriptError(str(error)) from None
 
     def _store(self, key: Any, value: Any, basic: bool = True) -> None:
         """Write numbers in place, whatever is recorded."""
@@ -714,7 +749,7 @@ attach(NDArray, {NDArray, FrozenNDArray, LentNDArray},
        {name: BINARY[name] for name in ("eq", "ne", "gt", "ge", "lt", "le")}, "number", _Untraced())
 
 
-def _key(key: Any, shape: Shape, ctx: Context) -> tuple[Any, bool]:
+def _key(key: Any, shape: Shape, ctx: Context, written: bool = False) -> tuple[Any, bool]:
     """A subscript in NumPy's terms, and whether it is a basic one; truth values and real numbers in arrays count as
     integers. Arrays in it come to the context."""
     if key.__class__ is slice or key is Ellipsis:
@@ -722,10 +757,10 @@ def _key(key: Any, shape: Shape, ctx: Context) -> tuple[Any, bool]:
     if key.__class__ is int and shape and -shape[0] <= key < shape[0]:
         return key, True
     parts, basic = [], True
-    for part in key if isinstance(key, tuple) else (key,):
+    for part in parts_of(key, len(shape), written):
         if isinstance(part, NDArray):
             part = part._data
-        elif isinstance(part, (list, range)):
+        elif isinstance(part, (list, tuple, range)):
             part = np.asarray(part, None if len(part) else np.int64)
         if getattr(part, "ndim", 0):
             part = part if part.dtype.kind in "iu" else ctx.run(part.astype, np.int64)
@@ -736,6 +771,16 @@ def _key(key: Any, shape: Shape, ctx: Context) -> tuple[Any, bool]:
             part = int(part)
         parts.append(part)
     return (parts[0] if len(parts) == 1 and not isinstance(key, tuple) else tuple(parts)), basic
+
+
+def parts_of(key: object, rank: int, written: bool) -> tuple[Any, ...]:
+    """The parts of a subscript less the truth values of Python that it passes over, as MXNet does: all of them, but
+    those of a subscript of integers alone that is read."""
+    parts = key if isinstance(key, tuple) else (key,)
+    if any(part.__class__ is bool for part in parts) and (
+            written or len(parts) > rank or not all(isinstance(part, int) for part in parts)):
+        return tuple(part for part in parts if part.__class__ is not bool)
+    return parts
 
 
 def _single(key: object) -> tuple[object, ...]:
@@ -753,11 +798,13 @@ def numbers_of(source: ArrayLike, dtype: np.dtype) -> np.ndarray:
     """
     try:
         return quiet(host_memory.copied, source, dtype)
-    except OverflowError:
-        try:
-            return np.array(source).astype(dtype)
-        except OverflowError as error:
+    except OverflowError as error:
+        given = np.array(source, object)
+        if not all(isinstance(number, numbers.Integral) for number in given.flat):
+            return quiet(np.array(source).astype, dtype)
+        if not all(-1 << 63 <= number < 1 << 64 for number in given.flat):
             raise adopted(error, f"an array of {dtype}") from None
+        return np.array([wrapped(int(number), dtype) for number in given.flat], dtype).reshape(given.shape)
 
 
 def _restore(host: np.ndarray, ctx: Context) -> NDArray:

@@ -1223,7 +1223,7 @@ def ones_like(data: Input, *, out: Out = None, name: str | None = None) -> NDArr
     array([1., 1.], dtype=float32)
     """
 def pick(data: Input, index: Input, axis: int | None = -1, keepdims: bool = False,
-         mode: Literal['wrap', 'clip'] = 'clip', *, out: Out = None, name: str | None = None) -> NDArray:
+         mode: Literal['wrap', 'clip', 'index'] = 'clip', *, out: Out = None, name: str | None = None) -> NDArray:
     """One number of ``data`` along ``axis`` for each of the other places, the one ``index`` names there.
 
     Examples
@@ -1613,8 +1613,8 @@ def sum(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: 
     >>> mx.nd.sum(x).asnumpy(), mx.nd.sum(x, axis=0).asnumpy()
     (array([10.], dtype=float32), array([4., 6.], dtype=float32))
     """
-def take(a: Input, indices: Input, axis: int = 0, mode: Literal['raise', 'wrap', 'clip'] = 'clip', *, out: Out = None,
-         name: str | None = None) -> NDArray:
+def take(a: Input, indices: Input, axis: int = 0, mode: Literal['raise', 'wrap', 'clip', 'index'] = 'clip', *,
+         out: Out = None, name: str | None = None) -> NDArray:
     """The slices of ``a`` along ``axis`` that ``indices`` name.
 
     Examples

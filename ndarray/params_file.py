@@ -25,6 +25,7 @@ from __future__ import annotations
 import io
 import math
 import os
+import re
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple, NoReturn
@@ -47,6 +48,8 @@ Device = tuple[str, int]
 Pairs = Sequence[tuple[np.ndarray | None, Device]]
 
 FILE_MAGIC = 0x112
+#: How a checkpoint of MindSpore begins: a field of some length, in it a name of some length.
+_PROTOBUF = re.compile(rb"\n[\x80-\xff]*[\x00-\x7f]\n[\x80-\xff]*[\x01-\x7f][ -~]")
 V1, V2, V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
 VERSIONS = {V1: 1, V2: 2, V3: 3}
 DEVICES = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
@@ -258,6 +261,10 @@ def _records(which: list[int]) -> str:
 def _read_file(reader: _Reader) -> tuple[list[Record], list[str]]:
     magic = reader.number("Q", "the file's magic number")
     if magic != FILE_MAGIC:
+        if _PROTOBUF.match(struct.pack("<Q", magic) + reader.file.read(16)):
+            raise FileFormatError(f"{reader.name}: this is a checkpoint of MindSpore in its own format, protobuf, "
+                                  "which is not read here. Write it anew with MindSpore as safetensors: "
+                                  "save_checkpoint(load_checkpoint(name), name, format='safetensors')")
         reader.fail(0, f"the magic number {FILE_MAGIC:#x} of a .params file, or a zip", f"{magic:#x}")
     reserved = reader.number("Q", "the reserved word")
     if reserved:

@@ -25,7 +25,7 @@ from opreg.typing import Array, DTypeLike
 
 from . import traced_numpy as numpy_rules
 from .context import Context
-from .ndarray import Applied, FrozenNDArray, NDArray, _key
+from .ndarray import Applied, FrozenNDArray, NDArray, _key, parts_of
 from .traced_numpy import INSTEAD
 
 __all__ = ["BodyTracer", "TracedArray", "TracedNDArray", "wrap_traced"]
@@ -420,19 +420,18 @@ class TracedNDArray(NDArray):
         return wrap_traced(part if part.shape else part.reshape(1), self._ctx)
 
     def _store(self, key: object, value: object, basic: bool = True) -> None:
-        self._data[self._plain(key)] = getattr(value, "_data", value)
+        self._data[self._plain(key, True)] = getattr(value, "_data", value)
 
     def __setitem__(self, key: object, value: object) -> None:
         self._store(key, value)
 
-    def _plain(self, key: object) -> object:
+    def _plain(self, key: object, written: bool = False) -> object:
         """A subscript in NumPy's terms: real numbers and truth values in arrays count as integers."""
-        parts = [part._data if isinstance(part, NDArray) else part for part in
-                 (key if isinstance(key, tuple) else (key,))]
+        parts = [part._data if isinstance(part, NDArray) else part for part in parts_of(key, len(self.shape), written)]
         parts = [part.astype(np.int64) if isinstance(part, TracedArray) and part.dtype.kind not in "iu"
-                 else part if isinstance(part, TracedArray) else _key(part, self.shape, self._ctx)[0]
-                 for part in parts]
-        return tuple(parts) if isinstance(key, tuple) else parts[0]
+                 else part if isinstance(part, TracedArray)
+                 else _key(list(part) if isinstance(part, tuple) else part, self.shape, self._ctx)[0] for part in parts]
+        return parts[0] if len(parts) == 1 and not isinstance(key, tuple) else tuple(parts)
 
     def __repr__(self) -> str:
         return f"<NDArray of a body that is followed, {show(self.shape)} {self._data.dtype} @{self._ctx}>"

@@ -14,8 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opreg.core.mode import MODE, inside
+from opreg.core.op import EDITION
 from opreg.core.spec import Spec, known
 from opreg.core.subgraph import Subgraph, subgraph
+from opreg.core.tracing import NeedsNumbers, TraceError
+from opreg.errors import NotDifferentiableError
 from opreg.typing import Array
 
 from .eager import Runner, Settled, run
@@ -115,9 +118,9 @@ def differentiate(settled: Settled, arriving: Sequence[Array | None], ins: Seque
     inputs : sequence of entries
         Of the tape: what the inputs are, some of which may have a place for their gradient.
     """
-    key: tuple[object, ...] = needs, is_train
+    key: tuple[object, ...] = needs, is_train, EDITION[0]
     if len(arriving) != 1:
-        key = needs, is_train, *[g is None for g in arriving]
+        key += tuple([g is None for g in arriving])
     for g, out in zip(arriving, outs):
         if g is not None and (g.shape != out.shape or g.dtype is not out.dtype):
             return None
@@ -127,8 +130,7 @@ def differentiate(settled: Settled, arriving: Sequence[Array | None], ins: Seque
     try:
         recipe = recipes[key]
     except KeyError:
-        recipes[key], results = _followed(settled, arriving, ins, outs, needs, is_train)
-        return results
+        return _first(recipes, key, settled, arriving, ins, outs, needs, is_train)
     if recipe is None:
         return None
     call: Callable[..., Sequence[Array | None]] = recipe
@@ -162,14 +164,26 @@ def _rule(settled: Runner, arriving: Sequence[bool], ins: Sequence[Array], outs:
                     lambda: [Spec(array.shape, array.dtype) for array in (*outs, *ins, *outs)])
 
 
+def _first(recipes: dict[tuple[object, ...], Recipe | None], key: tuple[object, ...], settled: Settled,
+           arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array], needs: tuple[bool, ...],
+           is_train: bool) -> Sequence[Array | None] | None:
+    """The first gradients of a kind. That there is no recipe is kept only where the rule says so: memory that ended,
+    say, ends this attempt alone."""
+    try:
+        recipes[key], results = _followed(settled, arriving, ins, outs, needs, is_train)
+    except Exception:  # whatever it is, the rule itself says it better
+        return None
+    return results
+
+
 def _followed(settled: Settled, arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
               needs: tuple[bool, ...], is_train: bool) -> tuple[Recipe | None, Sequence[Array | None] | None]:
-    """A recipe and the gradients that it gives."""
+    """A recipe and the gradients that it gives; None where the rule says that there is none."""
     if not isinstance(settled, Runner) or not all(map(known, settled.shapes)):
         return None, None
     try:
         rule = _rule(settled, [g is not None for g in arriving], ins, outs, needs, is_train)
         arrays = [*arriving, *ins, *outs]
         return Recipe(rule, settled.ctx, arrays), [None if place is None else arrays[place] for place in rule.results]
-    except Exception:  # whatever it is, the rule itself says it better
+    except (_Unfit, NeedsNumbers, NotDifferentiableError, TraceError):
         return None, None

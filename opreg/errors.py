@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import sys
 import warnings
@@ -13,7 +14,7 @@ from typing import Any, TypeAlias
 from .core.cache import cached
 
 __all__ = [
-    "OpError", "MXNetError", "AttrError", "ShapeError", "DTypeError", "UnknownOperatorError",
+    "OpError", "MXNetError", "AttrError", "ShapeError", "SubscriptError", "DTypeError", "UnknownOperatorError",
     "ArgumentError", "UnusedError", "InferenceError", "NotDifferentiableError", "DeviceError", "FileFormatError",
     "NonFiniteError", "RankError", "Where", "Place", "here", "user_frame", "line_at", "is_ours", "family", "note",
     "trim", "TRIMMED", "adopted", "listed", "nearest", "did_you_mean", "refuse_keywords", "refuse_misspelt",
@@ -50,6 +51,10 @@ class UnusedError(ArgumentError, AssertionError):
 
 class ShapeError(OpError, ValueError):
     """Shapes do not fit each other or the operator."""
+
+
+class SubscriptError(OpError, IndexError, ValueError):
+    """A subscript does not fit its array: out of range, a mask of another shape, too many parts, or no index."""
 
 
 class DTypeError(OpError, TypeError):
@@ -286,6 +291,24 @@ def _parts(error: BaseException) -> tuple[object, ...]:
 
 def _of_kind(kind: type, *parts: object) -> OpError:
     return _adopting(kind)(*parts)
+
+
+#: Of the system: memory, files or processes ended, or a call was interrupted.
+_PASSING = frozenset({errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.EINTR})
+
+
+def passing(error: BaseException) -> bool:
+    """Whether an error tells of the moment and not of what was tried: the same may succeed the next time. Nobody may
+    remember it as an answer.
+
+    Examples
+    --------
+    >>> passing(MemoryError()), passing(OSError(errno.EMFILE, "Too many open files")), passing(ValueError("no"))
+    (True, True, False)
+    """
+    if isinstance(error, OSError):  # the loader of libraries gives the words alone
+        return error.errno in _PASSING or any(os.strerror(code) in str(error) for code in _PASSING)
+    return isinstance(error, (MemoryError, RecursionError))
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:

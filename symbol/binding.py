@@ -123,11 +123,11 @@ def _array(what: str, name: str, value: NDArray | np.ndarray | None, ctx: Contex
     return value
 
 
-def _resolved(symbol: Symbol) -> Symbol:
-    """The symbol with registered operators in the place of those that a file named."""
+def resolved(symbol: Symbol) -> Symbol:
+    """The symbol with the operators that are registered now; see ``resolve``."""
     graph = symbol._graph()
-    resolved = resolve(graph)
-    return symbol if resolved is graph else Symbol(resolved.heads)
+    current = resolve(graph)
+    return symbol if current is graph else Symbol(current.heads)
 
 
 # ------------------------------------------------------------------------------------------------ where it computes
@@ -177,7 +177,7 @@ def bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, args: Values, 
     if reduction is not None and reduction.shard == "gradients" and args_grad is not None:
         raise ArgumentError("bind: shard='gradients' keeps parts of gradients, which simple_bind makes; args_grad are "
                             "whole ones")
-    ctx, symbol, groups = _context(ctx), _resolved(symbol), _groups(group2ctx)
+    ctx, symbol, groups = _context(ctx), resolved(symbol), _groups(group2ctx)
     arguments, auxiliary = symbol._graph().variables()
     names, aux_names = [node.name for node in arguments], [node.name for node in auxiliary]
     arrays = [_array("args", name, value, _variable_place(node, ctx, groups))
@@ -209,11 +209,12 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
                 head_grads: OutGrads = None, check_numbers: bool | str | None = None,
                 reduce: Group | Reduction | None = None, shard: str | None = None) -> Executor:
     """See ``Symbol.simple_bind``."""
-    ctx, symbol, groups = _context(ctx), _resolved(symbol), _groups(group2ctx)
+    ctx, symbol, groups = _context(ctx), resolved(symbol), _groups(group2ctx)
     graph = symbol._graph()
     arguments, auxiliary = graph.variables()
     names = [node.name for node in arguments]
     shapes = _shapes(keywords, names + [node.name for node in auxiliary])
+    inference.forget(graph)
     with _noted(shapes):
         shape_of = inference.variable_shapes(*symbol._known_shapes("simple_bind", (), shapes))
         dtype_of = inference.variable_dtypes(*symbol._known_dtypes("infer_type", (), dict(type_dict or {})))

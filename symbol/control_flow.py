@@ -23,7 +23,7 @@ from opreg.errors import ArgumentError, NotDifferentiableError, ShapeError
 from opreg.ndarray.ndarray import NDArray
 
 from . import infer as inference
-from .binding import make
+from .binding import make, resolved
 from .executor import Executor
 from .symbol import Symbol
 from .unrolled import UNROLLED
@@ -80,7 +80,7 @@ def _declared(name: str, fields: Mapping[str, Any], kernel: Callable, backward_k
 
     def gradients(attrs: Mapping[str, Any], g: Any, ins: Sequence[Any], outs: Sequence[Any], *_: Any) -> list[Any]:
         tops, visible = list(g) if isinstance(g, tuple) else [g], attrs["num_outputs"]
-        computed = ins[0]._apply(backward, [*tops[:visible], *ins, *outs[visible:]], attrs)
+        computed = ins[0]._apply(backward.current, [*tops[:visible], *ins, *outs[visible:]], attrs)
         return list(computed) if len(ins) > 1 else [computed]
 
     op = register(Op(name, schema, lambda *, num_args, subgraphs: [f"arg{i}" for i in range(num_args - len(subgraphs))],
@@ -143,7 +143,7 @@ def _inner(shape: Any) -> Any:
 
 def _through(body: Symbol, given: Sequence[Any], rule: Callable) -> tuple[list[Any], list[Any]]:
     """What is known of a body's inputs and outputs, from what is known of its inputs."""
-    graph = body._graph()
+    graph = resolved(body)._graph()
     variables = [node for node in graph.nodes if node.op is None]
     known = rule(graph, {node: value for node, value in zip(variables, given) if value is not None})
     return [known[node][0] for node in variables], [known[node][i] for node, i in graph.heads]
@@ -239,6 +239,7 @@ class _Body:
     """A body bound to arrays of its own, and to the caller's for inputs that stay the same in every round."""
 
     def __init__(self, call: Call, body: Symbol, arrays: Sequence[Any], own: Sequence[bool], gradients: bool):
+        body = resolved(body)
         graph = body._graph()
         variables = [node for node in graph.nodes if node.op is None]
         arguments, auxiliary = graph.variables()
@@ -264,7 +265,7 @@ class _Dice:
 
     def __init__(self, call: Call, body: _Body):
         self.place = (call.ctx.backend_name, call.ctx.device_id) if body.random and call.is_train else None
-        self.rounds: list[Any] = call.memo.setdefault(("dice", id(call.attrs)), [])
+        self.rounds: list[Any] = call.memo.setdefault(("dice", call.attrs), [])
 
     def keep(self, number: int) -> None:
         if self.place is not None:

@@ -19,7 +19,7 @@ from opreg.core.backward_graph import GRADIENTS
 from opreg.core.graph import Node
 from opreg.core.looks import Explanation, Shown
 from opreg.core.mode import MODE, quiet
-from opreg.core.op import Op, watch
+from opreg.core.op import EDITION, Op, watch
 from opreg.core.spec import known, show
 from opreg.errors import TRIMMED, ArgumentError, OpError, ShapeError, did_you_mean, trim
 from opreg.ndarray.context import Context
@@ -171,13 +171,15 @@ class Executor(Shown):
         """The plan for training or inference, built at first use."""
         plan = self._plans.get(is_train)
         if plan is None:
+            edition = EDITION[0]
             with inherited(self._numbers):
                 plan = compile_plan(self._bound, is_train, self._gradients[is_train], self._monitor is not None)
             if self._check:
                 self._reports[is_train] = check_kernels(plan, self._check != "report")
             if self._numbers:
                 check_numbers(plan, self._numbers)
-            self._plans[is_train] = plan
+            if edition == EDITION[0]:  # else another thread has registered something meanwhile
+                self._plans[is_train] = plan
         return plan
 
     def forward(self, is_train: bool = False, **kwargs: NDArray | np.ndarray) -> list[NDArray]:

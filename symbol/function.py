@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any
 
-from opreg.core.namespaces import CONTRIB, Namespace, dressed, front
+from opreg.core.namespaces import CONTRIB, Namespace, dressed, front, standing
 from opreg.core.op import Op
 from opreg.core.random_functions import Sampling, zipfian
 from opreg.core.update_functions import updates
@@ -18,13 +18,8 @@ __all__ = ["surface", "linalg", "random", "contrib", "image", "op", "custom", "s
 
 def _function(op: Op, name: str) -> Callable:
     user = op.name.startswith("custom.")
-    extra = {"op_type": name} if user else None
-    hint = "custom" if user else name
-
-    def call(*args: Any, **keywords: Any) -> Symbol:
-        return create(op, args, keywords, hint, extra)
-
-    return dressed(call, op, name, "opreg.symbol", ("name", "attr"), True)
+    call = functools.partial(create, hint="custom" if user else name, extra={"op_type": name} if user else None)
+    return standing(call, op, lambda function, op: dressed(function, op, name, "opreg.symbol", ("name", "attr"), True))
 
 
 surface = SURFACE.provide(front("sym", _function))

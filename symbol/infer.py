@@ -12,10 +12,11 @@ from opreg.core.mode import MODE
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
 from opreg.core.spec import ANY, Shape, Spec, as_dtype, known, unify
+from opreg.custom.function import FunctionUse
 from opreg.errors import InferenceError, OpError
 
-__all__ = ["infer_shapes", "emptied", "infer_dtypes", "decide_dtypes", "variable_shapes", "variable_dtypes", "infer",
-           "told"]
+__all__ = ["forget", "infer_shapes", "emptied", "infer_dtypes", "decide_dtypes", "variable_shapes", "variable_dtypes",
+           "infer", "told"]
 
 K = TypeVar("K")  # what is known of an entry: its shape or its dtype, None where nothing is
 
@@ -115,6 +116,15 @@ def _propagate(graph: Graph, known_of: Known[K], rule: Rule[K], newer: Callable[
             if learned:
                 back(node, learned)
         forwards = not forwards
+
+
+def forget(graph: Graph) -> None:
+    """Forget what earlier inferences left with users' functions, whose dtypes may follow from shapes."""
+    for node in graph.nodes:
+        if isinstance(node.attrs, FunctionUse):
+            node.attrs.shapes = None
+        for body in node.attrs.get("subgraphs", ()):
+            forget(body._graph())
 
 
 def infer_shapes(graph: Graph, shapes: Mapping[Node, Shape | None], before: Known[Shape | None] | None = None

@@ -136,7 +136,7 @@ class Methods(Value):
             name: str | None = None) -> Symbol:
         """``data`` with numbers around it."""
     def pick(self, index: Input | None = None, axis: int | None = -1, keepdims: bool = False,
-             mode: Literal['wrap', 'clip'] = 'clip', *, name: str | None = None) -> Symbol:
+             mode: Literal['wrap', 'clip', 'index'] = 'clip', *, name: str | None = None) -> Symbol:
         """One number of ``data`` along ``axis`` for each of the other places, the one ``index`` names there."""
     def prod(self, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
              name: str | None = None) -> Symbol:
@@ -205,7 +205,7 @@ class Methods(Value):
         """The sum."""
     def swapaxes(self, dim1: int = 0, dim2: int = 0, *, name: str | None = None) -> Symbol:
         """``data`` with two axes exchanged."""
-    def take(self, indices: Input, axis: int = 0, mode: Literal['raise', 'wrap', 'clip'] = 'clip', *,
+    def take(self, indices: Input, axis: int = 0, mode: Literal['raise', 'wrap', 'clip', 'index'] = 'clip', *,
              name: str | None = None) -> Symbol:
         """The slices of ``a`` along ``axis`` that ``indices`` name."""
     def tan(self, *, name: str | None = None) -> Symbol:

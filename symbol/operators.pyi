@@ -575,7 +575,7 @@ def one_hot(indices: Input, depth: int, on_value: float = 1.0, off_value: float 
 def ones_like(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """An array of the shape and dtype of ``data``, filled with 1."""
 def pick(data: Input, index: Input | None = None, axis: int | None = -1, keepdims: bool = False,
-         mode: Literal['wrap', 'clip'] = 'clip', *, name: str | None = None,
+         mode: Literal['wrap', 'clip', 'index'] = 'clip', *, name: str | None = None,
          attr: Mapping[str, str] | None = None) -> Symbol:
     """One number of ``data`` along ``axis`` for each of the other places, the one ``index`` names there."""
 def preloaded_multi_mp_sgd_mom_update(*data: Input | Sequence[Input], momentum: float = 0.0,
@@ -792,7 +792,7 @@ def stack(*data: Input | Sequence[Input], axis: int = 0, num_args: int = 1, name
 def sum(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
         name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The sum."""
-def take(a: Input, indices: Input, axis: int = 0, mode: Literal['raise', 'wrap', 'clip'] = 'clip', *,
+def take(a: Input, indices: Input, axis: int = 0, mode: Literal['raise', 'wrap', 'clip', 'index'] = 'clip', *,
          name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The slices of ``a`` along ``axis`` that ``indices`` name."""
 def tan(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:

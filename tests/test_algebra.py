@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opreg.elementwise.algebra import factored
-from opreg.elementwise.expression import Expression, Instruction, exp, square, tanh, trace
+from opreg.elementwise.expression import Expression, Instruction, exp, maximum, square, tanh, trace
 
 
 @pytest.mark.parametrize("function,arity,text", [
@@ -82,3 +82,11 @@ def test_numbers_stay(data: st.DataObject) -> None:
     for got, want in zip(np.atleast_2d(found(np, *ins)), np.atleast_2d(whole(np, *ins)), strict=True):
         size = max(1.0, float(np.nanmax(np.abs(want))))
         np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12 * size)
+
+
+def test_a_constant_is_no_register_of_that_number():
+    expression = trace(lambda a, b: (a * b * 0.5 + a * b * 0.25) * maximum(a, 1.0) * maximum(a, b), 2)
+    found = factored(expression)
+    assert len(found.code) < len(expression.code)
+    a, b = np.array([0.5, 2.0, 3.0]), np.array([4.0, 0.25, -1.0])
+    np.testing.assert_allclose(found(np, a, b), a * b * 0.75 * np.maximum(a, 1) * np.maximum(a, b))

@@ -38,7 +38,7 @@ ORDER = _floors("""
     opreg.core.parameters opreg.aliases opreg.core.locks opreg.core.slots opreg._extends opreg.core.cache
     opreg.errors opreg.engine opreg.log
     opreg.core.mode opreg.core.files opreg.core.looks opreg.core.progress
-    opreg.core.events opreg.core.processor opreg.elementwise.special_functions
+    opreg.core.events opreg.core.processor opreg.elementwise.special_functions opreg.core.keys
     opreg.core.spec
     opreg.core.attrs opreg.fills
     opreg.core.dispatch
@@ -56,7 +56,7 @@ ORDER = _floors("""
     opreg.core.array_module
     opreg.core.generators
     opreg.core.threads opreg.distributed
-    opreg.elementwise.tiling
+    opreg.elementwise.tiling opreg.elementwise.integers
     opreg.elementwise.expression
     opreg.elementwise.composition opreg.elementwise.algebra opreg.elementwise.rows
     opreg.custom.gradient opreg.custom.signature opreg.custom.first_run
@@ -217,6 +217,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
     "opreg.nn": """
         bailout comparisons dtype loads plan_memory state ops.primitive_docs
         class_hooks guards handles tensor_base printing reads settings
+        subscripts
         tensor tree typing ops.primitive optim.settings
         buffers generator initializer trace ops.lift
         python_op parameter ops.creation ops.math
@@ -228,22 +229,28 @@ INSIDE = {package: _floors(lines) for package, lines in {
         jit
         cell
         checkpoint jacobian symbolic
-            layers.checks layers.containers ops.custom optim.schedule
+            ops.custom optim.schedule
         grad
-            layers.activation layers.conv layers.norm layers.recurrent optim.optimizer
+            optim.optimizer
         grad_func parallel
         train
             ops.array optim.rules
         ops.collectives ops.control ops.indexing ops.linalg ops.nn optim
-        layers.basic layers.images layers.math ops.layer_primitives ops.losses ops.random
-        layers.attention losses.base metrics.metric ops.activation ops.windows
-        layers.decoder layers.pooling layers.windows
-        losses.classes losses.differences losses.margins losses.probabilities
+        ops.layer_primitives ops.losses ops.random
+        metrics.metric ops.activation ops.windows
         metrics.confusion metrics.occlusion metrics.scores metrics.similarity metrics.surfaces
-        losses metrics
-        ops.in_place ops.primitives
-        layers.held ops.methods
-        layers ops
+        metrics ops.in_place ops.primitives
+        ops.methods
+        ops
+        layers.checks layers.containers losses.base
+        layers.activation layers.conv layers.math layers.norm layers.pooling layers.recurrent
+            losses.classes losses.differences losses.probabilities
+        layers.basic losses.margins
+        losses
+        layers.attention layers.images
+        layers.decoder layers.windows
+        layers.held
+        layers
         .
     """,
     "opreg.nn.model": """

@@ -87,6 +87,8 @@ def test_check(opreg: Command, swish: Path) -> None:
     assert code == 0 and out.startswith("Cell Dense")
     code, out, _ = opreg("check", "square", "--input", "2x3")
     assert code == 0 and out.startswith("operator 'square'")
+    code, out, _ = opreg("check", "square", "--input", "():float64")
+    assert code == 0 and out.startswith("operator 'square'")
     assert opreg("check", "_ones", "--attr", "shape=(2, 3)")[0] == 0  # it has no inputs
 
 

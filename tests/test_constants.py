@@ -104,7 +104,6 @@ OTHERWISE = {
         elementwise.algebra: _LEAST _MOST
         elementwise.expression: _REACH
         elementwise.special_functions: _EULER
-        nn.layers.activation: _SELU_SCALE _SELU_ALPHA
         nn.ops.activation: _ALPHA _LAMBDA
         nn.ops.losses: _LEAST
         symbol.checking: ROUNDING

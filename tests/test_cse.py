@@ -10,6 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opreg as mx
+from opreg.core.attrs import Schema
+from opreg.core.graph import INFERENCE, Node
+from opreg.core.op import Op
 from opreg.symbol import compile as compiler
 from opreg.symbol.passes.constant_folding import fold_constants
 from opreg.symbol.passes.cse import cse
@@ -313,3 +316,21 @@ def test_factors_that_are_zeros_of_both_signs(kind):
     executor = sym.Group([1 / (x * kind(0.0)), 1 / (x * kind(-0.0))]).bind(mx.cpu(), {"x": nd.ones(1)})
     assert [out.asscalar() for out in executor.forward()] == [np.inf, -np.inf]
     assert [(1 / (nd.ones(1) * kind(zero))).asscalar() for zero in (0.0, -0.0)] == [np.inf, -np.inf]
+
+
+def test_what_knows_the_mode_is_folded_for_the_mode_of_the_plan():
+    """And a node that computes as in inference is no other's equal."""
+    op = Op("with_a_mode", Schema([]), ("data",), mode=True)
+    op.where = None  # as if it were built in
+    op.kernel()(lambda xp, data, *, is_train: data + (10 if is_train else 20))
+
+    def applied(x, **tags):
+        return sym.Symbol([(Node(op, "mode", {}, [x._entries[0]], tags=tags), 0)])
+
+    x, ones = sym.Variable("x"), sym.ones((2,))
+    net = sym.Group([applied(each, **tags) for each in (x, ones) for tags in ({}, {INFERENCE: "1"})])
+    executor = net.simple_bind(mx.cpu(), grad_req="null", x=(2,))
+    executor.arg_dict["x"][:] = 1
+    for is_train, expected in ((True, [11, 21, 11, 21]), (False, [21] * 4), (True, [11, 21, 11, 21])):
+        assert [out.asnumpy()[0] for out in executor.forward(is_train=is_train)] == expected
+    assert operators(executor)[0].count("with_a_mode") <= 2

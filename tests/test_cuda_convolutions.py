@@ -167,6 +167,28 @@ def test_what_the_library_does_not_take_runs_as_before_and_explain_says_why(word
     assert ran() == []
 
 
+@pytest.mark.parametrize("function", ["_build", "load"])
+def test_memory_that_ended_is_no_answer(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is raised, and the next executor has the library."""
+    works, failing = getattr(cudnn, function), [True]
+
+    def once(*args: Any) -> Any:
+        if failing:
+            failing.clear()
+            raise MemoryError("for once")
+        return works(*args)
+
+    cudnn.frontend.cache_clear()
+    cudnn.build.cache_clear()
+    monkeypatch.setattr(cudnn, function, once)
+    net = mx.sym.Convolution(x, w, kernel=(3, 3), num_filter=5, no_bias=True)
+    arrays = {"x": numbers(2, 3, 7, 7), "w": numbers(5, 3, 3, 3)}
+    with pytest.raises(MemoryError, match="for once"):
+        Run(net, arrays, mx.gpu(0), "float32")
+    compare(net, arrays)
+    assert ran() == ["conv_fprop", "conv_dgrad", "conv_wgrad"]
+
+
 def test_without_the_package_explain_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     def load() -> Any:
         raise ImportError("No module named 'cudnn'")

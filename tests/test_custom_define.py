@@ -487,3 +487,38 @@ def test_a_shape_rule_of_both_sides_is_asked():
     both = mx.sym.custom.test_define_both_sides(mx.sym.var("x"), name="both") + mx.sym.var("y", shape=(2, 3))
     args, _, _ = both.infer_shape()
     assert args == [(2, 3), (2, 3)]
+
+
+def test_dtypes_follow_from_what_is_asked_and_not_from_what_was():
+    """A dtype that the body gives is known where shapes are."""
+    op = defined(lambda x: x.asnumpy().astype("float64" if x.shape[0] > 2 else "int32"))
+    symbol = op(sym.var("x"))
+    looped = sym.contrib.foreach(lambda row, state: (op(row), state), sym.var("x"), sym.var("s"))[0]
+    for each in (symbol, looped):
+        first = each.infer_type(x="float32")[1]
+        for shape, expected in (((2, 2), np.int32), ((4, 4), np.float64), ((2, 2), np.int32)):
+            shapes = {"x": shape, **({"s": (1,)} if each is looped else {})}
+            assert each.simple_bind(mx.cpu(), grad_req="null", **shapes).outputs[0].dtype is expected
+            assert each.infer_type(x="float32")[1] == first
+
+
+@pytest.mark.parametrize("error", [MemoryError, RecursionError])
+def test_an_annotation_that_could_not_be_read_for_once_is_an_error(error, monkeypatch):
+    failing = [True]
+
+    class Once:
+        def __getattr__(self, name):
+            if failing:
+                failing.clear()
+                raise error("for once")
+            return int
+
+    monkeypatch.setitem(globals(), "_once", Once())
+
+    def scaled(x, *, by: _once.kind = 2):  # noqa: F821  it is there when somebody asks
+        return x * by
+
+    with pytest.raises(error, match="for once"):
+        defined(scaled)
+    with pytest.raises(AttrError, match="expected int"):
+        defined(scaled)(nd.array(X), by=1.5)

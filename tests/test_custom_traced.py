@@ -97,6 +97,18 @@ def rows(x):
     return y
 
 
+def _one_row_of_another(x):
+    y = x * 1
+    y[True, 1] = x[True, :, (2, 0, 1)][0]
+    return y
+
+
+def _one_row_of_another_gradient(g):
+    h = g.zeros_like()
+    h[(0,), :] = g[0] + g[:, (1, 2, 0)][1]
+    return h
+
+
 #: Bodies: forward, backward, and the shapes of the inputs.
 BODIES = {
     "twice": (lambda x: x * 2, lambda g, x, y: g[0] * 2, (3,)),
@@ -124,6 +136,7 @@ BODIES = {
     "rows": (rows, rows and (lambda g, x, y: rows(g[0])), (2, 3)),
     "parts and shapes": (lambda x: x[:, 1:].reshape((-1,)).reshape((2, 2)).tile((1, 2))[:, :3] + x,
                          lambda g, x, y: _parts_gradient(g[0]), (2, 3)),
+    "tuples in subscripts": (_one_row_of_another, lambda g, x, y: _one_row_of_another_gradient(g[0]), (2, 3)),
 }
 
 

@@ -159,8 +159,18 @@ def test_a_long_chain_needs_no_recursion():
 
 
 def test_arithmetic_with_neutral_numbers_costs_nothing():
-    expression = trace(lambda x: ((0 + x + 0 - 0) * 1 / 1) ** 1, 1)
+    expression = trace(lambda x: ((-0.0 + x + -0.0 - 0) * 1 / 1) ** 1, 1)
     assert expression.code == [] and expression.result == 0
+
+
+@pytest.mark.parametrize("function, text", [
+    (lambda x: x + 0, "add(0, 0.0)"), (lambda x: 0.0 + x, "add(0.0, 0)"), (lambda x: x - -0.0, "subtract(0, -0.0)"),
+    (lambda x: x * 0, "multiply(0, 0.0)"), (lambda x: 1 / (x + 0.0) - 1 / (x + -0.0), "add(0, 0.0) reciprocal(1) "
+     "reciprocal(0) subtract(2, 3)"),
+    (lambda x: 1 / (x * 0.0) - 1 / (x * -0.0), "multiply(0, 0.0) reciprocal(1) multiply(0, -0.0) reciprocal(3) "
+     "subtract(2, 4)")])
+def test_arithmetic_with_zeros_of_either_sign_is_left_alone(function, text):
+    assert repr(trace(function, 1)) == text
 
 
 def test_constants_are_computed_at_once():

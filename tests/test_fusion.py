@@ -364,7 +364,7 @@ def test_constants_are_computed_in_the_dtype_of_the_arrays():
     x = whole.input()
     third = whole.add(trace(lambda y: y / 3.0, 1), [1.0])
     assert third == float(np.float32(1) / np.float32(3))
-    assert whole.add(trace(lambda y: y + 0.0, 1), [x]) == x
+    assert whole.add(trace(lambda y: y - 0.0, 1), [x]) == x
 
 
 def test_zeros_of_both_signs_are_two_constants():

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opreg.nn import Tensor, layers
+from opreg import set_seed
+from opreg.errors import DTypeError
+from opreg.nn import Parameter, Tensor, layers
 from opreg.nn.cell import Cell
 from opreg.nn.checkpoint import load_checkpoint, load_param_into_net, save_checkpoint
 from opreg.nn.grad import grad
 from opreg.nn.jit import jit
 
-from .layers import ROWS, LayerRow, close, flat, made, numbers, value, widened
+from .layers import FUNCTIONS, ROWS, WITHOUT_FUNCTION, LayerRow, close, flat, made, numbers, value, widened
 from .running import fit
 
 #: They hold Cells, and compute nothing themselves.
@@ -119,3 +121,72 @@ def test_a_file_holds_its_parameters(name: str, tmp_path: Path) -> None:
     assert load_param_into_net(second, load_checkpoint(str(tmp_path / "layer.ckpt"))) == ([], [])
     for one, other in zip(flat(first(*xs)), flat(second(*xs))):
         np.testing.assert_array_equal(one.asnumpy(), other.asnumpy())
+
+
+# ------------------------------------------------------------------------------------------------ layers and functions
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in HOLDERS])
+def test_has_a_function(name: str) -> None:
+    assert (name in FUNCTIONS) != (name in WITHOUT_FUNCTION), f"tests/layers.py says of {name} its function, or none"
+
+
+#: What goes in: a dtype, "special" for NaN and infinities among floats, "empty" for no samples.
+KINDS = ["float32", "float16", "bfloat16", "float64", "int8", "int32", "int64", "uint8", "bool", "special", "empty"]
+#: Layers that refuse data of another dtype than their weights.
+STRICT = {"Dense", "Linear", "Conv1d", "Conv2d", "Conv3d"}
+
+
+def of_kind(x: Any, kind: str) -> Any:
+    """An input in another dtype, or with other numbers."""
+    host = x.asnumpy()
+    if kind == "empty":
+        return Tensor(host[:0])
+    if kind == "special":
+        host = host.copy()
+        if host.dtype.kind == "f":
+            host.ravel()[:4] = [np.nan, np.inf, -np.inf, 0][:host.size]
+        return Tensor(host)
+    if host.dtype.kind != "f":  # indices
+        return Tensor(host.astype(kind)) if kind.startswith(("int", "uint")) else x
+    if kind == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+        return Tensor(host).astype(kind)
+    return Tensor(host > 0) if kind == "bool" else Tensor((host * 5 if "int" in kind else host).astype(kind))
+
+
+def outcome(call: Any, *xs: Any) -> Any:
+    """The numbers that a call gives, or the kind of error that it ends in."""
+    set_seed(1)
+    try:
+        return [each.float().asnumpy() if each.is_floating_point() else each.asnumpy() for each in flat(call(*xs))]
+    except (ValueError, TypeError, IndexError) as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.name in FUNCTIONS], ids=str)
+def test_is_its_function(row: LayerRow) -> None:
+    """A layer gives what the function gives, and refuses what it refuses, in every dtype and for every number."""
+    for kind in KINDS:
+        net = made(row.layer, row.train)
+        xs = [of_kind(x, kind) for x in inputs_of(row)]
+        if row.name in STRICT and kind in ("float16", "bfloat16", "float64"):
+            for name, p in list(net.parameters_and_names(expand=False)):
+                setattr(net, name, Parameter(p.astype(kind), name=p.name))
+        expected = outcome(lambda *xs: FUNCTIONS[row.name](net, *xs), *xs)
+        if expected == []:
+            return  # a setting that the function has not
+        found, compiled = outcome(net, *xs), outcome(jit(net), *xs)
+        if row.name in STRICT and ("int" in kind or kind == "bool"):
+            expected = DTypeError
+        if not isinstance(expected, list):
+            assert found == compiled == expected, kind
+            continue
+        assert isinstance(found, list) and isinstance(compiled, list), kind
+        for one, other, right in zip(found, compiled, expected, strict=True):
+            assert one.dtype == other.dtype == right.dtype, kind
+            rtol = {"float16": 4e-3, "bfloat16": 2e-2}.get(kind, 1e-5)
+            if row.name != "Conv1d":  # whose images are one pixel high
+                np.testing.assert_array_equal(one, right, kind)
+            for near in (one, other):
+                np.testing.assert_allclose(near, right, rtol, 1e-6, err_msg=kind)

@@ -19,7 +19,7 @@ from opreg import nn
 from opreg.core.attrs import Schema
 from opreg.core.op import Op
 from opreg.core.value import METHODS
-from opreg.errors import ArgumentError, AttrError, DTypeError, FileFormatError, OpError, ShapeError
+from opreg.errors import ArgumentError, AttrError, DTypeError, FileFormatError, OpError, ShapeError, SubscriptError
 
 nd = mx.nd
 
@@ -200,6 +200,47 @@ def test_subscript(make, key, expected):
 def test_real_and_boolean_arrays_index_as_integers(key):
     same(a()[key], [[3, 4, 5], [0, 1, 2]])
     same(v()[v() > 1], [1, 3, 1])
+
+
+@pytest.mark.parametrize("key", [((0, 1), (1, 2)), ((0, 1),), (slice(None), (0, 2)), (((0, 1), (1, 0)),), ((1, 0), 1),
+                                 ((0, 1), slice(1, None)), ((), 1)])
+def test_tuples_in_a_subscript_are_arrays_of_indices(key):
+    expected = a().asnumpy()
+    part = expected[key]
+    x = a()
+    same(x[key], part)
+    with mx.autograd.record():
+        same(x[key], part)
+    x[key] = np.arange(part.size).reshape(part.shape) + 7
+    expected[key] = np.arange(part.size).reshape(part.shape) + 7
+    same(x, expected)
+
+
+@pytest.mark.parametrize("key, read, rows", [
+    (True, (1,), ...), ((True, 1), (1, 1), 1), ((1, True), (1, 1), 1), ((True, slice(0, 1)), slice(0, 1), slice(0, 1)),
+    ((slice(0, 1), True), slice(0, 1), slice(0, 1)), ((True, [0, 1]), [0, 1], [0, 1]), ((False, None, 1), (None, 1), 1),
+])
+def test_truth_values_in_subscripts(key, read, rows):
+    """MXNet passes over them, and so do its writes; where all parts are integers, a read takes them for such."""
+    expected = a().asnumpy()
+    same(a()[key], expected[read] if expected[read].shape else expected[read].reshape(1))
+    x = a()
+    x[key] = 9
+    expected[rows] = 9
+    same(x, expected)
+
+
+@pytest.mark.parametrize("key", [1.5, "a", (nd.array([0, 1]), nd.array([0, 1, 2])), ([0, 1], [0, 1, 2]), {}, (0, 1.5)])
+def test_subscripts_that_name_nothing(key):
+    """They are a ValueError in MXNet, an IndexError in NumPy."""
+    def write():
+        a()[key] = 1
+
+    for call in (lambda: a()[key], write):
+        with pytest.raises(SubscriptError) as caught:
+            call()
+        assert isinstance(caught.value, ValueError)
+        assert isinstance(caught.value, IndexError)
 
 
 VIEWS = [0, (0, 1), slice(1, 2), slice(None), ..., (), None, (0, slice(0, 2)), (slice(None), None)]

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.nn import layers
+from opreg.nn import layers, ops
 from opreg.nn.cell import Cell
 from opreg.nn.grad import grad
 from opreg.nn.jit import jit
+from opreg.nn.parameter import Parameter
 from opreg.nn.tensor import Tensor
 
 from .layers import close, flat, made, numbers
@@ -625,6 +626,24 @@ def test_training_moves_statistics(compiled: bool) -> None:
     net.set_train(False)
     run(x)
     np.testing.assert_allclose(net.moving_mean.asnumpy(), mean * 0.75, 1e-5)
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_the_function_moves_statistics_as_the_layer_does(compiled: bool) -> None:
+    """The variance of the running ones is divided by one less than the count."""
+    x = Tensor(numbers((3, 2, 2, 2), 0))
+    net = nn.BatchNorm2d(2, momentum=0.75).set_train()
+    net(x)
+    mean, var = Parameter(np.zeros(2, "f4"), name="mean"), Parameter(np.ones(2, "f4"), name="var")
+
+    def normed(x):
+        return ops.batch_norm(x, mean, var, ops.ones(2), ops.zeros(2), training=True, momentum=0.25)
+
+    (jit(normed) if compiled else normed)(x)
+    np.testing.assert_allclose(mean.asnumpy(), x.asnumpy().mean((0, 2, 3)) / 4, 1e-5)
+    np.testing.assert_allclose(var.asnumpy(), 0.75 + x.asnumpy().var((0, 2, 3), ddof=1) / 4, 1e-5)
+    np.testing.assert_array_equal(mean.asnumpy(), net.moving_mean.asnumpy())
+    np.testing.assert_array_equal(var.asnumpy(), net.moving_variance.asnumpy())
 
 
 @pytest.mark.parametrize("layer, shape", [(NET, (2, 2, 4, 4)), ("LayerNorm((4,))", (2, 4)), ("GRU(3, 4)", (3, 2, 3)),

@@ -79,14 +79,14 @@ def test_edges_stay_finite():
 
 
 @pytest.mark.parametrize("loss, function, inputs, expected", [
-    (losses.L1Loss(), ops.l1_loss, ([1, 2], [0, 5]), np.int32(2)),
-    (losses.MSELoss(), ops.mse_loss, ([1, 2], [0, 5]), np.int32(5)),
+    (losses.L1Loss(), ops.l1_loss, ([1, 2], [0, 6]), np.float32(2.5)),
+    (losses.MSELoss(), ops.mse_loss, ([1, 2], [0, 6]), np.float32(8.5)),
     (losses.BCELoss(), ops.binary_cross_entropy, ([0.0, 1.0], [1.0, 0.0]), np.float32(27.631021)),
     (losses.KLDivLoss("none"), functools.partial(ops.kl_div, reduction="none"), ([0.0, 1.0], [-1.0, 0.0]),
      np.zeros(2, np.float32)),
 ], ids=["l1", "mse", "bce", "kl"])
 def test_a_class_is_its_function(loss, function, inputs, expected):
-    """Integers stay integers, and logarithms of zero are those of 1e-12, in both."""
+    """Losses of integers are those of floating numbers, and logarithms of zero are those of 1e-12, in both."""
     given = [Tensor(np.array(each, np.float32 if isinstance(each[0], float) else np.int32)) for each in inputs]
     for call in (loss, function):
         found = call(*given).asnumpy()
@@ -140,3 +140,92 @@ def test_refused(row):
     make, kind, text = row
     with pytest.raises(kind, match=text):
         make()
+
+
+# --------------------------------------------------------------------------------------------- classes and functions
+
+#: The functions of ``ops`` that losses compute, of the loss, for its settings, and of inputs.
+FUNCTIONS = {
+    **{name: lambda loss, x, y, function=function: function(x, y, reduction=loss.reduction) for name, function in {
+        "L1Loss": ops.l1_loss, "MAELoss": ops.l1_loss, "MSELoss": ops.mse_loss, "KLDivLoss": ops.kl_div,
+        "SoftMarginLoss": ops.soft_margin_loss}.items()},
+    "SmoothL1Loss": lambda loss, x, y: ops.smooth_l1_loss(x, y, loss.beta, loss.reduction),
+    "HuberLoss": lambda loss, x, y: ops.huber_loss(x, y, loss.reduction, loss.delta),
+    "RMSELoss": lambda loss, x, y: ops.sqrt(ops.mse_loss(x, y)),
+    "BCELoss": lambda loss, x, y: ops.binary_cross_entropy(x, y, loss.weight, loss.reduction),
+    "BCEWithLogitsLoss": lambda loss, x, y: ops.binary_cross_entropy_with_logits(
+        x, y, loss.weight, loss.pos_weight, loss.reduction),
+    "CrossEntropyLoss": lambda loss, x, y: ops.cross_entropy(
+        x, y, loss.weight, loss.ignore_index, loss.reduction, loss.label_smoothing),
+    "NLLLoss": lambda loss, x, y: ops.nll_loss(x, y, loss.weight, loss.ignore_index, loss.reduction),
+    "HingeEmbeddingLoss": lambda loss, x, y: ops.hinge_embedding_loss(x, y, loss.margin, loss.reduction),
+    "CosineEmbeddingLoss": lambda loss, x, y, z: ops.cosine_embedding_loss(x, y, z, loss.margin, loss.reduction),
+    "MarginRankingLoss": lambda loss, x, y, z: ops.margin_ranking_loss(x, y, z, loss.margin, loss.reduction),
+    "TripletMarginLoss": lambda loss, x, y, z: ops.triplet_margin_loss(
+        x, y, z, loss.margin, loss.p, loss.eps, loss.swap, loss.reduction),
+}
+#: Losses that no function computes.
+WITHOUT_FUNCTION = {"SoftmaxCrossEntropyWithLogits", "FocalLoss", "MultiMarginLoss", "DiceLoss", "MultiClassDiceLoss",
+                    "MultiLabelSoftMarginLoss", "PoissonNLLLoss", "GaussianNLLLoss"}
+
+
+def test_every_loss_has_a_function():
+    assert set(losses.__all__) - {"LossBase"} == FUNCTIONS.keys() | WITHOUT_FUNCTION
+    assert not FUNCTIONS.keys() & WITHOUT_FUNCTION
+
+
+def of_kind(host, kind):
+    """The numbers of an input in another dtype, or others among them; class numbers stay."""
+    if kind == "empty":
+        return host[:0]
+    if host.dtype.kind != "f":
+        return host
+    if kind == "special":
+        host = host.copy()
+        host.ravel()[:4] = [np.nan, np.inf, -np.inf, 0][:host.size]
+        return host
+    return (host * 3).round().astype(kind) if "int" in kind else host.astype(kind)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16", "float64", "int8", "int32", "int64", "bool", "special",
+                                  "empty"])
+def test_a_loss_is_its_function(kind):
+    for number, case in enumerate(CASES):
+        if case["loss"] not in FUNCTIONS or (number % 2 and kind != "float32"):
+            continue
+        loss, inputs = built(case)
+        if kind == "empty" and case["options"].keys() & {"weight", "pos_weight"}:
+            continue  # which are for each sample
+        whole = case["loss"] == "CrossEntropyLoss" and kind != "empty"  # probabilities stay what they are
+        inputs = [x if whole and i else Tensor(of_kind(x.asnumpy(), kind)) for i, x in enumerate(inputs)]
+        expected = FUNCTIONS[case["loss"]](loss, *inputs).asnumpy()
+        for call in (loss, jit(lambda *xs: loss(*xs))):
+            found = call(*inputs).asnumpy()
+            assert found.dtype == expected.dtype
+            rtol = 4e-3 if kind == "float16" else 1e-5
+            np.testing.assert_allclose(found, expected, rtol, 1e-6, err_msg=NAMES[number])
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int8", "int32", "int64", "bool"])
+def test_losses_of_integers_are_those_of_floating_numbers(kind):
+    for number, case in enumerate(CASES):
+        loss, inputs = built(case)
+        hosts = [abs(of_kind(x.asnumpy(), "int32")).astype(kind if x.asnumpy().dtype.kind == "f" else "int32")
+                 for x in inputs]
+        if case["loss"] in ("CrossEntropyLoss", "FocalLoss") and inputs[1].asnumpy().dtype.kind == "f":
+            hosts[1] = inputs[1].asnumpy()  # probabilities, which integers are not
+        floats = [Tensor(host.astype("float32") if x.asnumpy().dtype.kind == "f" else host)
+                  for host, x in zip(hosts, inputs)]
+        found, expected = loss(*map(Tensor, hosts)).asnumpy(), loss(*floats).asnumpy()
+        assert found.dtype == np.float32, NAMES[number]
+        np.testing.assert_allclose(found, expected, 1e-6, err_msg=NAMES[number])
+
+
+def test_class_numbers_beyond_the_classes_are_refused():
+    scores, wrong = Tensor(np.ones((2, 3), np.float32)), Tensor(np.array([0, 5], np.int32))
+    for call in (losses.CrossEntropyLoss(), losses.NLLLoss(), losses.SoftmaxCrossEntropyWithLogits(sparse=True),
+                 losses.MultiMarginLoss(), ops.cross_entropy, ops.nll_loss, jit(ops.cross_entropy)):
+        with pytest.raises(IndexError, match="index 5 is out of bounds"):
+            call(scores, wrong)
+    assert ops.nll_loss(scores, Tensor(np.array([0, -100], np.int32))).asnumpy() == -1
+    np.testing.assert_array_equal(ops.nll_loss(scores, Tensor(np.array([2, -1], np.int32))).asnumpy(), -1)

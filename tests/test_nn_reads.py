@@ -386,3 +386,11 @@ def test_layers_are_read_by_their_settings(seen):
     assert len(seen) == 1
     net[1] = Identity()
     np.testing.assert_array_equal(compiled(value).asnumpy(), net(value).asnumpy())
+
+
+def test_zeros_of_either_sign_are_two():
+    cell = Scale(0.0)
+    function = jit(cell)
+    for scale in (0.0, -0.0, 0.0, -0.0):
+        cell.scale = scale
+        assert np.signbit(function(x()).asnumpy()).tolist() == np.signbit(X * np.float32(scale)).tolist()

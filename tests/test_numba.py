@@ -838,3 +838,32 @@ def test_the_users_folder(platform: str, variable: str, tmp_path: Path, monkeypa
     assert cache.directory() == own
     monkeypatch.setenv("HOME", "relative")
     assert cache.directory() is None
+
+
+def test_a_function_that_could_not_be_compiled_for_once_is_compiled_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiler, "_FUNCTIONS", {})
+    monkeypatch.setattr(compiler, "_PATIENCE", 0.0)
+    compile_text, failing = compiler._compile, [True]
+
+    def once(source: str, dtype: np.dtype) -> Any:
+        if failing:
+            failing.clear()
+            raise MemoryError
+        return compile_text(source, dtype)
+
+    monkeypatch.setattr(compiler, "_compile", once)
+    executor = _bound(np.random.default_rng(0).standard_normal((30, 50)).astype("float32"))
+    executor.forward()
+    (function,) = compiler._FUNCTIONS.values()
+    for _ in range(3):
+        executor.forward()
+        thread = function.thread
+        if thread is not None:
+            thread.join()
+    assert not failing and function.address is not None
+
+
+def test_which_of_two_zeros_is_part_of_what_code_is_kept_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = compiler._version.__wrapped__()
+    monkeypatch.setattr(compiler.special, "of_equal_zeros", lambda name, dtype: "another")
+    assert compiler._version.__wrapped__() != before

@@ -18,7 +18,9 @@ import opreg as mx
 from opreg.backends.addressing import bounds_of, overlap
 from opreg.backends.numba import compiler
 from opreg.backends.numba import elementwise as jit
+from opreg.core.attrs import Schema
 from opreg.core.mode import MODE, quiet
+from opreg.core.op import Op
 from opreg.elementwise.expression import trace
 from opreg.errors import ShapeError
 from opreg.symbol import infer
@@ -346,3 +348,28 @@ def test_overlaps_are_those_of_pairs(parts: list[tuple[int, int, int, bool]]) ->
     wanted = any(number != other and np.may_share_memory(array, arrays[other])
                  for number, array in enumerate(arrays) for other in written)
     assert overlap(map(bounds_of, arrays), written) is wanted
+
+
+def test_a_kernel_that_adds_is_asked_to_where_gradients_are_added() -> None:
+    asked = []
+
+    def adding(call):
+        asked.append(list(call.reqs))
+        return lambda: np.add(call.outs[0], call.ins[0] * 3, call.outs[0]) if call.reqs[0] == "add" else np.multiply(
+            call.ins[0], 3, call.outs[0])
+
+    gradient = Op("adding_gradient", Schema([]), ("g",))
+    gradient.kernel()(lambda xp, g: g * 3)
+    gradient.kernel("adds", bound=True, adds=True)(adding)
+    op = Op("tripled", Schema([]), ("data",))
+    op.kernel()(lambda xp, data: data * 3)
+    op.grad(lambda g, ins, outs: (gradient(g),))
+    gradient.where = op.where = None  # as if they were built in
+    for req, expected in (("add", [13, 16, 19]), ("write", [3, 3, 3])):
+        executor = op(sym.var("x")).simple_bind(mx.cpu(), grad_req=req, x=(2,))
+        executor.grad_dict["x"][:] = 10
+        for number in expected:
+            executor.forward(is_train=True)
+            executor.backward([nd.ones(2)])
+            assert executor.grad_dict["x"].asnumpy().tolist() == [number, number]
+        assert asked.pop() == [req] and not asked

@@ -162,6 +162,68 @@ def test_a_rule_that_looks_at_numbers_runs_as_it_is_written(counted):
         eager._RUNNERS.clear()
 
 
+@pytest.mark.parametrize("error", [MemoryError, RecursionError, OSError, RuntimeError])
+@pytest.mark.parametrize("where", ["rule", "kernel"])
+def test_a_rule_that_failed_once_is_followed_the_next_time(where, error, counted):
+    """That it cannot be followed is for the rule to say."""
+    tanh, backward = get("tanh"), get("_backward_tanh")
+    rule, kernels, failing = tanh._gradient, list(backward.kernels), [True]
+
+    def fails():
+        if failing.pop() if failing else False:
+            raise error("for once")
+
+    def gradient(g, ins, outs):
+        fails() if where == "rule" else None
+        return (ops._backward_tanh(g, outs[0]),)
+
+    def kernel(xp, g, output):
+        fails() if where == "kernel" else None
+        return g * 3
+
+    def slope():
+        x = nd.array([0.5])
+        x.attach_grad()
+        with autograd.record():
+            y = nd.tanh(x)
+        y.backward()
+        return x.grad.asscalar()
+
+    try:
+        tanh.grad(gradient)
+        backward.kernel()(kernel)
+        assert [slope() for _ in range(4)] == [3, 3, 3, 3]
+        assert counted == {"followed": 1, "unfit": 0}  # the one that failed is not counted
+    finally:
+        tanh._gradient, backward.kernels = rule, kernels
+        tanh._changed()
+
+
+def test_an_interruption_is_not_remembered():
+    tanh, interrupted = get("tanh"), [True]
+    rule = tanh._gradient
+
+    def gradient(g, ins, outs):
+        if interrupted:
+            interrupted.clear()
+            raise KeyboardInterrupt
+        return (g * 3,)
+
+    try:
+        tanh.grad(gradient)
+        x = nd.array([0.5])
+        x.attach_grad()
+        with autograd.record():
+            y = nd.tanh(x)
+        with pytest.raises(KeyboardInterrupt):
+            y.backward()
+        y.backward()
+        assert x.grad.asscalar() == 3 and None not in y._entry[0].settled.recipes.values()
+    finally:
+        tanh._gradient = rule
+        tanh._changed()
+
+
 def test_a_rule_that_is_registered_later_counts_from_then_on():
     tanh = get("tanh")
     rule, x, y = tanh._gradient, nd.array([0.5]), mx.sym.tanh(mx.sym.Variable("x"))

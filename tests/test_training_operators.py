@@ -318,3 +318,13 @@ def test_lengths_of_a_recurrent_layer_are_those_of_shorter_samples(time: int, ba
         np.testing.assert_allclose(whole.asnumpy()[:length, i], alone.asnumpy()[:, 0], rtol=1e-9)
         np.testing.assert_array_equal(whole.asnumpy()[length:, i], 0.0)
         np.testing.assert_allclose(last.asnumpy()[:, i], end.asnumpy()[:, 0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["sgd_update", "signsgd_update"])
+def test_rates_of_either_sign_of_zero_are_two(name: str) -> None:
+    """Whichever came before: a weight of -0.0 stays what it is, or becomes 0.0."""
+    def updated(lr: float) -> bool:
+        (weight,), (grad,) = _arrays(np.array([-0.0])), _arrays(np.array([1.0]))
+        return bool(np.signbit(get(name)(weight, grad, lr=lr).asnumpy()[0]))
+
+    assert [updated(lr) for lr in (0.0, -0.0, 0.0, 0.0, -0.0, -0.0)] == [True, False, True, True, False, False]

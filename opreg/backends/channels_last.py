@@ -129,8 +129,8 @@ _FOLLOWERS: dict[str, Rule] = {
 }
 
 
-def _rule(op: Op) -> Rule | None:
-    rule = CONVOLUTIONS.get(op.name) or _FOLLOWERS.get(op.name)
+def _rule(node: Node, op: Op) -> Rule | None:
+    rule = CONVOLUTIONS.get(node.built_in) or _FOLLOWERS.get(node.built_in)
     return rule or (_elementwise if op.expression is not None else None)
 
 
@@ -139,7 +139,7 @@ def _rule(op: Op) -> Rule | None:
 
 def bring_channels_last(program: Program, library: Library) -> Program:
     """Bring channels to the end where a library convolves."""
-    if not any(node.op is not None and node.op.name in CONVOLUTIONS and library.serves(program.contexts[node].xp)
+    if not any(node.built_in in CONVOLUTIONS and library.serves(program.contexts[node].xp)
                for node in program.nodes):
         return program
     moves, reasons = _Decisions(program, library).taken()
@@ -167,14 +167,14 @@ class _Decisions:
             op = node.op
             if op is None or not self.library.serves(self.program.contexts[node].xp):
                 continue
-            rule = _rule(op)
-            if rule is None or (op.name not in CONVOLUTIONS and self.last.isdisjoint(node.inputs)):
+            rule = _rule(node, op)
+            if rule is None or (node.built_in not in CONVOLUTIONS and self.last.isdisjoint(node.inputs)):
                 continue
             move = self._decide(node, op, rule)
             if isinstance(move, Move):
                 self.moves[node] = move
                 self.last.update((node, i) for i in move.outs)
-            elif op.name in CONVOLUTIONS:
+            elif node.built_in in CONVOLUTIONS:
                 self.reasons[node] = move
         return self.moves, self.reasons
 
@@ -188,7 +188,7 @@ class _Decisions:
         arriving = [node.inputs[i] for i in move.ins if i not in op.unread]
         if any(entry not in self.last and self._is_written(entry) for entry in arriving):
             return "what it reads is written over"
-        if op.name in CONVOLUTIONS or op.name in self.library.computes:
+        if node.built_in in CONVOLUTIONS or node.built_in in self.library.computes:
             # One that nothing moved comes to must be better off in the library wherever its channels are.
             alone = self.last.isdisjoint(arriving)
             reason = (self._refused(node, op, Move({}, (), ())) if alone else None) or self._refused(node, op, move)

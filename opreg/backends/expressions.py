@@ -33,20 +33,21 @@ def attach(op: Op, expression: Callable[[Attrs], Expression],
         module.attach(op, expression, ufuncs)
 
 
-def attach_compilers() -> None:
-    """Give all such operators the kernels of back ends whose devices are used since."""
-    for module in modules("elementwise"):
-        if module not in _COMPILERS:
-            _COMPILERS.append(module)
-            for attached in _ATTACHED:
-                module.attach(*attached)
-
-
-attach_compilers()
-
-
 @cached(256)
 def fuses(xp: ArrayModule, dtype: np.dtype) -> bool:
     """Whether several element-wise operators on arrays of a module and a dtype cost less as one: not where each of the
     instructions would be launched by itself."""
     return any(module.fuses(xp, dtype) for module in _COMPILERS)
+
+
+def attach_compilers() -> None:
+    """Give all such operators the kernels of back ends whose devices are used since."""
+    for module in modules("elementwise"):
+        if module not in _COMPILERS:
+            _COMPILERS.append(module)
+            fuses.cache_clear()  # type: ignore[attr-defined]  # of a function that is cached
+            for attached in _ATTACHED:
+                module.attach(*attached)
+
+
+attach_compilers()

@@ -33,7 +33,7 @@ def named(word: str) -> tuple[str, str]:
 
 
 def shape(text: str) -> tuple[int, ...]:
-    """A shape as its dimensions are written: ``1x3x224x224``.
+    """A shape as its dimensions are written: ``1x3x224x224``; ``()`` is that of one number.
 
     Raises
     ------
@@ -42,9 +42,11 @@ def shape(text: str) -> tuple[int, ...]:
 
     Examples
     --------
-    >>> shape("1x3x224x224"), shape("5")
-    ((1, 3, 224, 224), (5,))
+    >>> shape("1x3x224x224"), shape("5"), shape("()")
+    ((1, 3, 224, 224), (5,), ())
     """
+    if text.replace(" ", "") == "()":
+        return ()
     words = text.strip("()").replace(" ", "").replace(",", "x").strip("x").split("x")
     if not all(word.isdecimal() for word in words):
         raise ArgumentError(f"{text!r} is no shape; write it as 1x3x224x224")
@@ -100,8 +102,8 @@ def array(text: str) -> Array:
     dtype, rng = as_dtype(kind or "float32"), np.random.default_rng(0)
     try:
         if dtype.kind in "iub":
-            return rng.integers(0, 2 if dtype.kind == "b" else 10, dims).astype(dtype)
-        return rng.standard_normal(dims).astype(dtype)
+            return np.asarray(rng.integers(0, 2 if dtype.kind == "b" else 10, dims)).astype(dtype)
+        return np.asarray(rng.standard_normal(dims)).astype(dtype)
     except (ValueError, MemoryError) as error:
         raise ArgumentError(f"{text}: {error}") from None
 

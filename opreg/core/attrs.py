@@ -18,10 +18,12 @@ import numpy as np
 
 from ..errors import AttrError, DTypeError, did_you_mean
 from .cache import Recent
+from .keys import PLAIN, exact, lasting
 from .parameters import parameters_of
 from .spec import TypeFlag, as_dtype
 
-__all__ = ["Field", "Schema", "Limit", "Count", "Few", "Finite", "Positive", "REQUIRED", "to_text", "from_text"]
+__all__ = ["Attributes", "Field", "Schema", "Limit", "Count", "Few", "Finite", "Number", "Positive", "REQUIRED",
+           "to_text", "from_text"]
 
 
 class _Required:
@@ -35,7 +37,6 @@ _INT = re.compile(r"\s*[+-]?\d+\s*$")
 _NUMBER = re.compile(r"[+-]?[0-9][^,]*$")
 _LONG = re.compile(r"(?<=\d)L\b")  # Python 2 wrote (2L, 3L)
 _TRUE, _FALSE = ("True", "true", "1"), ("False", "false", "0")
-_ZEROS = frozenset({0})  # of every kind and sign: equal ones are found in it
 
 
 def to_text(value: object) -> str:
@@ -92,8 +93,12 @@ Count = Annotated[int, Limit("from zero up", lambda number: number >= 0)]
 Positive = Annotated[int, Limit("from one up", lambda number: number > 0)]
 #: How many inputs, outputs or layers: names and arrays are made for each.
 Few = Annotated[int, Limit("from 1 to 65,536", lambda number: 0 < number <= 1 << 16)]
+
+_EXACT = object()
+#: A float, or an integer where no float equals it.
+Number = Annotated[float, _EXACT]
 #: A number that is neither infinite nor NaN.
-Finite = Annotated[float, Limit("that is finite", math.isfinite)]
+Finite = Annotated[Number, Limit("that is finite", math.isfinite)]
 
 
 # ------------------------------------------------------------------------------------------ conversions
@@ -127,6 +132,14 @@ def _to_float(value: Any) -> float:
     if isinstance(value, (bool, np.bool_, bytes)):
         raise TypeError(value)
     return float(value)
+
+
+def _to_number(value: Any) -> float:
+    number = _to_float(value)
+    if isinstance(value, numbers.Integral) or (isinstance(value, str) and _INT.match(value)):
+        whole = int(value)
+        return number if number == whole else whole
+    return number
 
 
 def _to_bool(value: object) -> bool:
@@ -177,7 +190,7 @@ def _to_literal(options: tuple) -> Converter:
         if isinstance(value, str) and value in by_text:
             return by_text[value]
         if not isinstance(value, str) and value in options:
-            return value
+            return options[options.index(value)]
         raise ValueError(value)
 
     return convert
@@ -221,7 +234,8 @@ def _converter(kind: Any) -> Converter:
         return _SIMPLE[kind]
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin is Annotated:
-        return _limited(_converter(args[0]), [part for part in args[1:] if isinstance(part, Limit)])
+        convert = _to_number if _EXACT in args else _converter(args[0])
+        return _limited(convert, [part for part in args[1:] if isinstance(part, Limit)])
     if origin in (Union, types.UnionType):
         # None first, so that the text "None" is never taken for a name.
         ordered = sorted(args, key=lambda arg: arg is not type(None))
@@ -258,6 +272,24 @@ def _describe(kind: object) -> str:
 
 
 # --------------------------------------------------------------------------------------------- schemas
+
+
+class Attributes(dict[str, Any]):
+    """Complete attributes of an operator. As a part of a key they are themselves, whatever they equal.
+
+    Attributes
+    ----------
+    lasting : bool
+        Whether no value among them can change, and equal ones are this object: what follows from them may be kept.
+    """
+
+    __slots__ = ("lasting",)
+
+    def __init__(self, values: Mapping[str, Any], lasting: bool = False):
+        super().__init__(values)
+        self.lasting = lasting
+
+    __hash__ = object.__hash__  # type: ignore[assignment]  # it never changes
 
 
 class Field:
@@ -367,8 +399,11 @@ class Schema:
         return cls([Field(name, hints.get(name, Any), parameters.defaults.get(name, REQUIRED), limited.get(name, Any))
                     for name in parameters.keyword_only])
 
-    def complete(self, given: Mapping[str, object]) -> dict[str, Any]:
+    def complete(self, given: Mapping[str, object]) -> Attributes:
         """Typed values of all attributes, defaults filled in. The result is shared: never change it.
+
+        What was given is checked and made immutable, lists and arrays become tuples, before it is looked up: equal
+        attributes are one object, however they were written and whatever was asked before.
 
         Raises
         ------
@@ -376,19 +411,31 @@ class Schema:
             For an unknown name, a missing required one, or a value of the wrong type.
         """
         try:
-            # Equal values that are not the same: 1 and True, 0.0 and -0.0.
-            key = tuple([(name, value, repr(value) if value in _ZEROS else value.__class__)
+            # What ``exact`` gives, in most cases without calling it.
+            key = tuple([(name, kind, value) if (kind := value.__class__) in PLAIN
+                         or (kind is float and value and value == value) else (name, exact(value))
                          for name, value in given.items()])
             return self._cache[key]
         except KeyError:
             known = self._cache.find(key)
-            if known is not None:
-                return known
-        except TypeError:  # a list, an array: not worth remembering
-            return self._complete(given)
-        result = self._complete(given)
-        self._cache.keep(key, result)
-        return result
+        except TypeError:  # an array, say
+            key, known = None, None
+        if known is None:
+            known = self._one(self._complete(given))
+            if key is not None and known.lasting:
+                self._cache.keep(key, known)
+        return known
+
+    def _one(self, typed: dict[str, Any]) -> Attributes:
+        """The one object for all attributes that are equal to these; one of its own where some may change."""
+        if not all(map(lasting, typed.values())):
+            return Attributes(typed)
+        key = exact((*typed, *typed.values()))
+        one = self._cache.find(key)
+        if one is None:
+            one = Attributes(typed, lasting=True)
+            self._cache.keep(key, one)
+        return one
 
     def _complete(self, given: Mapping[str, object]) -> dict[str, Any]:
         unknown = [name for name in given if name not in self._by_name]
@@ -412,8 +459,8 @@ class _AsGiven(Schema):
 
     __slots__ = ()
 
-    def complete(self, given: Mapping[str, object]) -> Any:
-        return given
+    def complete(self, given: Mapping[str, object]) -> Attributes:
+        return given if isinstance(given, Attributes) else Attributes(given)
 
 
 #: The schema of operators whose attributes are taken as they are given.

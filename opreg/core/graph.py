@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from ..errors import OpError, Where, note
-from .attrs import Field
+from .attrs import Attributes, Field
 from .op import Op
 from .spec import Shape, Spec, stated
 
@@ -45,6 +45,8 @@ class Node:
 
     def __init__(self, op: Op | None, name: str, attrs: Mapping[str, Any] = {}, inputs: Sequence[Entry] = (),
                  given: Mapping[str, Any] | None = None, tags: Mapping[str, str] = {}, where: Where | None = None):
+        if op is not None and attrs.__class__ is dict:
+            attrs = Attributes(attrs)
         self.op, self.name, self.attrs, self.inputs = op, name, attrs, tuple(inputs)
         self.given = attrs if given is None else given
         self.tags, self.where = tags, where
@@ -52,6 +54,13 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{'variable' if self.op is None else self.op.name} {self.name}>"
+
+    @property
+    def built_in(self) -> str:
+        """The name of the built-in operator that it applies: passes know by it what is computed. Nothing for variables,
+        and for operators of users, whatever their names."""
+        op = self.op
+        return "" if op is None or op.where is not None else op.name
 
     @property
     def count(self) -> int:

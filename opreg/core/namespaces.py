@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 from ..errors import ShapeError, UnknownOperatorError, did_you_mean
 from .arguments import signature
 from .op import Op
-from .registry import find, names, nearest, ops
+from .registry import find, names, nearest, on_names, ops
 from .value import ARITHMETIC, METHODS, Value, arithmetic
 
-__all__ = ["Namespace", "dressed", "front", "public", "WRITTEN", "CONTRIB", "split_v2", "histogram"]
+__all__ = ["Namespace", "dressed", "front", "public", "standing", "WRITTEN", "CONTRIB", "split_v2", "histogram"]
 
 V = TypeVar("V", bound=Value)
 
@@ -103,6 +103,38 @@ def dressed(function: Callable, op: Op, name: str, module: str, further: Sequenc
     return function
 
 
+def standing(call: Callable[[Op, Sequence[Any], dict[str, Any]], Any], op: Op,
+             dress: Callable[[Callable, Op], Callable]) -> Callable:
+    """The function that users call for an operator by one of its names.
+
+    Parameters
+    ----------
+    call : function of an operator, arguments and keywords
+        What it does.
+    op : Op
+        The operator that has the name; ``function.become(other)`` is called when another one has it.
+    dress : function of a function and an operator
+        Gives it documentation and signature.
+    """
+
+    def function(*args: Any, **keywords: Any) -> Any:
+        return call(op, args, keywords)
+
+    def become(other: Op) -> None:
+        nonlocal op
+        op = other
+        dress(function, other)
+
+    function.become = become  # type: ignore[attr-defined]
+    return dress(function, op)
+
+
+def _renew(function: Any, op: Op | None) -> None:
+    """Let a function that was made for a name apply the operator that has the name now."""
+    if op is not None and op is not function.op and hasattr(function, "become"):
+        function.become(op)
+
+
 def public() -> list[str]:
     """The names of operators that users are shown."""
     return [name for name in {*names(), *WRITTEN} if name.isidentifier() and not name.startswith("_")]
@@ -110,6 +142,7 @@ def public() -> list[str]:
 
 def front(title: str, make: Callable[[Op, str], Callable]) -> Callable[[str], Callable]:
     """What opens the functions of ``nd`` or ``sym`` by name, each made once."""
+    made: dict[str, Callable] = {}
 
     @functools.cache
     def surface(name: str) -> Callable:
@@ -121,8 +154,14 @@ def front(title: str, make: Callable[[Op, str], Callable]) -> Callable[[str], Ca
             users = find(f"custom.{name}")
             raise UnknownOperatorError(f"{title} has no operator {name!r}. " + (nearest(name) if users is None else
                                        f"One of users has the name: {title}.custom.{name}"))
-        return make(op, name)
+        function = made[name] = make(op, name)
+        return function
 
+    def renew(names: Sequence[str]) -> None:
+        for name in {*names, *[name[1:] for name in names if name[0] == "_"]} & made.keys():
+            _renew(made[name], find(name) or find(f"_{name}"))
+
+    on_names(renew)
     return surface
 
 
@@ -142,17 +181,23 @@ class Namespace:
     def __init__(self, title: str, prefixes: Sequence[str], make: Callable[[Op, str], Callable]):
         self.__name__ = title
         self._prefixes, self._make = tuple(prefixes), make
+        self._made: dict[str, Callable] = {}
+        on_names(self._renew)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         op = self.operator(name)
         if op is not None:
-            function = self._make(op, name)
-            if op.where is None:  # of a user's operator another may be registered by that name
-                setattr(self, name, function)
+            function = self._made[name] = self._make(op, name)
+            setattr(self, name, function)
             return function
         raise UnknownOperatorError(f"{self.__name__} has no operator {name!r}. {did_you_mean(name, dir(self))}")
+
+    def _renew(self, names: Sequence[str]) -> None:
+        for prefix in self._prefixes:
+            for name in {name[len(prefix):] for name in names if name.startswith(prefix)} & self._made.keys():
+                _renew(self._made[name], self.operator(name))
 
     def operator(self, name: str) -> Op | None:
         """The operator behind a name, or None."""

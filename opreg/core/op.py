@@ -26,10 +26,12 @@ from ..errors import (
     family,
     here,
     note,
+    passing,
 )
 from ..typing import Array, ArrayModule
 from .as_prop import Prop
-from .attrs import Schema
+from .attrs import Attributes, Schema
+from .cache import Recent
 from .dispatch import apply
 from .launch import Call, Kernel
 from .locks import lock
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from .graph import Entry, Node
     from .value import Value
 
-__all__ = ["Op", "agreed", "watch", "ZERO"]
+__all__ = ["Op", "agreed", "following", "keep", "watch", "EDITION", "ZERO"]
 
 #: The gradient rule of an operator whose outputs do not move with its inputs (comparisons, rounding, indices).
 ZERO: Any = "zero"
@@ -56,16 +58,34 @@ class Keeper(Protocol):
 
 
 _WATCHERS: weakref.WeakSet[Keeper] = weakref.WeakSet()
+_FOLLOWING: list[Recent] = []
 _WATCHING = lock()
+#: How often something was registered about operators that had been used.
+EDITION = [0]
 
 
 def watch(keeper: Keeper) -> None:
     """Call ``keeper.on_register(op)`` when something is registered about an operator that was used already.
 
-    For whoever keeps what follows from operators: settled calls, plans, compiled functions.
+    For objects that keep what follows from operators: executors, compiled functions.
     """
     with _WATCHING:
         _WATCHERS.add(keeper)
+
+
+def following(limit: int, name: str) -> Recent:
+    """A cache of a module for what follows from operators: registering something about one empties it."""
+    cache = Recent(limit, name)
+    _FOLLOWING.append(cache)
+    return cache
+
+
+def keep(cache: Recent, key: object, value: object, edition: int) -> None:
+    """Keep what follows from operators as they were at an edition, unless another thread has registered something
+    since."""
+    cache.keep(key, value)
+    if edition != EDITION[0]:
+        cache.clear()
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -155,6 +175,8 @@ class Op:
 
     #: Whether it was ever applied.
     used = False
+    #: What was registered by its name after it.
+    successor: Op | None = None
     #: What its inputs are called together, where there may be any number.
     many = "data"
 
@@ -206,11 +228,29 @@ class Op:
         return f"<operator {self.name}>"
 
     def _changed(self) -> None:
-        if self.used:
-            with _WATCHING:
-                keepers = list(_WATCHERS)
-            for keeper in keepers:
-                keeper.on_register(self)
+        """Tell whoever keeps what follows from it."""
+        if not self.used:
+            return
+        EDITION[0] += 1
+        for cache in _FOLLOWING:
+            cache.clear()
+        with _WATCHING:
+            keepers = list(_WATCHERS)
+        for keeper in keepers:
+            keeper.on_register(self)
+
+    def replace(self, other: Op | None) -> None:
+        """Give its name to another operator, or, with None, have it again. Symbols made of it mean the other then."""
+        self.successor = other
+        self._changed()
+
+    @property
+    def current(self) -> Op:
+        """The operator that has its name now: itself, unless another was registered by that name."""
+        op = self
+        while op.successor is not None:
+            op = op.successor
+        return op
 
     # ------------------------------------------------------------------------------ declaring, by decorator
 
@@ -289,18 +329,21 @@ class Op:
         """Declare the gradient once more, for raw arrays on the tape: ``f(attrs, arriving, needs, ctx)``. It reads no
         inputs and no outputs."""
         self._raw_gradient = function
+        self._changed()
         return function
 
     def inline(self, function: F) -> F:
         """Declare what takes a node's place in a graph once gradients are made: ``f(inputs, specs, **attrs)`` gets the
         entries of the inputs, adds the specs of new nodes, and returns these and the entries of the outputs."""
         self._inline = Rule(function)
+        self._changed()
         return function
 
     def body(self, function: F) -> F:
         """Declare what the outputs of a node stand for while a graph grows: ``f(inputs, **attrs)`` returns their
         entries, and what variables of these stand for."""
         self._body = Rule(function)
+        self._changed()
         return function
 
     def flops(self, function: F) -> F:
@@ -328,7 +371,7 @@ class Op:
         return self.supports_add or any(kernel.adds and (kernel.serves is None or kernel.serves(xp))
                                         for kernel in self.kernels)
 
-    def complete(self, given: Attrs) -> dict[str, Any]:
+    def complete(self, given: Attrs) -> Attributes:
         """Typed attributes from what was given, as values or text."""
         self.used = True
         try:
@@ -353,7 +396,9 @@ class Op:
         try:
             attrs = self.complete({})
             return self.arguments(attrs) + self.auxiliary(attrs)
-        except Exception:
+        except Exception as error:
+            if passing(error):  # the answer is kept in signatures
+                raise
             return ()
 
     def auxiliary(self, attrs: Attrs) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """Placeholders: what a node of a file applies when its operator is not registered.
 
 They can be listed, drawn, saved again and inferred around. ``resolve`` puts the operators in their place that have
-been registered since, and refuses those still missing; whatever is to be run goes through it.
+been registered since, and refuses those still missing; whatever is to be run goes through it. A node means an operator
+by its name: where another one was registered by that name, ``resolve`` puts it in the place of the one before.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from ..errors import FileFormatError, UnknownOperatorError, did_you_mean, note
-from .attrs import Schema
+from ..errors import ArgumentError, FileFormatError, OpError, UnknownOperatorError, did_you_mean, note
+from .attrs import Attributes, Schema
 from .files import warn
 from .graph import Entry, Graph, Node, rewrite
 from .op import Op
@@ -44,9 +45,9 @@ class Placeholder(Schema):
         self.stored, self.op_type, self.node, self.file = stored, op_type, node, file
         self.versions, self.subgraphs = tuple(versions), tuple(subgraphs)
 
-    def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def complete(self, given: Mapping[str, Any]) -> Attributes:
         """The attributes as the file has them."""
-        return dict(given)
+        return Attributes(given)
 
     def operator(self, arguments: int, auxiliary: int, outputs: int) -> Op:
         """An operator with so many inputs and outputs, whose place another may take."""
@@ -114,12 +115,12 @@ def warn_of(file: str, op: Op, nodes: Sequence[str], attribute: str) -> None:
 
 
 def settle(op: Op, texts: Mapping[str, str], **held: object
-           ) -> tuple[dict[str, Any], dict[str, str], dict[str, str]]:
+           ) -> tuple[Attributes, dict[str, str], dict[str, str]]:
     """What a node holds of the attributes that a file gives it, and of those that are no text.
 
     Returns
     -------
-    attrs : dict
+    attrs : Attributes
         Typed and complete.
     given, tags : dict of str
         The operator's own attributes as they were given, and the others, those that it does not take among them.
@@ -147,12 +148,13 @@ def settle(op: Op, texts: Mapping[str, str], **held: object
 
 
 def resolve(graph: Graph, strict: bool = True) -> Graph:
-    """The graph with registered operators in the place of placeholders.
+    """The graph with the operators that are registered now in the place of placeholders, and of operators whose names
+    others have got since.
 
     Parameters
     ----------
     graph : Graph
-        As it was read.
+        As it was read, or made.
     strict : bool
         Whether operators that are still unknown are an error; otherwise their placeholders stay.
 
@@ -160,8 +162,8 @@ def resolve(graph: Graph, strict: bool = True) -> Graph:
     ------
     UnknownOperatorError
         Naming the operator, its node, the file, and the nearest names there are.
-    FileFormatError
-        When the node does not have the inputs or outputs of the operator.
+    FileFormatError, ArgumentError
+        When the node of a file, or one made before, does not have the inputs or outputs of the operator.
 
     Examples
     --------
@@ -169,40 +171,64 @@ def resolve(graph: Graph, strict: bool = True) -> Graph:
     >>> resolve(graph) is graph
     True
     """
-    if not any(map(placeholder, graph.nodes)):
+    if not any(map(_stale, graph.nodes)):
         return graph
     used: dict[Node, int] = {}
     for source, index in (*graph.heads, *(entry for node in graph.nodes for entry in node.inputs)):
         used[source] = max(used.get(source, 0), index + 1)
 
     def change(node: Node, inputs: list[Entry]) -> list[Entry] | None:
+        if node.op is None or not _stale(node):
+            return None
         stands = placeholder(node)
         if stands is None:
-            return None
-        op = None if stands.subgraphs else lookup(stands.stored, stands.op_type)
+            op: Op | None = node.op.current
+        else:
+            op = None if stands.subgraphs else lookup(stands.stored, stands.op_type)
         if op is None:
             if strict:
-                raise stands.missing()
+                raise stands.missing()  # type: ignore[union-attr]  # what is registered is there
             return None
-        new = _applied(op, node, stands.file, inputs)
+        new = _applied(op, node, stands, inputs)
         if used[node] > new.count:
-            raise FileFormatError(f"{stands.file}: node {node.name!r}: operator {op.name} has {new.count} outputs, "
-                                  f"but number {used[node] - 1} is used")
+            raise _misfit(stands, f"node {node.name!r}: operator {op.name} has {new.count} outputs, but number "
+                                  f"{used[node] - 1} is used")
         return [(new, i) for i in range(new.count)]
 
     return rewrite(graph, change)
 
 
-def _applied(op: Op, node: Node, file: str, inputs: Sequence[Entry]) -> Node:
+def _stale(node: Node) -> bool:
+    """Whether the operator of a node is not the one that is registered by its name."""
+    op = node.op
+    return op is not None and (op.successor is not None or isinstance(op.schema, Placeholder))
+
+
+def _misfit(stands: Placeholder | None, what: str) -> OpError:
+    """The error that a node does not fit the operator that its name means now."""
+    if stands is not None:
+        return FileFormatError(f"{stands.file}: {what}")
+    return ArgumentError(f"{what}; it was made before the operator was registered again: make the symbol again")
+
+
+def _applied(op: Op, node: Node, stands: Placeholder | None, inputs: Sequence[Entry]) -> Node:
+    attrs: Attributes
+    given, tags = node.given, node.tags
     try:
-        attrs, given, tags = settle(op, {**node.given, **node.tags})
+        if stands is None:
+            attrs = op.complete({**{name: value for name, value in given.items() if name != "op_type"},
+                                 **(tags if op.per_instance and op.schema.open else {}),
+                                 **{name: value for name, value in node.attrs.items() if name == "subgraphs"}})
+        else:
+            attrs, given, tags = settle(op, {**given, **tags})
     except Exception as error:
-        note(error, f"{file}: node {node.name!r}")
+        note(error, ("" if stands is None else f"{stands.file}: ") + f"node {node.name!r}")
         raise
-    for attribute in strange(op, node.given):
-        warn_of(file, op, [node.name], attribute)
+    if stands is not None:
+        for attribute in strange(op, node.given):
+            warn_of(stands.file, op, [node.name], attribute)
     expected = op.arguments(attrs) + op.auxiliary(attrs)
     if len(inputs) != len(expected):
-        raise FileFormatError(f"{file}: node {node.name!r}: operator {op.name} has {len(expected)} inputs "
+        raise _misfit(stands, f"node {node.name!r}: operator {op.name} has {len(expected)} inputs "
                               f"({', '.join(expected)}), the node has {len(inputs)}")
     return Node(op, node.name, attrs, inputs, given, tags, node.where)

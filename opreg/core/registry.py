@@ -19,24 +19,41 @@ from .parameters import parameters_of
 from .slots import load
 
 __all__ = ["REGISTERED", "declare", "register", "alias", "get", "find", "user_operator", "names", "nearest",
-           "operators", "ops"]
+           "on_names", "operators", "ops"]
 
 _OPS: dict[str, Op] = {}
 #: The operators that are there, for modules that say more about some when imported; ``find`` has the others imported.
 REGISTERED: Mapping[str, Op] = types.MappingProxyType(_OPS)
+_RENEWALS: list[Callable[[Sequence[str]], None]] = []
 _loading: list[bool] = []  # not empty once the built-in operators are, or are being, imported
 
 
 def register(op: Op, *aliases: str) -> Op:
     """Enter an operator under its name and aliases.
 
-    A later registration of the same name takes its place.
+    A later registration of the same name takes its place: for calls by that name, gradient rules that call it, symbols
+    that are bound from then on, and all that was kept. Registering the earlier operator again brings it back.
     """
-    op.aliases += aliases
-    for name in (op.name, *aliases):
-        _OPS[name] = op
+    op.aliases = tuple(dict.fromkeys((*op.aliases, *aliases)))
+    before = [(name, _OPS.get(name)) for name in (op.name, *aliases)]
+    _OPS.update(dict.fromkeys((op.name, *aliases), op))
     vars(ops).clear()
+    if op.successor is not None:
+        op.replace(None)
+    for name, other in before:
+        if other is not None and other is not op:
+            if name == other.name:
+                other.replace(op)
+            else:  # it loses an alias
+                other._changed()
+    for renew in _RENEWALS:
+        renew([name for name, _ in before])
     return op
+
+
+def on_names(renew: Callable[[Sequence[str]], None]) -> None:
+    """Call a function with the names that are registered, or registered again, from now on."""
+    _RENEWALS.append(renew)
 
 
 def alias(op: Op, *names: str) -> None:

@@ -347,6 +347,24 @@ def limits(dtype: np.dtype) -> tuple[float, float]:
     return -largest, largest
 
 
+def fits(number: float, dtype: np.dtype) -> bool:
+    """Whether a number is between the limits of a dtype."""
+    least, largest = limits(dtype)
+    return least <= number <= largest
+
+
+def wrapped(number: int, dtype: np.dtype) -> int:
+    """An integer as an integer dtype holds it: what does not fit wraps around.
+
+    Examples
+    --------
+    >>> wrapped(300, np.dtype("uint8")), wrapped(-1, np.dtype("uint64"))
+    (44, 18446744073709551615)
+    """
+    least, largest = limits(dtype)
+    return int((number - least) % (largest - least + 1) + least)
+
+
 def dtype_flag(dtype: object) -> int:
     """MXNet's integer for a dtype.
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .cache import Recent
 from .graph import Entry
-from .op import Op, watch
+from .op import EDITION, Op, following, keep
 from .rules import Attrs
 from .spec import Spec
 from .tracing import RuleTracer, SpecsAsked, TracedValue
@@ -30,11 +29,10 @@ class Subgraph:
         Where the gradients of the inputs are.
     """
 
-    __slots__ = ("attrs", "steps", "results")
+    __slots__ = ("steps", "results")
 
     def __init__(self, op: Op, attrs: Attrs, arriving: Sequence[bool], needs: Sequence[bool], is_train: bool,
                  specs: Sequence[Spec] | None):
-        self.attrs = attrs  # held, since their identity is the key by which this is kept
         count, first = len(arriving), len(arriving) + len(needs)
         tracer = RuleTracer(known=None if specs is None else {})
         input_specs = [Spec()] * (first + count) if specs is None else specs
@@ -73,17 +71,7 @@ class Subgraph:
 
 
 #: Subgraphs by operator, attributes, what arrives, what is needed and mode; with the specs, of rules that ask for some.
-_KEPT: Recent = Recent(1024, "gradient rules")
-
-
-class _Keeper:
-    def on_register(self, op: Op) -> None:
-        """Rules are traced anew: they may call this one."""
-        _KEPT.clear()
-
-
-_KEEPER = _Keeper()
-watch(_KEEPER)
+_KEPT = following(1024, "gradient rules")
 
 
 def fits(op: Op) -> bool:
@@ -91,7 +79,7 @@ def fits(op: Op) -> bool:
     return op.where is None and not op.per_instance and op.grad_reads
 
 
-def subgraph(op: Op, attrs: Attrs, arriving: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
+def subgraph(op: Op, attrs: Any, arriving: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
              specs: Callable[[], Sequence[Spec]]) -> Subgraph:
     """What the rule of an operator does.
 
@@ -106,26 +94,20 @@ def subgraph(op: Op, attrs: Attrs, arriving: tuple[bool, ...], needs: tuple[bool
     specs : function
         Shapes and dtypes of gradients, inputs and outputs, as far as they are known.
     """
-    key = op, id(attrs), arriving, needs, is_train
+    key, edition = (op, attrs, arriving, needs, is_train), EDITION[0]
     rule = _KEPT.find(key)
     if rule is None:
         try:
             rule = Subgraph(op, attrs, arriving, needs, is_train, None)
         except SpecsAsked:
             rule = SpecsAsked
-        _keep(key, attrs, rule)
+        if attrs.lasting:
+            keep(_KEPT, key, rule, edition)
     if rule is SpecsAsked:
         known = specs()
         rule = _KEPT.find((*key, *known))
         if rule is None:
             rule = Subgraph(op, attrs, arriving, needs, is_train, known)
-            _keep((*key, *known), attrs, rule)
+            if attrs.lasting:
+                keep(_KEPT, (*key, *known), rule, edition)
     return rule
-
-
-def _keep(key: tuple[object, ...], attrs: Attrs, rule: Subgraph | type[SpecsAsked]) -> None:
-    try:
-        hash(tuple(attrs.values()))
-    except TypeError:  # an array among them: they are those of one use
-        return
-    _KEPT.keep(key, rule)

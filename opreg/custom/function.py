@@ -54,7 +54,8 @@ class DefinedFunction(Schema):
 
     def complete(self, given: Mapping[str, object]) -> FunctionUse:
         """Typed attributes, and what is settled for them."""
-        use = FunctionUse(super().complete(given))
+        attributes = super().complete(given)
+        use = FunctionUse(attributes, attributes.lasting)
         use.defined, use.op, use.memo, use.runs = self, self.op, {}, {}
         return use
 

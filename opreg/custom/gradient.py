@@ -14,7 +14,7 @@ import numbers
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from ..core.attrs import AS_GIVEN
+from ..core.attrs import AS_GIVEN, Attributes
 from ..core.gradient import fitted
 from ..core.launch import Call
 from ..core.mode import MODE
@@ -37,7 +37,7 @@ Arriving: TypeAlias = Value | Sequence[Value | None] | None
 COMPUTED = Slot("graphs")
 
 
-class Use(dict):
+class Use(Attributes):
     """Attributes of one use of a user's operator.
 
     Attributes

@@ -192,7 +192,8 @@ def register(reg_name: str) -> Callable[[P], P]:
     ----------
     reg_name : str
         The ``op_type`` it is reached by: ``sym.Custom(x, op_type=reg_name)``, ``sym.custom.<reg_name>(x)``, and the
-        same under ``nd``. Registering a name again takes its place, with a warning.
+        same under ``nd``. Registering a name again takes its place, with a warning: for calls, for symbols that are
+        bound from then on, and for compiled functions. Executors that are bound keep the one they have.
 
     Examples
     --------
@@ -255,7 +256,7 @@ def define(function: Callable[..., Any] | None = None, /, *, name: str | None = 
         typed by their annotations, but for ``ctx`` and ``is_train``, which say where and in which mode it computes. It
         returns an array, in NumPy or not, or a tuple of as many as ``outputs`` names.
     name : str
-        Registered name; the function's by default.
+        Registered name; the function's by default. Defining a name again takes its place, as in ``register``.
     outputs : sequence of str
         Names of the outputs.
     auxiliary : sequence of str

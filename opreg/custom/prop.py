@@ -340,9 +340,10 @@ class Kept:
     def share(self, use: PropUse) -> None:
         """Let the Prop of a use answer for those of later calls, if they would all say the same. It is asked once."""
         if self._methods is None:
-            self._methods = methods_of(use.prop.__class__)
+            methods = methods_of(use.prop.__class__)
             if answers_alike(use.prop):
                 self._use = {**use.__dict__, "memo": None, "answers_alike": True}
+            self._methods = methods  # now that there is an answer
 
     def shared(self) -> PropUse | None:
         """A use with the Prop of another, which answers as one of its own would; None where that is not so."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..core.attrs import REQUIRED, Field, Schema
-from ..errors import ArgumentError, did_you_mean
+from ..errors import ArgumentError, did_you_mean, passing
 
 __all__ = ["Signature", "read", "hints", "check_keywords"]
 
@@ -44,8 +44,10 @@ def hints(function: Callable) -> dict[str, Any]:
         try:
             while isinstance(hint, str):
                 hint = eval(hint, function.__globals__)
-        except Exception:  # it names what only a type checker sees
-            continue
+        except Exception as error:
+            if passing(error):
+                raise
+            continue  # it names what only a type checker sees
         types[name] = hint
     return types
 

@@ -14,10 +14,10 @@ long. Chains, norm and softmax, LSTM, transformer blocks and convolutions have n
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 
+from ..core.keys import exact
 from .expression import PRIMITIVES, Expression, Instruction, Primitive
 
 __all__ = ["factored"]
@@ -195,7 +195,7 @@ class _Writer:
 
     def emit(self, name: str, *args: int | float, prim: Primitive | None = None) -> int:
         """The register of an instruction."""
-        key = name, tuple([(type(arg), arg, math.copysign(1.0, arg)) for arg in args])
+        key = name, exact(args)
         if key not in self.known:
             self.code.append(Instruction(prim or PRIMITIVES[name], args))
             self.known[key] = self.arity + len(self.code) - 1

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
+from ..core.keys import exact
 from .expression import Expression, Instruction, Primitive
 
 __all__ = ["Composition"]
@@ -50,8 +50,7 @@ class Composition:
         if constants == len(args):
             with np.errstate(all="ignore"):
                 return float(prim.resolve(np)(*[np.asarray(arg, self.dtype) for arg in args]))
-        # A number equals the register of that number, and zeros of both signs are equal.
-        key = prim.name, args, constants and tuple([arg.__class__ is float and math.copysign(1.0, arg) for arg in args])
+        key = prim.name, exact(args) if constants else args  # 1.0 is no register, and 0.0 not -0.0
         register = self._known.get(key)
         if register is None:
             register = self._known[key] = len(self._code)

@@ -24,10 +24,12 @@ import numpy as np
 
 from ..core.array_module import number_on
 from ..core.cache import cached
+from ..core.keys import exact
 from ..core.registry import ops
 from ..core.spec import Shape, is_floating
 from ..core.value import Value, forms
 from ..typing import Array, ArrayModule
+from . import integers
 from . import special_functions as special
 from . import tiling as schedule
 
@@ -52,12 +54,13 @@ class Primitive(NamedTuple):
     exact: bool = False
     logical: bool = False
     dtype: np.dtype | None = None
+    whole: Callable[..., Array] | None = None
 
-    def resolve(self, xp: ArrayModule) -> Callable[..., Array]:
-        """The function that computes it on arrays of ``xp``; a last positional argument is the output."""
-        if isinstance(self.function, str):
-            return getattr(xp, self.function)
-        return functools.partial(self.function, xp)
+    def resolve(self, xp: ArrayModule, whole: bool = False) -> Callable[..., Array]:
+        """The function that computes it on arrays of ``xp``, on integers with ``whole``; a last positional argument is
+        the output, where it is no function of integers alone."""
+        function = self.whole if whole and self.whole is not None else self.function
+        return getattr(xp, function) if isinstance(function, str) else functools.partial(function, xp)
 
 
 PRIMITIVES: dict[str, Primitive] = {}
@@ -76,10 +79,10 @@ class Instruct(Protocol):
 
 def primitive(name: str, function: str | Callable[..., Array] | None = None,
               derivative: Callable[..., Sequence[Operand | None]] | None = None,
-              operator: str | Callable[..., Value] | None = None, *, exact: bool = False, logical: bool = False
-              ) -> Instruct:
+              operator: str | Callable[..., Value] | None = None, *, exact: bool = False, logical: bool = False,
+              whole: Callable[..., Array] | None = None) -> Instruct:
     """Define an instruction and return the function that applies it to terms, or computes it of numbers."""
-    prim = Primitive(name, function or name, derivative, operator or name, exact or logical, logical)
+    prim = Primitive(name, function or name, derivative, operator or name, exact or logical, logical, whole=whole)
     PRIMITIVES[name] = prim
 
     def call(*args: Operand) -> Operand:
@@ -94,7 +97,11 @@ def primitive(name: str, function: str | Callable[..., Array] | None = None,
 
 
 class Term:
-    """A number that is not known yet: an input, or a primitive of terms and constants."""
+    """A number that is not known yet: an input, or a primitive of terms and constants.
+
+    What is left out changes no bit of any number: ``x - 0.0``, ``x + -0.0``, ``x * 1``, ``x / 1`` and ``x ** 1`` are
+    ``x``. ``x + 0.0`` is not: it makes a positive zero of a negative one.
+    """
 
     __slots__ = ("prim", "args")
 
@@ -102,13 +109,13 @@ class Term:
         self.prim, self.args = prim, args
 
     def __add__(self, other: Operand) -> Term:
-        return self if _is(other, 0) else add(self, other)
+        return self if _is(other, -0.0) else add(self, other)
 
     def __radd__(self, other: Operand) -> Term:
-        return self if _is(other, 0) else add(other, self)
+        return self if _is(other, -0.0) else add(other, self)
 
     def __sub__(self, other: Operand) -> Term:
-        return self if _is(other, 0) else subtract(self, other)
+        return self if _is(other, 0.0) else subtract(self, other)
 
     def __rsub__(self, other: Operand) -> Term:
         return subtract(other, self)
@@ -170,7 +177,9 @@ _REACH = 2.0 ** 63
 
 
 def _is(value: Operand, number: float) -> bool:
-    return not isinstance(value, Term) and value == number
+    """Whether a value is this very number; zeros have signs."""
+    return (not isinstance(value, Term) and value == number
+            and (number != 0 or math.copysign(1.0, value) == math.copysign(1.0, number)))
 
 
 def _where(xp: ArrayModule, condition: Array, left: Array | float, right: Array | float, out: Array | None = None
@@ -221,12 +230,14 @@ logical_not = primitive("logical_not", logical=True)
 add = primitive("add", derivative=lambda g, y, a, b: (g, g), exact=True)
 subtract = primitive("subtract", derivative=lambda g, y, a, b: (g, -g), operator="sub", exact=True)
 multiply = primitive("multiply", derivative=lambda g, y, a, b: (g * b, g * a), operator="mul", exact=True)
-divide = primitive("divide", derivative=lambda g, y, a, b: (g / b, -g * y / b), operator="truediv")
-mod = primitive("mod", derivative=lambda g, y, a, b: (g, -g * floor(a / b)), exact=True)
+divide = primitive("divide", derivative=lambda g, y, a, b: (g / b, -g * y / b), operator="truediv",
+                   whole=integers.quotient)
+mod = primitive("mod", derivative=lambda g, y, a, b: (g, -g * floor(a / b)), exact=True,
+                whole=integers.remainder)
 negative = primitive("negative", derivative=lambda g, y, a: (-g,), exact=True)
 absolute = primitive("absolute", derivative=lambda g, y, a: (g * sign(a),), operator="abs", exact=True)
 square = primitive("square", derivative=lambda g, y, a: (g * a * 2.0,), exact=True)
-reciprocal = primitive("reciprocal", derivative=lambda g, y, a: (-g * square(y),))
+reciprocal = primitive("reciprocal", derivative=lambda g, y, a: (-g * square(y),), whole=integers.reciprocal)
 sqrt = primitive("sqrt", derivative=lambda g, y, a: (g * 0.5 / y,))
 cbrt = primitive("cbrt", derivative=lambda g, y, a: (g / (square(y) * 3.0),))
 hypot = primitive("hypot", derivative=lambda g, y, a, b: (g * a / y, g * b / y))
@@ -236,7 +247,7 @@ log = primitive("log", derivative=lambda g, y, a: (g / a,))
 log1p = primitive("log1p", derivative=lambda g, y, a: (g / (a + 1.0),))
 log2 = primitive("log2", derivative=lambda g, y, a: (g / (a * math.log(2.0)),))
 log10 = primitive("log10", derivative=lambda g, y, a: (g / (a * math.log(10.0)),))
-power = primitive("power", operator="pow", derivative=lambda g, y, a, b: (
+power = primitive("power", operator="pow", whole=integers.power, derivative=lambda g, y, a, b: (
     g * b * a ** (b - 1), g * y * log(a) if isinstance(b, Term) else None))
 cos: Instruct
 cosh: Instruct
@@ -347,7 +358,7 @@ def _compile(inputs: Sequence[Term], *terms: Operand) -> tuple[list[Instruction]
         if term.prim is None:
             continue
         args = tuple([registers[id(arg)] if isinstance(arg, Term) else float(arg) for arg in term.args])
-        key = (term.prim, tuple([(type(arg), arg) for arg in args]))
+        key = (term.prim, exact(args))  # 1.0 is no register, and 0.0 not -0.0
         if key not in known:
             code.append(Instruction(term.prim, args))
             known[key] = len(inputs) + len(code) - 1
@@ -398,7 +409,8 @@ class Expression:
     def __call__(self, xp: ArrayModule, *arrays: Array) -> Any:
         """Compute on arrays that broadcast.
 
-        Integers stay integers where every instruction gives one; else the arithmetic is float64.
+        Integers stay integers where every instruction gives one, and in a quotient or a power; else the arithmetic is
+        float64.
         """
         if arrays[0].dtype.kind in "iub":
             return self._on_integers(xp, arrays)
@@ -451,10 +463,10 @@ class Expression:
         dtype = arrays[0].dtype
         wide, constants = self._among(dtype)
         registers = [array.astype(wide) for array in arrays]
-        for (function, args, logical), numbers in zip(self._functions(xp), constants):
-            value = function(*[registers[a] if isinstance(a, int) else number_on(xp, each, wide)
-                               for a, each in zip(args, numbers)])
-            registers.append(value.astype(wide) if logical else value)
+        for (prim, args), numbers in zip(self.code, constants):
+            value = prim.resolve(xp, not is_floating(wide))(*[
+                registers[a] if isinstance(a, int) else number_on(xp, each, wide) for a, each in zip(args, numbers)])
+            registers.append(value.astype(wide) if prim.logical else value)
         result = self._answer(xp, registers)
         return result if is_floating(wide) or dtype.kind == "b" else result.astype(dtype, copy=False)
 
@@ -468,7 +480,7 @@ class Expression:
         prim, args = self.code[0]
         if prim.logical:
             return None
-        function, (wide, constants) = prim.resolve(np), self._among(dtype)
+        function, (wide, constants) = prim.resolve(np, True), self._among(dtype)
         if wide != dtype or not isinstance(function, np.ufunc):
             return None
         values = [ins[a] if isinstance(a, int) else number_on(np, each, dtype) for a, each in zip(args, constants[0])]
@@ -476,8 +488,11 @@ class Expression:
 
     @property
     def exact(self) -> bool:
-        """Whether integers give integers: no instruction divides, and no constant has a fraction or is out of reach."""
-        return all(prim.exact and all(isinstance(a, int) or (a.is_integer() and abs(a) < _REACH) for a in args)
+        """Whether integers give integers: every instruction does, or the only one has a form for integers, and no
+        constant has a fraction or is out of reach."""
+        alone = len(self.code) == 1
+        return all((prim.exact or (alone and prim.whole is not None))
+                   and all(isinstance(a, int) or (a.is_integer() and abs(a) < _REACH) for a in args)
                    for prim, args in self.code)
 
     def _among(self, dtype: np.dtype) -> tuple[np.dtype, list[list[float]]]:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
-from ..core.cache import cached
+from ..core.cache import Recent
+from ..core.keys import exact
 from .expression import Expression, Instruction, Primitive, Term, compiled
 
 __all__ = ["REDUCTIONS", "Along", "RowExpression", "column", "extracted", "parted", "row_max", "row_min",
@@ -180,7 +181,9 @@ def extracted(expression: Expression, results: Sequence[int | float], known: Seq
     return Expression.of(len(inputs), taken, [places[r] if isinstance(r, int) else r for r in results]), inputs
 
 
-@cached(256)
+_TRACED = Recent(256, "elementwise.rows.trace_rows")
+
+
 def trace_rows(function: Callable, inputs: tuple[Along, ...], **settings: Any) -> RowExpression:
     """The row expression of a Python function of terms, which gives one or several.
 
@@ -191,4 +194,9 @@ def trace_rows(function: Callable, inputs: tuple[Along, ...], **settings: Any) -
     >>> softmax.expression, softmax.phases
     (exp(0) row_sum(1) divide(1, 2), [0, 0, 1, 1])
     """
-    return RowExpression(traced(function, len(inputs), **settings), inputs)
+    key = function, inputs, exact(tuple(settings.items()))
+    rows = _TRACED.find(key)
+    if rows is None:
+        rows = RowExpression(traced(function, len(inputs), **settings), inputs)
+        _TRACED.keep(key, rows)
+    return rows

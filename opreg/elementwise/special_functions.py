@@ -12,9 +12,11 @@ import math
 from collections.abc import Sequence
 from typing import TypeVar
 
+import numpy as np
+
 from ..typing import Array, ArrayModule
 
-__all__ = ["bessel_i", "erf", "erfinv", "gamma", "gammaln", "polygamma"]
+__all__ = ["bessel_i", "erf", "erfinv", "gamma", "gammaln", "of_equal_zeros", "polygamma"]
 
 N = TypeVar("N", Array, float)
 
@@ -303,3 +305,21 @@ def bessel_i(xp: ArrayModule, order: int, x: Array, out: Array | None = None) ->
     large = grown * (_polynomial(1.0 / big, far) / xp.sqrt(2.0 * math.pi * big)) * grown
     value = xp.where(y <= 20.0, small * half if order else small, large)
     return _store(x, xp.where(wide < 0.0, -value, value) if order else value, out)
+
+
+@functools.cache
+def of_equal_zeros(name: str, dtype: np.dtype) -> str:
+    """Which zero ``maximum`` or ``minimum`` of NumPy gives of two: its ``first`` or ``second`` operand, or that of one
+    ``sign``.
+
+    Processors differ in that. What is compiled here gives the same as NumPy does.
+
+    Examples
+    --------
+    >>> of_equal_zeros("maximum", np.dtype("float32")) in ("first", "second", "sign")
+    True
+    """
+    function, count = getattr(np, name), 64  # as many as the widest registers hold
+    low, high = np.full(count, -0.0, dtype), np.zeros(count, dtype)
+    forwards, backwards = [bool(np.signbit(function(*pair)).all()) for pair in ((low, high), (high, low))]
+    return "sign" if forwards == backwards else "first" if forwards else "second"

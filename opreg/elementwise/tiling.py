@@ -17,9 +17,11 @@ import numpy as np
 
 from ..core import threads
 from ..core.cache import cached
+from ..core.keys import exact
 from ..core.processor import processor
 from ..core.spec import Shape
 from ..typing import Array, ArrayModule
+from .special_functions import of_equal_zeros
 
 if TYPE_CHECKING:
     from .expression import Expression, Primitive
@@ -144,7 +146,8 @@ class Schedule:
         self._dtypes.append(dtype)
         if self.xp is np and prim.name == "reciprocal":  # half as fast as the division
             function, read = np.divide, [self._constant(1.0, source), *read]
-        elif self.xp is np and prim.name == "positive" and self._many:  # half as fast as two instructions
+        elif (self.xp is np and prim.name == "positive" and self._many
+                and of_equal_zeros("maximum", source) != "first"):  # half as fast as two; then no -0.0 comes here
             self._add(np.minimum, True, [*read, self._constant(1.0, source, True)], home)
             function, read = np.ceil, [home]
         self._add(function, named, read, home)
@@ -162,7 +165,7 @@ class Schedule:
 
     def _constant(self, value: float, dtype: np.dtype, filled: bool = False) -> int:
         filled = filled and self.xp is np
-        key = value, math.copysign(1.0, value), dtype, filled
+        key = exact(value), dtype, filled
         if key not in self._known:
             array = self.xp.asarray(value, dtype)
             self.constants.append(functools.partial(_repeated, array) if filled else lambda shape: array)

@@ -21,7 +21,8 @@ from .buffers import Buffer as _Buffer  # noqa: F401  the name MindSpore has for
 from .handles import HookHandle, Hooks
 from .initializer import InitializerLike, initializer
 from .state import EPOCH, STATE
-from .tensor import TENSORS, Tensor, has_numbers, lent, made, subscript, tensor
+from .subscripts import subscript
+from .tensor import TENSORS, Tensor, has_numbers, lent, made, tensor
 from .tensor_base import TensorBase, is_number
 from .typing import TensorLike
 

@@ -80,14 +80,15 @@ class SymbolCell(Cell):
         self._complete(inputs)
         by_name = dict(zip(self.inputs, inputs))
         values: dict[Node, Sequence[Any]] = {}
+        graph = resolve(self._graph)
         with Recording(None, self.training):
-            for node in self._graph.nodes:
+            for node in graph.nodes:
                 if node.op is None:
                     values[node] = (by_name[node.name] if node.name in by_name else self._params[node.name],)
                     continue
                 outs = apply(node.op, [values[source][i] for source, i in node.inputs], node.attrs)
                 values[node] = (outs,) if isinstance(outs, TensorBase) else outs
-        results = tuple(values[node][i] for node, i in self._graph.heads)
+        results = tuple(values[node][i] for node, i in graph.heads)
         return results[0] if len(results) == 1 else results
 
     def extend_repr(self) -> str:

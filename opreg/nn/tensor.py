@@ -20,11 +20,12 @@ from ..core.registry import ops
 from ..core.rules import Attrs
 from ..core.spec import as_dtype, is_floating, show
 from ..core.value import Value
-from ..errors import ArgumentError, DTypeError, ShapeError, note
+from ..errors import ArgumentError, ShapeError, SubscriptError, adopted, note
 from ..typing import Array, ArrayModule, DTypeLike
 from . import dtype as dtypes
 from . import printing
 from .state import STATE
+from .subscripts import subscript
 from .tensor_base import COMPARISONS, TensorBase, is_number
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from .typing import TensorDType, TensorLike
 
 __all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "made", "zeros_as", "argument", "fresh", "lent",
-           "lent_raw", "picked", "subscript", "from_numpy", "is_tensor", "has_numbers", "TENSORS", "FRESH"]
+           "lent_raw", "picked", "from_numpy", "is_tensor", "has_numbers", "TENSORS", "FRESH"]
 
 #: A shape that may have lengths that are not known, None or -1.
 OpenShape: TypeAlias = int | Sequence[int | None]
@@ -109,7 +110,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
                     self._ctx, self._entry = ctx, None
                     return
             else:
-                host = _host(input_data)
+                host = _host(input_data, wanted)
             if shape is not None and _lengths(shape) != host.shape:
                 raise ShapeError(f"Tensor: expected shape {show(_lengths(shape))}, the numbers have {show(host.shape)}")
             host = quiet(np.array, host, wanted or as_dtype(host.dtype), order="C")
@@ -246,8 +247,11 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
             return picked(self, key)
         if (MODE.recording and self._entry is not None) or STATE.trace is not None:
             return ops._subscript(self, key=key)
-        return made(_taken(np, self._data, key) if self._ctx.backend_name == "cpu" else
-                    self._ctx.run(_taken, self._ctx.xp, self._data, key), self._ctx)
+        try:
+            return made(_taken(np, self._data, key) if self._ctx.backend_name == "cpu" else
+                        self._ctx.run(_taken, self._ctx.xp, self._data, key), self._ctx)
+        except IndexError as error:
+            raise SubscriptError(str(error)) from None
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if STATE.trace is not None:
@@ -262,10 +266,10 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         self._write(key, value)
 
     def _write(self, key: Any, value: Any) -> None:
-        """Change numbers in place."""
-        if isinstance(value, TensorBase) and is_floating(value._dt) and self._dt.kind in "iu":
-            raise DTypeError(f"a tensor of dtype {self._dt} does not hold {value._dt}: convert with astype")
-        source = value._data if isinstance(value, NDArray) else value if is_number(value) else _host(value)
+        """Change numbers in place; those of another dtype are cast."""
+        source: Any = value._data if isinstance(value, NDArray) else value if is_number(value) else _host(value)
+        if getattr(source, "size", 0) == 1:  # NumPy stores none that has axes in a place that has none
+            source = source.reshape(())
         if not isinstance(self._data, np.ndarray) and isinstance(source, np.ndarray):
             source = self._ctx.backend.asarray(source, None, self._ctx.device_id)
         if MODE.recording:  # what was recorded holds the old numbers
@@ -274,6 +278,8 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
             self._ctx.run(self._data.__setitem__, key, source)
         except OverflowError:  # a whole number wraps around, as in arithmetic
             self._data[key] = numbers_of(value, self._dt)
+        except IndexError as error:
+            raise SubscriptError(str(error)) from None
 
     # --------------------------------------------------------------------------------------------- gradients
 
@@ -371,8 +377,8 @@ TENSORS.add(LentTensor)
 # ------------------------------------------------------------------------------------------------ making
 
 
-def _host(value: object) -> np.ndarray:
-    """Numbers as a NumPy array of the dtype that tensors made of them have."""
+def _host(value: object, dtype: np.dtype | None = None) -> np.ndarray:
+    """Numbers as a NumPy array of the dtype that tensors made of them have, or on their way to another ``dtype``."""
     if isinstance(value, np.ndarray):
         return value
     if not isinstance(value, (list, tuple, int, float)) and (shared := FOREIGN.function(value)) is not None:
@@ -384,8 +390,10 @@ def _host(value: object) -> np.ndarray:
     except (ValueError, TypeError, OverflowError) as error:
         note(error, "Tensor: expected numbers in a regular nesting, or an array")
         raise
-    if isinstance(value, numbers.Rational) and host.dtype == object:  # a Fraction, as of the module statistics
-        host = np.array(float(value))
+    if isinstance(value, numbers.Real) and host.dtype == object and not isinstance(value, int):
+        host = np.array(float(value))  # a Fraction, as of the module statistics
+    if host.dtype == object or (host.dtype == np.float64 and isinstance(value, (list, tuple)) and _is_large(host)):
+        host = _large(value, host, dtype)
     if host.dtype.kind not in "iub" and not is_floating(host.dtype):
         raise ArgumentError(f"Tensor: expected numbers, got {type(value).__name__}")
     if host.dtype == np.float64 and not isinstance(value, np.generic):
@@ -418,6 +426,24 @@ def _stacked(value: Any, dtype: np.dtype) -> Any:
     if isinstance(value, (list, tuple)):
         return ops.stack(*[_stacked(part, dtype) for part in value], axis=0, num_args=len(value))
     return tensor(value if isinstance(value, (TensorBase, NDArray)) else np.asarray(value, dtype))._cast(dtype)
+def _is_large(host: np.ndarray) -> bool:
+    """Whether there are numbers beyond those of int64."""
+    return bool(host.size) and not -2.0 ** 63 <= host.min() <= host.max() < 2.0 ** 63
+
+
+def _large(value: Any, host: np.ndarray, dtype: np.dtype | None) -> np.ndarray:
+    """Numbers of which some are beyond int64: NumPy makes floats or objects of integers among them."""
+    leaves = list(np.array(value, object).flat)
+    if not all(isinstance(leaf, numbers.Real) for leaf in leaves):
+        return host
+    if not all(isinstance(leaf, numbers.Integral) for leaf in leaves) or (dtype is not None and is_floating(dtype)):
+        return np.array(value, np.float64)
+    if dtype is not None:
+        return numbers_of(value, dtype)
+    if min(leaves) < 0 or max(leaves) >= 1 << 64:
+        raise adopted(OverflowError(f"Tensor: integers from {min(leaves)} to {max(leaves)} are in no integer dtype; "
+                                    "give a floating one, as float32"))
+    return np.array(value, np.uint64)
 
 
 def _lengths(shape: OpenShape) -> tuple[Any, ...]:
@@ -578,43 +604,4 @@ def fresh(value: NDArray) -> Tensor:
 
 def picked(value: TensorBase, places: TensorBase) -> Tensor:
     """The parts along the first axis at the places an integer tensor names; negative ones count from the end."""
-    places = places._cast(np.dtype(np.int64))
-    return ops.take(value, places + (places < 0) * value.shape[0], axis=0, mode="raise")
-
-
-def subscript(key: Any, shape: Sequence[int]) -> Any:
-    """A subscript in NumPy's terms: masks become positions, bounds numbers, integer tensors of a trace stay when they
-    stand alone."""
-    if key.__class__ is int or key is Ellipsis or key is None:
-        return key
-    if key.__class__ is slice:
-        if isinstance(key.start, TensorBase) or isinstance(key.stop, TensorBase) or isinstance(key.step, TensorBase):
-            bounds = key.start, key.stop, key.step
-            key = slice(*[bound if bound is None else operator.index(bound) for bound in bounds])
-        return key
-    if isinstance(key, NDArray) and STATE.trace is not None and STATE.trace.knows(key):
-        key = STATE.trace.read(key)
-    if isinstance(key, TensorBase) and not isinstance(key, NDArray):
-        return key if key._dt.kind in "iu" else subscript(key.asnumpy(), shape)
-    if isinstance(key, tuple):
-        parts = [subscript(part.asnumpy() if isinstance(part, TensorBase) else part, ())
-                 for part in key]
-        flat: list[Any] = []
-        for part in parts:
-            flat += part if isinstance(part, tuple) else [part]
-        return tuple(flat)
-    if isinstance(key, NDArray):
-        key = key._data
-    if isinstance(key, (bool, np.bool_)):
-        return (None, np.zeros(int(key), np.int64)) if key else np.zeros(0, np.int64)
-    if isinstance(key, (list, range)):
-        key = np.asarray(key, None if len(key) else np.int64)
-    if hasattr(key, "dtype"):
-        if key.dtype.kind == "b":
-            positions = key.nonzero()
-            return positions[0] if len(positions) == 1 else tuple(positions)
-        if key.dtype.kind not in "iu":
-            raise IndexError(f"a subscript must be of integers or truth values, got dtype {key.dtype}")
-        return int(key) if key.ndim == 0 else key
-    return key
-
+    return ops.take(value, places, axis=0, mode="index")

@@ -19,6 +19,7 @@ from opreg.ndarray.ndarray import FOREIGN, NDArray, numbers_of
 from ..core.registry import get, ops
 from ..core.spec import Shape, as_dtype, is_floating, show
 from ..core.value import BINARY, Value, refuse_sequence
+from ..elementwise.integers import exponent
 from ..errors import ArgumentError, ShapeError
 from . import dtype as dtypes
 
@@ -40,6 +41,8 @@ COMPARISONS: dict[str, tuple[str, str, str]] = {
     "lt": ("_npi_less", "_npi_less_scalar", "_npi_greater_scalar"),
     "le": ("_npi_less_equal", "_npi_less_equal_scalar", "_npi_greater_equal_scalar"),
 }
+#: Operators of arithmetic, as in ``BINARY``; a remainder by zero is NaN, and not zero as in MXNet.
+FORMS = {**BINARY, "mod": ("_npi_mod", "_npi_mod", "_npi_mod_scalar", "_npi_rmod_scalar")}
 #: Python's bitwise operators: on truth values, and on integers.
 LOGIC = {"and": ("_npi_logical_and", "_npi_bitwise_and"), "or": ("_npi_logical_or", "_npi_bitwise_or"),
          "xor": ("_npi_logical_xor", "_npi_bitwise_xor")}
@@ -47,7 +50,11 @@ LOGIC = {"and": ("_npi_logical_and", "_npi_bitwise_and"), "or": ("_npi_logical_o
 
 def is_number(value: object) -> TypeGuard[Number]:
     """Whether something is one number, and no tensor."""
-    return isinstance(value, (numbers.Real, np.bool_))
+    kind = value.__class__
+    if kind is float or kind is int:
+        return True
+    # The check for a Real takes three times as long as that for a tensor.
+    return not isinstance(value, TensorBase) and isinstance(value, (numbers.Real, np.bool_))
 
 
 class TensorBase(Methods):
@@ -115,7 +122,7 @@ class TensorBase(Methods):
             left, right = left._cast(wanted), right._cast(wanted)
         if name in COMPARISONS:
             return get(COMPARISONS[name][0])(left, right)
-        same, broadcast = BINARY[name][:2]
+        same, broadcast = FORMS[name][:2]
         return get(same if left._shape_is(right) else broadcast)(left, right)
 
     def _with_number(self, name: str, number: Number, reflected: bool) -> Tensor:
@@ -123,11 +130,17 @@ class TensorBase(Methods):
         if name == "truediv" and wanted.kind in "iub":
             wanted = np.dtype(np.float32)
         left = self._cast(wanted)
-        op = get(COMPARISONS[name][1 + reflected] if name in COMPARISONS else BINARY[name][2 + reflected])
+        op = get(COMPARISONS[name][1 + reflected] if name in COMPARISONS else FORMS[name][2 + reflected])
         number = int(number) if isinstance(number, (bool, np.bool_)) else number
-        if wanted.kind in "iu" and not -2 ** 53 <= number <= 2 ** 53:  # as an attribute it would be rounded
-            return self._binary(name, self._lift(numbers_of(number, wanted)), reflected)
-        return op(left, scalar=float(number), is_int=isinstance(number, numbers.Integral))
+        whole = isinstance(number, numbers.Integral)
+        if name in COMPARISONS:
+            return op(left, scalar=number if whole else float(number), is_int=whole)
+        if wanted.kind in "iu" and not 0 <= number < 128:  # which are in every dtype
+            raised = name == "pow" and not reflected
+            number = exponent(int(number), wanted) if raised else numbers_of(number, wanted).item()
+            if abs(number) > 2 ** 53:  # as an attribute it would be rounded
+                return self._binary(name, self._lift(np.array(number, wanted)), reflected)
+        return op(left, scalar=float(number), is_int=whole)
 
     def _held(self, host: np.ndarray) -> Tensor:
         return self._lift(host)
@@ -145,13 +158,20 @@ class TensorBase(Methods):
         return self if self._dt == dtype else ops.Cast(self, dtype=dtype)  # type: ignore[return-value]
 
     def _logic(self, name: str, operand: TensorLike) -> Tensor:
-        other = operand if isinstance(operand, TensorBase) else self._lift(operand)
-        if self._dt.kind == other._dt.kind == "b":
-            return get(LOGIC[name][0])(self, other)
-        wanted = dtypes.promote(self._dt, other._dt)
-        if wanted.kind not in "iu":
-            raise ArgumentError(f"operator {name}: expected truth values or integers, got {wanted}")
-        return get(LOGIC[name][1])(self._cast(wanted), other._cast(wanted))
+        left, right = self._beside(operand)
+        if left._dt.kind not in "iub":
+            raise ArgumentError(f"operator {name}: expected truth values or integers, got {left._dt}")
+        return get(LOGIC[name][left._dt.kind != "b"])(left, right)
+
+    def _beside(self, operand: TensorLike) -> tuple[Tensor, Tensor]:
+        """This and another operand as tensors of the dtype they have in common; a whole number wraps around in it."""
+        if is_number(operand):
+            common = dtypes.promote_number(self._dt, operand)
+            other = self._lift(numbers_of(operand, common))
+        else:
+            other = operand if isinstance(operand, TensorBase) else self._lift(operand)  # type: ignore[assignment]
+            common = dtypes.promote(self._dt, other._dt)
+        return self._cast(common), other._cast(common)
 
     def __and__(self, other: TensorLike) -> Tensor:
         return self._logic("and", other)
@@ -161,6 +181,8 @@ class TensorBase(Methods):
 
     def __xor__(self, other: TensorLike) -> Tensor:
         return self._logic("xor", other)
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
     def __invert__(self) -> Tensor:
         return ops._npi_logical_not(self) if self._dt.kind == "b" else ops._npi_bitwise_not(self)
@@ -187,17 +209,16 @@ class TensorBase(Methods):
         return self._floored(other, True)
 
     def _floored(self, operand: TensorLike, reflected: bool) -> Tensor:
-        other = operand if isinstance(operand, TensorBase) or is_number(operand) else self._lift(operand)
-        left, right = (other, self) if reflected else (self, other)
-        rest = self._binary("mod", other, reflected)
-        if is_floating(rest._dt):
-            return ops.floor(self._binary("truediv", other, reflected))
-        return (left - rest)._whole_quotient(right)  # a multiple of the divisor
+        left, right = self._beside(operand)
+        if is_floating(left._dt):
+            return ops.floor(self._binary("truediv", operand, reflected))
+        return ops._npi_floor_divide(right, left) if reflected else ops._npi_floor_divide(left, right)
 
-    def _whole_quotient(self, divisor: TensorBase | Number) -> Tensor:
-        if isinstance(divisor, TensorBase):
-            return ops.broadcast_div(self, divisor._cast(self._dt))
-        return ops._div_scalar(self, scalar=float(divisor))
+    def __divmod__(self, other: TensorLike) -> tuple[Tensor, Tensor]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: TensorLike) -> tuple[Tensor, Tensor]:
+        return other // self, other % self
 
     # -------------------------------------------------------------------------------------------- subscripts
 

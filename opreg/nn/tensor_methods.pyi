@@ -245,7 +245,7 @@ class Methods(Value):
     def fmin(self, other: TensorLike) -> Tensor:
         """The smaller one, or NaN."""
     def fmod(self, other: TensorLike) -> Tensor:
-        """The remainder of the quotient cut towards zero."""
+        """The remainder of the quotient cut towards zero, with the sign of ``input``."""
     def frac(self) -> Tensor:
         """The number less what is before its point."""
     def gather(self, input_indices: TensorLike, axis: Any, batch_dims: _int = 0) -> Tensor:

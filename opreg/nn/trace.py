@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from opreg.ndarray.ndarray import NDArray
+from opreg.ndarray.ndarray import NDArray, numbers_of
 from opreg.ndarray.scalars import OneNumber
 
 from ..core.attrs import AS_GIVEN, to_text
@@ -30,7 +30,8 @@ from .bailout import HookSignatures
 from .guards import GUARD, LOOKS, Answer, Numbers, Path, Unknown, calls
 from .reads import Reads
 from .state import STATE
-from .tensor import Tensor, made, picked, subscript, tensor
+from .subscripts import subscript
+from .tensor import Tensor, made, picked, tensor
 from .tensor_base import TensorBase
 from .typing import TensorLike
 
@@ -147,7 +148,7 @@ class TracedTensor(Sized, OneNumber, TensorBase):
         key = subscript(key, self.shape)
         if isinstance(key, TensorBase):
             key = subscript(key.asnumpy(), self.shape)
-        value = value if isinstance(value, TensorBase) else tensor(np.asarray(value, self._dt))
+        value = value if isinstance(value, TensorBase) else tensor(numbers_of(value, self._dt))
         changed = ops._subscript_assign(self, value._cast(self._dt), key=key)
         self._entry, self._spec = changed._entry, changed._spec
 

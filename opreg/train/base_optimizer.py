@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -66,12 +67,20 @@ def rows(*columns: Any) -> list[tuple[Any, ...]]:
     return list(zip(*columns))
 
 
-@cached(64)
+# The methods of a class by which it moves a weight.
+_methods = operator.attrgetter("update", "update_all", "_move", "update_multi_precision")
+
+
 def _by_operators(kind: Any) -> bool:
     """Whether what a class does with a weight is what operators do, and nothing more."""
+    return _are_operators(kind, _methods(kind))
+
+
+@cached(64)
+def _are_operators(kind: Any, methods: tuple[object, ...]) -> bool:
     own: Any = next(cls for cls in kind.__mro__ if "_operator" in vars(cls))
-    return own is not Optimizer and kind.update_multi_precision is own.update_multi_precision and all(
-        getattr(kind, name) is getattr(Optimizer, name) for name in ("update", "update_all", "_move"))
+    *first, last = methods
+    return own is not Optimizer and last is own.update_multi_precision and first == list(_methods(Optimizer)[:3])
 
 
 class Factors(Protocol):

@@ -52,8 +52,7 @@ def _may(node: Node, program: Program) -> bool:
     """Whether a node may be computed once."""
     op = node.op
     assert op is not None
-    return (pure(op) and not op.mode and bool(op.kernels) and not op.kernels[0].bound
-            and nbytes(program.specs[node]) <= MOST)
+    return pure(op) and bool(op.kernels) and not op.kernels[0].bound and nbytes(program.specs[node]) <= MOST
 
 
 def _computed(node: Node, values: dict[Entry, Array], program: Program) -> list[Array]:
@@ -67,8 +66,8 @@ def _computed(node: Node, values: dict[Entry, Array], program: Program) -> list[
             outs.append(ctx.backend.empty(shape, dtype, ctx.device_id))
         with ctx, ctx.entered():
             ins = [ctx.xp.asarray(values[entry]) for entry in node.inputs]
-            call = Call(node.op, node.attrs, ins, outs, ["write"] * len(outs), ctx.xp, ctx, program.is_train,
-                        specs=specs)
+            call = Call(node.op, node.attrs, ins, outs, ["write"] * len(outs), ctx.xp, ctx,
+                        node.in_training(program.is_train), specs=specs)
             for step in reference(call).steps()[0]:
                 quiet(step)
     except Exception as error:

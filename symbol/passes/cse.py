@@ -1,23 +1,20 @@
 """cse: of nodes that compute the same, one is enough.
 
-Two nodes are the same when operator, attributes and inputs are equal, and so is the place they compute in. Left alone
-are operators that draw random numbers, keep or change states, or do something beside computing, and those of users, of
+Two nodes are the same when operator, attributes and inputs are equal, and so are place and mode. Left alone are
+operators that draw random numbers, keep or change states, or do something beside computing, and those of users, of
 which nobody knows. A node of backward is the same as one of forward only if that costs no memory: when what the latter
 made is there for as long anyway.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
-from opreg.core.graph import Entry, Node
+from opreg.core.graph import INFERENCE, Entry, Node
+from opreg.core.keys import exact, lasting
 from opreg.core.op import Op
 
 from ..program import Program, reachable, replaced
 
 __all__ = ["cse", "pure"]
-
-_PLAIN = (type(None), bool, int, float, str, np.dtype, type)
 
 
 def pure(op: Op) -> bool:
@@ -25,15 +22,11 @@ def pure(op: Op) -> bool:
     return op.where is None and not (op.random or op.has_side_effect or op.per_instance or op.states or op.mutates)
 
 
-def _plain(value: object) -> bool:
-    return all(map(_plain, value)) if isinstance(value, tuple) else isinstance(value, _PLAIN)
-
-
 def _words(node: Node) -> tuple | None:
-    """What must be equal beside operator and inputs, -0.0 not being 0.0; None when that cannot be said."""
-    if not all(map(_plain, node.attrs.values())):
+    """What must be equal beside operator and inputs; None when that cannot be said."""
+    if not all(map(lasting, node.attrs.values())):
         return None
-    return repr(sorted(node.attrs.items())), node.tags.get("__ctx_group__")
+    return exact(tuple(sorted(node.attrs.items()))), node.tags.get("__ctx_group__"), node.tags.get(INFERENCE)
 
 
 class _Seen:

@@ -16,6 +16,7 @@ What backward reads of large arrays is computed again, where that is cheaper tha
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -90,7 +91,7 @@ def _expressions(program: Program) -> dict[Node, Expression]:
     expressions: dict[Node, Expression] = {}
     scalar: dict[tuple[Op, int], Expression | None] = {}
     for node in program.nodes:
-        if node.op is not None and (node.op.expression is not None or node.op.name in _CASTS):
+        if node.op is not None and (node.op.expression is not None or node.built_in in _CASTS):
             expression = _expression(node, program, scalar)
             if expression is not None:
                 expressions[node] = expression
@@ -102,7 +103,7 @@ def _expression(node: Node, program: Program, scalar: dict[tuple[Op, int], Expre
     op, specs = node.op, program.specs
     if op is None or len(specs[node]) != 1:
         return None
-    if op.name in _CASTS:
+    if node.built_in in _CASTS:
         return _cast(node, program)
     dtype = specs[node][0].dtype
     if op._view is not None or not fuses(program.contexts[node].xp, dtype):  # type: ignore[arg-type]
@@ -292,8 +293,7 @@ class _Composer:
 
     def _inline(self, entry: Entry, group: _Group) -> bool:
         """Whether a group computes a value from outside by itself."""
-        op = entry[0].op
-        return (op is not None and op.name in _NUMBERS) or (entry in self.again and group in self.backward)
+        return entry[0].built_in in _NUMBERS or (entry in self.again and group in self.backward)
 
     def nodes(self) -> list[Node]:
         """The program's nodes with those of groups replaced."""
@@ -380,8 +380,8 @@ class _Terms:
         node = entry[0]
         if entry in self.places:
             return self.places[entry]
-        if node.op is not None and node.op.name in _NUMBERS:
-            return node.op.name
+        if node.built_in in _NUMBERS:
+            return node.built_in
         if self.costs.get(entry):
             return self.add(node)
         return self.inputs.setdefault(self.became.get(entry, entry), -1 - len(self.inputs))
@@ -431,14 +431,14 @@ def _composed(terms: tuple[Term, ...], wanted: tuple[tuple[int, Spec], ...], ins
                    for operand in operands]
         values.append(whole.add(expression, numbers))
         parts.append((expression, numbers, values[-1]))
-    # The last instruction's result comes first: its memory may be an input's. Constants come last.
-    ranks = {place: (isinstance(values[place], float), -values[place]) for place, _ in wanted
-             if isinstance(values[place], float) or values[place] >= 0}
+    # The last instruction's result comes first: its memory may be an input's. Constants come last; zeros have signs.
+    ranks = {place: (isinstance(values[place], float), -values[place], math.copysign(1.0, values[place]))
+             for place, _ in wanted if isinstance(values[place], float) or values[place] >= 0}
     if not ranks:
         return _Composed(None, [], 0, [int(values[place]) for place, _ in wanted], [], None)
     specs = {ranks[place]: spec for place, spec in wanted if place in ranks}
     order = sorted(specs)
-    heads = [-number for _, number in order]
+    heads = [-number for _, number, _ in order]
     full = {-1 - i for i, spec in enumerate(ins) if spec == specs[order[0]] and not order[-1][0]}
     composed, read = whole.finish(heads, sorted(range(-1, -1 - len(ins), -1), key=lambda number: number not in full))
     if arranged is not None and not any(prim.dtype for prim, _ in composed.code):

@@ -62,7 +62,7 @@ def fuse_conv_bn(program: Program) -> Program:
     tails: dict[Node, _Tail] = {}  # by last member
     taken: set[Node] = set()
     for node in reversed(program.nodes):  # of two that are added, the one that comes last does it
-        if node.op is not None and node.op.name == "Convolution" and program.contexts[node].xp is np:
+        if node.built_in == "Convolution" and program.contexts[node].xp is np:
             tail = _tail(node, program, readers, taken)
             if len(tail.members) > 1:
                 tails[tail.members[-1]] = tail
@@ -105,7 +105,7 @@ def _tail(node: Node, program: Program, readers: dict[Entry, list[Node | None]],
         tail.add(reader, reader.inputs[1:], normalized=True, eps=reader.attrs["eps"],
                  fix_gamma=reader.attrs["fix_gamma"])
         reader = only_reader()
-    if reader is not None and reader.op.name in _ADDITIONS:  # type: ignore[union-attr]
+    if reader is not None and reader.built_in in _ADDITIONS:
         others = [entry for entry in reader.inputs if entry != tail.end]
         if len(others) == 1 and program.specs[others[0][0]][others[0][1]] == program.specs[reader][0] == spec:
             tail.add(reader, others, added=True)
@@ -117,12 +117,11 @@ def _tail(node: Node, program: Program, readers: dict[Entry, list[Node | None]],
 
 def _is_norm(node: Node, tail: _Tail, rank: int) -> bool:
     """Whether a node normalises the channels of the tail's end."""
-    if node.op.name != "BatchNorm" or node.inputs[0] != tail.end:  # type: ignore[union-attr]
+    if node.built_in != "BatchNorm" or node.inputs[0] != tail.end:
         return False
     layout = tail.attrs["layout"]
     return bool(node.attrs["axis"] % rank == (1 if layout is None else layout.index("C")))
 
 
 def _is_relu(node: Node) -> bool:
-    return node.op.name == "relu" or (  # type: ignore[union-attr]
-        node.op.name == "Activation" and node.attrs["act_type"] == "relu")  # type: ignore[union-attr]
+    return node.built_in == "relu" or (node.built_in == "Activation" and node.attrs["act_type"] == "relu")

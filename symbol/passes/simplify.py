@@ -11,20 +11,22 @@ from ..program import Program, reachable, replaced
 
 __all__ = ["simplify"]
 
-_SAME_IF_SHAPED = frozenset({"_reduce_like", "broadcast_like", "broadcast_to", "reshape_like"})
+_SAME_IF_SPECS = frozenset({"_reduce_like", "broadcast_like", "broadcast_to", "_np_broadcast_to", "reshape_like",
+                            "_mul_scalar"})
 _SAME = frozenset({"_copy", "BlockGrad", "make_loss"})
 
 
 def _identity(node: Node, inputs: Sequence[Entry], specs: Mapping[Node, Sequence[Spec]], drops: bool) -> bool:
     """Whether the output is the first input, number for number."""
-    if node.op is None:
+    name = node.built_in
+    if not name or not inputs:
         return False
-    source, index = inputs[0] if inputs else (node, 0)
-    if node.op.name in _SAME_IF_SHAPED:
-        return specs[source][index] == specs[node][0]
-    if node.op.name == "Dropout":
+    source, index = inputs[0]
+    if name in _SAME_IF_SPECS:
+        return specs[source][index] == specs[node][0] and (name != "_mul_scalar" or node.attrs["scalar"] == 1.0)
+    if name == "Dropout":
         return not drops and (node.attrs["p"] == 0.0 or node.attrs["mode"] == "training")
-    return node.op.name in _SAME or (node.op.name == "_mul_scalar" and node.attrs["scalar"] == 1.0)
+    return name in _SAME
 
 
 def simplify(program: Program) -> Program:

@@ -39,6 +39,7 @@ for _indices, _attrs, _lookup in [
     (_WILD, {"mode": "wrap", "axis": 1}, lambda x: x[:, [0, 3, 1, 2]]),
     (_NESTED, {"axis": -1, "mode": "clip"}, lambda x: x[:, :, [[0, 1], [1, 1]]]),
     (_NESTED, {"axis": 1, "mode": "raise"}, lambda x: x[:, [[0, 2], [1, 1]]]),
+    (_NESTED - 2, {"axis": 1, "mode": "index"}, lambda x: x[:, np.array([[0, 2], [1, 1]]) - 2]),
 ]:
     ROWS += [
         _linear("take", [_X, _indices], _attrs, lambda x, i, lookup=_lookup: lookup(x)),

@@ -91,6 +91,10 @@ ROWS += [
               lambda x, target=target: np.broadcast_to(x, target)) for data, shape, target in [
         (normal(1, 3), (2, 3), (2, 3)), (normal(2, 1, 4), (0, 3, 0), (2, 3, 4)), (normal(3), (2, 3), (2, 3)),
         (normal(2, 3), (2, 3), (2, 3))]],
+    *[_linear("_np_broadcast_to", [data], {"shape": shape}, lambda x, target=shape: np.broadcast_to(x, target))
+      for data, shape in [(normal(1, 3), (2, 3)), (normal(3), (2, 3)), (normal(2, 1, 4), (2, 3, 4))]],
+    Row("_np_broadcast_to", [normal(1, 1)], {"shape": (1, 0)}, name="empty",
+        expected=lambda x: np.zeros((1, 0), x.dtype)),
     *[_linear("broadcast_axis", [normal(1, 3, 1)], {"axis": axis, "size": size},
               lambda x, target=target: np.broadcast_to(x, target)) for axis, size, target in [
         ((0, 2), (2, 5), (2, 3, 5)), (0, 4, (4, 3, 1)), ((-1,), (2,), (1, 3, 2)), ((), (), (1, 3, 1))]],

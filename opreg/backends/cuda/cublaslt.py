@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from opreg.core.cache import cached
-from opreg.errors import OpError
+from opreg.errors import OpError, passing
 from opreg.typing import ArrayModule
 
 __all__ = ["Algorithm", "ComputeType", "DataType", "Descriptor", "DescriptorAttribute", "Epilogue", "Heuristic",
@@ -234,8 +234,9 @@ def load(major: int) -> ctypes.CDLL:
     for place in _places(major):
         try:
             return ctypes.CDLL(place)
-        except OSError:
-            continue
+        except OSError as error:
+            if passing(error):
+                raise
     raise OSError(f"cublasLt of CUDA {major} is not installed (the package nvidia-cublas has it)")
 
 
@@ -245,8 +246,12 @@ def library(xp: ArrayModule) -> Library | str:
     try:
         version = int(xp.cuda.runtime.runtimeGetVersion())
     except Exception as error:  # CuPy's own, where it has no runtime
+        if passing(error):
+            raise
         return f"the array module names no version of CUDA: {error}"
     try:
         return Library(load(version // 1000))
     except (OSError, AttributeError) as error:  # or one that lacks a function
+        if passing(error):
+            raise
         return f"cublasLt does not load: {error}"

@@ -16,7 +16,7 @@ from opreg.core.cache import cached
 from opreg.core.locks import lock
 from opreg.core.spec import Shape
 from opreg.core.steps import PlainStep
-from opreg.errors import OpError
+from opreg.errors import OpError, passing
 from opreg.typing import Array, ArrayModule
 
 from .layout import address_of
@@ -131,6 +131,8 @@ def frontend(xp: ArrayModule) -> Frontend | str:
         xp.cuda.runtime.runtimeGetVersion()
         return Frontend(load())
     except Exception as error:  # the package, what it loads, and CuPy each have their own
+        if passing(error):
+            raise
         return f"cuDNN does not load: {error}"
 
 
@@ -147,6 +149,8 @@ def build(found: Frontend, device: int, kind: Convolution) -> Built | str:
     try:
         return _build(found.module, found.handle(device, 0), _with_two_places(kind))
     except Exception as error:  # several of the package's own
+        if passing(error):
+            raise
         return f"cuDNN has no plan: {' '.join(str(error).split()) or type(error).__name__}"
 
 

@@ -101,9 +101,14 @@ template <int count, class Stored> __device__ __forceinline__ void store(Stored*
 
 // ----------------------------------------------------------------------------------------------- instructions
 
-// A number that is none makes the largest and the smallest none, as in NumPy.
-template <class T> __device__ __forceinline__ T larger(T a, T b) { return a >= b || a != a ? a : b; }
-template <class T> __device__ __forceinline__ T smaller(T a, T b) { return a <= b || a != a ? a : b; }
+// NaN where one is NaN, as in NumPy. Of two zeros the positive one is the larger, as it is by the device's own
+// instruction, which CuPy uses.
+template <class T> __device__ __forceinline__ T larger(T a, T b) {
+    return a > b || a != a ? a : a == b && a == T(0) ? a + b : b;
+}
+template <class T> __device__ __forceinline__ T smaller(T a, T b) {
+    return a < b || a != a ? a : a == b && a == T(0) ? -(-a - b) : b;
+}
 
 template <class T> __device__ __forceinline__ T sign_of(T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : x == T(0) ? T(0) : x; }
 

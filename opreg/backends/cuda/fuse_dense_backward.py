@@ -51,10 +51,10 @@ def _pairs(program: Program) -> dict[Node, Node]:
         xp = program.contexts[node].xp
         if node.op is None or not can_compile(xp) or declined(library(xp)):
             continue
-        if node.op.name == "_backward_FullyConnected_weight" and program.specs[node][0].dtype != np.float64:
+        if node.built_in == "_backward_FullyConnected_weight" and program.specs[node][0].dtype != np.float64:
             if sums.get(node.inputs[0]) not in read:
                 weights.setdefault(node.inputs[0], node)
-        elif (node.op.name == "sum" and node.attrs["exclude"] and node.attrs["axis"] == -1
+        elif (node.built_in == "sum" and node.attrs["exclude"] and node.attrs["axis"] == -1
               and not node.attrs["keepdims"] and (node, 0) not in adding):
             sums.setdefault(node.inputs[0], node)
     return {weight: sums[arriving] for arriving, weight in weights.items() if arriving in sums}

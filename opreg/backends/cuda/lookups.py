@@ -215,7 +215,8 @@ def _axis(call: Call, shape: Shape) -> tuple[int, Shape]:
 
 
 def _mode(call: Call) -> str:
-    return call.attrs.get("mode", "clip")
+    mode = call.attrs.get("mode", "clip")
+    return "wrap" if mode == "index" else mode  # which no device looks at first
 
 
 def _take(call: Call) -> list[Callable]:

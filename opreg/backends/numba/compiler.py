@@ -39,7 +39,7 @@ from opreg.core import threads
 from opreg.core.launch import Call
 from opreg.core.steps import JoinableStep, PlainStep, TieredStep
 from opreg.elementwise import special_functions as special
-from opreg.errors import ArgumentError, did_you_mean
+from opreg.errors import ArgumentError, did_you_mean, passing
 from opreg.typing import Array
 
 from ..addressing import address_of
@@ -177,6 +177,9 @@ class Function:
             try:
                 self.compile()
             except Exception as error:
+                if passing(error):
+                    self.left, self.thread = _PATIENCE, None  # it is asked for again
+                    return
                 warnings.warn(f"a function could not be compiled, NumPy goes on: {error}", RuntimeWarning, stacklevel=1)
 
 
@@ -238,7 +241,8 @@ def _version() -> bytes:
     """What the machine code of a text depends on beside signature and processor."""
     numba = importlib.import_module("numba")
     files = __file__, *(str(module.__file__) for module in (values, vector, simd, rnn_cells, pointers, gemm, special))
-    parts = [numba.__version__.encode(), *(Path(file).read_bytes() for file in files)]
+    zeros = [special.of_equal_zeros(name, dtype) for name in ("maximum", "minimum") for dtype in FORMATS]
+    parts = [numba.__version__.encode(), repr(zeros).encode(), *(Path(file).read_bytes() for file in files)]
     return hashlib.sha256(b"\0".join(parts)).digest()
 
 

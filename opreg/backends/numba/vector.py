@@ -383,13 +383,19 @@ def erfinv(x: FloatValue) -> FloatValue:
 
 
 def maximum(a: FloatValue, b: FloatValue) -> FloatValue:
-    """The larger one, or NaN."""
-    return a.select((a >= b) | a.differs(a), b)
+    """The larger one, or NaN; of two zeros that which NumPy gives."""
+    given = special.of_equal_zeros("maximum", a.kind.dtype)
+    if given == "sign":
+        return a.call("maximum", b)
+    return a.select((a >= b if given == "first" else a > b) | a.differs(a), b)
 
 
 def minimum(a: FloatValue, b: FloatValue) -> FloatValue:
-    """The smaller one, or NaN."""
-    return a.select((a <= b) | a.differs(a), b)
+    """The smaller one, or NaN; of two zeros that which NumPy gives."""
+    given = special.of_equal_zeros("minimum", a.kind.dtype)
+    if given == "sign":
+        return a.call("minimum", b)
+    return a.select((a <= b if given == "first" else a < b) | a.differs(a), b)
 
 
 def sign(x: FloatValue) -> FloatValue:

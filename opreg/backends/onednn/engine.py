@@ -16,7 +16,7 @@ import numpy as np
 
 from opreg.core.cache import cached
 from opreg.core.spec import Shape
-from opreg.errors import OpError
+from opreg.errors import OpError, passing
 
 from .. import blas
 from ..addressing import address_of
@@ -60,6 +60,8 @@ def possible(part: Part, geometry: Geometry, strides: tuple[Shape, ...]) -> str 
     try:
         return declined(library, geometry.describe(library, part, strides)[-1][0])
     except OpError as error:
+        if passing(error):
+            raise
         return str(error)
 
 

@@ -39,10 +39,10 @@ def _seconds(program: Program) -> dict[Node, Node]:
     position = {node: i for i, node in enumerate(program.nodes)}
     seconds: dict[Node, Node] = {}
     for node in program.nodes:
-        if node.op is None or node.op.name != "_backward_normalize" or node.attrs["over"] != "batch":
+        if node.built_in != "_backward_normalize" or node.attrs["over"] != "batch":
             continue
         first = node.inputs[-1][0]
-        if (first.op is not None and first.op.name == "_backward_normalize_sums" and first not in seconds
+        if (first.built_in == "_backward_normalize_sums" and first not in seconds
                 and node.inputs[-2:] == ((first, 0), (first, 1)) and node.inputs[:2] == first.inputs[:2]
                 and node.inputs[-4:-2] == first.inputs[2:] and node.attrs["axis"] == first.attrs["axis"]
                 and all(position[source] < position[first] for source, _ in node.inputs[:-2])):

@@ -11,7 +11,7 @@ from ctypes import byref, c_char_p
 from typing import Literal, NamedTuple
 
 from opreg.core.spec import Shape
-from opreg.errors import OpError
+from opreg.errors import OpError, passing
 
 from .shared_library import Library, Object, any_layout, numbers, plain
 
@@ -94,8 +94,9 @@ class Convolution(NamedTuple):
                 descriptions = self._describe(library, part, strides, True)
                 if declined(library, descriptions[0][0]) is None:
                     return descriptions
-            except OpError:
-                pass  # there is nothing for this layout
+            except OpError as error:
+                if passing(error):
+                    raise  # else there is nothing for this layout
         return self._describe(library, part, strides, False)
 
     def _describe(self, library: Library, part: Part, strides: Sequence[Shape], keep: bool) -> list[Description]:

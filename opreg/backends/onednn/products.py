@@ -23,7 +23,7 @@ from opreg.core import threads
 from opreg.core.cache import cached
 from opreg.core.launch import Call, reference
 from opreg.core.spec import Shape
-from opreg.errors import OpError
+from opreg.errors import OpError, passing
 from opreg.typing import Array
 
 from .. import blas, trials
@@ -66,6 +66,8 @@ def _impossible(product: Product, strides: tuple[Shape, ...]) -> str | None:
     try:
         name = implementation(library, product.describe(library, "forward", strides)[0][0])
     except OpError as error:
+        if passing(error):
+            raise
         return str(error)
     return f"oneDNN has only {name} for it" if name.startswith("ref") else None
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from opreg.core.spec import Shape
-from opreg.errors import OpError
+from opreg.errors import OpError, adopted, passing
 
 __all__ = ["Argument", "Library", "Object", "OpenMP", "any_layout", "forked", "library", "missing", "numbers", "openmp",
            "plain", "version"]
@@ -151,7 +151,8 @@ class Library:
         """Call a function of the library; its errors become exceptions."""
         status = self.functions[name](*args)
         if status:
-            raise OpError(f"oneDNN: {name}: {STATUS.get(status, f'status {status}')}")
+            text = f"oneDNN: {name}: {STATUS.get(status, f'status {status}')}"
+            raise adopted(MemoryError(text)) if status == 1 else OpError(text)
 
     def create(self, name: str, *args: object) -> c_void_p:
         """What a function of the library makes."""
@@ -168,6 +169,8 @@ def library() -> Library | str:
         try:
             return Library(path)
         except (OSError, AttributeError, OpError) as error:
+            if passing(error):
+                raise
             if os.path.isfile(path):
                 reasons.append(f"{path}: {error}")
     return f"oneDNN does not load: {reasons[0]}" if reasons else "oneDNN was not found"

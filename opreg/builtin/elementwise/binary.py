@@ -18,7 +18,7 @@ from ...core.cache import cached
 from ...core.launch import Kernel
 from ...core.op import Op
 from ...core.registry import REGISTERED, ops
-from ...core.value import Value
+from ...core.value import BINARY, Value
 from ...elementwise import expression as e
 from ...elementwise.expression import Expression, Term, floor, where
 from ...typing import Array, ArrayModule
@@ -51,8 +51,10 @@ def _dtypes(ins: list, outs: list, *, is_int: bool) -> tuple[list, list]:
     return [data], [np.dtype(np.int64 if is_int else np.float64)]
 
 
-def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: Callable | None = None) -> Op:
-    """Register an element-wise operator of an array and a number."""
+def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: Callable | None = None,
+           wraps: bool = True) -> Op:
+    """Register an element-wise operator of an array and a number. Among integers the number wraps around to their
+    dtype, or with ``wraps=False`` the result alone."""
     op = elementwise(function, name=name, arguments=("data",), schema=_SCALAR, aliases=aliases, doc=doc,
                      derivatives=[derivative])
     op.types(_dtypes)
@@ -62,11 +64,11 @@ def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: C
     def among(scalar: float, dtype: np.dtype) -> Expression:
         """Among integers the number is one too; where integers give integers, one of their dtype as in MXNet, so that
         what is too large for it wraps around."""
-        wrapped = expression({"scalar": float(math.trunc(scalar)) if math.isfinite(scalar) else scalar})
-        if wrapped.exact and dtype.kind != "b":
+        whole = expression({"scalar": float(math.trunc(scalar)) if math.isfinite(scalar) else scalar})
+        if wraps and whole.exact and dtype.kind != "b":
             typed = expression({"scalar": float(np.int64(scalar).astype(dtype))})
-            return typed if typed.exact else wrapped  # beside uint64 a negative number is one of int64
-        return wrapped
+            return typed if typed.exact else whole  # beside uint64 a negative number is one of int64
+        return whole
 
     def scalar_xp(xp: ArrayModule, data: Array, *, scalar: float, is_int: bool) -> Array:
         if data.dtype.kind not in "iub":
@@ -98,6 +100,9 @@ binary(lambda x, y: x / y, "elemwise_div", "broadcast_div", "The quotient; of in
        aliases=("_div", "_Div", "_scatter_elemwise_div"))
 binary(_mod, "_mod", "broadcast_mod", "The remainder with the sign of ``rhs``; zero where ``rhs`` is.",
        aliases=("_Mod",), derivatives=(lambda g, x, y, z: g, lambda g, x, y, z: -g * floor(x / y)))
+elementwise(e.mod, name="_npi_mod", arguments=_ARGUMENTS, broadcasts=True,
+            derivatives=(lambda g, x, y, z: g, lambda g, x, y, z: -g * floor(x / y)),
+            doc="The remainder with the sign of ``rhs``; by zero NaN, of integers zero. Shapes broadcast.")
 binary(lambda x, y: x ** y, "_power", "broadcast_power", "``lhs`` to the power ``rhs``.", aliases=("_Power",))
 binary(e.maximum, "_maximum", "broadcast_maximum", "The larger one, or NaN.", aliases=("_Maximum",),
        broadcast_aliases=("_npi_maximum",))
@@ -111,14 +116,20 @@ scalar(lambda x, *, scalar: x - scalar, "_minus_scalar", "The difference from a 
        "_MinusScalar", "_scatter_minus_scalar")
 scalar(lambda x, *, scalar: scalar - x, "_rminus_scalar", "A number less ``data``.", "_RMinusScalar")
 scalar(lambda x, *, scalar: x * scalar, "_mul_scalar", "The product with a number.", "_MulScalar")
-scalar(lambda x, *, scalar: x / scalar, "_div_scalar", "The quotient by a number.", "_DivScalar")
-scalar(lambda x, *, scalar: scalar / x, "_rdiv_scalar", "A number divided by ``data``.", "_RDivScalar")
+scalar(lambda x, *, scalar: x / scalar, "_div_scalar", "The quotient by a number.", "_DivScalar", wraps=False)
+scalar(lambda x, *, scalar: scalar / x, "_rdiv_scalar", "A number divided by ``data``.", "_RDivScalar",
+       wraps=False)
 scalar(lambda x, *, scalar: _mod(x, scalar), "_mod_scalar", "The remainder by a number, with its sign.",
        "_ModScalar", derivative=lambda g, x, y: g)
 scalar(lambda x, *, scalar: _mod(scalar, x), "_rmod_scalar", "The remainder of a number by ``data``.",
        "_RModScalar", derivative=lambda g, x, y, *, scalar: -g * floor(scalar / x))
+scalar(lambda x, *, scalar: e.mod(x, scalar), "_npi_mod_scalar",
+       "The remainder by a number, with its sign; by zero NaN, of integers zero.", derivative=lambda g, x, y: g)
+scalar(lambda x, *, scalar: e.mod(scalar, x), "_npi_rmod_scalar",
+       "The remainder of a number by ``data``; by zero NaN, of integers zero.",
+       derivative=lambda g, x, y, *, scalar: -g * floor(scalar / x))
 scalar(lambda x, *, scalar: x ** scalar, "_power_scalar", "``data`` to the power of a number.",
-       "_PowerScalar", derivative=lambda g, x, y, *, scalar: g * scalar * x ** (scalar - 1.0))
+       "_PowerScalar", wraps=False, derivative=lambda g, x, y, *, scalar: g * scalar * x ** (scalar - 1.0))
 scalar(lambda x, *, scalar: scalar ** x, "_rpower_scalar", "A number to the power ``data``.", "_RPowerScalar")
 scalar(lambda x, *, scalar: e.maximum(x, scalar), "_maximum_scalar", "``data`` or a number, the larger one.",
        "_MaximumScalar", "_npi_maximum_scalar")
@@ -149,7 +160,8 @@ def _without_slope_among_integers(op: Op) -> None:
         return [gradient if gradient is None else ops._backward_mod(gradient) for gradient in gradients]
 
 
-for _name in ("_mod", "broadcast_mod", "_mod_scalar", "_rmod_scalar"):
+for _name in ("_mod", "broadcast_mod", "_mod_scalar", "_rmod_scalar",
+              "_npi_mod", "_npi_mod_scalar", "_npi_rmod_scalar"):
     _without_slope_among_integers(REGISTERED[_name])
 
 # --------------------------------------------------------------------------------- comparisons and logic
@@ -173,3 +185,7 @@ _truth(e.less_equal, "lesser_equal", "Whether the first of {} is no greater, 1 o
 _truth(e.logical_and, "logical_and", "Whether none of {} is zero, 1 or 0.")
 _truth(e.logical_or, "logical_or", "Whether one of {} is not zero, 1 or 0.")
 _truth(e.logical_xor, "logical_xor", "Whether just one of {} is zero, 1 or 0.")
+
+for _forms in BINARY.values():
+    for _name in _forms:
+        REGISTERED[_name].used = True  # by Python's operators, which ask nobody

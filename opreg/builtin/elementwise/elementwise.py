@@ -19,6 +19,7 @@ from typing import Any
 from ...backends import expressions as kernels_of_backends
 from ...core.attrs import Few, Schema
 from ...core.cache import cached
+from ...core.keys import cached_by_value
 from ...core.launch import Call
 from ...core.op import ZERO, Op
 from ...core.registry import declare, ops, register
@@ -45,15 +46,11 @@ def traced(function: Callable, arity: int) -> Traced:
         fixed = trace(function, arity)
         return lambda attrs: fixed
 
-    @cached(1024)
-    def at(zeros: str | None, *values: object) -> Expression:
+    @cached_by_value(1024)
+    def at(*values: object) -> Expression:
         return trace(functools.partial(function, **dict(zip(names, values))), arity)
 
-    def expression(attrs: Attrs) -> Expression:
-        values = [attrs[name] for name in names]
-        return at(repr(values) if 0 in values else None, *values)  # 0.0 == -0.0
-
-    return expression
+    return lambda attrs: at(*[attrs[name] for name in names])
 
 
 def _derived(expression: Traced, wrt: int) -> Traced:
@@ -228,7 +225,7 @@ def _backward(op: Op, slope: Traced, name: str, broadcasts: bool) -> Part | None
 
     def apply(g: Value, ins: Sequence[Value], y: Value, attrs: Attrs) -> Value:
         values = (g, *ins, y)
-        return backward(*[values[i] for i in used], **attrs)
+        return backward.current(*[values[i] for i in used], **attrs)
 
     return apply
 

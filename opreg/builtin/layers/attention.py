@@ -14,6 +14,7 @@ from ...core.array_module import number_on
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import Shape, show
+from ...elementwise.integers import quotient
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import as_output, wide, write_out
@@ -222,8 +223,8 @@ def _valatt_backward(backward: Op, forward: Op, infer: Callable[..., Shape], par
     def valatt_backward_grad(h, ins, outs, *, heads):
         g, x, attention = ins
         hx, ha = h
-        return (forward(hx, attention, heads=heads) + forward(x, ha, heads=heads),
-                backward(g, x, ha, heads=heads)[0], backward(g, hx, attention, heads=heads)[1])
+        return (forward.current(hx, attention, heads=heads) + forward.current(x, ha, heads=heads),
+                backward.current(g, x, ha, heads=heads)[0], backward.current(g, hx, attention, heads=heads)[1])
 
 
 _valatt_backward(backward_selfatt_valatt, selfatt_valatt, selfatt_valatt_infer, 3)
@@ -293,7 +294,7 @@ def backward_encdec_qk_grad(h, ins, outs, *, heads):
 
 @declare(name="_contrib_div_sqrt_dim", inplace=(0,))
 def div_sqrt_dim(data):
-    """The data divided by the square root of their last dimension."""
+    """The data divided by the square root of their last dimension; integers by its whole part, and cut."""
 
 
 div_sqrt_dim.fill(as_output)
@@ -308,9 +309,11 @@ def div_sqrt_dim_infer(data):
 
 @div_sqrt_dim.kernel()
 def div_sqrt_dim_xp(xp, data, *, out=None):
+    if data.dtype.kind in "iu":  # by the whole part of the root, as in MXNet
+        return stored(xp, quotient(xp, data, number_on(xp, math.isqrt(data.shape[-1]), data.dtype)), out)
+    if data.dtype.kind == "b":
+        return stored(xp, data, out)
     scale = 1.0 / math.sqrt(data.shape[-1]) if data.size else 1.0
-    if data.dtype.kind in "iub":
-        return stored(xp, (data.astype(xp.float64) * scale).astype(data.dtype), out)
     return xp.multiply(data, number_on(xp, scale, data.dtype), out=out)
 
 

@@ -752,7 +752,7 @@ def convolution_bias_grad(h, ins, outs, *, layout):
 
 def _bias_gradient(g: Value, attrs: Attrs) -> Value:
     layout = attrs["layout"] or ("NCW", "NCHW", "NCDHW")[len(attrs["kernel"]) - 1]
-    return convolution_bias(g, layout=layout)
+    return ops._backward_Convolution_bias(g, layout=layout)
 
 
 bilinear(convolution, convolution_data, convolution_weight, _bias_gradient)

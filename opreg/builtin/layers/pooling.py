@@ -19,7 +19,7 @@ from ...backends.blas import share
 from ...core.cache import cached
 from ...core.op import Op
 from ...core.processor import processor
-from ...core.registry import declare, register
+from ...core.registry import declare, ops, register
 from ...core.spec import Shape, common_dtype, is_floating, limits, show
 from ...errors import AttrError, DTypeError, ShapeError
 from ...typing import Array, ArrayModule
@@ -282,17 +282,17 @@ def _norm(xp: ArrayModule, x: Array, pool: Pool, p: int) -> Array:
 def pooling_grad(g, ins, outs, *, pool_type, p_value, **attrs):
     x, y = ins[0], outs[0]
     if pool_type == "max":
-        return (pooling_max(g, x, y, pool_type=pool_type, **attrs),)
+        return (ops._backward_Pooling_max(g, x, y, pool_type=pool_type, **attrs),)
     if pool_type == "lp":
         attrs["pool_type"] = "sum"
         if p_value == 1:
-            return (pooling_sum(g, x, **attrs),)
+            return (ops._backward_Pooling_sum(g, x, **attrs),)
         zero = y == 0
         root = (1 - zero) / (y + zero)  # no gradient where the norm is zero
         if p_value == 2:
-            return (x * pooling_sum(g * root, x, **attrs),)
-        return (x * x * pooling_sum(g * root * root, x, **attrs),)
-    return (pooling_sum(g, x, pool_type=pool_type, **attrs),)
+            return (x * ops._backward_Pooling_sum(g * root, x, **attrs),)
+        return (x * x * ops._backward_Pooling_sum(g * root * root, x, **attrs),)
+    return (ops._backward_Pooling_sum(g, x, pool_type=pool_type, **attrs),)
 
 
 # ------------------------------------------------------------------------------------- backward operators
@@ -338,7 +338,7 @@ def pooling_sum_xp(xp, g, data, *, kernel, pool_type, global_pool, pooling_conve
 
 @pooling_sum.grad
 def pooling_sum_grad(h, ins, outs, **attrs):
-    return pooling(h, **attrs), None
+    return ops.Pooling(h, **attrs), None
 
 
 def _hits(xp: ArrayModule, x: Array, maxima: Array, pool: Pool, first: bool = True
@@ -386,7 +386,7 @@ def pooling_max_xp(xp, g, data, maxima, *, kernel, global_pool, pooling_conventi
 
 @pooling_max.grad
 def pooling_max_grad(h, ins, outs, **attrs):
-    return pooling_at_max(h, ins[1], ins[2], **attrs), None, None
+    return ops._backward_Pooling_at_max(h, ins[1], ins[2], **attrs), None, None
 
 
 @pooling_at_max.kernel()
@@ -403,7 +403,7 @@ def pooling_at_max_xp(xp, h, data, maxima, *, kernel, global_pool, pooling_conve
 
 @pooling_at_max.grad
 def pooling_at_max_grad(g, ins, outs, **attrs):
-    return pooling_max(g, ins[1], ins[2], **attrs), None, None
+    return ops._backward_Pooling_max(g, ins[1], ins[2], **attrs), None, None
 
 
 # -------------------------------------------------------------------------------------------- Pooling_v1
@@ -446,7 +446,7 @@ def pooling_v1_xp(xp, data, *, kernel, pool_type, global_pool, pooling_conventio
 
 @pooling_v1.grad
 def pooling_v1_grad(g, ins, outs, **attrs):
-    return (pooling_v1_data(g, ins[0], outs[0], **attrs),)
+    return (ops._backward_Pooling_v1(g, ins[0], outs[0], **attrs),)
 
 
 pooling_v1_data = register(Op("_backward_Pooling_v1", pooling_v1.schema, ("g", "data", "output"),

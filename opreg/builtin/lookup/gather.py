@@ -12,7 +12,7 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import as_output
 from ..shapes.shape import stored
-from .indexing import add_at, check_some
+from .indexing import add_at, check_some, whole
 
 __all__: list[str] = []
 
@@ -92,7 +92,7 @@ def gather_sum_xp(xp, g, indices, data=None, *, shape):
     columns = _columns(xp, indices)
     places = xp.zeros(indices.shape[1:], dtype=xp.int64)
     for column, dim in zip(columns, shape):
-        places = places * dim + column % dim  # negative indices count from the end
+        places = places * dim + whole(xp, column, dim, "index")
     inner = math.prod(shape[len(columns):])
     places = places.reshape(places.size, 1) * inner + xp.arange(inner)
     return add_at(xp, shape, places, g.reshape(places.shape))

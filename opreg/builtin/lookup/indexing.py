@@ -1,7 +1,8 @@
 """Numbers looked up by index, and the sums that carry gradients back to where they were looked up.
 
 Indices may be of any dtype; fractions are cut off. What an index out of range means is the mode: ``clip``
-takes the nearest, ``wrap`` counts on from the other end, ``raise`` refuses.
+takes the nearest, ``wrap`` counts on from the other end, ``raise`` refuses, ``index`` counts negative ones from the end
+and refuses what is beyond, as a subscript does. A device does not look for what it would refuse, and counts on.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from ...core.attrs import Count
+from ...core.attrs import Count, Number
 from ...core.launch import Call
 from ...core.op import ZERO
 from ...core.registry import declare, ops
@@ -33,13 +34,27 @@ def whole(xp: ArrayModule, indices: Array, length: int, mode: str = "clip") -> A
     """Indices as int64 in ``[0, length)``; with ``raise``, those out of range are made ``length``.
 
     NumPy's indexing raises IndexError for that; CuPy's, which cannot look, wraps around.
+
+    Raises
+    ------
+    IndexError
+        With ``index``, on the host, for one out of range.
     """
     indices = indices.astype(xp.int64)
-    if mode == "wrap":
+    if mode == "index" and xp is np:
+        _refuse_beyond(indices, length)
+    if mode in ("wrap", "index"):
         return indices % length
     if mode == "raise":
         return xp.where(indices < 0, length, indices)
     return xp.clip(indices, 0, length - 1)
+
+
+def _refuse_beyond(indices: np.ndarray, length: int) -> None:
+    """Refuse indices that are beyond an axis at either end."""
+    if indices.size and (indices.min() < -length or indices.max() >= length):
+        beyond = indices[(indices < -length) | (indices >= length)]
+        raise IndexError(f"index {beyond[0]} is out of bounds for axis with size {length}")
 
 
 def check_some(data: Shape, axis: int, indices: Shape) -> None:
@@ -70,7 +85,7 @@ def _places(xp: ArrayModule, indices: Array, shape: Shape, axis: int) -> Array:
 
 # --------------------------------------------------------------------------------------------------- take
 
-Mode = Literal["raise", "wrap", "clip"]
+Mode = Literal["raise", "wrap", "clip", "index"]
 
 
 @declare(types="T,I->T", aliases=("_npi_take",))
@@ -99,13 +114,16 @@ def _numpy_only(call: Call) -> str | None:
 def _take_steps(call: Call, data: Array, indices: Array, axis: int, mode: Mode) -> Callable[[], object]:
     """A step that reads ``data`` at ``indices`` straight into the output."""
     (out,) = call.outs
-    if indices.dtype == np.int64:
-        return lambda: np.take(data, indices, axis=axis, out=out, mode=mode)
+    inside = "wrap" if mode == "index" else mode
+    if indices.dtype == np.int64 and mode != "index":
+        return lambda: np.take(data, indices, axis=axis, out=out, mode=inside)
     places = call.scratch(0, indices.shape, np.int64)
 
     def run() -> None:
         places[...] = indices
-        np.take(data, places, axis=axis, out=out, mode=mode)
+        if mode == "index":
+            _refuse_beyond(places, data.shape[axis])
+        np.take(data, places, axis=axis, out=out, mode=inside)
 
     return run
 
@@ -185,7 +203,7 @@ def embedding_grad(g, ins, outs):
 
 # --------------------------------------------------------------------------------------------------- pick
 
-PickMode = Literal["wrap", "clip"]
+PickMode = Literal["wrap", "clip", "index"]
 
 
 def _reduced(data: Shape, axis: int | None, keepdims: bool) -> Shape:
@@ -237,7 +255,9 @@ def _spots(data: Array, index: Array, axis: int, mode: PickMode) -> Callable[[Ar
 
     def run(index: Array) -> Array:
         places = index.astype(np.int64).reshape(-1)
-        if mode == "wrap":
+        if mode == "index":
+            _refuse_beyond(places, length)
+        if mode in ("wrap", "index"):
             places %= length
         else:
             np.minimum(np.maximum(places, zero, out=places), last, out=places)
@@ -334,7 +354,7 @@ def batch_take_grad(g, ins, outs):
 
 
 @declare(types="I->@dtype", aliases=("_npx_one_hot",))
-def one_hot(indices, *, depth: Count, on_value: float = 1.0, off_value: float = 0.0,
+def one_hot(indices, *, depth: Count, on_value: Number = 1.0, off_value: Number = 0.0,
             dtype: np.dtype = _FLOAT32):
     """For each index a row of ``off_value`` with ``on_value`` at that place, or nowhere if out of range."""
 

@@ -6,6 +6,7 @@ says for each sequence of the batch how long it is; without it all are full.
 
 from __future__ import annotations
 
+from ...core.attrs import Number
 from ...core.registry import declare, ops
 from ...core.spec import Shape, show, unify
 from ...errors import AttrError, ShapeError
@@ -50,7 +51,7 @@ def _times(xp: ArrayModule, data: Array, length: Array, axis: int) -> tuple[Arra
 
 
 @declare(name="SequenceMask", types="T,I->T", arguments=_names, aliases=("_npx_sequence_mask",))
-def sequence_mask(data, sequence_length, *, use_sequence_length: bool = False, value: float = 0.0,
+def sequence_mask(data, sequence_length, *, use_sequence_length: bool = False, value: Number = 0.0,
                   axis: int = 0):
     """``data`` with ``value`` after the end of each sequence."""
 

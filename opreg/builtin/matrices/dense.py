@@ -154,27 +154,29 @@ def bilinear(op: Op, left: Op, right: Op, bias: Callable | None = None) -> None:
     """
 
     def forward(a: Value, b: Value, attrs: dict[str, Any]) -> Value:
-        return op(a, b, **{**attrs, "no_bias": True} if bias else attrs)
+        return op.current(a, b, **{**attrs, "no_bias": True} if bias else attrs)
 
     @op.grad
     def bilinear_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, needs: Sequence[bool], **attrs: Any
                       ) -> tuple:
         a, b = ins[:2]
-        return (left(g, b, a, **attrs) if needs[0] else None,
-                right(g, a, b, **attrs) if needs[1] else None,
+        return (left.current(g, b, a, **attrs) if needs[0] else None,
+                right.current(g, a, b, **attrs) if needs[1] else None,
                 *(bias(g, attrs) if bias and need else None for need in needs[2:]))
 
     @left.grad
     def left_grad(h: Value, ins: Sequence[Value], outs: Sequence[Value], *, needs: Sequence[bool], **attrs: Any
                   ) -> tuple:
         g, b, _ = ins
-        return forward(h, b, attrs) if needs[0] else None, right(g, h, b, **attrs) if needs[1] else None, None
+        return (forward(h, b, attrs) if needs[0] else None,
+                right.current(g, h, b, **attrs) if needs[1] else None, None)
 
     @right.grad
     def right_grad(h: Value, ins: Sequence[Value], outs: Sequence[Value], *, needs: Sequence[bool], **attrs: Any
                    ) -> tuple:
         g, a, _ = ins
-        return forward(a, h, attrs) if needs[0] else None, left(g, h, a, **attrs) if needs[1] else None, None
+        return (forward(a, h, attrs) if needs[0] else None,
+                left.current(g, h, a, **attrs) if needs[1] else None, None)
 
 
 # ---------------------------------------------------------------------------------------- FullyConnected
@@ -449,9 +451,9 @@ def batch_dot_grad(g, ins, outs, *, transpose_a, transpose_b, needs):
     a, b = ins
     da = db = None
     if needs[0]:
-        da = (batch_dot(b, g, transpose_a=transpose_b, transpose_b=True) if transpose_a
-              else batch_dot(g, b, transpose_b=not transpose_b))
+        da = (ops.batch_dot(b, g, transpose_a=transpose_b, transpose_b=True) if transpose_a
+              else ops.batch_dot(g, b, transpose_b=not transpose_b))
     if needs[1]:
-        db = (batch_dot(g, a, transpose_a=True, transpose_b=transpose_a) if transpose_b
-              else batch_dot(a, g, transpose_a=not transpose_a))
+        db = (ops.batch_dot(g, a, transpose_a=True, transpose_b=transpose_a) if transpose_b
+              else ops.batch_dot(a, g, transpose_a=not transpose_a))
     return da, db

@@ -13,11 +13,12 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from ...core.attrs import Limit
+from ...core.attrs import Limit, Number
 from ...core.launch import Call
 from ...core.op import ZERO
 from ...core.registry import declare, ops
 from ...core.spec import Shape, broadcast, check_axis, is_numpy_float, show
+from ...elementwise.integers import floor_quotient
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..matrices.dense import FACTORS, adjoint, bilinear, product
@@ -219,12 +220,12 @@ def where_grad(g, ins, outs, *, needs):
 
 
 @declare(name="_npi_where_lscalar", types="C,T->T", inplace=(1,))
-def where_lscalar(condition, x, *, scalar: float = 0.0):
+def where_lscalar(condition, x, *, scalar: Number = 0.0):
     """A number where ``condition`` is not zero, numbers of ``x`` elsewhere. Shapes broadcast."""
 
 
 @declare(name="_npi_where_rscalar", types="C,T->T")
-def where_rscalar(condition, y, *, scalar: float = 0.0):
+def where_rscalar(condition, y, *, scalar: Number = 0.0):
     """Numbers of ``y`` where ``condition`` is not zero, one number elsewhere. Shapes broadcast."""
 
 
@@ -328,6 +329,26 @@ def subscript_sum_grad(g, ins, outs, *, key):
 # ----------------------------------------------------------------------------------------- moved and rounded
 
 
+@declare(name="_npi_floor_divide", types="T,T->T")
+def floor_divide(x1, x2):
+    """The quotient, rounded down. Of integers by zero it is the largest number of the dtype, the least of a negative
+    number, 0 of 0. Shapes broadcast.
+    """
+
+
+floor_divide.infer(broadcast)
+floor_divide.grad(ZERO)
+
+
+@floor_divide.kernel()
+def floor_divide_xp(xp, x1, x2):
+    if x1.dtype.kind in "iu":
+        return floor_quotient(xp, x1, x2)
+    if x1.dtype.kind == "b":
+        return floor_quotient(xp, x1.astype(xp.int8), x2.astype(xp.int8)).astype(xp.bool_)
+    return xp.floor(xp.divide(x1, x2))
+
+
 def _triangle(name: str, function: str, doc: str) -> None:
     @declare(name=name)
     def op(data, *, k: int = 0):
@@ -347,7 +368,7 @@ def _triangle(name: str, function: str, doc: str) -> None:
 
     @op.grad
     def triangle_grad(g, ins, outs, *, k):
-        return (op(g, k=k),)
+        return (op.current(g, k=k),)
 
 
 _triangle("_npi_tril", "tril", "The matrices in the last two axes with zeros above the diagonal ``k``, which lies "
@@ -409,7 +430,7 @@ def around_xp(xp, x, *, decimals, out=None):
 
 
 @declare(name="_npi_full_like", unread=(0,))
-def full_like(a, *, fill_value: float, ctx: str = "", dtype: np.dtype | None = None):
+def full_like(a, *, fill_value: Number, ctx: str = "", dtype: np.dtype | None = None):
     """One number everywhere, in the shape of ``a`` and in its dtype or another."""
 
 

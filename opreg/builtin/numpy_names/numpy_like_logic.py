@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ...core.array_module import number_on
-from ...core.attrs import Field, Schema
+from ...core.attrs import Field, Number, Schema
 from ...core.launch import Call
 from ...core.op import ZERO, Op
 from ...core.registry import declare, register
-from ...core.spec import broadcast, common_dtype
+from ...core.spec import broadcast, common_dtype, fits, wrapped
 from ...errors import DTypeError
 from ...typing import Array, ArrayModule
 
@@ -46,7 +46,7 @@ def _ufunc(name: str, function: str, arguments: Sequence[str], types: str | Call
     return op
 
 
-_SCALAR = Schema([Field("scalar", float, 1.0), Field("is_int", bool, True)])
+_SCALAR = Schema([Field("scalar", float, 1.0, Number), Field("is_int", bool, True)])
 
 
 def _ufunc_scalar(name: str, function: str, number: Callable, types: str | Callable, doc: str) -> None:
@@ -72,11 +72,14 @@ def _either(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
     return [left or right, right or left], [_BOOL]
 
 
-def _beside(xp: ArrayModule, dtype: np.dtype, scalar: float) -> int | float:
-    """A number to compare with: an integer beside integers that can hold it, so that large ones differ."""
-    if dtype.kind in "iu" and scalar.is_integer() and xp.iinfo(dtype).min <= scalar <= xp.iinfo(dtype).max:
-        return int(scalar)
-    return scalar
+def _beside(xp: ArrayModule, dtype: np.dtype, scalar: float) -> float:
+    """A number to compare with: beside integers an integer, so that large ones differ, or an infinity where their dtype
+    does not reach."""
+    if dtype.kind not in "iu" or math.isnan(scalar):
+        return float(scalar)
+    if not fits(scalar, dtype):
+        return math.copysign(math.inf, scalar)
+    return int(scalar) if scalar == int(scalar) else scalar
 
 
 for _name, _doc in {
@@ -138,7 +141,8 @@ def _bits_scalar(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
 
 def _wrapped(xp: ArrayModule, dtype: np.dtype, scalar: float) -> Array:
     """The number as an integer of the dtype, cut down to its bits."""
-    return number_on(xp, int(scalar), xp.int64).astype(xp.int64 if dtype.kind == "b" else dtype)
+    held = _INT64 if dtype.kind == "b" else dtype
+    return number_on(xp, wrapped(int(scalar), held), held)
 
 
 for _name, _doc in {"and": "The bits that are set in both", "or": "The bits that are set in either",

@@ -21,6 +21,7 @@ from ...core.spec import Shape
 from ...core.steps import PlainStep
 from ...elementwise.expression import Expression
 from ...typing import Array, ArrayModule
+from .update_formulas import has_negative_zero
 from .updating import SHARED, TILE, Update, divided, movers
 
 __all__ = ["Alike", "Bound", "Rates", "Row", "bind"]
@@ -100,7 +101,7 @@ class Rates:
 
     def change(self, attrs: Attrs) -> bool:
         """Go over to other attributes, where no more than numbers change; whether that is so."""
-        if attrs != self.attrs:
+        if attrs != self.attrs or has_negative_zero(attrs) or has_negative_zero(self.attrs):
             expression, numbers = self._traced(self._count, attrs)
             if expression is not self.expression:
                 return False

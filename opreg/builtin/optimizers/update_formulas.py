@@ -7,13 +7,14 @@ two frameworks differ each says so beside its own formula.
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
-from ...core.cache import cached
+from ...core.keys import cached_by_value
 from ...core.registry import ops
 from ...core.rules import Attrs, Rule
 from ...core.spec import Shape
@@ -25,7 +26,7 @@ from ...typing import Array, ArrayModule
 if TYPE_CHECKING:
     from .bound_updates import Rates
 
-__all__ = ["Formula", "adadelta_step", "adam_step", "average", "clipped", "correction", "largest",
+__all__ = ["Formula", "adadelta_step", "adam_step", "average", "clipped", "correction", "has_negative_zero", "largest",
            "leader_step", "rms_step", "trust_ratio"]
 
 
@@ -155,6 +156,12 @@ for _name in ("add", "sub", "mul", "truediv", "pow"):
 _PLAIN = frozenset({float, int, bool})
 
 
+def has_negative_zero(attrs: Attrs) -> bool:
+    """Whether one of the attributes is -0.0, which equals 0.0."""
+    zeros = [value for value in attrs.values() if value.__class__ is float and not value]
+    return bool(zeros) and min([math.copysign(1.0, zero) for zero in zeros]) < 0
+
+
 def _apart(table: Array) -> list[Array]:
     """Each number of a table as an array of one, which reads it where it stands."""
     return [table[i, ...] for i in range(len(table))]
@@ -178,12 +185,13 @@ class Formula:
     def __init__(self, function: Callable):
         functools.update_wrapper(self, function)
         self.function, self.names = function, Rule(function).names
-        self._traced = cached(64)(self._trace)
+        self._traced = cached_by_value(64)(self._trace)
         self._last: tuple[Any, ...] = (None,) * 6  # attributes, array module, dtype, and what ``_schedule`` says
 
     def __call__(self, xp: ArrayModule, tmp: Callable[[int], Array], new: Array, *arrays: Array, **attrs: Any) -> None:
         last_attrs, module, dtype, schedule, numbers, last = self._last
-        plain = _PLAIN.issuperset(map(type, attrs.values()))  # else some are in arrays, as preloaded rates are
+        # Else some are in arrays, as preloaded rates are, or equal to others and not the same.
+        plain = _PLAIN.issuperset(map(type, attrs.values())) and not has_negative_zero(attrs)
         if not plain or module is not xp or dtype is not new.dtype or last_attrs != attrs:  # else as the weight before
             schedule, numbers, last = self._schedule(xp, len(arrays), new.dtype, attrs)
             if plain and xp is np:  # an array of one costs a ufunc half of what a Python number does

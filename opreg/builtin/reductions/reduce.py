@@ -213,7 +213,7 @@ def reduction(name: str, function: Callable, doc: str, gradient: Callable | None
         (x,), (y,) = ins, outs
 
         def spread(value: Value, by: Op = sum_backward) -> Value:
-            return by(value, x, axis=axis, keepdims=keepdims, exclude=exclude)
+            return by.current(value, x, axis=axis, keepdims=keepdims, exclude=exclude)
 
         return (gradient(spread, g, x, y),)
 

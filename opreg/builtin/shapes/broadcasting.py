@@ -68,6 +68,35 @@ def broadcast_to_grad(g, ins, outs):
     return (ops._reduce_like(g, ins[0]),)
 
 
+@declare(name="_np_broadcast_to")
+def np_broadcast_to(array, *, shape: int | tuple[int, ...]):
+    """``array`` repeated along its axes of length one to fill ``shape``, in which 0 is a length."""
+
+
+def _literal(shape: int | Shape) -> Shape:
+    return (shape,) if isinstance(shape, int) else shape
+
+
+@np_broadcast_to.infer
+def np_broadcast_to_infer(array, *, shape):
+    return _stretched(array, _literal(shape))
+
+
+@np_broadcast_to.view
+def np_broadcast_to_view(array, *, shape, xp):
+    return xp.broadcast_to(array, _literal(shape))
+
+
+@np_broadcast_to.kernel()
+def np_broadcast_to_xp(xp, array, *, shape, out=None):
+    return stored(xp, xp.broadcast_to(array, _literal(shape)), out)
+
+
+@np_broadcast_to.grad
+def np_broadcast_to_grad(g, ins, outs):
+    return (ops._reduce_like(g, ins[0]),)
+
+
 def _sized(data: Shape, axis: int | Sequence[int], size: int | Sequence[int]) -> Shape:
     """``data`` with the lengths of some axes, one until now, replaced."""
     axes = (axis,) if isinstance(axis, int) else axis

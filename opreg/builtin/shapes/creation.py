@@ -10,7 +10,7 @@ from typing import Annotated
 
 import numpy as np
 
-from ...core.attrs import Count, Few, Finite, Limit, Positive
+from ...core.attrs import Count, Few, Finite, Limit, Number, Positive
 from ...core.op import ZERO
 from ...core.registry import declare
 from ...core.spec import ANY, Shape, as_dtype, check_axis, is_narrow, stated
@@ -88,7 +88,7 @@ ones.grad(ZERO)
 
 @declare(name="_full", aliases=("_npi_full",), types="->@dtype")
 def full(*, shape: Dims | None = None, ctx: str = "", dtype: np.dtype = _FLOAT32,
-         value: float):
+         value: Number):
     """One number everywhere, cast to ``dtype`` by cutting off."""
 
 
@@ -137,8 +137,11 @@ def _count(start: float, stop: float | None, step: float, repeat: int) -> int:
         start, stop = 0, start
     if step == 0:
         raise AttrError("step=0: expected a step other than zero")
-    if (stop - start) * step <= 0:
+    if stop == start or (stop > start) != (step > 0):
         raise AttrError(f"there is nothing from {start} to {stop} in steps of {step}")
+    whole = [int(number) for number in (start, stop, step)]
+    if whole == [start, stop, step]:  # a difference of large ones as floats is rounded
+        return -((whole[0] - whole[1]) // whole[2]) * repeat
     return math.ceil((stop - start) / step) * repeat
 
 
@@ -146,7 +149,7 @@ def _steps(xp: ArrayModule, count: int, start: float, step: float, repeat: int, 
     """``start``, ``start + step`` …, each repeated; integers count in whole steps."""
     places = xp.arange(count) // repeat
     if dtype.kind in "iu":
-        return (places * int(step) + int(start)).astype(dtype)
+        return places.astype(dtype) * constant(xp, step, dtype) + constant(xp, start, dtype)
     exact = _FLOAT32 if is_narrow(dtype) else dtype  # MXNet counts in the dtype itself
     return (places.astype(exact) * step + start).astype(dtype)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from ...core.attrs import Number
 from ...core.registry import declare, ops
 from ...core.spec import Shape, show
 from ...errors import AttrError, ShapeError
@@ -31,7 +32,7 @@ def _core(widths: list[tuple[int, int]], shape: Shape) -> Cut:
 
 
 @declare(name="Pad", aliases=("pad",))
-def pad(data, *, mode: Mode, pad_width: tuple[int, ...], constant_value: float = 0.0):
+def pad(data, *, mode: Mode, pad_width: tuple[int, ...], constant_value: Number = 0.0):
     """``data`` with numbers around it: a constant, the outermost numbers, or those a mirror would show."""
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from ...core.array_module import number_on
 from ...core.op import ZERO
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, check_axis, known, show, size
+from ...core.spec import ANY, Shape, check_axis, fits, known, show, size, wrapped
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 
@@ -36,8 +36,12 @@ def stored(xp: ArrayModule, view: Array, out: Array | None = None) -> Array:
 
 def constant(xp: ArrayModule, value: float, dtype: np.dtype) -> Array:
     """An attribute's number in a dtype; among integers cut and wrapped around, as MXNet stores it."""
-    wide = number_on(xp, value, xp.float64)
-    return wide.astype(xp.int64).astype(dtype) if np.dtype(dtype).kind in "iu" else wide.astype(dtype)
+    dtype = np.dtype(dtype)
+    if dtype.kind not in "iu":
+        return number_on(xp, value, xp.float64).astype(dtype)
+    if value.__class__ is int or fits(value, dtype) or fits(value, np.dtype(np.int64)):
+        return number_on(xp, wrapped(int(value), dtype), dtype)
+    return number_on(xp, value, xp.float64).astype(xp.int64).astype(dtype)  # the processor's answer, as in MXNet
 
 
 def reshaped(xp: ArrayModule, data: Array, shape: Shape, out: Array | None = None) -> Array:

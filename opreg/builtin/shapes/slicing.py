@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...core.attrs import Few
+from ...core.attrs import Few, Number
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...errors import AttrError, ShapeError
@@ -393,7 +393,7 @@ def slice_assign_grad(g, ins, outs, *, begin, end, step):
 
 @declare(name="_slice_assign_scalar", aliases=("_crop_assign_scalar", "_npi_slice_assign_scalar"),
          inplace=(0,))
-def slice_assign_scalar(data, *, scalar: float = 0.0, begin: Bounds, end: Bounds, step: Bounds = ()):
+def slice_assign_scalar(data, *, scalar: Number = 0.0, begin: Bounds, end: Bounds, step: Bounds = ()):
     """``data`` with the part that ``slice`` would cut replaced by one number."""
 
 

@@ -8,8 +8,14 @@ import numpy as np
 
 from ...core.registry import declare, ops
 from ...core.spec import known
+from ...errors import SubscriptError
 
 __all__: list[str] = []
+
+
+def _on_device(part: object) -> bool:
+    """Whether a part of a subscript is an array that the host does not hold."""
+    return hasattr(part, "shape") and not isinstance(part, (np.ndarray, np.generic))
 
 
 @declare(name="_subscript")
@@ -22,9 +28,11 @@ def subscript_infer(data, *, key):
     if not known(data):
         return None
     parts = key if isinstance(key, tuple) else (key,)
-    # Of an array on a device the shape is enough, and cheap to have.
-    parts = tuple(np.zeros(part.shape, np.int64) if hasattr(part, "shape") else part for part in parts)
-    return np.broadcast_to(np.empty((), np.bool_), data)[parts].shape
+    parts = tuple(np.zeros(part.shape, np.int64) if _on_device(part) else part for part in parts)  # none is read there
+    try:
+        return np.broadcast_to(np.empty((), np.bool_), data)[parts].shape
+    except IndexError as error:
+        raise SubscriptError(str(error)) from None
 
 
 @subscript.kernel()

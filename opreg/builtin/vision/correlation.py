@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ...core.registry import declare
+from ...core.registry import declare, ops
 from ...core.spec import Shape, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
@@ -127,7 +127,7 @@ def correlation_xp(xp, data1, data2, *, kernel_size, max_displacement, stride1, 
 
 @correlation.grad
 def correlation_grad(g, ins, outs, **attrs):
-    gradients = correlation_data(g, *ins, **attrs)
+    gradients = ops._backward_Correlation(g, *ins, **attrs)
     return gradients[0], gradients[1]
 
 

@@ -11,11 +11,10 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from ...core.attrs import Positive
-from ...core.registry import declare
+from ...core.registry import declare, ops
 from ...core.spec import Shape, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..layers.convolution import convolution_bias
 from ..layers.sliding import Window, extent, window
 from ..matrices.dense import wide
 from .bilinear import Corner, corners, images, read, rows, slopes, spread
@@ -184,9 +183,10 @@ def deformable_xp(xp, data, offset, weight, bias=None, *, kernel, stride, dilate
 
 @deformable.grad
 def deformable_grad(g, ins, outs, *, kernel, stride, dilate, pad, num_group, num_deformable_group, needs):
-    gradients = deformable_backward(g, *ins[:3], kernel=kernel, stride=stride, dilate=dilate, pad=pad,
-                                    num_group=num_group, num_deformable_group=num_deformable_group)
-    bias = [convolution_bias(g, layout="NCHW") if need else None for need in needs[3:]]
+    gradients = ops._backward__contrib_DeformableConvolution(
+        g, *ins[:3], kernel=kernel, stride=stride, dilate=dilate, pad=pad, num_group=num_group,
+        num_deformable_group=num_deformable_group)
+    bias = [ops._backward_Convolution_bias(g, layout="NCHW") if need else None for need in needs[3:]]
     return (gradients[0], gradients[1], gradients[2], *bias)
 
 
@@ -251,9 +251,10 @@ def modulated_xp(xp, data, offset, mask, weight, bias=None, *, kernel, stride, d
 
 @modulated.grad
 def modulated_grad(g, ins, outs, *, kernel, stride, dilate, pad, num_group, num_deformable_group, needs):
-    gradients = modulated_backward(g, *ins[:4], kernel=kernel, stride=stride, dilate=dilate, pad=pad,
-                                   num_group=num_group, num_deformable_group=num_deformable_group)
-    bias = [convolution_bias(g, layout="NCHW") if need else None for need in needs[4:]]
+    gradients = ops._backward__contrib_ModulatedDeformableConvolution(
+        g, *ins[:4], kernel=kernel, stride=stride, dilate=dilate, pad=pad, num_group=num_group,
+        num_deformable_group=num_deformable_group)
+    bias = [ops._backward_Convolution_bias(g, layout="NCHW") if need else None for need in needs[4:]]
     return (gradients[0], gradients[1], gradients[2], gradients[3], *bias)
 
 

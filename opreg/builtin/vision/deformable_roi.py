@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...core.attrs import Count
-from ...core.registry import declare
+from ...core.registry import declare, ops
 from ...core.spec import Shape, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
@@ -154,7 +154,8 @@ def deformable_pooling_xp(xp, data, rois, trans=None, *, spatial_scale, output_d
 
 @deformable_pooling.grad
 def deformable_pooling_grad(g, ins, outs, **attrs):
-    gradients = deformable_pooling_data(g[0] if isinstance(g, (tuple, list)) else g, *ins, **attrs)
+    g = g[0] if isinstance(g, (tuple, list)) else g
+    gradients = ops._backward__contrib_DeformablePSROIPooling(g, *ins, **attrs)
     if len(ins) == 2:
         return gradients, None
     return gradients[0], None, gradients[1]

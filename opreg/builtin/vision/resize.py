@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from ...core.registry import declare
+from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
@@ -79,7 +79,7 @@ def adaptive_pooling_xp(xp, data, *, output_size, out=None):
 
 @adaptive_pooling.grad
 def adaptive_pooling_grad(g, ins, outs, *, output_size):
-    return (adaptive_pooling_data(g, ins[0], output_size=output_size),)
+    return (ops._backward_contrib_AdaptiveAvgPooling2D(g, ins[0], output_size=output_size),)
 
 
 @declare(name="_backward_contrib_AdaptiveAvgPooling2D", types="T,U->T", unread=(1,))
@@ -101,7 +101,7 @@ def adaptive_pooling_data_xp(xp, g, data, *, out=None):
 
 @adaptive_pooling_data.grad
 def adaptive_pooling_data_grad(h, ins, outs, *, output_size):
-    return adaptive_pooling(h, output_size=output_size), None
+    return ops._contrib_AdaptiveAvgPooling2D(h, output_size=output_size), None
 
 
 # -------------------------------------------------------------------------------------- BilinearResize2D
@@ -176,7 +176,7 @@ def bilinear_resize_xp(xp, data, like=None, *, height, width, scale_height, scal
 
 @bilinear_resize.grad
 def bilinear_resize_grad(g, ins, outs, *, align_corners):
-    return (bilinear_resize_data(g, ins[0], align_corners=align_corners), *(None for _ in ins[1:]))
+    return (ops._backward_contrib_BilinearResize2D(g, ins[0], align_corners=align_corners), *(None for _ in ins[1:]))
 
 
 @declare(name="_backward_contrib_BilinearResize2D", types="T,U->T", unread=(1,))
@@ -198,4 +198,4 @@ def bilinear_resize_data_xp(xp, g, data, *, align_corners, out=None):
 
 @bilinear_resize_data.grad
 def bilinear_resize_data_grad(h, ins, outs, *, align_corners):
-    return bilinear_resize(h, ins[0], mode="like", align_corners=align_corners), None
+    return ops._contrib_BilinearResize2D(h, ins[0], mode="like", align_corners=align_corners), None

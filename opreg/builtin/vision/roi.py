@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core.attrs import Count
 from ...core.op import Op
-from ...core.registry import declare, register
+from ...core.registry import declare, ops, register
 from ...core.spec import Shape, limits, show
 from ...core.value import Value
 from ...errors import AttrError, ShapeError
@@ -69,11 +69,11 @@ def _linear(op: Op, name: str) -> Op:
 
     @backward.grad
     def linear_grad(h: Value, ins: Sequence[Value], outs: Sequence[Value], **attrs: Any) -> tuple:
-        return op(h, ins[1], **attrs), None, None
+        return op.current(h, ins[1], **attrs), None, None
 
     @op.grad
     def op_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], **attrs: Any) -> tuple:
-        return backward(g, ins[1], ins[0], **attrs), None
+        return backward.current(g, ins[1], ins[0], **attrs), None
 
     return backward
 
@@ -383,7 +383,7 @@ def roi_pooling_xp(xp, data, rois, *, pooled_size, spatial_scale):
 
 @roi_pooling.grad
 def roi_pooling_grad(g, ins, outs, **attrs):
-    return roi_pooling_data(g[0] if isinstance(g, (tuple, list)) else g, ins[1], outs[1], ins[0]), None
+    return ops._backward_ROIPooling(g[0] if isinstance(g, (tuple, list)) else g, ins[1], outs[1], ins[0]), None
 
 
 @declare(name="_backward_ROIPooling", types="T,I,J,U->T", unread=(3,))
@@ -413,7 +413,7 @@ def roi_pooling_data_xp(xp, g, rois, maxidx, data):
 
 @roi_pooling_data.grad
 def roi_pooling_data_grad(h, ins, outs):
-    return roi_pooling_at(h, ins[1], ins[2]), None, None, None
+    return ops._backward_ROIPooling_at(h, ins[1], ins[2]), None, None, None
 
 
 @declare(name="_backward_ROIPooling_at", types="T,I,J->T")
@@ -434,4 +434,4 @@ def roi_pooling_at_xp(xp, h, rois, maxidx):
 
 @roi_pooling_at.grad
 def roi_pooling_at_grad(g, ins, outs):
-    return roi_pooling_data(g, ins[1], ins[2], ins[0]), None, None
+    return ops._backward_ROIPooling(g, ins[1], ins[2], ins[0]), None, None

@@ -77,7 +77,7 @@ def grid_generator_xp(xp, data, *, transform_type, target_shape):
 
 @grid_generator.grad
 def grid_generator_grad(g, ins, outs, **attrs):
-    return (grid_generator_data(g, ins[0], **attrs),)
+    return (ops._backward_GridGenerator(g, ins[0], **attrs),)
 
 
 @declare(name="_backward_GridGenerator", types="T,U->T", unread=(1,))
@@ -103,7 +103,7 @@ def grid_generator_data_xp(xp, g, data, *, transform_type):
 @grid_generator_data.grad
 def grid_generator_data_grad(h, ins, outs, **attrs):
     # The linear part of a map is what it makes of h less what it makes of zero.
-    return grid_generator(h, **attrs) - grid_generator(ops.zeros_like(h), **attrs), None
+    return ops.GridGenerator(h, **attrs) - ops.GridGenerator(ops.zeros_like(h), **attrs), None
 
 
 # --------------------------------------------------------------------------------------- BilinearSampler
@@ -143,8 +143,8 @@ def bilinear_sampler_xp(xp, data, grid):
 @bilinear_sampler.grad
 def bilinear_sampler_grad(g, ins, outs, *, needs):
     data, grid = ins
-    return (bilinear_sampler_data(g, grid, data) if needs[0] else None,
-            bilinear_sampler_grid(g, data, grid) if needs[1] else None)
+    return (ops._backward_BilinearSampler_data(g, grid, data) if needs[0] else None,
+            ops._backward_BilinearSampler_grid(g, data, grid) if needs[1] else None)
 
 
 @declare(name="_backward_BilinearSampler_data", types="T,T,U->T", unread=(2,))
@@ -168,8 +168,8 @@ def bilinear_sampler_data_xp(xp, g, grid, data):
 @bilinear_sampler_data.grad
 def bilinear_sampler_data_grad(h, ins, outs, *, needs):
     g, grid, _ = ins
-    return (bilinear_sampler(h, grid) if needs[0] else None,
-            bilinear_sampler_grid(g, h, grid) if needs[1] else None, None)
+    return (ops.BilinearSampler(h, grid) if needs[0] else None,
+            ops._backward_BilinearSampler_grid(g, h, grid) if needs[1] else None, None)
 
 
 @declare(name="_backward_BilinearSampler_grid")
@@ -223,6 +223,7 @@ def spatial_transformer_xp(xp, data, loc, *, target_shape):
 def spatial_transformer_grad(g, ins, outs, *, target_shape, needs):
     data, loc = ins
     how: dict[str, Any] = {"transform_type": "affine", "target_shape": target_shape}
-    grid = grid_generator(loc, **how)
-    return (bilinear_sampler_data(g, grid, data) if needs[0] else None,
-            grid_generator_data(bilinear_sampler_grid(g, data, grid), loc, **how) if needs[1] else None)
+    grid = ops.GridGenerator(loc, **how)
+    of_grid = ops._backward_BilinearSampler_grid(g, data, grid) if needs[1] else None
+    return (ops._backward_BilinearSampler_data(g, grid, data) if needs[0] else None,
+            None if of_grid is None else ops._backward_GridGenerator(of_grid, loc, **how))

@@ -1,16 +1,18 @@
-"""Activation functions as Cells: rows of a table for those without parameters, classes for the others."""
+"""Activation functions as Cells: rows of a table for those without settings, classes for the others.
+
+What they compute is the function of ``ops``; a Cell keeps its settings.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import TypeAlias, overload
 
-from ...core.mode import Recording
-from ...core.registry import ops
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError, did_you_mean
 from ..cell import Cell
+from ..ops import activation as functions
+from ..ops.math import tanh
 from ..parameter import Parameter
 from ..tensor import Tensor
 from .checks import whole
@@ -23,27 +25,7 @@ __all__ = ["ReLU", "ReLU6", "LeakyReLU", "RReLU", "ELU", "CELU", "SeLU", "SELU",
 Activation: TypeAlias = str | Callable[[Tensor], Tensor]
 
 
-# ------------------------------------------------------------------------------------- without parameters
-
-
-def _softplus(x: Tensor) -> Tensor:
-    return ops.Activation(x, act_type="softrelu")
-
-
-def _elu(x: Tensor, alpha: float = 1.0) -> Tensor:
-    return ops.LeakyReLU(x, act_type="elu", slope=alpha)
-
-
-def _hard_sigmoid(x: Tensor) -> Tensor:
-    return ops.clip(x + 3.0, a_min=0.0, a_max=6.0) / 6.0
-
-
-def _gelu_tanh(x: Tensor) -> Tensor:
-    return x * 0.5 * (ops.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)) + 1.0)
-
-
-# G. Klambauer et al., Self-Normalizing Neural Networks, arXiv:1706.02515.
-_SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
+# --------------------------------------------------------------------------------------- without settings
 
 
 class _Plain(Cell):
@@ -65,20 +47,20 @@ def _plain(name: str, says: str, function: Callable[[Tensor], Tensor]) -> type[_
                                 "__module__": __name__})
 
 
-ReLU = _plain("ReLU", "The number, or zero if that is more.", ops.relu)
-ReLU6 = _plain("ReLU6", "The number, no less than 0 and no more than 6.", lambda x: ops.clip(x, a_min=0.0, a_max=6.0))
-SeLU = _plain("SeLU", "The scaled exponential linear unit.", lambda x: _elu(x, _SELU_ALPHA) * _SELU_SCALE)
+ReLU = _plain("ReLU", "The number, or zero if that is more.", functions.relu)
+ReLU6 = _plain("ReLU6", "The number, no less than 0 and no more than 6.", functions.relu6)
+SeLU = _plain("SeLU", "The scaled exponential linear unit.", functions.selu)
 SELU = SeLU
-FastGelu = _plain("FastGelu", "``x * sigmoid(1.702 x)``.", lambda x: x * ops.sigmoid(x * 1.702))
-SiLU = _plain("SiLU", "``x * sigmoid(x)``.", lambda x: x * ops.sigmoid(x))
-Mish = _plain("Mish", "``x * tanh(log(1 + exp(x)))``.", lambda x: x * ops.tanh(_softplus(x)))
-Sigmoid = _plain("Sigmoid", "1 / (1 + exp(-x)).", ops.sigmoid)
-LogSigmoid = _plain("LogSigmoid", "The logarithm of the sigmoid.", lambda x: -_softplus(-x))
-Tanh = _plain("Tanh", "The hyperbolic tangent.", ops.tanh)
-Softsign = _plain("Softsign", "``x / (1 + |x|)``.", ops.softsign)
-HSigmoid = _plain("HSigmoid", "(x + 3) / 6, no less than 0 and no more than 1.", _hard_sigmoid)
-HSwish = _plain("HSwish", "``x`` times the HSigmoid of x.", lambda x: x * _hard_sigmoid(x))
-Tanhshrink = _plain("Tanhshrink", "``x - tanh(x)``.", lambda x: x - ops.tanh(x))
+FastGelu = _plain("FastGelu", "``x * sigmoid(1.702 x)``.", functions.fast_gelu)
+SiLU = _plain("SiLU", "``x * sigmoid(x)``.", functions.silu)
+Mish = _plain("Mish", "``x * tanh(log(1 + exp(x)))``.", functions.mish)
+Sigmoid = _plain("Sigmoid", "1 / (1 + exp(-x)).", functions.sigmoid)
+LogSigmoid = _plain("LogSigmoid", "The logarithm of the sigmoid.", functions.logsigmoid)
+Tanh = _plain("Tanh", "The hyperbolic tangent.", tanh)
+Softsign = _plain("Softsign", "``x / (1 + |x|)``.", functions.softsign)
+HSigmoid = _plain("HSigmoid", "(x + 3) / 6, no less than 0 and no more than 1.", functions.hardsigmoid)
+HSwish = _plain("HSwish", "``x`` times the HSigmoid of x.", functions.hardswish)
+Tanhshrink = _plain("Tanhshrink", "``x - tanh(x)``.", functions.tanhshrink)
 
 
 # ---------------------------------------------------------------------------------------- with numbers
@@ -99,7 +81,7 @@ class LeakyReLU(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """The function of ``x``."""
-        return ops.LeakyReLU(x, act_type="leaky", slope=self.alpha)
+        return functions.leaky_relu(x, self.alpha)
 
 
 class RReLU(Cell):
@@ -113,9 +95,7 @@ class RReLU(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """The function of ``x``."""
-        with Recording(None, True):
-            y = ops.LeakyReLU(x, act_type="rrelu", lower_bound=self.lower, upper_bound=self.upper)
-        return y[0] if isinstance(y, (tuple, list)) else y
+        return functions.rrelu(x, self.lower, self.upper)
 
 
 class ELU(Cell):
@@ -127,7 +107,7 @@ class ELU(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """The function of ``x``."""
-        return _elu(x, self.alpha)
+        return functions.elu(x, self.alpha)
 
 
 class CELU(Cell):
@@ -141,7 +121,7 @@ class CELU(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """The function of ``x``."""
-        return _elu(x / self.alpha) * self.alpha
+        return functions.celu(x, self.alpha)
 
 
 class GELU(Cell):
@@ -158,7 +138,7 @@ class GELU(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """The function of ``x``."""
-        return _gelu_tanh(x) if self.approximate else ops.LeakyReLU(x, act_type="gelu")
+        return functions.gelu(x, "tanh" if self.approximate else "none")
 
 
 class Hardtanh(Cell):
@@ -172,7 +152,7 @@ class Hardtanh(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """The function of ``x``."""
-        return ops.clip(x, a_min=self.min_val, a_max=self.max_val)
+        return functions.hardtanh(x, self.min_val, self.max_val)
 
 
 class HShrink(Cell):
@@ -184,7 +164,7 @@ class HShrink(Cell):
 
     def construct(self, input: Tensor) -> Tensor:
         """The function of ``input``."""
-        return _unless(abs(input) <= self.lambd, input, 0.0)
+        return functions.hardshrink(input, self.lambd)
 
 
 class SoftShrink(Cell):
@@ -196,7 +176,7 @@ class SoftShrink(Cell):
 
     def construct(self, input: Tensor) -> Tensor:
         """The function of ``input``."""
-        return input - ops.clip(input, a_min=-self.lambd, a_max=self.lambd)
+        return functions.softshrink(input, self.lambd)
 
 
 class Threshold(Cell):
@@ -208,12 +188,7 @@ class Threshold(Cell):
 
     def construct(self, input_x: Tensor) -> Tensor:
         """The function of ``input_x``."""
-        return _unless(input_x <= self.threshold, input_x, self.value)
-
-
-def _unless(replaced: Tensor, x: Tensor, value: float) -> Tensor:
-    """``x`` with a number where a condition holds."""
-    return ops._npi_where_lscalar(replaced, x, scalar=float(value))
+        return functions.threshold(input_x, self.threshold, self.value)
 
 
 class PReLU(Cell):
@@ -246,7 +221,7 @@ class PReLU(Cell):
         if self.channel > 1 and (len(x.shape) < 2 or x.shape[1] != self.channel):
             raise ShapeError(f"PReLU: expected {self.channel} channels in the second axis, got the shape "
                              f"{show(x.shape)}")
-        return ops.LeakyReLU(x, self.w, act_type="prelu")
+        return functions.prelu(x, self.w)
 
 
 # ------------------------------------------------------------------------------------------- along an axis
@@ -255,7 +230,7 @@ class PReLU(Cell):
 class Softmax(Cell):
     """Exponentials scaled to add up to one along ``axis``."""
 
-    _function = staticmethod(lambda x, axis: ops.softmax(x, axis=axis))
+    _function: Callable[..., Tensor] = staticmethod(functions.softmax)
 
     def __init__(self, axis: int = -1):
         super().__init__()
@@ -271,22 +246,19 @@ class Softmax(Cell):
 class LogSoftmax(Softmax):
     """The logarithm of the softmax along ``axis``."""
 
-    _function = staticmethod(lambda x, axis: ops.log_softmax(x, axis=axis))
+    _function = staticmethod(functions.log_softmax)
 
 
 class Softmin(Softmax):
     """The softmax of ``-x`` along ``axis``."""
 
-    _function = staticmethod(lambda x, axis: ops.softmin(x, axis=axis))
+    _function = staticmethod(functions.softmin)
 
 
 class GLU(Softmax):
     """The first half along ``axis`` times the sigmoid of the second."""
 
-    @staticmethod
-    def _function(x: Tensor, axis: int) -> Tensor:
-        first, second = ops.SliceChannel(x, num_outputs=2, axis=axis)
-        return first * ops.sigmoid(second)
+    _function = staticmethod(functions.glu)
 
 
 class Softmax2d(Cell):
@@ -296,7 +268,7 @@ class Softmax2d(Cell):
         """The function of ``x``."""
         if len(x.shape) not in (3, 4):
             raise ShapeError(f"Softmax2d: expected 3 or 4 axes, got the shape {show(x.shape)}")
-        return ops.softmax(x, axis=-3)
+        return functions.softmax(x, -3)
 
 
 _BY_NAME: dict[str, type[Cell]] = {

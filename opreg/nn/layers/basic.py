@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...core.registry import ops
-from ...core.spec import show
+from ...core.spec import as_dtype, show
 from ...errors import ArgumentError, ShapeError
 from ..cell import Cell
 from ..dtype import float32
 from ..initializer import InitializerLike
-from ..ops import array, linalg, nn, reduce
+from ..ops import array, creation, indexing, linalg, nn, random, reduce
 from ..ops import math as math_
+from ..ops.lift import plain, rank_of, scalar
 from ..optim.settings import number
 from ..tensor import Tensor, tensor
 from ..typing import Sizes, TensorDType
 from .activation import Activation, callable_cell
-from .checks import bound_of, chance, channels_apart, fan_filled, filled, flag, several, whole, word
+from .checks import bound_of, chance, channels_apart, fan_filled, filled, flag, of_one_dtype, several, whole, word
 
 __all__ = ["Dense", "Flatten", "Unflatten", "Identity", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding",
            "OneHot", "Pad", "ZeroPad2d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "ReflectionPad1d",
@@ -62,8 +62,9 @@ class Dense(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """The layer of ``x`` (..., in_channels)."""
-        inputs = (x, self.weight, self.bias) if self.has_bias else (x, self.weight)
-        y = ops.FullyConnected(*inputs, num_hidden=self.out_channels, flatten=False, no_bias=not self.has_bias)
+        weight = self.weight
+        of_one_dtype(self, x, weight)
+        y = linalg.dense(x, weight, self.bias)
         return y if self.activation is None else self.activation(y)
 
     def misfit(self, *inputs: Any) -> str | None:
@@ -98,16 +99,13 @@ class Flatten(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """``x`` with fewer axes."""
-        if self.start_dim == 1 and self.end_dim == -1:  # works without knowing the shape
-            return ops.Flatten(x)
-        rank = len(x.shape)
-        if not (-rank <= self.start_dim < rank and -rank <= self.end_dim < rank):
+        rank = rank_of(x)
+        if rank is not None and not (-rank <= self.start_dim < rank and -rank <= self.end_dim < rank):
             raise ShapeError(f"Flatten: start_dim {self.start_dim} or end_dim {self.end_dim} is not an axis of "
                              f"{show(x.shape)}")
-        start, end = self.start_dim % rank, self.end_dim % rank
-        if start > end:
+        if rank is not None and self.start_dim % rank > self.end_dim % rank:
             raise ShapeError(f"Flatten: start_dim {self.start_dim} comes behind end_dim {self.end_dim}")
-        return x.reshape(*x.shape[:start], math.prod(x.shape[start:end + 1]), *x.shape[end + 1:])
+        return array.flatten(x, start_dim=self.start_dim, end_dim=self.end_dim)
 
 
 class Unflatten(Cell):
@@ -162,7 +160,7 @@ class Dropout(Cell):
     def construct(self, x: Tensor) -> Tensor:
         """``x`` with holes, in training."""
         rate = 1 - self.keep_prob if self.p is None else self.p
-        return ops.Dropout(x, p=rate, mode="always") if self.training and rate else x
+        return random.dropout(x, rate, self.training)
 
     def extend_repr(self) -> str:
         """The probability, as it was given."""
@@ -179,6 +177,7 @@ class _DropoutChannels(Cell):
     """
 
     _axes = 0
+    _function: Callable[..., Tensor]
 
     def __init__(self, p: float = 0.5):
         super().__init__()
@@ -191,9 +190,7 @@ class _DropoutChannels(Cell):
         rank = len(x.shape)
         if rank != self._axes + 2 and (rank, self._axes) != (2, 1):
             raise ShapeError(f"{type(self).__name__}: expected {self._axes + 2} axes, got the shape {show(x.shape)}")
-        if self.p == 1:
-            return ops.zeros_like(x)
-        return ops.Dropout(x, p=self.p, mode="always", axes=tuple(range(rank - self._axes, rank)))
+        return self._function(x, self.p)
 
     def extend_repr(self) -> str:
         """The probability."""
@@ -202,24 +199,24 @@ class _DropoutChannels(Cell):
 
 class Dropout1d(_DropoutChannels):
     __doc__ = _DropoutChannels.__doc__
-    _axes = 1
+    _axes, _function = 1, staticmethod(random.dropout1d)
 
 
 class Dropout2d(_DropoutChannels):
     __doc__ = _DropoutChannels.__doc__
-    _axes = 2
+    _axes, _function = 2, staticmethod(random.dropout2d)
 
 
 class Dropout3d(_DropoutChannels):
     __doc__ = _DropoutChannels.__doc__
-    _axes = 3
+    _axes, _function = 3, staticmethod(random.dropout3d)
 
 
 # -------------------------------------------------------------------------------------------- indices
 
 
 class Embedding(Cell):
-    """Rows of a table picked by indices.
+    """Rows of a table picked by indices: negative ones count from its end, those beyond it are refused.
 
     Parameters
     ----------
@@ -227,7 +224,7 @@ class Embedding(Cell):
         Rows and columns of the table.
     use_one_hot : bool
         Whether rows are picked by a product with vectors of one 1. Slower, with the same result, except that an index
-        outside of the table picks zeros instead of the nearest row.
+        outside of the table, or a negative one, picks zeros.
     embedding_table
         What fills the table, as ``initializer`` takes it.
     padding_idx : int, optional
@@ -256,9 +253,8 @@ class Embedding(Cell):
 
     def construct(self, ids: Tensor) -> Tensor:
         """Rows for ``ids``, in a new last axis."""
-        sizes = {"input_dim": self.vocab_size, "output_dim": self.embedding_size}
         if not self.use_one_hot:
-            return ops.Embedding(ids, self.embedding_table, **sizes)
+            return nn.embedding(ids, self.embedding_table)
         rows = ops.one_hot(ids, depth=self.vocab_size, dtype=self.embedding_table._dt)
         return ops._npi_matmul(rows, self.embedding_table)
 
@@ -279,26 +275,12 @@ class OneHot(Cell):
 
     def construct(self, indices: Tensor) -> Tensor:
         """Numbers for ``indices``."""
-        rows = ops.one_hot(indices, depth=self.depth, on_value=self.on_value, off_value=self.off_value,
-                           dtype=np.dtype(getattr(self.dtype, "dtype", self.dtype)))
-        rank = len(rows.shape)
-        if not -rank <= self.axis < rank:
-            raise ShapeError(f"OneHot: axis {self.axis} is not one of the {rank} of the result")
-        order = list(range(rank - 1))
-        order.insert(self.axis % rank, rank - 1)
-        return rows.transpose(*order)
+        dtype = as_dtype(self.dtype)
+        on, off = [scalar(value, dtype) for value in (self.on_value, self.off_value)]
+        return creation.one_hot(indices, self.depth, on, off, self.axis)
 
 
 # -------------------------------------------------------------------------------------------- padding
-
-
-def _padded(x: Tensor, widths: Sequence[Sequence[int]], mode: str, value: float = 0.0) -> Tensor:
-    """Numbers around ``x``; widths below zero cut some off."""
-    for axis, (before, after) in enumerate(widths):
-        if before < 0 or after < 0:
-            x = ops.slice_axis(x, axis=axis, begin=max(-before, 0), end=x.shape[axis] - max(-after, 0))
-    flat = tuple(max(width, 0) for pair in widths for width in pair)
-    return ops.Pad(x, mode=mode, pad_width=flat, constant_value=value) if any(flat) else x
 
 
 class Pad(Cell):
@@ -324,11 +306,11 @@ class Pad(Cell):
         if len(self.paddings) != len(x.shape):
             raise ShapeError(f"Pad: {len(self.paddings)} pairs do not fit the shape {show(x.shape)}")
         if self.mode != "symmetric":
-            return _padded(x, self.paddings, self.mode)
+            return array.pad(x, [width for pair in reversed(self.paddings) for width in pair], self.mode)
         for axis, (before, after) in enumerate(self.paddings):
             size = x.shape[axis]
             places = np.pad(np.arange(size), (before, after), mode="symmetric")
-            x = ops.take(x, tensor(places.astype(np.int32)), axis=axis)
+            x = indexing.gather(x, tensor(places), axis)
         return x
 
 
@@ -352,16 +334,15 @@ class _PadAround(Cell):
         fine = isinstance(widths, tuple) and all(isinstance(width, int) for width in widths)
         if not fine or len(widths) > sides or len(widths) % 2:
             raise ArgumentError(f"{type(self).__name__}: padding must be an int or {sides} of them, got {padding!r}")
-        self.padding, self.value = widths, 0.0
+        self.padding = widths
+        self.value: float = 0
 
     def construct(self, x: Tensor) -> Tensor:
         """``x`` and what is around it."""
         rank, pairs = len(x.shape), len(self.padding) // 2
         if rank < pairs:
             raise ShapeError(f"{type(self).__name__}: padding for {pairs} axes does not fit the shape {show(x.shape)}")
-        widths = [(0, 0)] * (rank - pairs)
-        widths += [(self.padding[2 * i], self.padding[2 * i + 1]) for i in reversed(range(pairs))]
-        return _padded(x, tuple(widths), self._mode, self.value)
+        return array.pad(x, self.padding, self._mode, self.value)
 
 
 class ZeroPad2d(_PadAround):
@@ -375,7 +356,7 @@ class _ConstantPad(_PadAround):
 
     def __init__(self, padding: Sizes, value: float):
         super().__init__(padding)
-        self.value = float(value)
+        self.value = plain(value)
 
 
 class ConstantPad1d(_ConstantPad):
@@ -417,7 +398,7 @@ class ReflectionPad3d(ReflectionPad1d):
 class ReplicationPad1d(_PadAround):
     """The outermost numbers of the last axis repeated; ``padding`` is (before, after)."""
 
-    _axes, _mode = 1, "edge"
+    _axes, _mode = 1, "replicate"
 
 
 class ReplicationPad2d(ReplicationPad1d):
@@ -466,19 +447,11 @@ class Upsample(Cell):
         numbers: tuple[Any, ...] = tuple(setting) if isinstance(setting, (tuple, list)) else (setting,) * len(old)
         if len(numbers) != len(old):
             raise ShapeError(f"Upsample: {len(numbers)} numbers do not fit the shape {show(x.shape)}")
-        new = tuple(int(n * factor) for n, factor in zip(old, numbers)) if self.size is None else numbers
-        if self.mode == "nearest":
-            for axis, (n, m) in enumerate(zip(old, new), 2):
-                places = np.arange(m, dtype=np.int64) * n // m
-                x = ops.take(x, tensor(places.astype(np.int32)), axis=axis)
-            return x
-        axes = {"linear": 1, "bilinear": 2}[self.mode]
+        axes = {"linear": 1, "bilinear": 2}.get(self.mode, len(old))
         if len(old) != axes:
             raise ShapeError(f"Upsample: mode {self.mode!r} needs images of {axes} axes, got the shape {show(x.shape)}")
-        height, width = (1, *new)[-2:]
-        x = x.reshape(*x.shape[:2], *(1, *old)[-2:])
-        y = ops._contrib_BilinearResize2D(x, height=height, width=width, align_corners=bool(self.align_corners))
-        return y.reshape(*y.shape[:2], *new)
+        size, factor = (None, numbers) if self.size is None else (numbers, None)
+        return nn.interpolate(x, size, factor, self.mode, self.align_corners)
 
 
 class PixelShuffle(Cell):
@@ -500,11 +473,7 @@ class PixelShuffle(Cell):
         r, shape = self.upscale_factor, input.shape
         if len(shape) < 3 or shape[-3] % (r * r):
             raise ShapeError(f"PixelShuffle: expected channels that divide by {r * r}, got the shape {show(shape)}")
-        *lead, channels, height, width = shape
-        n = len(lead)
-        parts = input.reshape(*lead, channels // (r * r), r, r, height, width)
-        parts = parts.transpose(*range(n + 1), n + 3, n + 1, n + 4, n + 2)
-        return parts.reshape(*lead, channels // (r * r), height * r, width * r)
+        return nn.pixel_shuffle(input, r)
 
 
 class PixelUnshuffle(Cell):
@@ -519,11 +488,7 @@ class PixelUnshuffle(Cell):
         r, shape = self.downscale_factor, input.shape
         if len(shape) < 3 or shape[-2] % r or shape[-1] % r:
             raise ShapeError(f"PixelUnshuffle: expected images that divide by {r}, got the shape {show(shape)}")
-        *lead, channels, height, width = shape
-        n = len(lead)
-        parts = input.reshape(*lead, channels, height // r, r, width // r, r)
-        parts = parts.transpose(*range(n + 1), n + 2, n + 4, n + 1, n + 3)
-        return parts.reshape(*lead, channels * r * r, height // r, width // r)
+        return nn.pixel_unshuffle(input, r)
 
 
 # ------------------------------------------------------------------------------- products, penalties, wrappers

@@ -6,18 +6,18 @@ import math
 from collections.abc import Iterable
 
 from ...core.spec import Shape, show
-from ...core.tracing import TraceError
-from ...errors import ArgumentError, did_you_mean
+from ...errors import ArgumentError, DTypeError, did_you_mean
 from .. import initializer as initializers
 from ..cell import Cell
 from ..dtype import float32
 from ..initializer import InitializerLike
 from ..parameter import Parameter
+from ..tensor import Tensor
 from ..tensor_base import TensorBase
 from ..typing import Sizes, TensorDType
 
-__all__ = ["no_tensor", "channels_apart", "whole", "several", "flag", "chance", "word", "filled", "fan_filled",
-           "bound_of", "open_shape"]
+__all__ = ["no_tensor", "of_one_dtype", "channels_apart", "whole", "several", "flag", "chance", "word", "filled",
+           "fan_filled", "bound_of"]
 
 
 def whole(cell: Cell, name: str, value: object, least: int = 1) -> int:
@@ -64,14 +64,6 @@ def word(cell: Cell, name: str, value: object, words: Iterable[str]) -> str:
     return value.lower()
 
 
-def open_shape(x: TensorBase) -> Shape | None:
-    """The shape of a value, None in a trace that leaves it open."""
-    try:
-        return x.shape
-    except TraceError:
-        return None
-
-
 # ------------------------------------------------------------------------------------------- parameters
 
 
@@ -90,6 +82,18 @@ def bound_of(init: InitializerLike | None, shape: Shape) -> InitializerLike:
     """What fills the bias beside a weight of this shape: by default numbers within ``1 / sqrt(inputs)``."""
     inputs = math.prod(shape[1:])
     return init if init is not None else initializers.Uniform(1 / math.sqrt(inputs)) if inputs else "zeros"
+
+
+def of_one_dtype(cell: Cell, x: Tensor, weight: Tensor) -> None:
+    """Refuse data of another dtype than the weights: a function would promote one of both.
+
+    Raises
+    ------
+    DTypeError
+        Which the Cell says in its own words.
+    """
+    if no_tensor(x) or x._dt != weight._dt:
+        raise DTypeError(f"{type(cell).__name__}: expected data of {weight._dt}")
 
 
 def no_tensor(x: object) -> str | None:

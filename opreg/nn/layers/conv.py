@@ -10,24 +10,15 @@ from ...errors import ArgumentError, ShapeError
 from ..cell import Cell
 from ..dtype import float32
 from ..initializer import InitializerLike
+from ..ops import nn
+from ..ops.lift import rank_of
 from ..tensor import Tensor
 from ..typing import Sizes, TensorDType
-from .checks import bound_of, channels_apart, fan_filled, filled, flag, several, whole, word
+from .checks import bound_of, channels_apart, fan_filled, filled, flag, of_one_dtype, several, whole, word
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "Conv1dTranspose", "Conv2dTranspose", "Conv3dTranspose"]
 
 PAD_MODES = ("same", "valid", "pad")
-
-
-def same_padding(size: int, kernel: int, stride: int) -> int:
-    """How much padding makes ``ceil(size / stride)`` windows fit exactly; below zero when numbers are left over.
-
-    Examples
-    --------
-    >>> same_padding(5, 4, 1), same_padding(6, 1, 2)
-    (3, -1)
-    """
-    return (-(-size // stride) - 1) * stride + kernel - size
 
 
 class _Convolution(Cell):
@@ -77,26 +68,16 @@ class _Convolution(Cell):
             return several(self, name, value, self._dims, least)
         return beside, whole(self, name, value, least)
 
-    @property
-    def _reach(self) -> tuple[int, ...]:
-        return tuple((k - 1) * d + 1 for k, d in zip(self.kernel_size, self.dilation))
-
-    def _inputs(self, x: Tensor) -> tuple[Tensor | None, ...]:
-        return (x, self.weight, self.bias) if self.has_bias else (x, self.weight)
-
-    def _common(self) -> dict[str, Any]:
-        return {"kernel": self.kernel_size, "stride": self.stride, "dilate": self.dilation, "num_group": self.group,
-                "num_filter": self.out_channels, "no_bias": not self.has_bias}
-
     def misfit(self, *inputs: Any) -> str | None:
         return channels_apart(self, inputs[0], 1, self.in_channels, "channels", (self._dims + 2,))
 
     def construct(self, x: Tensor) -> Tensor:
         """The layer of ``x`` (batch, in_channels, ...)."""
+        of_one_dtype(self, x, self.weight)
+        if rank_of(x) not in (None, self._dims + 2):
+            raise ShapeError(f"{type(self).__name__}: expected {self._dims + 2} axes, got the shape {show(x.shape)}")
         if self._dims > 1:
             return self._convolve(x)
-        if len(x.shape) != 3:
-            raise ShapeError(f"{type(self).__name__}: expected 3 axes, got the shape {show(x.shape)}")
         y = self._convolve(ops.expand_dims(x, axis=2))
         return ops.squeeze(y, axis=(2,))
 
@@ -113,20 +94,9 @@ class _Convolution(Cell):
 
 class _Forward(_Convolution):
     def _convolve(self, x: Tensor) -> Tensor:
-        sides = self._sides
-        if self.pad_mode == "same":
-            totals = [kernel - 1 if stride == 1 else max(same_padding(size, kernel, stride), 0)
-                      for size, kernel, stride in zip(self._images(x), self._reach, self.stride)]
-            sides = tuple((total // 2, total - total // 2) for total in totals)
-        if any(before != after for before, after in sides):
-            flat = (0, 0, 0, 0, *(width for pair in sides for width in pair))
-            x = ops.Pad(x, mode="constant", pad_width=flat)
-            sides = ((0, 0),) * len(sides)
-        return ops.Convolution(*self._inputs(x), pad=tuple(before for before, _ in sides), **self._common())
-
-    def _images(self, x: Tensor) -> tuple[int, ...]:
-        """Lengths of the axes, only asked for where they matter."""
-        return self.stride if all(stride == 1 for stride in self.stride) else x.shape[2:]
+        padding = tuple(width for pair in self._sides for width in pair) if self.pad_mode == "pad" else 0
+        function = nn.conv3d if self._dims == 3 else nn.conv2d
+        return function(x, self.weight, self.bias, self.stride, self.pad_mode, padding, self.dilation, self.group)
 
 
 class _Transposed(_Convolution):
@@ -134,14 +104,17 @@ class _Transposed(_Convolution):
 
     def _convolve(self, x: Tensor) -> Tensor:
         """The full transposed convolution, less what padding cuts off."""
-        totals = [max(reach - stride, 0) for reach, stride in zip(self._reach, self.stride)]
+        reaches = [(k - 1) * d + 1 for k, d in zip(self.kernel_size, self.dilation)]
+        totals = [max(reach - stride, 0) for reach, stride in zip(reaches, self.stride)]
         sides = self._sides
         if self.pad_mode == "same":
             sides = tuple((total // 2, total - total // 2) for total in totals)
         pad = tuple(min(pair) for pair in sides)
         more = tuple(max(stride - reach, 0) if self.pad_mode != "pad" else 0
-                     for reach, stride in zip(self._reach, self.stride))
-        y = ops.Deconvolution(*self._inputs(x), pad=pad, adj=more, **self._common())
+                     for reach, stride in zip(reaches, self.stride))
+        inputs = (x, self.weight, self.bias) if self.has_bias else (x, self.weight)
+        y = ops.Deconvolution(*inputs, kernel=self.kernel_size, stride=self.stride, dilate=self.dilation, pad=pad,
+                              adj=more, num_filter=self.out_channels, num_group=self.group, no_bias=not self.has_bias)
         for axis, (before, after) in enumerate(sides, 2):
             if before != after:
                 low = before - pad[axis - 2]

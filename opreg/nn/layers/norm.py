@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.mode import Recording
-from ...core.registry import get, ops
+from ...core.registry import ops
 from ...core.spec import show
 from ...distributed import world
 from ...errors import ArgumentError, ShapeError
 from ..cell import Cell
 from ..dtype import float32
 from ..initializer import InitializerLike
+from ..ops import nn
+from ..ops.lift import rank_of
 from ..tensor import Tensor
-from ..trace import create
 from ..typing import TensorDType
-from .checks import chance, channels_apart, filled, flag, no_tensor, open_shape, several, whole
+from .checks import chance, channels_apart, filled, flag, no_tensor, several, whole
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm1d",
            "InstanceNorm2d", "InstanceNorm3d"]
@@ -46,10 +47,10 @@ class _Moving(Cell):
                 f"beta={self.beta}, moving_mean={self.moving_mean}, moving_variance={self.moving_variance}")
 
     def _check(self, x: Tensor) -> None:
-        shape = open_shape(x)
-        if shape is not None and (len(shape) not in self._ranks or shape[self._axis] != self.num_features):
+        rank = rank_of(x)
+        if rank is not None and (rank not in self._ranks or x.shape[self._axis] != self.num_features):
             raise ShapeError(f"{type(self).__name__}: expected {' or '.join(map(str, self._ranks))} axes, "
-                             f"{self.num_features} channels in axis {self._axis}, got the shape {show(shape)}")
+                             f"{self.num_features} channels in axis {self._axis}, got the shape {show(x.shape)}")
 
 
 class BatchNorm2d(_Moving):
@@ -95,11 +96,8 @@ class BatchNorm2d(_Moving):
         self._check(x)
         batch = self.training if self.use_batch_statistics is None else self.use_batch_statistics
         # Not by attribute, which would cast them after to_float: the statistics are changed in place.
-        values = (x, *(self._params[name] for name in ("gamma", "beta", "moving_mean", "moving_variance")))
-        if not batch:
-            return ops.BatchNorm(*values, eps=self.eps, axis=self._axis, fix_gamma=False, use_global_stats=True)
-        with Recording(None, True):
-            return ops._nn_batch_norm(*values, eps=self.eps, axis=self._axis, momentum=self.momentum)
+        states: list[Any] = [self._params[name] for name in ("gamma", "beta", "moving_mean", "moving_variance")]
+        return nn.batch_normed(x, *states, training=batch, momentum=1 - self.momentum, eps=self.eps, axis=self._axis)
 
 
 class BatchNorm1d(BatchNorm2d):
@@ -202,37 +200,21 @@ class LayerNorm(Cell):
         """The layer of ``input_x``."""
         gamma, beta = self.gamma, self.beta
         if self.begin_norm_axis == self.begin_params_axis == -1 and len(gamma.shape) == 1:
-            return ops.LayerNorm(input_x, gamma, beta, axis=-1, eps=self.epsilon)
+            return nn.layer_norm(input_x, gamma.shape, gamma, beta, self.epsilon)
         shape, rank = input_x.shape, len(input_x.shape)
         begins = (self.begin_norm_axis, self.begin_params_axis)
         if not all(-rank <= begin < rank for begin in begins) or shape[begins[1] % rank:] != gamma.shape:
             raise ShapeError(f"LayerNorm: the shape {show(shape)} from axis {begins[1]} on must be "
                              f"{show(gamma.shape)}, and axis {begins[0]} must be there")
         over, of = begins[0] % rank, begins[1] % rank
-        rows = input_x.reshape(*shape[:over], -1)
         if over == of:
-            y = ops.LayerNorm(rows, gamma.reshape(-1), beta.reshape(-1), axis=-1, eps=self.epsilon)
-            return y.reshape(*shape)
-        unit = _vectors(rows.shape[-1], input_x)
-        y = ops.LayerNorm(rows, *unit, axis=-1, eps=self.epsilon).reshape(*shape)
-        return y * gamma + beta
+            return nn.layer_norm(input_x, gamma.shape, gamma, beta, self.epsilon)
+        return nn.layer_norm(input_x, shape[over:], None, None, self.epsilon) * gamma + beta
 
     def extend_repr(self) -> str:
         """Attributes and parameters."""
         return (f"normalized_shape={self.normalized_shape}, begin_norm_axis={self.begin_norm_axis}, "
                 f"begin_params_axis={self.begin_params_axis}, gamma={self.gamma}, beta={self.beta}")
-
-
-def _vectors(count: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    """Ones and zeros, for operators that scale when a layer does so itself."""
-    attrs = {"shape": (count,), "dtype": like._dt}
-    return create(get("_ones"), **attrs), create(get("_zeros"), **attrs)
-
-
-def _per_channel(y: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
-    """``y * gamma + beta`` along the second axis."""
-    shape = (-1, *(1,) * (len(y.shape) - 2))
-    return y * gamma.reshape(*shape) + beta.reshape(*shape)
 
 
 class GroupNorm(Cell):
@@ -270,8 +252,7 @@ class GroupNorm(Cell):
         if len(x.shape) < 2 or x.shape[1] != self.num_channels:
             raise ShapeError(f"GroupNorm: expected {self.num_channels} channels in the second axis, got the shape "
                              f"{show(x.shape)}")
-        y = ops.GroupNorm(x, *_vectors(self.num_groups, x), num_groups=self.num_groups, eps=self.eps)
-        return _per_channel(y, self.gamma, self.beta)
+        return nn.group_norm(x, self.num_groups, self.gamma, self.beta, self.eps)
 
     def extend_repr(self) -> str:
         """Groups and channels."""

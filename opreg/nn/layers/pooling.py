@@ -9,11 +9,11 @@ from ...core.registry import ops
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
 from ..cell import Cell
-from ..ops import windows
+from ..ops import nn, windows
+from ..ops.lift import rank_of
 from ..tensor import Tensor
 from ..typing import Sizes
-from .checks import flag, open_shape, several, whole, word
-from .conv import same_padding
+from .checks import flag, several, whole, word
 
 __all__ = ["MaxPool1d", "MaxPool2d", "MaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "AdaptiveAvgPool1d",
            "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d"]
@@ -50,22 +50,16 @@ class _Pool(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """The maximum or average of each window of ``x`` ([batch,] channels, ...)."""
-        shape, axes = open_shape(x), self._dims
-        if shape is None:
-            return self._padded(x)
-        if len(shape) not in (axes + 1, axes + 2):
+        axes = self._dims
+        if rank_of(x) not in (None, axes + 1, axes + 2):
             raise ShapeError(f"{type(self).__name__}: expected {axes + 1} or {axes + 2} axes, got the shape "
-                             f"{show(shape)}")
-        if len(shape) == axes + 1:
-            return ops.squeeze(self._padded(ops.expand_dims(x, axis=0)), axis=(0,))
-        return self._padded(x)
-
-    def _padded(self, x: Tensor) -> Tensor:
+                             f"{show(x.shape)}")
         if self.pad_mode != "SAME":
-            return self._windows(x, self._pad, "full" if self.ceil_mode else "valid")
+            return self._windows(x, self._pad, self.ceil_mode, self.count_include_pad)
         pad, first = [], []
-        for axis, (kernel, stride) in enumerate(zip(self._kernel, self._stride), 2):
-            total = same_padding(x.shape[axis], kernel, stride)
+        behind = len(x.shape) - axes
+        for axis, (kernel, stride) in enumerate(zip(self._kernel, self._stride), behind):
+            total = nn.same_total(x.shape[axis], kernel, stride)
             if total < 0:  # no window reaches the last numbers
                 x = ops.slice_axis(x, axis=axis, begin=0, end=x.shape[axis] + total)
             total = max(total, 0)
@@ -74,20 +68,16 @@ class _Pool(Cell):
             more = total % 2 if stride == 1 else 0
             pad.append(total // 2 + more)
             first.append(more)
-        y = self._windows(x, tuple(pad), "full", count=False)
-        for axis, begin in enumerate(first, 2):
+        y = self._windows(x, tuple(pad), True, False)
+        for axis, begin in enumerate(first, behind):
             if begin:
                 y = ops.slice_axis(y, axis=axis, begin=begin, end=None)
         return y
 
-    def _windows(self, x: Tensor, pad: tuple[int, ...], convention: str, count: bool | None = None) -> Tensor:
-        attrs = {"kernel": self._kernel, "stride": self._stride, "pad": pad, "pooling_convention": convention}
+    def _windows(self, x: Tensor, pad: tuple[int, ...], ceil: bool, count_pad: bool) -> Tensor:
         if self._type == "max":
-            return ops.Pooling(x, pool_type="max", **attrs)
-        if self._divisor is not None:
-            return ops.Pooling(x, pool_type="sum", **attrs) / float(self._divisor)
-        count = self.count_include_pad if count is None else count
-        return ops.Pooling(x, pool_type="avg", count_include_pad=count, **attrs)
+            return nn.pool("max", self._dims, x, self._kernel, self._stride, pad, ceil)
+        return nn.averages(self._dims, x, self._kernel, self._stride, pad, ceil, count_pad, self._divisor or 0)
 
     def extend_repr(self) -> str:
         """Windows and padding."""
@@ -198,7 +188,7 @@ class _Adaptive(Cell):
     """A grid laid over the last axes; cell ``i`` of ``m`` holds ``floor(i n / m)`` to ``ceil((i + 1) n / m)``."""
 
     _dims = 0
-    _operator = ""
+    _kind = ""
 
     def __init__(self, output_size: int | Sequence[int | None] | None):
         super().__init__()
@@ -210,20 +200,11 @@ class _Adaptive(Cell):
 
     def construct(self, input: Tensor) -> Tensor:
         """The average or maximum of each cell of the grid, ([batch,] channels, ...)."""
-        shape, axes = input.shape, self._dims
-        if len(shape) not in (axes + 1, axes + 2):
+        axes = self._dims
+        if len(input.shape) not in (axes + 1, axes + 2):
             raise ShapeError(f"{type(self).__name__}: expected {axes + 1} or {axes + 2} axes, got the shape "
-                             f"{show(shape)}")
-        reduce = getattr(ops, self._operator)
-        for axis, cells in enumerate(self.output_size, len(shape) - axes):
-            size = shape[axis]
-            if cells in (None, size):
-                continue
-            # A maximum or an average over a box is one over each axis after the other.
-            parts = [reduce(ops.slice_axis(input, axis=axis, begin=i * size // cells, end=-(-(i + 1) * size // cells)),
-                            axis=(axis,), keepdims=True) for i in range(cells)]
-            input = parts[0] if cells == 1 else ops.Concat(*parts, num_args=cells, dim=axis)
-        return input
+                             f"{show(input.shape)}")
+        return nn.adaptive_pool(self._kind, axes, input, self.output_size)
 
 
 class AdaptiveAvgPool2d(_Adaptive):
@@ -238,34 +219,34 @@ class AdaptiveAvgPool2d(_Adaptive):
     3.0
     """
 
-    _dims, _operator = 2, "mean"
+    _dims, _kind = 2, "avg"
 
 
 class AdaptiveAvgPool1d(_Adaptive):
     """Averages over ``output_size`` parts of sequences ([batch,] channels, length)."""
 
-    _dims, _operator = 1, "mean"
+    _dims, _kind = 1, "avg"
 
 
 class AdaptiveAvgPool3d(_Adaptive):
     """Averages over a grid of ``output_size`` on data ([batch,] channels, depth, height, width)."""
 
-    _dims, _operator = 3, "mean"
+    _dims, _kind = 3, "avg"
 
 
 class AdaptiveMaxPool2d(_Adaptive):
     """Maxima over a grid of ``output_size`` (height, width) on images ([batch,] channels, height, width)."""
 
-    _dims, _operator = 2, "max"
+    _dims, _kind = 2, "max"
 
 
 class AdaptiveMaxPool1d(_Adaptive):
     """Maxima over ``output_size`` parts of sequences ([batch,] channels, length)."""
 
-    _dims, _operator = 1, "max"
+    _dims, _kind = 1, "max"
 
 
 class AdaptiveMaxPool3d(_Adaptive):
     """Maxima over a grid of ``output_size`` on data ([batch,] channels, depth, height, width)."""
 
-    _dims, _operator = 3, "max"
+    _dims, _kind = 3, "max"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core.registry import ops
-from ...core.spec import show
+from ...core.spec import is_floating, show
 from ...errors import ShapeError, did_you_mean
 from ..cell import Cell
 from ..ops import losses as functions
@@ -65,8 +65,8 @@ class LossBase(Cell):
         return tuple(range(len(x.shape)))
 
     def get_loss(self, x: Tensor, weights: Tensor | float = 1.0) -> Tensor:
-        """The elements times weights, reduced in float32, in their own dtype."""
-        dtype = x._dt
+        """The elements times weights, reduced in float32, in their own dtype where that is a floating one."""
+        dtype = x._dt if is_floating(x._dt) else _FLOAT
         x = x._cast(_FLOAT)
         if not is_number(weights) or weights != 1:
             x = x * (weights if is_number(weights) else tensor(weights)._cast(_FLOAT))

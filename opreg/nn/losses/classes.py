@@ -8,6 +8,8 @@ from ...core.registry import ops
 from ...core.spec import show
 from ...errors import ShapeError
 from ..ops import losses as functions
+from ..ops.activation import log_softmax
+from ..ops.lift import floating
 from ..ops.losses import above
 from ..optim.settings import flag, number
 from ..tensor import Tensor
@@ -39,12 +41,12 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         self._tensors(logits=logits, labels=labels)
-        scores = ops.log_softmax(logits, axis=-1)
+        scores = log_softmax(logits, -1)
         if self.sparse:
             if labels.shape != logits.shape[:-1]:
                 raise ShapeError(f"{self.cls_name}: labels must have shape {show(logits.shape[:-1])}, got "
                                  f"{show(labels.shape)}")
-            return self.get_loss(-ops.pick(scores, labels, axis=-1))
+            return self.get_loss(-ops.pick(scores, labels, axis=-1, mode="index"))
         self._alike(logits=logits, labels=labels)
         return self.get_loss(-sum_over(scores * labels, -1))
 
@@ -134,13 +136,14 @@ class FocalLoss(LossBase):
                              f"{show(logits.shape)}, got {show(labels.shape)}")
         logits = logits.reshape((*logits.shape[:2], -1))
         labels = labels.reshape((*labels.shape[:2], -1))
-        scores = ops.log_softmax(logits, axis=1)
+        scores = log_softmax(logits, 1)
         factor = (1.0 - ops.exp(scores)) ** self.gamma
         if self.weight is not None:
             scores = scores * self.weight.reshape((1, -1, 1))
         elements = -factor * scores
         if labels.shape[1] == 1:
-            return self.get_loss(mean(ops.pick(elements, labels.reshape((labels.shape[0], -1)), axis=1), 1))
+            named = ops.pick(elements, labels.reshape((labels.shape[0], -1)), axis=1, mode="index")
+            return self.get_loss(mean(named, 1))
         return self.get_loss(mean(elements * labels, -1))
 
 
@@ -168,10 +171,10 @@ class MultiMarginLoss(LossBase):
 
     def construct(self, x: Tensor, target: Tensor) -> Tensor:
         self._tensors(x=x, target=target)
-        count = x.shape[1]
+        x, count = floating(x), x.shape[1]
         other = 1.0 - ops.one_hot(target, depth=count, dtype=x._dt)
-        behind = above(x - ops.pick(x, target, axis=1, keepdims=True) + self.margin) * other
+        behind = above(x - ops.pick(x, target, axis=1, keepdims=True, mode="index") + self.margin) * other
         rows = sum_over(behind if self.p == 1 else ops.square(behind), 1) / count
         if self.weight is not None:
-            rows = rows * ops.take(self.weight, target, axis=0, mode="clip")
+            rows = rows * ops.take(self.weight, target, axis=0, mode="index")
         return self._reduce(rows)

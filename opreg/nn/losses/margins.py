@@ -10,7 +10,7 @@ from ...errors import ShapeError, did_you_mean
 from ..cell import Cell
 from ..layers.activation import get_activation
 from ..ops import losses as functions
-from ..ops.losses import above
+from ..ops.lift import together
 from ..optim.settings import flag, number
 from ..tensor import Tensor
 from .base import LossBase, sum_over
@@ -39,10 +39,7 @@ class CosineEmbeddingLoss(LossBase):
     def construct(self, logits_x1: Tensor, logits_x2: Tensor, labels: Tensor) -> Tensor:
         self._alike(logits_x1=logits_x1, logits_x2=logits_x2)
         self._tensors(labels=labels)
-        lengths = ops.sqrt(sum_over(ops.square(logits_x1), 1)) * ops.sqrt(sum_over(ops.square(logits_x2), 1))
-        cosine = sum_over(logits_x1 * logits_x2, 1) / lengths
-        same, other = (labels == 1)._cast(cosine._dt), (labels == -1)._cast(cosine._dt)
-        return self.get_loss((1.0 - cosine) * same + above(cosine - self.margin) * other)
+        return functions.cosine_embedding_loss(logits_x1, logits_x2, labels, self.margin, self.reduction)
 
 
 class HingeEmbeddingLoss(LossBase):
@@ -145,6 +142,7 @@ class DiceLoss(LossBase):
 
     def construct(self, logits: Tensor, label: Tensor) -> Tensor:
         self._alike(logits=logits, label=label)
+        logits, label = together(logits, label, real=True)
         both = sum_over(ops.square(logits)) + sum_over(ops.square(label)) + self.smooth
         return 1.0 - sum_over(logits * label) * 2.0 / both
 

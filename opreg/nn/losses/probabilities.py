@@ -6,6 +6,7 @@ import math
 
 from ...core.registry import ops
 from ..ops import losses as functions
+from ..ops.lift import floating, together
 from ..ops.losses import above
 from ..optim.settings import flag, number
 from ..tensor import Tensor
@@ -75,6 +76,7 @@ class MultiLabelSoftMarginLoss(LossBase):
 
     def construct(self, x: Tensor, target: Tensor) -> Tensor:
         self._alike(x=x, target=target)
+        x, target = together(x, target, real=True)
         elements = ops._softrelu(-x) + (1.0 - target) * x
         return self._reduce(mean(elements if self.weight is None else elements * self.weight, -1))
 
@@ -116,6 +118,7 @@ class PoissonNLLLoss(LossBase):
 
     def construct(self, input: Tensor, target: Tensor) -> Tensor:
         self._tensors(input=input, target=target)
+        input = floating(input)
         target = target._cast(input._dt)
         if self.log_input:
             elements = ops.exp(input) - target * input
@@ -148,6 +151,7 @@ class GaussianNLLLoss(LossBase):
 
     def construct(self, logits: Tensor, labels: Tensor, var: Tensor) -> Tensor:
         self._tensors(logits=logits, labels=labels, var=var)
+        logits, labels, var = together(logits, labels, var, real=True)
         var = above(var, self.eps)
         elements = (ops.log(var) + ops.square(logits - labels) / var) * 0.5
         return self._reduce(elements + 0.5 * math.log(2 * math.pi) if self.full else elements)

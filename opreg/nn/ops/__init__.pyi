@@ -503,7 +503,7 @@ class Mish(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
 class Mod(Primitive):
-    """The remainder of the quotient cut towards zero."""
+    """The remainder of the quotient cut towards zero, with the sign of ``input``."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
 class Mul(Primitive):
@@ -583,7 +583,7 @@ class ReLU6(Primitive):
 class RealDiv(Primitive):
     """The quotient."""
     def __init__(self) -> None: ...
-    def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
+    def __call__(self, x: TensorLike, y: TensorLike) -> Tensor: ...
 class Reciprocal(Primitive):
     """One by the number."""
     def __init__(self) -> None: ...
@@ -856,7 +856,7 @@ class TruncateDiv(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, x: TensorLike, y: TensorLike) -> Tensor: ...
 class TruncateMod(Primitive):
-    """The remainder of the quotient cut towards zero."""
+    """The remainder of the quotient cut towards zero, with the sign of ``input``."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
 class UniformInt(Primitive):
@@ -1092,7 +1092,7 @@ def cosh(input: TensorLike) -> Tensor:
     """The hyperbolic cosine."""
 def cosine_embedding_loss(input1: TensorLike, input2: TensorLike, target: TensorLike, margin: float = 0.0,
                           reduction: str = 'mean') -> Tensor:
-    """One less the cosine where the target is 1, what it is above ``margin`` where it is -1."""
+    """One less the cosine along the second axis where the target is 1, what it is above ``margin`` where …."""
 def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float = 1e-08) -> Tensor:
     """The sum of products along an axis, divided by both lengths, ``eps`` at least."""
 def count_nonzero(x: TensorLike, axis: Axes = (), keep_dims: bool = False, dtype: TensorDType = None) -> Tensor:
@@ -1201,7 +1201,7 @@ def fmax(input: TensorLike, other: TensorLike) -> Tensor:
 def fmin(input: TensorLike, other: TensorLike) -> Tensor:
     """The smaller one, or NaN."""
 def fmod(input: TensorLike, other: TensorLike) -> Tensor:
-    """The remainder of the quotient cut towards zero."""
+    """The remainder of the quotient cut towards zero, with the sign of ``input``."""
 def fori_loop(lower: int, upper: int, loop_func: Callable, init_val: Any, unroll: bool = True) -> Any:
     """A function of a counter and a value applied so many times."""
 def frac(x: TensorLike) -> Tensor:
@@ -1553,7 +1553,7 @@ def rot90(input: TensorLike, k: int, dims: Sequence[int]) -> Tensor:
 def round(input: TensorLike, *, decimals: int = 0) -> Tensor:
     """The nearest number with so many decimals, halves to the even one."""
 def rrelu(input: TensorLike, lower: float = 0.125, upper: float = 0.3333333333333333) -> Tensor:
-    """``x``, times a random number from ``lower`` to ``upper`` below zero."""
+    """``x``, times a random number from ``lower`` to ``upper`` below zero, drawn anew for each and every …."""
 def rsqrt(input: TensorLike) -> Tensor:
     """One by the square root."""
 def scalar_add(x: Any, y: Any) -> Any:

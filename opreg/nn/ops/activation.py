@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...core.mode import Recording
 from ...core.registry import ops
 from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError
 from ..tensor import Tensor
 from ..typing import TensorDType, TensorLike
-from .lift import floating, like, one_axis, tensor
+from .lift import floating, like, one_axis, rank_of, tensor
 from .math import clamp, maximum, minimum, where
-from .random import uniform_like
 
 __all__ = ["celu", "elu", "fast_gelu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
            "leaky_relu", "log_softmax", "logit", "logsigmoid", "mish", "prelu", "relu", "relu6", "rrelu", "selu",
@@ -102,18 +102,17 @@ def leaky_relu(input: TensorLike, alpha: TensorLike = 0.2) -> Tensor:
 def prelu(input: TensorLike, weight: TensorLike) -> Tensor:
     """``x``, times ``weight`` below zero, which has one number, or one for each channel, the second axis."""
     x = floating(input)
-    slope = like(weight, x)
-    if slope.shape != () and slope.shape[0] != 1:
-        if x.ndim < 2 or slope.shape != (x.shape[1],):
-            raise ShapeError(f"prelu: a weight of shape {slope.shape} does not fit the channels of {x.shape}")
-        slope = slope.reshape((-1,) + (1,) * (x.ndim - 2))
-    return where(x > 0, x, x * slope)
+    slope = like(weight, x).reshape((-1,))
+    if slope.shape != (1,) and (x.ndim < 2 or slope.shape != (x.shape[1],)):
+        raise ShapeError(f"prelu: a weight of shape {slope.shape} does not fit the channels of {x.shape}")
+    return ops.LeakyReLU(x, slope, act_type="prelu")
 
 
 def rrelu(input: TensorLike, lower: float = 1 / 8, upper: float = 1 / 3) -> Tensor:
-    """``x``, times a random number from ``lower`` to ``upper`` below zero."""
-    x = floating(input)
-    return where(x >= 0, x, x * uniform_like(x, lower, upper))
+    """``x``, times a random number from ``lower`` to ``upper`` below zero, drawn anew for each and every time."""
+    with Recording(None, True):
+        y = ops.LeakyReLU(floating(input), act_type="rrelu", lower_bound=float(lower), upper_bound=float(upper))
+    return y[0] if isinstance(y, tuple) else y
 
 
 def elu(input_x: TensorLike, alpha: float = 1.0) -> Tensor:
@@ -187,9 +186,10 @@ def logit(input: TensorLike, eps: float | None = None) -> Tensor:
 def glu(x: TensorLike, axis: int = -1) -> Tensor:
     """The first half along an axis times ``sigmoid`` of the second."""
     x = floating(x)
-    axis = one_axis(axis, x.ndim, "glu")
-    if x.shape[axis] % 2:
-        raise ShapeError(f"glu: axis {axis} of {x.shape} has no halves")
+    if rank_of(x) is not None:
+        axis = one_axis(axis, x.ndim, "glu")
+        if x.shape[axis] % 2:
+            raise ShapeError(f"glu: axis {axis} of {x.shape} has no halves")
     left, right = ops.SliceChannel(x, num_outputs=2, axis=axis)
     return left * ops.sigmoid(right)
 
@@ -198,18 +198,18 @@ def softmax(input: TensorLike, axis: int | Sequence[int] = -1, *, dtype: TensorD
     """Exponentials, scaled to add up to one along an axis."""
     x = tensor(input)
     x = floating(x) if dtype is None else x.astype(dtype)
-    return ops.softmax(x, axis=_axis(axis)) if x.ndim else ops.ones_like(x)
+    return ops.ones_like(x) if rank_of(x) == 0 else ops.softmax(x, axis=_axis(axis))
 
 
 def log_softmax(logits: TensorLike, axis: int | Sequence[int] = -1) -> Tensor:
     """The logarithm of ``softmax``, without the rounding of taking it afterwards."""
     x = floating(logits)
-    return ops.log_softmax(x, axis=_axis(axis)) if x.ndim else ops.zeros_like(x)
+    return ops.zeros_like(x) if rank_of(x) == 0 else ops.log_softmax(x, axis=_axis(axis))
 
 
 def softmin(x: TensorLike, axis: int | Sequence[int] = -1, *, dtype: TensorDType = None) -> Tensor:
     """``softmax`` of the numbers with the other sign."""
-    return softmax(-tensor(x), axis, dtype=dtype)
+    return softmax(-floating(x), axis, dtype=dtype)
 
 
 def _axis(axis: int | Sequence[int]) -> int:

@@ -16,7 +16,7 @@ from ..parameter import assign
 from ..tensor import Tensor
 from ..tensor_base import TensorBase, is_number
 from ..typing import ArrayLike, Axes, Number, Sizes, TensorDType, TensorLike, TensorShape
-from .lift import axes, like, one_axis, promoted, scalar, shape_of, tensor
+from .lift import axes, like, one_axis, plain, promoted, rank_of, scalar, shape_of, tensor
 from .lift import tensor as _tensor
 
 __all__ = [
@@ -151,6 +151,8 @@ def flatten(input: TensorLike, order: str = "C", *, start_dim: int = 1, end_dim:
     x = tensor(input)
     if order not in ("C", "F"):
         raise ArgumentError(f"flatten: order must be 'C' or 'F', got {order!r}")
+    if order == "C" and (start_dim, end_dim) == (1, -1) and rank_of(x) not in (0, 1):  # without asking for the shape
+        return ops.Flatten(x)
     if order == "F":
         x = x.transpose()
     if x.ndim < 2:
@@ -243,10 +245,17 @@ def dstack(tensors: Sequence[TensorLike]) -> Tensor:
 # ------------------------------------------------------------------------------------------------ taken apart
 
 
+def span(x: Tensor, axis: int, begin: int, end: int) -> Tensor:
+    """The slices along an axis from a place to before another, of which there may be none."""
+    if begin < end:
+        return ops.slice_axis(x, axis=axis, begin=begin, end=end)
+    return x[(*(slice(None) for _ in range(axis)), slice(0, 0))]
+
+
 def _cut(x: Tensor, axis: int, places: Sequence[int]) -> tuple[Tensor, ...]:
     """Parts along an axis that begin at places."""
     ends = [*places[1:], x.shape[axis]]
-    return tuple(ops.slice_axis(x, axis=axis, begin=begin, end=end) for begin, end in zip(places, ends))
+    return tuple(span(x, axis, begin, end) for begin, end in zip(places, ends))
 
 
 def split(tensor: TensorLike, split_size_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
@@ -334,7 +343,7 @@ def narrow(input: TensorLike, axis: int, start: int, length: int) -> Tensor:
     axis = one_axis(axis, x.ndim, "narrow")
     if not 0 <= start <= start + length <= x.shape[axis]:
         raise ShapeError(f"narrow: {start} to {start + length} is not inside axis {axis} of {x.shape}")
-    return ops.slice_axis(x, axis=axis, begin=start, end=start + length)
+    return span(x, axis, start, start + length)
 
 
 def diff(x: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None = None, append: TensorLike | None = None
@@ -369,11 +378,9 @@ def repeat_interleave(input: TensorLike, repeats: TensorShape, axis: int | None 
     if axis is None:
         x, axis = x.reshape((-1,)), 0
     axis = one_axis(axis, x.ndim, "repeat_interleave")
-    if isinstance(repeats, (int, np.integer)):
-        return ops.repeat(x, repeats=int(repeats), axis=axis)
     counts = shape_of(repeats)
     if len(counts) == 1:
-        return ops.repeat(x, repeats=counts[0], axis=axis)
+        return ops.repeat(x, repeats=counts[0], axis=axis) if counts[0] else span(x, axis, 0, 0)
     if len(counts) != x.shape[axis]:
         raise ShapeError(f"repeat_interleave: {len(counts)} numbers for {x.shape[axis]} slices")
     return ops.take(x, tensor(np.repeat(np.arange(len(counts)), counts)), axis=axis)
@@ -397,7 +404,7 @@ def broadcast_to(input: TensorLike, shape: TensorShape) -> Tensor:
             raise ShapeError(f"broadcast_to: {x.shape} does not broadcast to {tuple(wanted)}")
     if -1 in wanted[:extra]:
         raise ShapeError(f"broadcast_to: -1 keeps a length, and {tuple(wanted)} has it for a new axis")
-    return ops.broadcast_to(x.reshape((1,) * extra + x.shape), shape=tuple(wanted)) if wanted else x
+    return ops._np_broadcast_to(x, shape=tuple(wanted)) if wanted else x
 
 
 def expand(input_x: TensorLike, size: TensorShape) -> Tensor:
@@ -464,7 +471,7 @@ def pad(input_x: TensorLike, padding: Sizes, mode: str = "constant", value: floa
     pairs = [(0, 0)] * (x.ndim - len(widths) // 2) + list(zip(widths[::2], widths[1::2]))[::-1]
     for axis, (before, after) in enumerate(pairs):
         if before < 0 or after < 0:
-            x = ops.slice_axis(x, axis=axis, begin=max(-before, 0), end=x.shape[axis] + min(after, 0))
+            x = span(x, axis, max(-before, 0), x.shape[axis] + min(after, 0))
             pairs[axis] = max(before, 0), max(after, 0)
     if mode == "circular":
         for axis, (before, after) in enumerate(pairs):
@@ -477,4 +484,4 @@ def pad(input_x: TensorLike, padding: Sizes, mode: str = "constant", value: floa
     if mode not in modes:
         raise ArgumentError(f"pad: mode must be one of {', '.join([*modes, 'circular'])}, got {mode!r}")
     flat = tuple(width for pair in pairs for width in pair)
-    return ops.Pad(x, mode=modes[mode], pad_width=flat, constant_value=float(value or 0))
+    return x if not any(flat) else ops.Pad(x, mode=modes[mode], pad_width=flat, constant_value=plain(value or 0))

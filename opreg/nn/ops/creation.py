@@ -15,7 +15,7 @@ from ..tensor import Tensor
 from ..tensor_base import TensorBase, is_number
 from ..trace import create
 from ..typing import Number, TensorDType, TensorLike, TensorShape
-from .lift import one_axis, scalar, shape_of, tensor, together, whole_dtype
+from .lift import one_axis, plain, scalar, shape_of, tensor, together, whole_dtype
 
 __all__ = ["arange", "eye", "fill", "full", "full_like", "linspace", "meshgrid", "one_hot", "ones", "ones_like",
            "range", "zeros", "zeros_like"]
@@ -23,11 +23,7 @@ __all__ = ["arange", "eye", "fill", "full", "full_like", "linspace", "meshgrid",
 
 def _number(value: Tensor | Number) -> float:
     """A number of Python's, given as one, as NumPy's, or as a tensor of one that is known."""
-    if isinstance(value, (TensorBase, NDArray)):
-        return value.asnumpy().item()
-    if isinstance(value, (int, float)):
-        return value
-    return int(value) if isinstance(value, (np.integer, np.bool_)) else float(value)
+    return plain(value.asnumpy().item() if isinstance(value, (TensorBase, NDArray)) else value)
 
 
 def zeros(size: TensorShape, dtype: TensorDType = None) -> Tensor:
@@ -60,7 +56,7 @@ def fill(type: TensorDType, shape: TensorShape, value: Tensor | Number) -> Tenso
     number = _number(value)
     if dtype.kind == "b":
         return create(get("_ones" if number else "_zeros"), shape=dims, dtype=dtype)
-    return create(get("_full"), shape=dims, dtype=dtype, value=float(number))
+    return create(get("_full"), shape=dims, dtype=dtype, value=number)
 
 
 def _like(input: TensorLike, op: str, dtype: TensorDType) -> Tensor:
@@ -81,7 +77,7 @@ def ones_like(input: TensorLike, *, dtype: TensorDType = None) -> Tensor:
 def full_like(input: TensorLike, fill_value: Tensor | Number, *, dtype: TensorDType = None) -> Tensor:
     """One number in the shape of a tensor, and in its dtype or another."""
     x = tensor(input)
-    return ops._npi_full_like(x, fill_value=float(_number(fill_value)), dtype=whole_dtype(dtype, x._dt))
+    return ops._npi_full_like(x, fill_value=_number(fill_value), dtype=whole_dtype(dtype, x._dt))
 
 
 def eye(n: int, m: int | None = None, dtype: TensorDType = None) -> Tensor:
@@ -103,9 +99,11 @@ def arange(start: Tensor | Number = 0, end: Tensor | Number | None = None, step:
     if step == 0:
         raise ArgumentError("arange: step must not be zero")
     wanted = whole_dtype(dtype, default)
-    if (stop - begin) / step <= 0:
+    if begin == stop or (stop > begin) != (step > 0):
         return zeros((0,), wanted)
-    return create(get("_arange"), start=begin, stop=stop, step=step, dtype=wanted)
+    # The operator counts integers in whole steps.
+    counted = np.dtype(np.float64) if default is np.float32 and wanted.kind in "iu" else wanted
+    return create(get("_arange"), start=begin, stop=stop, step=step, dtype=counted)._cast(wanted)
 
 
 def range(start: Tensor | Number, end: Tensor | Number, step: Tensor | Number, maxlen: int = 1000000) -> Tensor:
@@ -139,7 +137,7 @@ def meshgrid(*inputs: TensorLike, indexing: str = "xy") -> tuple[Tensor, ...]:
     places = {i: at for at, i in enumerate(order)}
     wide = [vector.reshape(tuple(vector.size if at == places[i] else 1 for at in builtins.range(len(shape))))
             for i, vector in enumerate(vectors)]
-    return tuple(ops.broadcast_to(vector, shape=shape) for vector in wide)
+    return tuple(ops._np_broadcast_to(vector, shape=shape) for vector in wide)
 
 
 def one_hot(indices: TensorLike, depth: int | Tensor, on_value: Tensor | Number = 1, off_value: Tensor | Number = 0,

@@ -1,4 +1,8 @@
-"""Numbers picked by indices, numbers put at indices, and numbers in order."""
+"""Numbers picked by indices, numbers put at indices, and numbers in order.
+
+Negative indices count from the end of an axis. What is beyond an axis is refused, on a device it is undefined; ``take``
+alone has modes for it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from ..typing import TensorLike, TensorShape
 from .array import broadcast_to, swapaxes
 from .creation import full, zeros
 from .lift import like, one_axis, shape_of, tensor
-from .math import maximum, minimum, where
+from .math import div, maximum, minimum, where
 
 __all__ = [
     "argsort", "argwhere", "bincount", "diag", "diagonal", "gather", "gather_d", "gather_elements", "gather_nd",
@@ -32,6 +36,11 @@ def _index(value: TensorLike, what: str) -> Tensor:
     if index._dt.kind not in "iu":
         raise TypeError(f"{what}: indices must be integers, got dtype {index._dt}")
     return index
+
+
+def _within(index: Tensor, length: int) -> Tensor:
+    """Indices of an axis counted from its front; those beyond it are refused."""
+    return ops.take(tensor(np.arange(length)), index, axis=0, mode="index")
 
 
 def _known(value: TensorLike) -> np.ndarray:
@@ -53,22 +62,31 @@ def gather(input_params: TensorLike, input_indices: TensorLike, axis: int, batch
     x, index = tensor(input_params), _index(input_indices, "gather")
     axis = one_axis(axis, x.ndim, "gather")
     if not batch_dims:
-        return ops.take(x, index, axis=axis, mode="clip")
+        return ops.take(x, index, axis=axis, mode="index")
     if batch_dims > axis or x.shape[:batch_dims] != index.shape[:batch_dims]:
         raise ShapeError(f"gather: batch_dims={batch_dims} does not fit {x.shape}, {index.shape} and axis {axis}")
     between, length, rest = x.shape[batch_dims:axis], x.shape[axis], x.shape[axis + 1:]
     batch, middle = math.prod(x.shape[:batch_dims]), math.prod(between)
     rows = x.reshape((batch * middle * length, *rest))
-    per = index.reshape((batch, 1, -1)) + tensor(np.arange(batch * middle).reshape(batch, middle, 1) * length)
-    return ops.take(rows, per, axis=0, mode="clip").reshape(
+    per = _within(index, length).reshape((batch, 1, -1))
+    return ops.take(rows, per + tensor(np.arange(batch * middle).reshape(batch, middle, 1) * length), axis=0).reshape(
         (*x.shape[:batch_dims], *between, *index.shape[batch_dims:], *rest))
 
 
 def take(input: TensorLike, index: TensorLike, axis: int | None = None, mode: str = "clip") -> Tensor:
-    """The slices along an axis that indices name, or numbers of all in a row."""
+    """The slices along an axis that indices name, or numbers of all in a row.
+
+    Parameters
+    ----------
+    mode : {"clip", "wrap", "raise"}
+        Indices beyond the axis name the nearest slice, negative ones the first; count on from the other end; or are
+        refused, and negative ones count from the end.
+    """
     x = tensor(input)
+    if mode not in ("clip", "wrap", "raise"):
+        raise ArgumentError(f"take: mode must be 'clip', 'wrap' or 'raise', got {mode!r}")
     return ops.take(x.reshape((-1,)) if axis is None else x, _index(index, "take"), axis=axis or 0,
-                    mode="wrap" if mode == "wrap" else "clip")
+                    mode="index" if mode == "raise" else mode)
 
 
 def index_select(input: TensorLike, axis: int, index: TensorLike) -> Tensor:
@@ -114,9 +132,7 @@ def _places(shape: Sequence[int], dim: int, index: Tensor) -> Tensor:
     strides = [math.prod(shape[i + 1:]) for i in range(len(shape))]
     others = sum(np.arange(size).reshape([-1 if j == i else 1 for j in range(len(shape))]) * strides[i]
                  for i, size in enumerate(index.shape) if i != dim)
-    index = index._cast(np.dtype(np.int64))
-    index = where(index < 0, index + shape[dim], index)
-    return index * strides[dim] + tensor(np.asarray(others, np.int64))
+    return _within(index, shape[dim]) * strides[dim] + tensor(np.asarray(others, np.int64))
 
 
 def gather_elements(input: TensorLike, dim: int, index: TensorLike) -> Tensor:
@@ -125,7 +141,7 @@ def gather_elements(input: TensorLike, dim: int, index: TensorLike) -> Tensor:
     if x.ndim != index.ndim:
         raise ShapeError(f"gather_elements: {x.shape} and {index.shape} differ in how many axes they have")
     dim = one_axis(dim, x.ndim, "gather_elements")
-    return ops.take(x.reshape((-1,)), _places(x.shape, dim, index), axis=0, mode="clip")
+    return ops.take(x.reshape((-1,)), _places(x.shape, dim, index), axis=0)
 
 
 def gather_d(x: TensorLike, dim: int, index: TensorLike) -> Tensor:
@@ -215,12 +231,12 @@ def _combined(name: str, neutral: Callable[[np.dtype], float], reduce: str, join
         updates = like(updates, x)
         depth = index.shape[-1]
         lengths, rest = x.shape[:depth], x.shape[depth:]
-        strides = tensor(np.asarray([math.prod(lengths[i + 1:]) for i in range(depth)], np.int64))
-        at = ops._np_sum(index._cast(np.dtype(np.int64)) * strides, axis=-1).reshape((1, -1))
-        hit = at == tensor(np.arange(math.prod(lengths)).reshape(-1, 1))
+        at = sum((_within(index[..., i], length) * math.prod(lengths[i + 1:]) for i, length in enumerate(lengths)),
+                 tensor(np.zeros(1, np.int64)))
+        hit = at.reshape((1, -1)) == tensor(np.arange(math.prod(lengths)).reshape(-1, 1))
         hit = hit.reshape((*hit.shape, *(1 for _ in rest)))
         named = where(hit, updates.reshape((1, -1, *rest)), neutral(x._dt))
-        return join(x, getattr(ops, reduce)(named, axis=1).reshape(x.shape))
+        return join(x, getattr(ops, reduce)(named, axis=1).reshape(x.shape)._cast(x._dt))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -228,21 +244,22 @@ def _combined(name: str, neutral: Callable[[np.dtype], float], reduce: str, join
 
 
 def _least(dtype: np.dtype) -> float:
-    return -math.inf if is_floating(dtype) else float(limits(dtype)[0])
+    return -math.inf if is_floating(dtype) else limits(dtype)[0]
 
 
 def _most(dtype: np.dtype) -> float:
-    return math.inf if is_floating(dtype) else float(limits(dtype)[1])
+    return math.inf if is_floating(dtype) else limits(dtype)[1]
 
 
 tensor_scatter_max = _combined("tensor_scatter_max", _least, "_np_max", maximum,
                                "The larger of what is there and all of ``updates`` that name the place.")
 tensor_scatter_min = _combined("tensor_scatter_min", _most, "_np_min", minimum,
                                "The smaller of what is there and all of ``updates`` that name the place.")
-tensor_scatter_mul = _combined("tensor_scatter_mul", lambda dtype: 1.0, "_np_prod", lambda x, u: x * u,
+tensor_scatter_mul = _combined("tensor_scatter_mul", lambda dtype: 1, "_np_prod", lambda x, u: x * u,
                                "What is there times all of ``updates`` that name the place.")
-tensor_scatter_div = _combined("tensor_scatter_div", lambda dtype: 1.0, "_np_prod", lambda x, u: x / u,
-                               "What is there divided by all of ``updates`` that name the place.")
+tensor_scatter_div = _combined("tensor_scatter_div", lambda dtype: 1, "_np_prod",
+                               lambda x, u: x / u if is_floating(x._dt) else div(x, u, rounding_mode="trunc"),
+                               "What is there divided by all of ``updates`` that name the place; of integers, cut.")
 
 
 def tensor_scatter_elements(input_x: TensorLike, indices: TensorLike, updates: TensorLike, axis: int = 0,
@@ -268,7 +285,7 @@ def index_fill(x: TensorLike, axis: int, index: TensorLike, value: TensorLike) -
     """One number in all slices along an axis that indices name."""
     x, index = tensor(x), _index(index, "index_fill")
     axis = one_axis(axis, x.ndim, "index_fill")
-    named = ops._np_any(index.reshape((-1, 1)) == tensor(np.arange(x.shape[axis])), axis=0)
+    named = ops._np_any(_within(index, x.shape[axis]).reshape((-1, 1)) == tensor(np.arange(x.shape[axis])), axis=0)
     return where(named.reshape(tuple(-1 if i == axis else 1 for i in range(x.ndim))), like(value, x), x)
 
 
@@ -283,10 +300,13 @@ def index_add(x: TensorLike, indices: TensorLike, y: TensorLike, axis: int, use_
 
 
 def unsorted_segment_sum(input_x: TensorLike, segment_ids: TensorLike, num_segments: int) -> Tensor:
-    """Sums of the slices along the first axes that have the same number in ``segment_ids``."""
+    """Sums of the slices along the first axes that have the same number in ``segment_ids``; those that have a negative
+    one are left out."""
     x, ids = tensor(input_x), _index(segment_ids, "unsorted_segment_sum")
     rest = x.shape[ids.ndim:]
-    return scatter_nd(ids.reshape((-1, 1)), x.reshape((-1, *rest)), (int(num_segments), *rest))
+    count = int(num_segments)
+    segments = where(ids < 0, count, _within(maximum(ids, 0), count))  # what is left out is added up behind the others
+    return scatter_nd(segments.reshape((-1, 1)), x.reshape((-1, *rest)), (count + 1, *rest))[:count]
 
 
 # ---------------------------------------------------------------------------------------------------- in order

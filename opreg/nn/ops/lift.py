@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import operator
 from collections.abc import Callable, Sequence
 
@@ -11,19 +12,26 @@ from opreg.ndarray.ndarray import NDArray, numbers_of
 
 from ...core.registry import ops
 from ...core.spec import as_dtype, is_floating
+from ...core.tracing import TraceError
 from ...errors import ArgumentError, ShapeError
 from .. import dtype as dtypes
 from ..tensor import Tensor, tensor
 from ..tensor_base import TensorBase, is_number
 from ..typing import Axes, Number, TensorDType, TensorLike, TensorShape
 
-__all__ = ["axes", "binary", "floating", "like", "one_axis", "promoted", "scalar", "shape_of", "tensor", "together"]
+__all__ = ["axes", "binary", "floating", "like", "one_axis", "plain", "promoted", "rank_of", "scalar", "shape_of",
+           "tensor", "together"]
 
 _PYTHON: dict[str, Callable[..., Tensor]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv, "mod": operator.mod,
     "pow": operator.pow, "floordiv": operator.floordiv, "eq": operator.eq, "ne": operator.ne, "gt": operator.gt,
     "ge": operator.ge, "lt": operator.lt, "le": operator.le, "and": operator.and_, "or": operator.or_,
     "xor": operator.xor}
+
+
+def plain(number: Number) -> float:
+    """A number as one of Python's, an int where it is whole by its type."""
+    return int(number) if isinstance(number, (numbers.Integral, np.bool_)) else float(number)
 
 
 def scalar(number: Number | np.ndarray, dtype: np.dtype) -> Tensor:
@@ -58,8 +66,22 @@ def promoted(values: Sequence[Tensor | Number]) -> np.dtype:
     return common
 
 
+def rank_of(x: TensorBase) -> int | None:
+    """The number of axes, None in a trace that leaves the shape open."""
+    try:
+        return len(x.shape)
+    except TraceError:
+        return None
+
+
 def together(*values: TensorLike, real: bool = False) -> list[Tensor]:
     """Tensors of one dtype, made of tensors and numbers; floating with ``real``."""
+    if len(values) == 2:  # mostly two tensors of one dtype, which need nothing
+        x, y = values
+        if isinstance(x, TensorBase) and isinstance(y, TensorBase):
+            dtype = x._dt
+            if dtype is y._dt and (not real or is_floating(dtype)):
+                return [x, y]  # type: ignore[list-item]
     operands = [value if is_number(value) else tensor(value) for value in values]
     common = promoted(operands)
     if real and not is_floating(common):

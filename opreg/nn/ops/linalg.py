@@ -220,11 +220,12 @@ def addbmm(input: TensorLike, batch1: TensorLike, batch2: TensorLike, *, beta: T
 def dense(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
     """``input @ weight.T + bias``, over the last axis."""
     x, w = together(input, weight)
-    if w.ndim == 1:
+    shape = w.shape
+    if len(shape) == 1:
         product = matmul(x, w)
         return product if bias is None else product + bias
     inputs = (x, w) if bias is None else (x, w, like(bias, x))
-    return ops.FullyConnected(*inputs, num_hidden=w.shape[0], flatten=False, no_bias=bias is None)
+    return ops.FullyConnected(*inputs, num_hidden=shape[0], flatten=False, no_bias=bias is None)
 
 
 def bidense(input1: TensorLike, input2: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:

@@ -11,7 +11,6 @@ from ..tensor import Tensor
 from ..typing import TensorLike
 from .lift import floating, like, tensor, together
 from .math import where
-from .nn import cosine_similarity
 
 __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy",
            "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "margin_ranking_loss", "mse_loss", "nll_loss",
@@ -39,21 +38,21 @@ def above(x: Tensor, least: float = 0.0) -> Tensor:
 
 
 def _in_its_dtype(loss: Tensor, reduction: str, name: str) -> Tensor:
-    """The mean or sum, of narrow numbers and integers in float32, as what they are."""
+    """The mean or sum, of narrow numbers in float32, as what they are."""
     if loss._dt == np.float64:
         return reduced(loss, reduction, name)
     return reduced(loss._cast(np.dtype(np.float32)), reduction, name)._cast(loss._dt)
 
 
 def mse_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
-    """The squared difference."""
-    x, y = together(input, target)
+    """The squared difference; of integers in float32."""
+    x, y = together(input, target, real=True)
     return _in_its_dtype(ops.square(x - y), reduction, "mse_loss")
 
 
 def l1_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
-    """The absolute difference."""
-    x, y = together(input, target)
+    """The absolute difference; of integers in float32."""
+    x, y = together(input, target, real=True)
     return _in_its_dtype(ops.abs(x - y), reduction, "l1_loss")
 
 
@@ -111,7 +110,10 @@ def cross_entropy(input: TensorLike, target: TensorLike, weight: TensorLike | No
 
 def nll_loss(inputs: TensorLike, target: TensorLike, weight: TensorLike | None = None, ignore_index: int = -100,
              reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:
-    """Minus the target's number, of logarithms of probabilities; the mean is one by weight. See ``cross_entropy``."""
+    """Minus the target's number, of logarithms of probabilities; the mean is one by weight. See ``cross_entropy``.
+
+    Negative class numbers count from the end; those that are no class are refused, but for ``ignore_index``.
+    """
     x, target = floating(inputs), tensor(target)
     axis = 1 if x.ndim > 1 else 0
     expected = x.shape[:axis] + x.shape[axis + 1:]
@@ -119,8 +121,10 @@ def nll_loss(inputs: TensorLike, target: TensorLike, weight: TensorLike | None =
         raise ShapeError(f"nll_loss: labels must have shape {show(expected)}, got {show(target.shape)}")
     weights = None if weight is None else like(weight, x)
     counts = target != ignore_index
-    shares = counts._cast(x._dt) if weights is None else where(counts, ops.take(weights, target, axis=0), 0.0)
-    loss = where(counts, -ops.pick(x, target, axis=axis), 0.0)
+    named = where(counts, target, 0)
+    shares = counts._cast(x._dt) if weights is None else \
+        where(counts, ops.take(weights, named, axis=0, mode="index"), 0.0)
+    loss = where(counts, -ops.pick(x, named, axis=axis, mode="index"), 0.0)
     loss = loss if weights is None else loss * shares
     if label_smoothing:
         wide = x if weights is None else x * weights.reshape((-1,) + (1,) * (x.ndim - axis - 1))
@@ -182,8 +186,10 @@ def margin_ranking_loss(input1: TensorLike, input2: TensorLike, target: TensorLi
 
 def cosine_embedding_loss(input1: TensorLike, input2: TensorLike, target: TensorLike, margin: float = 0.0,
                           reduction: str = "mean") -> Tensor:
-    """One less the cosine where the target is 1, what it is above ``margin`` where it is -1."""
-    near, target = cosine_similarity(input1, input2, dim=-1, eps=1e-8), tensor(target)
+    """One less the cosine along the second axis where the target is 1, what it is above ``margin`` where it is -1."""
+    x, y = together(input1, input2, real=True)
+    length, other = (ops.sqrt(ops._np_sum(ops.square(each), axis=1)) for each in (x, y))
+    near, target = ops._np_sum(x * y, axis=1) / (length * other), tensor(target)
     loss = where(target == 1, 1 - near, 0.0) + where(target == -1, ops.relu(near - margin), 0.0)
     return reduced(loss, reduction, "cosine_embedding_loss")
 

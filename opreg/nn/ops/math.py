@@ -17,7 +17,7 @@ from ...errors import ArgumentError
 from ..tensor import Tensor
 from ..tensor_base import is_number
 from ..typing import TensorLike
-from .lift import as_bool, binary, floating, like, promoted, scalar, tensor, together
+from .lift import as_bool, binary, floating, like, plain, promoted, scalar, tensor, together
 
 __all__ = [
     "abs", "acos", "acosh", "add", "addcdiv", "addcmul", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
@@ -161,7 +161,6 @@ floor_div = _python("floor_div", "floordiv", "The quotient, rounded down.", ("x"
 floor_divide = _python("floor_divide", "floordiv", "The quotient, rounded down.")
 floor_mod = _python("floor_mod", "mod", "The remainder, with the sign of the divisor.", ("x", "y"))
 mod = _python("mod", "mod", "The remainder, with the sign of the divisor.", ("x", "y"))
-remainder = _python("remainder", "mod", "The remainder, with the sign of the divisor.")
 eq = equal = _python("equal", "eq", "Whether numbers are equal.")
 ne = not_equal = _python("not_equal", "ne", "Whether numbers differ.")
 gt = greater = _python("greater", "gt", "Whether numbers of the first are greater.")
@@ -215,8 +214,14 @@ def div(input: TensorLike, other: TensorLike, *, rounding_mode: str | None = Non
 divide = div
 
 
+def remainder(input: TensorLike, other: TensorLike) -> Tensor:
+    """The remainder, with the sign of the divisor; of integers by zero the integer, of which ``floor_mod`` is 0."""
+    x, y = together(input, other)
+    return x - y * (x // y) if x._dt.kind in "iu" else mod(x, y)
+
+
 def fmod(input: TensorLike, other: TensorLike) -> Tensor:
-    """The remainder of the quotient cut towards zero: it has the sign of ``input``."""
+    """The remainder of the quotient cut towards zero, with the sign of ``input``; of integers by zero the integer."""
     x, y = together(input, other)
     if x._dt.kind == "b":
         return x & False
@@ -372,10 +377,10 @@ def where(condition: TensorLike, input: TensorLike, other: TensorLike) -> Tensor
         return ops._npi_where(condition, *together(input, other))
     if is_number(input):
         (y, _) = together(other, input)
-        return ops._npi_where_lscalar(condition, y, scalar=float(input))
+        return ops._npi_where_lscalar(condition, y, scalar=plain(input))
     if is_number(other):
         (x, _) = together(input, other)
-        return ops._npi_where_rscalar(condition, x, scalar=float(other))
+        return ops._npi_where_rscalar(condition, x, scalar=plain(other))
     return ops._npi_where(condition, *together(input, other))
 
 
@@ -395,5 +400,5 @@ def masked_fill(input_x: TensorLike, mask: TensorLike, value: TensorLike) -> Ten
     """A number, or that of a tensor without axes, where the mask holds; the dtype stays."""
     x = tensor(input_x)
     return ops._npi_where(tensor(mask), like(value, x), x) if not is_number(value) else \
-        ops._npi_where_lscalar(tensor(mask), x, scalar=float(value))
+        ops._npi_where_lscalar(tensor(mask), x, scalar=plain(value))
 

@@ -1,4 +1,7 @@
-"""Functions behind layers: convolutions, pooling, normalisation, embedding, resizing."""
+"""Functions behind layers: convolutions, pooling, normalisation, embedding, resizing.
+
+They ask for shapes only where those matter, so that layers may be followed without example inputs.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from ..tensor import Tensor
 from ..typing import Sizes, TensorLike
 from .array import expand_dims, squeeze
 from .creation import ones, zeros
-from .lift import floating, like, tensor, together
+from .lift import floating, like, rank_of, tensor, together
 from .math import where
 
 __all__ = [
@@ -39,11 +42,21 @@ def sizes(value: Sizes, count: int, what: str) -> tuple[int, ...]:
     return lengths
 
 
-def same_pads(shape: Sequence[int], kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+def same_total(length: int, kernel: int, stride: int, dilation: int = 1) -> int:
+    """How much padding makes ``ceil(length / stride)`` windows fit exactly; below zero where numbers are left over.
+
+    Examples
+    --------
+    >>> same_total(5, 4, 1), same_total(6, 1, 2)
+    (3, -1)
+    """
+    return (-(-length // stride) - 1) * stride + dilation * (kernel - 1) + 1 - length
+
+
+def same_pads(lengths: Sequence[int], kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
               ) -> list[tuple[int, int]]:
     """What is added before and after each axis so that it yields ``ceil(length / stride)`` windows."""
-    totals = [max((-(-n // s) - 1) * s + d * (k - 1) + 1 - n, 0)
-              for n, k, s, d in zip(shape, kernel, stride, dilation)]
+    totals = [max(same_total(*each), 0) for each in zip(lengths, kernel, stride, dilation)]
     return [(total // 2, total - total // 2) for total in totals]
 
 
@@ -61,14 +74,17 @@ def padded(x: Tensor, pads: Sequence[tuple[int, int]], value: float = 0.0) -> Te
 def _conv(name: str, count: int, input: TensorLike, weight: TensorLike, bias: TensorLike | None, stride: Sizes,
           pad_mode: str, padding: Sizes, dilation: Sizes, groups: int) -> Tensor:
     x, w = together(input, weight)
-    single = x.ndim == count + 1
-    x = expand_dims(x, 0) if single else x
-    if x.ndim != count + 2 or w.ndim != count + 2:
+    axes = rank_of(x)
+    single = axes == count + 1
+    if axes not in (None, count + 1, count + 2) or w.ndim != count + 2:
         raise ShapeError(f"{name}: expected {count + 2} axes, got shapes {x.shape} and {w.shape} of the weight")
+    x = ops.expand_dims(x, axis=0) if single else x
     kernel, strides = w.shape[2:], sizes(stride, count, f"{name}: stride")
     dilate, pads = sizes(dilation, count, f"{name}: dilation"), [(0, 0)] * count
     if pad_mode == "same":
-        pads = same_pads(x.shape[2:], kernel, strides, dilate)
+        # Windows at every place need the same padding for any length.
+        lengths = strides if all(step == 1 for step in strides) else x.shape[2:]
+        pads = same_pads(lengths, kernel, strides, dilate)
     elif pad_mode == "pad":
         widths = (padding,) * count if isinstance(padding, int) else tuple(padding)
         pads = list(zip(widths[::2], widths[1::2])) if len(widths) == 2 * count and count > 1 else \
@@ -114,14 +130,21 @@ def conv3d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None
 # --------------------------------------------------------------------------------------------------- pooling
 
 
+def _pooled(kind: str, x: TensorLike) -> Tensor:
+    """What is pooled: floating numbers, or integers of which the largest are asked for."""
+    x = tensor(x)
+    return x if kind == "max" and x._dt.kind in "iu" else floating(x)
+
+
 def pool(kind: str, count: int, x: TensorLike, kernel: Sizes, stride: Sizes, padding: Sizes, ceil: bool, **attrs: object
         ) -> Tensor:
-    """The maxima or averages of windows."""
-    x = floating(x)
-    single = x.ndim == count + 1
-    x = expand_dims(x, 0) if single else x
-    if x.ndim != count + 2:
+    """The maxima, sums or averages of windows; maxima of integers stay integers."""
+    x = _pooled(kind, x)
+    axes = rank_of(x)
+    single = axes == count + 1
+    if axes not in (None, count + 1, count + 2):
         raise ShapeError(f"{kind} pooling: expected {count + 2} axes, got shape {x.shape}")
+    x = ops.expand_dims(x, axis=0) if single else x
     y = ops.Pooling(x, kernel=sizes(kernel, count, "kernel_size"), stride=sizes(stride, count, "stride"),
                     pad=sizes(padding, count, "padding"), pool_type=kind,
                     pooling_convention="full" if ceil else "valid", **attrs)
@@ -143,51 +166,64 @@ def avg_pool1d(input_x: TensorLike, kernel_size: Sizes = 1, stride: Sizes = 1, p
 def avg_pool2d(input_x: TensorLike, kernel_size: Sizes = 1, stride: Sizes = 1, padding: Sizes = 0,
                ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int = 0) -> Tensor:
     """The mean of each window of images, or the sum divided by ``divisor_override``."""
-    return _avg(2, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return averages(2, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 def avg_pool3d(input_x: TensorLike, kernel_size: Sizes = 1, stride: Sizes = 1, padding: Sizes = 0,
                ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int = 0) -> Tensor:
     """The mean of each window of volumes, or the sum divided by ``divisor_override``."""
-    return _avg(3, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return averages(3, input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
-def _avg(count: int, x: TensorLike, kernel: Sizes, stride: Sizes, padding: Sizes, ceil: bool, include: bool,
-         divisor: int) -> Tensor:
+def averages(count: int, x: TensorLike, kernel: Sizes, stride: Sizes, padding: Sizes, ceil: bool, include: bool,
+             divisor: int) -> Tensor:
+    """The means of windows, or their sums divided by ``divisor``; ``include`` says whether padding counts."""
     if divisor:
         return pool("sum", count, x, kernel, stride, padding, ceil) / divisor
     return pool("avg", count, x, kernel, stride, padding, ceil, count_include_pad=bool(include))
 
 
+def adaptive_pool(kind: str, count: int, input: TensorLike, output_size: int | Sequence[int | None]) -> Tensor:
+    """The means or the largest numbers over the cells of a grid on the last axes; None keeps a length.
+
+    Cell ``i`` of ``m`` along an axis of ``n`` reaches from ``floor(i n / m)`` to before ``ceil((i + 1) n / m)``.
+    """
+    x = _pooled(kind, input)
+    wanted = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * count
+    if len(wanted) != count or x.ndim not in (count + 1, count + 2):
+        raise ShapeError(f"adaptive pooling: expected {count + 1} or {count + 2} axes and {count} lengths, got shape "
+                         f"{x.shape} and {tuple(wanted)}")
+    lead, lengths = x.shape[:-count], x.shape[-count:]
+    grid = tuple([n if m is None else int(m) for n, m in zip(lengths, wanted)])
+    if kind == "avg" and count < 3:
+        flat = (1,) * (2 - count)
+        y = ops._contrib_AdaptiveAvgPooling2D(x.reshape((1, math.prod(lead), *flat, *lengths)),
+                                              output_size=(*flat, *grid))
+        return y.reshape((*lead, *grid))
+    reduce = ops._np_max if kind == "max" else ops._npi_mean
+    for axis, (n, m) in enumerate(zip(lengths, grid), len(lead)):
+        if m != n:  # over a box it is that along each axis after the other
+            cells = [reduce(ops.slice_axis(x, axis=axis, begin=i * n // m, end=-(-(i + 1) * n // m)), axis=axis,
+                            keepdims=True) for i in range(m)]
+            x = ops.Concat(*cells, num_args=m, dim=axis)
+    return x
+
+
 def adaptive_avg_pool2d(input: TensorLike, output_size: int | Sequence[int | None]) -> Tensor:
     """Means over the cells of a grid of ``output_size``, (height, width) or one for both; None keeps a length."""
-    x = floating(input)
-    single = x.ndim == 3
-    x = expand_dims(x, 0) if single else x
-    wanted = (output_size, output_size) if isinstance(output_size, int) else output_size
-    size = tuple(have if want is None else int(want) for have, want in zip(x.shape[2:], wanted))
-    y = ops._contrib_AdaptiveAvgPooling2D(x, output_size=size)
-    return squeeze(y, 0) if single else y
+    return adaptive_pool("avg", 2, input, output_size)
 
 
 def adaptive_avg_pool1d(input: TensorLike, output_size: int) -> Tensor:
     """Means over so many cells of sequences."""
-    return squeeze(adaptive_avg_pool2d(expand_dims(input, -2), (1, output_size)), -2)
+    return adaptive_pool("avg", 1, input, output_size)
 
 
 def adaptive_max_pool2d(input: TensorLike, output_size: int | Sequence[int | None], return_indices: bool = False
                        ) -> Tensor:
     """The largest number of each cell of a grid of ``output_size``; None keeps a length."""
     _no("adaptive_max_pool2d", return_indices=(return_indices, False))
-    x = floating(input)
-    wanted = (output_size, output_size) if isinstance(output_size, int) else output_size
-    for axis, want in zip((-2, -1), wanted):
-        n = x.shape[axis]
-        m = n if want is None else int(want)
-        cells = [ops._np_max(ops.slice_axis(x, axis=axis, begin=i * n // m, end=-(-(i + 1) * n // m)), axis=axis,
-                             keepdims=True) for i in range(m)]
-        x = ops.Concat(*cells, num_args=m, dim=x.ndim + axis)
-    return x
+    return adaptive_pool("max", 2, input, output_size)
 
 
 # --------------------------------------------------------------------------------------------- normalisation
@@ -198,20 +234,30 @@ def batch_norm(input_x: TensorLike, running_mean: TensorLike, running_var: Tenso
     """Mean ``bias`` and deviation ``weight`` in every channel.
 
     With ``training`` the statistics are those of the data, and running ones that are Parameters move towards them by
-    the part ``momentum``; otherwise the running ones take their place.
+    the part ``momentum``, towards the variance divided by one less than the count; otherwise the running ones take
+    their place.
     """
-    x = floating(input_x)
-    mean, var, gamma, beta = map(tensor, (running_mean, running_var, weight, bias))
-    if training and isinstance(mean, Parameter) and isinstance(var, Parameter):
+    return batch_normed(input_x, weight, bias, running_mean, running_var, training=training, momentum=momentum, eps=eps)
+
+
+def batch_normed(x: TensorLike, weight: TensorLike, bias: TensorLike, running_mean: TensorLike,
+                 running_var: TensorLike, *, training: bool, momentum: float, eps: float, axis: int = 1) -> Tensor:
+    """``batch_norm`` of data whose channels are in any axis."""
+    data = floating(x)
+    gamma, beta, mean, var = map(tensor, (weight, bias, running_mean, running_var))
+    if isinstance(mean, Parameter) and isinstance(var, Parameter):
+        states = (data, gamma, beta, mean, var)
+        if not training:
+            return ops.BatchNorm(*states, eps=float(eps), axis=axis, fix_gamma=False, use_global_stats=True)
         with Recording(None, True):
-            return ops.BatchNorm(x, gamma, beta, mean, var, eps=float(eps), momentum=1 - float(momentum),
-                                 fix_gamma=False, use_global_stats=False)
+            return ops._nn_batch_norm(*states, eps=float(eps), axis=axis, momentum=1 - float(momentum))
+    axis %= data.ndim
     if training:
-        over = (0, *range(2, x.ndim))
-        mean, var = ops._npi_mean(x, axis=over), ops._npi_var(x, axis=over)
-    wide = (-1,) + (1,) * (x.ndim - 2)
+        over = tuple(i for i in range(data.ndim) if i != axis)
+        mean, var = ops._npi_mean(data, axis=over), ops._npi_var(data, axis=over)
+    wide = tuple(-1 if i == axis else 1 for i in range(data.ndim))
     scale = gamma * ops.rsqrt(var + eps)
-    return x * scale.reshape(wide)._cast(x._dt) + (beta - mean * scale).reshape(wide)._cast(x._dt)
+    return data * scale.reshape(wide)._cast(data._dt) + (beta - mean * scale).reshape(wide)._cast(data._dt)
 
 
 def layer_norm(input: TensorLike, normalized_shape: int | Sequence[int], weight: TensorLike | None = None,
@@ -219,12 +265,16 @@ def layer_norm(input: TensorLike, normalized_shape: int | Sequence[int], weight:
     """Mean zero and deviation one over the last axes, whose lengths are given; times ``weight``, plus ``bias``."""
     x = floating(input)
     shape = tuple([normalized_shape] if isinstance(normalized_shape, int) else normalized_shape)
-    if not shape or x.shape[-len(shape):] != shape:
+    rank = rank_of(x)
+    if not shape or (rank is not None and x.shape[-len(shape):] != shape):
         raise ShapeError(f"layer_norm: {shape} is not what {x.shape} ends in")
     count = math.prod(shape)
-    gamma = ones((count,), x._dt) if weight is None else like(weight, x).reshape((count,))
-    beta = zeros((count,), x._dt) if bias is None else like(bias, x).reshape((count,))
+    gamma = ones((count,), x._dt) if weight is None else like(weight, x)
+    beta = zeros((count,), x._dt) if bias is None else like(bias, x)
+    if len(shape) == 1:
+        return ops.LayerNorm(x, gamma, beta, axis=-1, eps=float(eps))
     flat = x.reshape((*x.shape[:-len(shape)], count))
+    gamma, beta = gamma.reshape((count,)), beta.reshape((count,))
     return ops.LayerNorm(flat, gamma, beta, axis=-1, eps=float(eps)).reshape(x.shape)
 
 
@@ -270,14 +320,20 @@ def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float =
 
 def embedding(input: TensorLike, weight: TensorLike, padding_idx: int | None = None, max_norm: float | None = None,
               norm_type: float = 2.0, scale_grad_by_freq: bool = False) -> Tensor:
-    """Rows of a table picked by integers; the row ``padding_idx`` has no gradient."""
+    """Rows of a table picked by integers; the row ``padding_idx`` has no gradient.
+
+    Negative integers count from the end; those beyond the table are refused.
+    """
     _no("embedding", max_norm=(max_norm, None), scale_grad_by_freq=(scale_grad_by_freq, False))
     index, table = tensor(input), tensor(weight)
-    rows = ops.Embedding(index, table, input_dim=table.shape[0], output_dim=table.shape[1])
+    if index._dt.kind not in "iu":
+        raise TypeError(f"embedding: indices must be integers, got dtype {index._dt}")
+    rows = ops.take(table, index, axis=0, mode="index")
     if padding_idx is None:
         return rows
     padding = padding_idx % table.shape[0]
-    return where(expand_dims(index == padding, -1), ops.BlockGrad(rows), rows)
+    named = (index == padding) | (index == padding - table.shape[0])
+    return where(expand_dims(named, -1), ops.BlockGrad(rows), rows)
 
 
 def pixel_shuffle(input: TensorLike, upscale_factor: int) -> Tensor:
@@ -312,7 +368,7 @@ def interpolate(input: TensorLike, size: Sizes | None = None, scale_factor: floa
     align_corners : bool
         Whether the first and last numbers stay; otherwise a number is the middle of an area.
     """
-    x = floating(input)
+    x = tensor(input) if mode == "nearest" else floating(input)
     count = x.ndim - 2
     if size is not None and scale_factor is None:
         wanted = sizes(size, count, "size")
@@ -325,6 +381,8 @@ def interpolate(input: TensorLike, size: Sizes | None = None, scale_factor: floa
         return adaptive_avg_pool1d(x, wanted[0]) if count == 1 else adaptive_avg_pool2d(x, wanted)
     if mode not in ("nearest", "linear", "bilinear", "trilinear"):
         raise ArgumentError(f"interpolate: mode must be nearest, linear, bilinear, trilinear or area, got {mode!r}")
+    if mode == "bilinear" and count == 2:
+        return ops._contrib_BilinearResize2D(x, height=wanted[0], width=wanted[1], align_corners=bool(align_corners))
     for axis, m in enumerate(wanted, 2):
         x = _resized(x, axis, m, mode == "nearest", bool(align_corners))
     return x

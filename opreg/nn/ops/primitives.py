@@ -10,7 +10,7 @@ import numpy as np
 from opreg.ndarray.ndarray import NDArray
 
 from ...core.registry import ops
-from ...core.spec import Spec, as_dtype
+from ...core.spec import Spec, as_dtype, is_floating
 from ...errors import ShapeError
 from .. import dtype as dtypes
 from ..python_op import call
@@ -65,6 +65,12 @@ def _truncate_div(x: TensorLike, y: TensorLike) -> Tensor:
     return math.div(x, y, rounding_mode="trunc")
 
 
+def _real_div(x: TensorLike, y: TensorLike) -> Tensor:
+    """The quotient; of integers cut towards zero, in their dtype."""
+    x, y = together(x, y)
+    return math.true_divide(x, y) if is_floating(x._dt) else _truncate_div(x, y)
+
+
 _PLAIN: dict[str, Callable] = {
         "Abs": math.abs, "ACos": math.acos, "Acosh": math.acosh, "Add": math.add, "Addcdiv": math.addcdiv,
         "Addcmul": math.addcmul, "Asin": math.asin, "Asinh": math.asinh, "Assign": array.assign,
@@ -85,7 +91,7 @@ _PLAIN: dict[str, Callable] = {
         "LogicalXor": math.logical_xor, "MaskedFill": math.masked_fill, "Maximum": math.maximum,
         "Minimum": math.minimum, "Mish": activation.mish, "Mod": math.fmod, "Mul": math.mul, "Neg": math.neg,
         "NotEqual": math.not_equal, "Ones": creation.ones, "OnesLike": creation.ones_like, "Pow": math.pow,
-        "PReLU": activation.prelu, "Range": creation.range, "Rank": array.rank, "RealDiv": math.true_divide,
+        "PReLU": activation.prelu, "Range": creation.range, "Rank": array.rank, "RealDiv": _real_div,
         "Reciprocal": math.reciprocal, "ReLU": activation.relu, "ReLU6": activation.relu6, "Reshape": array.reshape,
         "Round": math.round, "Rsqrt": math.rsqrt, "ScatterNd": indexing.scatter_nd, "Select": math.select,
         "SeLU": activation.selu, "Shape": array.shape, "Sigmoid": activation.sigmoid, "Sign": math.sign,

@@ -47,11 +47,6 @@ def _uniform(shape: Sequence[int], dtype: np.dtype = _F32, low: float = 0.0, hig
     return create(get("_random_uniform"), low=low, high=high, shape=tuple(shape), dtype=drawn)
 
 
-def uniform_like(x: Tensor, low: float, high: float) -> Tensor:
-    """Numbers between two limits in the shape and dtype of a tensor."""
-    return _uniform(x.shape, x._dt, float(low), float(high))
-
-
 def standard_normal(shape: TensorShape, seed: int | None = None) -> Tensor:
     """Numbers of the normal distribution with mean 0 and deviation 1; float32."""
     return create(get("_random_normal"), loc=0.0, scale=1.0, shape=shape_of(shape), dtype=_F32)
@@ -180,9 +175,10 @@ def _dropout(name: str, axes: tuple[int, ...], doc: str) -> Callable[..., Tensor
             return x
         if axes and not 2 <= x.ndim - len(axes) + 1 <= 3:
             raise ShapeError(f"{name}: expected {len(axes) + 1} or {len(axes) + 2} axes, got shape {x.shape}")
+        x = floating(x)
         if p == 1:
             return ops.zeros_like(x)
-        return dropped(x, 1 - float(p), range(x.ndim - len(axes)) if axes else range(x.ndim))[0]
+        return ops.Dropout(x, p=float(p), mode="always", axes=tuple(axis % x.ndim for axis in axes))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -196,7 +192,7 @@ def dropped(x: Tensor, keep: float, alone: Collection[int]) -> tuple[Tensor, Ten
     """
     shape = tuple(dim if i in alone else 1 for i, dim in enumerate(x.shape))
     kept = ops._npi_less_scalar(_uniform(shape), scalar=float(keep))
-    kept = kept if shape == x.shape else ops.broadcast_to(kept, shape=x.shape)
+    kept = kept if shape == x.shape else ops._np_broadcast_to(kept, shape=x.shape)
     return x * kept._cast(x._dt) * (1 / keep if keep else 0.0), kept
 
 

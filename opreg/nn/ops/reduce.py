@@ -32,7 +32,7 @@ __all__ = ["all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "clip_by
 
 
 def sum(input: TensorLike, dim: Axes = None, keepdim: bool = False, *, dtype: TensorDType = None) -> Tensor:
-    """The sum.
+    """The sum; of numbers that were cast to ``dtype`` before, in that.
 
     Examples
     --------
@@ -41,25 +41,34 @@ def sum(input: TensorLike, dim: Axes = None, keepdim: bool = False, *, dtype: Te
     """
     x = tensor(input)
     x = x if dtype is None else x.astype(dtype)
-    return ops._np_sum(x, axis=axes(dim), keepdims=bool(keepdim), dtype=_whole(x._dt))
+    return ops._np_sum(x, axis=axes(dim), keepdims=bool(keepdim), dtype=_whole(x._dt) if dtype is None else x._dt)
 
 
 def mean(x: TensorLike, axis: Axes = None, keep_dims: bool = False) -> Tensor:
     """The mean; of integers, cut towards zero."""
-    x = tensor(x)
-    return _in_kind(x, lambda real: ops._npi_mean(real, axis=axes(axis), keepdims=bool(keep_dims)))
+    x, over = tensor(x), axes(axis)
+    if x._dt.kind in "iu":
+        return _mean_of_integers(x, over, bool(keep_dims))._cast(x._dt)
+    real = x if is_floating(x._dt) else x._cast(np.dtype(np.float64))
+    return ops._npi_mean(real, axis=over, keepdims=bool(keep_dims))._cast(x._dt)
 
 
-def _in_kind(x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-    """A function of floating numbers, its result in the dtype of the data."""
-    return function(x) if is_floating(x._dt) else function(x._cast(np.dtype(np.float64)))._cast(x._dt)
+def _mean_of_integers(x: Tensor, axis: int | tuple[int, ...] | None, keepdims: bool) -> Tensor:
+    """The mean, without a sum of all that would not fit: the quotients are added, and the remainders."""
+    x = x._cast(np.dtype(np.uint64 if x._dt == np.uint64 else np.int64))
+    lengths = x.shape if axis is None else [x.shape[i] for i in (axis if isinstance(axis, tuple) else (axis,))]
+    count = math.prod(lengths)
+    quotient = x // count
+    rest = sum(x - quotient * count, axis, keepdims)
+    down = sum(quotient, axis, keepdims) + rest // count
+    return down + ((down < 0) & (rest % count != 0))._cast(x._dt)
 
 
 def prod(input: TensorLike, axis: Axes = None, keep_dims: bool = False, dtype: TensorDType = None) -> Tensor:
-    """The product."""
+    """The product; of numbers that were cast to ``dtype`` before, in that."""
     x = tensor(input)
     x = x if dtype is None else x.astype(dtype)
-    return ops._np_prod(x, axis=axes(axis), keepdims=bool(keep_dims), dtype=_whole(x._dt))
+    return ops._np_prod(x, axis=axes(axis), keepdims=bool(keep_dims), dtype=_whole(x._dt) if dtype is None else x._dt)
 
 
 def _whole(dtype: np.dtype) -> np.dtype | None:

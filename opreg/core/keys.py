@@ -1,0 +1,120 @@
+"""Keys: what caches know values by, so that no answer follows from what was asked before.
+
+Python takes ``1``, ``1.0`` and ``True`` for equal, and ``0.0`` and ``-0.0``. Their keys differ. A key holds what it is
+made of, never an address, which another value may have later.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import struct
+from collections.abc import Callable, Hashable
+from typing import TypeVar
+
+import numpy as np
+
+from .cache import Recent
+
+__all__ = ["PLAIN", "cached_by_value", "exact", "lasting"]
+
+R = TypeVar("R")
+
+#: Classes in which equal values mean the same.
+PLAIN = frozenset({int, bool, str, bytes, type, type(None), type(Ellipsis)})
+
+
+def exact(value: object) -> Hashable:
+    """The key of a value: equal to another's only where both are of one class and mean the same.
+
+    A list has the key of what is in it now; ``lasting`` says whether that may change.
+
+    Raises
+    ------
+    TypeError
+        For a value that has none: it may change, or nobody knows what its class takes for equal.
+
+    Examples
+    --------
+    >>> exact((1, 0)) == exact((1, 0)), exact((1, 0)) == exact((True, False)), exact(0.0) == exact(-0.0)
+    (True, False, False)
+    >>> exact({})
+    Traceback (most recent call last):
+        ...
+    TypeError: a dict has no key
+    """
+    kind = value.__class__
+    if kind in PLAIN:
+        return kind, value
+    if kind is float:  # zeros have signs; a NaN equals nothing
+        return kind, value if value and value == value else struct.pack("d", value)
+    if kind is tuple or kind is list:
+        kinds = tuple(map(type, value))  # type: ignore[call-overload]  # it is one of these
+        if PLAIN.issuperset(kinds):
+            return kind, None, kinds, tuple(value)  # type: ignore[arg-type]
+        return kind, *map(exact, value)  # type: ignore[call-overload]
+    if kind is complex:
+        return kind, struct.pack("dd", value.real, value.imag)  # type: ignore[attr-defined]
+    if kind is slice:
+        return kind, exact(value.start), exact(value.stop), exact(value.step)  # type: ignore[attr-defined]
+    if kind is range:
+        return kind, repr(value)
+    if kind is frozenset:
+        return kind, frozenset(map(exact, value))  # type: ignore[call-overload]
+    if isinstance(value, np.dtype):
+        return np.dtype, value
+    if isinstance(value, np.generic) and value.dtype.kind != "O":
+        return kind, value.dtype.str, value.tobytes()
+    if isinstance(value, enum.Enum):
+        return kind, exact(value.value)
+    raise TypeError(f"a {kind.__name__} has no key")
+
+
+def lasting(value: object) -> bool:
+    """Whether a value has a key, and will always have that one.
+
+    Examples
+    --------
+    >>> lasting((1, "same", (2.0, None))), lasting(([1],)), lasting(object())
+    (True, False, False)
+    """
+    kind = value.__class__
+    if kind is tuple:
+        return all(map(lasting, value))  # type: ignore[call-overload]  # it is one
+    if kind is list:
+        return False
+    try:
+        exact(value)
+    except TypeError:
+        return False
+    return True
+
+
+def cached_by_value(limit: int) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Let a function remember its last results, by arguments that are told apart as ``exact`` does.
+
+    Examples
+    --------
+    >>> @cached_by_value(8)
+    ... def shown(x):
+    ...     return repr(x)
+    >>> shown(1), shown(True), shown(1.0), shown(-0.0), shown(0.0)
+    ('1', 'True', '1.0', '-0.0', '0.0')
+    """
+
+    def decorate(function: Callable[..., R]) -> Callable[..., R]:
+        name = function.__qualname__.partition(".<locals>")[0]
+        kept = Recent(limit, f"{function.__module__.removeprefix('opreg.')}.{name}")
+
+        @functools.wraps(function)
+        def remembering(*args: object) -> R:
+            key = exact(args)
+            found = kept.find(key)
+            if found is None:
+                found = function(*args)
+                kept.keep(key, found)
+            return found
+
+        return remembering
+
+    return decorate
