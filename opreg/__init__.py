@@ -94,7 +94,8 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     **{name: ("opreg.nn.tensor", name) for name in ("Tensor", "tensor", "from_numpy", "is_tensor")},
     "_Function": ("opreg.nn.function", "_Function"),
     **{name: ("opreg.nn.parameter", name) for name in ("Parameter", "ParameterTuple")},
-    **{name: ("opreg.nn.state", name) for name in ("set_context", "get_context", "GRAPH_MODE", "PYNATIVE_MODE")},
+    **{name: ("opreg.nn.state", name) for name in ("set_context", "get_context", "GRAPH_MODE", "PYNATIVE_MODE",
+                                                   "STRICT", "COMPATIBLE", "LAX")},
     **{name: ("opreg.nn.parallel", name) for name in (
         "ParallelMode", "set_auto_parallel_context", "get_auto_parallel_context", "reset_auto_parallel_context")},
     **{name: ("opreg.nn.grad", name) for name in (
@@ -136,6 +137,14 @@ _ABSENT_OF_MINDSPORE = {
     "mint": "nn and ops have layers and functions",
     "dataset": "io.NDArrayIter and its kin give batches, or a loop over arrays",
     "mindrecord": "recordio reads and writes records",
+    "numpy": "ops has functions, and NumPy's functions take tensors",
+    "scipy": "SciPy, in an operator of one's own",
+    "experimental": "nn has optimizers and rates that change",
+    "boost": "each process trains a whole network, by nn.TrainOneStepCell or Model",
+    "hal": "num_gpus() and gpu(0) are what devices are asked by",
+    "onnx": "cell.to_symbol() is a graph, which is saved",
+    "rewrite": "cell.to_symbol() is a graph",
+    "nn.probability": "ops has distributions to draw from",
     "amp": "cell.to_float casts, contrib.amp converts graphs",
     "parallel": "each process has a whole network: communication and set_auto_parallel_context",
     **dict.fromkeys(("export", "load"), "cell.to_symbol() is a graph, which is saved"),
@@ -156,11 +165,10 @@ _slots.install({
     "pictures": ("opreg.pictures",),
 })
 _aliases.install((door, module) for door, (module, name) in _DOORS.items() if name is None)
-_REFUSED = {name: f"{name!r} of {whose} is no part of opreg: {instead}. See docs/{page}.md"
-            for whose, page, names in (("MXNet", "mxnet", _ABSENT),
-                                       ("MindSpore", "mindspore_names", _ABSENT_OF_MINDSPORE))
-            for name, instead in names.items()}
-_aliases.refuse({f"opreg.{name}": why for name, why in _REFUSED.items()})
+for _library, _page, _names in (("MXNet", "mxnet", _ABSENT), ("MindSpore", "mindspore_names", _ABSENT_OF_MINDSPORE)):
+    _aliases.refuse(_library, {
+        f"opreg.{name}": f"{name!r} of {_library} is no part of opreg: {instead}. See docs/{_page}.md"
+        for name, instead in _names.items()})
 
 __all__ = ["__version__", *_DOORS]  # noqa: PLE0604  the doors are text
 
@@ -171,8 +179,9 @@ def __getattr__(name: str) -> Any:
     except KeyError:
         from .errors import did_you_mean
 
-        if name in _REFUSED:
-            raise AttributeError(_REFUSED[name]) from None
+        why = _aliases.why(f"opreg.{name}")
+        if why:
+            raise AttributeError(why) from None
         raise AttributeError(f"opreg has no {name!r}. {did_you_mean(name, _DOORS)}") from None
     value: Any = importlib.import_module(module)
     value = _aliases.tidy(value) if attribute is None else getattr(value, attribute)

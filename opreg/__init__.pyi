@@ -71,18 +71,29 @@ from opreg.nn.jacobian import jacfwd as jacfwd
 from opreg.nn.jit import jit as jit
 from opreg.nn.jit import ms_function as ms_function
 from opreg.nn.metrics import Accuracy as Accuracy
+from opreg.nn.metrics import BleuScore as BleuScore
+from opreg.nn.metrics import ConfusionMatrix as ConfusionMatrix
+from opreg.nn.metrics import ConfusionMatrixMetric as ConfusionMatrixMetric
+from opreg.nn.metrics import CosineSimilarity as CosineSimilarity
+from opreg.nn.metrics import Dice as Dice
 from opreg.nn.metrics import F1 as F1
 from opreg.nn.metrics import Fbeta as Fbeta
+from opreg.nn.metrics import HausdorffDistance as HausdorffDistance
 from opreg.nn.metrics import Loss as Loss
 from opreg.nn.metrics import MAE as MAE
 from opreg.nn.metrics import MSE as MSE
+from opreg.nn.metrics import MeanSurfaceDistance as MeanSurfaceDistance
 from opreg.nn.metrics import Metric as Metric
+from opreg.nn.metrics import OcclusionSensitivity as OcclusionSensitivity
 from opreg.nn.metrics import Perplexity as Perplexity
 from opreg.nn.metrics import Precision as Precision
+from opreg.nn.metrics import ROC as ROC
 from opreg.nn.metrics import Recall as Recall
+from opreg.nn.metrics import RootMeanSquareDistance as RootMeanSquareDistance
 from opreg.nn.metrics import Top1CategoricalAccuracy as Top1CategoricalAccuracy
 from opreg.nn.metrics import Top5CategoricalAccuracy as Top5CategoricalAccuracy
 from opreg.nn.metrics import TopKCategoricalAccuracy as TopKCategoricalAccuracy
+from opreg.nn.metrics import auc as auc
 from opreg.nn.metrics import get_metric_fn as get_metric_fn
 from opreg.nn.metrics import names as names
 from opreg.nn.metrics import rearrange_inputs as rearrange_inputs
@@ -114,6 +125,9 @@ from opreg.nn.state import set_context as set_context
 from opreg.nn.state import get_context as get_context
 from opreg.nn.state import GRAPH_MODE as GRAPH_MODE
 from opreg.nn.state import PYNATIVE_MODE as PYNATIVE_MODE
+from opreg.nn.state import STRICT as STRICT
+from opreg.nn.state import COMPATIBLE as COMPATIBLE
+from opreg.nn.state import LAX as LAX
 from opreg.nn.tensor import Tensor as Tensor
 from opreg.nn.tensor import tensor as tensor
 from opreg.nn.tensor import from_numpy as from_numpy
@@ -162,25 +176,28 @@ from opreg.util import use_np as use_np
 from opreg.util import use_np_array as use_np_array
 
 __all__ = [
-    "__version__", "Accuracy", "AttrScope", "Callback", "CheckpointConfig", "Context", "EarlyStopping", "Executor",
-    "F1", "Fbeta", "GRAPH_MODE", "History", "JitConfig", "LambdaCallback", "LearningRateScheduler", "Loss",
-    "LossMonitor", "MAE", "MSE", "MXNetError", "Metric", "Model", "ModelCheckpoint", "NDArray", "OpError",
-    "PYNATIVE_MODE", "ParallelMode", "Parameter", "ParameterTuple", "Perplexity", "Precision", "Recall",
-    "ReduceLROnPlateau", "RunContext", "Symbol", "Tensor", "TimeMonitor", "Top1CategoricalAccuracy",
-    "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "_Function", "_no_grad", "attribute", "autograd", "base",
-    "bfloat16", "bool_", "caches", "callback", "common", "communication", "context", "contrib", "cpu", "cpu_pinned",
-    "current_context", "distributed", "dtype", "dtype_to_nptype", "dtype_to_pytype", "engine", "error", "errors",
-    "executor", "executor_manager", "float16", "float32", "float64", "from_numpy", "get_auto_parallel_context",
-    "get_context", "get_grad", "get_metric_fn", "get_rng_state", "get_seed", "gpu", "grad", "image", "img", "init",
-    "initial_seed", "initializer", "int16", "int32", "int64", "int8", "io", "is_np_array", "is_np_shape", "is_tensor",
-    "jacfwd", "jacrev", "jit", "jit_class", "jvp", "kv", "kvstore", "load_checkpoint", "load_param_into_net", "log",
-    "lr_scheduler", "manual_seed", "metric", "mod", "model", "module", "mon", "monitor", "ms_class", "ms_function",
-    "mutable", "name", "names", "nd", "ndarray", "nn", "no_grad", "notebook", "np_array", "np_shape", "num_gpus",
-    "operator", "ops", "opt", "optimizer", "profiler", "pytype_to_dtype", "random", "rearrange_inputs", "recompute",
-    "recordio", "registry", "reset_auto_parallel_context", "rnd", "rnn", "runtime", "save_checkpoint", "seed",
-    "set_auto_parallel_context", "set_context", "set_device", "set_np_shape", "set_rng_state", "set_seed", "sym",
-    "symbol", "tensor", "test_utils", "train", "uint16", "uint32", "uint64", "uint8", "use_np", "use_np_array",
-    "use_np_shape", "util", "value_and_grad", "visualization", "viz", "vjp",
+    "__version__", "Accuracy", "AttrScope", "BleuScore", "COMPATIBLE", "Callback", "CheckpointConfig",
+    "ConfusionMatrix", "ConfusionMatrixMetric", "Context", "CosineSimilarity", "Dice", "EarlyStopping", "Executor",
+    "F1", "Fbeta", "GRAPH_MODE", "HausdorffDistance", "History", "JitConfig", "LAX", "LambdaCallback",
+    "LearningRateScheduler", "Loss", "LossMonitor", "MAE", "MSE", "MXNetError", "MeanSurfaceDistance", "Metric",
+    "Model", "ModelCheckpoint", "NDArray", "OcclusionSensitivity", "OpError", "PYNATIVE_MODE", "ParallelMode",
+    "Parameter", "ParameterTuple", "Perplexity", "Precision", "ROC", "Recall", "ReduceLROnPlateau",
+    "RootMeanSquareDistance", "RunContext", "STRICT", "Symbol", "Tensor", "TimeMonitor", "Top1CategoricalAccuracy",
+    "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "_Function", "_no_grad", "attribute", "auc", "autograd",
+    "base", "bfloat16", "bool_", "caches", "callback", "common", "communication", "context", "contrib", "cpu",
+    "cpu_pinned", "current_context", "distributed", "dtype", "dtype_to_nptype", "dtype_to_pytype", "engine", "error",
+    "errors", "executor", "executor_manager", "float16", "float32", "float64", "from_numpy",
+    "get_auto_parallel_context", "get_context", "get_grad", "get_metric_fn", "get_rng_state", "get_seed", "gpu",
+    "grad", "image", "img", "init", "initial_seed", "initializer", "int16", "int32", "int64", "int8", "io",
+    "is_np_array", "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit", "jit_class", "jvp", "kv", "kvstore",
+    "load_checkpoint", "load_param_into_net", "log", "lr_scheduler", "manual_seed", "metric", "mod", "model",
+    "module", "mon", "monitor", "ms_class", "ms_function", "mutable", "name", "names", "nd", "ndarray", "nn",
+    "no_grad", "notebook", "np_array", "np_shape", "num_gpus", "operator", "ops", "opt", "optimizer", "profiler",
+    "pytype_to_dtype", "random", "rearrange_inputs", "recompute", "recordio", "registry",
+    "reset_auto_parallel_context", "rnd", "rnn", "runtime", "save_checkpoint", "seed", "set_auto_parallel_context",
+    "set_context", "set_device", "set_np_shape", "set_rng_state", "set_seed", "sym", "symbol", "tensor", "test_utils",
+    "train", "uint16", "uint32", "uint64", "uint8", "use_np", "use_np_array", "use_np_shape", "util",
+    "value_and_grad", "visualization", "viz", "vjp",
 ]
 
 __version__: str

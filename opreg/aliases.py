@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-__all__ = ["TRAINING", "install", "refuse", "tidy", "inner", "below", "adopt"]
+__all__ = ["TRAINING", "install", "refuse", "serve", "why", "tidy", "inner", "below", "adopt"]
 
 #: What MindSpore's packages below ``ops`` are divided into: ``ops.composite.base``, ``ops.operations.math_ops``.
 _FILES_OF_OPS = ("base", "array_func", "array_ops", "clip_func", "control_ops", "custom_ops", "debug_func", "debug_ops",
@@ -27,9 +27,11 @@ TRAINING = {
     **dict.fromkeys(("Callback", "CheckpointConfig", "EarlyStopping", "History", "LambdaCallback",
                      "LearningRateScheduler", "LossMonitor", "Model", "ModelCheckpoint", "ReduceLROnPlateau",
                      "RunContext", "TimeMonitor"), "opreg.nn.model"),
-    **dict.fromkeys(("Accuracy", "F1", "Fbeta", "Loss", "MAE", "MSE", "Metric", "Perplexity", "Precision", "Recall",
-                     "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "get_metric_fn",
-                     "names", "rearrange_inputs"), "opreg.nn.metrics"),
+    **dict.fromkeys(("Accuracy", "BleuScore", "ConfusionMatrix", "ConfusionMatrixMetric", "CosineSimilarity", "Dice",
+                     "F1", "Fbeta", "HausdorffDistance", "Loss", "MAE", "MSE", "MeanSurfaceDistance", "Metric",
+                     "OcclusionSensitivity", "Perplexity", "Precision", "ROC", "Recall", "RootMeanSquareDistance",
+                     "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "auc",
+                     "get_metric_fn", "names", "rearrange_inputs"), "opreg.nn.metrics"),
 }
 _TRAINING_NAMES = {name: f"{module}:{name}" for name, module in TRAINING.items()}
 
@@ -38,7 +40,8 @@ _DEEPER = {
     "opreg.common": {"parameter": "opreg.nn.parameter", "tensor": "opreg.nn.tensor",
                      "seed": "opreg.nn.initializer", "generator": "opreg.nn.generator",
                      "_grad_function": "opreg.nn.function", "hook_handle": "opreg.nn.handles",
-                     "jit_config": "opreg.nn.settings", "recompute": "opreg.nn.settings"},
+                     "jit_config": "opreg.nn.settings", "recompute": "opreg.nn.settings",
+                     "_stub_tensor": "opreg.common.stub_tensor"},
     "opreg.contrib": {name: f"opreg.contrib:{name}" for name in ("nd", "ndarray", "sym", "symbol")},
     "opreg.data.image": {"image": "opreg.data.image", **dict.fromkeys(("det", "detection"), "opreg.data.detection")},
     "opreg.nn": {"layer": "opreg.nn.layers", "loss": "opreg.nn.losses", "wrap": "opreg.nn.train",
@@ -51,11 +54,13 @@ _DEEPER = {
     "opreg.nn.ops": {**dict.fromkeys(("operations", "functional", "composite", "function", *_FILES_OF_OPS),
                                      "opreg.nn.ops"), "grad": "opreg.nn.ops:grad"},
     "opreg.nn.ops:grad": {"grad_func": "opreg.nn.grad_func"},
-    "opreg.nn.optim": dict.fromkeys(("ada_grad", "adadelta", "adam", "adamax", "lamb", "momentum", "rmsprop", "sgd"),
+    "opreg.nn.optim": dict.fromkeys(("ada_grad", "adadelta", "adafactor", "adam", "adamax", "asgd", "ftrl", "lamb",
+                                     "lazyadam", "momentum", "proximal_ada_grad", "rmsprop", "rprop", "sgd"),
                                     "opreg.nn.optim"),
     "opreg.nn.train": {"cell_wrapper": "opreg.nn.train", "grad_reducer": "opreg.nn.parallel"},
     "opreg.nn.communication": {"management": "opreg.nn.communication"},
-    "opreg.train": {"serialization": "opreg.nn.checkpoint", "metrics": "opreg.nn.metrics", **_TRAINING_NAMES,
+    "opreg.train": {"_utils": "opreg.train.folders",
+                    "serialization": "opreg.nn.checkpoint", "metrics": "opreg.nn.metrics", **_TRAINING_NAMES,
                     **{name: f"opreg.nn.checkpoint:{name}" for name in (
                         "save_checkpoint", "load_checkpoint", "load_param_into_net")}},
     "opreg.train.callback": _TRAINING_NAMES,
@@ -80,7 +85,8 @@ class _Aliases:
     """Finds the modules that go by a second name."""
 
     def __init__(self) -> None:
-        self.refused: dict[str, str] = {}
+        self.refused: dict[str, dict[str, str]] = {}
+        self.library = ""
         self.targets = {f"{package}.{name}": target for package, names in _DEEPER.items()
                         for name, target in names.items()}
 
@@ -100,7 +106,7 @@ class _Aliases:
         if path is None and name not in self.targets:  # somebody's top-level module
             return None
         if name in self.refused:  # without a name it leaves ``from opreg import gluon``, too
-            raise ModuleNotFoundError(self.refused[name])
+            raise ModuleNotFoundError(why(name))
         return None if self.target(name) == name else ModuleSpec(name, self)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> None:
@@ -141,18 +147,33 @@ def install(doors: Iterable[tuple[str, str]]) -> None:
         sys.meta_path.insert(0, _ALIASES)
 
 
-def refuse(modules: dict[str, str]) -> None:
-    """Let imports of what there is not say why."""
-    _ALIASES.refused.update(modules)
+def refuse(library: str, modules: dict[str, str]) -> None:
+    """Let imports of what a library has and this package has not say why."""
+    for name, said in modules.items():
+        _ALIASES.refused.setdefault(name, {})[library] = said
 
 
-def inner(name: str) -> Callable[[str], Any]:
-    """A ``__getattr__`` for the module of that name: what can be imported below it is an attribute of it, too."""
+def serve(library: str) -> None:
+    """Speak to a script of this library: of a name that several have, say why it has not that of this one."""
+    _ALIASES.library = library
+
+
+def why(name: str) -> str:
+    """Why a module that is refused is not there; nothing where it is not refused."""
+    said = _ALIASES.refused.get(name, {})
+    return said.get(_ALIASES.library) or " ".join(said.values())
+
+
+def inner(name: str, said: Callable[[str], str] | None = None) -> Callable[[str], Any]:
+    """A ``__getattr__`` for the module of that name: what can be imported below it is an attribute of it, too.
+
+    ``said`` makes the message for what is neither.
+    """
 
     def find(attribute: str) -> Any:
         real = _ALIASES.targets.get(f"{name}.{attribute}")
         if real is None:
-            raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
+            raise AttributeError(said(attribute) if said else f"module {name!r} has no attribute {attribute!r}")
         module, _, inside = real.partition(":")
         found = importlib.import_module(module)
         return getattr(found, inside) if inside else found

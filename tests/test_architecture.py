@@ -202,7 +202,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
         image record_iter
     """,
     "opreg.train": """
-        . checkpoint io lr_scheduler monitor named rnn_weights states test_arrays
+        . checkpoint folders io lr_scheduler monitor named rnn_weights states test_arrays
         base_optimizer callback initializer metric parts sentences test_data test_samples test_tools
         progress
         base_module group_steps rnn_cell test_utils updater
@@ -238,15 +238,19 @@ INSIDE = {package: _floors(lines) for package, lines in {
             ops.array optim.rules
         ops.collectives ops.control ops.indexing ops.linalg ops.nn optim
         ops.layer_primitives ops.losses ops.random
-        metrics ops.activation
-        ops.in_place ops.primitives
+        metrics.metric ops.activation ops.windows
+        metrics.confusion metrics.occlusion metrics.scores metrics.similarity metrics.surfaces
+        metrics ops.in_place ops.primitives
         ops.methods
         ops
         layers.checks layers.containers losses.base
         layers.activation layers.conv layers.math layers.norm layers.pooling layers.recurrent
-            losses.classes losses.differences losses.margins losses.probabilities
-        layers.basic losses
-        layers.attention
+            losses.classes losses.differences losses.probabilities
+        layers.basic losses.margins
+        losses
+        layers.attention layers.images
+        layers.decoder layers.windows
+        layers.held
         layers
         .
     """,
@@ -294,7 +298,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
         digits
     """,
     "opreg.common": """
-        api dtype initializer
+        api dtype initializer stub_tensor
         .
     """}.items()}
 

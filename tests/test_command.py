@@ -96,6 +96,49 @@ def test_script_of_mindspore(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("(1, 3) True 1.0\n", "")
 
 
+@pytest.mark.parametrize("variable, options, expected", [
+    ("", [], "[2.0, 2.0] Twice"), ("", ["--convention", "document"], "[1.0, 1.0] str"),
+    ("document", [], "[1.0, 1.0] str"), ("document", ["--convention", "2.4"], "[2.0, 2.0] Twice")])
+def test_hooks_are_called_as_by_the_version_that_mindspore_says(
+        variable: str, options: list[str], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script that keeps what leaves at the inputs has its gradient, not the one that arrives."""
+    monkeypatch.setenv("OPREG_CONVENTION", variable)
+    (tmp_path / "a.py").write_text(
+        "import mindspore as ms\nfrom mindspore import nn\n"
+        "class Twice(nn.Cell):\n    def construct(self, x):\n        return x * 2\n"
+        "seen, twice = [], Twice()\n"
+        "def keep(cell, grad_input, grad_output):\n    seen.append(type(cell).__name__)\n    return grad_input\n"
+        "twice.register_backward_hook(keep)\n"
+        "print(ms.grad(twice)(ms.Tensor([1., 2.])).asnumpy().tolist(), *seen)\n"
+        "import os\nprint(os.environ['OPREG_CONVENTION'])\n")
+    done = opreg("as-mindspore", *options, tmp_path / "a.py")
+    assert (done.stdout, done.stderr) == (f"{expected}\n{'document' if 'str' in expected else '2.4'}\n", "")
+
+
+def test_a_convention_that_there_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.py").write_text("import mindspore as ms\nms.get_context('mode')\n")
+    assert "invalid choice: '3'" in opreg("as-mindspore", "--convention", "3", tmp_path / "a.py").stderr
+    monkeypatch.setenv("OPREG_CONVENTION", "3")
+    assert "OPREG_CONVENTION must be one of document, 2.4, got '3'" in opreg("as-mindspore", tmp_path / "a.py").stderr
+
+
+@pytest.mark.parametrize("program", [
+    "import mindspore.numpy", "from mindspore import numpy", "import mindspore as ms\nms.numpy",
+    "import mindspore.onnx", "import mindspore.experimental.optim", "import mindspore.nn.probability",
+    "import mindspore.train.summary", "from mindspore.ops.auto_generate import Add"])
+def test_scripts_of_mindspore_hear_of_mindspore(program: str, tmp_path: Path) -> None:
+    """Also where MXNet has something of the same name."""
+    (tmp_path / "a.py").write_text(program)
+    said = opreg("as-mindspore", tmp_path / "a.py").stderr.splitlines()[-1]
+    assert "of MindSpore is no part of opreg" in said and "docs/mindspore_names.md" in said
+    assert "mxnet" not in said.lower()
+
+
+def test_who_imports_opreg_hears_of_both() -> None:
+    with pytest.raises(AttributeError, match=r"'numpy' of MXNet .* 'numpy' of MindSpore"):
+        mx.numpy  # noqa: B018
+
+
 def test_libraries_are_left_as_they_are(tmp_path: Path) -> None:
     """Nothing that the script is supplied with can be seen by others."""
     (tmp_path / "a.py").write_text(
@@ -146,7 +189,7 @@ def test_a_module_is_run_by_its_name(package: Path, name: str, file: str) -> Non
 
 @pytest.mark.parametrize("name,said", [
     ("work.absent", "No module named 'work.absent'"), ("no_such.module", "No module named 'no_such'"),
-    ("mxnet.module", "'mxnet.module.__main__' is no part of opreg. See docs/mxnet.md")])
+    ("mxnet.module", "'module.__main__' of MXNet is no part of opreg. See docs/mxnet.md")])
 def test_a_module_is_not_there(package: Path, name: str, said: str) -> None:
     done = opreg("as-mxnet", "-m", name, folder=package)
     assert done.returncode == 1

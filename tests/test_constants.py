@@ -26,7 +26,7 @@ OTHERWISE = {
         core.processes: _PR_SET_PDEATHSIG
         distributed.nccl: _BFLOAT16
         nn.class_hooks: _HEAP_TYPE _IMMUTABLE
-        nn.state: GRAPH_MODE PYNATIVE_MODE
+        nn.state: GRAPH_MODE PYNATIVE_MODE STRICT COMPATIBLE LAX
         symbol.json: VERSION
         builtin.quantized.ranges: ENDS EDGES
         builtin.quantized.conversion: _SMOOTH

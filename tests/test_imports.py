@@ -84,6 +84,43 @@ def test_modules_below_a_door_are_its_attributes(tmp_path: Path) -> None:
     assert printed.split() == ["LSTMCell", "BaseModule", "DataIter", "SGD", "False", "Parameter"]
 
 
+def test_every_module_below_a_package_is_its_attribute(tmp_path: Path) -> None:
+    """Those of MindSpore, too, which programs reach as ``ops.operations.MatMul`` without an import."""
+    printed = _run("""if True:
+        import importlib
+        from opreg import aliases
+        for package, names in aliases._DEEPER.items():
+            for name in names:
+                if ":" not in package and not hasattr(importlib.import_module(package), name):
+                    print(package, name)
+        import opreg as ms
+        print(ms.nn.layer.basic.Dense is ms.nn.Dense, ms.ops.operations.MatMul is ms.ops.MatMul,
+              ms.ops.function.random_func.normal is ms.ops.normal, ms.nn.optim.adam.Adam is ms.nn.Adam,
+              hasattr(ms.nn, "no"), hasattr(ms.ops, "no"))
+    """, tmp_path)
+    assert printed.splitlines() == ["True True True True False False"]
+
+
+def test_helpers_that_programs_take_from_private_modules(tmp_path: Path) -> None:
+    from opreg.common._stub_tensor import StubTensor, _convert_stub
+    from opreg.train._utils import _make_directory, check_value_type
+
+    x = mx.Tensor([1.0])
+    assert not isinstance(x, StubTensor) and _convert_stub(x) is x
+    check_value_type("k", 3, int)
+    check_value_type("k", 3.0, [int, float])
+    for value, kinds in ((True, int), ("a", (int, float))):
+        with pytest.raises(TypeError, match=f"k .*got {type(value).__name__}"):
+            check_value_type("k", value, kinds)
+    path = _make_directory(str(tmp_path / "a" / "b"))
+    assert Path(path) == tmp_path / "a" / "b" and Path(path).is_dir()
+    assert _make_directory(path) == path
+    with pytest.raises(TypeError, match="path must be text, got int"):
+        _make_directory(3)
+    with pytest.raises(ValueError, match="path must not be blank"):
+        _make_directory("  ")
+
+
 def test_a_function_with_a_module_below_it(tmp_path: Path) -> None:
     """MindSpore has both under one name; the function stays what is called."""
     printed = _run("""if True:

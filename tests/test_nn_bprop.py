@@ -203,6 +203,8 @@ def test_larger_gradients_are_summed_and_others_refused(run, shape, returned, ex
 @pytest.mark.parametrize("returned, kind, message", [
     (lambda a, b, d: (d,), RuntimeError, r"user defined method 'bprop' of net 'Net.own': Grad size .* but got 1 vs 2"),
     (lambda a, b, d: (d, d, d), RuntimeError, r"got 3 vs 2.*Tensor \(3,\), Tensor \(3,\)"),
+    (lambda a, b, d: (d, d, None, d), RuntimeError, "got 4 vs 2"),
+    (lambda a, b, d: (d, None, d), RuntimeError, "got 3 vs 2"),
     (lambda a, b, d: None, TypeError, "The python function output is none"),
     (lambda a, b, d: (np.ones(3), d), TypeError, "Unreasonable data type.*input 0.*ndarray"),
     (lambda a, b, d: (d, ops.tile(d, reps=(2,))), RuntimeError, r"input 1 has shape \(6,\), expected \(3,\)"),
@@ -224,6 +226,20 @@ def test_mistakes_name_the_cell_and_the_input(run, returned, kind, message):
     with pytest.raises(kind, match=message) as caught:
         run(grad(lambda a, b: net(a, b), (0, 1)))(x(), x())
     assert "Net.own" in str(caught.value)
+
+
+@pytest.mark.parametrize("returned", [lambda d: (d, d * 2, None), lambda d: [d, d * 2, None, None]])
+def test_none_behind_the_gradients_can_do_no_harm(run, returned):
+    """As bprops have it that were taken from other frameworks, where settings are inputs."""
+    cell = cell_of(lambda self, a, b: a * b, lambda self, a, b, out, dout: returned(dout))
+    with pytest.warns(UserWarning, match=r"bprop of Cell Made returned .* gradients for 2 inputs"):
+        assert numbers(run(grad(lambda a, b: cell(a, b), (0, 1)))(x(), x())) == ([1.0] * 3, [2.0] * 3)
+    set_context(check_bprop=True)
+    try:
+        with pytest.raises(RuntimeError, match=r"Grad size .* vs 2"):
+            run(grad(lambda a, b: cell(a, b), (0, 1)))(x(), x())
+    finally:
+        set_context(check_bprop=False)
 
 
 def test_exceptions_leave_as_themselves_and_nothing_behind(run):

@@ -16,6 +16,7 @@ from opreg.ndarray.io import save
 from opreg.nn import optim
 from opreg.nn.cell import Cell
 from opreg.nn.checkpoint import load_checkpoint, load_param_into_net, save_checkpoint
+from opreg.nn.layers import CellList
 from opreg.nn.parameter import Parameter
 from opreg.nn.tensor import Tensor
 
@@ -155,6 +156,69 @@ def test_names_behind_a_prefix(tmp_path):
         assert load_param_into_net(net, found, strict_load=True) == (NAMES, list(found))
     assert load_param_into_net(net, found) == ([], [])
     assert net.scale.asnumpy() == 3.5
+
+
+def stack(blocks: int, value: float) -> Cell:
+    """A net with a list that was filled after it was assigned: its names in MindSpore have not those of the list."""
+    net = Cell()
+    net.blocks = CellList()
+    for _ in range(blocks):
+        block = Cell()
+        block.layers = CellList()
+        block.layers.append(Layer(value))
+        net.blocks.append(block)
+    net.head = Layer(value)
+    return net
+
+
+@pytest.mark.parametrize("prefix", ["", "network."])
+@pytest.mark.parametrize("how", ["mindspore_name", "name"])
+def test_names_of_mindspore_and_of_places_are_both_loaded(tmp_path, how, prefix):
+    path = str(tmp_path / "net.safetensors")
+    saved = stack(3, 2.0)
+    for number, parameter in enumerate(saved.get_parameters()):
+        parameter.set_data(float(number))
+    save_checkpoint([{"name": prefix + getattr(p, how), "data": p} for p in saved.get_parameters()], path)
+    found, net = load_checkpoint(path), stack(3, 0.0)
+    assert (f"{prefix}0.layers.1.layers.0.weight" in found) == (how == "mindspore_name")
+    assert load_param_into_net(net, found) == ([], [])
+    assert [p.asnumpy().max() for p in net.get_parameters()] == list(range(8))
+    load_checkpoint(path, other := stack(3, 0.0))
+    assert [p.asnumpy().max() for p in other.get_parameters()] == list(range(8))
+
+
+def test_names_of_mindspore_are_not_those_of_a_strict_load():
+    net = stack(2, 1.0)
+    found = {p.mindspore_name: Parameter(p.asnumpy() * 0) for p in net.get_parameters()}
+    kept = ["head.weight", "head.bias"]
+    missing, unused = load_param_into_net(net, found, strict_load=True)
+    assert missing == [p.name for p in net.get_parameters() if p.name not in kept]
+    assert unused == [name for name in found if name not in kept]
+
+
+def test_states_of_optimizers_by_names_of_mindspore():
+    net = stack(2, 1.0)
+    optimizer, other = (optim.Momentum(net.trainable_params(), 0.1, 0.9) for _ in range(2))
+    for number, moment in enumerate(optimizer.moments):
+        moment.set_data(float(number))
+    found = {p.mindspore_name: p for p in optimizer.get_parameters()}
+    assert "moments.0.layers.1.layers.0.bias" in found
+    assert load_param_into_net(other, found) == ([], [])
+    assert [moment.asnumpy().max() for moment in other.moments] == list(range(6))
+
+
+def test_a_name_that_mindspore_gives_to_two():
+    """Its file has the numbers of one of them, under the name of both."""
+    net = Cell()
+    net.a, net.b = CellList(), CellList()
+    net.a.append(Layer(1.0))
+    net.b.append(Layer(2.0))
+    found = {name: Parameter(np.zeros(shape, np.float32)) for name, shape in (("0.weight", (3, 2)), ("0.bias", (3,)))}
+    with pytest.raises(ValueError, match=r"'0.weight' .* a\.0\.weight and b\.0\.weight"):
+        load_param_into_net(net, found)
+    paths = {p.name: Parameter(p.asnumpy() * 0) for p in net.get_parameters()}
+    assert load_param_into_net(net, {**paths, **found}) == ([], ["0.weight", "0.bias"])
+    assert not any(p.asnumpy().any() for p in net.get_parameters())
 
 
 @pytest.mark.parametrize("own", ["float32", "float16", "float64", "bfloat16", "int32", "int64", "bool"])

@@ -546,6 +546,8 @@ def test_vjp_and_jvp(run):
     np.testing.assert_allclose(along[1].asnumpy(), Y + X)
     with pytest.raises(ValueError, match="direction 0 has shape"):
         jvp(lambda a: a, x(), Tensor([1.0]))
+    with pytest.raises(TypeError, match="direction 0 must be a Tensor, got float"):
+        jvp(lambda a: a, x(), 1.0)
 
 
 def test_vjp_of_a_cell_with_weights(run):
@@ -564,7 +566,9 @@ def test_products_as_cells(run):
     assert numbers(run(Jvp(lambda a: a * a))(x(), y())) == ((X * X).tolist(), (2 * X * Y).tolist())
     assert numbers(run(Jvp(both))(x(), y(), (y(), x()))) == (
         ((X * Y).tolist(), (X + Y).tolist()), ((Y * Y + X * X).tolist(), (X + Y).tolist()))
-    assert numbers(run(Vjp(lambda a: a * a))(x(), y())) == ((X * X).tolist(), (2 * X * Y).tolist())
+    for several in (y(), (y(),), [y()]):  # one may stand in a tuple
+        for product_ in (Jvp, Vjp):
+            assert numbers(run(product_(lambda a: a * a))(x(), several)) == ((X * X).tolist(), (2 * X * Y).tolist())
     assert numbers(run(Vjp(both))(x(), y(), (x(), y()))) == (
         ((X * Y).tolist(), (X + Y).tolist()), ((X * Y + Y).tolist(), (X * X + Y).tolist()))
     with pytest.raises(TypeError, match="Vjp: fn must be a Cell or a function, got int"):

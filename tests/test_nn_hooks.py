@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gc
+import json
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import opreg
 from opreg.core.registry import ops
 from opreg.nn.cell import Cell
 from opreg.nn.grad import grad, value_and_grad
@@ -17,6 +20,8 @@ from opreg.nn.hooks import HookBackward, convention
 from opreg.nn.jit import jit
 from opreg.nn.parameter import Parameter
 from opreg.nn.tensor import Tensor
+
+from .mindspore_hooks import CASES, asked
 
 Run = Callable[[Any], Any]
 X = np.array([1.0, -2.0, 3.0], np.float32)
@@ -214,6 +219,22 @@ def test_the_other_convention(run, how):
             cell.register_backward_hook(hook)
     run(grad(lambda a: cell(a * 5) * 2))(x())
     assert seen == [(True, ([6] * 3,), ([2] * 3,))]
+
+
+#: What MindSpore 2.10 answers, by kind of hook, where it is, and what it returns.
+RECORDED = {tuple(case): answer for case, answer in json.loads(
+    (Path(__file__).parent / "data" / "mindspore_hooks.json").read_text())["cases"]}
+
+
+@pytest.mark.filterwarnings("ignore:.*it returns")  # several outputs, whose gradients are summed
+@pytest.mark.parametrize("case", CASES, ids="-".join)
+def test_hooks_are_called_and_replace_as_in_mindspore(case, run):
+    """By its convention: arguments, what may be returned, the gradients that follow, the kinds of errors."""
+    with convention("2.4"):
+        answer, expected = json.loads(json.dumps(asked(opreg, case, run))), RECORDED[case]
+    assert answer["called"] == expected["called"]
+    assert answer.get("gradient") == expected.get("gradient")
+    assert expected.get("error") in [None, *answer.get("error", ())]
 
 
 @pytest.mark.parametrize("returned, expected", [

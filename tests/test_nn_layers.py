@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -122,6 +123,77 @@ class ParameterContainer(Cell):
 def dense() -> Cell:
     """A layer with one parameter."""
     return nn.Dense(1, 1, has_bias=False)
+
+
+class Late(Cell):
+    """A net with a list that is filled after it was assigned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.CellList()
+        for _ in range(2):
+            self.layers.append(dense())
+
+
+class Net(Cell):
+    """One to be filled."""
+
+
+#: What is done with an empty ``Net`` called ``n``, and the names that parameters have then in MindSpore 2.10.
+MINDSPORE_NAMES = [
+    ("n.l = nn.CellList(); n.l.append(dense()); n.l.append(dense()); n.head = dense()",
+     "0.weight 1.weight head.weight"),
+    ("n.l = nn.CellList(); n.l.extend([dense(), dense()]); n.l.append(dense())", "0.weight 1.weight 2.weight"),
+    ("n.s = nn.SequentialCell(); n.s.append(nn.ReLU()); n.s.append(dense()); n.s.append(dense())",
+     "1.weight 2.weight"),
+    ("n.l = nn.CellList([dense()]); n.l.append(dense())", "l.0.weight l.1.weight"),
+    ("n.l = nn.CellList([nn.ReLU()]); n.l.append(dense()); n.l.append(dense())", "1.weight 2.weight"),
+    ("n.l = nn.CellList(); [n.l.append(Late()) for _ in range(3)]",
+     "0.layers.0.weight 0.layers.1.weight 0.layers.1.layers.0.weight 0.layers.1.layers.1.weight "
+     "0.layers.2.layers.0.weight 0.layers.2.layers.1.weight"),
+    ("n.l = nn.CellList([Late(), Late()]); n.l.append(Late())",
+     "l.0.layers.0.weight l.0.layers.1.weight l.1.layers.0.weight l.1.layers.1.weight l.2.layers.0.weight "
+     "l.2.layers.1.weight"),
+    ("n.l = nn.CellList(); [n.l.append(nn.CellList([dense(), dense()])) for _ in range(3)]",
+     "0.0.weight 0.1.weight 0.1.0.weight 0.1.1.weight 0.2.0.weight 0.2.1.weight"),
+    ("n.l = nn.CellList(); [n.l.append(nn.CellList()) for _ in range(2)]; [l.append(dense()) for l in n.l]",
+     "0.weight 0.weight"),
+    ("n.d = nn.CellDict(); n.d['a'] = dense(); n.d.update({'b': dense()})", "a.weight b.weight"),
+    ("n.l = nn.CellList(); n.l.append(dense()); n.l.insert(0, dense()); n.l.append(dense())",
+     "0.weight 1.weight 2.weight"),
+    ("n.l = nn.CellList(); n.l.append(dense()); n.l.append(dense()); n.l[0] = dense()", "0.weight 1.weight"),
+    ("n.l = nn.CellList(); n.l.extend([dense(), dense(), dense()]); del n.l[0]; n.l.append(dense())",
+     "0.weight 1.weight 2.weight"),
+    ("m = Net(); m.l = nn.CellList(); m.l.append(dense()); n.m = m", "m.l.0.weight"),
+    ("n.m = Net(); n.m.l = nn.CellList(); n.m.l.append(dense()); n.k = nn.CellList(); n.k.append(dense())",
+     "0.weight 0.weight"),
+    ("n.l = nn.CellList(); n.l.append(dense()); n.l = n.l", "l.0.weight"),
+    ("n = nn.CellList(); [n.append(Late()) for _ in range(2)]",
+     "0.layers.0.weight 0.layers.1.weight 0.layers.1.layers.0.weight 0.layers.1.layers.1.weight"),
+    ("n = nn.SequentialCell(); [n.append(nn.SequentialCell(dense(), dense())) for _ in range(2)]",
+     "0.0.weight 0.1.weight 0.1.0.weight 0.1.1.weight"),
+    ("l = nn.CellList(); [l.append(Late()) for _ in range(2)]; n.l = l",
+     "l.0.layers.0.weight l.0.layers.1.weight l.1.layers.0.weight l.1.layers.1.weight"),
+]
+
+
+@pytest.mark.parametrize("program, expected", MINDSPORE_NAMES)
+def test_names_that_mindspore_gives(program: str, expected: str) -> None:
+    """Its lists forget what they are called when they are filled later; names here are paths."""
+    found: dict[str, Any] = {"nn": mx.nn, "dense": dense, "Late": Late, "Net": Net, "n": Net()}
+    exec(program, found)
+    net = found["n"]
+    names(net)
+    assert [parameter.mindspore_name for parameter in net.get_parameters()] == expected.split()
+    states = [mx.nn.Momentum(net.trainable_params(), 0.1, 0.9).moments,
+              mx.ParameterTuple(net.trainable_params()).clone("moments")]
+    for moments in states:
+        assert [moment.mindspore_name for moment in moments] == [f"moments.{name}" for name in expected.split()]
+    again = copy.deepcopy(net)
+    assert [parameter.mindspore_name for parameter in again.get_parameters()] == expected.split()
+    outer = Net()
+    outer.inner = net
+    assert [parameter.mindspore_name for parameter in outer.get_parameters()] == names(outer)
 
 
 def test_places_are_names() -> None:
@@ -266,7 +338,46 @@ def ones(*shape: int) -> Tensor:
     (lambda: nn.MaxPool2d(0), "MaxPool2d: kernel_size"),
     (lambda: nn.MaxPool2d(2, pad_mode="x"), "MaxPool2d: pad_mode must be one of"),
     (lambda: nn.MaxPool2d(2, padding=1), "need pad_mode 'pad', got 'valid'"),
-    (lambda: nn.MaxPool2d(2, pad_mode="pad", dilation=2), "MaxPool2d: dilation and return_indices"),
+    (lambda: nn.MaxPool2d(2, dilation=2), "MaxPool2d: dilation and return_indices need pad_mode 'pad'"),
+    (lambda: nn.MaxPool2d(2, return_indices=True), "MaxPool2d: dilation and return_indices need pad_mode 'pad'"),
+    (lambda: nn.MaxPool2d(2, pad_mode="pad", return_indices=1), "MaxPool2d: return_indices must be a bool"),
+    (lambda: nn.MaxUnpool2d((1, 2, 3)), "MaxUnpool2d: kernel_size must be a whole number or 2"),
+    (lambda: nn.MaxUnpool2d(2)(ones(1, 1, 1, 1), Tensor([[[[9]]]])), "max_unpool2d: indices must be from 0 to 3"),
+    (lambda: nn.FractionalMaxPool2d(3), "FractionalMaxPool2d: give output_size or output_ratio"),
+    (lambda: nn.FractionalMaxPool2d(3, output_ratio=2.0), "FractionalMaxPool2d: output_ratio must be"),
+    (lambda: nn.FractionalMaxPool3d(3, 2)(ones(2, 2)), "fractional_max_pool3d: expected 4 or 5 axes"),
+    (lambda: nn.LPPool2d("a", 2)(ones(1, 2, 2)), "lp_pool2d: norm_type must be an int or float"),
+    (lambda: nn.ChannelShuffle(0), "ChannelShuffle: groups must be a whole number of at least 1, got 0"),
+    (lambda: nn.ChannelShuffle(3)(ones(1, 4, 2, 2)), "do not fall into 3 groups"),
+    (lambda: nn.Norm(1.5), "Norm: axis must be an int or a tuple of them"),
+    (lambda: nn.Norm(0, 1), "Norm: keep_dims must be a bool"),
+    (lambda: nn.L1Regularizer(0), "L1Regularizer: scale must be above 0"),
+    (lambda: nn.L1Regularizer("a"), "L1Regularizer: scale must be a float, got str"),
+    (lambda: nn.L1Regularizer(float("nan")), "L1Regularizer: scale"),
+    (lambda: nn.L1Regularizer(float("inf")), "L1Regularizer: scale"),
+    (lambda: nn.BiDense(0, 2, 2), "BiDense: in1_channels must be a whole number"),
+    (lambda: nn.BiDense(3, 2, 2, ones(2, 2)), "shape"),
+    (lambda: nn.BiDense(3, 2, 2)(ones(2, 3), ones(2, 3)), "do not fit a weight of shape (2, 3, 2)"),
+    (lambda: nn.BiDense(3, 2, 2)(ones(2, 3), ones(4, 2)), "do not fit a weight"),
+    (lambda: nn.CentralCrop(1), "CentralCrop: central_fraction must be a float, got int"),
+    (lambda: nn.CentralCrop(0.0), "CentralCrop: central_fraction must be above 0 and at most 1, got 0.0"),
+    (lambda: nn.CentralCrop(0.5)(ones(4, 4)), "CentralCrop: expected 3 or 4 axes"),
+    (lambda: nn.PSNR(0), "PSNR: max_val must be above 0"), (lambda: nn.PSNR("a"), "PSNR: max_val must be a float"),
+    (lambda: nn.SSIM(filter_size=0), "SSIM: filter_size"), (lambda: nn.SSIM(filter_sigma=-1.0), "SSIM: filter_sigma"),
+    (lambda: nn.SSIM()(ones(4, 4), ones(4, 4)), "SSIM: expected images (batch, channels, height, width)"),
+    (lambda: nn.SSIM()(ones(1, 1, 4, 4), ones(1, 1, 4, 4)), "images of 4 by 4 are smaller than the filter_size 11"),
+    (lambda: nn.SSIM(filter_size=3)(ones(1, 1, 4, 4), ones(1, 2, 4, 4)), "of one shape"),
+    (lambda: nn.SSIM(filter_size=3)(ones(1, 1, 4, 4), ones(1, 1, 4, 4).astype("float16")), "of one dtype"),
+    (lambda: nn.MSSSIM(power_factors=0.5), "MSSSIM: power_factors must be a tuple of floats"),
+    (lambda: nn.ImageGradients()(ones(2, 2)), "ImageGradients: expected 4 axes"),
+    (lambda: nn.Range(0, 3, 0), "Range: delta must not be 0"),
+    (lambda: nn.EmbeddingLookup(3, 2, target="gpu"), "EmbeddingLookup: target must be one of"),
+    (lambda: nn.TimeDistributed(3, 1), "TimeDistributed: layer must be a Cell or Primitive"),
+    (lambda: nn.TimeDistributed(nn.ReLU(), 1.5), "TimeDistributed: time_axis must be an int"),
+    (lambda: nn.TimeDistributed(nn.ReLU(), 1)(ones(2, 2)), "TimeDistributed: expected 3 axes at least"),
+    (lambda: nn.TimeDistributed(nn.ReLU(), 1, 1)(ones(2, 2, 2)), "another axis than time_axis"),
+    (lambda: nn.Transformer(4, 2, 1, 1)(ones(2, 1, 3), ones(2, 1, 4)), "Transformer: expected 4 features"),
+    (lambda: nn.Transformer(4, 2, 1, 1)(ones(2, 1, 4), ones(2, 3, 4)), "different batches"),
     (lambda: nn.MaxPool2d(2)(ones(2, 2)), "MaxPool2d: expected 3 or 4 axes"),
     (lambda: nn.AdaptiveAvgPool2d((1, 2, 3)), "AdaptiveAvgPool2d: output_size must be an int or 2"),
     (lambda: nn.AdaptiveMaxPool1d(2)(ones(2)), "AdaptiveMaxPool1d: expected 2 or 3 axes"),
@@ -296,6 +407,132 @@ def test_mistakes(call: Callable, says: str) -> None:
     with pytest.raises((ValueError, TypeError)) as caught:
         call()
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("dims", [2, 3])
+def test_windows_at_random(dims: int, compiled: bool) -> None:
+    """As many as wanted, each time others, the last at the end; places name the numbers."""
+    layer = getattr(nn, f"FractionalMaxPool{dims}d")(2, 4, return_indices=True)
+    x = Tensor(numbers((2, 3, *(9,) * dims), 1))
+    run = layer.compile(x) if compiled else layer
+    seen = set()
+    for _ in range(8):
+        values, places = (each.asnumpy() for each in run(x))
+        assert values.shape == places.shape == (2, 3, *(4,) * dims) and places.dtype == np.int64
+        np.testing.assert_array_equal(np.take_along_axis(x.asnumpy().reshape(2, 3, -1), places.reshape(2, 3, -1), -1),
+                                      values.reshape(2, 3, -1))
+        last = (Ellipsis, *(-1,) * dims)
+        ends = x.asnumpy()[(Ellipsis, *(slice(-2, None),) * dims)]
+        np.testing.assert_array_equal(values[last], ends.max(tuple(range(-dims, 0))))
+        seen.add(places.tobytes())
+    assert len(seen) > 1
+
+
+def test_the_way_back() -> None:
+    """What pooling has left is put where it was."""
+    x = Tensor(numbers((2, 3, 4, 6), 1))
+    y, places = nn.MaxPool2d(2, 2, "pad", return_indices=True)(x)
+    back = nn.MaxUnpool2d(2)(y, places).asnumpy()
+    assert ((back == x.asnumpy()) | (back == 0)).all() and (back != 0).sum() == y.size
+    wide = nn.MaxUnpool2d(2)(y, places, (2, 3, 5, 7))
+    assert wide.shape == (2, 3, 5, 7)
+
+
+def test_masks_of_a_decoder() -> None:
+    """A target that may look at nothing behind it, and at no padding of the source, does not depend on those."""
+    net = made("Transformer(4, 2, 1, 1, 6, 0.0)", False)
+    source, target = (Tensor(numbers((n, 2, 4), n)) for n in (5, 3))
+    later = Tensor(np.triu(np.ones((3, 3), bool), 1))
+    padding = Tensor(np.array([[False] * 4 + [True]] * 2))
+
+    def run(source: Tensor, target: Tensor) -> np.ndarray:
+        return net(source, target, tgt_mask=later, src_key_padding_mask=padding, memory_key_padding_mask=padding
+                   ).asnumpy()
+
+    before = run(source, target)
+    source[4], target[2] = 7.0, 7.0
+    after = run(source, target)
+    np.testing.assert_allclose(after[:2], before[:2], rtol=1e-5)
+    assert (after[2] != before[2]).any()
+
+
+class Standardised(mx.nn.Conv2d):
+    """A convolution with weights of mean zero, as programs for MindSpore write them."""
+
+    def construct(self, x: Any) -> Any:
+        weight = self.weight - self.weight.mean(axis=(1, 2, 3), keep_dims=True)
+        y = self.conv2d(x, weight)
+        return self.bias_add(y, self.bias) if self.has_bias else y
+
+
+class Turned(mx.nn.Dense):
+    def construct(self, x: Any) -> Any:
+        return self.bias_add(self.matmul(x, self.weight * 2), self.bias)
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("settings", [
+    {}, {"pad_mode": "pad", "padding": (1, 2, 0, 1), "has_bias": True}, {"stride": (1, 2), "pad_mode": "valid"},
+    {"dilation": 2, "group": 2, "has_bias": True}])
+def test_primitives_that_layers_hold(settings: dict[str, Any], compiled: bool) -> None:
+    net, x = Standardised(2, 4, 3, **settings), Tensor(numbers((2, 2, 7, 8), 0))
+    plain = nn.Conv2d(2, 4, 3, **settings)
+    weight = net.weight.asnumpy()
+    plain.weight.set_data(Tensor(weight - weight.mean((1, 2, 3), keepdims=True)))
+    if net.has_bias:
+        plain.bias.set_data(net.bias)
+    run = net.compile(x) if compiled else net
+    np.testing.assert_allclose(run(x).asnumpy(), plain(x).asnumpy(), rtol=1e-4, atol=1e-5)
+    assert net.conv2d is net.conv2d and copy.deepcopy(net).conv2d is not None
+    assert "conv2d" not in dict(net.cells_and_names()) and not net.parameters_dict().keys() - {"weight", "bias"}
+    dense, rows = Turned(3, 2), Tensor(numbers((4, 3), 0))
+    run = dense.compile(rows) if compiled else dense
+    expected = rows.asnumpy() @ (2 * dense.weight.asnumpy().T) + dense.bias.asnumpy()
+    np.testing.assert_allclose(run(rows).asnumpy(), expected, rtol=1e-5)
+    if compiled:
+        run(rows)
+        assert run.cache_size == 1
+
+
+@pytest.mark.parametrize("layer, name, inputs", [
+    ("Conv1d(2, 3, 3, has_bias=True)", "conv2d", None), ("Conv3d(1, 2, 2)", "conv3d", "x weight"),
+    ("Embedding(5, 3)", "gather", None), ("LayerNorm((4,))", "layer_norm", "x gamma beta"),
+    ("MaxPool2d(2, 2)", "max_pool", "x"), ("AvgPool2d((2, 1), 1, 'same')", "avg_pool", "x"),
+    ("Softmax(1)", "softmax", "x"), ("LogSoftmax()", "log_softmax", "x"), ("ELU(0.5)", "elu", "x"),
+    ("ReLU()", "relu", "x"), ("Sigmoid()", "sigmoid", "x"), ("Tanh()", "tanh", "x"), ("HSwish()", "hswish", "x"),
+    ("BatchNorm2d(3)", "bn_infer", "x gamma beta moving_mean moving_variance"), ("MaxPool1d(2)", "max_pool", None),
+])
+def test_a_held_primitive_computes_what_the_layer_does(layer: str, name: str, inputs: str | None) -> None:
+    net = made(layer, False)
+    held = getattr(net, name)
+    assert isinstance(held, mx.ops.Primitive)
+    if inputs is not None:
+        shape = (2, 1, 4, 4, 4) if "3d" in layer else (2, 4) if "Layer" in layer else (2, 3, 4, 4)
+        x = Tensor(numbers(shape, 0))
+        given = [x if each == "x" else getattr(net, each) for each in inputs.split()]
+        found = held(*given)
+        close(found[0] if isinstance(found, tuple) else found, net(x).asnumpy().ravel(), layer, 1e-4)
+    with pytest.warns(UserWarning, match=f"construct of {type(net).__name__} calls functions, not self.{name}"):
+        setattr(net, name, mx.ops.Add())
+    assert isinstance(getattr(net, name), mx.ops.Add)
+    delattr(net, name)
+    assert getattr(net, name) is not held and type(getattr(net, name)) is type(held)
+    setattr(net, name, None)
+    assert getattr(net, name) is None
+    with warnings.catch_warnings():  # a construct of its own may call what it likes
+        warnings.simplefilter("error")
+        Turned(3, 2).matmul = mx.ops.Add()
+
+
+def test_batch_norm_by_the_primitive_it_holds_moves_statistics() -> None:
+    """Programs call it in training, and take the first of its results."""
+    first, second = made("BatchNorm2d(3)", True), made("BatchNorm2d(3)", True)
+    x = Tensor(numbers((2, 3, 4, 4), 0))
+    y = first.bn_train(x, first.gamma, first.beta, first.moving_mean, first.moving_variance)[0]
+    close(y, second(x).asnumpy().ravel(), "output")
+    for name in ("moving_mean", "moving_variance"):
+        close(getattr(first, name), getattr(second, name).asnumpy().ravel(), name)
 
 
 def test_activation_by_name() -> None:

@@ -125,6 +125,13 @@ REFUSED = [
     (lambda: losses.FocalLoss()(t(2, 3), t(2, dtype=np.int32)), ValueError, "labels"),
     (lambda: losses.MultiMarginLoss(p=3), ValueError, "p must be 1 or 2"),
     (lambda: losses.TripletMarginLoss(margin=0.0), ValueError, "margin"),
+    (lambda: losses.MultiClassDiceLoss(t(2)), ValueError, r"shape \(classes, n\), got \(2,\)"),
+    (lambda: losses.MultiClassDiceLoss(activation="sigmod"), ValueError, "Did you mean 'sigmoid'"),
+    (lambda: losses.MultiClassDiceLoss(activation=1), TypeError, "a name or a Cell, got int"),
+    (lambda: losses.MultiClassDiceLoss(ignore_indiex=0.5), TypeError, "ignore_indiex must be an int"),
+    (lambda: losses.MultiClassDiceLoss(t(2, 1))(t(2, 3), t(2, 3)), ValueError, "2 rows for 3 classes"),
+    (lambda: losses.MultiClassDiceLoss()(t(2), t(2)), ValueError, "classes along axis 1"),
+    (lambda: losses.MultiClassDiceLoss()(t(2, 3), t(3, 2)), ValueError, "one shape"),
 ]
 
 
@@ -158,7 +165,7 @@ FUNCTIONS = {
         x, y, z, loss.margin, loss.p, loss.eps, loss.swap, loss.reduction),
 }
 #: Losses that no function computes.
-WITHOUT_FUNCTION = {"SoftmaxCrossEntropyWithLogits", "FocalLoss", "MultiMarginLoss", "DiceLoss",
+WITHOUT_FUNCTION = {"SoftmaxCrossEntropyWithLogits", "FocalLoss", "MultiMarginLoss", "DiceLoss", "MultiClassDiceLoss",
                     "MultiLabelSoftMarginLoss", "PoissonNLLLoss", "GaussianNLLLoss"}
 
 

@@ -388,39 +388,3 @@ def test_it_is_quiet_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch,
     assert not sys.stderr.getvalue() and not capsys.readouterr().out  # type: ignore[attr-defined]
     model().train(1, BATCHES, progress=True)
     assert "Epoch[1] of 1 2 batches" in sys.stderr.getvalue()  # type: ignore[attr-defined]
-
-
-CLASSES = ([[0.2, 0.5, 0.3], [0.3, 0.1, 0.6], [0.9, 0.05, 0.05]], [1, 0, 0])
-METRICS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], Any]] = {
-    "accuracy": (nn.Accuracy, CLASSES, 2 / 3),
-    "accuracy of rows": (nn.Accuracy, (CLASSES[0], [[0, 1, 0], [1, 0, 0], [1, 0, 0]]), 2 / 3),
-    "several classes": (lambda: nn.Accuracy("multilabel"), ([[0, 1], [1, 1]], [[0, 1], [1, 0]]), 0.5),
-    "top 1": (nn.Top1CategoricalAccuracy, CLASSES, 2 / 3),
-    "top 5": (nn.Top5CategoricalAccuracy, CLASSES, 1.0),
-    "precision": (nn.Precision, CLASSES, [1.0, 1.0, 0.0]),
-    "precision of several": (lambda: nn.Precision("multilabel"), ([[0, 1, 1], [1, 0, 0]], [[0, 1, 0], [1, 0, 1]]),
-                             [0.5, 1.0]),
-    "recall": (nn.Recall, CLASSES, [0.5, 1.0, 0.0]),
-    "F1": (nn.F1, CLASSES, [2 / 3, 1.0, 0.0]),
-    "Fbeta": (lambda: nn.Fbeta(2), CLASSES, [5 / 9, 1.0, 0.0]),
-    "perplexity": (lambda: nn.Perplexity(0), CLASSES, 2.0),
-    "mae": (nn.MAE, ([[1.0, 2.0], [3.0, 4.0]], [[0.0, 0.0], [3.0, 0.0]]), 3.5),
-    "mse": (nn.MSE, ([[1.0, 2.0], [3.0, 4.0]], [[0.0, 0.0], [3.0, 0.0]]), 10.5),
-    "loss": (nn.Loss, ([1.0, 3.0],), 2.0),
-}
-
-
-@pytest.mark.parametrize("make, inputs, expected", METRICS.values(), ids=METRICS)
-def test_metrics(make: Callable[[], Any], inputs: tuple[Any, ...], expected: Any) -> None:
-    metric = make()
-    metric.update(*(Tensor(np.array(each)) for each in inputs))
-    np.testing.assert_allclose(metric.eval(), expected)
-    np.testing.assert_allclose(metric(*inputs), expected)
-    metric.clear()
-    with pytest.raises(RuntimeError, match="nothing was taken in"):
-        metric.eval()
-    with pytest.raises(ValueError, match=f"expected {len(inputs)} inputs"):
-        metric.update(*inputs, *inputs)
-    chosen = make().set_indexes(list(range(1, len(inputs) + 1)))
-    chosen.update(None, *inputs)
-    np.testing.assert_allclose(chosen.eval(), expected)

@@ -210,6 +210,24 @@ def test_where_mindspore_has_no_answer(text: str, value: Any) -> None:
     np.testing.assert_allclose(compiled(*values.values()).asnumpy(), wanted, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 2.0, 3.0, np.inf])
+def test_distances_of_equal_rows_have_no_slope(p: float) -> None:
+    x = ms.Tensor(ARRAYS["x"][:1])
+    for run_ in (lambda function: function, ms.jit):
+        gradients = run_(ms.grad(lambda a, b: ops.cdist(a, b, p), (0, 1)))(x, ms.Tensor(ARRAYS["x"][:1]))
+        assert not any(g.asnumpy().any() for g in gradients)
+
+
+@pytest.mark.parametrize("ord_", [2, "nuc"])
+def test_norms_of_matrices_of_low_rank_have_slopes(ord_: Any) -> None:
+    """Singular values of zero are no reason for NaN."""
+    row = np.array([[1.0, 2.0, 2.0]])
+    x = ms.Tensor(np.vstack([row, 2 * row]))
+    g = ms.grad(lambda a: ops.norm(a, ord_))(x).asnumpy()
+    assert np.isfinite(g).all()
+    assert (g * x.asnumpy()).sum() == pytest.approx(float(ops.norm(x, ord_).asnumpy()))
+
+
 @pytest.mark.parametrize("text, error, match", [
     ("ops.mm(r, q)", ValueError, "expected 2 and 2 axes"),
     ("ops.dot(v, v)", ValueError, "two axes at least"),
@@ -225,10 +243,35 @@ def test_where_mindspore_has_no_answer(text: str, value: Any) -> None:
     ("ops.topk(x, 9)", ValueError, "from 1 to 3"),
     ("ops.dropout(x, 1.5)", ValueError, "from 0 to 1"),
     ("ops.interpolate(a)", ValueError, "size or scale_factor"),
-    ("ops.max_pool2d(a, 2, dilation=2)", ValueError, "dilation=2"),
+    ("ops.max_pool2d(a, 6, dilation=2)", ValueError, "windows of 11 do not fit a length of 6"),
+    ("ops.max_pool2d(v, 2, return_indices=True)", ValueError, "expected 3 or 4 axes"),
+    ("ops.max_unpool2d(a, ops.zeros_like(a), 2)", TypeError, "int32 or int64"),
+    ("ops.max_unpool2d(x, i, 2)", ValueError, "as many indices"),
+    ("ops.max_unpool2d(x.reshape((1, 2, 3)), m.reshape((1, 2, 3)), 2)", ValueError, "from 0 to 23.*got -3 to 5"),
+    ("ops.max_unpool2d(x.reshape((1, 2, 3)), u.astype(ms.int32).reshape((1, 2, 3)), 2, output_size=(2, 6))", ValueError,
+     "less than a stride"),
+    ("ops.fractional_max_pool2d(a, 3)", ValueError, "output_size or output_ratio"),
+    ("ops.fractional_max_pool2d(a, 3, 5)", ValueError, "do not fit"),
+    ("ops.fractional_max_pool2d(a, 3, output_ratio=1.0)", ValueError, "between 0 and 1"),
+    ("ops.fractional_max_pool2d(a, 3, 2, _random_samples=x)", ValueError, "must have the shape"),
+    ("ops.fractional_max_pool2d(x, 3, 2)", ValueError, "expected 3 or 4 axes"),
+    ("ops.lp_pool1d(l, 'a', 2)", TypeError, "norm_type"),
+    ("ops.lp_pool2d(a, 0, 2)", ValueError, "must not be 0"),
     ("ops.randint(3, 3, (2,))", ValueError, "less than"),
     ("ops.layer_norm(r, (3,))", ValueError, "is not what"),
     ("ops.sum(x, 1.5)", ValueError, "must be an int"),
+    ("ops.slice(x, (0,), (1,))", ValueError, r"not of the 2 axes of \(2, 3\)"),
+    ("ops.slice(x, (0, 2), (1, 2))", ValueError, "does not lie within"),
+    ("ops.slice(x, (0, -1), (1, 1))", ValueError, "does not lie within"),
+    ("ops.slice(x, (0, 0), (1, -2))", ValueError, "does not lie within"),
+    ("ops.norm(x, 3)", ValueError, "of matrices ord must be"),
+    ("ops.norm(v, 'nuc')", ValueError, "of matrices 'nuc'"),
+    ("ops.matrix_norm(v)", ValueError, "axis=-2 is out of range"),
+    ("ops.cdist(v, v)", ValueError, "two at least"),
+    ("ops.cdist(x, r)", ValueError, "as many axes"),
+    ("ops.cdist(x, q)", ValueError, "rows of one length"),
+    ("ops.cdist(n, n)", TypeError, "floating"),
+    ("ops.cdist(x, y, -1.0)", ValueError, "at least 0"),
 ])
 def test_refused(text: str, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):

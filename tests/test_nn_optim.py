@@ -12,11 +12,13 @@ import pytest
 
 from opreg.core.registry import ops
 from opreg.core.spec import as_dtype
+from opreg.nn import ops as ms_ops
 from opreg.nn import optim
 from opreg.nn.cell import Cell
 from opreg.nn.checkpoint import load_checkpoint, load_param_into_net, save_checkpoint
 from opreg.nn.grad import value_and_grad
 from opreg.nn.jit import jit
+from opreg.nn.ops import MultitypeFuncGraph, partial
 from opreg.nn.optim.optimizer import Optimizer
 from opreg.nn.parameter import Parameter, ParameterTuple, assign
 from opreg.nn.tensor import Tensor
@@ -98,7 +100,7 @@ def moved(optimizer: Any, gradients: Any) -> float:
 
 
 def test_as_documented_where_kernels_depart():
-    """MindSpore's kernels for processors ignore two settings, and put epsilon elsewhere in some lanes."""
+    """MindSpore's kernels for processors ignore settings, take one twice, and put epsilon elsewhere in some lanes."""
     gradients = 0.7, 0.3, -0.2
     assert moved(lambda p: optim.Momentum(p, 0.1, 0.9, use_nesterov=True), gradients) == pytest.approx(
         moved(lambda p: optim.SGD(p, 0.1, 0.9, nesterov=True), gradients), rel=1e-6)
@@ -106,6 +108,13 @@ def test_as_documented_where_kernels_depart():
     for options, expected in (({"decay": 0.5}, -0.11785284), ({"centered": True}, -0.09921325)):
         found = moved(lambda p, o=options: optim.RMSProp(p, 0.1, epsilon=0.1, **o), gradients[:2])
         assert found == pytest.approx(expected, rel=1e-6)
+    for sign in (1, -1):
+        found = moved(lambda p: optim.FTRL(p, initial_accum=0.75, learning_rate=0.5, l1=0.25, l2=0.5), [sign * 0.5])
+        assert found == pytest.approx(-sign * (0.5 - 0.25) / (1 / 0.5 + 2 * 0.5), rel=1e-6)
+    two = [Parameter(np.ones(1, np.float32), name=name) for name in "ab"]
+    groups = [{"params": [p], "weight_decay": decay} for p, decay in zip(two, (0.0, 0.5))]
+    optim.AdaFactor(groups, 1.0, relative_step=False, weight_decay=0.25)((Tensor([0.0]), Tensor([0.0])))
+    assert [float(p.asnumpy()[0]) for p in two] == [1.0, 0.5]
 
 
 @pytest.mark.parametrize("row", RECORD["schedules"], ids=lambda row: row["schedule"])
@@ -132,7 +141,19 @@ RULES = {
     "Momentum": dict(learning_rate=0.1, momentum=0.9), "Adam": dict(),
     "AdamWeightDecay": dict(weight_decay=0.1), "AdaMax": dict(), "RMSProp": dict(centered=True),
     "Adagrad": dict(), "Adadelta": dict(), "Lamb": dict(learning_rate=0.1, weight_decay=0.1),
+    "ASGD": dict(lambd=0.1, t0=1.0), "Rprop": dict(), "LazyAdam": dict(use_nesterov=True), "AdamOffload": dict(),
+    "AdaFactor": dict(weight_decay=0.1), "ProximalAdagrad": dict(l1=0.01, l2=0.1), "FTRL": dict(l1=0.01, l2=0.1),
 }
+
+
+def test_asgd_averages_what_parameters_were():
+    """The parameter itself up to the step ``t0 + 2``, from then on the mean of what it is."""
+    p = Parameter(np.array([1.0, -2.0], np.float32), name="w")
+    optimizer, seen = optim.ASGD([p], t0=2.0), []
+    for step in range(1, 7):
+        optimizer((Tensor([0.5, -0.25]),))
+        seen.append(p.asnumpy().copy())
+        np.testing.assert_allclose(optimizer.ax[0].asnumpy(), np.mean(seen[min(step - 1, 3):], axis=0), rtol=1e-6)
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.1])
@@ -175,7 +196,8 @@ def test_updates_land_where_parameters_live(name):
     optimizer(gradients)
     optimizer(gradients)
     assert all(p.asnumpy() is data for p, data in zip(optimizer.get_parameters(), memory))
-    assert "copy" not in optimizer._compiled().explain()
+    if name != "ASGD":  # it has states of one number, which are computed once and copied to each
+        assert "copy" not in optimizer._compiled().explain()
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -268,9 +290,63 @@ def test_names_of_parameters():
     assert optimizer.get_lr_parameter(params[0]) is optimizer.learning_rate[0]
     assert optimizer.get_lr_parameter(params[::-1]) == list(optimizer.learning_rate)[::-1]
     assert optimizer.get_weight_decay() == (0.0, 0.1)
+    assert [(type(each), each.dtype, each.shape) for each in optimizer.weight_decay] == [(Tensor, np.float32, ())] * 2
+    assert optimizer.weight_decay == (0.0, 0.1)
+    assert type(optim.SGD(params, 0.1, weight_decay=0.5).weight_decay) is Tensor
     assert isinstance(optimizer.parameters, ParameterTuple)
+    assert optimizer.is_group_params_ordered is False
     with pytest.raises(ValueError, match="other"):
         optimizer.get_lr_parameter(Parameter(1.0, name="other"))
+
+
+@pytest.mark.parametrize("listed", [[0.5, 0.25], optim.ExponentialDecayLR(0.5, 0.5, 1)], ids=["list", "schedule"])
+def test_rates_of_groups_are_cells_where_one_of_them_changes(listed):
+    """As in MindSpore: each has its rate, or rates, as ``learning_rate``."""
+    params = [Parameter(np.zeros(1, np.float32), name=name) for name in "ab"]
+    groups = [{"params": params[:1], "lr": listed}, {"params": params[1:]}, {"order_params": params[::-1]}]
+    optimizer = optim.SGD(groups, 0.125)
+    assert optimizer.is_group_params_ordered and optimizer.dynamic_lr and optimizer.is_group_lr
+    fixed, changing = optimizer.learning_rate
+    assert fixed.learning_rate.asnumpy() == 0.125 and fixed.learning_rate.name == "learning_rate"
+    assert optimizer.get_lr_parameter(params[1]) is fixed.learning_rate
+    if isinstance(listed, list):
+        assert changing.learning_rate.asnumpy().tolist() == listed
+        assert optimizer.get_lr_parameter(params[0]) is changing.learning_rate
+    else:
+        assert changing is listed and changing.learning_rate == 0.5
+    for _ in range(2):
+        optimizer((Tensor([1.0]), Tensor([1.0])))
+    assert params[0].asnumpy() == -0.75 and params[1].asnumpy() == -0.25
+    optimizer.get_lr_parameter(params[1]).set_data(1.0)
+    optimizer((Tensor([1.0]), Tensor([1.0])))
+    assert params[1].asnumpy() == -1.25
+
+
+class Hundredth(Cell):
+    """A weight decay."""
+
+    def construct(self, step):
+        return Tensor(0.01)
+
+
+@pytest.mark.parametrize("make", [
+    lambda p: optim.SGD(p, 0.5, weight_decay=Hundredth()), lambda p: optim.SGD(p, np.float32(0.5), weight_decay=0.01),
+    lambda p: optim.SGD([{"params": p, "lr": np.array(0.5)}], 1, weight_decay=0.01),
+    lambda p: optim.SGD(p, [np.float64(0.5), 1], weight_decay=0.01),
+    lambda p: optim.Momentum(p, optim.piecewise_constant_lr([2], [0.5]), 0, weight_decay=0.01)])
+def test_settings_that_mindspore_refuses_are_what_they_say(make):
+    """A decay that is a Cell in SGD, whole numbers, and NumPy's: there they are TypeErrors."""
+    p = Parameter(np.ones(2, np.float32), name="w")
+    make([p])((Tensor([1.0, 1.0]),))
+    np.testing.assert_allclose(p.asnumpy(), 1 - 0.5 * 1.01, rtol=1e-6)
+    assert optim.piecewise_constant_lr([1, 2], [1, 2]) == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("options", [dict(use_lazy=True, use_offload=True), dict(use_lazy=True, use_amsgrad=True),
+                                     dict(use_offload=True, use_amsgrad=True)], ids=str)
+def test_kinds_of_adam_exclude_each_other(options):
+    with pytest.raises(ValueError, match="Adam: only one of use_lazy, use_offload and use_amsgrad"):
+        optim.Adam([Parameter(np.ones(2, np.float32), name="w")], **options)
 
 
 def test_gradients_are_centered_where_a_group_says_so():
@@ -309,6 +385,64 @@ def test_an_optimizer_of_ones_own():
             step(Tensor([2.0]))
         results.append(p.asnumpy())
     np.testing.assert_allclose(*results, rtol=1e-6)
+
+
+_FOLLOWS = MultitypeFuncGraph("follows")
+
+
+@_FOLLOWS.register("Number", "Tensor", "Tensor", "Tensor", "Tensor", "Tensor", "Bool", "Bool")
+def _follow(momentum, rate, decay, p, g, v, decays, mine):
+    """A step with momentum, as optimizers after MindSpore's have them: one function for each kind of arguments."""
+    if mine:
+        g = g + p * decay if decays else g
+        v = ms_ops.assign(v, v * momentum + g)
+        ms_ops.assign(p, p - v * rate)
+    return mine
+
+
+class AfterMindSpore(Optimizer):
+    """Momentum, with what MindSpore's base class brings."""
+
+    def __init__(self, params, learning_rate, momentum=0.5, weight_decay=0.0):
+        super().__init__(learning_rate, params, weight_decay)
+        self.momentum = momentum
+        self.velocity = self._parameters.clone(prefix="velocity", init="zeros")
+
+    @jit
+    def construct(self, gradients):
+        gradients = self.scale_grad(self.gradients_centralization(self.flatten_gradients(gradients)))
+        decay, rate = self.get_weight_decay(), self.get_lr()
+        self.assignadd(self.global_step, self.global_step_increase_tensor)
+        if self.is_group and self.is_group_lr:
+            done = self.hyper_map(partial(_FOLLOWS, self.momentum), rate, decay, self._parameters, gradients,
+                                  self.velocity, self.decay_flags, self.optim_filter)
+        elif self.is_group:
+            done = self.map_(partial(_FOLLOWS, self.momentum, rate), decay, self.params, gradients, self.velocity,
+                             self.decay_flags, self.optim_filter)
+        else:
+            done = self.map_reverse(partial(_FOLLOWS, self.momentum, rate, decay), self.parameters, gradients,
+                                    self.velocity, self.decay_flags, self.optim_filter)
+        if self.use_parallel:
+            self.broadcast_params(done)
+        return done
+
+
+@pytest.mark.parametrize("how", ["together", "decays by group", "rates by group", "rates by group and step"])
+def test_an_optimizer_written_after_those_of_mindspore(how):
+    found = []
+    for kind, momentum in ((AfterMindSpore, 0.5), (optim.Momentum, 0.5)):
+        params = [Parameter(np.arange(1.0, 4.0, dtype=np.float32), name=name) for name in ("w", "gamma")]
+        groups = {"together": params, "decays by group": [{"params": params[:1], "weight_decay": 0.1},
+                                                          {"params": params[1:]}],
+                  "rates by group": [{"params": params[:1], "lr": 0.5}, {"params": params[1:]}],
+                  "rates by group and step": [{"params": params[:1], "lr": [0.5, 0.25]}, {"params": params[1:]}]}[how]
+        optimizer = kind(groups, 0.25, momentum, weight_decay=0.05)
+        assert optimizer.param_length == len(optimizer.params) == 2
+        for step in range(3):
+            optimizer((Tensor([0.5, -1.0, step]), Tensor([1.0, step, 0.25])))
+        assert optimizer.global_step.asnumpy() == 3
+        found.append([p.asnumpy() for p in params])
+    np.testing.assert_allclose(*found, rtol=1e-6)
 
 
 def test_a_copy_of_an_optimizer_has_parameters_of_its_own():
@@ -375,6 +509,11 @@ REFUSED = [
     (lambda: optim.SGD([{"params": one()}, {"order_params": one(), "lr": 1.0}]), ValueError, "alone"),
     (lambda: optim.SGD([{"params": one(), "lr": [1.0, 2.0]}], [1.0, 2.0, 3.0]), ValueError, "lists 2"),
     (lambda: optim.SGD(one(), "fast"), TypeError, "learning_rate"),
+    (lambda: optim.SGD(one(), "fast"), ValueError, "learning_rate"),
+    (lambda: optim.SGD(one(), [0.1, "fast"]), ValueError, "learning_rate"),
+    (lambda: optim.SGD(one(), [0.1, -0.1]), ValueError, "learning_rate"),
+    (lambda: optim.SGD(one(), []), ValueError, "learning_rate"),
+    (lambda: optim.SGD(one(), True), TypeError, "learning_rate"),
     (lambda: optim.SGD(one(), -1.0), ValueError, "at least 0"),
     (lambda: optim.SGD(one(), Tensor(np.ones((2, 2), np.float32))), ValueError, r"shape \(2, 2\)"),
     (lambda: optim.SGD(one(), momentum=-0.1), ValueError, "momentum"),
@@ -386,6 +525,16 @@ REFUSED = [
     (lambda: optim.SGD(one(), loss_scale=0.0), ValueError, "loss_scale must be above 0"),
     (lambda: optim.Adam(one(), beta1=1.0), ValueError, "beta1 must be above 0 and below 1"),
     (lambda: optim.Adam(one(), eps=0.0), ValueError, "eps"),
+    (lambda: optim.Rprop(one(), etas=0.5), TypeError, "etas must be a tuple of two floats, got float"),
+    (lambda: optim.Rprop(one(), step_sizes=(0.1,)), ValueError, "step_sizes must have two floats, got 1"),
+    (lambda: optim.Rprop(one(), etas=(0.5, 1.0)), ValueError, r"etas\[1\] must be above 1"),
+    (lambda: optim.Rprop(one(), step_sizes=(0.2, 0.1)), ValueError, r"step_sizes\[1\] must be at least 0.2"),
+    (lambda: optim.AdaFactor(one(), 0.1), ValueError, "relative_step=True makes the learning rate"),
+    (lambda: optim.AdaFactor(one(), relative_step=False), ValueError, "wants a learning_rate"),
+    (lambda: optim.AdaFactor(one(), 0.1, relative_step=False, warmup_init=True), ValueError, "no warmup_init"),
+    (lambda: optim.FTRL(one(), lr_power=0.5), ValueError, "lr_power must be at most 0"),
+    (lambda: optim.FTRL(one(), learning_rate=[0.1, 0.2]), ValueError, "one learning rate for all steps"),
+    (lambda: optim.FTRL([{"params": one(), "lr": 0.1}]), ValueError, "one learning rate for all steps and groups"),
     (lambda: optim.SGD(one())(Tensor([1.0, 1.0])), TypeError, "tuple of gradients"),
     (lambda: optim.SGD(one())(()), ValueError, "expected 1 gradients"),
     (lambda: optim.SGD(one())((Tensor([1.0]),)), ValueError, r"gradient of w has shape \(1,\)"),

@@ -164,7 +164,7 @@ def test_a_persons_primitive_that_says_what_comes_out():
     class Scaled(ops.PrimitiveWithInfer):
         @ops.prim_attr_register
         def __init__(self, factor: float, bias: float = 0.5) -> None:
-            self.init_prim_io_names = None
+            self.init_prim_io_names(inputs=["x"], outputs=["y"])
 
         def infer_shape(self, x: Any) -> Any:
             return x
@@ -176,7 +176,11 @@ def test_a_persons_primitive_that_says_what_comes_out():
             return x * self.factor + self.bias
 
     scaled = Scaled(2.0)
-    assert repr(scaled) == "Prim[Scaled]<factor=2.0, bias=0.5>" and scaled.name == "Scaled"
+    assert repr(scaled) == "Prim[Scaled]<factor=2.0, bias=0.5>" and scaled.name == scaled.instance_name == "Scaled"
+    assert scaled.attrs["input_names"] == ["x"] and scaled.attrs["output_names"] == ["y"]
+    assert repr(scaled.add_prim_attr("kind", 3)) == "Prim[Scaled]<factor=2.0, bias=0.5, kind=3>"
+    assert repr(scaled.del_prim_attr("kind").del_prim_attr("kind")) == "Prim[Scaled]<factor=2.0, bias=0.5>"
+    assert scaled.set_prim_instance_name("mine").instance_name == "mine"
     assert scaled.__infer__({"shape": (2,), "dtype": ms.float32, "value": None}) == {
         "dtype": ms.float32, "shape": (2,), "value": None}
     assert numbers(ms.grad(lambda a: scaled(a))(count(2))) == [2, 2]
@@ -305,6 +309,31 @@ def test_copies_of_parameters(run):
         assert numbers(p) == [1, 2]
     p.requires_grad = True
     assert numbers(run(ms.grad(lambda a: p.copy() * a, 0, [p]))(count(2))) == ([1, 2], ([1, 2],))
+
+
+def test_copies_by_the_name_that_mindspore_has_for_what_was_copied():
+    for x in (count(2), Parameter(count(2), name="p")):
+        copied = x.__deepcopy__(memodict={})
+        assert type(copied) is type(x) and copied is not x and numbers(copied) == [1, 2]
+
+
+def test_tensors_by_a_function(run):
+    x = count(2)
+    assert ms.tensor(x) is x
+    for made in (ms.tensor([1, 2], dtype=ms.float16), ms.tensor(x, ms.float16), ms.tensor(input_data=(1, 2),
+                                                                                         dtype=ms.float16)):
+        assert made.dtype == ms.float16 and numbers(made) == [1, 2]
+    assert ms.tensor(shape=(2, 1), dtype=ms.int8).shape == (2, 1)
+    assert run(ms.grad(lambda a: ms.tensor(a, dtype=ms.float64) * 3))(x).dtype == ms.float32
+    assert numbers(run(ms.grad(lambda a: ms.tensor(a, dtype=ms.float64) * 3))(x)) == [3, 3]
+    with pytest.raises(TypeError, match="expected numbers, or shape="):
+        ms.tensor()
+
+
+def test_numbers_by_another_name(run):
+    for x in (count(2), Parameter(count(2), name="p")):
+        assert type(x.numpy()) is np.ndarray and x.numpy().tolist() == [1, 2]
+    assert numbers(run(lambda a: a * a.numpy().sum())(count(2))) == [3, 6]
 
 
 def test_programs_keep_things_on_tensors():
@@ -436,6 +465,8 @@ def test_two_parameters_of_one_name():
 
 def test_settings_that_change_nothing():
     ms.set_context(jit_config={"jit_level": "O0"}, jit_level="O1", memory_optimize_level="O0")
+    for level in ms.STRICT, ms.context.COMPATIBLE, ms.LAX:
+        ms.set_context(jit_syntax_level=level)
     with pytest.raises(ValueError, match="Did you mean 'mode'"):
         ms.set_context(mod=1)
 

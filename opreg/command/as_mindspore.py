@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from . import as_mxnet
-from .as_mxnet import run
 
 __all__ = ["configure", "run"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Say what it takes."""
+    chosen = os.environ.get("OPREG_CONVENTION") or "2.4"
+    parser.add_argument("--convention", choices=("2.4", "document"), default=chosen,
+                        help="how backward hooks are called: as by the version that mindspore.__version__ says, which "
+                             "is the default, or as the documents of MindSpore 2.0 say; also OPREG_CONVENTION")
     as_mxnet.configure(parser, "mindspore")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the script; it decides how this ends."""
+    os.environ["OPREG_CONVENTION"] = options.convention  # for processes that it starts, too
+    return as_mxnet.run(options)

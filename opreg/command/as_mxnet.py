@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from opreg import aliases
 from opreg.core.files import reading
 from opreg.errors import FileFormatError
 from opreg.porting.run import run_script
@@ -41,5 +42,6 @@ def run(options: argparse.Namespace) -> int:
     """Run the script; it decides how this ends."""
     if not options.module:
         check_script(options.script)
+    aliases.serve({"mxnet": "MXNet", "mindspore": "MindSpore"}[options.library])
     run_script(options.library, options.script, options.args, options.module)
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..aliases import inner
 from ..nn import dtype as _dtypes
 from ..nn import parameter as parameter  # said twice, it is public to type checkers
 from ..nn import tensor as tensor
@@ -28,6 +29,8 @@ if not TYPE_CHECKING:  # type checkers follow the star
     __all__ = ["JitConfig", "Parameter", "ParameterTuple", "Tensor", "api", "dtype", "from_numpy",  # noqa: PLE0604
                "get_seed", "initializer", "is_tensor", "jit", "jit_class", "ms_function", "mutable", "parameter",
                "set_seed", "tensor", *_dtypes.__all__]
+
+    __getattr__ = inner(__name__)
 
     def __dir__() -> list[str]:
         return sorted(__all__)

@@ -28,13 +28,13 @@ _ABSENT = {
 __all__ = ["autograd", "detection", "nd", "ndarray", "sym", "symbol"]
 
 
-_aliases.refuse({f"opreg.contrib.{name}": f"contrib.{name} of MXNet is no part of opreg: {instead}. See docs/mxnet.md"
-                 for name, instead in _ABSENT.items()})
+_aliases.refuse("MXNet", {f"opreg.contrib.{name}": f"contrib.{name} of MXNet is no part of opreg: {instead}. See "
+                          "docs/mxnet.md" for name, instead in _ABSENT.items()})
 
 
 def __getattr__(name: str) -> NoReturn:
     if name in _ABSENT:
-        raise AttributeError(f"contrib.{name} of MXNet is no part of opreg: {_ABSENT[name]}. See docs/mxnet.md")
+        raise AttributeError(_aliases.why(f"opreg.contrib.{name}"))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}. {did_you_mean(name, [*__all__, *_ABSENT])}")
 
 

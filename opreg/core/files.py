@@ -280,4 +280,3 @@ def json_of(text: str | bytes, name: str) -> Any:
         fail("brackets are nested too deeply")
     except ValueError:  # Python refuses to read thousands of digits
         fail("an absurdly long number")
-

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ..aliases import inner
 from ..errors import did_you_mean
 from . import layers, losses, metrics, optim, train
 from . import ops as ops
@@ -30,9 +31,11 @@ if not TYPE_CHECKING:  # type checkers follow the stars
                "ParameterTuple", "SymbolCell", "from_symbol",
                "Tensor", "ops", *layers.__all__, *losses.__all__, *metrics.__all__, *optim.__all__, *train.__all__]
 
-    def __getattr__(name: str) -> Any:
-        raise AttributeError(f"opreg.nn has no {name!r}. {did_you_mean(name, __all__)} "
-                             "What MindSpore has beside is listed in docs/mindspore_names.md")
+    def _said(name: str) -> str:
+        return (f"opreg.nn has no {name!r}. {did_you_mean(name, __all__)} What MindSpore has beside is listed in "
+                "docs/mindspore_names.md")
+
+    __getattr__ = inner(__name__, _said)
 
     def __dir__() -> list[str]:
         return sorted(__all__)

@@ -19,7 +19,7 @@ from opreg.ndarray.ndarray import NDArray
 from ..core.gradient import fitted
 from ..core.mode import MODE, Recording
 from ..core.spec import is_floating, show
-from ..errors import ArgumentError, DTypeError, OpError, ShapeError, note
+from ..errors import ArgumentError, DTypeError, OpError, ShapeError, note, warn
 from ..typing import Array
 from .application import Application, Gradients, applied, followed, in_dtype_of, spread
 from .parameter import Parameter, tensor_type
@@ -84,6 +84,11 @@ def _gradients(cell: Cell, inputs: list[Any], out: object, dout: object, interna
     elif isinstance(gradients, tuple) and len(gradients) == 2 and isinstance(gradients[1], dict):
         gradients = gradients[0]
     gradients = list(gradients) if isinstance(gradients, (tuple, list)) else [gradients]
+    surplus = gradients[len(inputs):]
+    if surplus and not any(g is not None for g in surplus) and not checks_bprop():
+        warn(f"the bprop of Cell {cell.path} returned {len(gradients)} gradients for {len(inputs)} inputs; those "
+             "behind them are None and left out")
+        del gradients[len(inputs):]
     if len(gradients) != len(inputs):
         what = ", ".join(_kind(value) for value in inputs)
         raise ArgumentError(f"For user defined method 'bprop' of net {cell.path!r}: Grad size should be that of the "

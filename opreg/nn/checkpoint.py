@@ -278,7 +278,8 @@ def load_param_into_net(net: Cell, parameter_dict: Mapping[str, Parameter], stri
         As ``load_checkpoint`` returns it.
     strict_load : bool
         Whether dtypes must be the same, and names; else floating numbers are cast to other floating ones, integers to
-        integers, and names may have a prefix in the dict that they have not in the Cell.
+        integers, and names may have a prefix in the dict that they have not in the Cell, or be those that MindSpore
+        gives to the same Cell (``Parameter.mindspore_name``).
     remove_redundancy
         Accepted, without effect here.
 
@@ -293,6 +294,8 @@ def load_param_into_net(net: Cell, parameter_dict: Mapping[str, Parameter], stri
         When a shape or dtype does not fit.
     TypeError
         When something is no Cell, dict, text or Parameter.
+    ValueError
+        When MindSpore gives a name of the dict to several of the Cell's parameters.
     """
     if not isinstance(net, Cell):
         raise TypeError(f"load_param_into_net: net must be a Cell, got {type(net).__name__}")
@@ -305,9 +308,13 @@ def load_param_into_net(net: Cell, parameter_dict: Mapping[str, Parameter], stri
             raise TypeError("load_param_into_net: parameter_dict must have Parameters by name, got "
                             f"{type(value).__name__} under {name!r}")
     own = {parameter.name: parameter for parameter in net.get_parameters()}
-    source = {name: name for name in own if name in parameter_dict}
-    if not strict_load:
-        source.update(_behind_prefix([name for name in own if name not in source], parameter_dict))
+    if strict_load:
+        source = {name: name for name in own if name in parameter_dict}
+    else:  # a dict has names of one kind; where both fit alike, those of opreg
+        namings = ({name: name for name in own},
+                   {name: parameter.mindspore_name for name, parameter in own.items()})
+        source = max((_sources(names, parameter_dict) for names in namings), key=lambda keys: len({*keys.values()}))
+    _refuse_shared(source)
     for name, key in source.items():
         _check(own[name], parameter_dict[key], strict_load)
     for name, key in source.items():
@@ -319,15 +326,28 @@ def load_param_into_net(net: Cell, parameter_dict: Mapping[str, Parameter], stri
     return missing, unused
 
 
-def _behind_prefix(missing: list[str], keys: Iterable[str]) -> dict[str, str]:
-    """Keys of names that stand behind one prefix, which all of them have."""
+def _sources(names: Mapping[str, str], keys: Iterable[str]) -> dict[str, str]:
+    """The keys that parameters are found under, which are looked for by these names; those left behind one prefix."""
     keys = set(keys)
+    found = {name: wanted for name, wanted in names.items() if wanted in keys}
+    missing = {name: wanted for name, wanted in names.items() if name not in found}
+    first = next(iter(missing.values()), "")
     for key in sorted(keys) if missing else ():
-        if key.endswith(f".{missing[0]}"):
-            prefix = key.removesuffix(missing[0])
-            if all(prefix + name in keys for name in missing):
-                return {name: prefix + name for name in missing}
-    return {}
+        if key.endswith(f".{first}"):
+            prefix = key.removesuffix(first)
+            if all(prefix + wanted in keys for wanted in missing.values()):
+                return found | {name: prefix + wanted for name, wanted in missing.items()}
+    return found
+
+
+def _refuse_shared(source: Mapping[str, str]) -> None:
+    """Refuse a key that stands for several parameters, as MindSpore's names may."""
+    first: dict[str, str] = {}
+    for name, key in source.items():
+        if first.setdefault(key, name) != name:
+            raise ArgumentError(
+                f"load_param_into_net: {key!r} is MindSpore's name for both {first[key]} and {name}, and its file has "
+                "the numbers of one of them. A file that is saved there after the network was called has their paths")
 
 
 def _check(own: Parameter, incoming: Parameter, strict: bool) -> None:

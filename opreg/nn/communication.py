@@ -11,7 +11,9 @@ Examples
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
+from ..aliases import inner
 from ..distributed import Group, add_group, drop_group, group, world
 from ..distributed.launchers import LOCAL_RANKS, LOCAL_SIZES, told
 from ..errors import ArgumentError
@@ -22,6 +24,9 @@ __all__ = ["GlobalComm", "init", "release", "get_rank", "get_group_size", "get_l
            "get_world_rank_from_group_rank", "get_group_rank_from_world_rank", "create_group", "destroy_group",
            "get_process_group_ranks", "broadcast_parameters", "HCCL_WORLD_COMM_GROUP", "NCCL_WORLD_COMM_GROUP",
            "MCCL_WORLD_COMM_GROUP"]
+
+if not TYPE_CHECKING:  # MindSpore has these in modules of a package
+    __getattr__ = inner(__name__)
 
 #: Names of the group of all processes; they are one here.
 HCCL_WORLD_COMM_GROUP = "hccl_world_group"

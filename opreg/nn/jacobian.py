@@ -106,6 +106,8 @@ def jvp(fn: Callable[..., Any], inputs: Several, v: Several, has_aux: bool = Fal
     if len(values) != len(along):
         raise ArgumentError(f"jvp: expected {len(values)} directions, one for each input, got {len(along)}")
     for i, (value, direction) in enumerate(zip(values, along)):
+        if not isinstance(direction, TensorBase):
+            raise TypeError(f"jvp: direction {i} must be a Tensor, got {type(direction).__name__}")
         if value.shape != direction.shape:
             raise ShapeError(f"jvp: direction {i} has shape {show(direction.shape)}, expected {show(value.shape)}")
     back = pullback(fn, values, {}, range(len(values)), (), has_aux)

@@ -58,6 +58,7 @@ class Parameter(Tensor):
 
     _unnamed = 0
     _landing: Landing | None = None  # where an optimizer reads its gradient
+    _mindspore_name: str | None = None  # where it is another than its name
 
     def __init__(self, default_input: TensorLike, name: str | None = None, requires_grad: bool = True,
                  layerwise_parallel: bool = False, parallel_optimizer: bool = True, storage_format: str = ""):
@@ -94,6 +95,22 @@ class Parameter(Tensor):
     @name.setter
     def name(self, value: str | None) -> None:
         self._name, self._given = _checked_name(value), value is not None
+        self._mindspore_name = None
+
+    @property
+    def mindspore_name(self) -> str:
+        """The name that it has in MindSpore: that of its place, but for lists of Cells that are filled later.
+
+        What is added to a list or dict of Cells which is an attribute already is named without the attribute there:
+        ``0.weight``, where the name is ``layers.0.weight``. ``load_param_into_net`` takes both.
+        """
+        return self._mindspore_name or self._name
+
+    def _name_after(self, prefix: str, other: Parameter, between: str = ".") -> Parameter:
+        """Take a prefix and the name of another for a name; returns this one."""
+        self.name = f"{prefix}{between}{other.name}"
+        self._mindspore_name = other._mindspore_name and f"{prefix}{between}{other._mindspore_name}"
+        return self
 
     @property
     def has_name(self) -> bool:
@@ -147,7 +164,7 @@ class Parameter(Tensor):
         host = super().__array__(dtype, copy)
         return host.copy() if copy and host is self._data else host
 
-    def __deepcopy__(self, memo: object) -> Tensor:
+    def __deepcopy__(self, memodict: object) -> Tensor:
         return self.__copy__()
 
     def copy(self) -> Tensor:
@@ -220,6 +237,7 @@ class Parameter(Tensor):
         result = Parameter(self._source(init), self._name, self._requires_grad, self.layerwise_parallel,
                            self.parallel_optimizer)
         result._given, result.comm_fusion = self._given, self.comm_fusion
+        result._mindspore_name = self._mindspore_name
         return result
 
     def _source(self, init: InitializerLike) -> Tensor:
@@ -385,12 +403,7 @@ class ParameterTuple(tuple[Parameter, ...]):
         if not is_prefix(prefix):
             raise ValueError(f"ParameterTuple.clone: the prefix {prefix!r} is not of letters, digits, dots and "
                              "underscores, with a letter, digit or underscore first")
-        copies = []
-        for member in self:
-            copy = member.clone(init)
-            copy.name = f"{prefix}.{member.name}"
-            copies.append(copy)
-        return ParameterTuple(copies)
+        return ParameterTuple([member.clone(init)._name_after(prefix, member) for member in self])
 
 
 

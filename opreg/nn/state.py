@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -18,13 +19,15 @@ if TYPE_CHECKING:
     from .python_op import Kept, Record
     from .trace import FunctionTracer
 
-__all__ = ["STATE", "EPOCH", "GRAPH_MODE", "PYNATIVE_MODE", "set_context", "get_context", "check_setting",
-           "checks_bprop", "compiles", "unfollowed"]
+__all__ = ["STATE", "EPOCH", "GRAPH_MODE", "PYNATIVE_MODE", "STRICT", "COMPATIBLE", "LAX", "set_context", "get_context",
+           "check_setting", "checks_bprop", "compiles", "unfollowed"]
 
 #: Calling an outermost Cell compiles it.
 GRAPH_MODE = 0
 #: Calling a Cell runs its Python code.
 PYNATIVE_MODE = 1
+#: Levels of ``jit_syntax_level``, which changes nothing here.
+STRICT, COMPATIBLE, LAX = 0, 1, 2
 
 
 class _State(threading.local):
@@ -55,14 +58,24 @@ def unfollowed() -> Iterator[None]:
         STATE.trace, MODE.follower = before
 
 
-_CONTEXT: dict[str, Any] = {"mode": PYNATIVE_MODE, "device_target": "CPU", "device_id": 0, "convention": "document",
-                            "check_bprop": False}
-_VALID = {
+_VALID: dict[str, tuple[Any, ...]] = {
     "mode": (GRAPH_MODE, PYNATIVE_MODE),
     "device_target": ("CPU", "GPU"),
     "convention": ("document", "2.4"),
     "check_bprop": (False, True),
 }
+
+
+def _chosen(variable: str, name: str) -> str:
+    """What an environment variable says of a setting, by default its first value."""
+    said = os.environ.get(variable) or _VALID[name][0]
+    if said not in _VALID[name]:
+        raise ArgumentError(f"{variable} must be one of {', '.join(map(str, _VALID[name]))}, got {said!r}")
+    return str(said)
+
+
+_CONTEXT: dict[str, Any] = {"mode": PYNATIVE_MODE, "device_target": "CPU", "device_id": 0,
+                            "convention": _chosen("OPREG_CONVENTION", "convention"), "check_bprop": False}
 #: Accepted because programs set them; they change nothing here.
 _INERT = frozenset({
     "save_graphs", "save_graphs_path", "enable_graph_kernel", "graph_kernel_flags", "max_call_depth",
@@ -86,7 +99,8 @@ def set_context(**settings: object) -> None:
     device_id : int
         Which of several GPUs.
     convention : {"document", "2.4"}
-        What ``register_backward_hook`` hands to its function; see there.
+        What ``register_backward_hook`` hands to its function; see there. At first what the environment variable
+        ``OPREG_CONVENTION`` says, else ``document``.
     check_bprop : bool
         Whether what a ``bprop`` returns must be tensors of the very shapes and dtypes of the inputs; else it is summed
         down and cast to them where it fits, and None stands for zeros.

@@ -128,7 +128,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         return self._data.dtype
 
     def _lift(self, value: TensorLike) -> Tensor:
-        return tensor(value, self._ctx)
+        return tensor(value, ctx=self._ctx)
 
     def _apply(self, op: Op, values: Sequence[Value], given: Attrs) -> Any:
         if STATE.trace is not None and STATE.trace.takes(op, values):
@@ -237,7 +237,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         """A copy, through which gradients pass."""
         return ops._copy(self)
 
-    def __deepcopy__(self, memo: object) -> Tensor:
+    def __deepcopy__(self, memodict: object) -> Tensor:
         return made(self._ctx.run(self._data.copy), self._ctx) if self._variable() is None else self.copy()
 
     def __reduce__(self) -> tuple[type[Tensor], tuple[np.ndarray]]:
@@ -261,7 +261,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
             return
         key = subscript(key, self.shape)
         if MODE.now().recording and (self._entry is not None or getattr(value, "_entry", None) is not None):
-            value = value if isinstance(value, TensorBase) else tensor(numbers_of(value, self._dt), self._ctx)
+            value = value if isinstance(value, TensorBase) else tensor(numbers_of(value, self._dt), ctx=self._ctx)
             changed = ops._subscript_assign(self, value._cast(self._dt), key=key)
             self._data, self._entry = changed._data, changed._entry
             return
@@ -482,16 +482,31 @@ def _hosted(value: object) -> object:
     return value.asnumpy() if isinstance(value, NDArray) else value
 
 
-def tensor(value: TensorLike, ctx: Context | None = None) -> Tensor:
-    """Anything that has numbers as a tensor; tensors, also those of a trace, as they are.
+def tensor(input_data: TensorLike | None = None, dtype: TensorDType = None, shape: OpenShape | None = None,
+           init: Initializer | None = None, const_arg: bool = False, *, ctx: Context | None = None) -> Tensor:
+    """Anything that has numbers as a tensor; tensors, also those of a trace, as they are, or cast.
+
+    Parameters
+    ----------
+    input_data, dtype, shape, init
+        As ``Tensor`` has them; gradients pass through what is cast.
+    const_arg
+        Accepted, without effect here.
+    ctx : Context, optional
+        Where a tensor is made of numbers.
 
     Examples
     --------
     >>> tensor([1, 2])
     Tensor(shape=[2], dtype=Int64, value= [1, 2])
+    >>> tensor([1, 2], dtypes.float32)
+    Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00,  2.00000000e+00])
     """
-    if isinstance(value, TensorBase):
-        return value  # type: ignore[return-value]  # to users those of a trace are Tensors, too
+    value = input_data
+    if isinstance(value, TensorBase) and shape is None and init is None:
+        return value if dtype is None else value._cast(as_dtype(dtype))  # type: ignore[return-value]  # to users Tensors
+    if value is None or dtype is not None or shape is not None:
+        return Tensor(value, dtype, shape, init)
     if isinstance(value, NDArray):
         if STATE.trace is not None:
             return STATE.trace.read(value)  # type: ignore[return-value]

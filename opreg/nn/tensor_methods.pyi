@@ -424,6 +424,8 @@ class Methods(Value):
         """Whether numbers differ."""
     def numel(self) -> _int:
         """How many numbers there are."""
+    def numpy(self) -> np.ndarray:
+        """The numbers as a NumPy array."""
     def one_hot(self, depth: _int | Tensor, on_value: Tensor | Number = 1, off_value: Tensor | Number = 0,
                 axis: _int = -1) -> Tensor:
         """For each index, ``off_value`` in ``depth`` places and ``on_value`` at that place, along a new axis."""
@@ -500,6 +502,8 @@ class Methods(Value):
         """``sin(pi x) / (pi x)``, and 1 at zero."""
     def sinh(self) -> Tensor:
         """The hyperbolic sine."""
+    def slice(self, begin: TensorShape, size: TensorShape) -> Tensor:
+        """The part that begins at a place and has a size, -1 for all that is left."""
     def softmax(self, axis: _int | Sequence[_int] = -1, *, dtype: TensorDType = None) -> Tensor:
         """Exponentials, scaled to add up to one along an axis."""
     def softmin(self, axis: _int | Sequence[_int] = -1, *, dtype: TensorDType = None) -> Tensor:

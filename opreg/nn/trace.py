@@ -139,7 +139,7 @@ class TracedTensor(Sized, OneNumber, TensorBase):
         """The same numbers, through which no gradient passes."""
         return ops.BlockGrad(self)
 
-    def __deepcopy__(self, memo: Any) -> TracedTensor:
+    def __deepcopy__(self, memodict: Any) -> TracedTensor:
         return self
 
     # -------------------------------------------------------------------------------------------- subscripts

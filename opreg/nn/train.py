@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..aliases import inner
 from ..core.spec import is_floating
 from ..errors import ArgumentError
 from .cell import Cell
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["WithLossCell", "WithEvalCell", "WithGradCell", "ForwardValueAndGrad", "TrainOneStepCell",
            "ParameterUpdate"]
+
+if not TYPE_CHECKING:  # MindSpore has these in modules of a package
+    __getattr__ = inner(__name__)
 
 
 C = TypeVar("C", bound=Cell)

@@ -25,6 +25,9 @@ __all__ = ["install", "VERSIONS"]
 #: Versions of the libraries whose names these are; scripts choose by them what to call.
 VERSIONS = {"mxnet": "1.9.1", "mindspore": "2.10.0"}
 
+#: The name of each library, and the page of ``docs/`` that says what is not here of it.
+_PAGES = {"mxnet": ("MXNet", "mxnet"), "mindspore": ("MindSpore", "mindspore_names")}
+
 
 def install(library: str, main: str | None = None) -> None:
     """Find, from now on, a library's name in this package, and load what is not installed rewritten.
@@ -117,7 +120,8 @@ class _Library:
                 raise
             try:
                 getattr(opreg, error.name.split(".")[1])
-                said = f"{name!r} is no part of opreg. See docs/mxnet.md"
+                library, page = _PAGES[self.name]
+                said = f"{rest!r} of {library} is no part of opreg. See docs/{page}.md"
             except AttributeError as absent:
                 said = str(absent)
             raise ModuleNotFoundError(said, name=name) from None

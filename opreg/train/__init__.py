@@ -12,16 +12,27 @@ if TYPE_CHECKING:
         F1,
         MAE,
         MSE,
+        ROC,
         Accuracy,
+        BleuScore,
+        ConfusionMatrix,
+        ConfusionMatrixMetric,
+        CosineSimilarity,
+        Dice,
         Fbeta,
+        HausdorffDistance,
         Loss,
+        MeanSurfaceDistance,
         Metric,
+        OcclusionSensitivity,
         Perplexity,
         Precision,
         Recall,
+        RootMeanSquareDistance,
         Top1CategoricalAccuracy,
         Top5CategoricalAccuracy,
         TopKCategoricalAccuracy,
+        auc,
         get_metric_fn,
         names,
         rearrange_inputs,
@@ -41,11 +52,13 @@ if TYPE_CHECKING:
         TimeMonitor,
     )
 
-    __all__ = ["Accuracy", "Callback", "CheckpointConfig", "EarlyStopping", "F1", "Fbeta", "History", "LambdaCallback",
-               "LearningRateScheduler", "Loss", "LossMonitor", "MAE", "MSE", "Metric", "Model", "ModelCheckpoint",
-               "Perplexity", "Precision", "Recall", "ReduceLROnPlateau", "RunContext", "TimeMonitor",
-               "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "get_metric_fn",
-               "names", "rearrange_inputs"]
+    __all__ = ["Accuracy", "BleuScore", "Callback", "CheckpointConfig", "ConfusionMatrix", "ConfusionMatrixMetric",
+               "CosineSimilarity", "Dice", "EarlyStopping", "F1", "Fbeta", "HausdorffDistance", "History",
+               "LambdaCallback", "LearningRateScheduler", "Loss", "LossMonitor", "MAE", "MSE", "MeanSurfaceDistance",
+               "Metric", "Model", "ModelCheckpoint", "OcclusionSensitivity", "Perplexity", "Precision", "ROC", "Recall",
+               "ReduceLROnPlateau", "RootMeanSquareDistance", "RunContext", "TimeMonitor", "Top1CategoricalAccuracy",
+               "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "auc", "get_metric_fn", "names",
+               "rearrange_inputs"]
 else:
     __all__ = [*TRAINING]  # noqa: PLE0604  they are text
     __getattr__ = inner(__name__)

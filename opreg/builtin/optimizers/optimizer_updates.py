@@ -22,7 +22,7 @@ from ...core.spec import Shape, show
 from ...elementwise.expression import sign, sqrt, where
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
-from .update_formulas import Formula, adam_step, average, clipped, correction, rms_step, trust_ratio
+from .update_formulas import Formula, adam_step, average, clipped, correction, leader_step, rms_step, trust_ratio
 from .updating import Scratch, mixed, single, tiled
 
 __all__: list[str] = []
@@ -432,9 +432,7 @@ def ftrl_update(weight, grad, z, n, *, lr: float, lamda1: float = 0.01, beta: fl
 def ftrl(weight, grad, z, n, *, lr, lamda1, beta, wd, rescale_grad, clip_gradient):
     g = _scaled(grad, rescale_grad, clip_gradient)
     squares = n + g * g
-    root = sqrt(squares)
-    z = z + g - (root - sqrt(n)) * weight / lr
-    return (clipped(z, lamda1) - z) / ((root + beta) / lr + wd), z, squares
+    return *leader_step(weight, g, z, sqrt(n), sqrt(squares), lr, lamda1, wd, beta), squares
 
 
 @declare(inplace=(0,), mutates=(2,))

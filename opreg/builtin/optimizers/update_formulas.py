@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .bound_updates import Rates
 
 __all__ = ["Formula", "adadelta_step", "adam_step", "average", "clipped", "correction", "has_negative_zero", "largest",
-           "rms_step", "trust_ratio"]
+           "leader_step", "rms_step", "trust_ratio"]
 
 
 class Number(Protocol):
@@ -83,15 +83,30 @@ def largest(state: N, g: N, decay: Number) -> N:
     return ops.broadcast_maximum(state * decay, ops.abs(g))
 
 
+def leader_step(weight: Number, g: Number, linear: Number, before: Number, after: Number, lr: Number, bound: float,
+                decay: Number, beta: Number | None = None) -> tuple[Any, Any]:
+    """The weight that follows the regularised leader, and the linear term it is of, with one gradient more.
+
+    ``before`` and ``after`` are powers of the sum of squares of gradients without this one and with it; where the
+    linear term is within ``bound`` the weight is zero.
+    """
+    linear = linear + g - (after - before) * weight / lr
+    return (clipped(linear, bound) - linear) / ((after if beta is None else after + beta) / lr + decay), linear
+
+
 def trust_ratio(weight: N, step: N, one: N, where: Callable[[Any, N, N], N]) -> N:
     """The norm of a weight by that of its step, one where either is zero: how much longer LAMB makes the step."""
     usable = (weight != 0) & (step != 0)
     return where(usable, weight, one) / where(usable, step, one)
 
 
-def clipped(g: Term, bound: float) -> Term:
+def clipped(g: Any, bound: float) -> Any:
     """A gradient within bounds; a bound below zero is none."""
-    return expression.minimum(expression.maximum(g, -bound), bound) if bound >= 0 else g
+    if bound < 0:
+        return g
+    if isinstance(g, Term):
+        return expression.minimum(expression.maximum(g, -bound), bound)
+    return ops.clip(g, a_min=-bound, a_max=bound)
 
 
 def _sqrt(x: Number) -> Any:

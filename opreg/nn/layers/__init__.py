@@ -4,17 +4,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import activation, attention, basic, containers, conv, math, norm, pooling, recurrent
+from ...aliases import inner
+from . import (
+    activation,
+    attention,
+    basic,
+    containers,
+    conv,
+    decoder,
+    images,
+    math,
+    norm,
+    pooling,
+    recurrent,
+    windows,
+)
 from .activation import *  # noqa: F403
 from .attention import *  # noqa: F403
 from .basic import *  # noqa: F403
 from .containers import *  # noqa: F403
 from .conv import *  # noqa: F403
+from .decoder import *  # noqa: F403
+from .held import attach
+from .images import *  # noqa: F403
 from .math import *  # noqa: F403
 from .norm import *  # noqa: F403
 from .pooling import *  # noqa: F403
 from .recurrent import *  # noqa: F403
+from .windows import *  # noqa: F403
 
 if not TYPE_CHECKING:  # type checkers follow the stars
-    __all__ = [name for module in (containers, basic, math, conv, norm, pooling, activation, recurrent,
-                                     attention) for name in module.__all__]
+    __all__ = [name for module in (containers, basic, math, conv, norm, pooling, windows, images, activation,
+                                     recurrent, attention, decoder) for name in module.__all__]
+    __getattr__ = inner(__name__)
+
+attach()

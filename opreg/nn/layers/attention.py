@@ -1,4 +1,4 @@
-"""Attention of several heads, and layers of a transformer's encoder."""
+"""Attention of several heads, and layers of a Transformer's encoder."""
 
 from __future__ import annotations
 
@@ -153,7 +153,39 @@ class MultiheadAttention(Cell):
         return output, weights if need_weights else None
 
 
-class TransformerEncoderLayer(Cell):
+class TransformerLayer(Cell):
+    """What layers of encoders and decoders share; those of decoders look at another sequence, too."""
+
+    _looks = False
+
+    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
+                 activation: Activation = "relu", layer_norm_eps: float = 1e-5, batch_first: bool = False,
+                 norm_first: bool = False, dtype: TensorDType = float32):
+        super().__init__()
+        if activation is None:
+            raise ArgumentError(f"{type(self).__name__}: activation must be the name of an activation, a Cell or "
+                                "another function, got None")
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, dtype=dtype)
+        if self._looks:
+            self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, dtype=dtype)
+        self.dense1 = Dense(d_model, dim_feedforward, dtype=dtype)
+        self.dropout = Dropout(p=dropout)
+        self.dense2 = Dense(dim_feedforward, d_model, dtype=dtype)
+        self.norm_first = flag(self, "norm_first", norm_first)
+        for i in range(1, 4 if self._looks else 3):
+            setattr(self, f"norm{i}", LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype))
+            setattr(self, f"dropout{i}", Dropout(p=dropout))
+        self.activation = GELU(False) if activation == "gelu" else callable_cell(self, "activation", activation)
+
+    def _attend(self, x: Tensor, mask: Tensor | None, padding: Tensor | None) -> Tensor:
+        return self.dropout1(self.self_attn(x, x, x, padding, False, mask)[0])
+
+    def _forward(self, x: Tensor) -> Tensor:
+        last = self.dropout3 if self._looks else self.dropout2
+        return last(self.dense2(self.dropout(self.activation(self.dense1(x)))))
+
+
+class TransformerEncoderLayer(TransformerLayer):
     """Attention of a sequence to itself, then two Dense layers, each added to what it read and normalised.
 
     Parameters
@@ -171,29 +203,6 @@ class TransformerEncoderLayer(Cell):
     norm_first : bool
         Whether what is read is normalised, instead of the sum.
     """
-
-    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
-                 activation: Activation = "relu", layer_norm_eps: float = 1e-5, batch_first: bool = False,
-                 norm_first: bool = False, dtype: TensorDType = float32):
-        super().__init__()
-        if activation is None:
-            raise ArgumentError("TransformerEncoderLayer: activation must be the name of an activation, a Cell or "
-                                "another function, got None")
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, dtype=dtype)
-        self.dense1 = Dense(d_model, dim_feedforward, dtype=dtype)
-        self.dropout = Dropout(p=dropout)
-        self.dense2 = Dense(dim_feedforward, d_model, dtype=dtype)
-        self.norm_first = flag(self, "norm_first", norm_first)
-        self.norm1 = LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype)
-        self.norm2 = LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype)
-        self.dropout1, self.dropout2 = Dropout(p=dropout), Dropout(p=dropout)
-        self.activation = GELU(False) if activation == "gelu" else callable_cell(self, "activation", activation)
-
-    def _attend(self, x: Tensor, mask: Tensor | None, padding: Tensor | None) -> Tensor:
-        return self.dropout1(self.self_attn(x, x, x, padding, False, mask)[0])
-
-    def _forward(self, x: Tensor) -> Tensor:
-        return self.dropout2(self.dense2(self.dropout(self.activation(self.dense1(x)))))
 
     def construct(self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None
                  ) -> Tensor:

@@ -13,8 +13,10 @@ from ...errors import ArgumentError, ShapeError
 from ..cell import Cell
 from ..dtype import float32
 from ..initializer import InitializerLike
-from ..ops import array, creation, indexing, linalg, nn, random
+from ..ops import array, creation, indexing, linalg, nn, random, reduce
+from ..ops import math as math_
 from ..ops.lift import plain, rank_of, scalar
+from ..optim.settings import number
 from ..tensor import Tensor, tensor
 from ..typing import Sizes, TensorDType
 from .activation import Activation, callable_cell
@@ -23,7 +25,8 @@ from .checks import bound_of, chance, channels_apart, fan_filled, filled, flag, 
 __all__ = ["Dense", "Flatten", "Unflatten", "Identity", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding",
            "OneHot", "Pad", "ZeroPad2d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "ReflectionPad1d",
            "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d",
-           "Upsample", "PixelShuffle", "PixelUnshuffle"]
+           "Upsample", "PixelShuffle", "PixelUnshuffle", "BiDense", "Linear", "EmbeddingLookup", "L1Regularizer",
+           "TimeDistributed"]
 
 
 class Dense(Cell):
@@ -486,3 +489,173 @@ class PixelUnshuffle(Cell):
         if len(shape) < 3 or shape[-2] % r or shape[-1] % r:
             raise ShapeError(f"PixelUnshuffle: expected images that divide by {r}, got the shape {show(shape)}")
         return nn.pixel_unshuffle(input, r)
+
+
+# ------------------------------------------------------------------------------- products, penalties, wrappers
+
+
+class BiDense(Cell):
+    """``x @ weight[k] @ y + bias[k]`` of the last axes of two inputs, for each of ``out_channels`` results.
+
+    Parameters
+    ----------
+    in1_channels, in2_channels, out_channels : int
+        Lengths of the last axes of both inputs and of the result.
+    weight_init, bias_init
+        As ``initializer`` takes them; by default numbers within ``1 / sqrt(in1_channels)``.
+    has_bias : bool
+
+    Examples
+    --------
+    >>> import opreg.nn as nn
+    >>> BiDense(3, 4, 2)(nn.Tensor([[1.0, 2.0, 3.0]]), nn.Tensor([[1.0, 2.0, 3.0, 4.0]])).shape
+    (1, 2)
+    """
+
+    def __init__(self, in1_channels: int, in2_channels: int, out_channels: int,
+                 weight_init: InitializerLike | None = None, bias_init: InitializerLike | None = None,
+                 has_bias: bool = True, dtype: TensorDType = float32):
+        super().__init__()
+        self.in1_channels = whole(self, "in1_channels", in1_channels)
+        self.in2_channels = whole(self, "in2_channels", in2_channels)
+        self.out_channels = whole(self, "out_channels", out_channels)
+        self.has_bias = flag(self, "has_bias", has_bias)
+        near = bound_of(None, (out_channels, in1_channels))
+        shape = (out_channels, in1_channels, in2_channels)
+        self.weight = filled(near if weight_init is None else weight_init, shape, "weight", dtype)
+        self.bias = filled(near if bias_init is None else bias_init, (out_channels,), "bias", dtype) if has_bias \
+            else None
+
+    def construct(self, input1: Tensor, input2: Tensor) -> Tensor:
+        """The layer of ``input1`` (..., in1_channels) and ``input2`` (..., in2_channels)."""
+        return linalg.bidense(input1, input2, self.weight, self.bias)
+
+    def extend_repr(self) -> str:
+        """Sizes and what is there."""
+        text = (f"in1_channels={self.in1_channels}, in2_channels={self.in2_channels}, "
+                f"output_channels={self.out_channels}")
+        return f"{text}, has_bias=True" if self.has_bias else text
+
+
+class Linear(Dense):
+    """``Dense``, by other names of its parameters.
+
+    Parameters
+    ----------
+    in_features, out_features : int
+    bias : bool
+    weight_init, bias_init, dtype
+        As of ``Dense``.
+    """
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True,
+                 weight_init: InitializerLike | None = None, bias_init: InitializerLike | None = None,
+                 dtype: TensorDType | None = None):
+        super().__init__(in_features, out_features, weight_init, bias_init, bias,
+                         dtype=float32 if dtype is None else dtype)
+
+
+class EmbeddingLookup(Cell):
+    """Rows of a table picked by indices, zeros for those beyond it.
+
+    Parameters
+    ----------
+    vocab_size, embedding_size : int
+        Rows and columns of the table.
+    param_init
+        What fills the table, as ``initializer`` takes it.
+    max_norm : float, optional
+        Rows that are longer are scaled to it.
+    target, slice_mode, manual_shapes, sparse
+        Accepted, without effect here: there is one table, on the device of the indices.
+    """
+
+    def __init__(self, vocab_size: int, embedding_size: int, param_init: InitializerLike = "normal",
+                 target: str = "CPU", slice_mode: str = "batch_slice", manual_shapes: object = None,
+                 max_norm: float | None = None, sparse: bool = True, dtype: TensorDType = float32):
+        super().__init__()
+        self.vocab_size = whole(self, "vocab_size", vocab_size)
+        self.embedding_size = whole(self, "embedding_size", embedding_size)
+        word(self, "target", target, ("cpu", "device"))
+        self.target, self.slice_mode, self.max_norm = target, slice_mode, max_norm
+        self.embedding_table = filled(param_init, (vocab_size, embedding_size), "embedding_table", dtype)
+
+    def construct(self, indices: Tensor) -> Tensor:
+        """Rows for ``indices``, in a new last axis."""
+        rows = nn.embedding(math_.minimum(indices, self.vocab_size - 1), self.embedding_table)
+        rows = math_.where(ops.expand_dims(indices < self.vocab_size, axis=-1), rows, 0.0)
+        return rows if self.max_norm is None else reduce.clipped_along(rows, self.max_norm, -1)
+
+
+class L1Regularizer(Cell):
+    """The sum of magnitudes times a number.
+
+    Parameters
+    ----------
+    scale : float
+        The number, above 0.
+
+    Examples
+    --------
+    >>> import opreg.nn as nn
+    >>> L1Regularizer(0.5)(nn.Tensor([[1.0, -2.0], [3.0, -4.0]]))
+    Tensor(shape=[], dtype=Float32, value= 5)
+    """
+
+    def __init__(self, scale: float):
+        super().__init__()
+        self.scale = number("L1Regularizer", "scale", scale, inside=True)
+
+    def construct(self, weights: Tensor) -> Tensor:
+        """The penalty of ``weights``."""
+        return reduce.sum(math_.abs(weights)) * self.scale
+
+
+class TimeDistributed(Cell):
+    """A layer that is called for each step of time.
+
+    Parameters
+    ----------
+    layer : Cell or Primitive
+        Called with an input that has one axis less.
+    time_axis : int
+        Which axis counts the steps, in what goes in and what comes out.
+    reshape_with_axis : int, optional
+        An axis that the steps are laid along, so that the layer is called once: faster, for layers that do the same to
+        all along it. In what comes out the steps stay beside it.
+
+    Examples
+    --------
+    >>> import opreg.nn as nn
+    >>> TimeDistributed(nn.Dense(3, 2), time_axis=1)(nn.Tensor(np.zeros((4, 5, 3), np.float32))).shape
+    (4, 5, 2)
+    """
+
+    def __init__(self, layer: Callable[..., Tensor], time_axis: int, reshape_with_axis: int | None = None):
+        super().__init__()
+        if not callable(layer):
+            raise ArgumentError(f"TimeDistributed: layer must be a Cell or Primitive, got {type(layer).__name__}")
+        for name, axis in (("time_axis", time_axis), ("reshape_with_axis", reshape_with_axis)):
+            if isinstance(axis, bool) or not isinstance(axis, (int, type(None) if name != "time_axis" else int)):
+                raise ArgumentError(f"TimeDistributed: {name} must be an int, got {axis!r}")
+        self.layer, self.time_axis, self.reshape_with_axis = layer, time_axis, reshape_with_axis
+
+    def construct(self, inputs: Tensor) -> Tensor:
+        """What the layer makes of each step of ``inputs``."""
+        rank = len(inputs.shape)
+        if rank < 3:
+            raise ShapeError(f"TimeDistributed: expected 3 axes at least, got the shape {show(inputs.shape)}")
+        time = self.time_axis % rank
+        if self.reshape_with_axis is None:
+            return array.stack([self.layer(step) for step in array.unstack(inputs, time)], time)
+        along = self.reshape_with_axis % rank
+        if along == time:
+            raise ArgumentError("TimeDistributed: reshape_with_axis must be another axis than time_axis")
+        beside = along + 1 if time > along else along - 1
+        moved, at = array.moveaxis(inputs, time, beside), min(along, beside)
+        pair = moved.shape[at:at + 2]
+        out = self.layer(moved.reshape((*moved.shape[:at], pair[0] * pair[1], *moved.shape[at + 2:])))
+        if len(out.shape) <= at or out.shape[at] != pair[0] * pair[1]:
+            raise ShapeError(f"TimeDistributed: the layer made {show(out.shape)}, which has another length along "
+                             f"reshape_with_axis={self.reshape_with_axis}")
+        return out.reshape((*out.shape[:at], *pair, *out.shape[at + 1:]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from itertools import islice
 from typing import Any, Self, TypeAlias, overload
 
 from ...errors import ArgumentError, did_you_mean
@@ -27,14 +28,20 @@ class _Children(Cell):
     def _replace(self, named: Iterable[tuple[str, object]]) -> None:
         """Hold these Cells and no others; their parameters are named after their places."""
         cells = [(name, self._checked(cell)) for name, cell in named]
+        before, prefix = dict(self._cells), _prefix(self._cells)
         for name in self._cells:
             self.__dict__.pop(name, None)
         self._cells.clear()
+        names = {id(parameter): parameter.mindspore_name for cell in before.values()
+                 for parameter in cell.get_parameters()}
         for name, cell in cells:
             self._put_cell(name, cell)
-        if self._auto_prefix and self.param_prefix:
+            if before.get(name) is not cell:
+                names.update((id(parameter), f"{prefix}{name}.{path}")
+                             for path, parameter in cell.parameters_and_names())
+        if self._auto_prefix:
             for path, parameter in self.parameters_and_names(self.param_prefix):
-                parameter.name = path
+                parameter.name, parameter._mindspore_name = path, names[id(parameter)]
         self._touch()
 
     def __len__(self) -> int:
@@ -42,6 +49,23 @@ class _Children(Cell):
 
     def __contains__(self, cell: object) -> bool:
         return any(child is cell for child in self._cells.values())
+
+
+def _prefix(cells: Mapping[str, Cell]) -> str:
+    """What MindSpore puts before the name of a Cell that is added: what precedes the names of those that are there.
+
+    It looks at the first parameters of two Cells, and for the last place where these have the names of the Cells.
+    """
+    named = [(name, parameter.mindspore_name.split(".")) for name, cell in cells.items()
+             for parameter in islice(cell.get_parameters(), 1)][:2]
+    prefix: list[str] = []
+    for place in range(len(named[0][1]) if named else 0):
+        here = [words[place:place + 1] == [name] for name, words in named]
+        if here[0]:
+            prefix = named[0][1][:place]
+            if here[1:] == [True]:
+                break
+    return "".join(f"{word}." for word in prefix)
 
 
 class _Row(_Children):

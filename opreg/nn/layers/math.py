@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from ..cell import Cell
-from ..ops import linalg
-from ..tensor import Tensor
-from .checks import flag
+from collections.abc import Sequence
 
-__all__ = ["MatMul"]
+from ...errors import ArgumentError
+from ..cell import Cell
+from ..ops import array, creation, indexing, linalg, math, nn, reduce
+from ..tensor import Tensor
+from ..typing import Axes, Number, TensorLike
+from .checks import flag, whole
+
+__all__ = ["ChannelShuffle", "ClipByNorm", "DiGamma", "LGamma", "LRN", "MatDet", "MatInverse", "MatMul", "Moments",
+           "Norm", "Range", "ReduceLogSumExp", "Roll", "Tril", "Triu"]
 
 
 class MatMul(Cell):
@@ -39,3 +44,235 @@ class MatMul(Cell):
 
 def _turned(x: Tensor, transpose: bool) -> Tensor:
     return x.swapaxes(-1, -2) if transpose and len(x.shape) > 1 else x
+
+
+# ------------------------------------------------------------------------------------------------- reductions
+
+
+def _axes(cell: Cell, axis: Axes) -> Axes:
+    """Axes that are an int or several."""
+    many = axis if isinstance(axis, (tuple, list)) else (axis,)
+    if not all(isinstance(each, int) and not isinstance(each, bool) for each in many):
+        raise ArgumentError(f"{type(cell).__name__}: axis must be an int or a tuple of them, got {axis!r}")
+    return axis
+
+
+class Norm(Cell):
+    """The root of the sum of squares, of all numbers or along axes.
+
+    Parameters
+    ----------
+    axis : int or tuple of int
+        () is all of them.
+    keep_dims : bool
+        Whether the axes stay, with a length of one.
+
+    Examples
+    --------
+    >>> import opreg.nn as nn
+    >>> print(Norm(axis=1)(nn.Tensor([[3.0, 4.0], [5.0, 12.0]])))
+    [ 5. 13.]
+    """
+
+    def __init__(self, axis: Axes = (), keep_dims: bool = False):
+        super().__init__()
+        self.axis, self.keep_dims = _axes(self, axis), flag(self, "keep_dims", keep_dims)
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The norm of ``x``."""
+        return reduce.norm(x, None, self.axis, self.keep_dims)
+
+    def extend_repr(self) -> str:
+        """The axes."""
+        return f"axis={self.axis}, keep_dims={self.keep_dims}"
+
+
+class ReduceLogSumExp(Cell):
+    """The logarithm of the sum of exponentials along axes.
+
+    Parameters
+    ----------
+    axis : int or tuple of int
+    keep_dims : bool
+    """
+
+    def __init__(self, axis: Axes, keep_dims: bool = False):
+        super().__init__()
+        self.axis, self.keep_dims = _axes(self, axis), flag(self, "keep_dims", keep_dims)
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The one number of ``x`` for each place that stays."""
+        return reduce.logsumexp(x, self.axis, self.keep_dims)
+
+
+class Moments(Cell):
+    """The mean and the variance, of all numbers or along axes.
+
+    Parameters
+    ----------
+    axis : int or tuple of int, optional
+    keep_dims : bool, optional
+    """
+
+    def __init__(self, axis: Axes = None, keep_dims: bool | None = None):
+        super().__init__()
+        self.axis = () if axis is None else _axes(self, axis)
+        self.keep_dims = keep_dims is not None and flag(self, "keep_dims", keep_dims)
+
+    def construct(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Both of ``x``."""
+        return reduce.mean(x, self.axis, self.keep_dims), reduce.var(x, self.axis, 0, self.keep_dims)
+
+
+class ClipByNorm(Cell):
+    """Scales numbers so that their norm is at most a number, that of all of them or along axes.
+
+    Parameters
+    ----------
+    axis : int or tuple of int, optional
+        By default all.
+    """
+
+    def __init__(self, axis: Axes = None):
+        super().__init__()
+        self.axis = None if axis is None else _axes(self, axis)
+
+    def construct(self, x: Tensor, clip_norm: TensorLike) -> Tensor:
+        """``x`` with a norm of at most ``clip_norm``."""
+        return reduce.clipped_along(x, clip_norm, self.axis)
+
+
+# ----------------------------------------------------------------------------------------------- places
+
+
+class ChannelShuffle(Cell):
+    """Channels that fall into groups, read across them: the first of each, then the second of each.
+
+    Parameters
+    ----------
+    groups : int
+        How many.
+    """
+
+    def __init__(self, groups: int):
+        super().__init__()
+        self.groups = whole(self, "groups", groups)
+
+    def construct(self, x: Tensor) -> Tensor:
+        """``x`` (batch, channels, ...) with its channels in that order."""
+        return array.channel_shuffle(x, self.groups)
+
+    def extend_repr(self) -> str:
+        """The groups."""
+        return f"groups={self.groups}"
+
+
+class Roll(Cell):
+    """Numbers moved on along axes; what leaves at the end comes in again at the front.
+
+    Parameters
+    ----------
+    shift, axis : int, or tuples of as many
+    """
+
+    def __init__(self, shift: int | Sequence[int], axis: int | Sequence[int]):
+        super().__init__()
+        self.shift, self.axis = shift, axis
+
+    def construct(self, input_x: Tensor) -> Tensor:
+        """``input_x`` moved on."""
+        return array.roll(input_x, self.shift, self.axis)
+
+
+class Tril(Cell):
+    """Zeros above a diagonal of the matrices in the last two axes."""
+
+    def construct(self, x: Tensor, k: int = 0) -> Tensor:
+        """``x`` with zeros above the ``k``-th diagonal above the main one."""
+        return indexing.tril(x, k)
+
+
+class Triu(Cell):
+    """Zeros below a diagonal of the matrices in the last two axes."""
+
+    def construct(self, x: Tensor, k: int = 0) -> Tensor:
+        """``x`` with zeros below the ``k``-th diagonal above the main one."""
+        return indexing.triu(x, k)
+
+
+class Range(Cell):
+    """Numbers from ``start`` up to but not ``limit``, by steps of ``delta``; from 0 where only ``start`` is given.
+
+    Examples
+    --------
+    >>> print(Range(1, 8, 2)())
+    [1 3 5 7]
+    """
+
+    def __init__(self, start: Number, limit: Number | None = None, delta: Number = 1):
+        super().__init__()
+        if delta == 0:
+            raise ArgumentError("Range: delta must not be 0")
+        self.start: Number = 0 if limit is None else start
+        self.limit, self.delta = start if limit is None else limit, delta
+
+    def construct(self) -> Tensor:
+        """The numbers."""
+        return creation.arange(self.start, self.limit, self.delta)
+
+
+# -------------------------------------------------------------------------------------- functions of numbers
+
+
+class LGamma(Cell):
+    """The logarithm of the gamma function."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        """Of each number of ``x``."""
+        return math.lgamma(x)
+
+
+class DiGamma(Cell):
+    """The derivative of the logarithm of the gamma function."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        """Of each number of ``x``."""
+        return math.digamma(x)
+
+
+class MatDet(Cell):
+    """The determinants of matrices."""
+
+    def construct(self, a: Tensor) -> Tensor:
+        """Of the matrices in the last two axes of ``a``."""
+        return linalg.det(a)
+
+
+class MatInverse(Cell):
+    """The inverses of matrices."""
+
+    def construct(self, a: Tensor) -> Tensor:
+        """Of the matrices in the last two axes of ``a``."""
+        return linalg.inverse(a)
+
+
+class LRN(Cell):
+    """Each number divided by ``(bias + alpha * s) ** beta``, ``s`` the sum of squares over channels near it.
+
+    Parameters
+    ----------
+    depth_radius : int
+        How many channels before and behind count.
+    bias, alpha, beta : float
+    norm_region : {"ACROSS_CHANNELS"}
+    """
+
+    def __init__(self, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5,
+                 norm_region: str = "ACROSS_CHANNELS"):
+        super().__init__()
+        self.depth_radius = whole(self, "depth_radius", depth_radius, 0)
+        self.bias, self.alpha, self.beta, self.norm_region = bias, alpha, beta, norm_region
+
+    def construct(self, input_x: Tensor) -> Tensor:
+        """``input_x`` (batch, channels, height, width) divided."""
+        return nn.lrn(input_x, self.depth_radius, self.bias, self.alpha, self.beta, self.norm_region)

@@ -9,7 +9,7 @@ from ...core.registry import ops
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
 from ..cell import Cell
-from ..ops import nn
+from ..ops import nn, windows
 from ..ops.lift import rank_of
 from ..tensor import Tensor
 from ..typing import Sizes
@@ -90,8 +90,20 @@ class _MaxPool(_Pool):
     def __init__(self, kernel_size: Sizes = 1, stride: Sizes = 1, pad_mode: str = "valid", padding: Sizes = 0,
                  dilation: Sizes = 1, return_indices: bool = False, ceil_mode: bool = False, data_format: str = ""):
         super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, data_format=data_format)
-        if any(step != 1 for step in several(self, "dilation", dilation, self._dims)) or return_indices:
-            raise ArgumentError(f"{type(self).__name__}: dilation and return_indices are not supported")
+        self.dilation, self.return_indices = dilation, flag(self, "return_indices", return_indices)
+        self._dilation = several(self, "dilation", dilation, self._dims)
+        self._places = return_indices or any(step != 1 for step in self._dilation)
+        if self._places and self.pad_mode != "PAD":
+            raise ArgumentError(f"{type(self).__name__}: dilation and return_indices need pad_mode 'pad', got "
+                                f"{pad_mode!r}")
+
+    def construct(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:  # type: ignore[override]
+        """The maximum of each window of ``x`` ([batch,] channels, ...), and perhaps its place."""
+        if not self._places:
+            return super().construct(x)
+        found = windows.max_windows(x, self._dims, self._kernel, self._stride, self._pad, self._dilation,
+                                    self.ceil_mode)
+        return found if self.return_indices else found[0]
 
 
 class MaxPool2d(_MaxPool):
@@ -105,6 +117,10 @@ class MaxPool2d(_MaxPool):
         No padding; as much as makes ``ceil(n / stride)`` windows; ``padding``. What is padded does not count.
     padding : int or tuple of 2 int
         How much, on both sides, with pad_mode "pad".
+    dilation : int or tuple of 2 int
+        Steps between the numbers of a window, with pad_mode "pad".
+    return_indices : bool
+        Whether the places of the numbers are returned, too, counted over an image by rows, with pad_mode "pad".
     ceil_mode : bool
         Whether a last window may reach beyond the border, with pad_mode "pad".
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...aliases import inner
 from . import base, classes, differences, margins, probabilities
 from .base import *  # noqa: F403
 from .classes import *  # noqa: F403
@@ -17,3 +18,4 @@ from .probabilities import *  # noqa: F403
 
 if not TYPE_CHECKING:  # type checkers follow the stars
     __all__ = [name for module in (base, differences, classes, probabilities, margins) for name in module.__all__]
+    __getattr__ = inner(__name__)

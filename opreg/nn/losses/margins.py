@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ...core.registry import ops
+from ...errors import ShapeError, did_you_mean
+from ..cell import Cell
+from ..layers.activation import get_activation
 from ..ops import losses as functions
 from ..ops.lift import together
 from ..optim.settings import flag, number
@@ -13,6 +17,7 @@ from .base import LossBase, sum_over
 
 __all__ = [
     "CosineEmbeddingLoss", "HingeEmbeddingLoss", "MarginRankingLoss", "SoftMarginLoss", "TripletMarginLoss", "DiceLoss",
+    "MultiClassDiceLoss",
 ]
 
 
@@ -140,3 +145,63 @@ class DiceLoss(LossBase):
         logits, label = together(logits, label, real=True)
         both = sum_over(ops.square(logits)) + sum_over(ops.square(label)) + self.smooth
         return 1.0 - sum_over(logits * label) * 2.0 / both
+
+
+class MultiClassDiceLoss(LossBase):
+    """The mean of the ``DiceLoss`` of each class, of logits and labels of one shape with the classes along axis 1.
+
+    Parameters
+    ----------
+    weights : Tensor, optional
+        Of the shape ``(classes, n)``: the loss of each class is multiplied by its row, so that the result has the shape
+        ``(n,)``.
+    ignore_indiex : int, optional
+        A class whose loss is left out of the sum; it counts among those that the sum is divided by.
+    activation : {"softmax", "logsoftmax", "relu", "relu6", "tanh", "sigmoid"}, Cell or None
+        What logits go through before.
+
+    Examples
+    --------
+    >>> labels = Tensor([[1.0, 0.0], [0.0, 1.0]])
+    >>> float(MultiClassDiceLoss(activation=None)(labels, labels)) < 1e-4
+    True
+    """
+
+    def __init__(self, weights: Tensor | None = None, ignore_indiex: int | None = None,
+                 activation: str | Cell | None = "softmax"):
+        super().__init__()
+        self.binarydiceloss = DiceLoss()
+        self.weights = self._weight("weights", weights)
+        if weights is not None and weights.ndim != 2:
+            raise ShapeError(f"{self.cls_name}: weights must have the shape (classes, n), got {weights.shape}")
+        if ignore_indiex is not None and not isinstance(ignore_indiex, int):
+            raise TypeError(f"{self.cls_name}: ignore_indiex must be an int, got {type(ignore_indiex).__name__}")
+        self.ignore_indiex = ignore_indiex
+        if isinstance(activation, str):
+            if activation not in _ACTIVATIONS:
+                raise ValueError(f"{self.cls_name}: activation must be one of {', '.join(_ACTIVATIONS)}, got "
+                                 f"{activation!r}. {did_you_mean(activation, _ACTIVATIONS)}")
+            activation = get_activation(activation)
+        elif activation is not None and not isinstance(activation, Cell):
+            raise TypeError(f"{self.cls_name}: activation must be a name or a Cell, got {type(activation).__name__}")
+        self.activation = activation
+
+    def construct(self, logits: Tensor, label: Tensor) -> Tensor:
+        self._alike(logits=logits, label=label)
+        if len(label.shape) < 2:
+            raise ShapeError(f"{self.cls_name}: logits and labels must have the classes along axis 1, got the shape "
+                             f"{label.shape}")
+        classes = label.shape[1]
+        if self.weights is not None and self.weights.shape[0] != classes:
+            raise ShapeError(f"{self.cls_name}: weights have {self.weights.shape[0]} rows for {classes} classes")
+        if self.activation is not None:
+            logits = self.activation(logits)
+        total: Any = 0.0
+        for c in range(classes):
+            if c != self.ignore_indiex:
+                loss = self.binarydiceloss(logits[:, c], label[:, c])
+                total += loss if self.weights is None else loss * self.weights[c]
+        return total / classes
+
+
+_ACTIVATIONS = ("softmax", "logsoftmax", "relu", "relu6", "tanh", "sigmoid")

@@ -11,8 +11,9 @@ classes, of which one is made with settings and then called on tensors.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ... import aliases as _aliases
 from ...errors import did_you_mean
 from ..grad import GradOperation, get_grad, grad, value_and_grad
 from ..hooks import HookBackward, InsertGradientOf
@@ -36,6 +37,7 @@ from . import (
     random,
     reduce,
     scalars,
+    windows,
 )
 from .activation import *  # noqa: F403
 from .array import *  # noqa: F403
@@ -55,6 +57,7 @@ from .primitives import *  # noqa: F403
 from .random import *  # noqa: F403
 from .reduce import *  # noqa: F403
 from .scalars import *  # noqa: F403
+from .windows import *  # noqa: F403
 
 if not TYPE_CHECKING:  # type checkers follow the stars
     __all__ = ["GradOperation", "HookBackward", "InsertGradientOf", "constexpr", "get_grad", "grad",  # noqa: PLE0604
@@ -63,11 +66,13 @@ if not TYPE_CHECKING:  # type checkers follow the stars
                *custom.__all__, *indexing.__all__, *layer_primitives.__all__, *linalg.__all__, *losses.__all__,
                *math.__all__, *multitype.__all__, *nn.__all__, *primitives.__all__, *random.__all__,
                *reduce.__all__,
-               *scalars.__all__]
+               *scalars.__all__, *windows.__all__]
 
-    def __getattr__(name: str) -> Any:
-        raise AttributeError(f"opreg.ops has no {name!r}. {did_you_mean(name, __all__)} "
-                             "What MindSpore has beside is listed in docs/mindspore_names.md")
+    def _said(name: str) -> str:
+        return (f"opreg.ops has no {name!r}. {did_you_mean(name, __all__)} What MindSpore has beside is listed in "
+                "docs/mindspore_names.md")
+
+    __getattr__ = _aliases.inner(__name__, _said)
 
     def __dir__() -> list[str]:
         return sorted(__all__)

@@ -165,6 +165,10 @@ class Cast(Primitive):
     """The numbers in another dtype."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, dtype: TensorDType) -> Tensor: ...
+class Cdist(Primitive):
+    """The distances of all rows of ``x1`` from all rows of ``x2``."""
+    def __init__(self, p: float = 2.0) -> None: ...
+    def __call__(self, x1: TensorLike, x2: TensorLike) -> Tensor: ...
 class Ceil(Primitive):
     """The next whole number above."""
     def __init__(self) -> None: ...
@@ -694,9 +698,9 @@ class Size(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input_x: TensorLike) -> int: ...
 class Slice(Primitive):
-    """The part that begins at a place and has a size."""
+    """The part that begins at a place and has a size, -1 for all that is left."""
     def __init__(self) -> None: ...
-    def __call__(self, input: TensorLike, begin: Sequence[int], size: Sequence[int]) -> Tensor: ...
+    def __call__(self, input_x: TensorLike, begin: TensorShape, size: TensorShape) -> Tensor: ...
 class SmoothL1Loss(Primitive):
     """Half the squared difference by ``beta`` where it is below that, the absolute one less half of it …."""
     def __init__(self, beta: float = 1.0, reduction: str = 'none') -> None: ...
@@ -1008,6 +1012,8 @@ def bessel_i1(input: TensorLike) -> Tensor:
     """The modified Bessel function of the first kind of order 1."""
 def bias_add(input_x: TensorLike, bias: TensorLike) -> Tensor:
     """A vector added along the second axis."""
+def bidense(input1: TensorLike, input2: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
+    """``x @ weight[k] @ y + bias[k]`` of the last axes of two inputs, for each ``k``."""
 def binary_cross_entropy(logits: TensorLike, labels: TensorLike, weight: TensorLike | None = None,
                          reduction: str = 'mean') -> Tensor:
     """``-(labels log(p) + (1 - labels) log(1 - p))`` of probabilities, of which logarithms are taken from …."""
@@ -1034,10 +1040,14 @@ def cast(input: TensorLike, dtype: TensorDType) -> Tensor:
     """The numbers in another dtype."""
 def cat(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """Tensors one after the other along an axis."""
+def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
+    """The distances of all rows of ``x1`` from all rows of ``x2``."""
 def ceil(input: TensorLike) -> Tensor:
     """The next whole number above."""
 def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
     """``x``, ``alpha * (exp(x / alpha) - 1)`` below zero."""
+def channel_shuffle(x: TensorLike, groups: int) -> Tensor:
+    """The second axis, which falls into groups, read across them."""
 def chunk(input: TensorLike, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     """At most so many parts along an axis, of one length, the last perhaps shorter."""
 def clamp(input: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
@@ -1196,6 +1206,15 @@ def fori_loop(lower: int, upper: int, loop_func: Callable, init_val: Any, unroll
     """A function of a counter and a value applied so many times."""
 def frac(x: TensorLike) -> Tensor:
     """The number less what is before its point."""
+def fractional_max_pool2d(input: TensorLike, kernel_size: Sizes, output_size: Sizes | None = None,
+                          output_ratio: float | tuple[float, float] | None = None, return_indices: bool = False,
+                          _random_samples: TensorLike | None = None) -> Tensor | tuple[Tensor, Tensor]:
+    """The largest number of windows of images, which lie at random so that there are as many as wanted."""
+def fractional_max_pool3d(input: TensorLike, kernel_size: Sizes, output_size: Sizes | None = None,
+                          output_ratio: float | tuple[float, float, float] | None = None,
+                          return_indices: bool = False,
+                          _random_samples: TensorLike | None = None) -> Tensor | tuple[Tensor, Tensor]:
+    """The same of volumes :math:`([N,] C, D, H, W)`."""
 def full(size: TensorShape, fill_value: Tensor | Number, *, dtype: TensorDType = None) -> Tensor:
     """One number everywhere."""
 def full_like(input: TensorLike, fill_value: Tensor | Number, *, dtype: TensorDType = None) -> Tensor:
@@ -1336,6 +1355,12 @@ def logsigmoid(x: TensorLike) -> Tensor:
     """The logarithm of ``sigmoid``, exact far below zero."""
 def logsumexp(input: TensorLike, dim: Axes, keepdim: bool = False) -> Tensor:
     """The logarithm of the sum of exponentials, without overflow."""
+def lp_pool1d(x: TensorLike, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None,
+              ceil_mode: bool = False) -> Tensor:
+    """``sum(x ** norm_type) ** (1 / norm_type)`` of each window of sequences."""
+def lp_pool2d(x: TensorLike, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None,
+              ceil_mode: bool = False) -> Tensor:
+    """``sum(x ** norm_type) ** (1 / norm_type)`` of each window of images."""
 def lrn(x: TensorLike, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5,
         norm_region: str = 'ACROSS_CHANNELS') -> Tensor:
     """Divided by ``(bias + alpha s) ** beta``, s the sum of squares over channels within ``depth_radius``."""
@@ -1354,15 +1379,29 @@ def masked_select(input: TensorLike, mask: TensorLike) -> Tensor:
     """The numbers where a mask holds, in a row."""
 def matmul(input: TensorLike, other: TensorLike) -> Tensor:
     """Products of the matrices in the last two axes."""
+def matrix_norm(A: TensorLike, ord: Number | str = 'fro', axis: tuple[int, int] = (-2, -1), keepdims: bool = False, *,
+                dtype: TensorDType = None) -> Tensor:
+    """The norm of the matrices in two axes."""
 def max(input: TensorLike, axis: int | None = None, keepdims: bool = False, *, initial: float | None = None,
         where: TensorLike | None = None) -> tuple[Tensor, Tensor]:
     """The largest number along an axis, and its place as int64."""
 def max_pool2d(x: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-               dilation: Sizes = 1, return_indices: bool = False, ceil_mode: bool = False) -> Tensor:
+               dilation: Sizes = 1, return_indices: bool = False,
+               ceil_mode: bool = False) -> Tensor | tuple[Tensor, Tensor]:
     """The largest number of each window of images."""
 def max_pool3d(x: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-               dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = False) -> Tensor:
+               dilation: Sizes = 1, ceil_mode: bool = False,
+               return_indices: bool = False) -> Tensor | tuple[Tensor, Tensor]:
     """The largest number of each window of volumes."""
+def max_unpool1d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
+                 padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
+    """The largest numbers of windows of sequences at their places, zeros elsewhere."""
+def max_unpool2d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
+                 padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
+    """The largest numbers of windows of images at their places, zeros elsewhere."""
+def max_unpool3d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
+                 padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
+    """The largest numbers of windows of volumes at their places, zeros elsewhere."""
 def maximum(input: TensorLike, other: TensorLike) -> Tensor:
     """The larger one, or NaN."""
 def mean(x: TensorLike, axis: Axes = None, keep_dims: bool = False) -> Tensor:
@@ -1554,7 +1593,7 @@ def scalar_usub(x: Any) -> Any:
 def scan(loop_func: Callable, init: Any, xs: Any, length: int | None = None, unroll: bool = True) -> tuple[Any, Any]:
     """A function applied to the slices of a tensor along the first axis, handing a value on from one to …."""
 def scatter(input: TensorLike, axis: int, index: TensorLike, src: TensorLike) -> Tensor:
-    """``src`` put at the places along an axis that indices name."""
+    """``src``, a tensor or one number for all, put at the places along an axis that indices name."""
 def scatter_nd(indices: TensorLike, updates: TensorLike, shape: TensorShape) -> Tensor:
     """Zeros of a shape with ``updates`` added at the places that ``gather_nd`` would take them from."""
 def searchsorted(sorted_sequence: TensorLike, values: TensorLike, *, out_int32: bool = False, right: bool = False,
@@ -1584,6 +1623,8 @@ def sinh(input: TensorLike) -> Tensor:
     """The hyperbolic sine."""
 def size(input_x: TensorLike) -> int:
     """How many numbers there are."""
+def slice(input_x: TensorLike, begin: TensorShape, size: TensorShape) -> Tensor:
+    """The part that begins at a place and has a size, -1 for all that is left."""
 def smooth_l1_loss(input: TensorLike, target: TensorLike, beta: float = 1.0, reduction: str = 'none') -> Tensor:
     """Half the squared difference by ``beta`` where it is below that, the absolute one less half of it …."""
 def soft_margin_loss(input: TensorLike, target: TensorLike, reduction: str = 'mean') -> Tensor:
@@ -1738,6 +1779,9 @@ def var(input: TensorLike, axis: Axes = None, ddof: int | bool = 0, keepdims: bo
 def var_mean(input: TensorLike, axis: Axes = None, ddof: int | bool = 0,
              keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """``var`` and ``mean``."""
+def vector_norm(x: TensorLike, ord: Number = 2, axis: Axes = None, keepdims: bool = False, *,
+                dtype: TensorDType = None) -> Tensor:
+    """The norm of numbers as those of a vector, of all or along axes."""
 def vsplit(input: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """``tensor_split`` along the first axis."""
 def vstack(inputs: Sequence[TensorLike]) -> Tensor:

@@ -20,12 +20,12 @@ from .lift import axes, like, one_axis, plain, promoted, rank_of, scalar, shape_
 from .lift import tensor as _tensor
 
 __all__ = [
-    "assign", "assign_add", "assign_sub", "atleast_1d", "atleast_2d", "broadcast_to", "cast", "cat", "chunk", "concat",
-    "diff", "dstack", "expand", "expand_dims", "flatten", "flip", "fliplr", "flipud", "hsplit", "hstack", "identity",
-    "is_tensor", "moveaxis", "movedim", "narrow", "numel", "pad", "permute", "rank", "ravel", "repeat_elements",
-    "repeat_interleave", "reshape", "reverse", "roll", "rot90", "scalar_to_tensor", "shape", "size", "split",
-    "squeeze", "stack", "stop_gradient", "swapaxes", "swapdims", "tensor_split", "tile", "transpose", "unbind",
-    "unsqueeze", "unstack", "vsplit", "vstack"]
+    "assign", "assign_add", "assign_sub", "atleast_1d", "atleast_2d", "broadcast_to", "cast", "cat",
+    "channel_shuffle", "chunk", "concat", "diff", "dstack", "expand", "expand_dims", "flatten", "flip", "fliplr",
+    "flipud", "hsplit", "hstack", "identity", "is_tensor", "moveaxis", "movedim", "narrow", "numel", "pad", "permute",
+    "rank", "ravel", "repeat_elements", "repeat_interleave", "reshape", "reverse", "roll", "rot90",
+    "scalar_to_tensor", "shape", "size", "split", "squeeze", "stack", "stop_gradient", "swapaxes", "swapdims",
+    "tensor_split", "tile", "transpose", "unbind", "unsqueeze", "unstack", "vsplit", "vstack"]
 
 
 # -------------------------------------------------------------------------------------------- shapes and dtypes
@@ -273,6 +273,23 @@ def split(tensor: TensorLike, split_size_or_sections: int | Sequence[int], axis:
     if sum(sizes) != length or any(size < 0 for size in sizes):
         raise ShapeError(f"split: the lengths {sizes} do not add up to {length}, axis {axis} of {x.shape}")
     return _cut(x, axis, [sum(sizes[:i]) for i in range(len(sizes))])
+
+
+def channel_shuffle(x: TensorLike, groups: int) -> Tensor:
+    """The second axis, which falls into groups, read across them: the first of each, then the second of each.
+
+    Examples
+    --------
+    >>> print(channel_shuffle([[0, 1, 2, 3, 4, 5]], 2))
+    [[0 3 1 4 2 5]]
+    """
+    x = tensor(x)
+    if isinstance(groups, bool) or not isinstance(groups, int):
+        raise TypeError(f"channel_shuffle: groups must be an int, got {type(groups).__name__}")
+    if groups < 1 or x.ndim < 2 or x.shape[1] % groups:
+        raise ShapeError(f"channel_shuffle: the channels of {x.shape} do not fall into {groups} groups")
+    n, channels, *rest = x.shape
+    return x.reshape((n, groups, channels // groups, -1)).transpose((0, 2, 1, 3)).reshape((n, channels, *rest))
 
 
 def chunk(input: TensorLike, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:

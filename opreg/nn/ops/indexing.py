@@ -16,18 +16,19 @@ from ...core.registry import ops
 from ...core.spec import is_floating, limits
 from ...errors import ArgumentError, ShapeError
 from ..tensor import Tensor
+from ..tensor_base import is_number
 from ..typing import TensorLike, TensorShape
 from .array import broadcast_to, swapaxes
-from .creation import zeros
+from .creation import full, zeros
 from .lift import like, one_axis, shape_of, tensor
 from .math import div, maximum, minimum, where
 
 __all__ = [
     "argsort", "argwhere", "bincount", "diag", "diagonal", "gather", "gather_d", "gather_elements", "gather_nd",
     "index_add", "index_fill", "index_select", "masked_select", "nonzero", "scatter", "scatter_nd", "searchsorted",
-    "sort", "take", "tensor_scatter_add", "tensor_scatter_div", "tensor_scatter_elements", "tensor_scatter_max",
-    "tensor_scatter_min", "tensor_scatter_mul", "tensor_scatter_sub", "tensor_scatter_update", "topk", "trace", "tril",
-    "triu", "unique", "unsorted_segment_sum"]
+    "slice", "sort", "take", "tensor_scatter_add", "tensor_scatter_div", "tensor_scatter_elements",
+    "tensor_scatter_max", "tensor_scatter_min", "tensor_scatter_mul", "tensor_scatter_sub", "tensor_scatter_update",
+    "topk", "trace", "tril", "triu", "unique", "unsorted_segment_sum"]
 
 
 def _index(value: TensorLike, what: str) -> Tensor:
@@ -94,6 +95,36 @@ def index_select(input: TensorLike, axis: int, index: TensorLike) -> Tensor:
     if index.ndim != 1:
         raise ShapeError(f"index_select: expected a vector of indices, got shape {index.shape}")
     return gather(input, index, axis)
+
+
+def slice(input_x: TensorLike, begin: TensorShape, size: TensorShape) -> Tensor:
+    """The part that begins at a place and has a size, -1 for all that is left.
+
+    Parameters
+    ----------
+    input_x : Tensor
+        Of shape :math:`(d_0, ..)`.
+    begin, size : tuple, list or tensor of int
+        One number for each axis.
+
+    Raises
+    ------
+    ValueError
+        The part begins before the first place, ends behind the last, or has another number of axes.
+
+    Examples
+    --------
+    >>> print(slice([[1, 2, 3], [4, 5, 6]], (0, 1), (2, -1)))
+    [[2 3]
+     [5 6]]
+    """
+    x, first, lengths = tensor(input_x), shape_of(begin), shape_of(size)
+    if not len(first) == len(lengths) == x.ndim:
+        raise ShapeError(f"slice: begin {first} and size {lengths} are not of the {x.ndim} axes of {x.shape}")
+    lengths = tuple([all_ - at if length == -1 else length for all_, at, length in zip(x.shape, first, lengths)])
+    if not all(0 <= at <= at + length <= all_ for all_, at, length in zip(x.shape, first, lengths)):
+        raise ShapeError(f"slice: the part of size {lengths} from {first} on does not lie within {x.shape}")
+    return ops.slice(x, begin=first, end=tuple([at + length for at, length in zip(first, lengths)]))
 
 
 def _places(shape: Sequence[int], dim: int, index: Tensor) -> Tensor:
@@ -245,7 +276,8 @@ def tensor_scatter_elements(input_x: TensorLike, indices: TensorLike, updates: T
 
 
 def scatter(input: TensorLike, axis: int, index: TensorLike, src: TensorLike) -> Tensor:
-    """``src`` put at the places along an axis that indices name."""
+    """``src``, a tensor or one number for all, put at the places along an axis that indices name."""
+    src = full(tensor(index).shape, src) if is_number(src) else src
     return tensor_scatter_elements(input, index, src, axis)
 
 

@@ -6,14 +6,18 @@ import math
 from collections.abc import Sequence
 
 from ...core.registry import ops
+from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError
 from ..tensor import Tensor
+from ..tensor_base import is_number
 from ..typing import TensorLike
 from .array import concat
 from .lift import floating, like, one_axis, tensor, together
+from .math import power_from_zero
 
-__all__ = ["addbmm", "addmm", "addmv", "addr", "baddbmm", "batch_dot", "bias_add", "bmm", "cross", "dense", "det",
-           "dot", "einsum", "ger", "inner", "inverse", "kron", "matmul", "mm", "mv", "outer", "tensor_dot"]
+__all__ = ["addbmm", "addmm", "addmv", "addr", "baddbmm", "batch_dot", "bias_add", "bidense", "bmm", "cdist", "cross",
+           "dense", "det", "dot", "einsum", "ger", "inner", "inverse", "kron", "matmul", "mm", "mv", "outer",
+           "tensor_dot"]
 
 
 def matmul(input: TensorLike, other: TensorLike) -> Tensor:
@@ -147,6 +151,43 @@ def cross(input: TensorLike, other: TensorLike, dim: int | None = None) -> Tenso
     return concat((b * f - c * e, c * d - a * f, a * e - b * d), axis)
 
 
+def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
+    """The distances of all rows of ``x1`` from all rows of ``x2``.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor
+        Of shapes :math:`(.., P, M)` and :math:`(.., R, M)`, floating.
+    p : float
+        Of the norm that a distance is: 0 counts places that differ, infinity is the largest difference.
+
+    Returns
+    -------
+    Tensor
+        Of shape :math:`(.., P, R)`. Where two rows are equal, its derivative is zero.
+
+    Examples
+    --------
+    >>> print(cdist(tensor([[0.0, 0.0]]), tensor([[3.0, 4.0], [0.0, 1.0]])))
+    [[5. 1.]]
+    """
+    x, y = together(x1, x2)
+    if not is_floating(x._dt):
+        raise TypeError(f"cdist: expected floating numbers, got dtype {x._dt}")
+    if x.ndim < 2 or x.ndim != y.ndim or x.shape[-1] != y.shape[-1]:
+        raise ShapeError("cdist: expected as many axes, two at least, and rows of one length, got shapes "
+                         f"{x.shape} and {y.shape}")
+    if not is_number(p) or p < 0:
+        raise ArgumentError(f"cdist: p must be a number of at least 0, got {p!r}")
+    difference = ops.expand_dims(x, axis=-2) - ops.expand_dims(y, axis=-3)
+    if p == 0:
+        return ops._np_sum((difference != 0)._cast(x._dt), axis=-1)
+    size = ops.abs(difference)
+    if math.isinf(p):
+        return ops._np_max(size, axis=-1)
+    return power_from_zero(ops._np_sum(power_from_zero(size, p), axis=-1), 1 / p)
+
+
 def addmm(input: TensorLike, mat1: TensorLike, mat2: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1
          ) -> Tensor:
     """``beta * input + alpha * mat1 @ mat2``."""
@@ -185,6 +226,32 @@ def dense(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None)
         return product if bias is None else product + bias
     inputs = (x, w) if bias is None else (x, w, like(bias, x))
     return ops.FullyConnected(*inputs, num_hidden=shape[0], flatten=False, no_bias=bias is None)
+
+
+def bidense(input1: TensorLike, input2: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
+    """``x @ weight[k] @ y + bias[k]`` of the last axes of two inputs, for each ``k``.
+
+    Parameters
+    ----------
+    input1, input2 : Tensor
+        Of shapes :math:`(.., M)` and :math:`(.., N)`, alike but for the last axis.
+    weight : Tensor
+        Of shape :math:`(K, M, N)`.
+    bias : Tensor, optional
+        Of shape :math:`(K,)`.
+
+    Returns
+    -------
+    Tensor
+        Of shape :math:`(.., K)`.
+    """
+    x, y, w = together(input1, input2, weight)
+    if w.ndim != 3 or x.shape[:-1] != y.shape[:-1] or (x.shape[-1:], y.shape[-1:]) != (w.shape[1:2], w.shape[2:]):
+        raise ShapeError(f"bidense: inputs of shapes {x.shape} and {y.shape} do not fit a weight of shape {w.shape}")
+    k, m, n = w.shape
+    left = matmul(x.reshape((-1, m)), w.transpose((1, 0, 2)).reshape((m, k * n))).reshape((-1, k, n))
+    found = ops._np_sum(left * y.reshape((-1, 1, n)), axis=-1).reshape((*x.shape[:-1], k))
+    return found if bias is None else found + like(bias, found)
 
 
 def bias_add(input_x: TensorLike, bias: TensorLike) -> Tensor:

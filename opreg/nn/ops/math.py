@@ -362,6 +362,14 @@ def clip_by_value(x: TensorLike, clip_value_min: TensorLike | None = None, clip_
     return clamp(x, clip_value_min, clip_value_max)
 
 
+def power_from_zero(x: Tensor, exponent: float) -> Tensor:
+    """A power of what is not negative, with a derivative of zero where it is zero, also of roots."""
+    if exponent == 1:
+        return x
+    zero = x == 0
+    return where(zero, 0.0, where(zero, 1.0, x) ** exponent)
+
+
 def where(condition: TensorLike, input: TensorLike, other: TensorLike) -> Tensor:
     """Numbers of ``input`` where the condition holds, of ``other`` elsewhere; each a tensor or a number."""
     condition = tensor(condition)

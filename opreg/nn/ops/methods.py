@@ -27,7 +27,7 @@ __all__ = ["attach", "METHODS", "MXNET_ONLY"]
 #: Names of ``Value`` that MindSpore has neither as methods nor as functions; they stay what they are.
 MXNET_ONLY = frozenset({"argmax_channel", "broadcast_axes", "broadcast_like", "cbrt", "degrees", "depth_to_space",
                         "fix", "nanprod", "pick", "radians", "rcbrt", "reshape_like", "shape_array", "size_array",
-                        "slice", "slice_axis", "slice_like", "space_to_depth", "split_v2"})
+                        "slice_axis", "slice_like", "space_to_depth", "split_v2"})
 
 #: Whose running sums are int32.
 _SMALL = frozenset(map(np.dtype, ("bool", "int8", "int16", "uint8")))
@@ -266,6 +266,12 @@ def argsort(self: Tensor, axis: int = -1, descending: bool = False, stable: bool
     return indexing.argsort(self, axis, descending)
 
 
+@spelled
+def scatter(self: Tensor, axis: int, index: TensorLike, src: TensorLike) -> Tensor:
+    """``src`` put at the places along an axis that indices name; see ``ops.scatter``."""
+    return indexing.scatter(self, axis, index, src)
+
+
 def where(self: Tensor, condition: TensorLike, y: TensorLike) -> Tensor:
     """These numbers where the condition holds, of ``y`` elsewhere."""
     return math.where(condition, self, y)
@@ -326,6 +332,11 @@ def clone(self: Tensor) -> Tensor:
     return ops._copy(self)
 
 
+def numpy(self: Tensor) -> np.ndarray:
+    """The numbers as a NumPy array; see ``asnumpy``."""
+    return self.asnumpy()
+
+
 def is_floating_point(self: Tensor) -> bool:
     """Whether it holds floating numbers."""
     return is_floating(self._dt)
@@ -355,7 +366,7 @@ _AS_THEY_ARE = {
     array: """diff expand_dims fliplr flipud hsplit moveaxis movedim narrow numel pad ravel repeat_interleave reverse
         roll rot90 swapaxes swapdims tensor_split unbind unsqueeze vsplit""",
     indexing: """argwhere bincount diag diagonal gather_elements gather_nd index_add index_fill index_select
-        masked_select nonzero scatter searchsorted topk trace tril triu unique""",
+        masked_select nonzero searchsorted slice topk trace tril triu unique""",
     linalg: "addbmm addmm addmv addr baddbmm bmm cross det dot ger inner inverse kron matmul mm mv outer",
     creation: "one_hot ones_like zeros_like",
     random: "bernoulli multinomial"}
@@ -366,9 +377,9 @@ METHODS: dict[str, Callable] = {
     **{name: getattr(module, name) for module, names in _AS_THEY_ARE.items() for name in names.split()},
     **{function.__name__: function for function in (
         sum, mean, prod, argmax, argmin, cumsum, cumprod, logsumexp, count_nonzero, transpose, permute, flatten,
-        squeeze, broadcast_to, expand_as, tile, repeat, split, chunk, flip, gather, take, sort, argsort, where, fill,
-        to, type_as, new_zeros, new_ones, new_full, view_as, contiguous, clone, is_floating_point, argmax_with_value,
-        argmin_with_value, register_hook)},
+        squeeze, broadcast_to, expand_as, tile, repeat, split, chunk, flip, gather, take, scatter, sort, argsort, where,
+        fill, to, type_as, new_zeros, new_ones, new_full, view_as, contiguous, clone, numpy, is_floating_point,
+        argmax_with_value, argmin_with_value, register_hook)},
     "hooks": registered_hooks,
     **{name: _by_axis(name, getattr(reduce, name)) for name in ("all", "any", "amax", "amin", "nansum", "nanmean")},
     **{name: _deviation(name, getattr(reduce, name)) for name in ("std", "var")},

@@ -24,7 +24,7 @@ from .math import where
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool2d", "avg_pool1d", "avg_pool2d", "avg_pool3d",
     "batch_norm", "conv1d", "conv2d", "conv3d", "cosine_similarity", "embedding", "group_norm", "interpolate",
-    "layer_norm", "lrn", "max_pool2d", "max_pool3d", "pixel_shuffle", "pixel_unshuffle", "rms_norm", "upsample"]
+    "layer_norm", "lrn", "pixel_shuffle", "pixel_unshuffle", "rms_norm", "upsample"]
 
 
 def sizes(value: Sizes, count: int, what: str) -> tuple[int, ...]:
@@ -155,20 +155,6 @@ def _no(name: str, **settings: tuple[object, object]) -> None:
     for what, (value, only) in settings.items():
         if value not in (only, (only,), (only, only), (only, only, only)):
             raise ArgumentError(f"{name}: {what}={value!r} is not available, only {only!r}")
-
-
-def max_pool2d(x: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
-               return_indices: bool = False, ceil_mode: bool = False) -> Tensor:
-    """The largest number of each window of images; by default windows do not overlap."""
-    _no("max_pool2d", dilation=(dilation, 1), return_indices=(return_indices, False))
-    return pool("max", 2, x, kernel_size, kernel_size if stride is None else stride, padding, ceil_mode)
-
-
-def max_pool3d(x: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
-               ceil_mode: bool = False, return_indices: bool = False) -> Tensor:
-    """The largest number of each window of volumes; by default windows do not overlap."""
-    _no("max_pool3d", dilation=(dilation, 1), return_indices=(return_indices, False))
-    return pool("max", 3, x, kernel_size, kernel_size if stride is None else stride, padding, ceil_mode)
 
 
 def avg_pool1d(input_x: TensorLike, kernel_size: Sizes = 1, stride: Sizes = 1, padding: Sizes = 0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from ...errors import ArgumentError, did_you_mean
@@ -13,6 +13,9 @@ from ..settings import constexpr as constexpr  # programs look for it here
 from .primitive_docs import DOCS
 
 __all__ = ["Primitive", "PrimitiveWithInfer", "adder", "prim_attr_register", "primitive"]
+
+#: Settings that say nothing of what is computed.
+_NOT_SHOWN = ("input_names", "output_names")
 
 
 class Primitive:
@@ -38,7 +41,7 @@ class Primitive:
     """
 
     def __init__(self, name: str):
-        self.name = name
+        self.name = self.instance_name = name
         self.attrs: dict[str, Any] = {}
 
     def __call__(self, *inputs: Any, **keywords: Any) -> Any:
@@ -49,12 +52,27 @@ class Primitive:
         self.attrs[name] = value
         return self
 
+    def del_prim_attr(self, name: str) -> Self:
+        """Forget a setting that was kept with ``add_prim_attr``."""
+        self.attrs.pop(name, None)
+        return self
+
+    def set_prim_instance_name(self, name: str) -> Self:
+        """Give this one a name of its own, which changes nothing."""
+        self.instance_name = name
+        return self
+
+    def init_prim_io_names(self, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        """Say what inputs and outputs are called; these settings are not shown."""
+        self.add_prim_attr("input_names", inputs)
+        self.add_prim_attr("output_names", outputs)
+
     def clone(self) -> Self:
         """One like this."""
         return copy.deepcopy(self)
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={value}" for name, value in self.attrs.items())
+        shown = ", ".join(f"{name}={value}" for name, value in self.attrs.items() if name not in _NOT_SHOWN)
         return f"Prim[{self.name}]" + (f"<{shown}>" if shown else "")
 
 

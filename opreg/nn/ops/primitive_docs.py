@@ -57,7 +57,6 @@ DOCS = {
     "Rint": "The nearest whole number, halves to the even one.",
     "ResizeBilinearV2": "Images in another size, a mixture of the four nearest numbers in each place.",
     "Roll": "Numbers moved on along an axis; what leaves at the end comes in again at the front.",
-    "Slice": "The part that begins at a place and has a size.",
     "SpaceToDepth": "Blocks of height and width laid along the channels.",
     "SparseSoftmaxCrossEntropyWithLogits": "The mean cross entropy of scores with class numbers, or its gradient.",
     "Split": "So many equal parts along an axis.",

@@ -57,10 +57,6 @@ def _l2_loss(x: TensorLike) -> Tensor:
     return ops._np_sum(ops.square(tensor(x))) / 2
 
 
-def _slice(input: TensorLike, begin: Sequence[int], size: Sequence[int]) -> Tensor:
-    return ops.slice(tensor(input), begin=tuple(begin), end=tuple(b + s for b, s in zip(begin, size)))
-
-
 def _squared_difference(x: TensorLike, y: TensorLike) -> Tensor:
     return ops.square(math.sub(x, y))
 
@@ -109,8 +105,8 @@ _PLAIN: dict[str, Callable] = {
         "Trunc": math.trunc, "UnsortedSegmentSum": indexing.unsorted_segment_sum, "Zeros": creation.zeros,
         "ZerosLike": creation.zeros_like,
         "AddN": _add_n, "DivNoNan": _div_no_nan, "DType": _dtype, "FillV2": _fill, "GeLU": _gelu, "L2Loss": _l2_loss,
-        "Rint": math.round, "Slice": _slice, "SquaredDifference": _squared_difference, "TruncateDiv": _truncate_div,
-        "TruncateMod": math.fmod}
+        "Rint": math.round, "Slice": indexing.slice, "SquaredDifference": _squared_difference,
+        "TruncateDiv": _truncate_div, "TruncateMod": math.fmod}
 for _name, _function in _PLAIN.items():
     _add(_name, _function)
 TensorAdd = globals()["Add"]
@@ -287,6 +283,7 @@ _add("Meshgrid", creation.meshgrid, {"indexing": "xy"})
 _add("Tril", indexing.tril, {"diagonal": 0})
 _add("Triu", indexing.triu, {"diagonal": 0})
 _add("ScalarToTensor", array.scalar_to_tensor)
+_add("Cdist", linalg.cdist, {"p": 2.0})
 _add("Einsum", _einsum, {"equation": ...})
 _add("SpaceToDepth", _space_to_depth, {"block_size": ...})
 _add("DepthToSpace", _depth_to_space, {"block_size": ...})

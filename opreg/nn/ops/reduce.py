@@ -6,6 +6,7 @@ truth values are int64; other results keep the dtype of the data.
 
 from __future__ import annotations
 
+import builtins
 import functools
 import math
 import operator
@@ -20,13 +21,14 @@ from ...errors import ArgumentError
 from ..tensor import Tensor
 from ..tensor_base import is_number
 from ..typing import ArrayLike, Axes, Number, TensorDType, TensorLike
+from .creation import zeros
 from .lift import as_bool, axes, floating, one_axis, tensor, whole_dtype
-from .math import isfinite, maximum, minimum, where
+from .math import isfinite, maximum, minimum, power_from_zero, where
 
 __all__ = ["all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "clip_by_global_norm", "clip_by_norm",
-           "count_nonzero", "cummax", "cummin", "cumprod", "cumsum", "logsumexp", "max", "mean", "median", "min",
-           "nanmean", "nansum", "norm", "prod", "ptp", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum", "std",
-           "std_mean", "sum", "var", "var_mean"]
+           "count_nonzero", "cummax", "cummin", "cumprod", "cumsum", "logsumexp", "matrix_norm", "max", "mean",
+           "median", "min", "nanmean", "nansum", "norm", "prod", "ptp", "reduce_max", "reduce_mean", "reduce_min",
+           "reduce_sum", "std", "std_mean", "sum", "var", "var_mean", "vector_norm"]
 
 
 def sum(input: TensorLike, dim: Axes = None, keepdim: bool = False, *, dtype: TensorDType = None) -> Tensor:
@@ -200,17 +202,19 @@ def norm(A: TensorLike, ord: Number | str | None = None, dim: Axes = None, keepd
     ----------
     ord : number or "fro", optional
         The power ``p`` of ``sum(|x| ** p) ** (1 / p)``, 2 by default; infinities give the largest and smallest
-        size, 0 counts what is not zero. Over two axes 1 and infinity are those of matrices.
+        size, 0 counts what is not zero. Over two axes they are those of matrices: 1 and infinity the largest sums of
+        columns and rows, 2 the largest singular value, "nuc" the sum of them; negative ones the smallest.
     """
     x = floating(A) if dtype is None else tensor(A).astype(dtype)
     axis = axes(dim)
     over: Mapping[str, object] = dict(axis=axis, keepdims=bool(keepdim))
+    two = (0, 1) if axis is None and x.ndim == 2 else axis
     if ord in (None, "fro"):
         ord = 2
+    elif isinstance(two, tuple) and len(two) == 2 and (is_number(ord) or ord == "nuc"):
+        return _matrix_norm(x, ord, two, keepdim)
     elif not is_number(ord):
-        raise ArgumentError(f"norm: ord must be a number, 'fro' or None, got {ord!r}")
-    elif (isinstance(axis, tuple) and len(axis) == 2) or (axis is None and x.ndim == 2):
-        return _matrix_norm(x, ord, (0, 1) if axis is None else axis, keepdim)
+        raise ArgumentError(f"norm: ord must be a number, 'fro' or None, and of matrices 'nuc', got {ord!r}")
     size = ops.abs(x)
     if math.isinf(ord):
         return ops._np_max(size, **over) if ord > 0 else ops._np_min(size, **over)
@@ -223,13 +227,61 @@ def norm(A: TensorLike, ord: Number | str | None = None, dim: Axes = None, keepd
     return ops._np_sum(size ** ord, **over) ** (1 / ord)
 
 
-def _matrix_norm(x: Tensor, ord: Number, axis: tuple[int, ...], keepdim: bool) -> Tensor:
+def _matrix_norm(x: Tensor, ord: Number | str, axis: tuple[int, ...], keepdim: bool) -> Tensor:
     row, column = (one_axis(i, x.ndim, "norm") for i in axis)
-    if ord not in (1, -1, math.inf, -math.inf):
-        raise ArgumentError(f"norm: of matrices ord must be 1, -1, inf, -inf, 'fro' or None, got {ord!r}")
+    if ord not in (1, -1, 2, -2, math.inf, -math.inf, "nuc"):
+        raise ArgumentError(f"norm: of matrices ord must be 1, -1, 2, -2, inf, -inf, 'fro', 'nuc' or None, got {ord!r}")
+    if not is_number(ord) or ord in (2, -2):
+        values = _singular_values(x.transpose((*(i for i in range(x.ndim) if i not in (row, column)), row, column)))
+        found = ops._np_sum(values, axis=-1) if ord == "nuc" else values[..., -1 if ord == 2 else 0]
+        return _kept(found, (row, column)) if keepdim else found
     first = row if ord in (1, -1) else column
     sums = ops._np_sum(ops.abs(x), axis=first, keepdims=True)
     return (ops._np_max if ord > 0 else ops._np_min)(sums, axis=(row, column), keepdims=bool(keepdim))
+
+
+def _kept(x: Tensor, gone: tuple[int, ...]) -> Tensor:
+    """With an axis of length one for each that was reduced."""
+    for place in sorted(gone):
+        x = ops.expand_dims(x, axis=place)
+    return x
+
+
+def _singular_values(x: Tensor) -> Tensor:
+    """Singular values of the matrices in the last two axes, ascending.
+
+    They are the upper eigenvalues of the symmetric matrix of ``x`` and its transpose beside the diagonal: those of
+    ``x @ x.T`` would have half of the digits, and their roots no derivative at zero.
+    """
+    *stack, m, n = x.shape
+    upper = ops.Concat(zeros((*stack, m, m), x._dt), x, num_args=2, dim=-1)
+    lower = ops.Concat(x.swapaxes(-1, -2), zeros((*stack, n, n), x._dt), num_args=2, dim=-1)
+    _, values = ops._linalg_syevd(ops.Concat(upper, lower, num_args=2, dim=-2))
+    return values[..., -builtins.min(m, n):]
+
+
+def vector_norm(x: TensorLike, ord: Number = 2, axis: Axes = None, keepdims: bool = False, *,
+                dtype: TensorDType = None) -> Tensor:
+    """The norm of numbers as those of a vector, of all or along axes; see ``norm``."""
+    x, over = tensor(x), axes(axis)
+    order = tuple(range(x.ndim)) if over is None else over if isinstance(over, tuple) else (over,)
+    last = [one_axis(place, x.ndim, "vector_norm") for place in order]
+    rest = [place for place in range(x.ndim) if place not in last]
+    rows = x.transpose((*rest, *last)) if x.ndim > 1 else x
+    found = norm(rows.reshape((*(x.shape[place] for place in rest), -1)), ord, -1, dtype=dtype)
+    return _kept(found, tuple(last)) if keepdims else found
+
+
+def matrix_norm(A: TensorLike, ord: Number | str = "fro", axis: tuple[int, int] = (-2, -1), keepdims: bool = False, *,
+                dtype: TensorDType = None) -> Tensor:
+    """The norm of the matrices in two axes; see ``norm``."""
+    return norm(A, ord, axis, keepdims, dtype=dtype)
+
+
+def clipped_along(x: Tensor, limit: TensorLike, axis: Axes) -> Tensor:
+    """Numbers scaled so that their norm along axes is at most a limit; zeros have a derivative, too."""
+    length = power_from_zero(sum(x * x, axis, True), 0.5)
+    return x * limit / maximum(length, limit)
 
 
 @overload

@@ -6,7 +6,7 @@ written in operators, once; called eagerly, the optimizers of this package run i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -19,11 +19,12 @@ from ...core.spec import show
 from ...errors import ArgumentError, ShapeError, did_you_mean
 from ..cell import Cell
 from ..jit import Cache
+from ..ops.multitype import HyperMap, Map
 from ..parameter import Parameter, ParameterTuple, assign
 from ..state import STATE
 from ..tensor import Tensor, tensor
 from ..tensor_base import TensorBase, is_number
-from .schedule import LearningRateSchedule, ListedRate
+from .schedule import HeldRate, LearningRateSchedule, ListedRate
 from .settings import flag, number
 
 __all__ = ["Optimizer", "store", "Params", "Rate"]
@@ -79,6 +80,9 @@ class Optimizer(Cell):
     #: Whether an eager call runs a plan of ``construct``.
     _planned = False
 
+    #: Whether weights do not decay that are not in groups and have ``beta`` or ``gamma`` in their names.
+    _spares = True
+
     def __init__(self, learning_rate: Rate, parameters: Params, weight_decay: float | Cell = 0.0,
                  loss_scale: float = 1.0):
         super().__init__(auto_prefix=False)
@@ -96,21 +100,27 @@ class Optimizer(Cell):
         rate = self._rate(learning_rate, "learning_rate")
         decay = self._decay(weight_decay)
         self.is_group_lr = self.is_group and any("lr" in group for group in groups)
+        self.is_group_params_ordered = any("order_params" in group for group in groups)
         if self.is_group:
             rows = self._rows(groups, rate, decay)
         else:
-            rows = [_Row(p, rate, 0.0 if "beta" in p.name or "gamma" in p.name else decay, False)
-                    for p in listed if isinstance(p, Parameter)]
+            rows = [_Row(p, rate, 0.0 if self._spared(p) else decay, False) for p in listed if isinstance(p, Parameter)]
         self.parameters = ParameterTuple([row.parameter for row in rows])
         self._rates, self._decays = tuple([row.rate for row in rows]), tuple([row.decay for row in rows])
         self._centered = tuple([row.centered for row in rows])
         self.dynamic_lr = any(isinstance(rate, Cell) for rate in self._rates)
+        if self.dynamic_lr:  # all rates are called with the step then
+            held = {id(rate): HeldRate(rate) for rate in self._rates if isinstance(rate, Parameter)}
+            self._rates = tuple([held.get(id(rate), rate) for rate in self._rates])
         self.dynamic_weight_decay = any(isinstance(setting, Cell) for setting in self._decays)
-        self.decay_flags = tuple([isinstance(setting, Cell) or setting > 0 for setting in self._decays])
-        self.exec_weight_decay = any(self.decay_flags)
+        self._decaying = tuple([isinstance(setting, Cell) or setting > 0 for setting in self._decays])
+        self.decay_flags = self._decaying if self.is_group else tuple([not self._spared(p) for p in self.parameters])
+        self.exec_weight_decay = any(self._decaying)
         if self.is_group:
             self._adopt_all(self._decays)
-        self.weight_decay = self._decays if self.is_group else decay
+        shown = [setting if isinstance(setting, Cell) else tensor(setting, np.float32)
+                 for setting in (self._decays if self.is_group else [decay])]
+        self.weight_decay = tuple(shown) if self.is_group else shown[0]
         if self.is_group_lr:
             self._adopt_all(self._rates)
             self.__dict__["learning_rate"] = self._rates
@@ -147,8 +157,8 @@ class Optimizer(Cell):
         elif isinstance(rate, (NDArray, np.ndarray)):
             steps = rate.asnumpy() if isinstance(rate, NDArray) else rate
         elif isinstance(rate, (str, dict)) or not isinstance(rate, Iterable):
-            raise TypeError(f"{self.cls_name}: {name} must be a float, a Tensor, a list of floats or a "
-                            f"LearningRateSchedule, got {type(rate).__name__}")
+            raise ArgumentError(f"{self.cls_name}: {name} must be a float, a Tensor, a list of floats or a "
+                                f"LearningRateSchedule, got {type(rate).__name__}")
         else:
             steps = [number(self.cls_name, name, step) for step in rate]
         values = tensor(np.array(steps, np.float32))
@@ -221,9 +231,11 @@ class Optimizer(Cell):
         rates = self._now(self._rates)
         return tuple(rates) if self.is_group_lr else rates[0]
 
-    def get_weight_decay(self) -> Tensor | float | tuple[Tensor | float, ...]:
+    def get_weight_decay(self) -> Tensor | tuple[Tensor, ...]:
         """The weight decay of this step times the loss scale; one for each parameter, in a tuple, with groups."""
-        return tuple(self._now(self._decays)) if self.is_group else self._now([self.weight_decay])[0]
+        settings = self._decays if self.is_group else [self.weight_decay]
+        now = [tensor(setting, np.float32) for setting in self._now(settings)]
+        return tuple(now) if self.is_group else now[0]
 
     def _now(self, settings: Sequence[Any]) -> list[Any]:
         """Settings at this step: those that are Cells are called once each."""
@@ -248,7 +260,7 @@ class Optimizer(Cell):
             raise TypeError(f"get_lr_parameter: expected a Parameter or a list of them, got {type(param).__name__}")
         for p, rate in zip(self.parameters, self._rates):
             if p is param:
-                return rate.learning_rate if isinstance(rate, ListedRate) else rate
+                return rate.learning_rate if isinstance(rate, HeldRate) else rate
         raise ValueError(f"get_lr_parameter: Parameter {param.name} is not one of {self.cls_name}")
 
     def decay_weight(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -256,7 +268,7 @@ class Optimizer(Cell):
         if not self.exec_weight_decay:
             return tuple(gradients)
         return tuple([g + p * decay if flag else g for p, g, decay, flag in
-                      zip(self.parameters, gradients, self._now(self._decays), self.decay_flags)])
+                      zip(self.parameters, gradients, self._now(self._decays), self._decaying)])
 
     def gradients_centralization(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Gradients from which, where a group asks for it, their mean over all but the first axis is taken."""
@@ -272,10 +284,55 @@ class Optimizer(Cell):
         """The gradients themselves."""
         return gradients
 
+    # What MindSpore's optimizers use in ``construct``, and those that are written after them.
+
+    #: ``map_(function, *sequences)`` calls it on their elements, ``hyper_map`` also on those that are nested.
+    map_, map_reverse, hyper_map = Map(), Map(None, True), HyperMap()
+    #: Whether gradients come from several processes, and weights go to them.
+    use_parallel = False
+
+    @property
+    def params(self) -> ParameterTuple:
+        """The parameters, as ``parameters``."""
+        return self.parameters
+
+    _parameters = params
+
+    @property
+    def param_length(self) -> int:
+        """How many parameters there are."""
+        return len(self.parameters)
+
+    @property
+    def optim_filter(self) -> tuple[bool, ...]:
+        """Which of the parameters this process changes: all."""
+        return (True,) * len(self.parameters)
+
+    @property
+    def global_step_increase_tensor(self) -> Tensor:
+        """What ``global_step`` grows by."""
+        return tensor(np.ones(1, np.int32))
+
+    def assignadd(self, variable: Parameter, value: Tensor) -> Tensor:
+        """Add to a parameter, such as ``global_step``; returns what it is now."""
+        return assign(variable, variable + value)
+
+    def broadcast_params(self, optim_result: T) -> T:
+        """Nothing to do here: all processes change all parameters; returns what it is given."""
+        return optim_result
+
+    def _spared(self, parameter: Parameter) -> bool:
+        """Whether a weight does not decay that is not in a group: shifts and factors of norms, by their names."""
+        return self._spares and ("beta" in parameter.name or "gamma" in parameter.name)
+
     def _states(self, prefix: str, value: float = 0.0) -> ParameterTuple:
         """A state for each parameter, filled with a number and named after both."""
-        return ParameterTuple([Parameter(ops.zeros_like(p) + value, f"{prefix}.{p.name}", p.requires_grad)
+        return ParameterTuple([Parameter(ops.zeros_like(p) + value, None, p.requires_grad)._name_after(prefix, p)
                                for p in self.parameters])
+
+    def _states_of(self, prefix: str, make: Callable[[Parameter], np.ndarray]) -> ParameterTuple:
+        """As ``_states``, of other shapes or dtypes."""
+        return ParameterTuple([Parameter(tensor(make(p)))._name_after(prefix, p, "_") for p in self.parameters])
 
     def _prepared(self, gradients: Sequence[Tensor], decay: bool = True) -> Iterator[tuple[Parameter, Tensor, Tensor]]:
         """Parameters, their gradients as the rule wants them, and their learning rates; the step goes on."""

@@ -7,7 +7,9 @@ rates are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,17 +19,20 @@ from ...builtin.optimizers.update_formulas import (
     average,
     correction,
     largest,
+    leader_step,
     rms_step,
     trust_ratio,
 )
 from ...core.registry import ops
+from ...core.spec import Shape
 from ..cell import Cell
-from ..parameter import Parameter
+from ..parameter import Parameter, ParameterTuple
 from ..tensor import Tensor, tensor
 from .optimizer import Optimizer, Params, Rate, store
 from .settings import flag, number
 
-__all__ = ["SGD", "Momentum", "Adam", "AdamWeightDecay", "AdaMax", "RMSProp", "Adagrad", "Adadelta", "Lamb"]
+__all__ = ["SGD", "ASGD", "Momentum", "Rprop", "Adam", "LazyAdam", "AdamOffload", "AdamWeightDecay", "AdaFactor",
+           "AdaMax", "RMSProp", "Adagrad", "ProximalAdagrad", "Adadelta", "FTRL", "Lamb"]
 
 _FLOAT = np.dtype(np.float32)
 
@@ -129,6 +134,45 @@ class SGD(_Rule):
         return 1.0 - (self.global_step > 0)._cast(_FLOAT).reshape(()) * self.dampening
 
 
+class ASGD(_Rule):
+    """Averaged stochastic gradient descent: ``p -= eta * (g + lambd * p)``, with the average of ``p`` in ``ax``.
+
+    ``eta`` is the learning rate at first, then ``lr / (1 + lambd * lr * t) ** alpha``.
+
+    Parameters
+    ----------
+    params, learning_rate, weight_decay
+        As ``Optimizer`` has them.
+    lambd : float
+        Of the decay of parameters, and of ``eta``.
+    alpha : float
+        The power by which ``eta`` falls.
+    t0 : float
+        ``ax`` is the mean of the parameter from step ``t0 + 2`` on, and the parameter itself before.
+    """
+
+    def __init__(self, params: Params, learning_rate: Rate = 0.1, lambd: float = 1e-4, alpha: float = 0.75,
+                 t0: float = 1e6, weight_decay: float | Cell = 0.0):
+        super().__init__(learning_rate, params, weight_decay)
+        self.lambd = number("ASGD", "lambd", lambd)
+        self.alpha = number("ASGD", "alpha", alpha)
+        self.t0 = number("ASGD", "t0", t0)
+        self.eta = self._states_of("eta", lambda p: np.zeros((), np.float32))
+        self.ax = self._states("ax_")
+
+    def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
+        first = (self.global_step == 0).reshape(())
+        time = self.global_step._cast(_FLOAT).reshape(()) + 1.0
+        share = 1.0 / ops._maximum_scalar(time - (1.0 + self.t0), scalar=1.0)
+        for eta, ax, (p, g, lr) in zip(self.eta, self.ax, self._prepared(gradients)):
+            rate = ops._npi_where(first, lr, eta)
+            value = p * (1.0 - rate * self.lambd) - g * rate
+            store(ax, average(ax, value, 1.0 - share, share))
+            store(p, value)
+            store(eta, lr / (lr * (time * self.lambd) + 1.0) ** self.alpha)
+        return self._done
+
+
 class Momentum(_Rule):
     """Gradient descent with momentum: ``v = momentum * v + g``, ``p -= lr * v``.
 
@@ -159,6 +203,56 @@ class Momentum(_Rule):
         return self._done
 
 
+class Rprop(_Rule):
+    """Resilient propagation: ``p -= s * sign(g)``, with a length ``s`` of its own for each number of a parameter.
+
+    It grows while the sign of ``g`` stays and shrinks where it turns, and there the step is left out.
+
+    Parameters
+    ----------
+    params, learning_rate, weight_decay
+        As ``Optimizer`` has them; the first ``s`` is the learning rate.
+    etas : tuple of two floats
+        What ``s`` is multiplied by where the sign turns, below 1, and where it stays, above 1.
+    step_sizes : tuple of two floats
+        Between which ``s`` stays.
+    """
+
+    def __init__(self, params: Params, learning_rate: Rate = 0.1, etas: tuple[float, float] = (0.5, 1.2),
+                 step_sizes: tuple[float, float] = (1e-6, 50.0), weight_decay: float | Cell = 0.0):
+        super().__init__(learning_rate, params, weight_decay)
+        shrink, grow = _pair("Rprop", "etas", etas)
+        self.etaminus = number("Rprop", "etas[0]", shrink, 0.0, 1.0, inside=True)
+        self.etaplus = number("Rprop", "etas[1]", grow, 1.0, inside=True)
+        least, most = _pair("Rprop", "step_sizes", step_sizes)
+        self.step_size_min = number("Rprop", "step_sizes[0]", least)
+        self.step_size_max = number("Rprop", "step_sizes[1]", most, self.step_size_min)
+        self.prev, self.step_size = self._states("prev"), self._states("step_size")
+
+    def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
+        first = (self.global_step == 0).reshape(())
+        for before, size, (p, g, lr) in zip(self.prev, self.step_size, self._prepared(gradients)):
+            same = g * before
+            turned = same < 0
+            length = ops._npi_where(first, lr, size._cast(_FLOAT))
+            longer = ops._npi_where(same > 0, length * self.etaplus, length)
+            length = ops._npi_where(turned, length * self.etaminus, longer)
+            length = ops.clip(length, a_min=self.step_size_min, a_max=self.step_size_max)
+            g = ops._npi_where_lscalar(turned, g, scalar=0.0)
+            store(size, length)
+            store(before, g)
+            store(p, p - ops.sign(g) * length)
+        return self._done
+
+
+def _pair(owner: str, name: str, value: object) -> Sequence[Any]:
+    if not isinstance(value, (tuple, list)):
+        raise TypeError(f"{owner}: {name} must be a tuple of two floats, got {type(value).__name__}")
+    if len(value) != 2:
+        raise ValueError(f"{owner}: {name} must have two floats, got {len(value)}")
+    return value
+
+
 class Adam(_Rule):
     """Adam: ``p -= lr * sqrt(1 - beta2**t) / (1 - beta1**t) * m / (sqrt(v) + eps)``.
 
@@ -177,13 +271,15 @@ class Adam(_Rule):
     use_amsgrad : bool
         Whether the largest ``v`` so far takes the place of ``v``.
     use_locking, use_lazy, use_offload
-        Accepted, without effect here.
+        Accepted, without effect here; at most one of ``use_lazy``, ``use_offload`` and ``use_amsgrad``.
     """
 
     def __init__(self, params: Params, learning_rate: Rate = 1e-3, beta1: float = 0.9, beta2: float = 0.999,
                  eps: float = 1e-8, use_locking: bool = False, use_nesterov: bool = False,
                  weight_decay: float | Cell = 0.0, loss_scale: float = 1.0, use_amsgrad: bool = False,
                  use_lazy: bool = False, use_offload: bool = False):
+        if flag("Adam", "use_lazy", use_lazy) + flag("Adam", "use_offload", use_offload) + bool(use_amsgrad) > 1:
+            raise ValueError("Adam: only one of use_lazy, use_offload and use_amsgrad can be True")
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         self._averages(beta1, beta2, eps)
         self.use_nesterov = flag("Adam", "use_nesterov", use_nesterov)
@@ -211,6 +307,25 @@ class Adam(_Rule):
         return self._done
 
 
+class LazyAdam(Adam):
+    """Adam; MindSpore's changes rows alone that gradients have, and gradients have all here.
+
+    Parameters
+    ----------
+    params, learning_rate, weight_decay, loss_scale, beta1, beta2, eps, use_locking, use_nesterov
+        As ``Adam`` has them.
+    """
+
+    def __init__(self, params: Params, learning_rate: Rate = 1e-3, beta1: float = 0.9, beta2: float = 0.999,
+                 eps: float = 1e-8, use_locking: bool = False, use_nesterov: bool = False,
+                 weight_decay: float | Cell = 0.0, loss_scale: float = 1.0):
+        super().__init__(params, learning_rate, beta1, beta2, eps, use_locking, use_nesterov, weight_decay, loss_scale)
+
+
+class AdamOffload(LazyAdam):
+    """Adam, computed where the parameters live; MindSpore's computes on the host."""
+
+
 class AdamWeightDecay(_Rule):
     """Adam without correction of its bias, decay apart: ``p -= lr * (m / (sqrt(v) + eps) + weight_decay * p)``.
 
@@ -236,7 +351,7 @@ class AdamWeightDecay(_Rule):
             m = self._mean(self.moments1[i], g, self.beta1)
             v = self._mean(self.moments2[i], g * g, self.beta2)
             step = adam_step(m, v, self.eps)
-            if self.decay_flags[i]:
+            if self._decaying[i]:
                 step = step + p * decays[i]
             store(p, p - step * lr)
         return self._done
@@ -272,7 +387,7 @@ class Lamb(_Rule):
             m = self._mean(self.moments1[i], g, self.beta1) * first
             v = self._mean(self.moments2[i], g * g, self.beta2) * second
             step = adam_step(m, v, self.eps)
-            if self.decay_flags[i]:
+            if self._decaying[i]:
                 step = step + p * decays[i]
             length = _norm(p)
             store(p, p - step * (lr * trust_ratio(length, _norm(step), ops.ones_like(length), ops._npi_where)))
@@ -281,6 +396,117 @@ class Lamb(_Rule):
 
 def _norm(x: Tensor) -> Tensor:
     return ops.sqrt(ops._np_sum(ops.square(x._cast(_FLOAT))))
+
+
+class AdaFactor(_Rule):
+    """Adafactor: Adam's step with averages of squares of rows and columns, in place of all numbers of a matrix.
+
+    The step is ``u / max(1, rms(u) / clip_threshold)`` for ``u = g / sqrt(v)``, times the learning rate; vectors have
+    averages of all their numbers.
+
+    Parameters
+    ----------
+    params, weight_decay
+        As ``Optimizer`` has them; the decay is apart from gradients.
+    learning_rate : float, Tensor, sequence of float, or LearningRateSchedule, optional
+        None with ``relative_step``.
+    eps : tuple of two floats
+        Added to squares of gradients; the least by which ``scale_parameter`` scales.
+    clip_threshold : float
+        From which root mean square on a step is shortened.
+    decay_rate : float
+        Averages decay by ``1 - t ** -decay_rate``.
+    beta1 : float or None
+        Of a moving average of steps; 0 or None is none.
+    scale_parameter : bool
+        Whether the learning rate is multiplied by the root mean square of the parameter; not with a schedule.
+    relative_step : bool
+        Whether the learning rate is ``min(0.01, 1 / sqrt(t))``, or with ``warmup_init`` ``min(1e-6 * t, 1 / sqrt(t))``.
+    compression : bool
+        Whether averages for vectors are held as float16.
+    loss_scale : float
+        Without effect, as in MindSpore: steps are as long whatever gradients are multiplied by.
+    """
+
+    _spares = False
+
+    def __init__(self, params: Params, learning_rate: Rate | None = None, eps: tuple[float, float] = (1e-30, 1e-3),
+                 clip_threshold: float = 1.0, decay_rate: float = 0.8, beta1: float | None = 0.9,
+                 weight_decay: float = 0.0, scale_parameter: bool = True, relative_step: bool = True,
+                 warmup_init: bool = False, compression: bool = False, loss_scale: float = 1.0):
+        self.relative_step = flag("AdaFactor", "relative_step", relative_step)
+        self.warmup_init = flag("AdaFactor", "warmup_init", warmup_init)
+        if relative_step and learning_rate is not None:
+            raise ValueError(f"AdaFactor: relative_step=True makes the learning rate, got learning_rate="
+                             f"{learning_rate}")
+        if not relative_step and (learning_rate is None or warmup_init):
+            raise ValueError("AdaFactor: relative_step=False wants a learning_rate, and no warmup_init")
+        super().__init__(0.0 if learning_rate is None else learning_rate, params, weight_decay)
+        first, second = _pair("AdaFactor", "eps", eps)
+        self.epsilons = number("AdaFactor", "eps[0]", first), number("AdaFactor", "eps[1]", second)
+        self.clip_threshold = number("AdaFactor", "clip_threshold", clip_threshold)
+        self.decay_rate = number("AdaFactor", "decay_rate", decay_rate)
+        self.beta1 = 0.0 if beta1 is None else number("AdaFactor", "beta1", beta1)
+        self.scale_parameter = flag("AdaFactor", "scale_parameter", scale_parameter) and not self.dynamic_lr
+        self.compression = flag("AdaFactor", "compression", compression)
+        self.loss_scale = number("AdaFactor", "loss_scale", loss_scale, inside=True)
+        if self.beta1:
+            self.exp_avg = self._states("exp_avg")
+        narrow = np.dtype(np.float16) if self.compression else None
+        self.exp_avg_sq_row = self._squares("_row", lambda p: p.shape[:-1] if p.ndim > 1 else (1,))
+        self.exp_avg_sq_col = self._squares("_col", lambda p: p.shape[:-2] + p.shape[-1:] if p.ndim > 1 else (1,))
+        self.exp_avg_sq = self._squares("", lambda p: (1,) if p.ndim > 1 else p.shape, narrow)
+
+    def _squares(self, of: str, shape: Callable[[Parameter], Shape], dtype: np.dtype | None = None) -> ParameterTuple:
+        """Averages of squares; those that a parameter does not need are one number, as in files of MindSpore."""
+        return self._states_of(f"exp_avg_sq{of}", lambda p: np.zeros(shape(p), dtype or p._dt))
+
+    def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
+        decays = self._now(self._decays)
+        time = self.global_step._cast(_FLOAT).reshape(()) + 1.0
+        share = time ** -self.decay_rate
+        most = ops.rsqrt(time)
+        if self.warmup_init:
+            relative = ops.broadcast_minimum(most, time * 1e-6)
+        else:
+            relative = ops._minimum_scalar(most, scalar=0.01)
+        for i, (p, g, lr) in enumerate(self._prepared(gradients, decay=False)):
+            weight, g = _wide(p), _wide(g)
+            rate = relative if self.relative_step else lr
+            if self.scale_parameter:
+                rate = rate * ops._maximum_scalar(_rms(weight), scalar=self.epsilons[1])
+            step = g / ops.sqrt(self._spread(i, g * g + self.epsilons[0], share))
+            step = step * (rate / ops._maximum_scalar(_rms(step) / self.clip_threshold, scalar=1.0))
+            if self.beta1:
+                step = self._mean(self.exp_avg[i], step, self.beta1)
+            if self._decaying[i]:
+                weight = weight - weight * (rate * decays[i])
+            store(p, weight - step)
+        return self._done
+
+    def _spread(self, i: int, squares: Tensor, share: Tensor) -> Tensor:
+        """The average of squares for a gradient, of a matrix by the averages of its rows and columns."""
+
+        def averaged(state: Parameter, value: Tensor) -> Tensor:
+            now = average(state, value, 1.0 - share, share)
+            store(state, now)
+            return now
+
+        if len(squares.shape) < 2:
+            return averaged(self.exp_avg_sq[i], squares)
+        rows = averaged(self.exp_avg_sq_row[i], ops.mean(squares, axis=-1))
+        columns = averaged(self.exp_avg_sq_col[i], ops.mean(squares, axis=-2))
+        rows = rows / ops.mean(rows, axis=-1, keepdims=True)
+        return ops.expand_dims(rows, axis=-1) * ops.expand_dims(columns, axis=-2)
+
+
+def _wide(x: Tensor) -> Tensor:
+    """Numbers as float32 where they are narrower."""
+    return x._cast(_FLOAT) if x._dt.itemsize < _FLOAT.itemsize else x
+
+
+def _rms(x: Tensor) -> Tensor:
+    return ops.sqrt(ops.mean(ops.square(x)))
 
 
 class AdaMax(_Rule):
@@ -383,6 +609,91 @@ class Adagrad(_Rule):
                 store(total, now)
             store(p, p - rms_step(g, now) * lr)
         return self._done
+
+
+class ProximalAdagrad(_Rule):
+    """Adagrad, after which parameters shrink: by ``rate * l1`` towards zero, and ``1 + rate * l2`` times.
+
+    ``rate`` is that of each number, ``lr / sqrt(s)``, as in MindSpore's kernels; its documents say ``lr``.
+
+    Parameters
+    ----------
+    params, learning_rate, weight_decay, loss_scale
+        As ``Optimizer`` has them.
+    accum : float
+        What the sum of squares begins with.
+    l1, l2 : float
+        How strongly they shrink.
+    use_locking
+        Accepted, without effect here.
+    """
+
+    def __init__(self, params: Params, accum: float = 0.1, learning_rate: Rate = 0.001, l1: float = 0.0,
+                 l2: float = 0.0, use_locking: bool = False, loss_scale: float = 1.0,
+                 weight_decay: float | Cell = 0.0):
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        self.accum = self._states("accum", number("ProximalAdagrad", "accum", accum))
+        self.l1 = number("ProximalAdagrad", "l1", l1)
+        self.l2 = number("ProximalAdagrad", "l2", l2)
+
+    def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
+        for total, (p, g, lr) in zip(self.accum, self._prepared(gradients)):
+            now = total + g * g
+            store(total, now)
+            value = p - rms_step(g, now) * lr
+            rate = rms_step(lr, now) if self.l1 or self.l2 else lr
+            if self.l1:
+                bound = rate * self.l1
+                value = value - ops.broadcast_minimum(ops.broadcast_maximum(value, -bound), bound)
+            store(p, value / (rate * self.l2 + 1.0) if self.l2 else value)
+        return self._done
+
+
+class FTRL(_Rule):
+    """FTRL: ``p = (clip(u, -l1, l1) - u) / (m ** -lr_power / lr + 2 * l2)``, whatever ``p`` was before.
+
+    ``m`` is the sum of ``g ** 2``, and ``u`` that of ``g`` less what ``m ** -lr_power`` has grown by times ``p / lr``.
+
+    Parameters
+    ----------
+    params, weight_decay, loss_scale
+        As ``Optimizer`` has them; all weights decay, whatever their names.
+    initial_accum : float
+        What ``m`` begins with.
+    learning_rate : float
+        One for all parameters and steps.
+    lr_power : float
+        At most 0.
+    l1, l2 : float
+        How strongly parameters are drawn to zero.
+    use_locking
+        Accepted, without effect here.
+    """
+
+    _spares = False
+
+    def __init__(self, params: Params, initial_accum: float = 0.1, learning_rate: float = 0.001, lr_power: float = -0.5,
+                 l1: float = 0.0, l2: float = 0.0, use_locking: bool = False, loss_scale: float = 1.0,
+                 weight_decay: float | Cell = 0.0):
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        if self.dynamic_lr or self.is_group_lr:
+            raise ValueError("FTRL: expected one learning rate for all steps and groups")
+        self.moments = self._states("moments", number("FTRL", "initial_accum", initial_accum))
+        self.linear = self._states("linear")
+        self.l1, self.l2 = number("FTRL", "l1", l1), number("FTRL", "l2", l2)
+        self.lr_power = number("FTRL", "lr_power", lr_power, -math.inf, 0.0)
+
+    def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
+        for total, linear, (p, g, lr) in zip(self.moments, self.linear, self._prepared(gradients)):
+            now = total + g * g
+            value, u = leader_step(p, g, linear, self._power(total), self._power(now), lr, self.l1, 2 * self.l2)
+            store(total, now)
+            store(linear, u)
+            store(p, value)
+        return self._done
+
+    def _power(self, x: Tensor) -> Tensor:
+        return ops.sqrt(x) if self.lr_power == -0.5 else x ** -self.lr_power
 
 
 class Adadelta(_Rule):

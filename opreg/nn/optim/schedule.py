@@ -35,12 +35,19 @@ class LearningRateSchedule(Cell):
         raise NotImplementedError(f"{self.cls_name}: define construct(self, global_step)")
 
 
-class ListedRate(LearningRateSchedule):
-    """One number for each step, the last of which stays."""
+class HeldRate(LearningRateSchedule):
+    """A Parameter: the same number at all steps."""
 
     def __init__(self, learning_rate: Parameter):
         super().__init__(auto_prefix=False)
         self.learning_rate = learning_rate
+
+    def construct(self, global_step: Tensor) -> Tensor:
+        return self.learning_rate
+
+
+class ListedRate(HeldRate):
+    """A Parameter with one number for each step, the last of which stays."""
 
     def construct(self, global_step: Tensor) -> Tensor:
         return ops.take(self.learning_rate, global_step, axis=0, mode="clip")

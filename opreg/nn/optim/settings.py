@@ -7,6 +7,8 @@ import numbers
 
 import numpy as np
 
+from ...errors import ArgumentError
+
 __all__ = ["number", "count", "flag"]
 
 
@@ -25,7 +27,7 @@ def number(owner: str, name: str, value: object, least: float = 0.0, most: float
     1.0
     """
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
-        raise TypeError(f"{owner}: {name} must be a float, got {type(value).__name__}")
+        raise ArgumentError(f"{owner}: {name} must be a float, got {type(value).__name__}")
     result = float(value)
     if not (least < result < most if inside else least <= result <= most):
         lower = "" if least == -math.inf else f" {'above' if inside else 'at least'} {least:g}"

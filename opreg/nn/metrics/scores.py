@@ -1,111 +1,21 @@
-"""Metrics with MindSpore's names: numbers that are gathered from batches, ``clear``, ``update``, ``eval``."""
+"""Losses, errors, classes that were predicted rightly."""
 
 from __future__ import annotations
 
-import functools
 import math
 import sys
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from ..errors import did_you_mean
-from .optim.settings import count, flag, number
-from .tensor import Tensor
+from ..optim.settings import count, flag, number
+from .metric import Metric, rearrange_inputs
 
-__all__ = ["Accuracy", "F1", "Fbeta", "Loss", "MAE", "MSE", "Metric", "Perplexity", "Precision", "Recall",
-           "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "get_metric_fn",
-           "get_metrics", "names", "rearrange_inputs"]
+__all__ = ["Accuracy", "F1", "Fbeta", "Loss", "MAE", "MSE", "Perplexity", "Precision", "Recall",
+           "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "TopKCategoricalAccuracy"]
 
 #: Added to what is divided by, so that classes that nobody predicted have 0.
 _LEAST = sys.float_info.min
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def rearrange_inputs(func: F) -> F:
-    """A decorator of ``update``: it is given those of its inputs that ``set_indexes`` has chosen."""
-
-    @functools.wraps(func)
-    def wrapped(self: Metric, *inputs: Any) -> Any:
-        return func(self, *(inputs if self.indexes is None else [inputs[i] for i in self.indexes]))
-
-    return wrapped  # type: ignore[return-value]
-
-
-class Metric(ABC):
-    """What is gathered from batches; a subclass defines ``clear``, ``update`` and ``eval``.
-
-    Examples
-    --------
-    >>> class Count(Metric):
-    ...     def clear(self):
-    ...         self.n = 0
-    ...     def update(self, *inputs):
-    ...         self.n += self._convert_data(inputs[0]).size
-    ...     def eval(self):
-    ...         return self.n
-    >>> Count()([1, 2, 3])
-    3
-    """
-
-    def __init__(self) -> None:
-        self._indexes: list[int] | None = None
-
-    @property
-    def indexes(self) -> list[int] | None:
-        """Which inputs of ``update`` count, None for all."""
-        return getattr(self, "_indexes", None)  # a subclass may not have called __init__
-
-    def set_indexes(self, indexes: Any) -> Metric:
-        """Choose inputs of ``update`` by their places; returns the metric."""
-        if not isinstance(indexes, list) or not all(isinstance(i, int) for i in indexes):
-            raise ValueError(f"set_indexes: indexes must be a list of int, got {indexes!r}")
-        self._indexes = indexes
-        return self
-
-    def __call__(self, *inputs: Any) -> Any:
-        """The metric of these inputs alone."""
-        self.clear()
-        self.update(*inputs)
-        return self.eval()
-
-    @abstractmethod
-    def clear(self) -> None:
-        """Begin anew."""
-
-    @abstractmethod
-    def update(self, *inputs: Any) -> None:
-        """Take in a batch."""
-
-    @abstractmethod
-    def eval(self) -> Any:
-        """The metric of what was taken in."""
-
-    def _convert_data(self, data: object) -> np.ndarray:
-        """A tensor, list or array as an array."""
-        if isinstance(data, Tensor):
-            return data.asnumpy()
-        if isinstance(data, (list, np.ndarray)):
-            return np.asarray(data)
-        raise TypeError(f"{type(self).__name__}: inputs must be tensors, lists or NumPy arrays, got "
-                        f"{type(data).__name__}")
-
-    def _arrays(self, inputs: tuple[Any, ...], *what: str) -> list[np.ndarray]:
-        if len(inputs) != len(what):
-            raise ValueError(f"{type(self).__name__}.update: expected {len(what)} inputs, {' and '.join(what)}, got "
-                             f"{len(inputs)}")
-        return [self._convert_data(each) for each in inputs]
-
-    def _pair(self, inputs: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
-        y_pred, y = self._arrays(inputs, "predictions", "labels")
-        return y_pred, y
-
-    def _some(self, samples: int) -> None:
-        if not samples:
-            raise RuntimeError(f"{type(self).__name__}.eval: nothing was taken in; call update before")
 
 
 class Loss(Metric):
@@ -437,52 +347,3 @@ def _classes(y_pred: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Labels as numbers of classes, also where they came as rows with a single 1."""
     rows = y.ndim > 1 and y.ndim == y_pred.ndim and np.isin(y, (0, 1)).all() and (y.sum(axis=1) == 1).all()
     return y.argmax(axis=1) if rows else y
-
-
-_KINDS: dict[str, Callable[..., Metric]] = {
-    "accuracy": Accuracy, "acc": Accuracy, "precision": Precision, "recall": Recall, "F1": F1,
-    "topk": TopKCategoricalAccuracy, "top_1_accuracy": Top1CategoricalAccuracy,
-    "top_5_accuracy": Top5CategoricalAccuracy, "mae": MAE, "mse": MSE, "loss": Loss, "perplexity": Perplexity}
-
-
-def names() -> list[str]:
-    """What ``get_metric_fn`` knows.
-
-    Examples
-    --------
-    >>> names()[:3]
-    ['F1', 'acc', 'accuracy']
-    """
-    return sorted(_KINDS)
-
-
-def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Metric:
-    """A metric by name.
-
-    Raises
-    ------
-    KeyError
-        When there is none of that name.
-
-    Examples
-    --------
-    >>> get_metric_fn("mae")([1.0], [3.0])
-    2.0
-    """
-    if name not in _KINDS:
-        raise KeyError(f"there is no metric {name!r}. {did_you_mean(str(name), _KINDS)}")
-    return _KINDS[name](*args, **kwargs)
-
-
-def get_metrics(metrics: Mapping[str, Metric] | Iterable[str] | None) -> dict[str, Metric] | None:
-    """Metrics by name, from a dict of them or a set of names."""
-    if metrics is None:
-        return None
-    if isinstance(metrics, dict):
-        for name, metric in metrics.items():
-            if not isinstance(name, str) or not isinstance(metric, Metric):
-                raise TypeError(f"metrics: a dict has names and metrics, got {name!r}: {type(metric).__name__}")
-        return metrics
-    if isinstance(metrics, (set, frozenset)):
-        return {name: get_metric_fn(name) for name in sorted(metrics)}
-    raise TypeError(f"metrics: expected a dict or a set of names, got {type(metrics).__name__}")

@@ -1,0 +1,125 @@
+"""The decoder of a Transformer, and a Transformer of both."""
+
+from __future__ import annotations
+
+import copy
+
+from ...core.spec import show
+from ...errors import ArgumentError, ShapeError
+from ..cell import Cell
+from ..dtype import float32
+from ..initializer import initializer
+from ..tensor import Tensor
+from ..typing import TensorDType
+from .activation import Activation
+from .attention import TransformerEncoder, TransformerEncoderLayer, TransformerLayer
+from .checks import whole
+from .containers import CellList
+from .norm import LayerNorm
+
+__all__ = ["Transformer", "TransformerDecoder", "TransformerDecoderLayer"]
+
+
+class TransformerDecoderLayer(TransformerLayer):
+    """Attention of a sequence to itself, then to another, then two Dense layers, each added to what it read.
+
+    Parameters
+    ----------
+    d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first
+        As of ``TransformerEncoderLayer``.
+    """
+
+    _looks = True
+
+    def construct(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
+                  tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None) -> Tensor:
+        """The layer of ``tgt``, which looks at ``memory``; masks are as of ``MultiheadAttention``."""
+        def look(x: Tensor) -> Tensor:
+            found = self.multihead_attn(x, memory, memory, memory_key_padding_mask, False, memory_mask)[0]
+            return self.dropout2(found)
+
+        if self.norm_first:
+            x = tgt + self._attend(self.norm1(tgt), tgt_mask, tgt_key_padding_mask)
+            x = x + look(self.norm2(x))
+            return x + self._forward(self.norm3(x))
+        x = self.norm1(tgt + self._attend(tgt, tgt_mask, tgt_key_padding_mask))
+        x = self.norm2(x + look(x))
+        return self.norm3(x + self._forward(x))
+
+
+class TransformerDecoder(Cell):
+    """Copies of a decoder layer, one after the other, and perhaps a normalisation.
+
+    Parameters
+    ----------
+    decoder_layer : TransformerDecoderLayer
+        What is copied.
+    num_layers : int
+    norm : Cell, optional
+        Applied to the result.
+    """
+
+    def __init__(self, decoder_layer: Cell, num_layers: int, norm: Cell | None = None):
+        super().__init__()
+        self.layers = CellList([copy.deepcopy(decoder_layer) for _ in range(whole(self, "num_layers", num_layers))])
+        self.num_layers, self.norm = num_layers, norm
+
+    def construct(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
+                  tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None) -> Tensor:
+        """The decoder of ``tgt``, which looks at ``memory``; masks are as of ``MultiheadAttention``."""
+        for layer in self.layers:
+            tgt = layer(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
+        return tgt if self.norm is None else self.norm(tgt)
+
+
+class Transformer(Cell):
+    """An encoder of one sequence, and a decoder of another that looks at what the encoder made.
+
+    A. Vaswani and others, Attention Is All You Need, arXiv:1706.03762.
+
+    Parameters
+    ----------
+    d_model, nhead : int
+        Features, and heads they are divided among.
+    num_encoder_layers, num_decoder_layers : int
+    custom_encoder, custom_decoder : Cell, optional
+        In the place of those.
+    dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first
+        As of ``TransformerEncoderLayer``.
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> Transformer(8, 2, 1, 1, 16)(ops.ones((5, 1, 8)), ops.ones((3, 1, 8))).shape
+    (3, 1, 8)
+    """
+
+    def __init__(self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,
+                 dim_feedforward: int = 2048, dropout: float = 0.1, activation: Activation = "relu",
+                 custom_encoder: Cell | None = None, custom_decoder: Cell | None = None, layer_norm_eps: float = 1e-5,
+                 batch_first: bool = False, norm_first: bool = False, dtype: TensorDType = float32):
+        super().__init__()
+        settings = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first,
+                    dtype)
+        self.encoder = custom_encoder or TransformerEncoder(
+            TransformerEncoderLayer(*settings), num_encoder_layers, LayerNorm((d_model,), epsilon=layer_norm_eps))
+        self.decoder = custom_decoder or TransformerDecoder(
+            TransformerDecoderLayer(*settings), num_decoder_layers, LayerNorm((d_model,), epsilon=layer_norm_eps))
+        for parameter in self.get_parameters():
+            if parameter.ndim > 1:
+                parameter.set_data(initializer("xavier_uniform", parameter.shape, parameter.dtype))
+        self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+
+    def construct(self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None, tgt_mask: Tensor | None = None,
+                  memory_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
+                  tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None) -> Tensor:
+        """What the decoder makes of ``tgt``, and the encoder of ``src``; masks are as of ``MultiheadAttention``."""
+        batch = 0 if self.batch_first else 1
+        if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
+            raise ShapeError(f"Transformer: expected {self.d_model} features, got the shapes {show(src.shape)} and "
+                             f"{show(tgt.shape)}")
+        if len(src.shape) != len(tgt.shape) or (len(src.shape) == 3 and src.shape[batch] != tgt.shape[batch]):
+            raise ArgumentError(f"Transformer: src and tgt have different batches: {show(src.shape)} and "
+                                f"{show(tgt.shape)}")
+        memory = self.encoder(src, src_mask, src_key_padding_mask)
+        return self.decoder(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)

@@ -1,0 +1,226 @@
+"""How alike images are, their middle, and their differences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...core.registry import ops
+from ...core.spec import show
+from ...errors import ArgumentError, DTypeError, ShapeError
+from ..cell import Cell
+from ..ops import math as math_
+from ..ops import nn
+from ..optim.settings import number
+from ..parameter import Parameter
+from ..tensor import Tensor
+from .checks import whole
+from .containers import CellList
+
+__all__ = ["CentralCrop", "ImageGradients", "MSSSIM", "PSNR", "SSIM"]
+
+
+def _alike(cell: Cell, img1: Tensor, img2: Tensor) -> tuple[Tensor, Tensor]:
+    """Two batches of images as float32, of one shape and dtype."""
+    if len(img1.shape) != 4 or img1.shape != img2.shape:
+        raise ShapeError(f"{type(cell).__name__}: expected images (batch, channels, height, width) of one shape, got "
+                         f"{show(img1.shape)} and {show(img2.shape)}")
+    if img1._dt != img2._dt:
+        raise DTypeError(f"{type(cell).__name__}: expected images of one dtype, got {img1.dtype} and {img2.dtype}")
+    wide = img1._dt if img1._dt == np.float64 else np.dtype(np.float32)
+    return img1._cast(wide), img2._cast(wide)
+
+
+class PSNR(Cell):
+    """The ratio of the largest signal to the noise between images, in decibels: ``10 * log10(max_val**2 / mse)``.
+
+    Parameters
+    ----------
+    max_val : float
+        The range of the numbers: 255 for those of 8 bits.
+
+    Examples
+    --------
+    >>> images = tensor(np.zeros((1, 1, 2, 2), np.float32))
+    >>> print(PSNR()(images, images + 0.1).asnumpy().round(3))
+    [20.]
+    """
+
+    def __init__(self, max_val: float = 1.0):
+        super().__init__()
+        self.max_val = number("PSNR", "max_val", max_val, inside=True)
+
+    def construct(self, img1: Tensor, img2: Tensor) -> Tensor:
+        """One number for each pair of images (batch, channels, height, width)."""
+        x, y = _alike(self, img1, img2)
+        error = ops._npi_mean(ops.square(x - y), axis=(1, 2, 3))
+        return ops.log(self.max_val ** 2 / error) * (10 / math.log(10))
+
+
+class _Structure(Cell):
+    """What comparing images by their structure shares: a Gaussian window, and constants that steady it."""
+
+    def __init__(self, max_val: float, filter_size: int, filter_sigma: float, k1: float, k2: float):
+        super().__init__()
+        name = type(self).__name__
+        self.max_val = number(name, "max_val", max_val, inside=True)
+        self.filter_size = whole(self, "filter_size", filter_size)
+        self.filter_sigma = number(name, "filter_sigma", filter_sigma, inside=True)
+        self.k1, self.k2 = number(name, "k1", k1), number(name, "k2", k2)
+
+    def _compared(self, x: Tensor, y: Tensor, window: Parameter) -> tuple[Tensor, Tensor]:
+        """The similarity, and that of contrast and structure alone, of each channel: means over all windows."""
+        n, channels, height, width = x.shape
+        if min(height, width) < self.filter_size:
+            raise ShapeError(f"{type(self).__name__}: images of {height} by {width} are smaller than the filter_size "
+                             f"{self.filter_size}")
+
+        def blurred(images: Tensor) -> Tensor:
+            return nn.conv2d(images.reshape((n * channels, 1, height, width)), window._cast(images._dt))
+
+        mean_x, mean_y = blurred(x), blurred(y)
+        both, squares = mean_x * mean_y, mean_x * mean_x + mean_y * mean_y
+        c1, c2 = (self.k1 * self.max_val) ** 2, (self.k2 * self.max_val) ** 2
+        spread = blurred(x * x) + blurred(y * y) - squares
+        structure = ((blurred(x * y) - both) * 2.0 + c2) / (spread + c2)
+        whole_ = (both * 2.0 + c1) / (squares + c1) * structure
+        found = [ops._npi_mean(each, axis=(1, 2, 3)).reshape((n, channels)) for each in (whole_, structure)]
+        return found[0], found[1]
+
+
+class _Window(Cell):
+    """Holds a Gaussian window, where MindSpore's checkpoints have it."""
+
+    def __init__(self, size: int, sigma: float):
+        super().__init__()
+        square = np.arange(-size // 2 + 1, size // 2 + 1, dtype=np.float64) ** 2  # of an even size off the middle
+        weight = np.exp(-(square[:, None] + square) / (2 * sigma * sigma))
+        self.weight = Parameter((weight / weight.sum()).astype(np.float32)[None, None], "weight", requires_grad=False)
+
+
+class SSIM(_Structure):
+    """The structural similarity of images, 1 where they are the same.
+
+    Z. Wang and others, Image Quality Assessment: From Error Visibility to Structural Similarity, 2004.
+
+    Parameters
+    ----------
+    max_val : float
+        The range of the numbers: 255 for those of 8 bits.
+    filter_size, filter_sigma : int, float
+        Length and deviation of the Gaussian window.
+    k1, k2 : float
+        Of the constants ``(k * max_val) ** 2`` that steady luminance and contrast.
+
+    Examples
+    --------
+    >>> images = tensor(np.eye(12, dtype=np.float32).reshape(1, 1, 12, 12))
+    >>> print(SSIM()(images, images))
+    [1.]
+    """
+
+    def __init__(self, max_val: float = 1.0, filter_size: int = 11, filter_sigma: float = 1.5, k1: float = 0.01,
+                 k2: float = 0.03):
+        super().__init__(max_val, filter_size, filter_sigma, k1, k2)
+        self.conv = _Window(self.filter_size, self.filter_sigma)
+
+    def construct(self, img1: Tensor, img2: Tensor) -> Tensor:
+        """One number for each pair of images (batch, channels, height, width)."""
+        return ops._npi_mean(self._compared(*_alike(self, img1, img2), self.conv.weight)[0], axis=-1)
+
+
+class MSSSIM(_Structure):
+    """The structural similarity of images at several scales, each half of the one before.
+
+    Z. Wang, E. Simoncelli, A. Bovik, Multiscale Structural Similarity for Image Quality Assessment, 2003.
+
+    Parameters
+    ----------
+    power_factors : tuple of float
+        The weight of each scale, as an exponent.
+    max_val, filter_size, filter_sigma, k1, k2
+        As of ``SSIM``.
+    """
+
+    def __init__(self, max_val: float = 1.0,
+                 power_factors: Sequence[float] = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333), filter_size: int = 11,
+                 filter_sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03):
+        super().__init__(max_val, filter_size, filter_sigma, k1, k2)
+        if not isinstance(power_factors, (tuple, list)) or not power_factors:
+            raise ArgumentError(f"MSSSIM: power_factors must be a tuple of floats, got {power_factors!r}")
+        self.power_factors = tuple([number("MSSSIM", "power_factors", factor) for factor in power_factors])
+        self.multi_convs_list = CellList([_Window(self.filter_size, self.filter_sigma) for _ in power_factors])
+
+    def construct(self, img1: Tensor, img2: Tensor) -> Tensor:
+        """One number for each pair of images (batch, channels, height, width)."""
+        x, y = _alike(self, img1, img2)
+        product: Tensor | None = None
+        for level, (factor, window) in enumerate(zip(self.power_factors, self.multi_convs_list), 1):
+            similarity, structure = self._compared(x, y, window.weight)
+            last = level == len(self.power_factors)
+            part = math_.power_from_zero(ops.relu(similarity if last else structure), factor)
+            product = part if product is None else product * part
+            if not last:
+                x, y = nn.avg_pool2d(x, 2, 2), nn.avg_pool2d(y, 2, 2)
+        return ops._npi_mean(product, axis=-1)
+
+
+class CentralCrop(Cell):
+    """The middle of images.
+
+    Parameters
+    ----------
+    central_fraction : float
+        How much of height and width is kept, above 0 and at most 1.
+
+    Examples
+    --------
+    >>> CentralCrop(0.5)(tensor(np.zeros((3, 4, 8), np.float32))).shape
+    (3, 2, 4)
+    """
+
+    def __init__(self, central_fraction: float):
+        super().__init__()
+        if not isinstance(central_fraction, float):
+            raise ArgumentError("CentralCrop: central_fraction must be a float, got "
+                                f"{type(central_fraction).__name__}")
+        if not 0 < central_fraction <= 1:
+            raise ArgumentError(f"CentralCrop: central_fraction must be above 0 and at most 1, got {central_fraction}")
+        self.central_fraction = central_fraction
+
+    def construct(self, image: Tensor) -> Tensor:
+        """The middle of ``image`` ([batch,] channels, height, width)."""
+        if len(image.shape) not in (3, 4):
+            raise ShapeError(f"CentralCrop: expected 3 or 4 axes, got the shape {show(image.shape)}")
+        away = [int((length - length * self.central_fraction) / 2) for length in image.shape[-2:]]
+        rows, columns = (slice(begin, length - begin) for begin, length in zip(away, image.shape[-2:]))
+        return image[..., rows, columns]
+
+
+class ImageGradients(Cell):
+    """How much each number of an image is less than the one below it, and than the one to its right; 0 at the end.
+
+    Examples
+    --------
+    >>> down, right = ImageGradients()(tensor([[[[1, 2], [3, 5]]]]))
+    >>> print(down, right)
+    [[[[2 3]
+       [0 0]]]] [[[[1 0]
+       [2 0]]]]
+    """
+
+    def construct(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Differences of ``images`` (batch, channels, height, width) along both axes."""
+        if len(images.shape) != 4:
+            raise ShapeError(f"ImageGradients: expected 4 axes, got the shape {show(images.shape)}")
+        down, right = (self._along(images, axis) for axis in (2, 3))
+        return down, right
+
+    @staticmethod
+    def _along(images: Tensor, axis: int) -> Tensor:
+        length = images.shape[axis]
+        last = ops.slice_axis(images, axis=axis, begin=length - 1, end=length)
+        moved = ops.Concat(ops.slice_axis(images, axis=axis, begin=1, end=length), last, num_args=2, dim=axis)
+        return moved - images

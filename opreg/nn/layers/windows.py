@@ -1,0 +1,147 @@
+"""Pooling at random places, by powers, and the way back from the largest numbers of windows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..cell import Cell
+from ..ops import windows
+from ..tensor import Tensor
+from ..typing import Sizes
+from .checks import flag, several
+
+__all__ = ["FractionalMaxPool2d", "FractionalMaxPool3d", "LPPool1d", "LPPool2d", "MaxUnpool1d", "MaxUnpool2d",
+           "MaxUnpool3d"]
+
+
+class _Unpool(Cell):
+    """The windows of a pooling."""
+
+    _dims = 0
+
+    def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0):
+        super().__init__()
+        several(self, "kernel_size", kernel_size, self._dims)
+        several(self, "padding", padding, self._dims, 0)
+        if stride is not None:
+            several(self, "stride", stride, self._dims, 0)
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+
+    def construct(self, x: Tensor, indices: Tensor, output_size: tuple[int, ...] | None = None) -> Tensor:
+        """The numbers of ``x`` at the places ``indices``, zeros elsewhere; ``output_size`` as ``ops.max_unpool2d``."""
+        function = getattr(windows, f"max_unpool{self._dims}d")
+        return function(x, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class MaxUnpool2d(_Unpool):
+    """The largest numbers of windows of images at their places, zeros elsewhere: what ``MaxPool2d`` has left.
+
+    Parameters
+    ----------
+    kernel_size, stride, padding : int or tuple of 2 int
+        Those of the pooling; ``stride`` is ``kernel_size`` by default.
+
+    Examples
+    --------
+    >>> import opreg.nn as nn
+    >>> images = nn.Tensor([[[[1.0, 2.0], [4.0, 3.0]]]])
+    >>> print(MaxUnpool2d(2)(*nn.MaxPool2d(2, 2, "pad", return_indices=True)(images)))
+    [[[[0. 0.]
+       [4. 0.]]]]
+    """
+
+    _dims = 2
+
+
+class MaxUnpool1d(_Unpool):
+    """The largest numbers of windows of sequences at their places, zeros elsewhere; see ``MaxUnpool2d``."""
+
+    _dims = 1
+
+
+class MaxUnpool3d(_Unpool):
+    """The largest numbers of windows of volumes at their places, zeros elsewhere; see ``MaxUnpool2d``."""
+
+    _dims = 3
+
+
+class _Fractional(Cell):
+    _dims = 0
+
+    def __init__(self, kernel_size: Sizes, output_size: Sizes | None = None, output_ratio: Any = None,
+                 return_indices: bool = False, _random_samples: Tensor | None = None):
+        super().__init__()
+        several(self, "kernel_size", kernel_size, self._dims)
+        windows.output_sizes(type(self).__name__, self._dims, (0,) * self._dims, output_size, output_ratio)
+        self.kernel_size, self.output_size, self.output_ratio = kernel_size, output_size, output_ratio
+        self.return_indices = flag(self, "return_indices", return_indices)
+        self._random_samples = _random_samples
+
+    def construct(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+        """The largest number of each window of ``input`` ([batch,] channels, ...), and perhaps its place."""
+        function = getattr(windows, f"fractional_max_pool{self._dims}d")
+        return function(input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
+                        self._random_samples)
+
+
+class FractionalMaxPool2d(_Fractional):
+    """The largest number of windows of images, which lie at random so that there are as many as wanted.
+
+    Parameters
+    ----------
+    kernel_size : int or tuple of 2 int
+        Lengths of a window.
+    output_size, output_ratio
+        How many windows there are along each axis, or their number by the length, between 0 and 1.
+    return_indices : bool
+        Whether the places of the numbers are returned, too, counted over an image by rows.
+    _random_samples : Tensor of shape (batch, channels, 2), optional
+        What decides where windows lie, new numbers each time by default.
+    """
+
+    _dims = 2
+
+
+class FractionalMaxPool3d(_Fractional):
+    """The largest number of windows of volumes, which lie at random; see ``FractionalMaxPool2d``."""
+
+    _dims = 3
+
+
+class _Powers(Cell):
+    _dims = 0
+
+    def __init__(self, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False):
+        super().__init__()
+        several(self, "kernel_size", kernel_size, self._dims)
+        if stride is not None:
+            several(self, "stride", stride, self._dims)
+        self.norm_type, self.kernel_size, self.stride = norm_type, kernel_size, stride
+        self.ceil_mode = flag(self, "ceil_mode", ceil_mode)
+
+    def construct(self, x: Tensor) -> Tensor:
+        """The powers of each window of ``x`` ([batch,] channels, ...)."""
+        function = getattr(windows, f"lp_pool{self._dims}d")
+        return function(x, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+
+
+class LPPool2d(_Powers):
+    """``sum(x ** norm_type) ** (1 / norm_type)`` of each window of images.
+
+    Parameters
+    ----------
+    norm_type : float
+        The power, not 0.
+    kernel_size, stride : int or tuple of 2 int
+        Lengths of the window, steps between windows; by default these do not overlap.
+    ceil_mode : bool
+        Whether a last window may reach beyond the border.
+    """
+
+    _dims = 2
+
+
+class LPPool1d(_Powers):
+    """``sum(x ** norm_type) ** (1 / norm_type)`` of each window of sequences; see ``LPPool2d``."""
+
+    _dims = 1

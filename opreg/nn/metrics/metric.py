@@ -1,0 +1,99 @@
+"""Metric: what is gathered from batches, ``clear``, ``update``, ``eval``."""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..tensor import Tensor
+
+__all__ = ["Metric", "rearrange_inputs"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def rearrange_inputs(func: F) -> F:
+    """A decorator of ``update``: it is given those of its inputs that ``set_indexes`` has chosen."""
+
+    @functools.wraps(func)
+    def wrapped(self: Metric, *inputs: Any) -> Any:
+        return func(self, *(inputs if self.indexes is None else [inputs[i] for i in self.indexes]))
+
+    return wrapped  # type: ignore[return-value]
+
+
+class Metric(ABC):
+    """What is gathered from batches; a subclass defines ``clear``, ``update`` and ``eval``.
+
+    Examples
+    --------
+    >>> class Count(Metric):
+    ...     def clear(self):
+    ...         self.n = 0
+    ...     def update(self, *inputs):
+    ...         self.n += self._convert_data(inputs[0]).size
+    ...     def eval(self):
+    ...         return self.n
+    >>> Count()([1, 2, 3])
+    3
+    """
+
+    def __init__(self) -> None:
+        self._indexes: list[int] | None = None
+
+    @property
+    def indexes(self) -> list[int] | None:
+        """Which inputs of ``update`` count, None for all."""
+        return getattr(self, "_indexes", None)  # a subclass may not have called __init__
+
+    def set_indexes(self, indexes: Any) -> Metric:
+        """Choose inputs of ``update`` by their places; returns the metric."""
+        if not isinstance(indexes, list) or not all(isinstance(i, int) for i in indexes):
+            raise ValueError(f"set_indexes: indexes must be a list of int, got {indexes!r}")
+        self._indexes = indexes
+        return self
+
+    def __call__(self, *inputs: Any) -> Any:
+        """The metric of these inputs alone."""
+        self.clear()
+        self.update(*inputs)
+        return self.eval()
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Begin anew."""
+
+    @abstractmethod
+    def update(self, *inputs: Any) -> None:
+        """Take in a batch."""
+
+    @abstractmethod
+    def eval(self) -> Any:
+        """The metric of what was taken in."""
+
+    def _convert_data(self, data: object) -> np.ndarray:
+        """A tensor, list or array as an array."""
+        if isinstance(data, Tensor):
+            return data.asnumpy()
+        if isinstance(data, (list, np.ndarray)):
+            return np.asarray(data)
+        raise TypeError(f"{type(self).__name__}: inputs must be tensors, lists or NumPy arrays, got "
+                        f"{type(data).__name__}")
+
+    def _arrays(self, inputs: tuple[Any, ...], *what: str) -> list[np.ndarray]:
+        if len(inputs) != len(what):
+            raise ValueError(f"{type(self).__name__}.update: expected {len(what)} inputs, {' and '.join(what)}, got "
+                             f"{len(inputs)}")
+        return [self._convert_data(each) for each in inputs]
+
+    def _pair(self, inputs: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
+        y_pred, y = self._arrays(inputs, "predictions", "labels")
+        return y_pred, y
+
+    def _some(self, samples: int) -> None:
+        if not samples:
+            raise RuntimeError(f"{type(self).__name__}.eval: nothing was taken in; call update before")

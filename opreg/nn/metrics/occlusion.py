@@ -1,0 +1,103 @@
+"""Which parts of an image a prediction rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError
+from ..cell import Cell
+from ..optim.settings import count, number
+from ..tensor import Tensor
+from .metric import Metric, rearrange_inputs
+
+__all__ = ["OcclusionSensitivity"]
+
+
+class OcclusionSensitivity(Metric):
+    """By how much the prediction for a label falls where what is around a point is covered, for each point.
+
+    Parameters
+    ----------
+    pad_val : float
+        What covers.
+    margin : int
+        How far it reaches from the point, which it does not reach itself on the far side.
+    n_batch : int
+        How many covered images the model is given at once.
+    b_box : list of int, optional
+        The first and the last point along each axis, behind that of samples: ``[min1, max1, min2, max2, …]``; a last
+        point below 0 is the end. All points by default.
+
+    Examples
+    --------
+    >>> from opreg import nn, ops
+    >>> class Mean(nn.Cell):
+    ...     def construct(self, x):
+    ...         return ops.mean(x, (1, 2)).reshape((-1, 1))
+    >>> metric = OcclusionSensitivity(margin=1)
+    >>> metric.update(Mean(), Tensor(np.ones((1, 2, 2), np.float32)), Tensor([0]))
+    >>> metric.eval()
+    array([[0.25, 0.5 ],
+           [0.5 , 1.  ]])
+    """
+
+    def __init__(self, pad_val: float = 0.0, margin: int = 2, n_batch: int = 128, b_box: list[int] | None = None):
+        super().__init__()
+        self.pad_val = number("OcclusionSensitivity", "pad_val", pad_val, -np.inf)
+        self.margin = count("OcclusionSensitivity", "margin", margin)
+        self.n_batch = count("OcclusionSensitivity", "n_batch", n_batch)
+        if b_box is not None and not isinstance(b_box, list):
+            raise ArgumentError(f"OcclusionSensitivity: b_box must be a list of int, got {type(b_box).__name__}")
+        self.b_box = b_box
+        self.clear()
+
+    def clear(self) -> None:
+        self._falls: np.ndarray | None = None
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Take in a Cell, what it is given, which is one sample, and the label."""
+        if len(inputs) != 3:
+            raise ValueError(f"OcclusionSensitivity.update: expected 3 inputs, a model, a sample and its label, got "
+                             f"{len(inputs)}")
+        model, sample, label = inputs[0], self._convert_data(inputs[1]), self._convert_data(inputs[2])
+        if not isinstance(model, Cell):
+            raise TypeError(f"OcclusionSensitivity.update: the model must be a Cell, got {type(model).__name__}")
+        if len(sample) != 1 or label.size != 1:
+            raise RuntimeError(f"OcclusionSensitivity.update: expected one sample and its label, got the shapes "
+                               f"{sample.shape} and {label.shape}")
+        first, last = self._bounds(sample.shape[1:])
+        column = int(label.item())
+        points = list(np.ndindex(*(last - first + 1)))
+        said: list[float] = []
+        for start in range(0, len(points), self.n_batch):
+            covered = [self._covered(sample, first + point) for point in points[start:start + self.n_batch]]
+            said += model(Tensor(np.concatenate(covered))).asnumpy()[:, column].tolist()
+        whole = model(Tensor(sample)).asnumpy()[0, column].item()
+        self._falls = np.squeeze(whole - np.array(said).reshape(last - first + 1))
+
+    def _covered(self, sample: np.ndarray, point: np.ndarray) -> np.ndarray:
+        result = sample.copy()
+        around = [slice(max(0, i - self.margin), i + self.margin) for i in point]
+        result[:, *around] = self.pad_val
+        return result
+
+    def _bounds(self, shape: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        if self.b_box is None:
+            return np.zeros(len(shape), int), np.array(shape) - 1
+        if len(self.b_box) != 2 * len(shape):
+            raise ValueError(f"OcclusionSensitivity: b_box must have two numbers for each of {len(shape)} axes, got "
+                             f"{len(self.b_box)}")
+        first, last = np.maximum(self.b_box[::2], 0), np.array(self.b_box[1::2])
+        last = np.where(last < 0, np.array(shape) - 1, last)
+        if (last >= shape).any() or (first > last).any():
+            raise ValueError(f"OcclusionSensitivity: b_box {self.b_box} must lie within the shape {tuple(shape)}, each "
+                             f"first point before the last")
+        return first, last
+
+    def eval(self) -> Any:
+        self._some(self._falls is not None)
+        return self._falls

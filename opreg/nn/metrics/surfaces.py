@@ -1,0 +1,208 @@
+"""Distances between the surfaces of regions: the pixels, or voxels, that have a neighbour outside."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError
+from ..optim.settings import flag, number
+from .metric import Metric, rearrange_inputs
+
+__all__ = ["HausdorffDistance", "MeanSurfaceDistance", "RootMeanSquareDistance"]
+
+_KINDS = ("euclidean", "chessboard", "taxicab")
+
+
+class _Surfaces(Metric):
+    """The surfaces of what has a label, in predictions and in truth, of the batch that was taken in last."""
+
+    def __init__(self, distance_metric: str):
+        super().__init__()
+        if distance_metric not in _KINDS:
+            raise ArgumentError(f"{type(self).__name__}: distance_metric must be {', '.join(map(repr, _KINDS))}, got "
+                                f"{distance_metric!r}")
+        self.distance_metric = distance_metric
+        self.clear()
+
+    def clear(self) -> None:
+        self._regions: list[np.ndarray] = []
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Take in predicted labels, true labels, and the label that counts."""
+        name = type(self).__name__
+        if len(inputs) != 3:
+            raise ValueError(f"{name}.update: expected 3 inputs, predictions, labels and the label that counts, got "
+                             f"{len(inputs)}")
+        (y_pred, y), label = self._pair(inputs[:2]), inputs[2]
+        if not isinstance(label, (int, float)):
+            raise ArgumentError(f"{name}.update: the label that counts must be a number, got {type(label).__name__}")
+        if not y.size or y_pred.shape != y.shape:
+            raise ValueError(f"{name}.update: predictions have the shape {y_pred.shape}, labels {y.shape}")
+        regions = [y_pred == label, y == label]
+        if not any(region.any() for region in regions):
+            raise ValueError(f"{name}.update: neither predictions nor labels have the label {label}")
+        self._regions = regions
+
+    def _surfaces(self) -> list[np.ndarray]:
+        self._some(len(self._regions))
+        return [region & ~_eroded(region) for region in self._cut()]
+
+    def _cut(self) -> list[np.ndarray]:
+        return self._regions
+
+    def _distances(self, surface: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """Of each point of a surface to the nearest of another."""
+        if not surface.any():
+            return np.array([])
+        return _to_nearest(other, self.distance_metric)[surface]
+
+
+class HausdorffDistance(_Surfaces):
+    """The largest distance from one surface to the nearest point of the other.
+
+    Parameters
+    ----------
+    distance_metric : {"euclidean", "chessboard", "taxicab"}
+        How distances are measured.
+    percentile : float, optional
+        From 0 to 100: this percentile of distances in place of the largest.
+    directed : bool
+        Whether distances are from predictions to truth alone, and not also from truth to predictions.
+    crop : bool
+        Whether what is around both regions is cut off, and axes of length 1 taken away, before there are surfaces.
+
+    Examples
+    --------
+    >>> metric = HausdorffDistance()
+    >>> metric.update(np.array([[1, 1, 0], [0, 0, 0]]), np.array([[1, 0, 0], [0, 0, 1]]), 1)
+    >>> metric.eval().round(4)
+    np.float64(1.4142)
+    """
+
+    def __init__(self, distance_metric: str = "euclidean", percentile: float | None = None,
+                 directed: bool | None = False, crop: bool | None = True):
+        self.percentile = None if percentile is None else number("HausdorffDistance", "percentile", percentile, 0, 100)
+        self.directed = flag("HausdorffDistance", "directed", bool(directed) if directed is None else directed)
+        self.crop = flag("HausdorffDistance", "crop", bool(crop) if crop is None else crop)
+        super().__init__(distance_metric)
+
+    def _cut(self) -> list[np.ndarray]:
+        if not self.crop:
+            return self._regions
+        box = _box(self._regions[0] | self._regions[1])
+        cut = [region[box] for region in self._regions]
+        return [region.squeeze() if region.size > 1 else region for region in cut]
+
+    def eval(self) -> Any:
+        y_pred, y = self._surfaces()
+        found = self._farthest(y_pred, y)
+        return found if self.directed else max(found, self._farthest(y, y_pred))
+
+    def _farthest(self, surface: np.ndarray, other: np.ndarray) -> Any:
+        if not (surface.any() and other.any()):
+            return np.float64(np.inf)
+        distances = self._distances(surface, other)
+        return distances.max() if self.percentile is None else np.percentile(distances, self.percentile)
+
+
+class MeanSurfaceDistance(_Surfaces):
+    """The mean distance from the predicted surface to the nearest point of the true one.
+
+    Parameters
+    ----------
+    symmetric : bool
+        Whether it is the mean of that and of the mean distance from truth to predictions.
+    distance_metric : {"euclidean", "chessboard", "taxicab"}
+        How distances are measured.
+
+    Examples
+    --------
+    >>> metric = MeanSurfaceDistance(distance_metric="taxicab")
+    >>> metric.update(np.array([[1, 1, 0], [0, 0, 0]]), np.array([[1, 0, 0], [0, 0, 1]]), 1)
+    >>> float(metric.eval())
+    0.5
+    """
+
+    def __init__(self, symmetric: bool = False, distance_metric: str = "euclidean"):
+        self.symmetric = flag(type(self).__name__, "symmetric", symmetric)
+        super().__init__(distance_metric)
+
+    def _means(self, power: int) -> list[Any]:
+        """The mean distance to a power from predictions to truth, and where it is symmetric from there back."""
+        y_pred, y = self._surfaces()
+        ways = [(y_pred, y), (y, y_pred)] if self.symmetric else [(y_pred, y)]
+        found = [self._distances(*way) for way in ways]
+        return [np.mean(each**power) if each.size else np.float64(np.inf) for each in found]
+
+    def eval(self) -> Any:
+        return np.mean(self._means(1))
+
+
+class RootMeanSquareDistance(MeanSurfaceDistance):
+    """The mean square of the distances from the predicted surface to the nearest point of the true one.
+
+    As MindSpore computes it: the root is taken where it is symmetric alone.
+
+    Parameters
+    ----------
+    symmetric : bool
+        Whether it is the root of the mean of that and of the mean square from truth to predictions.
+    distance_metric : {"euclidean", "chessboard", "taxicab"}
+        How distances are measured.
+
+    Examples
+    --------
+    >>> metric = RootMeanSquareDistance(symmetric=True)
+    >>> metric.update(np.array([[1, 1, 0], [0, 0, 0]]), np.array([[1, 0, 0], [0, 0, 1]]), 1)
+    >>> metric.eval().round(4)
+    np.float64(0.866)
+    """
+
+    def eval(self) -> Any:
+        means = self._means(2)
+        return np.sqrt(np.mean(means)) if self.symmetric else means[0]
+
+
+# ------------------------------------------------------------------------------------------------------- regions
+
+
+def _along(axis: int, start: int | None, stop: int | None) -> tuple[slice, ...]:
+    return (*[slice(None)] * axis, slice(start, stop))
+
+
+def _eroded(region: np.ndarray) -> np.ndarray:
+    """The points all of whose neighbours along axes are in the region."""
+    inner = region.copy()
+    for axis in range(region.ndim):
+        for here, next_to, end in ((1, None), (None, -1), (None, 1)), ((None, -1), (1, None), (-1, None)):
+            inner[_along(axis, *here)] &= region[_along(axis, *next_to)]
+            inner[_along(axis, *end)] = False
+    return inner
+
+
+def _box(region: np.ndarray) -> tuple[slice, ...]:
+    """The smallest box around a region."""
+    return tuple([slice(int(each.min()), int(each.max()) + 1) for each in np.nonzero(region)])
+
+
+def _to_nearest(there: np.ndarray, kind: str) -> np.ndarray:
+    """At each point its distance to the nearest point that is there, infinite where there is none.
+
+    Axes come one after the other: what is known along the axes before grows by the steps along the next.
+    """
+    best = np.where(there, 0.0, math.inf)
+    for axis in range(there.ndim):
+        start = best.copy()
+        reached = np.isfinite(start).any(axis=axis, keepdims=True)  # lines with nothing to go from stay as they are
+        for step in range(1, there.shape[axis]):
+            cost = step * step if kind == "euclidean" else step
+            if cost >= best.max(initial=0.0, where=reached):
+                break
+            for here, origin in ((step, None), (None, -step)), ((None, -step), (step, None)):
+                source, target = start[_along(axis, *origin)], best[_along(axis, *here)]
+                np.minimum(target, np.maximum(source, cost) if kind == "chessboard" else source + cost, out=target)
+    return np.sqrt(best) if kind == "euclidean" else best

@@ -1,0 +1,296 @@
+"""Pooling that says where the largest numbers are, windows at random places, and the way back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...core.registry import ops
+from ...core.spec import is_floating, limits, show
+from ...errors import ArgumentError, ShapeError
+from ..tensor import Tensor, has_numbers
+from ..typing import Sizes, TensorLike
+from .creation import zeros
+from .indexing import gather_elements, tensor_scatter_elements
+from .lift import floating, tensor
+from .math import where
+from .nn import pool, sizes
+from .random import rand
+
+__all__ = ["fractional_max_pool2d", "fractional_max_pool3d", "lp_pool1d", "lp_pool2d", "max_pool2d", "max_pool3d",
+           "max_unpool1d", "max_unpool2d", "max_unpool3d"]
+
+
+# ----------------------------------------------------------------------------------- the largest of windows
+
+
+def _along(length: int, kernel: int, stride: int, pad: int, dilation: int, ceil: bool) -> np.ndarray:
+    """The places of an axis in each window, a row a window; -1 where there is no number."""
+    reach = length + 2 * pad - dilation * (kernel - 1) - 1
+    if reach < 0:
+        raise ShapeError(f"max pooling: windows of {dilation * (kernel - 1) + 1} do not fit a length of {length} with "
+                         f"a padding of {pad}")
+    count = (-(-reach // stride) if ceil else reach // stride) + 1
+    if ceil and (count - 1) * stride >= length + pad:  # a window begins in what is given
+        count -= 1
+    places = np.arange(count)[:, None] * stride - pad + np.arange(kernel) * dilation
+    return np.where((places >= 0) & (places < length), places, -1)
+
+
+def _together(axes: Sequence[np.ndarray], lengths: Sequence[int]) -> np.ndarray:
+    """The places of numbers in a row, of windows and their numbers along each axis; -1 where there is none."""
+    places = np.zeros((1, 1), np.int64)
+    for rows, length in zip(axes, lengths):
+        inside = (places >= 0)[:, None, :, None] & (rows >= 0)[None, :, None, :]
+        both = places[:, None, :, None] * length + rows[None, :, None, :]
+        places = np.where(inside, both, -1).reshape(len(places) * len(rows), -1)
+    return places
+
+
+def max_windows(x: TensorLike, count: int, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil: bool
+                ) -> tuple[Tensor, Tensor]:
+    """The largest number of each window over the last ``count`` axes, and its place among those of all in a row."""
+    x = tensor(x)
+    if x.ndim not in (count + 1, count + 2):
+        raise ShapeError(f"max pooling: expected {count + 1} or {count + 2} axes, got shape {show(x.shape)}")
+    lead, lengths = x.shape[:-count], x.shape[-count:]
+    axes = [_along(n, k, s, p, d, ceil) for n, k, s, p, d in zip(
+        lengths, sizes(kernel, count, "kernel_size"), sizes(stride, count, "stride"), sizes(padding, count, "padding"),
+        sizes(dilation, count, "dilation"))]
+    places = _together(axes, lengths)
+    flat = x.reshape((*lead, math.prod(lengths)))
+    picked = ops.take(flat, tensor(np.maximum(places, 0)), axis=-1, mode="clip")
+    if (places < 0).any():
+        least = -math.inf if is_floating(x._dt) else int(limits(x._dt)[0])
+        picked = where(tensor(places < 0), tensor(np.asarray(least, x._dt)), picked)
+    first = ops._npi_argmax(picked, axis=-1)._cast(np.dtype(np.int64))
+    at = ops.take(tensor(places.reshape(-1)), first + tensor(np.arange(len(places)) * places.shape[1]), axis=0,
+                  mode="clip")
+    shape = (*lead, *map(len, axes))
+    return gather_elements(flat, -1, at).reshape(shape), at.reshape(shape)
+
+
+def _pooled(count: int, x: TensorLike, kernel: Sizes, stride: Sizes | None, padding: Sizes, dilation: Sizes,
+            ceil: bool, places: bool) -> Tensor | tuple[Tensor, Tensor]:
+    stride = kernel if stride is None else stride
+    if not places and set(sizes(dilation, count, "dilation")) == {1}:
+        return pool("max", count, x, kernel, stride, padding, ceil)
+    found = max_windows(x, count, kernel, stride, padding, dilation, ceil)
+    return found if places else found[0]
+
+
+def max_pool2d(x: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
+               return_indices: bool = False, ceil_mode: bool = False) -> Tensor | tuple[Tensor, Tensor]:
+    """The largest number of each window of images; by default windows do not overlap.
+
+    Parameters
+    ----------
+    dilation : int or tuple of 2 int
+        Steps between the numbers of a window.
+    return_indices : bool
+        Whether the places of the numbers are returned, too, int64, counted over an image by rows.
+    """
+    return _pooled(2, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def max_pool3d(x: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
+               ceil_mode: bool = False, return_indices: bool = False) -> Tensor | tuple[Tensor, Tensor]:
+    """The largest number of each window of volumes; see ``max_pool2d``."""
+    return _pooled(3, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+# ------------------------------------------------------------------------------------- windows at random
+
+
+def fractional_max_pool2d(input: TensorLike, kernel_size: Sizes, output_size: Sizes | None = None,
+                          output_ratio: float | tuple[float, float] | None = None, return_indices: bool = False,
+                          _random_samples: TensorLike | None = None) -> Tensor | tuple[Tensor, Tensor]:
+    """The largest number of windows of images, which lie at random so that there are as many as wanted.
+
+    B. Graham, Fractional Max-Pooling, arXiv:1412.6071.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape :math:`([N,] C, H, W)`.
+    kernel_size : int or tuple of 2 int
+        Lengths of a window.
+    output_size : int or tuple of 2 int, optional
+        How many windows there are along each axis; or ``output_ratio``, their number by the length.
+    return_indices : bool
+        Whether the places of the numbers are returned, too, int64, counted over an image by rows.
+    _random_samples : Tensor, optional
+        Numbers from 0 to 1 that decide where windows lie, of shape :math:`(N, C, 2)`: of width, then height.
+
+    Raises
+    ------
+    ValueError
+        Neither size nor ratio is given, or windows do not fit.
+    """
+    return _fractional(2, input, kernel_size, output_size, output_ratio, return_indices, _random_samples, (1, 0))
+
+
+def fractional_max_pool3d(input: TensorLike, kernel_size: Sizes, output_size: Sizes | None = None,
+                          output_ratio: float | tuple[float, float, float] | None = None, return_indices: bool = False,
+                          _random_samples: TensorLike | None = None) -> Tensor | tuple[Tensor, Tensor]:
+    """The same of volumes :math:`([N,] C, D, H, W)`; ``_random_samples`` are of depth, height, width."""
+    return _fractional(3, input, kernel_size, output_size, output_ratio, return_indices, _random_samples, (0, 1, 2))
+
+
+def output_sizes(what: str, count: int, lengths: Sequence[int], size: Sizes | None, ratio: object) -> tuple[int, ...]:
+    """How many windows there are along each axis, said as a number or as a part of the length."""
+    if size is not None:
+        return sizes(size, count, f"{what}: output_size")
+    if ratio is None:
+        raise ArgumentError(f"{what}: give output_size or output_ratio")
+    ratios = ratio if isinstance(ratio, (tuple, list)) else (ratio,) * count
+    if len(ratios) != count or not all(isinstance(part, float) and 0 < part < 1 for part in ratios):
+        raise ArgumentError(f"{what}: output_ratio must be a number between 0 and 1, or {count} of them, got {ratio!r}")
+    return tuple([int(length * part) for length, part in zip(lengths, ratios)])
+
+
+def _fractional(count: int, input: TensorLike, kernel: Sizes, size: Sizes | None, ratio: object, places: bool,
+                samples: TensorLike | None, order: Sequence[int]) -> Tensor | tuple[Tensor, Tensor]:
+    what, x = f"fractional_max_pool{count}d", tensor(input)
+    if x.ndim not in (count + 1, count + 2):
+        raise ShapeError(f"{what}: expected {count + 1} or {count + 2} axes, got shape {show(x.shape)}")
+    if x.ndim == count + 1:
+        found = _fractional(count, ops.expand_dims(x, axis=0), kernel, size, ratio, True, samples, order)
+        each = tuple([ops.squeeze(part, axis=(0,)) for part in found])
+        return (each[0], each[1]) if places else each[0]
+    n, channels = x.shape[:2]
+    lengths = x.shape[2:]
+    windows, wanted = sizes(kernel, count, f"{what}: kernel_size"), output_sizes(what, count, lengths, size, ratio)
+    if any(k < 1 or m < 1 or k + m - 1 > length for k, m, length in zip(windows, wanted, lengths)):
+        raise ShapeError(f"{what}: {show(wanted)} windows of {show(windows)} do not fit images of {show(lengths)}")
+    chances = rand(n, channels, count) if samples is None else tensor(samples)
+    if chances.shape != (n, channels, count):
+        raise ShapeError(f"{what}: _random_samples must have the shape {show((n, channels, count))}, got "
+                         f"{show(chances.shape)}")
+    at: Tensor = tensor(np.zeros((1, 1, 1, 1), np.int64))
+    for axis, (k, m, length) in enumerate(zip(windows, wanted, lengths)):
+        rows = ops.expand_dims(_starts(chances[..., order[axis]], k, m, length), axis=-1) + tensor(np.arange(k))
+        both = at.reshape((*at.shape[:3], 1, at.shape[3], 1)) * length + rows.reshape((n, channels, 1, m, 1, k))
+        at = both.reshape((n, channels, at.shape[2] * m, at.shape[3] * k))
+    flat = x.reshape((n, channels, math.prod(lengths)))
+    picked = gather_elements(flat, -1, at.reshape((n, channels, -1))).reshape(at.shape)
+    first = ops._npi_argmax(picked, axis=-1)._cast(np.dtype(np.int64))
+    chosen = gather_elements(at, -1, ops.expand_dims(first, axis=-1)).reshape(first.shape)
+    values, shape = gather_elements(flat, -1, chosen), (n, channels, *wanted)
+    return (values.reshape(shape), chosen.reshape(shape)) if places else values.reshape(shape)
+
+
+def _starts(chance: Tensor, kernel: int, count: int, length: int) -> Tensor:
+    """Where windows begin along an axis, the last one at the end."""
+    free = length - kernel
+    last = tensor(np.full((*chance.shape, 1), free))
+    if count == 1:
+        return last
+    step = tensor(np.asarray(free / (count - 1), chance._dt))
+    shifted = ops.expand_dims(chance, axis=-1)
+    begin = ops.floor((shifted + tensor(np.arange(count - 1).astype(chance._dt))) * step) - ops.floor(shifted * step)
+    return ops.Concat(begin._cast(np.dtype(np.int64)), last, num_args=2, dim=-1)
+
+
+# --------------------------------------------------------------------------------------------- the way back
+
+
+def _unpooled(count: int, x: TensorLike, indices: TensorLike, kernel: Sizes, stride: Sizes | None, padding: Sizes,
+              size: Sequence[int] | None) -> Tensor:
+    what, x, at = f"max_unpool{count}d", tensor(x), tensor(indices)
+    if x.ndim not in (count + 1, count + 2) or at.shape != x.shape:
+        raise ShapeError(f"{what}: expected {count + 1} or {count + 2} axes, and as many indices as numbers, got "
+                         f"shapes {show(x.shape)} and {show(at.shape)}")
+    if at._dt not in (np.int32, np.int64):
+        raise TypeError(f"{what}: indices must be int32 or int64, got {at._dt}")
+    windows = sizes(kernel, count, f"{what}: kernel_size")
+    steps = windows if stride is None else sizes(stride, count, f"{what}: stride")
+    steps = windows if not any(steps) else steps
+    lead, lengths = x.shape[:-count], x.shape[-count:]
+    usual = tuple([(n - 1) * s - 2 * p + k for n, k, s, p in
+                   zip(lengths, windows, steps, sizes(padding, count, f"{what}: padding"))])
+    wanted = tuple(size[-count:]) if size else usual
+    if len(wanted) != count or not all(n - s < m < n + s for n, s, m in zip(usual, steps, wanted)):
+        raise ShapeError(f"{what}: output_size must be less than a stride from {show(usual)}, got {size!r}")
+    places = math.prod(wanted)
+    if has_numbers(at):
+        numbers = at.asnumpy()
+        if numbers.size and not 0 <= numbers.min() <= numbers.max() < places:
+            raise ArgumentError(f"{what}: indices must be from 0 to {places - 1}, those of {show(wanted)} numbers, got "
+                                f"{numbers.min()} to {numbers.max()}")
+    rows = (*lead, math.prod(lengths))
+    return tensor_scatter_elements(zeros((*lead, places), x._dt), at.reshape(rows), x.reshape(rows), -1).reshape(
+        (*lead, *wanted))
+
+
+def max_unpool1d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
+                 padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
+    """The largest numbers of windows of sequences at their places, zeros elsewhere; see ``max_unpool2d``."""
+    return _unpooled(1, x, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool2d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
+                 padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
+    """The largest numbers of windows of images at their places, zeros elsewhere.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of shape :math:`([N,] C, H, W)`.
+    indices : Tensor
+        As many places, counted over an image by rows, as ``max_pool2d(return_indices=True)`` says them. Of those that
+        are named twice the last number counts.
+    kernel_size, stride, padding : int or tuple of 2 int
+        Those of the pooling; ``stride`` is ``kernel_size`` by default.
+    output_size : tuple of int, optional
+        The size of the images, less than a stride from :math:`(H - 1) stride - 2 padding + kernel\\_size`, which it is
+        by default; axes before it do not count.
+
+    Raises
+    ------
+    ValueError
+        Shapes differ, a place is beyond the image, or another size is asked for.
+    TypeError
+        Places are no int32 or int64.
+
+    Examples
+    --------
+    >>> print(max_unpool2d(tensor([[[5.0]]]), tensor([[[2]]]), 2))
+    [[[0. 0.]
+      [5. 0.]]]
+    """
+    return _unpooled(2, x, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool3d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
+                 padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
+    """The largest numbers of windows of volumes at their places, zeros elsewhere; see ``max_unpool2d``."""
+    return _unpooled(3, x, indices, kernel_size, stride, padding, output_size)
+
+
+# --------------------------------------------------------------------------------------------------- powers
+
+
+def _powers(count: int, x: TensorLike, power: float, kernel: Sizes, stride: Sizes | None, ceil: bool) -> Tensor:
+    if isinstance(power, bool) or not isinstance(power, (int, float)):
+        raise TypeError(f"lp_pool{count}d: norm_type must be an int or float, got {type(power).__name__}")
+    if power == 0:
+        raise ArgumentError(f"lp_pool{count}d: norm_type must not be 0")
+    windows = sizes(kernel, count, "kernel_size")
+    means = pool("avg", count, floating(x) ** float(power), windows, windows if stride is None else stride, 0, ceil,
+                 count_include_pad=True)
+    return (means * math.prod(windows)) ** (1.0 / power)
+
+
+def lp_pool1d(x: TensorLike, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
+              ) -> Tensor:
+    """``sum(x ** norm_type) ** (1 / norm_type)`` of each window of sequences; by default windows do not overlap."""
+    return _powers(1, x, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool2d(x: TensorLike, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
+              ) -> Tensor:
+    """``sum(x ** norm_type) ** (1 / norm_type)`` of each window of images; by default windows do not overlap."""
+    return _powers(2, x, norm_type, kernel_size, stride, ceil_mode)

@@ -1,0 +1,37 @@
+"""What programs take from MindSpore's ``train._utils``: folders that are made, and values that are checked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+__all__ = ["check_value_type"]
+
+
+def check_value_type(arg_name: str, arg_value: object, valid_types: type | Iterable[type]) -> None:
+    """Refuse a value of another type; a truth value is no int.
+
+    Raises
+    ------
+    TypeError
+        Naming the argument, the types that are valid, and what came.
+
+    Examples
+    --------
+    >>> check_value_type("eps", 0.5, [float, int])
+    """
+    kinds = (valid_types,) if isinstance(valid_types, type) else tuple(valid_types)
+    if not isinstance(arg_value, kinds) or (isinstance(arg_value, bool) and bool not in kinds):
+        raise TypeError(f"{arg_name} must be of {' or '.join(kind.__name__ for kind in kinds)}, got "
+                        f"{type(arg_value).__name__}")
+
+
+def _make_directory(path: str, arg_name: str = "path") -> str:
+    """Make a folder, with those above it; returns its whole path."""
+    if not isinstance(path, str):
+        raise TypeError(f"{arg_name} must be text, got {type(path).__name__}")
+    if not path.strip():
+        raise ValueError(f"{arg_name} must not be blank")
+    whole = os.path.realpath(path)
+    os.makedirs(whole, exist_ok=True)
+    return whole
