@@ -479,6 +479,23 @@ def test_parts_of_one_memory(name, inside):
         np.testing.assert_array_equal(x.grad.asnumpy(), expected)
 
 
+@pytest.mark.parametrize("row", range(ROWS))
+def test_a_part_that_was_written_before_the_memory_was_handed_to_others(row):
+    x, h = marked(), array(HOST)
+    with autograd.record():
+        parts = [x[i] * h[i] for i in range(ROWS)]
+    h[row] = -1
+    held = h.to_dlpack_for_write()
+    for i, part in enumerate(parts):
+        if i == row:
+            with pytest.raises(OpError, match="changed in place"):
+                part.backward(retain_graph=True)
+        else:
+            part.backward(retain_graph=True)
+            np.testing.assert_array_equal(x.grad.asnumpy()[i], HOST[i])
+    assert held is not None
+
+
 def test_rows_that_are_used_and_filled_one_after_the_other():
     """As many parts as there are of one memory are told apart."""
     x, h = array(np.ones(2)), nd.zeros((3000, 2), dtype="float64")
