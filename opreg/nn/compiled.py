@@ -20,6 +20,7 @@ from opreg.symbol.finite import check_numbers
 from opreg.symbol.plan import Segment
 from opreg.symbol.program import Bound, Program
 
+from ..core.gradient import CUT
 from ..core.graph import Entry, Graph, Node
 from ..core.locks import rlock
 from ..core.mode import MODE, Recording, inside, quiet
@@ -369,6 +370,8 @@ class Compiled:
                 for array, value in plan.stored:
                     array._data[...] = value
                     wrote(array._data)
+            if CUT.lost:
+                CUT.tell([out.dtype for out in plan.outputs])
             if self._simple:
                 return made(plan.outputs[0].copy(), plan.ctx)
             ctx = plan.ctx
