@@ -554,9 +554,19 @@ def _gradients(g: NDArray | tuple[NDArray, ...], ins: Sequence[NDArray], outs: S
 
 
 def _recorded(run: _Run, arriving: Sequence[NDArray], ins: Sequence[NDArray]) -> list[NDArray | None]:
-    """Gradients that can be differentiated again: those of the Python code, on the numbers of that run."""
+    """Gradients that can be differentiated again: those of the Python code, on the numbers of that run.
+
+    Raises
+    ------
+    OpError
+        When something else that the code reads is no longer as it was.
+    """
     variables = [tensor(array) for array in ins]
     compiled, count = run.compiled, run.count
+    changed = compiled.changed()
+    if changed is not None:
+        raise OpError(f"{_TAPED.name}: a gradient that can be differentiated again runs its code again, and {changed} "
+                      "has changed since it ran. Ask for the gradient before, or call the function without jit")
     weights = list(zip(compiled._weights, variables[count:]))
     before = [(array, array._data, array._entry)
               for array in {id(array): array for array, _ in (*weights, *run.plan.copied)}.values()]
