@@ -26,7 +26,7 @@ from opreg.errors import ArgumentError, AttrError, DTypeError, OpError, ShapeErr
 from . import changes
 from .context import Context, current_context
 from .control_flow import cond, foreach, while_loop
-from .ndarray import SURFACE, NDArray, _compute
+from .ndarray import SURFACE, NDArray, _compute, leave_trace
 
 __all__ = ["surface", "invoke", "Custom", "linalg", "contrib", "image", "op", "custom", "sparse"]
 
@@ -172,6 +172,9 @@ def invoke(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         settled, outs = follower.follow(op, attrs, values)
     else:
         settled, outs = _compute(op, attrs, values, ctx, None, None if op.op_type is None else _kind(values))
+        if follower is not None:
+            for result in outs:
+                follower.constant(result)
     return outs[0] if settled.visible == 1 else outs[:settled.visible]
 
 
@@ -195,6 +198,8 @@ def Custom(*args: Any, op_type: str | None = None, **keywords: Any) -> NDArray:
 def _into(op: Op, attrs: Attrs, values: list[Any], ctx: Context, out: Out) -> Out:
     """Call an operator and store its results in existing arrays."""
     targets: list[Any] = list(out) if isinstance(out, (list, tuple)) else [out]
+    if MODE.follower is not None:
+        leave_trace((*values, *targets))
     for target in targets:
         if not isinstance(target, NDArray):
             raise ArgumentError(f"operator {op.name}: out= must be an NDArray, got {type(target).__name__}")

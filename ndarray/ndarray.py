@@ -6,7 +6,7 @@ import numbers
 import operator
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # a stub, made from the operators
 else:
     Methods = Value
 
-__all__ = ["NDArray", "FrozenNDArray", "array", "attach", "over", "wrap", "raw", "numbers_of"]
+__all__ = ["NDArray", "FrozenNDArray", "array", "attach", "leave_trace", "over", "wrap", "raw", "numbers_of"]
 
 #: The function of ``nd`` of that name.
 SURFACE = Slot("arrays")
@@ -68,7 +68,7 @@ def _recorded(name: str, number: float | str | None = None) -> tuple[Op, Attrs]:
 
 
 def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type[NDArray], classes: set[type],
-          state: Tracing, reflected: bool = False, exact: bool = False, truth: str | None = None
+          reflected: bool = False, exact: bool = False, truth: str | None = None
           ) -> Callable[[NDArray, Any], Any]:
     """Python's operator for floating arrays of one dtype on the host; the general way otherwise.
 
@@ -82,8 +82,6 @@ def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type[N
         Operators that are recorded: between arrays of one shape, of several, with a number.
     result_class, classes : type, set of type
         The class of the result; classes of arrays that compute with each other.
-    state : object
-        Nothing is computed at once while its ``trace`` is not None.
     reflected : bool
         Whether the number is on the left.
     exact : bool
@@ -100,7 +98,8 @@ def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type[N
         data = self._data
         dtype = data.dtype
         kind = other.__class__
-        if data.__class__ is not array_class or state.trace is not None:
+        thread = MODE.__dict__
+        if data.__class__ is not array_class or thread["follower"] is not None:
             return self._binary(name, other, reflected)
         if kind is not result_class and (kind is int or kind is float):
             try:
@@ -116,7 +115,7 @@ def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type[N
                 return self._binary(name, other, False)
         else:
             return self._binary(name, other, reflected)
-        mode = MODE.__dict__["now"]()
+        mode = thread["now"]()
         try:
             numbers = mode.run(ufunc, right, data) if reflected else mode.run(ufunc, data, right)
         except (ValueError, RuntimeError):
@@ -181,8 +180,7 @@ _COMPARISONS: dict[str, np.ufunc] = {"eq": np.equal, "ne": np.not_equal, "gt": n
 SHORT: list[tuple[type[NDArray], str, Callable[[NDArray, Any], Any]]] = []
 
 
-def attach(cls: type[NDArray], classes: set[type], comparisons: Mapping[str, Sequence[str]], truth: str,
-           state: Tracing) -> None:
+def attach(cls: type[NDArray], classes: set[type], comparisons: Mapping[str, Sequence[str]], truth: str) -> None:
     """Give a class of arrays Python's operators; see ``_fast``. ``comparisons`` has their forms by name."""
     def set_method(start: str, name: str, method: Callable[[NDArray, Any], Any]) -> None:
         setattr(cls, f"__{start}{name}__", method)
@@ -191,22 +189,20 @@ def attach(cls: type[NDArray], classes: set[type], comparisons: Mapping[str, Seq
     for name, ufunc in _ARITHMETIC.items():
         same, broadcast, right, left = BINARY[name]
         for start, number in (("", right), ("r", left)):
-            set_method(start, name, _fast(name, ufunc, (same, broadcast, number), cls, classes, state, bool(start),
+            set_method(start, name, _fast(name, ufunc, (same, broadcast, number), cls, classes, bool(start),
                                           name != "truediv"))
     for name, ufunc in _COMPARISONS.items():
-        set_method("", name, _fast(name, ufunc, comparisons[name][:3], cls, classes, state, False, truth == "bool",
-                                   truth))
+        set_method("", name, _fast(name, ufunc, comparisons[name][:3], cls, classes, False, truth == "bool", truth))
 
 
-class Tracing(Protocol):
-    """Whether something is followed just now; nothing where ``trace`` is None."""
-
-    @property
-    def trace(self) -> object: ...
-
-
-class _Untraced:
-    trace = None
+def leave_trace(values: Iterable[Any]) -> None:
+    """Leave a function that is traced to Python where arrays are computed with at once that may be others in another
+    run: arrays from outside, and tensors of the graph."""
+    follower = MODE.follower
+    for value in values:
+        if follower.knows(value):
+            follower.leave("it computes with an NDArray that is no value of the graph; functions of nd take one, and "
+                           "Tensor(array) makes a tensor of it")
 
 
 def _in_place(name: str) -> Callable[[NDArray, Any], NDArray]:
@@ -214,6 +210,8 @@ def _in_place(name: str) -> Callable[[NDArray, Any], NDArray]:
     compute = getattr(operator, name)
 
     def method(self: NDArray, other: Any) -> NDArray:
+        if MODE.follower is not None:
+            leave_trace((self, other))
         self.check_writable()
         if MODE.__dict__["now"]().recording or self._entry is not None:
             changes.update(self, other, compute, name)
@@ -264,7 +262,11 @@ class NDArray(OneNumber, Methods):
 
     def __init__(self, data: ArrayLike | NDArray, ctx: Context | None = None):
         if isinstance(data, NDArray):
+            if MODE.follower is not None:
+                leave_trace((data,))
             ctx, data = data._ctx, data._data
+        if MODE.follower is not None:
+            MODE.follower.constant(self)
         self._data = data if hasattr(data, "dtype") and hasattr(data, "flags") else np.asarray(data)  # type: ignore
         if self._data.dtype == object:  # a Fraction, as of the module statistics
             self._data = numbers_of(self._data, _FLOAT32)
@@ -274,8 +276,14 @@ class NDArray(OneNumber, Methods):
     # ------------------------------------------------------------------------------------------- operators
 
     def _apply(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:
+        follower = MODE.follower
+        if follower is not None:
+            leave_trace(values)
         attrs = op.complete(given)
         settled, results = _compute(op, attrs, values, self._ctx)
+        if follower is not None:
+            for result in results:
+                follower.constant(result)
         visible = settled.visible
         return results[0] if visible == 1 else results[:visible]
 
@@ -397,6 +405,12 @@ class NDArray(OneNumber, Methods):
         >>> array([1, 2]).asnumpy()
         array([1., 2.], dtype=float32)
         """
+        if MODE.follower is not None:
+            leave_trace((self,))
+        return self._copied()
+
+    def _copied(self) -> np.ndarray:
+        """The elements as a NumPy array, whatever trace goes on."""
         data = self._data
         return data.copy("K") if data.__class__ is np.ndarray else self._ctx.backend.to_numpy(data)
 
@@ -485,7 +499,7 @@ class NDArray(OneNumber, Methods):
 
     def __repr__(self) -> str:
         shape = "x".join(map(str, self.shape)) or "scalar"
-        return f"\n{self.asnumpy()}\n<NDArray {shape} @{self._ctx}>"
+        return f"\n{self._copied()}\n<NDArray {shape} @{self._ctx}>"
 
     def _repr_html_(self) -> str | None:
         html: str | None = HTML.function(self)
@@ -499,6 +513,8 @@ class NDArray(OneNumber, Methods):
 
     def copyto(self, other: NDArray | Context) -> NDArray:
         """Copy into another array of the same shape, or to a context as a new array."""
+        if MODE.follower is not None:
+            leave_trace((self, other))
         if isinstance(other, Context):
             result = NDArray(other.backend.asarray(self._data, device=other.device_id), other)
             if MODE.now().recording:
@@ -555,6 +571,8 @@ class NDArray(OneNumber, Methods):
         if len(shape) == 1 and isinstance(shape[0], (tuple, list, np.ndarray)):
             shape = tuple(shape[0])
         wanted = tuple(keywords.pop("shape", shape))
+        if MODE.follower is not None:
+            leave_trace((self,))
         if MODE.now().recording and self._entry is not None:
             result = ops.Reshape(self, shape=wanted, **keywords)
             return self._linked(result, None) if changes.writable(self) else result
@@ -605,6 +623,8 @@ class NDArray(OneNumber, Methods):
         return part
 
     def __getitem__(self, key: Any) -> NDArray:
+        if MODE.follower is not None:
+            leave_trace((self, key))
         if self._entry is not None and MODE.now().recording:
             return self._taken(key)
         if key.__class__ is slice and self._data.shape:
@@ -647,6 +667,8 @@ class NDArray(OneNumber, Methods):
     def __setitem__(self, key: Any, value: Any) -> None:
         if self._entry is not None or self.__class__ is not NDArray:
             self.check_writable()
+        if MODE.follower is not None:
+            leave_trace((self, key, value))
         key, basic = _key(key, self.shape, self._ctx, True)
         try:
             if MODE.__dict__["now"]().recording or self._entry is not None:
@@ -726,7 +748,7 @@ class NDArray(OneNumber, Methods):
 
     def detach(self) -> NDArray:
         """The same numbers, not recorded; memory is shared."""
-        return NDArray(self._data, self._ctx)
+        return NDArray(self)
 
     def backward(self, out_grad: NDArray | None = None, retain_graph: bool = False, train_mode: bool = True) -> None:
         """Gradients of this array with respect to all that asked for theirs; see ``autograd.backward``."""
@@ -763,7 +785,7 @@ def over(data: Array, ctx: Context) -> NDArray:
 
 
 attach(NDArray, {NDArray, FrozenNDArray, LentNDArray},
-       {name: BINARY[name] for name in ("eq", "ne", "gt", "ge", "lt", "le")}, "number", _Untraced())
+       {name: BINARY[name] for name in ("eq", "ne", "gt", "ge", "lt", "le")}, "number")
 
 
 def _key(key: Any, shape: Shape, ctx: Context, written: bool = False) -> tuple[Any, bool]:

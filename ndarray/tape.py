@@ -20,7 +20,7 @@ from opreg.core import host_memory
 from opreg.core.array_module import ENTERED
 from opreg.core.cache import Recent
 from opreg.core.dispatch import REQUESTS, write
-from opreg.core.gradient import by_rule, filled, walk
+from opreg.core.gradient import CUT, by_rule, filled, walk
 from opreg.core.mode import MODE, quiet
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
@@ -381,7 +381,7 @@ def _numbers(node: TapeNode) -> tuple[Sequence[Array], Sequence[Array]]:
 def _walk(seeds: dict[TapeEntry, Any], wanted: Sequence[TapeNode], order: list[TapeNode], train_mode: bool | None,
           recorded: bool = False) -> dict[TapeEntry, Any]:
     """Gradients by entry: arrays that are ``recorded`` themselves, else raw ones."""
-    thread = MODE.__dict__
+    thread, CUT.lost = MODE.__dict__, ""
     checked = next(filter(None, [node.checked for node in order]), None) if finite.USED else None
     mode, choice = thread["now"](), (recorded and (checked or True), train_mode is not False)
     token = thread["set"](mode.following.get(choice) or mode.recorded(*choice))
@@ -517,6 +517,8 @@ def backward(heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | No
             write(data, node.req, g)
         if getrefcount(data) != ALONE or data.__class__ is not np.ndarray or data.base is not None:  # as ``held`` asks
             wrote(data)
+    if CUT.lost:
+        CUT.tell([node.grad._data.dtype for node in leaves])
     if not retain_graph:
         _release(order)
 
@@ -565,6 +567,8 @@ def raw_gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], entrie
             data = variable._ctx.run(data.copy)
         handed.add(id(data))
         result.append(data)
+    if CUT.lost:
+        CUT.tell([variable._data.dtype for variable in variables])
     if not retain_graph:
         _release(order)
     return result

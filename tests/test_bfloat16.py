@@ -140,7 +140,7 @@ def test_like_float16(text: str) -> None:
 
 #: With kinks or steps in the inputs, or results of which no gradient is.
 ROUGH = re.compile(r"round|cast|float\(|floor|mod|trunc|max|min|sort|sign|stop_gradient|median|topk|[<>=]=? |"
-                   r"clip_by_norm|ceil|heaviside|rint|Rint|lgamma|digamma|ReduceStd|argsort|unique|nan|z\b")
+                   r"clip_by_norm|ceil|heaviside|rint|Rint|lgamma|digamma|ReduceStd|argsort|unique|nan|matrix_norm|z\b")
 
 
 def gradient(text: str, dtype: Any) -> Any:

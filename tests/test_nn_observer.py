@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import opreg as ms
+from opreg.errors import OpError
 from opreg.nn import ops
 from opreg.nn.cell import Cell
 from opreg.nn.comparisons import MOST_BYTES, MOST_ELEMENTS
@@ -570,5 +571,26 @@ def test_third_order_and_bprops_read_too():
             change()
             for way, made in zip(ways, compiled):
                 np.testing.assert_allclose(made(x()).asnumpy(), way(x()).asnumpy(), rtol=1e-6)
+    finally:
+        put("K", 1.0)()
+
+
+def test_a_gradient_of_a_gradient_does_not_read_what_has_changed_since():
+    """It runs the Python code again: on other numbers it would be another function's."""
+    put("K", 2.0)()
+    compiled = jit(lambda x: (x ** 3 * K).sum())
+    value = x()
+    value.attach_grad()
+    with ms.autograd.record():
+        out = compiled(value)
+    try:
+        expected = 3 * 2 * value.asnumpy() ** 2
+        for _ in range(2):
+            found = ms.autograd.grad(out, [value], retain_graph=True, create_graph=True)[0]
+            np.testing.assert_allclose(found.asnumpy(), expected, 1e-6)
+        put("K", 5.0)()
+        with pytest.raises(OpError, match="the global K has changed since it ran"):
+            ms.autograd.grad(out, [value], retain_graph=True, create_graph=True)
+        np.testing.assert_allclose(ms.autograd.grad(out, [value])[0].asnumpy(), expected, 1e-6)
     finally:
         put("K", 1.0)()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import opreg as ms
+from opreg import nd
 from opreg.nn import ops
 from opreg.nn.cell import Cell
 from opreg.nn.jit import jit
@@ -155,3 +157,62 @@ def test_a_tensor_that_a_bprop_reads():
         change()
         for way in ways:
             assert way(Tensor(X)).asnumpy().tolist() == ms.grad(net)(Tensor(X)).asnumpy().tolist()
+
+
+# ------------------------------------------------------------------------------------------------ arrays of nd
+
+#: What Python does with an NDArray from outside beside a tensor of the graph.
+OF_ARRAYS: dict[str, Callable[[Any, Any], Any]] = {
+    "joins": lambda x, m: x * m, "a function of nd": lambda x, m: x + nd.exp(m), "arithmetic": lambda x, m: x + 2 * m,
+    "negative": lambda x, m: x + -m, "comparison": lambda x, m: x * (m > 1.5),
+    "between arrays": lambda x, m: x + m / m.max(),
+    "float": lambda x, m: x * float(m[0]), "truth": lambda x, m: x * 2 if m[0] > 2 else x,
+    "asnumpy": lambda x, m: x * m.asnumpy()[0], "a view": lambda x, m: x[:2] + m[:2],
+    "reshape": lambda x, m: x + m.reshape((3, 1)).reshape((-1,)),
+    "NumPy": lambda x, m: x + np.exp(m), "copy": lambda x, m: x + m.copy(), "detach": lambda x, m: x + m.detach(),
+    "iteration": lambda x, m: x + sum(list(m)),
+    "copyto": lambda x, m: x + m.copyto(ms.cpu()), "item": lambda x, m: x * m[0].item(),
+}
+
+
+@pytest.mark.parametrize("name", OF_ARRAYS)
+def test_arrays_from_outside_are_read_in_each_run(name: str) -> None:
+    """In the graph, or by leaving the function to Python, which a warning says."""
+    array = nd.array([1.0, 2.0, 3.0])
+
+    def function(x: Any) -> Any:
+        return OF_ARRAYS[name](x, array)
+
+    compiled = ms.jit(function)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*computes with an NDArray")
+        for change in (lambda: None, lambda: None, lambda: array.__setitem__(0, 5.0), lambda: array.__iadd__(1.0)):
+            change()
+            np.testing.assert_array_equal(compiled(Tensor([1.0, 2.0, 3.0])).asnumpy(),
+                                          function(Tensor([1.0, 2.0, 3.0])).asnumpy())
+
+
+def test_an_array_is_changed_in_each_run() -> None:
+    array = nd.zeros((1,))
+
+    def counts(x: Any) -> Any:
+        array[:] += 1
+        return x * 2
+
+    compiled = ms.jit(counts)
+    with pytest.warns(UserWarning, match="counts is not compiled but runs as Python: it computes with an NDArray"):
+        compiled(Tensor([1.0]))
+    for _ in range(2):
+        compiled(Tensor([1.0]))
+    assert array.asscalar() == 3
+
+
+def test_arrays_that_the_function_makes_are_constants() -> None:
+    def function(x: Any) -> Any:
+        rows = nd.zeros((3,))
+        rows[1] = 2
+        return x + rows * 2 + nd.array([1, 0, 0])
+
+    compiled = ms.jit(function)
+    for _ in range(2):
+        assert compiled(Tensor([1.0, 1.0, 1.0])).asnumpy().tolist() == [2, 5, 1]

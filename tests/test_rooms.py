@@ -310,7 +310,8 @@ def test_mnist(mnist):
         "train_data": ((12, 1, 28, 28), "float32"), "train_label": ((12,), "int8"),
         "test_data": ((6, 1, 28, 28), "float32"), "test_label": ((6,), "int8")}
     assert 0 <= found["train_data"].min() < 0.01 and found["train_data"].max() == 1
-    train, validate = mx.test_utils.get_mnist_iterator(4, (784,), num_parts=2, part_index=1)
+    with pytest.warns(UserWarning, match="batch_size=4 is more than the 3 rows: there is no batch"):
+        train, validate = mx.test_utils.get_mnist_iterator(4, (784,), num_parts=2, part_index=1)
     assert train.provide_data == [("data", (4, 784))] and train.provide_label == [("softmax_label", (4,))]
     assert [len(list(each)) for each in (train, validate)] == [1, 0]
     assert mx.test_utils.get_mnist_iterator(2, (1, 28, 28))[0].provide_data == [("data", (2, 1, 28, 28))]

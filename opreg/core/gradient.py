@@ -7,10 +7,13 @@ graph, and a tape's computes. ``fitted`` is what every gradient that a user wrot
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from ..errors import NotDifferentiableError, OpError, ShapeError, note
+import numpy as np
+
+from ..errors import NotDifferentiableError, OpError, ShapeError, note, warn
 from .registry import ops
 from .rules import Attrs
 from .spec import Shape, broadcast, show, size
@@ -19,11 +22,34 @@ if TYPE_CHECKING:
     from .op import Op
     from .value import Value
 
-__all__ = ["by_rule", "filled", "fitted", "walk"]
+__all__ = ["CUT", "by_rule", "filled", "fitted", "walk"]
 
 _ALONE = (True,)
 # Stands for the gradient of an output that nothing arrives at; None arrives at losses, which need none.
 _UNREACHED = object()
+
+
+class _Cut(threading.local):
+    """What gradients of whole numbers lost when they were stored as whole numbers, in the pass that runs.
+
+    A mask or an index within the function loses a gradient that nobody asks for. So the kernel only notes the loss,
+    and who hands out the gradient of a tensor of whole numbers says it.
+    """
+
+    lost = ""
+
+    def note(self, dtype: np.dtype, before: Any, after: Any) -> None:
+        """Note a loss."""
+        self.lost = self.lost or f"a gradient of {dtype} is cut to {dtype}: {before:g} became {after}"
+
+    def tell(self, dtypes: Iterable[np.dtype]) -> None:
+        """Warn of the loss, if gradients of such dtypes are handed out; forget it."""
+        lost, self.lost = self.lost, ""
+        if any(dtype.kind in "iub" for dtype in dtypes):
+            warn(f"{lost}. Convert what is differentiated to floating numbers before, as in x.astype('float32')")
+
+
+CUT = _Cut()
 
 
 class Recorded(Protocol):

@@ -20,6 +20,7 @@ from opreg.symbol.finite import check_numbers
 from opreg.symbol.plan import Segment
 from opreg.symbol.program import Bound, Program
 
+from ..core.gradient import CUT
 from ..core.graph import Entry, Graph, Node
 from ..core.locks import rlock
 from ..core.mode import MODE, Recording, inside, quiet
@@ -369,6 +370,8 @@ class Compiled:
                 for array, value in plan.stored:
                     array._data[...] = value
                     wrote(array._data)
+            if CUT.lost:
+                CUT.tell([out.dtype for out in plan.outputs])
             if self._simple:
                 return made(plan.outputs[0].copy(), plan.ctx)
             ctx = plan.ctx
@@ -551,9 +554,19 @@ def _gradients(g: NDArray | tuple[NDArray, ...], ins: Sequence[NDArray], outs: S
 
 
 def _recorded(run: _Run, arriving: Sequence[NDArray], ins: Sequence[NDArray]) -> list[NDArray | None]:
-    """Gradients that can be differentiated again: those of the Python code, on the numbers of that run."""
+    """Gradients that can be differentiated again: those of the Python code, on the numbers of that run.
+
+    Raises
+    ------
+    OpError
+        When something else that the code reads is no longer as it was.
+    """
     variables = [tensor(array) for array in ins]
     compiled, count = run.compiled, run.count
+    changed = compiled.changed()
+    if changed is not None:
+        raise OpError(f"{_TAPED.name}: a gradient that can be differentiated again runs its code again, and {changed} "
+                      "has changed since it ran. Ask for the gradient before, or call the function without jit")
     weights = list(zip(compiled._weights, variables[count:]))
     before = [(array, array._data, array._entry)
               for array in {id(array): array for array, _ in (*weights, *run.plan.copied)}.values()]

@@ -183,10 +183,10 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
     has_init = False
 
     def __repr__(self) -> str:
-        return printing.show(NDArray.asnumpy(self))
+        return printing.show(self._copied())
 
     def __str__(self) -> str:
-        return str(NDArray.asnumpy(self))
+        return str(self._copied())
 
     # --------------------------------------------------------------------------------------- numbers for Python
 
@@ -314,7 +314,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         return made(self._data, self._ctx) if self._variable() is None else ops.BlockGrad(self)
 
 
-attach(Tensor, TENSORS, {name: (both, both, number) for name, (both, number, _) in COMPARISONS.items()}, "bool", STATE)
+attach(Tensor, TENSORS, {name: (both, both, number) for name, (both, number, _) in COMPARISONS.items()}, "bool")
 setattr(Tensor, "__hash__", object.__hash__)  # noqa: B010  == makes a tensor, identity makes a key
 for _name in ("add", "sub", "mul", "truediv", "mod", "pow"):  # x += y is x = x + y: nothing changes for others
     setattr(Tensor, f"__i{_name}__", getattr(Tensor, f"__{_name}__"))

@@ -8,10 +8,11 @@ from typing import Literal
 import numpy as np
 
 from ...core.attrs import Few
+from ...core.gradient import CUT
 from ...core.op import ZERO
 from ...core.registry import declare, ops
 from ...core.spec import is_floating
-from ...errors import AttrError, warn
+from ...errors import AttrError
 from ...typing import Array, ArrayModule
 from ..outputs import as_output, numbered
 from ..shapes.joining import single
@@ -117,8 +118,7 @@ def cast_like(g, data):
 def cast_like_xp(xp, g, data, *, out=None):
     result = _cast(xp, g, data.dtype, out)
     if xp is np and data.dtype.kind in "iub" and is_floating(g.dtype) and (lost := result != g).any():
-        warn(f"a gradient of {data.dtype} is cut to {data.dtype}: {g[lost][0]:g} became {result[lost][0]}. Convert "
-             "what is differentiated to floating numbers before, as in x.astype('float32')")
+        CUT.note(data.dtype, g[lost][0], result[lost][0])
     return result
 
 

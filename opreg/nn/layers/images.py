@@ -43,7 +43,7 @@ class PSNR(Cell):
 
     Examples
     --------
-    >>> images = tensor(np.zeros((1, 1, 2, 2), np.float32))
+    >>> images = Tensor(np.zeros((1, 1, 2, 2), np.float32))
     >>> print(PSNR()(images, images + 0.1).asnumpy().round(3))
     [20.]
     """
@@ -116,7 +116,7 @@ class SSIM(_Structure):
 
     Examples
     --------
-    >>> images = tensor(np.eye(12, dtype=np.float32).reshape(1, 1, 12, 12))
+    >>> images = Tensor(np.eye(12, dtype=np.float32).reshape(1, 1, 12, 12))
     >>> print(SSIM()(images, images))
     [1.]
     """
@@ -177,7 +177,7 @@ class CentralCrop(Cell):
 
     Examples
     --------
-    >>> CentralCrop(0.5)(tensor(np.zeros((3, 4, 8), np.float32))).shape
+    >>> CentralCrop(0.5)(Tensor(np.zeros((3, 4, 8), np.float32))).shape
     (3, 2, 4)
     """
 
@@ -204,7 +204,7 @@ class ImageGradients(Cell):
 
     Examples
     --------
-    >>> down, right = ImageGradients()(tensor([[[[1, 2], [3, 5]]]]))
+    >>> down, right = ImageGradients()(Tensor([[[[1, 2], [3, 5]]]]))
     >>> print(down, right)
     [[[[2 3]
        [0 0]]]] [[[[1 0]
