@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import mmap
 import os
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -209,6 +211,20 @@ class Job:
                 os.close(number)
 
 
+@contextlib.contextmanager
+def disposition(name: str, effect: signal.Handlers) -> Iterator[None]:
+    """A stretch of code in which programs are started that ignore a signal, or mind it, whatever the tests do."""
+    number = getattr(signal, name)
+    if number == signal.SIGKILL:
+        yield
+        return
+    before = signal.signal(number, effect)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
 #: What ends a launcher, and what it then ends with.
 SIGNALS = {"SIGTERM": 143, "SIGHUP": 129, "SIGINT": 130, "SIGQUIT": 131, "SIGKILL": -9}
 
@@ -220,7 +236,8 @@ SIGNALS = {"SIGTERM": 143, "SIGHUP": 129, "SIGINT": 130, "SIGQUIT": 131, "SIGKIL
 def test_nothing_outlives_the_launcher(name: str, first: str, tmp_path: Path) -> None:
     """Neither processes, its own and those that ranks have started, nor shared memory."""
     child = "multiprocessing.get_context('fork').Process(target=signal.pause)"
-    job = Job(tmp_path, f"{first}\nchild = {child}\nchild.start()", more="[child.pid]")
+    with disposition(name, signal.SIG_DFL):  # a shell lets what runs in the background ignore some
+        job = Job(tmp_path, f"{first}\nchild = {child}\nchild.start()", more="[child.pid]")
     job.launcher.send_signal(getattr(signal, name))
     assert job.ended().code == SIGNALS[name]
 
@@ -255,11 +272,8 @@ def test_a_rank_that_is_told_to_end_may_take_its_time(kind: str, tmp_path: Path)
 @needs_pidfd
 def test_a_launcher_goes_on_ignoring_what_it_was_told_to_ignore(tmp_path: Path) -> None:
     """As ``nohup`` does."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
+    with disposition("SIGHUP", signal.SIG_IGN):
         job = Job(tmp_path, "")
-    finally:
-        signal.signal(signal.SIGHUP, before)
     job.launcher.send_signal(signal.SIGHUP)
     job.launcher.terminate()
     assert job.ended().code == 143

@@ -189,7 +189,6 @@ def no_file(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
         raise TimeoutError("still waiting for what is no file")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OPREG_CONVENTION", "")  # a command may set it
     name, open_socket = str(tmp_path / "thing"), None
     if request.param == "pipe":
         os.mkfifo(name)

@@ -21,5 +21,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the script; it decides how this ends."""
+    as_mxnet.check(options)
     os.environ["OPREG_CONVENTION"] = options.convention  # for processes that it starts, too
-    return as_mxnet.run(options)
+    return as_mxnet.start(options)

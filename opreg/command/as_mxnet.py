@@ -10,7 +10,7 @@ from opreg.errors import FileFormatError
 from opreg.porting.run import run_script
 from opreg.porting.source import decoded
 
-__all__ = ["check_script", "configure", "run"]
+__all__ = ["check", "check_script", "configure", "run", "start"]
 
 
 def configure(parser: argparse.ArgumentParser, library: str = "mxnet") -> None:
@@ -40,8 +40,18 @@ def check_script(path: str) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the script; it decides how this ends."""
+    check(options)
+    return start(options)
+
+
+def check(options: argparse.Namespace) -> None:
+    """Refuse what cannot be a script; see ``check_script``. A module is looked for when it is run."""
     if not options.module:
         check_script(options.script)
+
+
+def start(options: argparse.Namespace) -> int:
+    """Run a script that was checked."""
     aliases.serve({"mxnet": "MXNet", "mindspore": "MindSpore"}[options.library])
     run_script(options.library, options.script, options.args, options.module)
     return 0
