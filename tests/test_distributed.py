@@ -225,6 +225,19 @@ def disposition(name: str, effect: signal.Handlers) -> Iterator[None]:
         signal.signal(number, before)
 
 
+#: What starts a process and waits until it runs: while Python begins it may miss an interrupt.
+CHILD = """
+begun, begins = os.pipe()
+
+def wait():
+    os.write(begins, b"!")
+    signal.pause()
+
+child = multiprocessing.get_context("fork").Process(target=wait)
+child.start()
+os.read(begun, 1)
+"""
+
 #: What ends a launcher, and what it then ends with.
 SIGNALS = {"SIGTERM": 143, "SIGHUP": 129, "SIGINT": 130, "SIGQUIT": 131, "SIGKILL": -9}
 
@@ -235,9 +248,8 @@ SIGNALS = {"SIGTERM": 143, "SIGHUP": 129, "SIGINT": 130, "SIGQUIT": 131, "SIGKIL
 @pytest.mark.parametrize("first", [OURS, MPI4PY, ""], ids=["ours", "mpi4py", "without MPI"])
 def test_nothing_outlives_the_launcher(name: str, first: str, tmp_path: Path) -> None:
     """Neither processes, its own and those that ranks have started, nor shared memory."""
-    child = "multiprocessing.get_context('fork').Process(target=signal.pause)"
     with disposition(name, signal.SIG_DFL):  # a shell lets what runs in the background ignore some
-        job = Job(tmp_path, f"{first}\nchild = {child}\nchild.start()", more="[child.pid]")
+        job = Job(tmp_path, first + CHILD, more="[child.pid]")
     job.launcher.send_signal(getattr(signal, name))
     assert job.ended().code == SIGNALS[name]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import inspect
 import re
@@ -31,6 +32,7 @@ def _own(name: str) -> Iterator[tuple[str, Any]]:
             continue
         yield word, value
         for key, member in vars(value).items() if inspect.isclass(value) else ():
+            member = member.func if isinstance(member, functools.cached_property) else member
             inner = getattr(member, "__func__", getattr(member, "fget", member))
             if not key.startswith("_") and inspect.isroutine(inner) and inner.__module__ == name \
                     and not inner.__name__.startswith("_"):
