@@ -172,9 +172,6 @@ def invoke(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         settled, outs = follower.follow(op, attrs, values)
     else:
         settled, outs = _compute(op, attrs, values, ctx, None, None if op.op_type is None else _kind(values))
-        if follower is not None:
-            for result in outs:
-                follower.constant(result)
     return outs[0] if settled.visible == 1 else outs[:settled.visible]
 
 

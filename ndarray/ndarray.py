@@ -276,14 +276,8 @@ class NDArray(OneNumber, Methods):
     # ------------------------------------------------------------------------------------------- operators
 
     def _apply(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:
-        follower = MODE.follower
-        if follower is not None:
-            leave_trace(values)
         attrs = op.complete(given)
         settled, results = _compute(op, attrs, values, self._ctx)
-        if follower is not None:
-            for result in results:
-                follower.constant(result)
         visible = settled.visible
         return results[0] if visible == 1 else results[:visible]
 
@@ -890,7 +884,8 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
              result_class: type[NDArray] | None = None) -> tuple[Applied, list[NDArray]]:
     """Run an operator, store what it changes in place, record it where somebody wants a gradient.
 
-    Results are of the class ``result_class``, by default NDArray.
+    While a function is traced, what is computed here is a constant of its graph. Results are of the class
+    ``result_class``, by default NDArray.
     """
     if op.stateful and op.auxiliary(attrs):
         _open_states(op, attrs, values)
@@ -906,6 +901,10 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
             except (ArgumentError, DeviceError) as error:
                 note(error, f"input {len(arrays)} of operator {op.name}")
                 raise
+    thread = MODE.__dict__
+    follower = thread["follower"]
+    if follower is not None:
+        leave_trace(values)
     settled, results = run(op, attrs, arrays, ctx, out, wrap)
     count = settled.count
     if len(results) > count:
@@ -923,7 +922,9 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
         result = _new(result_class or NDArray)
         result._data, result._ctx, result._entry = data, ctx, None
         outs.append(result)
-    if recording := MODE.__dict__["now"]().recording:
+        if follower is not None:
+            follower.constant(result)
+    if recording := thread["now"]().recording:
         tape.record(op, attrs, values, arrays, outs, settled, recording)
     return settled, outs
 

@@ -10,7 +10,6 @@ import functools
 import operator
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from sys import getrefcount
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -26,7 +25,7 @@ from opreg.core.op import Op
 from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
 from opreg.core.spec import show
-from opreg.core.versions import ALONE, LATEST, WATCHED, now, tick, wrote
+from opreg.core.versions import LATEST, WATCHED, held, now, tick, wrote
 from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError, Where, did_you_mean, here, line_at, user_frame
 from opreg.typing import Array
 
@@ -515,7 +514,7 @@ def backward(heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | No
             node.ctx.run(write, data, node.req, g)
         else:
             write(data, node.req, g)
-        if getrefcount(data) != ALONE or data.__class__ is not np.ndarray or data.base is not None:  # as ``held`` asks
+        if held(node.grad, 1):
             wrote(data)
     if CUT.lost:
         CUT.tell([node.grad._data.dtype for node in leaves])

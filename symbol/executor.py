@@ -16,6 +16,7 @@ from opreg.backends.devices import staging
 from opreg.core import generators
 from opreg.core.array_module import ENTERED
 from opreg.core.backward_graph import GRADIENTS
+from opreg.core.gradient import CUT
 from opreg.core.graph import Node
 from opreg.core.looks import Explanation, Shown
 from opreg.core.mode import MODE, quiet
@@ -264,6 +265,12 @@ class Executor(Shown):
             self._repeat(mode, functools.partial(self._run, plan, plan.forward, mode))
         self._ready = None
         self._run(plan, plan.backward, is_train)
+        self._tell_cut()
+
+    def _tell_cut(self) -> None:
+        """Say what gradients of whole numbers have lost."""
+        if CUT.lost:
+            CUT.tell(array._data.dtype for array in self.grad_arrays if array is not None)
 
     def set_optimizer(self, optimizer: Any, weights: Sequence[str] | Mapping[str, Index] | None = None) -> None:
         """Choose how ``update`` moves weights.
@@ -428,6 +435,7 @@ class Executor(Shown):
             segment = update.ready()
             self._ready, self._mode = None, True
             self._drawn[True] = plan.noting(functools.partial(self._run_unseen, self._as_one(plan, segment), True))
+            self._tell_cut()
             if segment is None:
                 update.alone()
             return self.outputs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import warnings
 import weakref
 
 import numpy as np
@@ -858,3 +859,28 @@ def test_it_names_the_line_that_made_it():
     with pytest.warns(UserWarning, match="nothing ran in it") as said:
         made_here()
     assert said[0].lineno == made_here.__code__.co_firstlineno + 1
+
+
+# ------------------------------------------------------------------------------------- what whole numbers lose
+
+
+def test_an_executor_says_what_gradients_of_whole_numbers_lose():
+    x = mx.sym.var("x")
+    executor = (mx.sym.cast(x, dtype="float32") * 0.6).bind(
+        mx.cpu(), {"x": nd.array([1, 2], dtype="int32")}, {"x": nd.zeros((2,), dtype="int32")})
+    executor.forward(is_train=True)
+    with pytest.warns(UserWarning, match=r"a gradient of int32 is cut to int32: 0\.6 became 0"):
+        executor.backward(nd.ones((2,)))
+
+
+def test_what_a_mask_loses_is_said_nowhere():
+    """Neither by the pass that has the mask, nor by one that follows and hands out whole numbers."""
+    x, values = mx.sym.var("x"), nd.array([1.0, 2.0])
+    executor = (mx.sym.cast(mx.sym.cast(x > 1, dtype="int32"), dtype="float32") * 0.6 * x).bind(
+        mx.cpu(), {"x": values}, {"x": nd.zeros((2,))})
+    best = mx.jit(lambda t: t.argmax())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        executor.forward(is_train=True)
+        executor.backward(nd.ones((2,)))
+        assert int(best(mx.Tensor([1.0, 2.0]))) == 1

@@ -216,3 +216,13 @@ def test_arrays_that_the_function_makes_are_constants() -> None:
     compiled = ms.jit(function)
     for _ in range(2):
         assert compiled(Tensor([1.0, 1.0, 1.0])).asnumpy().tolist() == [2, 5, 1]
+
+
+def test_a_cached_graph_reads_arrays_from_outside_in_each_run() -> None:
+    array, graph = nd.array([1.0, 2.0]), nd.CachedOp(ms.sym.exp(ms.sym.var("x")))
+    compiled = ms.jit(lambda x: x + Tensor(graph(array)))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*computes with an NDArray")
+        for value in (1.0, 1.0, 3.0):
+            array[0] = value
+            np.testing.assert_array_equal(compiled(Tensor([0.0, 0.0])).asnumpy(), np.exp(array.asnumpy()))

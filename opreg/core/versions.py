@@ -27,7 +27,7 @@ from ..errors import Place, user_frame
 from ..typing import Array
 from .locks import lock
 
-__all__ = ["ALONE", "LATEST", "WATCHED", "Targets", "Write", "held", "now", "share", "tick", "unchanged", "written",
+__all__ = ["LATEST", "WATCHED", "Targets", "Write", "held", "now", "share", "tick", "unchanged", "written",
            "wrote", "wrote_held"]
 
 #: A write to memory: its number, and the instruction of user code that did it.
@@ -242,11 +242,9 @@ def wrote(array: Array, key: Any = None) -> None:
 
 def wrote_held(holders: Iterable[Any], known: int = 0) -> None:
     """Note that arrays were written, those of them whose writes are to be noted; for the parameters see ``held``."""
-    if WATCHED:
-        for holder in holders:
-            data = holder._data
-            if getrefcount(data) - known != ALONE or data.__class__ is not ndarray or data.base is not None:
-                wrote(data)
+    for holder in holders:
+        if held(holder, known):
+            wrote(holder._data)
 
 
 class Targets:

@@ -188,6 +188,8 @@ class _Plan:
             store()
         if WATCHED and self.targets is not None:
             self.targets.wrote()
+        if CUT.lost:  # it has gradients of its own
+            CUT.tell(out.dtype for out in self.outputs)
 
     def _targets(self) -> Targets | None:
         """The tensors from outside that are written: those that are assigned, and states; None where none is."""
@@ -370,8 +372,6 @@ class Compiled:
                 for array, value in plan.stored:
                     array._data[...] = value
                     wrote(array._data)
-            if CUT.lost:
-                CUT.tell([out.dtype for out in plan.outputs])
             if self._simple:
                 return made(plan.outputs[0].copy(), plan.ctx)
             ctx = plan.ctx

@@ -135,9 +135,6 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
             return STATE.trace.call(op, values, given)
         attrs = op.complete(given)
         settled, results = _compute(op, attrs, values, self._ctx, result_class=Tensor)
-        if STATE.trace is not None:
-            for result in results:
-                STATE.trace.constant(result)
         return results[0] if settled.visible == 1 else tuple(results[:settled.visible])
 
     def _variable(self) -> TracedTensor | None:
