@@ -109,7 +109,7 @@ USED: list[bool] = []
 
 
 def recorded(choice: bool | str | None = None) -> Literal[True] | Checked:
-    """What ``recording`` of a mode is while operators are recorded."""
+    """The value of ``recording`` in a mode, while operators are recorded."""
     choice = asked(choice)
     if not choice:
         return True

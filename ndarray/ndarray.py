@@ -413,7 +413,7 @@ class NDArray(OneNumber, Methods):
         return self._as_numpy(dtype, copy)
 
     def _as_numpy(self, dtype: DTypeLike, copy: bool | None) -> np.ndarray:
-        """What NumPy's protocol gives."""
+        """The array that NumPy's protocol ``__array__`` returns."""
         if copy is False and not isinstance(self._data, np.ndarray):
             raise ValueError(f"an array on {self._ctx} becomes a NumPy array only by copying")
         return np.array(self._data, dtype, copy=False) if copy is False else np.asarray(self.asnumpy(), dtype)
