@@ -16,6 +16,7 @@ from opreg.core.array_module import backend
 from opreg.errors import DeviceError, UnknownOperatorError
 
 from . import rows
+from .cuda import bed
 from .cuda.compiled import folder
 
 # A run says the same as the one before, whatever the machine finds faster; `pytest --hypothesis-profile=default` looks
@@ -33,6 +34,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Choose rows before the modules are read that make tests of them, and where all workers keep what they compile."""
     folder()
+    if os.environ.get("OPREG_TEST_GPU") == "bed":
+        bed.install()
     name = config.getoption("--op")
     if name:
         try:

@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from opreg.core.array_module import CupyBackend, register_backend
@@ -197,6 +198,7 @@ def _check(name: str, params: tuple[str, ...], args: tuple, keywords: dict[str, 
 
 
 def _run(name: str, function: Callable, args: tuple, keywords: dict[str, Any]) -> Any:
+    function = _AS_CUPY.get(name, lambda function: function)(function)
     known = {id(each._host): each for each in (*args, keywords.get("out")) if isinstance(each, StrictArray)}
     if isinstance(keywords.get("out"), tuple):
         known.update({id(each._host): each for each in keywords["out"] if each is not None})
@@ -207,6 +209,72 @@ def _run(name: str, function: Callable, args: tuple, keywords: dict[str, Any]) -
             return _device(result, known, getattr(args[0], "_place", None))
     check_device(name, (*args, *keywords.values()))
     return _device(MACHINE.run(name, function, given, words), known)
+
+
+# ------------------------------------------------------------------- what CuPy has otherwise than NumPy
+
+
+def _is_brain(array: Any) -> bool:
+    return getattr(array, "dtype", None) == ml_dtypes.bfloat16
+
+
+def _matmul(function: Callable) -> Callable:
+    """Products of bfloat16 are bfloat16, and there are none of stacks."""
+
+    def call(*arrays: Any, **keywords: Any) -> Any:
+        if not all(map(_is_brain, arrays)):
+            return function(*arrays, **keywords)
+        if max(each.ndim for each in arrays) > 2:
+            raise TypeError("data type 'E' not understood")
+        return np.asarray(function(*arrays, **keywords)).astype(ml_dtypes.bfloat16)
+
+    return call
+
+
+def _no_brain(function: Callable) -> Callable:
+    """A function whose kernel of bfloat16 does not compile."""
+
+    def call(array: Any, *args: Any, **keywords: Any) -> Any:
+        if _is_brain(array):
+            raise StrictError("CuPy's kernel of this function does not compile for bfloat16: widen it first")
+        return function(array, *args, **keywords)
+
+    return call
+
+
+def _spread(function: Callable) -> Callable:
+    """Variances of bfloat16 are float64."""
+
+    def call(array: Any, *args: Any, **keywords: Any) -> Any:
+        return function(array.astype(np.float64) if _is_brain(array) else array, *args, **keywords)
+
+    return call
+
+
+def _where(function: Callable) -> Callable:
+    """A number beside bfloat16 makes it float32."""
+
+    def call(condition: Any, *values: Any) -> Any:
+        found = function(condition, *values)
+        mixed = any(map(_is_brain, values)) and any(isinstance(each, float) for each in values)
+        return found.astype(np.float32) if mixed else found
+
+    return call
+
+
+def _solve(function: Callable) -> Callable:
+    """Both stacks have the same shape; nothing is broadcast but a single vector."""
+
+    def call(a: Any, b: Any) -> Any:
+        if b.ndim > 1 and a.shape[:-1] != b.shape[:-1]:
+            raise ValueError("a must have (..., M, M) shape and b must have (..., M, K)")
+        return function(a, b)
+
+    return call
+
+
+_AS_CUPY: dict[str, Callable] = {"matmul": _matmul, "cumsum": _no_brain, "cumprod": _no_brain, "var": _spread,
+                                 "std": _spread, "where": _where, "linalg.solve": _solve}
 
 
 class _Ufunc:
@@ -536,6 +604,8 @@ class StrictGenerator:
         def method(*args: Any, **keywords: Any) -> Any:
             _check(name, self.METHODS[name], args, keywords)
             check_device(name, (self.bit_generator._state,))
+            if name == "integers" and any(isinstance(each, StrictArray) for each in (*args[:2], *keywords.values())):
+                raise StrictError("integers: CuPy takes numbers as bounds, and no arrays")
             return self.bit_generator.run(
                 lambda: _run("generator", getattr(self._generator, name), args, keywords))
 

@@ -25,8 +25,11 @@ __all__ = ["COMPILER", "KernelError", "built", "folder", "line_of"]
 COMPILER = shutil.which("g++") or shutil.which("c++")
 HERE = Path(__file__).parent
 _FLAGS = ("-std=c++17", "-ffp-contract=off", "-w")
-_HEADERS = {None: [], "host": [HERE / "host.h"],
-            "kernels": [HERE / "host.h", Path(opreg.backends.cuda.__file__).with_name("device.cuh")]}
+_KERNELS = Path(opreg.backends.cuda.__file__).with_name("device.cuh")
+_HEADERS = {None: [], "host": [HERE / "host.h"], "kernels": [HERE / "host.h", _KERNELS],
+            "bed": [HERE / "bed" / "types.h", HERE / "host.h", HERE / "bed" / "entry.h",
+                    HERE / "bed" / "cupy.h"],
+            "bed-kernels": [HERE / "host.h", HERE / "bed" / "entry.h", _KERNELS]}
 #: The folder of a run of tests, for all of its processes.
 _VARIABLE = "OPREG_TEST_COMPILED"
 
@@ -45,7 +48,7 @@ def folder() -> Path:
         place, owner = tempfile.mkdtemp(prefix="opreg-kernels-"), os.getpid()
         os.environ[_VARIABLE] = place
         atexit.register(lambda: owner == os.getpid() and shutil.rmtree(place, ignore_errors=True))
-    found = Path(os.environ[_VARIABLE])
+    found = Path(os.environ[_VARIABLE]).resolve()
     found.mkdir(parents=True, exist_ok=True)
     return found
 
@@ -58,8 +61,9 @@ def built(text: str, *flags: str, header: str | None = "kernels", suffix: str = 
     text : str
     *flags : str
         Beside those of all.
-    header : {"kernels", "host", None}
-        What stands before it: ``host.h``, with what generated kernels begin with or without that, or nothing.
+    header : {"kernels", "host", "bed-kernels", "bed", None}
+        What stands before it: ``host.h``, with what generated kernels begin with or without that, either of them with
+        what the bed's driver looks up, the latter with CuPy's headers; or nothing.
     suffix : str
         Of the file.
 
@@ -70,7 +74,8 @@ def built(text: str, *flags: str, header: str | None = "kernels", suffix: str = 
     """
     path = _place(header, flags, text, suffix)
     if not path.exists():
-        before = [] if header is None else ["-include", str(_header(header, flags))]
+        compiling = tuple(flag for flag in flags if not flag.startswith("-Wl,"))  # the others are the linker's
+        before = [] if header is None else ["-include", str(_header(header, compiling))]
         source = path.with_suffix(".cpp")
         with _complete(source) as part:
             part.write_text(text)

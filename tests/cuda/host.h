@@ -27,11 +27,20 @@
 #define __launch_bounds__(...)
 #define __shared__ static __attribute__((section("shared_memory")))
 
-struct Dim3 { unsigned x = 1, y = 1, z = 1; };
+struct Dim3 {
+    unsigned x = 1, y = 1, z = 1;
+    unsigned long long count() const { return 1ull * x * y * z; }
+    // The place that a number has, with x moving fastest.
+    Dim3 place(unsigned long long number) const {
+        return {unsigned(number % x), unsigned(number / x % y), unsigned(number / x / y)};
+    }
+};
 static Dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 // What is in shared memory; there is some where a kernel declares it.
 extern "C" { extern char __start_shared_memory[] __attribute__((weak)), __stop_shared_memory[] __attribute__((weak)); }
+// Stacks that the kernels of many libraries share, where somebody has them.
+extern "C" char* host_stack(unsigned thread) __attribute__((weak));
 
 namespace host {
 
@@ -41,7 +50,7 @@ struct Fibre {
     ucontext_t context;
     char* stack = nullptr;
     State state = State::ready;
-    uint64_t slots[2];  // what it shows others of its warp, in turns
+    uint64_t slots[2][2];  // what it shows others of its warp, in turns
     unsigned shuffles, barriers;
     void* tsan = nullptr;
     void* asan = nullptr;
@@ -109,7 +118,7 @@ inline UNSEEN void enter() {
 
 inline UNSEEN void resume(unsigned thread) {
     current = &fibres[thread];
-    threadIdx.x = thread;
+    threadIdx = blockDim.place(thread);
 #if defined(__SANITIZE_ADDRESS__)
     __sanitizer_start_switch_fiber(&scheduler_asan, current->stack, stack_size);
 #endif
@@ -151,7 +160,7 @@ inline UNSEEN void run_block(unsigned threads, bool reversed) {
 #endif
     for (unsigned i = 0; i < threads; ++i) {
         Fibre& fibre = fibres[i];
-        if (!fibre.stack) fibre.stack = static_cast<char*>(std::malloc(stack_size));
+        if (!fibre.stack) fibre.stack = host_stack ? host_stack(i) : static_cast<char*>(std::malloc(stack_size));
         fibre.state = State::ready;
         fibre.shuffles = fibre.barriers = 0;
 #if defined(__SANITIZE_THREAD__)
@@ -176,24 +185,35 @@ inline UNSEEN void run_block(unsigned threads, bool reversed) {
 }
 
 template <class... P, size_t... I>
-void launch(void (*kernel)(P...), std::index_sequence<I...>, unsigned blocks, unsigned threads, void** arguments,
-            bool together) {
+void launch(void (*kernel)(P...), std::index_sequence<I...>, Dim3 blocks, Dim3 threads, void** arguments, bool together) {
     auto call = [&] { kernel(*static_cast<std::remove_reference_t<P>*>(arguments[I])...); };
     body = [](void* function) { (*static_cast<decltype(call)*>(function))(); };
     body_argument = &call;
     const char* order = std::getenv("CUDA_HOST_ORDER");
     bool reversed = order && !std::strcmp(order, "reversed");
-    gridDim.x = blocks, blockDim.x = threads;
-    for (unsigned i = 0; i < blocks; ++i) {
-        blockIdx.x = reversed ? blocks - 1 - i : i;
-        if (together) run_block(threads, reversed);
-        else for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x) call();
+    gridDim = blocks, blockDim = threads;
+    const unsigned long long block_count = blocks.count();
+    for (unsigned long long i = 0; i < block_count; ++i) {
+        blockIdx = blocks.place(reversed ? block_count - 1 - i : i);
+        if (together) run_block(unsigned(threads.count()), reversed);
+        else for (threadIdx.z = 0; threadIdx.z < threads.z; ++threadIdx.z)
+            for (threadIdx.y = 0; threadIdx.y < threads.y; ++threadIdx.y)
+                for (threadIdx.x = 0; threadIdx.x < threads.x; ++threadIdx.x) call();
     }
 }
 
 // `together`: whether its threads meet at barriers or shuffles; the others run one after the other, which is faster.
-template <class... P> void launch(void (*kernel)(P...), unsigned blocks, unsigned threads, void** arguments, bool together) {
+template <class... P> void launch(void (*kernel)(P...), Dim3 blocks, Dim3 threads, void** arguments, bool together) {
     launch(kernel, std::index_sequence_for<P...>{}, blocks, threads, arguments, together);
+}
+template <class... P> void launch(void (*kernel)(P...), unsigned blocks, unsigned threads, void** arguments, bool together) {
+    launch(kernel, Dim3{blocks}, Dim3{threads}, arguments, together);
+}
+
+// How many arguments a kernel has, and the bytes of each.
+template <class... P> const size_t* sizes(void (*)(P...)) {
+    static const size_t found[] = {sizeof...(P), sizeof(P)...};
+    return found;
 }
 
 }  // namespace host
@@ -203,21 +223,64 @@ inline UNSEEN void __syncthreads() {
     host::wait(host::State::at_barrier, &host::block_places[host::current->barriers++ & 1]);
 }
 
-template <class T> UNSEEN T __shfl_xor_sync(unsigned mask, T value, int other) {
-    if (mask != 0xffffffffu) host::fail("a shuffle of a part of a warp");
-    host::Fibre* self = host::current;
-    if (!self) host::fail("a shuffle in a kernel that was said to have none");
-    unsigned turn = self->shuffles++ & 1, partner = threadIdx.x ^ other;
+namespace host {
+
+// What another thread of the warp shows; its own value where there is no such thread.
+template <class T> UNSEEN T exchange(unsigned mask, T value, unsigned partner) {
+    if (mask != 0xffffffffu) fail("a shuffle of a part of a warp");
+    Fibre* self = current;
+    if (!self) fail("a shuffle in a kernel that was said to have none");
+    static_assert(sizeof(T) <= sizeof(self->slots[0]), "a shuffle of more than 16 bytes");
+    unsigned turn = self->shuffles++ & 1, own = unsigned(self - fibres);
     __builtin_memcpy(&self->slots[turn], &value, sizeof(value));
-    host::wait(host::State::at_shuffle, &host::warp_places[threadIdx.x / 32][turn]);
+    wait(State::at_shuffle, &warp_places[own / 32][turn]);
     T found = value;
-    if (partner < blockDim.x) __builtin_memcpy(&found, &host::fibres[partner].slots[turn], sizeof(found));
+    if (partner < blockDim.count() && partner / 32 == own / 32)
+        __builtin_memcpy(&found, &fibres[partner].slots[turn], sizeof(found));
     return found;
 }
 
-template <class T> T atomicAdd(T* place, T value) {
+inline unsigned thread() { return current ? unsigned(current - fibres) : 0; }
+
+}  // namespace host
+
+template <class T> T __shfl_xor_sync(unsigned mask, T value, int other, int = 32) {
+    return host::exchange(mask, value, host::thread() ^ other);
+}
+template <class T> T __shfl_sync(unsigned mask, T value, int lane, int width = 32) {
+    return host::exchange(mask, value, host::thread() / width * width + lane % width);
+}
+template <class T> T __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32) {
+    unsigned own = host::thread();
+    return host::exchange(mask, value, own % width + by < unsigned(width) ? own + by : own);
+}
+template <class T> T __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 32) {
+    unsigned own = host::thread();
+    return host::exchange(mask, value, own % width >= by ? own - by : own);
+}
+inline UNSEEN void __syncwarp(unsigned mask = 0xffffffffu) {
+    if (host::current) host::exchange(mask, 0, host::thread());
+}
+
+// The second value has the type that the place has.
+template <class T> struct HostSame { using type = T; };
+#define HOST_ATOMIC(name, result)                                                \
+    template <class T> T name(T* place, typename HostSame<T>::type value) {      \
+        T before = *place;                                                       \
+        *place = T(result);                                                      \
+        return before;                                                           \
+    }
+HOST_ATOMIC(atomicAdd, before + value)
+HOST_ATOMIC(atomicSub, before - value)
+HOST_ATOMIC(atomicExch, value)
+HOST_ATOMIC(atomicMax, before > value ? before : value)
+HOST_ATOMIC(atomicMin, before < value ? before : value)
+HOST_ATOMIC(atomicAnd, before & value)
+HOST_ATOMIC(atomicOr, before | value)
+HOST_ATOMIC(atomicXor, before ^ value)
+template <class T> T atomicCAS(T* place, typename HostSame<T>::type expected, typename HostSame<T>::type value) {
     T before = *place;
-    *place = before + value;
+    if (before == expected) *place = value;
     return before;
 }
 
@@ -233,14 +296,14 @@ inline void __threadfence() {}
 // What the device's library has and the host's has not.
 inline double erfinv(double y) {
     if (!(y > -1.0 && y < 1.0)) return y == 1.0 || y == -1.0 ? y * HUGE_VAL : NAN;
-    double rest = std::log((1.0 - y) * (1.0 + y)), middle = 2.0 / (M_PI * 0.147) + rest / 2.0;
-    double x = std::copysign(std::sqrt(std::sqrt(middle * middle - rest / 0.147) - middle), y);
-    for (int i = 0; i < 3; ++i) {
-        double step = (y > 0 ? (1.0 - y) - std::erfc(x) : std::erfc(-x) - (1.0 + y)) * (y > 0 ? -1.0 : 1.0);
-        step = (y > 0 ? -step : -step) * std::exp(x * x) * std::sqrt(M_PI) / 2.0;
+    if (std::fabs(y) < 1e-8) return y * std::sqrt(M_PI) / 2.0;
+    double size = std::fabs(y), rest = std::log((1.0 - size) * (1.0 + size)), middle = 2.0 / (M_PI * 0.147) + rest / 2.0;
+    double x = std::sqrt(std::sqrt(middle * middle - rest / 0.147) - middle);
+    for (int i = 0; i < 3; ++i) {  // Halley's steps, on what is left of 1 so that no digits are lost near it
+        double step = ((1.0 - size) - std::erfc(x)) * std::exp(x * x) * std::sqrt(M_PI) / 2.0;
         x -= step / (1.0 + x * step);
     }
-    return x;
+    return std::copysign(x, y);
 }
 inline float erfinv(float y) { return (float)erfinv((double)y); }
 inline double cyl_bessel_i0(double x) { return std::isfinite(x) ? std::cyl_bessel_i(0.0, std::fabs(x)) : std::fabs(x); }

@@ -187,7 +187,7 @@ def _memory(given: np.ndarray) -> np.ndarray:
 
 def meets(text: str) -> bool:
     """Whether threads of a kernel wait for each other."""
-    return any(word in text for word in ("across<", "__syncthreads", "__shfl", "move_on"))
+    return any(word in text for word in ("across<", "__sync", "__shfl", "__shared__", "_REDUCE", "move_on"))
 
 
 @functools.cache

@@ -61,15 +61,20 @@ def _text(program: ctypes.c_void_p, what: str) -> bytes:
     return content.raw.rstrip(b"\0")
 
 
-def _compile(text: str, *options: str) -> tuple[str, str]:
-    """The code before it becomes the machine's, and what is said of that."""
+def check(text: str, *options: str) -> tuple[str, str]:
+    """The code before it becomes the machine's, and what is said of that.
+
+    Raises
+    ------
+    KernelError
+        What the compiler says against the text.
+    """
     nvrtc = library()
     assert nvrtc is not None
     program = ctypes.c_void_p()
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kernel.cu", 0, None, None)
-    given = ["-std=c++17", "-default-device", *options]
-    table = (ctypes.c_char_p * len(given))(*[option.encode() for option in given])
-    status = nvrtc.nvrtcCompileProgram(program, len(given), table)
+    table = (ctypes.c_char_p * len(options))(*[option.encode() for option in options])
+    status = nvrtc.nvrtcCompileProgram(program, len(options), table)
     log = _text(program, "ProgramLog").decode(errors="replace")
     if status:
         raise KernelError(log[:6000])
@@ -88,7 +93,7 @@ def compile(texts: Sequence[str], architecture: int) -> list[Compiled]:
     """
     program = PRELUDE + "".join(f"namespace space{i} {{\n{_named(text, f'kernel{i}')}\n}}\n"
                                 for i, text in enumerate(texts))
-    ptx, log = _compile(program, f"-arch=sm_{architecture}", "--ptxas-options=-v")
+    ptx, log = check(program, "-std=c++17", "-default-device", f"-arch=sm_{architecture}", "--ptxas-options=-v")
     code = dict(re.findall(r"\.entry (kernel\d+)\((.*?)\n}", ptx, re.S))
     notes = {part.partition("'")[0]: part for part in log.split("Compiling entry function '")[1:]}
     return [_compiled(notes[name], code[name]) for name in (f"kernel{i}" for i in range(len(texts)))]
@@ -96,7 +101,6 @@ def compile(texts: Sequence[str], architecture: int) -> list[Compiled]:
 
 # The name of a kernel, where it is declared.
 _KERNEL = re.compile(r'(extern "C" __global__ void (?:__launch_bounds__\(\d+\) )?)\w+\(')
-
 
 
 def _named(text: str, name: str) -> str:

@@ -1,0 +1,89 @@
+"""The real CuPy on a machine without a GPU: a driver, a compiler and libraries of CUDA over the memory of the host.
+
+CuPy itself is not changed; what it calls is. Its static runtime jumps into ``driver.cpp``, which is also
+``libcuda.so.1``; the texts that it gives to NVRTC go to the system's C++ compiler; cuBLAS is ``blas.cpp``; sorts, random
+numbers, cuSOLVER and cuFFT are NumPy on the same memory. `install` has to come before anything imports CuPy.
+
+Settings, from the environment:
+
+=================== ==================================================================================================
+``BED_DEVICES``     how many devices there are, 2 by default
+``BED_PROCESSORS``  how many multiprocessors a device has, 132 by default
+``BED_GIGABYTES``   how much memory all devices have together, 16 by default
+``BED_ORDER``       ``now``: work runs when it is submitted; ``late``: when the host waits for it; a number: when this seed says so
+``BED_NVRTC``       architectures, as ``80,90``, for which the real NVRTC compiles each text, too
+=================== ==================================================================================================
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from . import compiler, loading
+
+__all__ = ["Counts", "counts", "install", "missing", "ordered"]
+
+
+class Counts(ctypes.Structure):
+    """What the driver has done since it was loaded."""
+
+    _fields_ = [(name, ctypes.c_int64) for name in ("launches", "copies", "synchronisations", "allocations", "graphs")]
+
+
+def missing() -> str:
+    """Why the bed cannot be, or nothing."""
+    return loading.missing()
+
+
+def counts() -> Counts:
+    """The driver's counts; they go on."""
+    function = loading.driver().bed_counts
+    function.restype = ctypes.POINTER(Counts)
+    return function().contents
+
+
+@contextlib.contextmanager
+def ordered(order: str) -> Iterator[None]:
+    """While inside, work runs ``"now"``, ``"late"`` or when the seed that a number is says so."""
+    driver = loading.driver()
+    driver.bed_order(order.encode())
+    try:
+        yield
+    finally:
+        driver.bed_order(os.environ.get("BED_ORDER", "now").encode())
+
+
+def install() -> Any:
+    """Put the bed beneath CuPy, and return CuPy.
+
+    Raises
+    ------
+    RuntimeError
+        Where something is missing, or CuPy was imported before.
+    """
+    reason = missing()
+    if reason:
+        raise RuntimeError(reason)
+    if "cupy" in sys.modules:
+        raise RuntimeError("the bed has to be installed before CuPy is imported")
+    os.environ.setdefault("CUPY_ACCELERATORS", "")  # CUB's kernels are compiled for GPUs alone
+    os.environ.setdefault("CUPY_CACHE_IN_MEMORY", "1")  # its cache is not to hold what is no code of a GPU
+    loading.driver()
+    loading.redirect("cupy_backends.cuda.api.runtime")
+    loading.load_libraries()
+    import cupy
+
+    compiler.install()
+    for name in ("cupy.cuda.thrust", "cupy.cuda.cub", "cupy.random._generator_api"):
+        importlib.import_module(name)
+        loading.redirect(name)
+    from . import libraries
+
+    libraries.install()
+    return cupy

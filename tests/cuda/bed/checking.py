@@ -1,0 +1,46 @@
+"""The real NVRTC's word on a text, in a process of its own: it does not run beside the bed's driver."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from ..compiled import KernelError
+
+__all__ = ["check"]
+
+_PROGRAM = """
+import json, sys
+from tests.cuda import nvrtc
+for line in sys.stdin:
+    text, options = json.loads(line)
+    try:
+        nvrtc.check(text, *options)
+        answer = ""
+    except nvrtc.KernelError as error:
+        answer = str(error)
+    print(json.dumps(answer), flush=True)
+"""
+_process: subprocess.Popen[str] | None = None
+
+
+def check(source: str, options: Sequence[str], architectures: Sequence[int]) -> None:
+    """Compile a text for GPUs of some architectures.
+
+    Raises
+    ------
+    KernelError
+        What NVRTC says against it.
+    """
+    global _process
+    if _process is None:
+        _process = subprocess.Popen([sys.executable, "-c", _PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert _process.stdin is not None and _process.stdout is not None
+    kept = [each for each in options if not each.startswith(("-arch", "--gpu-architecture"))]
+    for architecture in architectures:
+        print(json.dumps((source, [*kept, f"-arch=sm_{architecture}"])), file=_process.stdin, flush=True)
+        answer = json.loads(_process.stdout.readline())
+        if answer:
+            raise KernelError(f"sm_{architecture}: {answer}")

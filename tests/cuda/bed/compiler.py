@@ -1,0 +1,81 @@
+"""What stands for NVRTC: the system's C++ compiler, and the real NVRTC beside it where it is asked for.
+
+A module of kernels becomes a library of the host with two functions for each kernel, ``launch_<name>`` and
+``sizes_<name>``, which ``driver.cpp`` looks up. The image that CuPy loads names the library.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from opreg.backends.cuda.instructions import PRELUDE
+
+from ..compiled import KernelError, built
+from ..host import meets
+from . import loading
+from .checking import check
+
+__all__ = ["install", "library"]
+
+#: Where a kernel is declared that CuPy looks up by its own name.
+_KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+'
+                     r'(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\(')
+#: Shared memory whose size the launch says.
+_DYNAMIC = re.compile(r"extern\s+__shared__\s+([\w:<> ]+?)\s*(?:__align__\(\d+\)\s*)?(\w+)\s*\[\s*\]\s*;")
+_FLAGS = "-O1", "-shared", "-fPIC"
+# Kernels of several modules have one name, and their libraries are in one process.
+_OF_CUPY = "-fno-gnu-unique", "-fvisibility=hidden", "-fpermissive", "-Wl,-Bsymbolic"
+
+
+def library(source: str, options: Sequence[str], expressions: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """The library of a text, and the names of the kernels that are asked for by expressions.
+
+    Raises
+    ------
+    KernelError
+        What the compiler says against the text.
+    """
+    names = {name: name for name in _KERNEL.findall(source)}
+    lowered = {expression: f"expression{i}" for i, expression in enumerate(expressions)}
+    if source.startswith(PRELUDE):
+        text, header, flags = source.removeprefix(PRELUDE), "bed-kernels", _FLAGS
+    else:
+        text = _DYNAMIC.sub(r"\1* \2 = reinterpret_cast<\1*>(dynamic_shared_memory);", source)
+        header, flags = "bed", (*_FLAGS, *_OF_CUPY, *(each for each in options if each.startswith("-D")))
+    together = "true" if meets(text) else "false"
+    entries = {**names, **{entry: expression for expression, entry in lowered.items()}}
+    text += "".join(f"\nBED_KERNEL({entry}, ({kernel}), {together})" for entry, kernel in entries.items()) + "\n"
+    path = built(text, *flags, *loading.include_flags(), header=header, suffix=".so")
+    return str(path), lowered
+
+
+def install() -> None:
+    """Take NVRTC's place in CuPy."""
+    import cupy.cuda.compiler as place
+
+    architectures = [int(each) for each in os.environ.get("BED_NVRTC", "").split(",") if each]
+
+    class Program:
+        """A text to compile, as CuPy's own class for it."""
+
+        def __init__(self, src: Any, name: str = "", headers: Sequence[str] = (), include_names: Sequence[str] = (),
+                     name_expressions: Sequence[str] | None = None, method: str = "ptx"):
+            self.source = src.decode() if isinstance(src, bytes) else src
+            self.expressions = tuple(name_expressions or ())
+
+        def compile(self, options: Sequence[str] = (), log_stream: Any = None) -> tuple[bytes, Any]:
+            """The image, and the names that expressions were given."""
+            try:
+                if architectures and self.source:
+                    check(self.source, options, architectures)
+                path, lowered = library(self.source, options, self.expressions)
+            except KernelError as error:
+                raise place.CompileException(str(error), self.source, "kernel.cu", options, "nvrtc") from None
+            return f"bed\n{path}\0".encode(), lowered
+
+    place._NVRTCProgram = Program
+    if not architectures:
+        place._get_nvrtc_version = lambda: (13, 0)
