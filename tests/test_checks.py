@@ -188,7 +188,7 @@ def test_contexts_and_dtypes_agree():
 
 def test_comparing():
     assert tools.same(X, nd.array(X, dtype="float64")) and not tools.same(X, X.ravel())
-    assert tools.almost_equal(np.float32([1]), [1 + 1e-6]) and not tools.almost_equal([1.0], [1 + 1e-6])
+    assert tools.almost_equal(np.float32([1]), [1 + 1e-6]) and not tools.almost_equal([1.0], [1 + 1e-4])
     assert not tools.almost_equal(X, X[0], use_broadcast=False)
     assert tools.find_max_violation([1.0, 2.0], [1.0, 3.0], rtol=0, atol=1.0) == ((1,), 1.0)
     with pytest.raises(AssertionError, match=r"left and right differ in 1 of 4 places, most at \(1, 0\): 2.0 and 5.0"):
@@ -209,6 +209,29 @@ def test_comparing():
     held = nd.zeros((4,))
     assert tools.same_array(held, held[1:3]) and not tools.same_array(held, held.copy())
     assert (tools.get_rtol(dtype="float16"), tools.get_atol(0.5)) == (1e-2, 0.5)
+
+
+@pytest.mark.parametrize(("dtype", "rtol", "atol"), [
+    ("float16", 1e-2, 1e-1), ("float32", 1e-4, 1e-3), ("float64", 1e-5, 1e-20), ("int64", 0, 0), ("bool", 0, 0)])
+def test_usual_tolerances_are_those_of_mxnet(dtype, rtol, atol):
+    assert (tools.default_rtols()[np.dtype(dtype)], tools.default_atols()[np.dtype(dtype)]) == (rtol, atol)
+    assert (tools.get_rtol(dtype=dtype), tools.get_atol(dtype=dtype)) == (rtol, atol)
+    one = np.ones(2, dtype)
+    assert tools.get_tols(one, one, None, None) == (rtol, atol)
+    assert tools.get_tols(one, one, 0.5, {np.dtype(dtype): 0.25}) == (0.5, 0.25)
+    tools.assert_almost_equal(one, one)
+    with pytest.raises(AssertionError):
+        tools.assert_almost_equal(one, (one * (1 + 2 * (rtol + atol)) if rtol else ~one).astype(dtype))
+
+
+def test_tolerances_of_two_dtypes_are_those_of_the_coarser():
+    tools.assert_almost_equal(nd.array([1.0]), np.array([1.0009]))
+    with pytest.raises(AssertionError):
+        tools.assert_almost_equal(np.array([1.0]), np.array([1.00009]))
+    with pytest.raises(AssertionError, match="differ in 1 of 1 places"):
+        tools.assert_almost_equal(np.array([2 ** 31]), np.array([2 ** 31 + 1]))
+    assert tools.find_max_violation(np.float32([1.0]), np.float32([1.001]))[1] < 1
+    tools.assert_almost_equal(np.array([1.0]), np.array([1.1]), rtol={np.dtype("float64"): 0.2})
 
 
 def test_random_things():

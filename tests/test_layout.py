@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opreg as mx
+from opreg import Tensor, jit, ops
 from opreg.backends.onednn import convolution as onednn_convolution
 from opreg.backends.onednn import shared_library
 from opreg.backends.onednn.private_operators import batch_norm_gradient
@@ -156,6 +157,19 @@ def test_added_gradients_and_new_numbers():
         found.append([each.asnumpy() for each in executor.grad_arrays])
     for got, want in zip(*found, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-3 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("before", [
+    lambda x: x.reshape(1, 3, 8, 8), lambda x: ops.relu(x).reshape(1, 3, 8, 8) * 2,
+    lambda x: ops.concat([x, x, x]).reshape(3, 3, 8, 8).swapaxes(2, 3)])
+def test_gradients_alone_need_no_data(before):
+    """The gradient of what is convolved needs its shape alone, so a plan that computes nothing else has no node of
+    it."""
+    convolve = ops.Conv2D(4, 3, pad_mode="pad", pad=1)
+    weight = Tensor(np.random.default_rng(1).normal(size=(4, 3, 3, 3)), mx.float32)
+    x = Tensor(np.random.default_rng(0).normal(size=(3, 64)), mx.float32)
+    gradient = ops.grad(lambda x: convolve(before(x), weight).sum())
+    np.testing.assert_allclose(jit(gradient)(x).asnumpy(), gradient(x).asnumpy(), rtol=1e-4, atol=1e-4)
 
 
 # ------------------------------------------------------------------------------------------------- graphs

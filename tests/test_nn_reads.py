@@ -174,6 +174,36 @@ def test_what_a_bprop_reads_is_watched():
             assert way(x()).asnumpy().tolist() == [net.slope * net.slopes[0]] * 3
 
 
+def test_a_cell_that_a_bprop_calls_is_watched():
+    class Slope(Cell):
+        def construct(self, a: Any) -> Any:
+            return a * (100.0 if self.training else 2.0)
+
+    class Own(Cell):
+        def construct(self, a: Any) -> Any:
+            return a * 1.0
+
+        def bprop(self, a: Any, out: Any, dout: Any) -> Any:
+            return (slope(dout),)
+
+    slope, net = Slope(), Own()
+    inner = jit(net)
+    ways = [grad(lambda a: inner(a)), jit(grad(net)), grad(net)]
+
+    def all_give(expected: float) -> None:
+        for way in ways:
+            assert way(x()).asnumpy().tolist() == [expected] * 3
+
+    all_give(2.0)
+    slope.set_train()
+    all_give(100.0)
+    handle = slope.register_forward_hook(lambda cell, inputs, out: out * 3.0)
+    all_give(300.0)
+    handle.remove()
+    slope.construct = lambda a: a * 7.0
+    all_give(7.0)
+
+
 def test_a_setting_that_a_bprop_reads_is_watched():
     class Wide(Cell):
         def construct(self, a: Any) -> Any:

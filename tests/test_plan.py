@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opreg as mx
-from opreg.backends.addressing import bounds_of, overlap
+from opreg.backends.addressing import address_of, bounds_of, overlap
 from opreg.backends.numba import compiler
 from opreg.backends.numba import elementwise as jit
 from opreg.core.attrs import Schema
@@ -335,6 +335,16 @@ def test_the_collector_is_as_it_was(enabled: bool) -> None:
         assert gc.isenabled() is enabled
     finally:
         (gc.enable if was else gc.disable)()
+
+
+@pytest.mark.parametrize("steps", [*itertools.product([1, 2, -1, -3], repeat=2)])
+@pytest.mark.parametrize("axes", [(0, 1), (1, 0)])
+def test_bounds_are_those_of_the_numbers(steps: tuple[int, int], axes: tuple[int, int]) -> None:
+    whole = np.zeros((9, 8), "float32").transpose(axes)
+    for view in (whole[::steps[0], ::steps[1]], whole[1:5, 2:4][::steps[0], ::steps[1]], whole[3, ::steps[1]]):
+        assert bounds_of(view) == np.lib.array_utils.byte_bounds(view)
+        first, last = bounds_of(view)
+        assert bounds_of(view, 1000) == (1000 + first - address_of(view), 1000 + last - address_of(view))
 
 
 @settings(deadline=None, max_examples=200, derandomize=True)

@@ -479,6 +479,18 @@ def test_so_does_a_function_that_is_differentiated_twice(draw, compiled):
     assert repr(generators.snapshot()) == repr(behind)
 
 
+@pytest.mark.parametrize("draw", [_layer, holes], ids=["layer", "operator"])
+def test_so_does_a_compiled_function_whose_gradient_is_recorded(draw):
+    x, compiled = mx.Tensor(np.ones(32, np.float32)), mx.jit(lambda x: draw(x) * x)
+    x.attach_grad()
+    with mx.autograd.record():
+        value = compiled(x)
+    behind = generators.snapshot()
+    gradient = mx.autograd.grad(value, [x], create_graph=True, retain_graph=True)[0]
+    np.testing.assert_array_equal(gradient.asnumpy(), 2 * value.asnumpy())
+    assert repr(generators.snapshot()) == repr(behind)
+
+
 @pytest.mark.parametrize("loop", ["branch", "scan", "while"])
 @pytest.mark.parametrize("draw", [_layer, holes], ids=["layer", "operator"])
 def test_loops_that_are_compiled_draw_as_those_of_python(draw, loop):

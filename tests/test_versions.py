@@ -496,6 +496,21 @@ def test_a_part_that_was_written_before_the_memory_was_handed_to_others(row):
     assert held is not None
 
 
+@pytest.mark.parametrize("row", range(ROWS))
+def test_all_that_was_written_before_the_memory_was_handed_to_others(row):
+    """A part of it again, later."""
+    x, h = marked(), array(HOST)
+    with autograd.record():
+        parts = [x[i] * h[i] for i in range(ROWS)]
+    h[:] = HOST + 1
+    h[row] = -1
+    held = h.to_dlpack_for_write()
+    for part in parts:
+        with pytest.raises(OpError, match="changed in place"):
+            part.backward(retain_graph=True)
+    assert held is not None
+
+
 def test_rows_that_are_used_and_filled_one_after_the_other():
     """As many parts as there are of one memory are told apart."""
     x, h = array(np.ones(2)), nd.zeros((3000, 2), dtype="float64")

@@ -272,8 +272,8 @@ class _Rewriting:
             now = self.first.get(entry, entry)
             spec = _moved(self.program.specs[entry[0]][entry[1]])
             if unread:
-                shape = Node(None, f"{now[0].name}_shape")
-                self.program.specs[shape], self.program.contexts[shape] = [spec], self.program.contexts[now[0]]
+                shape = Node(None, f"{now[0].name}_shape")  # in no place, as all inputs that are not read
+                self.program.specs[shape] = [spec]
                 return shape, 0
             moved = self.last[entry] = self._copy(to_channels_last, now, spec)
         return moved

@@ -6,8 +6,8 @@ Everybody finds these in ``opreg.test_utils``.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,12 +15,13 @@ from numpy.typing import ArrayLike
 from opreg.ndarray.context import Context, current_context, num_gpus
 from opreg.ndarray.ndarray import NDArray, array
 
-from ..core.spec import Shape, is_floating
+from ..core.spec import Shape
 from ..errors import ArgumentError
 from ..typing import DTypeLike
 
 __all__ = ["default_context", "set_default_context", "default_dtype", "list_gpus", "set_seed", "get_rtol", "get_atol",
-           "same", "same_array", "almost_equal", "find_max_violation", "assert_almost_equal", "assert_allclose",
+           "get_tols", "same", "same_array", "almost_equal", "find_max_violation", "assert_almost_equal",
+           "assert_allclose",
            "almost_equal_ignore_nan", "assert_almost_equal_ignore_nan", "assert_exception", "rand_shape_nd",
            "rand_shape_2d", "rand_shape_3d", "random_arrays", "random_uniform_arrays", "rand_coord_2d", "random_sample",
            "rand_ndarray", "np_reduce"]
@@ -35,8 +36,11 @@ class _State:
     seed: int | None = None
 
 
-# By itemsize of the coarser of two dtypes: relative and absolute differences that count as none.
-_TOLERANCES = {2: (1e-2, 1e-2), 4: (1e-4, 1e-5), 8: (1e-7, 1e-9)}
+#: A tolerance, those of dtypes, or None for the usual ones.
+Tolerance: TypeAlias = float | Mapping[np.dtype, float] | None
+
+# By itemsize of floating dtypes: relative and absolute differences that count as none. Whole numbers have to be equal.
+_TOLERANCES = {2: (1e-2, 1e-1), 4: (1e-4, 1e-3), 8: (1e-5, 1e-20)}
 
 
 def default_context() -> Context:
@@ -92,20 +96,36 @@ def host(value: ArrayLike) -> np.ndarray:
     return value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
 
 
-def _tolerances(a: np.ndarray, b: np.ndarray, rtol: float | None, atol: float | None) -> tuple[float, float]:
-    sizes = [min(array.dtype.itemsize, 8) for array in (a, b) if is_floating(array.dtype)] or [8]
-    usual = _TOLERANCES.get(min(sizes), _TOLERANCES[2])
-    return usual[0] if rtol is None else rtol, usual[1] if atol is None else atol
+def _usual(dtype: DTypeLike) -> tuple[float, float]:
+    known = np.dtype(dtype)
+    return (0.0, 0.0) if known.kind in "biu" else _TOLERANCES[min(max(known.itemsize, 2), 8)]
 
 
 def get_rtol(rtol: float | None = None, dtype: DTypeLike = np.float64) -> float:
     """The relative difference that counts as none, by dtype where it is not given."""
-    return _tolerances(np.zeros(0, dtype), np.zeros(0, dtype), rtol, None)[0]
+    return _usual(dtype)[0] if rtol is None else rtol
 
 
 def get_atol(atol: float | None = None, dtype: DTypeLike = np.float64) -> float:
     """The absolute difference that counts as none, by dtype where it is not given."""
-    return _tolerances(np.zeros(0, dtype), np.zeros(0, dtype), None, atol)[1]
+    return _usual(dtype)[1] if atol is None else atol
+
+
+def _tolerance(dtype: np.dtype, given: Tolerance, usual: float) -> float:
+    return given.get(dtype, usual) if isinstance(given, Mapping) else usual if given is None else given
+
+
+def get_tols(x: Any, y: Any, rtol: Tolerance, atol: Tolerance) -> tuple[float, float]:
+    """The relative and the absolute tolerance for two arrays, those of the coarser dtype where they are not given.
+
+    Examples
+    --------
+    >>> get_tols(np.ones(2, "float32"), np.ones(2), None, 0.5), get_tols(3, 4, None, None)
+    ((0.0001, 0.5), (0.0, 0.0))
+    """
+    dtypes = [np.dtype(each.dtype) if hasattr(each, "dtype") else np.asarray(each).dtype for each in (x, y)]
+    return (max(_tolerance(dtype, rtol, get_rtol(dtype=dtype)) for dtype in dtypes),
+            max(_tolerance(dtype, atol, get_atol(dtype=dtype)) for dtype in dtypes))
 
 
 def same(a: ArrayLike, b: ArrayLike) -> bool:
@@ -118,21 +138,21 @@ def same_array(array1: NDArray, array2: NDArray) -> bool:
     return array1.context == array2.context and bool(array1.context.xp.shares_memory(array1._data, array2._data))
 
 
-def almost_equal(a: ArrayLike, b: ArrayLike, rtol: float | None = None, atol: float | None = None,
+def almost_equal(a: ArrayLike, b: ArrayLike, rtol: Tolerance = None, atol: Tolerance = None,
                  equal_nan: bool = False, use_broadcast: bool = True) -> bool:
     """Whether two arrays are equal but for ``atol + rtol * abs(b)``."""
     a, b = host(a), host(b)
     if not use_broadcast and a.shape != b.shape:
         return False
-    rtol, atol = _tolerances(a, b, rtol, atol)
+    rtol, atol = get_tols(a, b, rtol, atol)
     return bool(np.allclose(a, b, rtol, atol, equal_nan))
 
 
-def find_max_violation(a: ArrayLike, b: ArrayLike, rtol: float | None = None, atol: float | None = None
+def find_max_violation(a: ArrayLike, b: ArrayLike, rtol: Tolerance = None, atol: Tolerance = None
                        ) -> tuple[Shape, float]:
     """Where two arrays differ most, and by how many times what counts as none."""
+    rtol, atol = get_tols(a, b, rtol, atol)
     a, b = (np.asarray(array, np.float64) for array in np.broadcast_arrays(host(a), host(b)))
-    rtol, atol = _tolerances(a, b, rtol, atol)
     with np.errstate(all="ignore"):
         ratio = np.where(a == b, 0.0, np.abs(a - b) / (atol + rtol * np.abs(b) + 1e-300))
         ratio = np.where(np.isnan(a) != np.isnan(b), np.inf, np.nan_to_num(ratio, nan=0.0))
@@ -140,7 +160,7 @@ def find_max_violation(a: ArrayLike, b: ArrayLike, rtol: float | None = None, at
     return tuple(int(i) for i in place), float(ratio[place])
 
 
-def assert_almost_equal(a: ArrayLike, b: ArrayLike, rtol: float | None = None, atol: float | None = None,
+def assert_almost_equal(a: ArrayLike, b: ArrayLike, rtol: Tolerance = None, atol: Tolerance = None,
                         names: Sequence[str] = ("a", "b"), equal_nan: bool = False, use_broadcast: bool = True,
                         mismatches: object = None) -> None:
     """Fail unless two arrays are equal but for ``atol + rtol * abs(b)``; say where they differ most.
@@ -153,7 +173,7 @@ def assert_almost_equal(a: ArrayLike, b: ArrayLike, rtol: float | None = None, a
     a, b = host(a), host(b)
     if not use_broadcast and a.shape != b.shape:
         raise AssertionError(f"{names[0]} has shape {a.shape}, {names[1]} has {b.shape}")
-    rtol, atol = _tolerances(a, b, rtol, atol)
+    rtol, atol = get_tols(a, b, rtol, atol)
     if almost_equal(a, b, rtol, atol, equal_nan):
         return
     different = ~np.isclose(a, b, rtol, atol, equal_nan)
@@ -178,12 +198,12 @@ def _without_nan(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     return a, b
 
 
-def almost_equal_ignore_nan(a: ArrayLike, b: ArrayLike, rtol: float | None = None, atol: float | None = None) -> bool:
+def almost_equal_ignore_nan(a: ArrayLike, b: ArrayLike, rtol: Tolerance = None, atol: Tolerance = None) -> bool:
     """``almost_equal`` where neither is NaN."""
     return almost_equal(*_without_nan(a, b), rtol, atol)
 
 
-def assert_almost_equal_ignore_nan(a: ArrayLike, b: ArrayLike, rtol: float | None = None, atol: float | None = None,
+def assert_almost_equal_ignore_nan(a: ArrayLike, b: ArrayLike, rtol: Tolerance = None, atol: Tolerance = None,
                                    names: Sequence[str] = ("a", "b")) -> None:
     """``assert_almost_equal`` where neither is NaN."""
     assert_almost_equal(*_without_nan(a, b), rtol, atol, names)

@@ -7,7 +7,7 @@ import os
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,19 +20,16 @@ from ..core.spec import Shape
 from ..data.batches import DataBatch, DataIter
 from ..errors import ArgumentError
 from ..typing import DTypeLike
-from .test_arrays import assert_almost_equal, default_context, drawing, get_atol, get_rtol, host
+from .test_arrays import Tolerance, assert_almost_equal, default_context, drawing, get_atol, get_rtol, get_tols, host
 
 if TYPE_CHECKING:
     from opreg.symbol.symbol import Symbol
 
 __all__ = ["DummyIter", "assert_almost_equal_with_err", "checkShapes", "check_speed", "create_2d_tensor",
            "create_vector", "default_rtols", "default_atols", "default_numeric_eps", "effective_dtype", "get_etol",
-           "get_tolerance", "get_tols", "get_identity_mat", "get_identity_mat_batch", "has_tvm_ops", "is_aarch64_run",
+           "get_tolerance", "get_identity_mat", "get_identity_mat_batch", "has_tvm_ops", "is_aarch64_run",
            "is_cd_run", "is_op_runnable", "new_matrix_with_real_eigvals_2d", "new_matrix_with_real_eigvals_nd",
            "new_orthonormal_matrix_2d", "new_sym_matrix_with_real_eigvals_2d", "new_sym_matrix_with_real_eigvals_nd"]
-
-#: A tolerance, those of dtypes, or None for the usual ones.
-Tolerance: TypeAlias = float | Mapping[np.dtype, float] | None
 
 _FRACTIONS = tuple(map(np.dtype, ("float16", "float32", "float64")))
 _WHOLE = tuple(map(np.dtype, ("bool", "int8", "uint8", "int32", "uint32", "int64", "uint64")))
@@ -57,12 +54,12 @@ class DummyIter(DataIter):
 
 def default_rtols() -> dict[np.dtype, float]:
     """By dtype the relative difference that counts as none."""
-    return {**{dtype: get_rtol(dtype=dtype) for dtype in _FRACTIONS}, **dict.fromkeys(_WHOLE, 0)}
+    return {dtype: get_rtol(dtype=dtype) for dtype in (*_FRACTIONS, *_WHOLE)}
 
 
 def default_atols() -> dict[np.dtype, float]:
     """By dtype the absolute difference that counts as none."""
-    return {**{dtype: get_atol(dtype=dtype) for dtype in _FRACTIONS}, **dict.fromkeys(_WHOLE, 0)}
+    return {dtype: get_atol(dtype=dtype) for dtype in (*_FRACTIONS, *_WHOLE)}
 
 
 def default_numeric_eps() -> dict[np.dtype, float]:
@@ -84,19 +81,12 @@ def get_tolerance(dat: Any, tol: Tolerance, default_tol: Mapping[np.dtype, float
     return (tol or {}).get(dtype, default_tol[dtype])
 
 
-def get_tols(x: Any, y: Any, rtol: Tolerance, atol: Tolerance) -> tuple[float, float]:
-    """The relative and the absolute tolerance for two arrays, those of the coarser."""
-    pair = [np.asarray(each) if isinstance(each, numbers.Number) else each for each in (x, y)]
-    return (max(get_tolerance(each, rtol, default_rtols()) for each in pair),
-            max(get_tolerance(each, atol, default_atols()) for each in pair))
-
-
 def get_etol(etol: float | None = None) -> float:
     """The share of numbers that may be wrong, none by default."""
     return 0 if etol is None else etol
 
 
-def assert_almost_equal_with_err(a: ArrayLike, b: ArrayLike, rtol: float | None = None, atol: float | None = None,
+def assert_almost_equal_with_err(a: ArrayLike, b: ArrayLike, rtol: Tolerance = None, atol: Tolerance = None,
                                  etol: float | None = None, names: tuple[str, str] = ("a", "b"),
                                  equal_nan: bool = False, mismatches: tuple[int, int] = (10, 10)) -> None:
     """Fail unless two arrays are almost equal, but for a share ``etol`` of their numbers."""
