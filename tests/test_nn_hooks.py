@@ -354,8 +354,10 @@ def test_backward_hook_in_the_second_order(run):
 @pytest.mark.parametrize("wrap", [lambda *values: values, lambda *values: ([*values],)], ids=["bare", "list"])
 def test_hooks_of_tensors_that_a_function_is_differentiated_in(run, wrap):
     """Those of the tensors of each call, whatever it was compiled for before."""
-    gradient = run(lambda *args: grad(lambda values: values[0] * 3 + values[1] * 5)(args[0] if len(args) == 1 else args))
+    weighted = grad(lambda values: values[0] * 3 + values[1] * 5)
+    gradient = run(lambda *args: weighted(args[0] if len(args) == 1 else args))
     a, b = Tensor(1.0), Tensor(2.0)
+
     def now() -> Any:
         return numbers(gradient(*wrap(a, b)))
 

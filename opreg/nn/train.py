@@ -9,9 +9,10 @@ from ..aliases import inner
 from ..core.spec import is_floating
 from ..errors import ArgumentError
 from .cell import Cell
-from .grad import answer, asked
+from .grad import GradOperation, answer, asked
+from .layers.basic import Identity
 from .optim.settings import flag
-from .parallel import reducer_for
+from .parallel import get_auto_parallel_context, reducer_for
 from .parameter import Parameter, ParameterTuple, assign, parameters
 from .pullback import differentiate
 from .tensor import Tensor
@@ -183,15 +184,19 @@ class TrainOneStepCell(Cell):
         self.weights = optimizer.parameters
         self.sens = 1.0 if sens is None else sens
         self.return_grad = flag("TrainOneStepCell", "return_grad", return_grad)
-        self.grad_reducer = reducer_for(self.weights)
+        reducer = reducer_for(self.weights)
+        self.reducer_flag, self.grad_reducer = reducer is not None, Identity() if reducer is None else reducer
+        # What steps of one's own are made of, which derive from this.
+        self.grad, self.grad_no_sens = GradOperation(get_by_list=True, sens_param=True), GradOperation(get_by_list=True)
+        self.parallel_mode = get_auto_parallel_context("parallel_mode")
 
     def construct(self, *inputs: Any) -> Any:
         if self.sens == 1:
             loss, _, gradients = differentiate(self.network, inputs, {}, (), self.weights)
         else:
             (_, loss), _, gradients = differentiate(self._scaled, inputs, {}, (), self.weights, True)
-        if self.grad_reducer is not None:
-            gradients = self.grad_reducer(gradients)  # type: ignore[arg-type]
+        if self.reducer_flag:
+            gradients = self.grad_reducer(gradients)
         self.optimizer(tuple(gradients))
         if self.return_grad:
             return loss, {p.name: g for p, g in zip(self.weights, gradients)}

@@ -1145,6 +1145,8 @@ def dropout3d(input: TensorLike, p: float = 0.5, training: bool = True) -> Tenso
     """Whole channels of volumes set to zero."""
 def dstack(tensors: Sequence[TensorLike]) -> Tensor:
     """Tensors one after the other along the third axis."""
+def dtype(input_x: TensorLike) -> Any:
+    """The type of the numbers."""
 def einsum(equation: str, *operands: TensorLike) -> Tensor:
     """Sums of products as an equation of letters says."""
 def elu(input_x: TensorLike, alpha: float = 1.0) -> Tensor:

@@ -11,6 +11,7 @@ import numpy as np
 from ...core.registry import ops
 from ...core.spec import as_dtype
 from ...errors import ArgumentError, ShapeError
+from ..dtype import DType
 from ..grad import stop_gradient
 from ..parameter import assign
 from ..tensor import Tensor
@@ -21,11 +22,11 @@ from .lift import tensor as _tensor
 
 __all__ = [
     "assign", "assign_add", "assign_sub", "atleast_1d", "atleast_2d", "broadcast_to", "cast", "cat",
-    "channel_shuffle", "chunk", "concat", "diff", "dstack", "expand", "expand_dims", "flatten", "flip", "fliplr",
-    "flipud", "hsplit", "hstack", "identity", "is_tensor", "moveaxis", "movedim", "narrow", "numel", "pad", "permute",
-    "rank", "ravel", "repeat_elements", "repeat_interleave", "reshape", "reverse", "roll", "rot90",
-    "scalar_to_tensor", "shape", "size", "split", "squeeze", "stack", "stop_gradient", "swapaxes", "swapdims",
-    "tensor_split", "tile", "transpose", "unbind", "unsqueeze", "unstack", "vsplit", "vstack"]
+    "channel_shuffle", "chunk", "concat", "diff", "dstack", "dtype", "expand", "expand_dims", "flatten", "flip",
+    "fliplr", "flipud", "hsplit", "hstack", "identity", "is_tensor", "moveaxis", "movedim", "narrow", "numel",
+    "pad", "permute", "rank", "ravel", "repeat_elements", "repeat_interleave", "reshape", "reverse", "roll",
+    "rot90", "scalar_to_tensor", "shape", "size", "split", "squeeze", "stack", "stop_gradient", "swapaxes",
+    "swapdims", "tensor_split", "tile", "transpose", "unbind", "unsqueeze", "unstack", "vsplit", "vstack"]
 
 
 # -------------------------------------------------------------------------------------------- shapes and dtypes
@@ -34,6 +35,11 @@ __all__ = [
 def shape(input_x: TensorLike) -> tuple[int, ...]:
     """The lengths of the axes, as a tuple."""
     return tensor(input_x).shape
+
+
+def dtype(input_x: TensorLike) -> DType:
+    """The type of the numbers."""
+    return tensor(input_x).dtype
 
 
 def size(input_x: TensorLike) -> int:
