@@ -345,8 +345,8 @@ class Cell(ParameterContainer, Shown):
             cell._touch()
         return self
 
-    def _give_float(self, dtype: np.dtype | None) -> None:
-        """Cast what this Cell returns, behind its hooks; None leaves it as it is."""
+    def _give_float(self, dtype: np.dtype) -> None:
+        """Cast what this Cell returns, behind its hooks."""
         self.__dict__["_cast_out"] = dtype
         self._touch()
 

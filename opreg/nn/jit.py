@@ -300,7 +300,7 @@ def _key(args: Args, kwargs: Keywords) -> tuple[Hashable, Sequence[Tensor]]:
                 break
             data = leaf._data  # type: ignore[attr-defined]
             kinds += data.shape, data.dtype
-            if leaf._entry is not None and has_hooks(leaf):  # type: ignore[attr-defined]
+            if leaf._entry is not None and has_hooks(leaf):  # type: ignore[attr-defined, arg-type]
                 kinds.append("hooks")
         else:
             return tuple(kinds), leaves

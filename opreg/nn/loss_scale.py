@@ -40,7 +40,7 @@ def finite(values: Any) -> Tensor:
     return (functools.reduce(operator.mul, counts) > 0).reshape(()) if counts else tensor(True)
 
 
-def divided(gradient: Tensor, scale: Tensor) -> Tensor:
+def divided(gradient: Any, scale: Tensor) -> Any:
     """A gradient by the scale, in the gradient's dtype."""
     return gradient * (1 / scale).astype(gradient.dtype)
 
@@ -163,7 +163,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
     def construct(self, *inputs: Any) -> Any:
         (_, loss), _, scaled = differentiate(self._scaled, inputs, {}, (), self.weights, True)
-        gradients = tuple([divided(g, self.scale_sense) for g in scaled])
+        gradients: Any = tuple([divided(g, self.scale_sense) for g in scaled])
         if self.reducer_flag:
             gradients = self.grad_reducer(gradients)
         overflow = self.get_overflow_status(None, gradients)

@@ -111,7 +111,7 @@ def custom_mixed_precision(network: Cell, *, white_list: list[type] | None = Non
     if not isinstance(listed, list):
         raise TypeError(f"custom_mixed_precision: {name} must be a list, got {type(listed).__name__}")
     for each in listed:
-        if not isinstance(each, type) or not issubclass(each, kinds):
+        if not isinstance(each, type) or not issubclass(each, kinds):  # type: ignore[redundant-expr]
             raise TypeError(f"custom_mixed_precision: {name} must have classes of "
                             f"{' and '.join(f'{kind.__name__}s' for kind in kinds)}, got {each!r}")
     return _lower_some(network, listed, half) if black_list is None else lower_most(network, black_list, half, _FULL)
@@ -142,13 +142,15 @@ def _lower_some(network: Cell, white: Sequence[type], half: np.dtype) -> Cell:
     """Let Cells and primitives of some classes compute in halves and return float32, but for Cells whose dtype the
     user has chosen."""
     kinds = {*white, *[cell for primitive, cell in _CELLS_OF.items() if primitive in white]}
-    chosen: set[int] = set()
+    passed: set[int] = set()
     for _, cell in network.cells_and_names():
-        if id(cell) in chosen or cell._cast is not None:
-            chosen.update(map(id, cell.cells()))
-        elif type(cell) in kinds:
-            chosen.update(id(inner) for _, inner in cell.cells_and_names())
-            cell.to_float(half)._give_float(_FULL)
+        if id(cell) in passed:
+            continue
+        lowered = type(cell) in kinds
+        if lowered or cell._cast is not None:
+            passed.update([id(inner) for _, inner in cell.cells_and_names()])
+            if cell._cast is None:
+                cell.to_float(half)._give_float(_FULL)
         elif not is_ours(type(cell).construct):
             for name, value in list(vars(cell).items()):
                 if isinstance(value, Primitive) and type(value) in kinds:

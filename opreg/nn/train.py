@@ -184,8 +184,9 @@ class TrainOneStepCell(Cell):
         self.weights = optimizer.parameters
         self.sens = 1.0 if sens is None else sens
         self.return_grad = flag("TrainOneStepCell", "return_grad", return_grad)
+        self.grad_reducer: Any
         reducer = reducer_for(self.weights)
-        self.reducer_flag, self.grad_reducer = reducer is not None, Identity() if reducer is None else reducer
+        self.reducer_flag, self.grad_reducer = reducer is not None, reducer or Identity()
         # What steps of one's own are made of, which derive from this.
         self.grad, self.grad_no_sens = GradOperation(get_by_list=True, sens_param=True), GradOperation(get_by_list=True)
         self.parallel_mode = get_auto_parallel_context("parallel_mode")
@@ -196,7 +197,7 @@ class TrainOneStepCell(Cell):
         else:
             (_, loss), _, gradients = differentiate(self._scaled, inputs, {}, (), self.weights, True)
         if self.reducer_flag:
-            gradients = self.grad_reducer(gradients)
+            gradients = self.grad_reducer(tuple(gradients))
         self.optimizer(tuple(gradients))
         if self.return_grad:
             return loss, {p.name: g for p, g in zip(self.weights, gradients)}
