@@ -729,6 +729,10 @@ class Adadelta(_Rule):
         return self._done
 
 
+def _is_weight(p: Parameter) -> bool:
+    return "LayerNorm" not in p.name and "bias" not in p.name
+
+
 class LARS(Optimizer):
     """Layer-wise rates around another optimizer, which is given ``g = t * (g + decay * p)``.
 
@@ -746,7 +750,8 @@ class LARS(Optimizer):
     use_clip : bool
         Whether ``t`` divided by the learning rate, at most 1, takes the place of ``t``.
     lars_filter : callable
-        Of a parameter: whether it has a rate of its own. The gradients of others pass as they are, without a decay.
+        Of a parameter: whether it has a rate of its own; by default all but those that are called ``bias`` or
+        ``LayerNorm``. The gradients of others pass as they are, without a decay.
 
     Examples
     --------
@@ -758,7 +763,7 @@ class LARS(Optimizer):
     """
 
     def __init__(self, optimizer: Optimizer, epsilon: float = 1e-5, coefficient: float = 0.001, use_clip: bool = False,
-                 lars_filter: Callable[[Parameter], bool] = lambda p: "LayerNorm" not in p.name and "bias" not in p.name):
+                 lars_filter: Callable[[Parameter], bool] | None = None):
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"LARS: optimizer must be an Optimizer, got {type(optimizer).__name__}")
         super().__init__(0.0, optimizer.parameters, 0.0, optimizer.loss_scale)
@@ -766,7 +771,8 @@ class LARS(Optimizer):
         self.epsilon = number("LARS", "epsilon", epsilon)
         self.coefficient = number("LARS", "coefficient", coefficient, inside=True)
         self.use_clip = flag("LARS", "use_clip", use_clip)
-        self.lars_flag = tuple([bool(lars_filter(p)) for p in self.parameters])
+        chosen = _is_weight if lars_filter is None else lars_filter
+        self.lars_flag = tuple([bool(chosen(p)) for p in self.parameters])
         self._given = optimizer._decays
         optimizer.need_scale = optimizer.exec_weight_decay = False
         optimizer._decaying = optimizer.decay_flags = (False,) * len(self.parameters)
@@ -774,8 +780,9 @@ class LARS(Optimizer):
     def construct(self, gradients: Sequence[Tensor]) -> Any:
         decays, rates = self.opt._now(self._given), self.opt._now(self.opt._rates)
         scaled = self.scale_grad(self._checked(gradients))
-        return self.opt(tuple([self._rated(p, g, decay / self.loss_scale, lr) if chosen else g for p, g, decay, lr, chosen
-                               in zip(self.parameters, scaled, decays, rates, self.lars_flag)]))
+        rows = zip(self.parameters, scaled, decays, rates, self.lars_flag)
+        return self.opt(tuple([self._rated(p, g, decay / self.loss_scale, lr) if chosen else g
+                               for p, g, decay, lr, chosen in rows]))
 
     def _rated(self, p: Parameter, g: Tensor, decay: float | Tensor, lr: Tensor) -> Tensor:
         length = _norm(p)
