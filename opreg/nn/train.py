@@ -10,7 +10,6 @@ from ..core.spec import is_floating
 from ..errors import ArgumentError
 from .cell import Cell
 from .grad import GradOperation, answer, asked
-from .layers.basic import Identity
 from .optim.settings import flag
 from .parallel import get_auto_parallel_context, reducer_for
 from .parameter import Parameter, ParameterTuple, assign, parameters
@@ -29,12 +28,17 @@ if not TYPE_CHECKING:  # MindSpore has these in modules of a package
 
 
 C = TypeVar("C", bound=Cell)
+T = TypeVar("T")
 
 
 def _cell(owner: str, name: str, value: C) -> C:
     if not isinstance(value, Cell):
         raise TypeError(f"{owner}: {name} must be a Cell, got {type(value).__name__}")
     return value
+
+
+def _unchanged(gradients: T) -> T:
+    return gradients
 
 
 class WithLossCell(Cell):
@@ -186,7 +190,7 @@ class TrainOneStepCell(Cell):
         self.return_grad = flag("TrainOneStepCell", "return_grad", return_grad)
         self.grad_reducer: Any
         reducer = reducer_for(self.weights)
-        self.reducer_flag, self.grad_reducer = reducer is not None, reducer or Identity()
+        self.reducer_flag, self.grad_reducer = reducer is not None, reducer or _unchanged
         # What steps of one's own are made of, which derive from this.
         self.grad, self.grad_no_sens = GradOperation(get_by_list=True, sens_param=True), GradOperation(get_by_list=True)
         self.parallel_mode = get_auto_parallel_context("parallel_mode")

@@ -17,7 +17,7 @@ from .. import dtype as dtypes
 from ..tensor import Tensor, tensor
 from ..tensor_base import is_number
 from ..typing import Number, TensorDType
-from . import activation, indexing, math
+from . import math
 from .primitive import primitive
 
 __all__ = ["Partial", "depend", "make_list", "make_range", "make_tuple", "scalar_cast", "tail", "tuple_to_array"]
@@ -41,8 +41,8 @@ _TENSORS: dict[str, Callable[..., Tensor]] = {
     "tensor_add": math.add, "tensor_sub": math.sub, "tensor_mul": math.mul, "tensor_div": math.true_divide,
     "tensor_floordiv": math.floor_div, "tensor_mod": math.floor_mod, "tensor_pow": math.pow, "tensor_exp": math.exp,
     "tensor_lt": math.less, "tensor_le": math.less_equal, "tensor_gt": math.greater, "tensor_ge": math.greater_equal,
-    "tensor_slice": indexing.slice, "absolute": math.abs, "floordiv": math.floor_div, "floormod": math.floor_mod,
-    "inv": math.reciprocal, "soft_shrink": activation.softshrink}
+    "absolute": math.abs, "floordiv": math.floor_div, "floormod": math.floor_mod,
+    "inv": math.reciprocal}
 
 
 def _named(name: str, function: Callable, taken: int) -> Callable:
