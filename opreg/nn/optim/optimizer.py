@@ -349,8 +349,8 @@ class Optimizer(Cell):
 
     def _checked(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
         if isinstance(gradients, TensorBase) or not isinstance(gradients, (tuple, list)):
-            raise TypeError(f"{self.cls_name}: expected a tuple of gradients, got "
-                            f"{'Tensor' if isinstance(gradients, TensorBase) else type(gradients).__name__}")
+            raise ArgumentError(f"{self.cls_name}: expected a tuple of gradients, got "
+                                f"{'Tensor' if isinstance(gradients, TensorBase) else type(gradients).__name__}")
         if len(gradients) != len(self.parameters):
             raise ArgumentError(f"{self.cls_name}: expected {len(self.parameters)} gradients, one for each parameter, "
                                 f"got {len(gradients)}")
