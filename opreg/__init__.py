@@ -100,6 +100,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
         "ParallelMode", "set_auto_parallel_context", "get_auto_parallel_context", "reset_auto_parallel_context")},
     **{name: ("opreg.nn.grad", name) for name in (
         "grad", "value_and_grad", "get_grad", "no_grad")},
+    "amp": ("opreg.nn.amp", None),
     **{name: ("opreg.nn.jacobian", name) for name in ("jvp", "vjp", "jacrev", "jacfwd")},
     **{name: (module, name) for name, module in _aliases.TRAINING.items()},
     "train": ("opreg.train", None),
@@ -145,7 +146,6 @@ _ABSENT_OF_MINDSPORE = {
     "onnx": "cell.to_symbol() is a graph, which is saved",
     "rewrite": "cell.to_symbol() is a graph",
     "nn.probability": "ops has distributions to draw from",
-    "amp": "cell.to_float casts, contrib.amp converts graphs",
     "parallel": "each process has a whole network: communication and set_auto_parallel_context",
     **dict.fromkeys(("export", "load"), "cell.to_symbol() is a graph, which is saved"),
     "vmap": "operators take leading axes",

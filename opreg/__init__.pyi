@@ -30,6 +30,11 @@ from opreg.ndarray.context import num_gpus as num_gpus
 from opreg.ndarray import random as random
 from opreg.ndarray import random as rnd
 from opreg import nn as nn
+from opreg.nn import amp as amp
+from opreg.nn.amp import DynamicLossScaleManager as DynamicLossScaleManager
+from opreg.nn.amp import FixedLossScaleManager as FixedLossScaleManager
+from opreg.nn.amp import LossScaleManager as LossScaleManager
+from opreg.nn.amp import build_train_network as build_train_network
 from opreg.nn.checkpoint import save_checkpoint as save_checkpoint
 from opreg.nn.checkpoint import load_checkpoint as load_checkpoint
 from opreg.nn.checkpoint import load_param_into_net as load_param_into_net
@@ -177,27 +182,27 @@ from opreg.util import use_np_array as use_np_array
 
 __all__ = [
     "__version__", "Accuracy", "AttrScope", "BleuScore", "COMPATIBLE", "Callback", "CheckpointConfig",
-    "ConfusionMatrix", "ConfusionMatrixMetric", "Context", "CosineSimilarity", "Dice", "EarlyStopping", "Executor",
-    "F1", "Fbeta", "GRAPH_MODE", "HausdorffDistance", "History", "JitConfig", "LAX", "LambdaCallback",
-    "LearningRateScheduler", "Loss", "LossMonitor", "MAE", "MSE", "MXNetError", "MeanSurfaceDistance", "Metric",
-    "Model", "ModelCheckpoint", "NDArray", "OcclusionSensitivity", "OpError", "PYNATIVE_MODE", "ParallelMode",
-    "Parameter", "ParameterTuple", "Perplexity", "Precision", "ROC", "Recall", "ReduceLROnPlateau",
-    "RootMeanSquareDistance", "RunContext", "STRICT", "Symbol", "Tensor", "TimeMonitor", "Top1CategoricalAccuracy",
-    "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "_Function", "_no_grad", "attribute", "auc", "autograd",
-    "base", "bfloat16", "bool_", "caches", "callback", "common", "communication", "context", "contrib", "cpu",
-    "cpu_pinned", "current_context", "distributed", "dtype", "dtype_to_nptype", "dtype_to_pytype", "engine", "error",
-    "errors", "executor", "executor_manager", "float16", "float32", "float64", "from_numpy",
-    "get_auto_parallel_context", "get_context", "get_grad", "get_metric_fn", "get_rng_state", "get_seed", "gpu",
-    "grad", "image", "img", "init", "initial_seed", "initializer", "int16", "int32", "int64", "int8", "io",
-    "is_np_array", "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit", "jit_class", "jvp", "kv", "kvstore",
-    "load_checkpoint", "load_param_into_net", "log", "lr_scheduler", "manual_seed", "metric", "mod", "model",
-    "module", "mon", "monitor", "ms_class", "ms_function", "mutable", "name", "names", "nd", "ndarray", "nn",
-    "no_grad", "notebook", "np_array", "np_shape", "num_gpus", "operator", "ops", "opt", "optimizer", "profiler",
-    "pytype_to_dtype", "random", "rearrange_inputs", "recompute", "recordio", "registry",
-    "reset_auto_parallel_context", "rnd", "rnn", "runtime", "save_checkpoint", "seed", "set_auto_parallel_context",
-    "set_context", "set_device", "set_np_shape", "set_rng_state", "set_seed", "sym", "symbol", "tensor", "test_utils",
-    "train", "uint16", "uint32", "uint64", "uint8", "use_np", "use_np_array", "use_np_shape", "util",
-    "value_and_grad", "visualization", "viz", "vjp",
+    "ConfusionMatrix", "ConfusionMatrixMetric", "Context", "CosineSimilarity", "Dice", "DynamicLossScaleManager",
+    "EarlyStopping", "Executor", "F1", "Fbeta", "FixedLossScaleManager", "GRAPH_MODE", "HausdorffDistance", "History",
+    "JitConfig", "LAX", "LambdaCallback", "LearningRateScheduler", "Loss", "LossMonitor", "LossScaleManager", "MAE",
+    "MSE", "MXNetError", "MeanSurfaceDistance", "Metric", "Model", "ModelCheckpoint", "NDArray",
+    "OcclusionSensitivity", "OpError", "PYNATIVE_MODE", "ParallelMode", "Parameter", "ParameterTuple", "Perplexity",
+    "Precision", "ROC", "Recall", "ReduceLROnPlateau", "RootMeanSquareDistance", "RunContext", "STRICT", "Symbol",
+    "Tensor", "TimeMonitor", "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "TopKCategoricalAccuracy",
+    "_Function", "_no_grad", "amp", "attribute", "auc", "autograd", "base", "bfloat16", "bool_",
+    "build_train_network", "caches", "callback", "common", "communication", "context", "contrib", "cpu", "cpu_pinned",
+    "current_context", "distributed", "dtype", "dtype_to_nptype", "dtype_to_pytype", "engine", "error", "errors",
+    "executor", "executor_manager", "float16", "float32", "float64", "from_numpy", "get_auto_parallel_context",
+    "get_context", "get_grad", "get_metric_fn", "get_rng_state", "get_seed", "gpu", "grad", "image", "img", "init",
+    "initial_seed", "initializer", "int16", "int32", "int64", "int8", "io", "is_np_array", "is_np_shape", "is_tensor",
+    "jacfwd", "jacrev", "jit", "jit_class", "jvp", "kv", "kvstore", "load_checkpoint", "load_param_into_net", "log",
+    "lr_scheduler", "manual_seed", "metric", "mod", "model", "module", "mon", "monitor", "ms_class", "ms_function",
+    "mutable", "name", "names", "nd", "ndarray", "nn", "no_grad", "notebook", "np_array", "np_shape", "num_gpus",
+    "operator", "ops", "opt", "optimizer", "profiler", "pytype_to_dtype", "random", "rearrange_inputs", "recompute",
+    "recordio", "registry", "reset_auto_parallel_context", "rnd", "rnn", "runtime", "save_checkpoint", "seed",
+    "set_auto_parallel_context", "set_context", "set_device", "set_np_shape", "set_rng_state", "set_seed", "sym",
+    "symbol", "tensor", "test_utils", "train", "uint16", "uint32", "uint64", "uint8", "use_np", "use_np_array",
+    "use_np_shape", "util", "value_and_grad", "visualization", "viz", "vjp",
 ]
 
 __version__: str

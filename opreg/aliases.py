@@ -32,6 +32,8 @@ TRAINING = {
                      "OcclusionSensitivity", "Perplexity", "Precision", "ROC", "Recall", "RootMeanSquareDistance",
                      "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "auc",
                      "get_metric_fn", "names", "rearrange_inputs"), "opreg.nn.metrics"),
+    **dict.fromkeys(("DynamicLossScaleManager", "FixedLossScaleManager", "LossScaleManager", "build_train_network"),
+                    "opreg.nn.amp"),
 }
 _TRAINING_NAMES = {name: f"{module}:{name}" for name, module in TRAINING.items()}
 
@@ -57,9 +59,11 @@ _DEEPER = {
     "opreg.nn.optim": dict.fromkeys(("ada_grad", "adadelta", "adafactor", "adam", "adamax", "asgd", "ftrl", "lamb",
                                      "lazyadam", "momentum", "proximal_ada_grad", "rmsprop", "rprop", "sgd"),
                                     "opreg.nn.optim"),
-    "opreg.nn.train": {"cell_wrapper": "opreg.nn.train", "grad_reducer": "opreg.nn.parallel"},
+    "opreg.nn.train": {"cell_wrapper": "opreg.nn.train", "grad_reducer": "opreg.nn.parallel",
+                       "loss_scale": "opreg.nn.loss_scale"},
     "opreg.nn.communication": {"management": "opreg.nn.communication"},
     "opreg.train": {"_utils": "opreg.train.folders",
+                    **dict.fromkeys(("amp", "loss_scale_manager"), "opreg.nn.amp"),
                     "serialization": "opreg.nn.checkpoint", "metrics": "opreg.nn.metrics", **_TRAINING_NAMES,
                     **{name: f"opreg.nn.checkpoint:{name}" for name in (
                         "save_checkpoint", "load_checkpoint", "load_param_into_net")}},

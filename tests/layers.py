@@ -242,7 +242,7 @@ def _one_hot(net: Any, x: Any) -> Any:
 
 
 def _resized(net: Any, x: Any) -> Any:
-    return ops.interpolate(x, net.size, net.scale_factor, net.mode, net.align_corners)
+    return ops.interpolate(x, net.size, net.scale_factor, net.mode, net.align_corners, net.recompute_scale_factor)
 
 
 def _product(net: Any, x: Any, y: Any) -> Any:

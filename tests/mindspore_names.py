@@ -23,12 +23,11 @@ from typing import Any
 
 #: Modules whose public names are compared one by one, and classes whose members are.
 MODULES = ["", "nn", "ops", "mint", "mint.nn", "mint.nn.functional", "mint.linalg", "mint.special", "mint.optim",
-           "common", "common.initializer", "train", "context"]
+           "common", "common.initializer", "train", "context", "amp"]
 CLASSES = ["Tensor", "Parameter", "nn.Cell"]
 
 #: Modules that are not here, and what serves in their place.
 ABSENT_MODULES = {
-    "amp": "`cell.to_float`; `contrib.amp` converts graphs",
     "boost": "nothing",
     "communication": "`communication` has ranks and groups",
     "dataset": "`io.NDArrayIter` and its kin, `image.ImageIter`, or a loop over NumPy arrays",
@@ -64,11 +63,11 @@ INSTEAD = [
     ("*RegOp|*Custom*Builder|*infer_op*|*op_infer*|*_op_wrapper|custom_info_register|op_info_register|TBE*|*aot*|"
      "kernel|ms_kernel|DataType", "kernels are attached to registered operators"),
     ("OnRequestExit|BackupAndRestore|TrainFaultTolerance|"
-     "FlopsUtilizationCollector|*Summary*|build_train_network|build_searched_strategy|DatasetHelper|data_sink|"
+     "FlopsUtilizationCollector|*Summary*|build_searched_strategy|DatasetHelper|data_sink|"
      "connect_network_with_dataset|Convert*Utils",
      "a callback of one's own for `Model`"),
     ("*LossScale*|*ScaleSense*|*Overflow*|*FloatStatus*|FloatStatus|clear_float_status",
-     "`contrib.amp.scale_loss`, or a factor of the loss"),
+     "`amp.all_finite`"),
     ("*mindir*|*MindIR*|export|load|*obf*|ckpt_to*|safetensors_to*|load_checkpoint_async|async_ckpt*|"
      "*segmented*|get_ckpt_path*|convert_checkpoint*|merge_*", "`save_checkpoint`, or `cell.to_symbol()` and its file"),
     ("*memory*|*Stream*|*stream*|Event|*Event*|MemPool|*Allocator|set_cpu_affinity|*kernel_launch*|launch_blocking|*offload*|"

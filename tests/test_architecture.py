@@ -237,13 +237,13 @@ INSIDE = {package: _floors(lines) for package, lines in {
         train
             ops.array optim.rules
         ops.collectives ops.control ops.indexing ops.linalg ops.nn optim
-        ops.layer_primitives ops.losses ops.random
+        ops.layer_primitives ops.losses ops.random ops.sampling
         metrics.metric ops.activation ops.windows
         metrics.confusion metrics.occlusion metrics.scores metrics.similarity metrics.surfaces
         metrics ops.in_place ops.primitives
         ops.methods
         ops
-        layers.checks layers.containers losses.base
+        layers.checks layers.containers loss_scale losses.base
         layers.activation layers.conv layers.math layers.norm layers.pooling layers.recurrent
             losses.classes losses.differences losses.probabilities
         layers.basic losses.margins
@@ -252,6 +252,8 @@ INSIDE = {package: _floors(lines) for package, lines in {
         layers.decoder layers.windows
         layers.held
         layers
+        precision
+        amp
         .
     """,
     "opreg.nn.model": """

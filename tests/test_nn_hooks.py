@@ -350,6 +350,47 @@ def test_backward_hook_in_the_second_order(run):
     assert seen == [((8,), (2,)), ((8,), (1,))]
 
 
+@pytest.mark.filterwarnings("ignore:.*an argument that has hooks")
+@pytest.mark.parametrize("wrap", [lambda *values: values, lambda *values: ([*values],)], ids=["bare", "list"])
+def test_hooks_of_tensors_that_a_function_is_differentiated_in(run, wrap):
+    """Those of the tensors of each call, whatever it was compiled for before."""
+    weighted = grad(lambda values: values[0] * 3 + values[1] * 5)
+    gradient = run(lambda *args: weighted(args[0] if len(args) == 1 else args))
+    a, b = Tensor(1.0), Tensor(2.0)
+
+    def now() -> Any:
+        return numbers(gradient(*wrap(a, b)))
+
+    assert now() == (3, 5)
+    handle = a.register_hook(lambda g: g * 10)
+    b.register_hook(lambda g: g * 100)
+    assert now() == (30, 500)
+    handle.remove()
+    assert now() == (3, 500)
+    a, b = Tensor(1.0), Tensor(2.0)
+    assert now() == (3, 5)
+
+
+def test_an_argument_with_hooks_that_is_not_differentiated_in_is_compiled():
+    """No gradient reaches its hooks."""
+    a = Tensor(2.0)
+    a.register_hook(lambda g: g * 10)
+    step = jit(lambda a: grad(lambda b: b * a)(a + 1))
+    assert numbers(step(a)) == 2
+    assert "runs as Python" not in str(step.explain())
+
+
+def test_hooks_of_a_tensor_from_outside_that_come_and_go(run):
+    a = Tensor(2.0)
+    gradient = run(lambda: grad(lambda a: a * 3)(a))
+    assert numbers(gradient()) == 3
+    with a.register_hook(lambda g: g * 10):
+        assert numbers(gradient()) == 30
+    assert numbers(gradient()) == 3
+    a.register_hook(lambda g: g * 7)
+    assert numbers(gradient()) == 21
+
+
 @pytest.mark.parametrize("returned, kind, message", [
     (lambda g: 3, RuntimeError, "Tensor hook should be return Tensor, but get type: int"),
     (lambda g: (g, g), RuntimeError, "Tensor hook should be return Tensor, but get type: tuple"),

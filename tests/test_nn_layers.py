@@ -314,7 +314,7 @@ def ones(*shape: int) -> Tensor:
     (lambda: nn.ConstantPad1d((1, 2, 3), 0), "ConstantPad1d: padding must be"),
     (lambda: nn.ZeroPad2d(1)(ones(2)), "ZeroPad2d: padding for 2 axes"),
     (lambda: nn.Upsample(), "Upsample: expected either size or scale_factor"),
-    (lambda: nn.Upsample(2, mode="bicubic"), "Upsample: mode must be one of"),
+    (lambda: nn.Upsample(2, mode="cubic"), "Upsample: mode must be one of"),
     (lambda: nn.Upsample(2, mode="bilinear")(ones(1, 1, 3)), "Upsample: mode 'bilinear' needs images of 2 axes"),
     (lambda: nn.PixelShuffle(2)(ones(1, 3, 2, 2)), "PixelShuffle: expected channels that divide by 4"),
     (lambda: nn.PixelUnshuffle(2)(ones(1, 3, 3, 2)), "PixelUnshuffle: expected images that divide by 2"),

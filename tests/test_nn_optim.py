@@ -178,7 +178,7 @@ _ROWS = {name.partition(" ")[0] for name in RULES} & ({case["optimizer"] for cas
 _ROWS |= {row["schedule"] for row in RECORD["schedules"]} | {row["function"] for row in RECORD["lists"]}
 
 
-@pytest.mark.parametrize("name", sorted({*optim.__all__} - {"Optimizer", "LearningRateSchedule"}))
+@pytest.mark.parametrize("name", sorted({*optim.__all__} - {"Optimizer", "LearningRateSchedule", "LARS"}))
 def test_has_a_row(name):
     assert name in _ROWS, f"{name} has no row in RULES, or no recorded answers in tests/data/mindspore_optim.json"
 
@@ -330,16 +330,62 @@ class Hundredth(Cell):
 
 
 @pytest.mark.parametrize("make", [
-    lambda p: optim.SGD(p, 0.5, weight_decay=Hundredth()), lambda p: optim.SGD(p, np.float32(0.5), weight_decay=0.01),
-    lambda p: optim.SGD([{"params": p, "lr": np.array(0.5)}], 1, weight_decay=0.01),
+    lambda p: optim.Momentum(p, 0.5, 0, weight_decay=Hundredth()),
+    lambda p: optim.SGD(p, np.float32(0.5), weight_decay=0.01),
+    lambda p: optim.SGD([{"params": p, "lr": np.float64(0.5)}], 1, weight_decay=0.01),
     lambda p: optim.SGD(p, [np.float64(0.5), 1], weight_decay=0.01),
     lambda p: optim.Momentum(p, optim.piecewise_constant_lr([2], [0.5]), 0, weight_decay=0.01)])
 def test_settings_that_mindspore_refuses_are_what_they_say(make):
-    """A decay that is a Cell in SGD, whole numbers, and NumPy's: there they are TypeErrors."""
+    """Whole numbers and NumPy's: there they are TypeErrors."""
     p = Parameter(np.ones(2, np.float32), name="w")
     make([p])((Tensor([1.0, 1.0]),))
     np.testing.assert_allclose(p.asnumpy(), 1 - 0.5 * 1.01, rtol=1e-6)
     assert optim.piecewise_constant_lr([1, 2], [1, 2]) == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("make, message", [
+    (lambda p: optim.SGD(p, weight_decay=Hundredth()), "SGD: weight_decay must be a float, .* got a Cell"),
+    (lambda p: optim.SGD([{"params": p, "weight_decay": Hundredth()}]), "weight_decay must be a float, .* got a Cell"),
+    (lambda p: optim.SGD([{"params": p, "lr": np.array(1)}]), "learning_rate_group_0 must be .* got an array without"),
+    (lambda p: optim.Adam(p, np.array(0.5)), "learning_rate must be .* got an array without axes"),
+    (lambda p: optim.Adam(p)(Tensor([[1.0, 1.0]])), "expected a tuple of gradients, got Tensor")])
+def test_settings_that_are_refused_as_by_mindspore(make, message):
+    with pytest.raises(TypeError, match=message):
+        make([Parameter(np.ones(2, np.float32), name="w")])
+
+
+@pytest.mark.parametrize("mode", ["eager", "compiled"])
+@pytest.mark.parametrize("clip", [False, True])
+def test_lars_gives_layers_rates_of_their_own(mode, clip):
+    """Weight decay and loss scale are those of the optimizer within, which leaves both to it."""
+    rng = np.random.default_rng(2)
+    start = {"w": rng.normal(size=(2, 3)), "bias": rng.normal(size=3), "none": np.zeros(2)}
+    params = [Parameter(Tensor(value.astype("f4")), name=name) for name, value in start.items()]
+    inner = optim.Momentum(params, 0.1, 0.5, weight_decay=0.25, loss_scale=4.0)
+    lars = optim.LARS(inner, epsilon=1e-3, coefficient=0.5, use_clip=clip)
+    step = lars if mode == "eager" else jit(lambda *gradients: lars(gradients))
+    speed = {name: np.zeros_like(value) for name, value in start.items()}
+    for _ in range(3):
+        gradients = {name: rng.normal(size=value.shape) for name, value in start.items()}
+        given = [Tensor(4 * g.astype("f4")) for g in gradients.values()]
+        step(tuple(given)) if mode == "eager" else step(*given)
+        for name, g in gradients.items():
+            p = start[name]
+            if name != "bias":
+                length, size = np.linalg.norm(p), np.linalg.norm(g)
+                trust = 0.5 * length / (size + 0.25 * length + 1e-3)
+                trust = min(trust / 0.1, 1.0) if clip else trust
+                g = (g + 0.25 * p) * (trust if length else 1.0)
+            speed[name] = 0.5 * speed[name] + g
+            start[name] = p - 0.1 * speed[name]
+    for p in params:
+        np.testing.assert_allclose(p.asnumpy(), start[p.name], rtol=2e-5, atol=1e-6)
+    assert int(lars.global_step) == 3 == int(inner.global_step)
+
+
+def test_lars_refuses_what_is_no_optimizer():
+    with pytest.raises(TypeError, match="optimizer must be an Optimizer, got int"):
+        optim.LARS(3)
 
 
 @pytest.mark.parametrize("options", [dict(use_lazy=True, use_offload=True), dict(use_lazy=True, use_amsgrad=True),

@@ -47,7 +47,7 @@ def test_shown(text: str, shown: str) -> None:
 MADE = {"BroadcastTo": ((2, 2),), "ReverseV2": ([1],), "Roll": (1, 1), "Pad": (((0, 1), (0, 0)),),
         "Einsum": ("ij->ji",), "SpaceToDepth": (2,), "DepthToSpace": (2,), "Conv2D": (2, 3), "Conv3D": (2, 3),
         "Conv2DTranspose": (2, 3), "Conv2DBackpropInput": (2, 3), "AdaptiveAvgPool2D": (2,), "Primitive": ("Mine",),
-        "PrimitiveWithInfer": ("Mine",)}
+        "PrimitiveWithInfer": ("Mine",), "ResizeNearestNeighbor": ((2, 2),)}
 CLASSES = [name for module in (primitives, layer_primitives) for name in module.__all__
            if inspect.isclass(getattr(module, name))]
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -150,6 +152,120 @@ def test_resized_images(run, settings, size, expected):
     np.testing.assert_allclose(found.asnumpy()[0, 0], expected, rtol=1e-6)
     back = run(ms.grad(lambda a: resize(a, size).sum()))(count(1, 1, 2, 3))
     assert float(back.sum()) == pytest.approx(np.size(expected))
+
+
+@pytest.mark.parametrize("settings, rows, columns", [
+    ({}, [0, 2], [0, 1, 3]), ({"align_corners": True}, [0, 3], [0, 2, 4]),
+    ({"align_corners": True}, [0, 1, 1, 2, 2, 3, 3], [0, 1, 1, 2, 2, 3, 3, 4, 4]),
+    ({}, [0, 0, 1, 1, 2, 2, 3], [0, 0, 1, 1, 2, 2, 3, 3, 4]),
+    ({"half_pixel_centers": True}, [0, 0, 1, 1, 2, 2, 3, 3], [0, 0, 1, 1, 2, 2, 3, 3, 4, 4])])
+def test_nearest_numbers_of_resized_images(run, settings, rows, columns):
+    """At the places that MindSpore takes them from."""
+    image, size = count(1, 1, 4, 5), (len(rows), len(columns))
+    expected = image.asnumpy()[:, :, rows][..., columns]
+    for resize in (ops.ResizeNearestNeighbor(size, **settings),
+                   lambda a: ops.ResizeNearestNeighborV2(**settings)(a, Tensor(size))):
+        np.testing.assert_array_equal(run(lambda a, resize=resize: resize(a))(image).asnumpy(), expected)
+    back = run(ms.grad(lambda a: ops.ResizeNearestNeighbor(size, **settings)(a).sum()))(image).asnumpy()
+    counts = np.bincount(rows, minlength=4), np.bincount(columns, minlength=5)
+    np.testing.assert_array_equal(back[0, 0], np.outer(*counts))
+
+
+_ROWS = [[0.003088, 0.313131, 0.481231, 0.326219, 0.190293], [0.711616, 0.58399, 0.718121, 0.258823, 0.121847],
+         [0.781316, 0.591508, 0.858185, 0.091935, 0.444639]]
+
+
+@pytest.mark.parametrize("mode, settings, expected", [
+    ("bilinear", {"scale_factor": (0.5, 1.5)}, [0.71162, 0.63869, 0.62231, 0.71812, 0.39005, 0.20012, 0.12185]),
+    ("bicubic", {"size": (5, 3)}, [0.0382, 0.4633, 0.2283, 0.2875, 0.5581, 0.1868, 0.6718, 0.7181, 0.1438]),
+    ("bicubic", {"size": (5, 3), "align_corners": True}, [0.0031, 0.4812, 0.1903, 0.3508, 0.5865, 0.1258, 0.7116]),
+    ("bicubic", {"scale_factor": (2.0, 1.5)}, [-0.0797, 0.1242, 0.3599, 0.4603, 0.3781, 0.2638, 0.1884, 0.1227])])
+def test_interpolated_images(run, mode, settings, expected):
+    """As MindSpore has them; one number of an axis is that in its middle."""
+    made = nn.Upsample(mode=mode, recompute_scale_factor=True, **settings)
+    found = run(lambda a: made(a))(Tensor([[_ROWS]])).asnumpy().ravel()
+    np.testing.assert_allclose(found[:len(expected)], expected, atol=6e-5)
+
+
+@pytest.mark.parametrize("mode, settings, expected", [
+    ("trilinear", {}, [0.0, 0.6538, 1.4231, 2.1923, 2.9615, 2.0, 2.6538, 3.4231, 4.1923, 4.9615, 4.6667, 5.3205]),
+    ("area", {}, [0.0, 0.5, 1.5, 2.5, 3.0, 2.0, 2.5, 3.5, 4.5, 5.0, 6.0, 6.5]),
+    ("area", {"size": (3, 2, 5)}, [2.0, 2.5, 3.5, 4.5, 5.0, 6.0, 6.5, 7.5, 8.5, 9.0, 8.0, 8.5])])
+def test_interpolated_volumes(run, mode, settings, expected):
+    settings = settings or {"scale_factor": (1.5, 1.5, 1.3)}
+    found = run(lambda a: ops.interpolate(a, mode=mode, **settings))(count(1, 1, 2, 3, 4) - 1).asnumpy().ravel()
+    np.testing.assert_allclose(found[:12], expected, atol=6e-5)
+
+
+_SAMPLED = json.loads((Path(__file__).parent / "data" / "mindspore_grid_sample.json").read_text())
+
+
+@pytest.mark.parametrize("case", _SAMPLED["answers"], ids=lambda case: "-".join(map(str, list(case.values())[:4])))
+def test_numbers_at_the_places_of_a_grid(run, case):
+    """Values, and gradients of images and grids, are those that MindSpore gave."""
+    given = _SAMPLED["inputs"][str(case["axes"])]
+    x = Tensor(np.array(given["input"], np.float32).reshape(given["shape"]))
+    grid = Tensor(np.array(given["grid"], np.float32).reshape(given["grid_shape"]))
+
+    def sample(x: Tensor, grid: Tensor) -> Tensor:
+        return ops.grid_sample(x, grid, case["mode"], case["padding"], case["align"])
+
+    np.testing.assert_allclose(run(sample)(x, grid).asnumpy().ravel(), case["value"], rtol=1e-5, atol=1e-5)
+    for found, expected in zip(run(ms.grad(lambda a, b: sample(a, b).sum(), (0, 1)))(x, grid), case["gradients"]):
+        np.testing.assert_allclose(found.asnumpy().ravel(), expected, rtol=1e-4, atol=3e-5)
+
+
+@pytest.mark.parametrize("x, grid, settings, kind, message", [
+    ((1, 1, 2, 2), (1, 2, 2, 3), {}, ValueError, r"got \(1, 1, 2, 2\) and \(1, 2, 2, 3\)"),
+    ((1, 1, 2, 2), (2, 2, 2, 2), {}, ValueError, "grid_sample: expected images"),
+    ((1, 1, 2, 2), (1, 2, 2, 2), {"mode": "bicubic"}, ValueError, "mode must be one of bilinear, nearest"),
+    ((1, 1, 2, 2), (1, 2, 2, 2), {"padding_mode": "none"}, ValueError, "padding_mode must be one of zeros")])
+def test_grids_that_do_not_fit(x, grid, settings, kind, message):
+    with pytest.raises(kind, match=message):
+        ops.grid_sample(count(*x), count(*grid), **settings)
+
+
+@pytest.mark.parametrize("args, expected", [
+    ((2, 9.0), [[1, 2], [9, 4]]), ((-1, 9), [[1, 2], [3, 9]]), (((0, 1), 4), [[1, 4], [3, 4]])])
+def test_itemset_gives_a_copy(run, args, expected):
+    x = count(2, 2)
+    assert numbers(run(lambda a: a.itemset(*args))(x)) == expected
+    assert numbers(x) == [[1, 2], [3, 4]]
+    assert numbers(Tensor([1.0]).itemset(4)) == [4] and numbers(Tensor([1, 1]).itemset(0, 4.7)) == [4, 1]
+
+
+@pytest.mark.parametrize("args, kind", [((4.0,), IndexError), ((9, 1.0), IndexError), (((0,), 1.0), IndexError),
+                                        (("a", 1.0), TypeError), ((), TypeError)])
+def test_itemset_refuses(args, kind):
+    with pytest.raises(kind, match="itemset: "):
+        count(2, 2).itemset(*args)
+
+
+def test_a_parameter_takes_another_dtype():
+    """A compiled function is compiled for it anew."""
+    p = Parameter(Tensor([1.5, 2.0]), name="w")
+    scaled = ms.jit(lambda a: a * p)
+    assert scaled(Tensor([1.0, 1.0])).dtype == ms.float32
+    assert p.set_dtype(ms.float16) == ms.float16 == p.dtype
+    assert scaled(Tensor([1.0, 1.0], ms.float16)).dtype == ms.float16 and numbers(p.value()) == [1.5, 2.0]
+
+
+def test_rows_of_cells_are_true_where_they_have_some():
+    assert not nn.CellList() and not nn.SequentialCell() and nn.CellDict()
+    assert nn.CellList([nn.ReLU()]) and nn.SequentialCell(nn.ReLU())
+
+
+@pytest.mark.parametrize("call, expected", [
+    (lambda x: ops.addn([x, x]), [2, 4]), (lambda x: ops.strided_slice(x, (0,), (2,), (2,)), [1]),
+    (lambda x: ops.tensor_slice(x, (1,), (1,)), [2]), (lambda x: ops.t(x), [1, 2]),
+    (lambda x: ops.t(x.reshape(1, 2)), [[1], [2]]), (lambda x: ops.inv(x), [1, 0.5]),
+    (lambda x: ops.absolute(-x), [1, 2]), (lambda x: ops.floordiv(x, 2), [0, 1]),
+    (lambda x: ops.floormod(x, 2), [1, 0]), (lambda x: ops.soft_shrink(x), [0.5, 1.5]),
+    (lambda x: ops.is_floating_point(x), True),
+    (lambda x: ops.dtype(x) == ms.float32, True), (lambda x: ops.make_range(1, 3), (1, 2)),
+    (lambda x: ops.scalar_max(1, 2), 2), (lambda x: ops.SparseGatherV2()(x, Tensor([1, 0, 1]), 0), [2, 1, 2])])
+def test_functions_of_older_programs(run, call, expected):
+    assert numbers(run(call)(Tensor([1.0, 2.0]))) == expected
 
 
 def test_bessel_functions(run):

@@ -147,7 +147,10 @@ REWRITTEN = [
     ("import numpy as np\nx = np.msort(y + 1), np.issubclass_(a, b)",
      "import numpy as np\nx = np.sort(y + 1, axis=0), issubclass(a, b)"),
     ("import numpy as np\nx = y.tostring(), y.ptp(axis=0)\ny.itemset(3, 4)",
-     "import numpy as np\nx = y.tobytes(), np.ptp(y, axis=0)\ny[3] = 4"),
+     "import numpy as np\nx = y.tobytes(), np.ptp(y, axis=0)\ny.flat[3] = 4"),
+    ("import numpy as np\ny.itemset(4)\ny.itemset((0, 1), 4)\ny.itemset(i, 4)\ny.itemset(i + 1, 4)\nf().itemset(i, 4)",
+     "import numpy as np\ny[()] = 4\ny[(0, 1)] = 4\n(y if isinstance(i, tuple) else y.flat)[i] = 4\ny.flat[i + 1] = 4\n"
+     "f().itemset(i, 4)"),
     ("import mxnet as mx, math\nx = float(y.mean().asnumpy()), int(z), math.exp(-y), math.exp(y.asnumpy())",
      "import opreg as mx\nimport math\n"
      "x = float(y.mean().asnumpy().item()), int(z), math.exp(-y), math.exp(y.asnumpy().item())"),

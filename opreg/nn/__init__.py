@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..aliases import inner
 from ..errors import did_you_mean
-from . import layers, losses, metrics, optim, train
+from . import layers, loss_scale, losses, metrics, optim, train
 from . import ops as ops
 from .buffers import Buffer as Buffer  # said twice, it is public to type checkers
 from .cell import Cell as Cell
@@ -15,6 +15,7 @@ from .hooks import convention as convention
 from .jacobian import Jvp as Jvp
 from .jacobian import Vjp as Vjp
 from .layers import *  # noqa: F403
+from .loss_scale import *  # noqa: F403
 from .losses import *  # noqa: F403
 from .metrics import *  # noqa: F403
 from .optim import *  # noqa: F403
@@ -29,7 +30,8 @@ from .train import *  # noqa: F403
 if not TYPE_CHECKING:  # type checkers follow the stars
     __all__ = ["Buffer", "Cell", "DistributedGradReducer", "HookHandle", "convention", "Jvp", "Vjp", "Parameter",  # noqa: PLE0604
                "ParameterTuple", "SymbolCell", "from_symbol",
-               "Tensor", "ops", *layers.__all__, *losses.__all__, *metrics.__all__, *optim.__all__, *train.__all__]
+               "Tensor", "ops", *layers.__all__, *losses.__all__, *metrics.__all__, *optim.__all__, *train.__all__,
+               *loss_scale.__all__]
 
     def _said(name: str) -> str:
         return (f"opreg.nn has no {name!r}. {did_you_mean(name, __all__)} What MindSpore has beside is listed in "

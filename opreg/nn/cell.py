@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 
+import numpy as np
+
 from ..core.looks import Shown
 from ..core.mode import MODE
 from ..core.spec import as_dtype, is_floating
@@ -26,7 +28,7 @@ from .typing import TensorDType
 if TYPE_CHECKING:
     from opreg.symbol.symbol import Symbol
 
-__all__ = ["Cell"]
+__all__ = ["Cell", "converted"]
 
 #: What MindSpore's releases let one say about recomputation.
 _RECOMPUTE = frozenset(("mp_comm_recompute", "parallel_optimizer_comm_recompute", "recompute_slice_activation",
@@ -85,7 +87,8 @@ class Cell(ParameterContainer, Shown):
     def _settle(self) -> None:
         """Find out whether calling the Cell is just calling ``construct``."""
         own = self.__dict__
-        own["_plain"] = not (any(own["_hooks"].values()) or own["_has_bprop"] or own["_cast"] is not None)
+        own["_plain"] = not (any(own["_hooks"].values()) or own["_has_bprop"] or own["_cast"] is not None
+                             or own["_cast_out"] is not None)
         own["_layer"] = () if own["_plain"] and is_ours(type(self).construct) else None
 
     # ------------------------------------------------------------------------------------------------ calling
@@ -133,7 +136,8 @@ class Cell(ParameterContainer, Shown):
         try:
             if own["_plain"]:
                 return self.construct(*args, **kwargs)
-            return self._run_with_all(args, kwargs)
+            out = self._run_with_all(args, kwargs)
+            return out if own["_cast_out"] is None else converted(out, own["_cast_out"])
         except Exception as error:
             if own["_plain"]:
                 self._explain(error, args, kwargs)
@@ -162,7 +166,7 @@ class Cell(ParameterContainer, Shown):
         """With casts, hooks and bprop, in that order around ``construct``."""
         own, kinds = self.__dict__, self._hooks
         if own["_cast"] is not None:
-            args, kwargs = self._converted((args, kwargs))
+            args, kwargs = converted((args, kwargs), own["_cast"])
         called = args, kwargs
         if kinds["forward_pre"]:
             try:
@@ -201,11 +205,6 @@ class Cell(ParameterContainer, Shown):
         """Call those forward hooks that are always called."""
         if any(hook.always_call for hook in self._hooks["forward"].values()):
             hooks.forward(self, args, kwargs, None, failed=True)
-
-    def _converted(self, tree: T) -> T:
-        leaves: list[TensorBase] = []
-        structure = flatten(tree, leaves)
-        return rebuild(structure, iter([leaf._cast(self._cast) if is_floating(leaf._dt) else leaf for leaf in leaves]))
 
     # -------------------------------------------------------------------------------------------- compilation
 
@@ -345,6 +344,11 @@ class Cell(ParameterContainer, Shown):
                 own.pop(attribute, None)
             cell._touch()
         return self
+
+    def _give_float(self, dtype: np.dtype) -> None:
+        """Cast what this Cell returns, behind its hooks."""
+        self.__dict__["_cast_out"] = dtype
+        self._touch()
 
     def set_comm_fusion(self, fusion_type: int, recurse: bool = True) -> Self:
         """Set ``comm_fusion`` of the trainable parameters; returns this Cell."""
@@ -495,6 +499,13 @@ class Cell(ParameterContainer, Shown):
         if not self._has_bprop:
             raise ArgumentError(f"{self.path}: check_bprop: this Cell has no bprop")
         return bprop.check(self, inputs, eps, rtol, atol, seed)
+
+
+def converted(value: T, dtype: np.dtype) -> T:
+    """A tensor, or a nesting of them, in which floating numbers are of that dtype."""
+    leaves: list[TensorBase] = []
+    structure = flatten(value, leaves)
+    return rebuild(structure, iter([leaf._cast(dtype) if is_floating(leaf._dt) else leaf for leaf in leaves]))
 
 
 def _dtypes_apart(cell: Cell, inputs: Sequence[object]) -> str | None:

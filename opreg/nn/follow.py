@@ -21,6 +21,7 @@ from ..errors import OpError, note
 from . import tree
 from .bailout import HookSignatures
 from .guards import GUARD, Numbers, Path
+from .hooks import has_hooks
 from .observer import Observer
 from .parameter import Parameter
 from .parameter_container import ParameterContainer
@@ -147,6 +148,7 @@ def follow(function: Callable, arguments: Structure, specs: Sequence[tuple[Shape
     inputs = [trace.input(name, shape, dtype) for name, (shape, dtype) in zip(_names(function, arguments), specs)]
     trace.path, trace.symbolic, trace.owner, trace.argument_ids = path, path is None, owner, set(map(id, inputs))
     trace.assigns = path is not None
+    trace.hooked = {value._entry for value, leaf in zip(inputs, leaves) if has_hooks(leaf)}
     nodes = [value._entry[0] for value in inputs]
     if path is not None:
         trace.numbers = Numbers({node: leaf._data for node, leaf in zip(nodes, leaves)}, ctx or current_context())

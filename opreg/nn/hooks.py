@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Hooks", "HookHandle", "HookBackward", "InsertGradientOf", "convention", "register_hook", "registered_hooks",
            "forward", "forward_pre", "changed_inputs", "tag_inputs", "tag_outputs", "Link", "through_hooks",
-           "through_own_hooks", "gradient_chain", "KINDS", "TensorHooks"]
+           "through_own_hooks", "has_hooks", "gradient_chain", "KINDS", "TensorHooks"]
 
 Args: TypeAlias = tuple[Any, ...]
 Keywords: TypeAlias = dict[str, Any]
@@ -626,6 +626,12 @@ def hooks_of(entry: Any) -> TensorHooks | None:
     attrs: Any = entry[0].attrs if entry is not None else None
     owner = attrs["link"].backward if entry is not None and entry[0].op is INPUT_TAG else attrs
     return owner if isinstance(owner, TensorHooks) else None
+
+
+def has_hooks(value: NDArray) -> bool:
+    """Whether a tensor has hooks."""
+    owner = hooks_of(value._entry)
+    return owner is not None and bool(owner.hooks)
 
 
 def through_own_hooks(entry: Any, g: V) -> V:

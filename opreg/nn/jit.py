@@ -29,6 +29,7 @@ from .bailout import HookSignatureChanged, HookSignatures, NumberChanged
 from .compiled import Compiled, CompiledOnDevice, run_in_python
 from .follow import follow
 from .guards import Fork, Path, Step, Variants, up_to
+from .hooks import has_hooks
 from .parameter import Parameter
 from .parameter_container import ParameterContainer
 from .plan_memory import Rooms
@@ -299,6 +300,8 @@ def _key(args: Args, kwargs: Keywords) -> tuple[Hashable, Sequence[Tensor]]:
                 break
             data = leaf._data  # type: ignore[attr-defined]
             kinds += data.shape, data.dtype
+            if leaf._entry is not None and has_hooks(leaf):  # type: ignore[attr-defined, arg-type]
+                kinds.append("hooks")
         else:
             return tuple(kinds), leaves
     return _taken_apart(args, kwargs)[:2]
@@ -309,7 +312,7 @@ def _taken_apart(args: Args, kwargs: Keywords) -> tuple[Hashable, list[Tensor], 
     arrays: list[Tensor | np.ndarray] = []
     structure = tree.flatten([list(args), kwargs], arrays, lambda value: isinstance(value, np.ndarray))
     leaves = [tensor(array) for array in arrays]
-    key = tree.key_of(structure), *[(leaf._data.shape, leaf._data.dtype) for leaf in leaves]
+    key = tree.key_of(structure), *[(leaf._data.shape, leaf._data.dtype, has_hooks(leaf)) for leaf in leaves]
     return key, leaves, structure
 
 

@@ -13,7 +13,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..core.mode import MODE
 from ..core.registry import ops
-from ..core.spec import show
+from ..core.spec import as_dtype, show
 from ..errors import ArgumentError, DTypeError, OpError, ShapeError
 from ..typing import DTypeLike
 from . import dtype as dtypes
@@ -24,7 +24,7 @@ from .state import EPOCH, STATE
 from .subscripts import subscript
 from .tensor import TENSORS, Tensor, has_numbers, lent, made, tensor
 from .tensor_base import TensorBase, is_number
-from .typing import TensorLike
+from .typing import TensorDType, TensorLike
 
 __all__ = ["Parameter", "ParameterTuple", "assign"]
 
@@ -225,6 +225,12 @@ class Parameter(Tensor):
         else:
             self[...] = data
         return self
+
+    def set_dtype(self, dtype: TensorDType) -> dtypes.DType:
+        """Hold the numbers in another dtype from now on; returns it."""
+        self._data = self._cast(as_dtype(dtype))._data.copy()
+        self._touch()
+        return self.dtype
 
     def clone(self, init: InitializerLike = "same") -> Parameter:
         """A copy of the same name, with the same numbers or others.

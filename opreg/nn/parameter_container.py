@@ -52,8 +52,8 @@ class ParameterContainer(Buffered):
 
     def __init__(self, auto_prefix: bool = True):
         self.__dict__.update(_params=OrderedDict(), _cells=OrderedDict(), _buffers=OrderedDict(), _transient=set(),
-                             _version=0, _auto_prefix=auto_prefix, _name=None, _parent=None, _cast=None, _running=0,
-                             _checked_names=False)
+                             _version=0, _auto_prefix=auto_prefix, _name=None, _parent=None, _cast=None, _cast_out=None,
+                             _running=0, _checked_names=False)
 
     def _touch(self) -> None:
         """Something changed that compiled functions know of."""

@@ -223,6 +223,11 @@ class _InTrace(Pullback):
     def __init__(self, trace: FunctionTracer, function: Callable, inputs: _Inputs, positions: Sequence[int],
                  weights: Sequence[Parameter], first_only: bool):
         self._inputs, self._positions, self._weights = inputs, positions, weights
+        if trace.root.hooked.intersection([leaf._entry for leaf in inputs.leaves]):
+            trace.leave("it is differentiated in an argument that has hooks, which each call has others of")
+        for leaf in inputs.leaves:
+            if leaf.__class__ is Tensor and leaf._entry is None:  # one from outside, which may have hooks later
+                trace.reads.comparisons.path(leaf, "{}._entry", None, "the hooks of a tensor")
         if trace.reads.observer is not None:
             trace.reads.observer.meet(function)
         self._variables = [ops._copy(trace.read(leaf)) for leaf in inputs.leaves]

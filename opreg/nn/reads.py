@@ -25,8 +25,8 @@ __all__ = ["TABLES", "Reads", "attribute"]
 
 #: Attributes of a Cell that its results do not depend on, or that ``_state`` has.
 _INNER = frozenset({
-    "_hooks", "_jitted", "_version", "_auto_prefix", "_name", "_parent", "_cast", "_running", "_checked_names",
-    "_plain", "_methods", "_has_bprop", "_construct_arity", "_transient", "_bprop_debug", "__dict__"})
+    "_hooks", "_jitted", "_version", "_auto_prefix", "_name", "_parent", "_cast", "_cast_out", "_running",
+    "_checked_names", "_plain", "_methods", "_has_bprop", "_construct_arity", "_transient", "_bprop_debug", "__dict__"})
 #: Attributes that are containers, whose elements change with the version alone.
 TABLES = frozenset({"_params", "_cells", "_buffers"})
 
@@ -37,7 +37,7 @@ def _state(owner: ParameterContainer | Parameter) -> tuple[Any, ...]:
         hooks = getattr(owner, "_hooks", None)
         return getattr(owner, "_requires_grad", None), owner.shape, tuple(hooks or ())
     own = owner.__dict__
-    return tuple(map(tuple, own["_hooks"].values())), own["_cast"], own["_bprop_debug"]
+    return tuple(map(tuple, own["_hooks"].values())), own["_cast"], own["_cast_out"], own["_bprop_debug"]
 
 
 def attribute(owner: ParameterContainer | Parameter, name: str) -> Any:

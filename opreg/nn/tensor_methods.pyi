@@ -304,6 +304,8 @@ class Methods(Value):
         """Whether it is infinite."""
     def isnan(self) -> Tensor:
         """Whether it is NaN."""
+    def itemset(self, *args: Any) -> Tensor:
+        """A copy with another number at a flat or full index."""
     def kron(self, other: TensorLike) -> Tensor:
         """The Kronecker product."""
     def le(self, other: TensorLike) -> Tensor:

@@ -215,6 +215,8 @@ class FunctionTracer(Tracer):
         By identity, Parameters that were assigned.
     arguments : dict of entry to hooks or None
         What functions are differentiated in, and the hooks on it.
+    hooked : set of entry
+        Arguments of the function whose tensors have hooks, which are registered outside of it.
     signatures : HookSignatures
         What hooks returned that was not expected.
     constants : dict
@@ -267,6 +269,7 @@ class FunctionTracer(Tracer):
         self.signatures: HookSignatures = HookSignatures() if parent is None else parent.signatures
         self.arguments: dict[Entry, TensorHooks | None] = {} if parent is None else parent.arguments
         self.argument_ids: set[int] = set()
+        self.hooked: set[Entry] = set()
         self.assigns: bool = parent is None or parent.assigns
         self.states: dict[Entry, NDArray] = {}
         self.minds_training = False

@@ -9,9 +9,9 @@ from ..aliases import inner
 from ..core.spec import is_floating
 from ..errors import ArgumentError
 from .cell import Cell
-from .grad import answer, asked
+from .grad import GradOperation, answer, asked
 from .optim.settings import flag
-from .parallel import reducer_for
+from .parallel import get_auto_parallel_context, reducer_for
 from .parameter import Parameter, ParameterTuple, assign, parameters
 from .pullback import differentiate
 from .tensor import Tensor
@@ -28,12 +28,17 @@ if not TYPE_CHECKING:  # MindSpore has these in modules of a package
 
 
 C = TypeVar("C", bound=Cell)
+T = TypeVar("T")
 
 
 def _cell(owner: str, name: str, value: C) -> C:
     if not isinstance(value, Cell):
         raise TypeError(f"{owner}: {name} must be a Cell, got {type(value).__name__}")
     return value
+
+
+def _unchanged(gradients: T) -> T:
+    return gradients
 
 
 class WithLossCell(Cell):
@@ -183,15 +188,20 @@ class TrainOneStepCell(Cell):
         self.weights = optimizer.parameters
         self.sens = 1.0 if sens is None else sens
         self.return_grad = flag("TrainOneStepCell", "return_grad", return_grad)
-        self.grad_reducer = reducer_for(self.weights)
+        self.grad_reducer: Any
+        reducer = reducer_for(self.weights)
+        self.reducer_flag, self.grad_reducer = reducer is not None, reducer or _unchanged
+        # What steps of one's own are made of, which derive from this.
+        self.grad, self.grad_no_sens = GradOperation(get_by_list=True, sens_param=True), GradOperation(get_by_list=True)
+        self.parallel_mode = get_auto_parallel_context("parallel_mode")
 
     def construct(self, *inputs: Any) -> Any:
         if self.sens == 1:
             loss, _, gradients = differentiate(self.network, inputs, {}, (), self.weights)
         else:
             (_, loss), _, gradients = differentiate(self._scaled, inputs, {}, (), self.weights, True)
-        if self.grad_reducer is not None:
-            gradients = self.grad_reducer(gradients)  # type: ignore[arg-type]
+        if self.reducer_flag:
+            gradients = self.grad_reducer(tuple(gradients))
         self.optimizer(tuple(gradients))
         if self.return_grad:
             return loss, {p.name: g for p, g in zip(self.weights, gradients)}

@@ -100,8 +100,22 @@ def methods(node: ast.Call, source: Source) -> None:
         source.replace(node, f"{name}.ptp({', '.join(arguments)})")
     elif function.attr == "itemset" and node.args and not node.keywords and isinstance(
             source.parents[node], ast.Expr):
-        place = ", ".join(source.of(each) for each in node.args[:-1])
-        source.replace(node, f"{source.of(function.value)}[{place or '()'}] = {source.of(node.args[-1])}")
+        place = _item(source.of(function.value), function.value, node.args[:-1], source)
+        if place:
+            source.replace(node, f"{place} = {source.of(node.args[-1])}")
+
+
+def _item(array: str, value: ast.expr, index: list[ast.expr], source: Source) -> str:
+    """The place that ``itemset`` writes to: an integer counts over all axes, a tuple is a subscript; nothing where
+    neither can be told without computing the array twice."""
+    text = ", ".join(source.of(each) for each in index)
+    if len(index) != 1 or isinstance(index[0], ast.Tuple):
+        return f"{array}[{text or '()'}]"
+    if isinstance(index[0], (ast.Constant, ast.UnaryOp, ast.BinOp)):
+        return f"{array}.flat[{text}]"
+    if any(isinstance(each, ast.Call) for part in (value, index[0]) for each in ast.walk(part)):
+        return ""
+    return f"({array} if isinstance({text}, tuple) else {array}.flat)[{text}]"
 
 
 @rule(ast.Call)

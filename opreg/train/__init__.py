@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING
 from ..aliases import TRAINING, inner
 
 if TYPE_CHECKING:
+    from opreg.nn.amp import (
+        DynamicLossScaleManager,
+        FixedLossScaleManager,
+        LossScaleManager,
+        build_train_network,
+    )
     from opreg.nn.metrics import (
         F1,
         MAE,
@@ -53,12 +59,13 @@ if TYPE_CHECKING:
     )
 
     __all__ = ["Accuracy", "BleuScore", "Callback", "CheckpointConfig", "ConfusionMatrix", "ConfusionMatrixMetric",
-               "CosineSimilarity", "Dice", "EarlyStopping", "F1", "Fbeta", "HausdorffDistance", "History",
-               "LambdaCallback", "LearningRateScheduler", "Loss", "LossMonitor", "MAE", "MSE", "MeanSurfaceDistance",
-               "Metric", "Model", "ModelCheckpoint", "OcclusionSensitivity", "Perplexity", "Precision", "ROC", "Recall",
+               "CosineSimilarity", "Dice", "DynamicLossScaleManager", "EarlyStopping", "F1", "Fbeta",
+               "FixedLossScaleManager", "HausdorffDistance", "History", "LambdaCallback", "LearningRateScheduler",
+               "Loss", "LossMonitor", "LossScaleManager", "MAE", "MSE", "MeanSurfaceDistance", "Metric", "Model",
+               "ModelCheckpoint", "OcclusionSensitivity", "Perplexity", "Precision", "ROC", "Recall",
                "ReduceLROnPlateau", "RootMeanSquareDistance", "RunContext", "TimeMonitor", "Top1CategoricalAccuracy",
-               "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "auc", "get_metric_fn", "names",
-               "rearrange_inputs"]
+               "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "auc", "build_train_network", "get_metric_fn",
+               "names", "rearrange_inputs"]
 else:
     __all__ = [*TRAINING]  # noqa: PLE0604  they are text
     __getattr__ = inner(__name__)

@@ -425,8 +425,9 @@ class Upsample(Cell):
         The new lengths.
     scale_factor : float or tuple of float, optional
         Instead: by how much they grow.
-    mode : {"nearest", "linear", "bilinear"}
-        The nearest number at the left, or a mixture of neighbours, for images of one or two axes.
+    mode : {"nearest", "linear", "bilinear", "trilinear", "bicubic", "area"}
+        The nearest number at the left; a mixture of neighbours, for images of one, two or three axes, of four along
+        each of two; or means over cells.
     align_corners : bool, optional
         Whether the outermost numbers of a mixture stay where they are.
     """
@@ -437,7 +438,7 @@ class Upsample(Cell):
         if (size is None) == (scale_factor is None):
             raise ArgumentError("Upsample: expected either size or scale_factor")
         self.size, self.scale_factor = size, scale_factor
-        self.mode = word(self, "mode", mode, ("nearest", "linear", "bilinear"))
+        self.mode = word(self, "mode", mode, ("nearest", "linear", "bilinear", "trilinear", "bicubic", "area"))
         self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
 
     def construct(self, x: Tensor) -> Tensor:
@@ -447,11 +448,11 @@ class Upsample(Cell):
         numbers: tuple[Any, ...] = tuple(setting) if isinstance(setting, (tuple, list)) else (setting,) * len(old)
         if len(numbers) != len(old):
             raise ShapeError(f"Upsample: {len(numbers)} numbers do not fit the shape {show(x.shape)}")
-        axes = {"linear": 1, "bilinear": 2}.get(self.mode, len(old))
+        axes = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}.get(self.mode, len(old))
         if len(old) != axes:
             raise ShapeError(f"Upsample: mode {self.mode!r} needs images of {axes} axes, got the shape {show(x.shape)}")
         size, factor = (None, numbers) if self.size is None else (numbers, None)
-        return nn.interpolate(x, size, factor, self.mode, self.align_corners)
+        return nn.interpolate(x, size, factor, self.mode, self.align_corners, self.recompute_scale_factor)
 
 
 class PixelShuffle(Cell):

@@ -71,6 +71,9 @@ def _prefix(cells: Mapping[str, Cell]) -> str:
 class _Row(_Children):
     """Cells by number."""
 
+    def __bool__(self) -> bool:
+        return bool(self._cells)
+
     def __iter__(self) -> Iterator[Cell]:
         return iter(self._cells.values())
 

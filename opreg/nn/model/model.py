@@ -8,14 +8,16 @@ from typing import Any, TypeAlias
 from opreg.train.checkpoint import BatchEndParam
 from opreg.train.progress import TrainingLine
 
-from ...errors import ArgumentError
+from ...errors import refuse_keywords
+from ..amp import build_train_network
 from ..cell import Cell
+from ..loss_scale import TrainOneStepWithLossScaleCell
 from ..metrics import Loss, Metric, get_metrics
 from ..optim.optimizer import Optimizer
 from ..optim.settings import flag
 from ..parallel import get_auto_parallel_context
 from ..tensor import Tensor
-from ..train import TrainOneStepCell, WithEvalCell, WithLossCell
+from ..train import WithEvalCell, WithLossCell
 from .batches import Batches
 from .callback import Callback, Callbacks, Params, RunContext, loss_of
 from .callbacks import History, LearningRateScheduler, LossMonitor
@@ -28,6 +30,7 @@ __all__ = ["Model"]
 Given: TypeAlias = Callback | Iterable[Callback] | None
 #: Callbacks that look at steps of trainings alone, by methods that are called for both.
 _TRAINING_ALONE = (History, LearningRateScheduler, LossMonitor, ModelCheckpoint)
+_SETTINGS = ("keep_batchnorm_fp32", "loss_scale_manager")
 
 
 class Model:
@@ -48,8 +51,14 @@ class Model:
     eval_indexes : list of int, optional
         Where among the outputs of ``eval_network`` the loss, the predictions and the labels are; without it metrics
         are given all of them.
-    amp_level, boost_level : {"O0"}
+    amp_level : {"O0", "O1", "O2", "O3"}
+        How much of the network computes in half precision, as `amp.build_train_network` has it.
+    boost_level : {"O0"}
         Nothing else is there.
+    loss_scale_manager : LossScaleManager or None
+        How the loss is scaled; by default as the level says.
+    keep_batchnorm_fp32 : bool
+        Whether Cells that normalize compute in float32; by default as the level says.
 
     Raises
     ------
@@ -73,16 +82,21 @@ class Model:
     def __init__(self, network: Cell, loss_fn: Callable[..., Tensor] | None = None, optimizer: Optimizer | None = None,
                  metrics: Mapping[str, Metric] | Iterable[str] | None = None, eval_network: Cell | None = None,
                  eval_indexes: Sequence[int] | None = None, amp_level: str = "O0", boost_level: str = "O0",
-                 **kwargs: object):
+                 **settings: Any):
         if not isinstance(network, Cell):
             raise TypeError(f"Model: network must be a Cell, got {type(network).__name__}")
         if optimizer is not None and not isinstance(optimizer, Optimizer):
             raise TypeError(f"Model: optimizer must be an Optimizer, got {type(optimizer).__name__}")
-        _refuse(amp_level, boost_level, kwargs)
+        refuse_keywords("Model", [name for name in settings if name not in _SETTINGS], _SETTINGS)
         self._network, self._loss_fn, self._optimizer = network, loss_fn, optimizer
-        self._train_network = network if loss_fn is None else WithLossCell(network, loss_fn)
+        self._loss_scale_manager = settings.get("loss_scale_manager")
         if optimizer is not None:
-            self._train_network = TrainOneStepCell(self._train_network, optimizer)
+            self._train_network: Cell = build_train_network(network, optimizer, loss_fn, amp_level, boost_level,
+                                                            **settings)
+        elif amp_level != "O0" or boost_level != "O0" or self._loss_scale_manager is not None:
+            raise ValueError("Model: amp_level, boost_level and loss_scale_manager want an optimizer")
+        else:
+            self._train_network = network if loss_fn is None else WithLossCell(network, loss_fn)
         self._metric_fns = get_metrics(metrics) or {}
         self._eval_network, self._eval_indexes = eval_network, eval_indexes
         if eval_indexes is not None and (not isinstance(eval_indexes, list) or len(eval_indexes) != 3):
@@ -90,7 +104,8 @@ class Model:
         if self._metric_fns and eval_network is None:
             if loss_fn is None:
                 raise ValueError("Model: metrics want an eval_network, or a loss_fn, with which there is one")
-            self._eval_network, self._eval_indexes = WithEvalCell(network, loss_fn), [0, 1, 2]
+            self._eval_network = WithEvalCell(network, loss_fn, amp_level in ("O2", "O3"))
+            self._eval_indexes = [0, 1, 2]
 
     @property
     def train_network(self) -> Cell:
@@ -174,7 +189,8 @@ class Model:
                       loss_fn=self._loss_fn, optimizer=self._optimizer, train_dataset_element=None,
                       parallel_mode=get_auto_parallel_context("parallel_mode"),
                       device_number=get_auto_parallel_context("device_num"),
-                      last_save_ckpt_step=None, latest_ckpt_file=None, loss_scale_mananger=None, initial_step=None)
+                      last_save_ckpt_step=None, latest_ckpt_file=None,
+                      loss_scale_mananger=self._loss_scale_manager, initial_step=None)
         context = RunContext(params)
         with TrainingLine(progress, batches, epoch, (), None) as line, called:
             called.call("on_train_begin", context)
@@ -209,6 +225,8 @@ class Model:
             if not (self._train_network.training and self._network.training):
                 self._train_network.set_train()
             params.net_outputs = self._train_network(*columns)
+            if isinstance(self._train_network, TrainOneStepWithLossScaleCell) and self._loss_scale_manager is not None:
+                self._loss_scale_manager.update_loss_scale(bool(params.net_outputs[1]))
             called.call("on_train_step_end", context)
             for watcher in watchers:
                 watcher(BatchEndParam(params.cur_epoch_num, done, shown, {}))  # type: ignore[arg-type]
@@ -333,14 +351,3 @@ class _Shown:
 
 def _due(epoch: int, frequency: int | list[int]) -> bool:
     return epoch % frequency == 0 if isinstance(frequency, int) else epoch in frequency
-
-
-def _refuse(amp_level: str, boost_level: str, others: dict[str, object]) -> None:
-    """Say what there is in place of what is not here."""
-    if amp_level != "O0" or boost_level != "O0":
-        raise ArgumentError("Model: amp_level and boost_level must be 'O0'; network.to_float(ms.float16) casts")
-    for name, value in others.items():
-        if name not in ("loss_scale_manager", "keep_batchnorm_fp32"):
-            raise TypeError(f"Model: there is no argument {name!r}")
-        if value is not None:
-            raise ArgumentError(f"Model: {name} is not here; optimizers have a loss_scale, and cells to_float")

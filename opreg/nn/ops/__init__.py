@@ -36,6 +36,7 @@ from . import (
     primitives,
     random,
     reduce,
+    sampling,
     scalars,
     windows,
 )
@@ -56,6 +57,7 @@ from .nn import *  # noqa: F403
 from .primitives import *  # noqa: F403
 from .random import *  # noqa: F403
 from .reduce import *  # noqa: F403
+from .sampling import *  # noqa: F403
 from .scalars import *  # noqa: F403
 from .windows import *  # noqa: F403
 
@@ -66,7 +68,7 @@ if not TYPE_CHECKING:  # type checkers follow the stars
                *custom.__all__, *indexing.__all__, *layer_primitives.__all__, *linalg.__all__, *losses.__all__,
                *math.__all__, *multitype.__all__, *nn.__all__, *primitives.__all__, *random.__all__,
                *reduce.__all__,
-               *scalars.__all__, *windows.__all__]
+               *sampling.__all__, *scalars.__all__, *windows.__all__]
 
     def _said(name: str) -> str:
         return (f"opreg.ops has no {name!r}. {did_you_mean(name, __all__)} What MindSpore has beside is listed in "

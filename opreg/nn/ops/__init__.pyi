@@ -43,7 +43,7 @@ class Add(Primitive):
 class AddN(Primitive):
     """The sum of tensors of one shape, given as a tuple or list."""
     def __init__(self) -> None: ...
-    def __call__(self, inputs: Sequence[TensorLike]) -> Tensor: ...
+    def __call__(self, x: Sequence[TensorLike]) -> Tensor: ...
 class Addcdiv(Primitive):
     """``input + value * tensor1 / tensor2``."""
     def __init__(self) -> None: ...
@@ -628,6 +628,14 @@ class ResizeBilinearV2(Primitive):
     """Images in another size, a mixture of the four nearest numbers in each place."""
     def __init__(self, align_corners: bool = False, half_pixel_centers: bool = False) -> None: ...
     def __call__(self, image: TensorLike, size: TensorShape) -> Tensor: ...
+class ResizeNearestNeighbor(Primitive):
+    """Images in another size, the nearest number in each place."""
+    def __init__(self, size: TensorShape, align_corners: bool = False, half_pixel_centers: bool = False) -> None: ...
+    def __call__(self, image: TensorLike) -> Tensor: ...
+class ResizeNearestNeighborV2(Primitive):
+    """Images in another size, the nearest number in each place."""
+    def __init__(self, align_corners: bool = False, half_pixel_centers: bool = False) -> None: ...
+    def __call__(self, image: TensorLike, size: TensorShape) -> Tensor: ...
 class ReverseV2(Primitive):
     """In opposite order along axes."""
     def __init__(self, axis: Axes) -> None: ...
@@ -733,6 +741,10 @@ class SpaceToDepth(Primitive):
     """Blocks of height and width laid along the channels."""
     def __init__(self, block_size: int) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
+class SparseGatherV2(Primitive):
+    """The slices of a tensor at indices along an axis."""
+    def __init__(self) -> None: ...
+    def __call__(self, input_params: TensorLike, input_indices: TensorLike, axis: int, batch_dims: int = 0) -> Tensor: ...
 class SparseSoftmaxCrossEntropyWithLogits(Primitive):
     """The mean cross entropy of scores with class numbers, or its gradient."""
     def __init__(self, is_grad: bool = False) -> None: ...
@@ -777,7 +789,8 @@ class StridedSlice(Primitive):
     """The part between two places, by steps."""
     def __init__(self, begin_mask: int = 0, end_mask: int = 0, ellipsis_mask: int = 0, new_axis_mask: int = 0,
                  shrink_axis_mask: int = 0) -> None: ...
-    def __call__(self, x: TensorLike, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]) -> Tensor: ...
+    def __call__(self, input_x: TensorLike, begin: Sequence[int], end: Sequence[int],
+                 strides: Sequence[int]) -> Tensor: ...
 class Sub(Primitive):
     """The difference."""
     def __init__(self) -> None: ...
@@ -890,6 +903,8 @@ class ZerosLike(Primitive):
     def __call__(self, input: TensorLike, *, dtype: TensorDType = None) -> Tensor: ...
 def abs(input: TensorLike) -> Tensor:
     """The absolute value."""
+def absolute(input: TensorLike) -> Tensor:
+    """The absolute value."""
 def acos(input: TensorLike) -> Tensor:
     """The angle in radians whose cosine it is."""
 def acosh(input: TensorLike) -> Tensor:
@@ -916,6 +931,8 @@ def addmm(input: TensorLike, mat1: TensorLike, mat2: TensorLike, *, beta: Tensor
 def addmv(input: TensorLike, mat: TensorLike, vec: TensorLike, *, beta: TensorLike = 1,
           alpha: TensorLike = 1) -> Tensor:
     """``beta * input + alpha * mat @ vec``."""
+def addn(x: Sequence[TensorLike]) -> Tensor:
+    """The sum of tensors of one shape."""
 def addr(x: TensorLike, vec1: TensorLike, vec2: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1) -> Tensor:
     """``beta * x + alpha * outer(vec1, vec2)``."""
 def all(input: TensorLike, axis: Axes = None, keep_dims: bool = False) -> Tensor:
@@ -1145,6 +1162,8 @@ def dropout3d(input: TensorLike, p: float = 0.5, training: bool = True) -> Tenso
     """Whole channels of volumes set to zero."""
 def dstack(tensors: Sequence[TensorLike]) -> Tensor:
     """Tensors one after the other along the third axis."""
+def dtype(input_x: TensorLike) -> Any:
+    """The type of the numbers."""
 def einsum(equation: str, *operands: TensorLike) -> Tensor:
     """Sums of products as an equation of letters says."""
 def elu(input_x: TensorLike, alpha: float = 1.0) -> Tensor:
@@ -1196,6 +1215,10 @@ def floor_divide(input: TensorLike, other: TensorLike) -> Tensor:
     """The quotient, rounded down."""
 def floor_mod(x: TensorLike, y: TensorLike) -> Tensor:
     """The remainder, with the sign of the divisor."""
+def floordiv(x: TensorLike, y: TensorLike) -> Tensor:
+    """The quotient, rounded down."""
+def floormod(x: TensorLike, y: TensorLike) -> Tensor:
+    """The remainder, with the sign of the divisor."""
 def fmax(input: TensorLike, other: TensorLike) -> Tensor:
     """The larger one, or NaN."""
 def fmin(input: TensorLike, other: TensorLike) -> Tensor:
@@ -1239,6 +1262,9 @@ def greater(input: TensorLike, other: TensorLike) -> Tensor:
     """Whether numbers of the first are greater."""
 def greater_equal(input: TensorLike, other: TensorLike) -> Tensor:
     """Whether numbers of the first are no less."""
+def grid_sample(input: TensorLike, grid: TensorLike, mode: str = 'bilinear', padding_mode: str = 'zeros',
+                align_corners: bool = False) -> Tensor:
+    """The numbers of images or volumes at the places of a grid."""
 def group_norm(input: TensorLike, num_groups: int, weight: TensorLike | None = None, bias: TensorLike | None = None,
                eps: float = 1e-05) -> Tensor:
     """Mean zero and deviation one in every group of channels of every sample."""
@@ -1280,10 +1306,14 @@ def interpolate(input: TensorLike, size: Sizes | None = None, scale_factor: floa
                 mode: str = 'nearest', align_corners: bool | None = None,
                 recompute_scale_factor: bool | None = None) -> Tensor:
     """Images, sequences or volumes of another size."""
+def inv(input: TensorLike) -> Tensor:
+    """One by the number."""
 def inverse(input: TensorLike) -> Tensor:
     """The inverse of matrices."""
 def is_(x: Any, y: Any) -> Any:
     """What Python's ``is_`` gives."""
+def is_floating_point(input: TensorLike) -> bool:
+    """Whether the numbers are floating ones."""
 def is_not(x: Any, y: Any) -> Any:
     """What Python's ``is_not`` gives."""
 def is_tensor(obj: object) -> bool:
@@ -1368,6 +1398,8 @@ def lt(input: TensorLike, other: TensorLike) -> Tensor:
     """Whether numbers of the first are less."""
 def make_list(*values: _T) -> list[_T]:
     """A list of the values."""
+def make_range(*bounds: int) -> tuple[int, ...]:
+    """The numbers of Python's ``range`` as a tuple."""
 def make_tuple(*values: _T) -> tuple[_T, ...]:
     """A tuple of the values."""
 def margin_ranking_loss(input1: TensorLike, input2: TensorLike, target: TensorLike, margin: float = 0.0,
@@ -1574,6 +1606,10 @@ def scalar_le(x: Any, y: Any) -> Any:
     """What Python's ``le`` gives."""
 def scalar_lt(x: Any, y: Any) -> Any:
     """What Python's ``lt`` gives."""
+def scalar_max(x: Any, y: Any) -> Any:
+    """What Python's ``max`` gives."""
+def scalar_min(x: Any, y: Any) -> Any:
+    """What Python's ``min`` gives."""
 def scalar_mod(x: Any, y: Any) -> Any:
     """What Python's ``mod`` gives."""
 def scalar_mul(x: Any, y: Any) -> Any:
@@ -1629,6 +1665,8 @@ def smooth_l1_loss(input: TensorLike, target: TensorLike, beta: float = 1.0, red
     """Half the squared difference by ``beta`` where it is below that, the absolute one less half of it …."""
 def soft_margin_loss(input: TensorLike, target: TensorLike, reduction: str = 'mean') -> Tensor:
     """``log(1 + exp(-target input))``, targets 1 or -1."""
+def soft_shrink(input: TensorLike, lambd: float = 0.5) -> Tensor:
+    """``x`` less ``lambd`` above, more ``lambd`` below, and 0 within ``lambd`` of zero."""
 def softmax(input: TensorLike, axis: int | Sequence[int] = -1, *, dtype: TensorDType = None) -> Tensor:
     """Exponentials, scaled to add up to one along an axis."""
 def softmin(x: TensorLike, axis: int | Sequence[int] = -1, *, dtype: TensorDType = None) -> Tensor:
@@ -1660,6 +1698,10 @@ def std(input: TensorLike, axis: Axes = None, ddof: int | bool = 0, keepdims: bo
 def std_mean(input: TensorLike, axis: Axes = None, ddof: int | bool = 0,
              keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """``std`` and ``mean``."""
+def strided_slice(input_x: TensorLike, begin: Sequence[int], end: Sequence[int], strides: Sequence[int],
+                  begin_mask: int = 0, end_mask: int = 0, ellipsis_mask: int = 0, new_axis_mask: int = 0,
+                  shrink_axis_mask: int = 0) -> Tensor:
+    """The part ``input_x[begin:end:strides]`` along each axis."""
 def string_concat(x: Any, y: Any) -> Any:
     """What Python's ``add`` gives."""
 def string_eq(x: Any, y: Any) -> Any:
@@ -1674,6 +1716,8 @@ def swapaxes(input: TensorLike, axis0: int, axis1: int) -> Tensor:
     """Two axes exchanged."""
 def swapdims(input: TensorLike, dim0: int, dim1: int) -> Tensor:
     """Two axes exchanged."""
+def t(input: TensorLike) -> Tensor:
+    """A matrix with its axes exchanged."""
 def tail(values: tuple[_T, ...]) -> tuple[_T, ...]:
     """All but the first of a tuple."""
 def take(input: TensorLike, index: TensorLike, axis: int | None = None, mode: str = 'clip') -> Tensor:
@@ -1725,6 +1769,8 @@ def tensor_scatter_sub(input_x: TensorLike, indices: TensorLike, updates: Tensor
     """``updates`` subtracted at places, those of equal indices one after the other."""
 def tensor_scatter_update(input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
     """``updates`` in place of what is there."""
+def tensor_slice(input_x: TensorLike, begin: TensorShape, size: TensorShape) -> Tensor:
+    """The part that begins at a place and has a size, -1 for all that is left."""
 def tensor_split(input: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
     """Parts along an axis."""
 def tensor_sub(input: TensorLike, other: TensorLike) -> Tensor:

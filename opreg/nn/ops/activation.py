@@ -18,7 +18,8 @@ from .math import clamp, maximum, minimum, where
 
 __all__ = ["celu", "elu", "fast_gelu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
            "leaky_relu", "log_softmax", "logit", "logsigmoid", "mish", "prelu", "relu", "relu6", "rrelu", "selu",
-           "sigmoid", "silu", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanhshrink", "threshold"]
+           "sigmoid", "silu", "softmax", "softmin", "soft_shrink", "softplus", "softshrink", "softsign", "tanhshrink",
+           "threshold"]
 
 #: The fixed point of ``selu``; the operator ``_selu`` has MXNet's gradient, which is another.
 _ALPHA, _LAMBDA = 1.6732632423543772, 1.0507009873554805
@@ -162,6 +163,9 @@ def softshrink(input: TensorLike, lambd: float = 0.5) -> Tensor:
     """``x`` less ``lambd`` above, more ``lambd`` below, and 0 within ``lambd`` of zero."""
     x = floating(input)
     return maximum(x - lambd, 0.0) + minimum(x + lambd, 0.0)
+
+
+soft_shrink = softshrink
 
 
 def tanhshrink(input: TensorLike) -> Tensor:

@@ -9,8 +9,9 @@ from typing import Any, overload
 import numpy as np
 
 from ...core.registry import ops
-from ...core.spec import as_dtype
+from ...core.spec import as_dtype, is_floating
 from ...errors import ArgumentError, ShapeError
+from ..dtype import DType
 from ..grad import stop_gradient
 from ..parameter import assign
 from ..tensor import Tensor
@@ -21,11 +22,12 @@ from .lift import tensor as _tensor
 
 __all__ = [
     "assign", "assign_add", "assign_sub", "atleast_1d", "atleast_2d", "broadcast_to", "cast", "cat",
-    "channel_shuffle", "chunk", "concat", "diff", "dstack", "expand", "expand_dims", "flatten", "flip", "fliplr",
-    "flipud", "hsplit", "hstack", "identity", "is_tensor", "moveaxis", "movedim", "narrow", "numel", "pad", "permute",
-    "rank", "ravel", "repeat_elements", "repeat_interleave", "reshape", "reverse", "roll", "rot90",
-    "scalar_to_tensor", "shape", "size", "split", "squeeze", "stack", "stop_gradient", "swapaxes", "swapdims",
-    "tensor_split", "tile", "transpose", "unbind", "unsqueeze", "unstack", "vsplit", "vstack"]
+    "channel_shuffle", "chunk", "concat", "diff", "dstack", "dtype", "expand", "expand_dims", "flatten", "flip",
+    "fliplr", "flipud", "hsplit", "hstack", "identity", "is_floating_point", "is_tensor", "moveaxis", "movedim",
+    "narrow", "numel", "pad", "permute", "rank", "ravel", "repeat_elements", "repeat_interleave", "reshape",
+    "reverse", "roll", "rot90", "scalar_to_tensor", "shape", "size", "split", "squeeze", "stack", "stop_gradient",
+    "swapaxes", "swapdims", "t", "tensor_split", "tile", "transpose", "unbind", "unsqueeze", "unstack", "vsplit",
+    "vstack"]
 
 
 # -------------------------------------------------------------------------------------------- shapes and dtypes
@@ -34,6 +36,16 @@ __all__ = [
 def shape(input_x: TensorLike) -> tuple[int, ...]:
     """The lengths of the axes, as a tuple."""
     return tensor(input_x).shape
+
+
+def dtype(input_x: TensorLike) -> DType:
+    """The type of the numbers."""
+    return tensor(input_x).dtype
+
+
+def is_floating_point(input: TensorLike) -> bool:
+    """Whether the numbers are floating ones."""
+    return is_floating(tensor(input)._dt)
 
 
 def size(input_x: TensorLike) -> int:
@@ -84,6 +96,20 @@ def assign_sub(variable: Tensor, value: TensorLike) -> Tensor:
 def reshape(input: TensorLike, shape: TensorShape) -> Tensor:
     """The same numbers in another shape; one -1 follows from the rest."""
     return tensor(input).reshape(shape_of(shape))
+
+
+def t(input: TensorLike) -> Tensor:
+    """A matrix with its axes exchanged; a tensor of fewer axes as it is.
+
+    Raises
+    ------
+    ShapeError
+        When there are more axes.
+    """
+    x = tensor(input)
+    if x.ndim > 2:
+        raise ShapeError(f"t: expected at most two axes, got the shape {x.shape}")
+    return transpose(x, (1, 0)) if x.ndim == 2 else x
 
 
 def transpose(input: TensorLike, dims: Sequence[int]) -> Tensor:

@@ -28,7 +28,7 @@ __all__ = [
     "index_add", "index_fill", "index_select", "masked_select", "nonzero", "scatter", "scatter_nd", "searchsorted",
     "slice", "sort", "take", "tensor_scatter_add", "tensor_scatter_div", "tensor_scatter_elements",
     "tensor_scatter_max", "tensor_scatter_min", "tensor_scatter_mul", "tensor_scatter_sub", "tensor_scatter_update",
-    "topk", "trace", "tril", "triu", "unique", "unsorted_segment_sum"]
+    "tensor_slice", "topk", "trace", "tril", "triu", "unique", "unsorted_segment_sum"]
 
 
 def _index(value: TensorLike, what: str) -> Tensor:
@@ -125,6 +125,9 @@ def slice(input_x: TensorLike, begin: TensorShape, size: TensorShape) -> Tensor:
     if not all(0 <= at <= at + length <= all_ for all_, at, length in zip(x.shape, first, lengths)):
         raise ShapeError(f"slice: the part of size {lengths} from {first} on does not lie within {x.shape}")
     return ops.slice(x, begin=first, end=tuple([at + length for at, length in zip(first, lengths)]))
+
+
+tensor_slice = slice
 
 
 def _places(shape: Sequence[int], dim: int, index: Tensor) -> Tensor:

@@ -191,22 +191,45 @@ def _mixture(old: int, new: int, align_corners: bool, half_pixel_centers: bool) 
 
 
 def _resize_bilinear(image: TensorLike, size: TensorShape, *, align_corners: bool, half_pixel_centers: bool) -> Tensor:
-    x = floating(image)
-    if x.ndim != 4:
-        raise ShapeError(f"ResizeBilinearV2: the image rank must be equal to 4, but got shape {x.shape}")
-    new = shape_of(size)
-    if len(new) != 2 or min(new) < 1:
-        raise ValueError(f"ResizeBilinearV2: size must be two lengths, a height and a width, got {size!r}")
+    x, new = _image("ResizeBilinearV2", image, size, floating)
     rows, columns = (scalar(_mixture(n, m, align_corners, half_pixel_centers), x._dt) for n, m in zip(x.shape[2:], new))
     return ops._npi_matmul(ops._npi_matmul(rows, x), ops.transpose(columns, axes=(1, 0)))
 
 
-def _resize_check(*, align_corners: bool, half_pixel_centers: bool) -> None:
+def _nearest(old: int, new: int, align_corners: bool, half_pixel_centers: bool) -> np.ndarray:
+    """Which of ``old`` numbers in a row lie nearest to ``new`` ones; computed in float32, as MindSpore does."""
+    scale = np.float32((old - 1) / (new - 1) if align_corners and new > 1 else old / new)
+    places = (np.arange(new, dtype=np.float32) + np.float32(half_pixel_centers / 2)) * scale
+    return np.minimum(np.floor(places + np.float32(align_corners / 2)), old - 1).astype(np.int64)
+
+
+def _resize_nearest(image: TensorLike, size: TensorShape, *, align_corners: bool, half_pixel_centers: bool) -> Tensor:
+    x, new = _image("ResizeNearestNeighbor", image, size, tensor)
+    for axis, length in enumerate(new, 2):
+        x = ops.take(x, tensor(_nearest(x.shape[axis], length, align_corners, half_pixel_centers)), axis=axis)
+    return x
+
+
+def _image(name: str, image: TensorLike, size: TensorShape, as_tensor: Callable[[TensorLike], Tensor]
+           ) -> tuple[Tensor, tuple[int, ...]]:
+    """Images of two axes and the size that they are to have."""
+    x, new = as_tensor(image), shape_of(size)
+    if x.ndim != 4:
+        raise ShapeError(f"{name}: the image rank must be equal to 4, but got shape {x.shape}")
+    if len(new) != 2 or min(new) < 1:
+        raise ValueError(f"{name}: size must be two lengths, a height and a width, got {size!r}")
+    return x, new
+
+
+def _resize_check(*, align_corners: bool, half_pixel_centers: bool, size: object = None) -> None:
     for name, value in (("align_corners", align_corners), ("half_pixel_centers", half_pixel_centers)):
         if not isinstance(value, bool):
-            raise TypeError(f"ResizeBilinearV2: {name} must be a bool, got {type(value).__name__}")
+            raise TypeError(f"Resize: {name} must be a bool, got {type(value).__name__}")
     if align_corners and half_pixel_centers:
-        raise ValueError("For ResizeBilinearV2, the half_pixel_centers must be false when align_corners is true")
+        raise ValueError("Resize: half_pixel_centers must be false when align_corners is true")
 
 
-_add("ResizeBilinearV2", _resize_bilinear, {"align_corners": False, "half_pixel_centers": False}, _resize_check)
+_CORNERS = {"align_corners": False, "half_pixel_centers": False}
+_add("ResizeBilinearV2", _resize_bilinear, _CORNERS, _resize_check)
+_add("ResizeNearestNeighborV2", _resize_nearest, _CORNERS, _resize_check)
+_add("ResizeNearestNeighbor", _resize_nearest, {"size": ..., **_CORNERS}, _resize_check)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ...core.registry import ops
-from ...core.spec import is_floating
+from ...core.spec import is_floating, show
 from ...errors import ArgumentError
 from ..hooks import register_hook, registered_hooks
 from ..tensor import Tensor
@@ -277,6 +277,32 @@ def where(self: Tensor, condition: TensorLike, y: TensorLike) -> Tensor:
     return math.where(condition, self, y)
 
 
+def itemset(self: Tensor, *args: Any) -> Tensor:
+    """A copy with another number at a flat or full index: ``x.itemset(index, number)``; ``x.itemset(number)`` of one.
+
+    Raises
+    ------
+    IndexError, TypeError
+        When there is no such place, or the index is none.
+    """
+    if not 1 <= len(args) <= 2:
+        raise TypeError(f"itemset: expected an index and a number, got {len(args)} arguments")
+    if len(args) == 1 and self.shape != (1,):
+        raise IndexError(f"itemset: a tensor of shape {show(self.shape)} wants an index and a number")
+    index, value = args if len(args) == 2 else (0, args[0])
+    if isinstance(index, tuple) and len(index) != self.ndim:
+        raise IndexError(f"itemset: {len(index)} numbers are no index of the shape {show(self.shape)}")
+    if not isinstance(index, tuple):
+        if not isinstance(index, int):
+            raise TypeError(f"itemset: an index must be an int or a tuple of them, got {type(index).__name__}")
+        if not -self.size <= index < self.size:
+            raise IndexError(f"itemset: index {index} is out of bounds of {self.size} numbers")
+        index = tuple(map(int, np.unravel_index(index % self.size, self.shape)))
+    result = array.identity(self).copy()
+    result[index] = value
+    return result
+
+
 def fill(self: Tensor, value: Tensor | Number) -> Tensor:
     """One number in this shape and dtype."""
     return creation.full_like(self, value)
@@ -378,7 +404,7 @@ METHODS: dict[str, Callable] = {
     **{function.__name__: function for function in (
         sum, mean, prod, argmax, argmin, cumsum, cumprod, logsumexp, count_nonzero, transpose, permute, flatten,
         squeeze, broadcast_to, expand_as, tile, repeat, split, chunk, flip, gather, take, scatter, sort, argsort, where,
-        fill, to, type_as, new_zeros, new_ones, new_full, view_as, contiguous, clone, numpy, is_floating_point,
+        itemset, fill, to, type_as, new_zeros, new_ones, new_full, view_as, contiguous, clone, numpy, is_floating_point,
         argmax_with_value, argmin_with_value, register_hook)},
     "hooks": registered_hooks,
     **{name: _by_axis(name, getattr(reduce, name)) for name in ("all", "any", "amax", "amin", "nansum", "nanmean")},

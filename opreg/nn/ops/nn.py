@@ -363,13 +363,15 @@ def interpolate(input: TensorLike, size: Sizes | None = None, scale_factor: floa
     ----------
     size : int or sequence of int
         The new lengths; or ``scale_factor``, by which the old ones are multiplied and rounded down.
-    mode : {"nearest", "linear", "bilinear", "trilinear", "area"}
-        The nearest number, numbers on the line between neighbours, or means over cells.
+    mode : {"nearest", "linear", "bilinear", "trilinear", "bicubic", "area"}
+        The nearest number, numbers on the line between neighbours or on the cubic through four, or means over cells.
     align_corners : bool
         Whether the first and last numbers stay; otherwise a number is the middle of an area.
+    recompute_scale_factor : bool
+        Whether ``trilinear`` takes the quotient of the lengths in place of ``scale_factor``; the others always do.
     """
     x = tensor(input) if mode == "nearest" else floating(input)
-    count = x.ndim - 2
+    count, factors = x.ndim - 2, list[float]()
     if size is not None and scale_factor is None:
         wanted = sizes(size, count, "size")
     elif size is not None or scale_factor is None:
@@ -378,28 +380,72 @@ def interpolate(input: TensorLike, size: Sizes | None = None, scale_factor: floa
         factors = [scale_factor] * count if isinstance(scale_factor, (int, float)) else list(scale_factor)
         wanted = tuple(math.floor(n * f) for n, f in zip(x.shape[2:], factors))
     if mode == "area":
-        return adaptive_avg_pool1d(x, wanted[0]) if count == 1 else adaptive_avg_pool2d(x, wanted)
-    if mode not in ("nearest", "linear", "bilinear", "trilinear"):
-        raise ArgumentError(f"interpolate: mode must be nearest, linear, bilinear, trilinear or area, got {mode!r}")
-    if mode == "bilinear" and count == 2:
+        return _means(x, wanted)
+    if mode not in ("nearest", "linear", "bilinear", "trilinear", "bicubic"):
+        raise ArgumentError("interpolate: mode must be nearest, linear, bilinear, trilinear, bicubic or area, got "
+                            f"{mode!r}")
+    if mode == "bilinear" and count == 2 and 1 not in wanted:  # one number it takes from the first, not the middle
         return ops._contrib_BilinearResize2D(x, height=wanted[0], width=wanted[1], align_corners=bool(align_corners))
-    for axis, m in enumerate(wanted, 2):
-        x = _resized(x, axis, m, mode == "nearest", bool(align_corners))
+    steps = [n / m for n, m in zip(x.shape[2:], wanted)]
+    if mode == "trilinear" and factors and not recompute_scale_factor:  # the factor as it is, not as it was rounded
+        steps = [1 / factor for factor in factors]
+    for axis, (m, step) in enumerate(zip(wanted, steps), 2):
+        x = _resized(x, axis, m, mode, bool(align_corners), step)
     return x
 
 
-def _resized(x: Tensor, axis: int, m: int, nearest: bool, align: bool) -> Tensor:
+def _means(x: Tensor, wanted: tuple[int, ...]) -> Tensor:
+    """Means over cells, of volumes first along the height and width, then along the depth."""
+    if len(wanted) == 1:
+        return adaptive_avg_pool1d(x, wanted[0])
+    if len(wanted) == 2:
+        return adaptive_avg_pool2d(x, wanted)
+    n, channels, depth, *plane = x.shape
+    flat = adaptive_avg_pool2d(x.reshape((n, channels * depth, *plane)), wanted[1:])
+    rows = adaptive_avg_pool2d(flat.reshape((n, channels, depth, -1)), (wanted[0], wanted[1] * wanted[2]))
+    return rows.reshape((n, channels, *wanted))
+
+
+def _resized(x: Tensor, axis: int, m: int, mode: str, align: bool, step: float) -> Tensor:
+    """One axis with ``m`` numbers, ``step`` of the old ones apart."""
     n = x.shape[axis]
-    if n == m:
+    if n == m and step == 1:
         return x
     steps = np.arange(m)
-    if nearest:
+    if mode == "nearest":
         return ops.take(x, tensor(np.minimum(steps * n // m, n - 1)), axis=axis)
-    at = steps * ((n - 1) / max(m - 1, 1)) if align else np.maximum((steps + 0.5) * (n / m) - 0.5, 0)
-    left = np.minimum(at.astype(np.int64), n - 1)
-    part = (at - left).reshape([-1 if i == axis else 1 for i in range(x.ndim)]).astype(x._dt)
-    before = ops.take(x, tensor(left), axis=axis)
-    return before + (ops.take(x, tensor(np.minimum(left + 1, n - 1)), axis=axis) - before) * tensor(part)
+    at = steps * ((n - 1) / max(m - 1, 1)) if align else (steps + 0.5) * step - 0.5
+    if mode != "bicubic":
+        at = np.maximum(at, 0)
+    left = np.floor(at).astype(np.int64)
+    along = [-1 if i == axis else 1 for i in range(x.ndim)]
+
+    def there(offset: int) -> Tensor:
+        return ops.take(x, tensor(np.clip(left + offset, 0, n - 1)), axis=axis)
+
+    if mode == "bicubic":
+        shares = _cubic(at - left, left, n, align)
+        return ops.add_n(*[there(offset) * tensor(share.reshape(along).astype(x._dt))
+                           for offset, share in zip((-1, 0, 1, 2), shares)], num_args=4)
+    before = there(0)
+    return before + (there(1) - before) * tensor((at - left).reshape(along).astype(x._dt))
+
+
+def _cubic(part: np.ndarray, left: np.ndarray, n: int, align: bool) -> np.ndarray:
+    """How much four neighbours count at a part of the way from the second to the third, as MindSpore has it.
+
+    The slope at a distance of one is -0.75 where corners are aligned; else it is -0.5, and neighbours beyond the ends
+    do not count. The part is taken in 1024ths.
+    """
+    offsets = np.arange(-1, 3)[:, None]
+    distance, slope = np.abs(np.rint(part * 1024) / 1024 - offsets), -0.75 if align else -0.5
+    near = ((slope + 2) * distance - (slope + 3)) * distance * distance + 1
+    far = ((slope * distance - 5 * slope) * distance + 8 * slope) * distance - 4 * slope
+    shares = np.where(distance <= 1, near, far)
+    if align:
+        return shares
+    shares = shares * ((left + offsets >= 0) & (left + offsets < n))
+    return shares / shares.sum(0)
 
 
 upsample = interpolate

@@ -31,8 +31,9 @@ _add = adder(globals(), __all__)
 # ---------------------------------------------------------------------------------- functions without settings
 
 
-def _add_n(inputs: Sequence[TensorLike]) -> Tensor:
-    return ops.add_n(*together(*inputs), num_args=len(inputs))
+def addn(x: Sequence[TensorLike]) -> Tensor:
+    """The sum of tensors of one shape."""
+    return ops.add_n(*together(*x), num_args=len(x))
 
 
 def _div_no_nan(x: TensorLike, y: TensorLike) -> Tensor:
@@ -104,7 +105,7 @@ _PLAIN: dict[str, Callable] = {
         "TensorScatterUpdate": indexing.tensor_scatter_update, "Tile": array.tile, "Transpose": array.transpose,
         "Trunc": math.trunc, "UnsortedSegmentSum": indexing.unsorted_segment_sum, "Zeros": creation.zeros,
         "ZerosLike": creation.zeros_like,
-        "AddN": _add_n, "DivNoNan": _div_no_nan, "DType": _dtype, "FillV2": _fill, "GeLU": _gelu, "L2Loss": _l2_loss,
+        "AddN": addn, "DivNoNan": _div_no_nan, "DType": _dtype, "FillV2": _fill, "GeLU": _gelu, "L2Loss": _l2_loss,
         "Rint": math.round, "Slice": indexing.slice, "SquaredDifference": _squared_difference,
         "TruncateDiv": _truncate_div, "TruncateMod": math.fmod}
 for _name, _function in _PLAIN.items():
@@ -227,14 +228,29 @@ def _mirror_pad(x: TensorLike, paddings: Tensor | Sequence[Sequence[int]], *, mo
     return array.pad(x, [count for pair in reversed(pairs) for count in pair], "reflect")
 
 
-def _strided_slice(x: TensorLike, begin: Sequence[int], end: Sequence[int], strides: Sequence[int], *, begin_mask: int,
-                   end_mask: int, ellipsis_mask: int, new_axis_mask: int, shrink_axis_mask: int) -> Tensor:
+def strided_slice(input_x: TensorLike, begin: Sequence[int], end: Sequence[int], strides: Sequence[int],
+                  begin_mask: int = 0, end_mask: int = 0, ellipsis_mask: int = 0, new_axis_mask: int = 0,
+                  shrink_axis_mask: int = 0) -> Tensor:
+    """The part ``input_x[begin:end:strides]`` along each axis.
+
+    Parameters
+    ----------
+    input_x : Tensor
+        Of any shape.
+    begin, end, strides : sequence of int
+        For as many of the first axes as they have numbers.
+    begin_mask, end_mask, shrink_axis_mask : int
+        The bit of an axis says that it begins, or ends, where the axis does; that it has the one number at ``begin``
+        and goes.
+    ellipsis_mask, new_axis_mask : int
+        0: nothing else is there.
+    """
     if ellipsis_mask or new_axis_mask:
         raise ValueError("StridedSlice: ellipsis_mask and new_axis_mask are not available; use x[...]")
     key = tuple(b if shrink_axis_mask >> i & 1 else
                 slice(None if begin_mask >> i & 1 else b, None if end_mask >> i & 1 else e, s)
                 for i, (b, e, s) in enumerate(zip(begin, end, strides)))
-    return tensor(x)[key]
+    return tensor(input_x)[key]
 
 
 def _axis_shown(*, axis: int | tuple[int, ...]) -> dict[str, object]:
@@ -273,9 +289,10 @@ _add("ReverseV2", array.reverse, {"axis": ...})
 _add("Roll", _roll, {"shift": ..., "axis": ...})
 _add("OneHot", creation.one_hot, {"axis": -1})
 _add("Gather", indexing.gather, {"batch_dims": 0})
+_add("SparseGatherV2", indexing.gather)
 _add("Pad", _pad, {"paddings": ...})
 _add("MirrorPad", _mirror_pad, {"mode": "REFLECT"})
-_add("StridedSlice", _strided_slice, {"begin_mask": 0, "end_mask": 0, "ellipsis_mask": 0, "new_axis_mask": 0,
+_add("StridedSlice", strided_slice, {"begin_mask": 0, "end_mask": 0, "ellipsis_mask": 0, "new_axis_mask": 0,
                                       "shrink_axis_mask": 0})
 _add("Sort", indexing.sort, {"axis": -1, "descending": False})
 _add("TopK", indexing.topk, {"sorted": True})
@@ -438,4 +455,4 @@ _add("Depend", scalars.depend)
 _add("ForiLoop", control.fori_loop)
 _add("Scan", control.scan)
 _add("WhileLoop", control.while_loop)
-__all__ += ["Primitive", "PrimitiveWithInfer", "TensorAdd", "prim_attr_register"]
+__all__ += ["addn", "strided_slice", "Primitive", "PrimitiveWithInfer", "TensorAdd", "prim_attr_register"]

@@ -20,7 +20,7 @@ from ..typing import Number, TensorDType
 from . import math
 from .primitive import primitive
 
-__all__ = ["Partial", "depend", "make_list", "make_tuple", "scalar_cast", "tail", "tuple_to_array"]
+__all__ = ["Partial", "depend", "make_list", "make_range", "make_tuple", "scalar_cast", "tail", "tuple_to_array"]
 
 _T = TypeVar("_T")
 
@@ -30,6 +30,7 @@ _PYTHON: dict[int, dict[str, Callable]] = {1: {
     "list_len": len,
 }, 2: {
     "scalar_add": operator.add, "scalar_sub": operator.sub, "scalar_mul": operator.mul,
+    "scalar_max": max, "scalar_min": min,
     "scalar_div": operator.truediv, "scalar_floordiv": operator.floordiv, "scalar_mod": operator.mod,
     "scalar_pow": operator.pow, "scalar_eq": operator.eq, "scalar_ne": operator.ne, "scalar_lt": operator.lt,
     "scalar_le": operator.le, "scalar_gt": operator.gt, "scalar_ge": operator.ge, "bool_eq": operator.eq,
@@ -39,7 +40,9 @@ _PYTHON: dict[int, dict[str, Callable]] = {1: {
 _TENSORS: dict[str, Callable[..., Tensor]] = {
     "tensor_add": math.add, "tensor_sub": math.sub, "tensor_mul": math.mul, "tensor_div": math.true_divide,
     "tensor_floordiv": math.floor_div, "tensor_mod": math.floor_mod, "tensor_pow": math.pow, "tensor_exp": math.exp,
-    "tensor_lt": math.less, "tensor_le": math.less_equal, "tensor_gt": math.greater, "tensor_ge": math.greater_equal}
+    "tensor_lt": math.less, "tensor_le": math.less_equal, "tensor_gt": math.greater, "tensor_ge": math.greater_equal,
+    "absolute": math.abs, "floordiv": math.floor_div, "floormod": math.floor_mod,
+    "inv": math.reciprocal}
 
 
 def _named(name: str, function: Callable, taken: int) -> Callable:
@@ -89,6 +92,17 @@ def make_tuple(*values: _T) -> tuple[_T, ...]:
 def make_list(*values: _T) -> list[_T]:
     """A list of the values."""
     return list(values)
+
+
+def make_range(*bounds: int) -> tuple[int, ...]:
+    """The numbers of Python's ``range`` as a tuple.
+
+    Examples
+    --------
+    >>> make_range(0, 3)
+    (0, 1, 2)
+    """
+    return tuple(range(*bounds))
 
 
 def tail(values: tuple[_T, ...]) -> tuple[_T, ...]:

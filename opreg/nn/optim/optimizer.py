@@ -161,6 +161,9 @@ class Optimizer(Cell):
                                 f"LearningRateSchedule, got {type(rate).__name__}")
         else:
             steps = [number(self.cls_name, name, step) for step in rate]
+        if np.ndim(steps) == 0 and isinstance(rate, np.ndarray):
+            raise TypeError(f"{self.cls_name}: {name} must be a float, a Tensor, a list of floats or a "
+                            "LearningRateSchedule, got an array without axes")
         values = tensor(np.array(steps, np.float32))
         if values.ndim > 1 or not values.size:
             raise ValueError(f"{self.cls_name}: {name} must be one number or several, got shape {show(values.shape)}")
@@ -346,7 +349,8 @@ class Optimizer(Cell):
 
     def _checked(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
         if isinstance(gradients, TensorBase) or not isinstance(gradients, (tuple, list)):
-            raise TypeError(f"{self.cls_name}: expected a tuple of gradients, got {type(gradients).__name__}")
+            raise ArgumentError(f"{self.cls_name}: expected a tuple of gradients, got "
+                                f"{'Tensor' if isinstance(gradients, TensorBase) else type(gradients).__name__}")
         if len(gradients) != len(self.parameters):
             raise ArgumentError(f"{self.cls_name}: expected {len(self.parameters)} gradients, one for each parameter, "
                                 f"got {len(gradients)}")

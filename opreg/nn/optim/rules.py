@@ -32,7 +32,7 @@ from .optimizer import Optimizer, Params, Rate, store
 from .settings import flag, number
 
 __all__ = ["SGD", "ASGD", "Momentum", "Rprop", "Adam", "LazyAdam", "AdamOffload", "AdamWeightDecay", "AdaFactor",
-           "AdaMax", "RMSProp", "Adagrad", "ProximalAdagrad", "Adadelta", "FTRL", "Lamb"]
+           "AdaMax", "RMSProp", "Adagrad", "ProximalAdagrad", "Adadelta", "FTRL", "LARS", "Lamb"]
 
 _FLOAT = np.dtype(np.float32)
 
@@ -106,6 +106,8 @@ class SGD(_Rule):
     def __init__(self, params: Params, learning_rate: Rate = 0.1, momentum: float = 0.0, dampening: float = 0.0,
                  weight_decay: float = 0.0, nesterov: bool = False, loss_scale: float = 1.0):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
+        if self.dynamic_weight_decay:
+            raise TypeError("SGD: weight_decay must be a float, also that of a group, got a Cell; Momentum calls Cells")
         momentum_value = number("SGD", "momentum", momentum)
         self.dampening = number("SGD", "dampening", dampening)
         self.nesterov = flag("SGD", "nesterov", nesterov)
@@ -725,3 +727,67 @@ class Adadelta(_Rule):
             self._mean(self.accum_update[i], step * step, self.rho)
             store(p, p - step * lr)
         return self._done
+
+
+def _is_weight(p: Parameter) -> bool:
+    return "LayerNorm" not in p.name and "bias" not in p.name
+
+
+class LARS(Optimizer):
+    """Layer-wise rates around another optimizer, which is given ``g = t * (g + decay * p)``.
+
+    ``t`` is ``coefficient * |p| / (|g| + decay * |p| + epsilon)``, and 1 where ``p`` is zero. The weight decay is that
+    of the other optimizer, which leaves it, and the division by its loss scale, to this one.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        What changes the parameters.
+    epsilon : float
+        Keeps the denominator from zero.
+    coefficient : float
+        Of the rates.
+    use_clip : bool
+        Whether ``t`` divided by the learning rate, at most 1, takes the place of ``t``.
+    lars_filter : callable
+        Of a parameter: whether it has a rate of its own; by default all but those that are called ``bias`` or
+        ``LayerNorm``. The gradients of others pass as they are, without a decay.
+
+    Examples
+    --------
+    >>> w = Parameter(tensor([3.0, 4.0]), name="w")
+    >>> LARS(SGD([w], 1.0), coefficient=0.1, epsilon=0.0)((tensor([0.0, 2.0]),))
+    (True,)
+    >>> print(w.value())
+    [3.  3.5]
+    """
+
+    def __init__(self, optimizer: Optimizer, epsilon: float = 1e-5, coefficient: float = 0.001, use_clip: bool = False,
+                 lars_filter: Callable[[Parameter], bool] | None = None):
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"LARS: optimizer must be an Optimizer, got {type(optimizer).__name__}")
+        super().__init__(0.0, optimizer.parameters, 0.0, optimizer.loss_scale)
+        self.opt, self.global_step = optimizer, optimizer.global_step
+        self.epsilon = number("LARS", "epsilon", epsilon)
+        self.coefficient = number("LARS", "coefficient", coefficient, inside=True)
+        self.use_clip = flag("LARS", "use_clip", use_clip)
+        chosen = _is_weight if lars_filter is None else lars_filter
+        self.lars_flag = tuple([bool(chosen(p)) for p in self.parameters])
+        self._given = optimizer._decays
+        optimizer.need_scale = optimizer.exec_weight_decay = False
+        optimizer._decaying = optimizer.decay_flags = (False,) * len(self.parameters)
+
+    def construct(self, gradients: Sequence[Tensor]) -> Any:
+        decays, rates = self.opt._now(self._given), self.opt._now(self.opt._rates)
+        scaled = self.scale_grad(self._checked(gradients))
+        rows = zip(self.parameters, scaled, decays, rates, self.lars_flag)
+        return self.opt(tuple([self._rated(p, g, decay / self.loss_scale, lr) if chosen else g
+                               for p, g, decay, lr, chosen in rows]))
+
+    def _rated(self, p: Parameter, g: Tensor, decay: float | Tensor, lr: Tensor) -> Tensor:
+        length = _norm(p)
+        below = _norm(g) + decay * length + self.epsilon
+        trust = trust_ratio(self.coefficient * length, below, ops.ones_like(length), ops._npi_where)
+        if self.use_clip:
+            trust = ops.clip(trust / lr, a_min=0.0, a_max=1.0)
+        return (g + decay * p) * trust

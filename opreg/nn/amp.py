@@ -1,0 +1,330 @@
+"""amp: mixed precision by MindSpore's names: networks that compute in halves, and losses that are scaled for them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core.spec import as_dtype
+from ..errors import ArgumentError, refuse_keywords
+from . import ops, tree
+from .cell import Cell, converted
+from .loss_scale import (
+    DynamicLossScaleUpdateCell,
+    FixedLossScaleUpdateCell,
+    TrainOneStepWithLossScaleCell,
+    at_least_one,
+    divided,
+    finite,
+)
+from .optim.optimizer import Optimizer
+from .optim.settings import count, flag, number
+from .parameter import Parameter, assign
+from .precision import (
+    LEVELS,
+    auto_mixed_precision,
+    custom_mixed_precision,
+    get_black_list,
+    get_white_list,
+    lower_most,
+)
+from .tensor import Tensor, tensor
+from .train import TrainOneStepCell, WithLossCell
+
+__all__ = ["auto_mixed_precision", "custom_mixed_precision", "get_white_list", "get_black_list", "build_train_network",
+           "all_finite", "LossScaler", "StaticLossScaler", "DynamicLossScaler", "LossScaleManager",
+           "FixedLossScaleManager", "DynamicLossScaleManager"]
+
+
+def all_finite(inputs: Any) -> Tensor:
+    """Whether all numbers of tensors are finite.
+
+    Parameters
+    ----------
+    inputs : tuple or list of Tensor
+        Gradients, in any nesting and of any dtypes.
+
+    Examples
+    --------
+    >>> all_finite((Tensor([1.0, 2.0]), Tensor([float("inf")])))
+    Tensor(shape=[], dtype=Bool, value= False)
+    """
+    return finite(inputs)
+
+
+# ------------------------------------------------------------------------------ loss scales of functions
+
+
+class LossScaler(ABC):
+    """What scales a loss, divides its gradients by the scale, and moves the scale: derive, and define all three."""
+
+    @abstractmethod
+    def scale(self, inputs: Any) -> Any:
+        """A tensor, or a nesting of them, times the scale."""
+
+    @abstractmethod
+    def unscale(self, inputs: Any) -> Any:
+        """A tensor, or a nesting of them, by the scale."""
+
+    @abstractmethod
+    def adjust(self, grads_finite: Tensor) -> bool:
+        """Move the scale by whether gradients are finite; returns whether it is one that moves."""
+
+
+class StaticLossScaler(LossScaler):
+    """A loss scale that stays.
+
+    Parameters
+    ----------
+    scale_value : float
+        The scale, one or more.
+
+    Examples
+    --------
+    >>> scaler = StaticLossScaler(1024)
+    >>> scaler.scale(Tensor(2.0)), scaler.unscale((Tensor(512.0),))
+    (Tensor(shape=[], dtype=Float32, value= 2048), (Tensor(shape=[], dtype=Float32, value= 0.5),))
+    """
+
+    def __init__(self, scale_value: float):
+        self.scale_value = Parameter(tensor(np.float32(at_least_one(type(self).__name__, "scale_value", scale_value))),
+                                     name="scale_value")
+
+    def scale(self, inputs: Any) -> Any:
+        """A tensor, or a nesting of them, times the scale, in their dtypes."""
+        leaves: list[Tensor] = []
+        structure = tree.flatten(inputs, leaves)
+        return tree.rebuild(structure, iter([x * self.scale_value.astype(x.dtype) for x in leaves]))
+
+    def unscale(self, inputs: Any) -> Any:
+        """A tensor, or a nesting of them, by the scale, in their dtypes."""
+        leaves: list[Tensor] = []
+        structure = tree.flatten(inputs, leaves)
+        return tree.rebuild(structure, iter([divided(x, self.scale_value) for x in leaves]))
+
+    def adjust(self, grads_finite: Tensor) -> bool:
+        """False: the scale stays."""
+        return False
+
+
+class DynamicLossScaler(StaticLossScaler):
+    """A loss scale that is divided where gradients overflow, and multiplied where they have not for some steps.
+
+    Parameters
+    ----------
+    scale_value : float
+        The scale to begin with, one or more.
+    scale_factor : int
+        By what it is divided, down to one, and multiplied.
+    scale_window : int
+        After how many steps without an overflow it is multiplied.
+
+    Examples
+    --------
+    >>> scaler = DynamicLossScaler(1024, 2, 1)
+    >>> scaler.adjust(all_finite((Tensor([float("nan")]),))), float(scaler.scale_value)
+    (True, 512.0)
+    """
+
+    def __init__(self, scale_value: float, scale_factor: int, scale_window: int):
+        super().__init__(scale_value)
+        self.scale_window = count("DynamicLossScaler", "scale_window", scale_window)
+        self.scale_factor = count("DynamicLossScaler", "scale_factor", scale_factor)
+        self.counter = Parameter(tensor(np.int32(0)), name="counter")
+
+    def adjust(self, grads_finite: Tensor) -> bool:
+        """Move the scale; returns True."""
+        fine, scale, one = tensor(grads_finite), self.scale_value, tensor(np.float32(1))
+        higher = scale * self.scale_factor
+        due = (self.counter == self.scale_window - 1) & ops.isfinite(higher)
+        lower = ops.maximum(one, scale / self.scale_factor)
+        assign(scale, ops.where(fine, ops.where(due, higher, scale), lower))
+        assign(self.counter, (self.counter + 1) % self.scale_window * fine.astype("int32"))
+        return True
+
+
+# ---------------------------------------------------------------------------------- loss scales of networks
+
+
+class LossScaleManager:
+    """What says how a loss is scaled: derive, and define all three."""
+
+    def get_loss_scale(self) -> Any:
+        """The scale."""
+
+    def update_loss_scale(self, overflow: bool) -> None:
+        """Move the scale by whether gradients have overflown."""
+
+    def get_update_cell(self) -> Cell | None:
+        """The Cell that moves the scale in a step of training, if one does."""
+        return None
+
+
+class FixedLossScaleManager(LossScaleManager):
+    """A loss scale that stays.
+
+    Parameters
+    ----------
+    loss_scale : float
+        The scale, one or more.
+    drop_overflow_update : bool
+        Whether the optimizer is not called where gradients overflow; else its own ``loss_scale`` has to be the same.
+    """
+
+    def __init__(self, loss_scale: float = 128.0, drop_overflow_update: bool = True):
+        at_least_one("FixedLossScaleManager", "loss_scale", loss_scale)
+        self._loss_scale, self._drop_overflow_update = loss_scale, drop_overflow_update
+
+    def get_loss_scale(self) -> float:
+        """The scale."""
+        return self._loss_scale
+
+    def get_drop_overflow_update(self) -> bool:
+        """Whether the optimizer is not called where gradients overflow."""
+        return self._drop_overflow_update
+
+    def get_update_cell(self) -> FixedLossScaleUpdateCell | None:
+        """The Cell for `TrainOneStepWithLossScaleCell`, None where overflows are let pass."""
+        return FixedLossScaleUpdateCell(self._loss_scale) if self._drop_overflow_update else None
+
+
+class DynamicLossScaleManager(LossScaleManager):
+    """A loss scale that is divided where gradients overflow, and multiplied where they have not for some steps.
+
+    Parameters
+    ----------
+    init_loss_scale : float
+        The scale to begin with, one or more.
+    scale_factor : int
+        By what it is divided, down to one, and multiplied.
+    scale_window : int
+        After how many steps without an overflow it is multiplied.
+    """
+
+    def __init__(self, init_loss_scale: float = 2 ** 24, scale_factor: float = 2, scale_window: int = 2000):
+        at_least_one("DynamicLossScaleManager", "init_loss_scale", init_loss_scale)
+        number("DynamicLossScaleManager", "scale_factor", scale_factor, inside=True)
+        self.loss_scale, self.scale_factor = init_loss_scale, scale_factor
+        self.scale_window = count("DynamicLossScaleManager", "scale_window", scale_window)
+        self.increase_ratio, self.decrease_ratio = scale_factor, 1 / scale_factor
+        self.cur_iter, self.last_overflow_iter = 1, 0
+        self.bad_step, self.bad_step_max = 0, 1000
+
+    def get_loss_scale(self) -> float:
+        """The scale."""
+        return self.loss_scale
+
+    def update_loss_scale(self, overflow: bool) -> None:
+        """Move the scale by whether gradients have overflown.
+
+        Raises
+        ------
+        RuntimeError
+            When they have overflown in more than 1000 steps in a row.
+        """
+        if overflow:
+            self.loss_scale = max(self.loss_scale * self.decrease_ratio, 1)
+            self.last_overflow_iter = self.cur_iter
+            self.bad_step += 1
+        else:
+            if (self.cur_iter - self.last_overflow_iter) % self.scale_window == 0:
+                self.loss_scale *= self.increase_ratio
+            self.bad_step = 0
+        if self.bad_step > self.bad_step_max:
+            raise RuntimeError(f"DynamicLossScaleManager: gradients have overflown in {self.bad_step} steps in a row")
+        self.cur_iter += 1
+
+    def get_drop_overflow_update(self) -> bool:
+        """True: the optimizer is not called where gradients overflow."""
+        return True
+
+    def get_update_cell(self) -> DynamicLossScaleUpdateCell:
+        """The Cell for `TrainOneStepWithLossScaleCell`."""
+        return DynamicLossScaleUpdateCell(self.loss_scale, self.scale_factor, self.scale_window)
+
+
+# ------------------------------------------------------------------------------------------------ training
+
+
+class _WithLossIn32(WithLossCell):
+    """A network and its loss, which is computed in float32."""
+
+    def construct(self, data: Tensor, label: Tensor) -> Tensor:
+        full = np.dtype(np.float32)
+        return self._loss_fn(converted(self._backbone(data), full), converted(label, full))
+
+
+_SETTINGS = ("cast_model_type", "keep_batchnorm_fp32", "loss_scale_manager")
+
+
+def build_train_network(network: Cell, optimizer: Optimizer, loss_fn: Callable[..., Tensor] | None = None,
+                        level: str = "O0", boost_level: str = "O0", **settings: Any) -> TrainOneStepCell:
+    """A step of training of a network in mixed precision.
+
+    Parameters
+    ----------
+    network : Cell
+        Is changed as `auto_mixed_precision` does.
+    optimizer : Optimizer
+        Whose parameters are trained.
+    loss_fn : Cell or callable, optional
+        Of the network's output and labels; without it the network gives the loss.
+    level : {"O0", "O1", "O2", "O3"}
+        As for `auto_mixed_precision`. At ``O2`` the loss is scaled, by a `DynamicLossScaleManager`.
+    boost_level : {"O0"}
+        Nothing else is there.
+    cast_model_type : float16 or float32
+        In what the network computes, whatever the level says.
+    keep_batchnorm_fp32 : bool
+        Whether the Cells of `get_black_list` compute in float32, whatever the level says.
+    loss_scale_manager : LossScaleManager or None
+        How the loss is scaled, whatever the level says.
+
+    Returns
+    -------
+    TrainOneStepCell or TrainOneStepWithLossScaleCell
+        Called with the inputs of a step; it is in training mode.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For other settings.
+    """
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"build_train_network: optimizer must be an Optimizer, got {type(optimizer).__name__}")
+    if level not in LEVELS:
+        raise ArgumentError(f"build_train_network: level must be one of {', '.join(LEVELS)}, got {level!r}")
+    if boost_level != "O0":
+        raise ArgumentError(f"build_train_network: boost_level must be 'O0', got {boost_level!r}")
+    refuse_keywords("build_train_network", [name for name in settings if name not in _SETTINGS], _SETTINGS)
+    manager = settings["loss_scale_manager"] if "loss_scale_manager" in settings else \
+        DynamicLossScaleManager() if level == "O2" else None
+    if manager is not None and not isinstance(manager, LossScaleManager):
+        raise TypeError("build_train_network: loss_scale_manager must be a LossScaleManager, got "
+                        f"{type(manager).__name__}")
+    halves = _lower(network, level, settings)
+    if loss_fn is not None:
+        network = (_WithLossIn32 if halves else WithLossCell)(network, loss_fn)
+    scale = None
+    if manager is not None:
+        scale, update = manager.get_loss_scale(), manager.get_update_cell()
+        if update is not None:
+            return TrainOneStepWithLossScaleCell(network, optimizer, update).set_train()
+    return TrainOneStepCell(network, optimizer, scale).set_train()
+
+
+def _lower(network: Cell, level: str, settings: dict[str, Any]) -> bool:
+    """Let a network compute in halves, as a level and settings say; whether its results are halves."""
+    half = as_dtype("float16")
+    wanted = as_dtype(settings.get("cast_model_type", half if level in ("O2", "O3") else np.float32))
+    if wanted not in (half, np.float32):
+        raise TypeError(f"build_train_network: cast_model_type must be float16 or float32, got {wanted}")
+    keep = flag("build_train_network", "keep_batchnorm_fp32", settings.get("keep_batchnorm_fp32", level == "O2"))
+    if wanted == half:
+        lower_most(network, get_black_list() if keep else (), half)
+    elif level == "O1":
+        auto_mixed_precision(network, level)
+    return wanted == half

@@ -1,0 +1,109 @@
+"""Numbers of images and volumes at places that are given."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+
+import numpy as np
+
+from ...core.spec import show
+from ...errors import ArgumentError, ShapeError
+from ..tensor import Tensor
+from ..typing import TensorLike
+from . import math
+from .array import cast
+from .indexing import gather_elements
+from .lift import floating, scalar, tensor
+
+__all__ = ["grid_sample"]
+
+
+def grid_sample(input: TensorLike, grid: TensorLike, mode: str = "bilinear", padding_mode: str = "zeros",
+                align_corners: bool = False) -> Tensor:
+    """The numbers of images or volumes at the places of a grid.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (batch, channels, height, width), or with a depth before the height.
+    grid : Tensor
+        Places, (batch, height, width, 2) or (batch, depth, height, width, 3), of the same dtype: along the last axis x,
+        y and z, from -1 at the first number of an axis to 1 at the last.
+    mode : {"bilinear", "nearest"}
+        A mixture of the neighbours of a place, or the nearest.
+    padding_mode : {"zeros", "border", "reflection"}
+        What lies beyond: zeros, the outermost numbers, or the image again, reflected.
+    align_corners : bool
+        Whether -1 and 1 are the middles of the outermost numbers; else their outer edges.
+
+    Returns
+    -------
+    Tensor
+        (batch, channels, height, width) of the grid, or with a depth.
+
+    Raises
+    ------
+    ShapeError, ArgumentError
+        When shapes do not fit each other, or a mode is none of these.
+
+    Examples
+    --------
+    >>> image = Tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
+    >>> print(grid_sample(image, Tensor([[[[0.0, 0.0], [1.0, -1.0]]]]), align_corners=True))
+    [[[[2.5 2. ]]]]
+    """
+    x, places = floating(input), floating(grid)
+    axes = x.ndim - 2
+    if axes not in (2, 3) or places.ndim != x.ndim or places.shape[-1] != axes or places.shape[0] != x.shape[0]:
+        raise ShapeError("grid_sample: expected images (batch, channels, h, w) and a grid (batch, h, w, 2), or "
+                         f"volumes and a grid (batch, d, h, w, 3), got {show(x.shape)} and {show(places.shape)}")
+    _one_of("mode", mode, ("bilinear", "nearest"))
+    _one_of("padding_mode", padding_mode, ("zeros", "border", "reflection"))
+    lengths, count = x.shape[2:], int(np.prod(places.shape[1:-1]))
+    at = [_place(places[..., axes - 1 - axis].reshape((-1, count)), n, padding_mode, align_corners)
+          for axis, n in enumerate(lengths)]
+    flat = x.reshape((*x.shape[:2], -1))
+    if mode == "nearest":
+        result = _numbers(flat, [math.round(place) for place in at], lengths)
+    else:
+        below = [math.floor(place) for place in at]
+        parts = [place - low for place, low in zip(at, below)]
+        terms = []
+        for corner in itertools.product((0, 1), repeat=axes):
+            shares = [part if upper else 1 - part for part, upper in zip(parts, corner)]
+            share = functools.reduce(operator.mul, shares).expand_dims(1)
+            terms.append(_numbers(flat, [low + upper for low, upper in zip(below, corner)], lengths) * share)
+        result = functools.reduce(operator.add, terms)
+    return result.reshape((*x.shape[:2], *places.shape[1:-1]))
+
+
+def _one_of(name: str, value: str, valid: tuple[str, ...]) -> None:
+    if value not in valid:
+        raise ArgumentError(f"grid_sample: {name} must be one of {', '.join(valid)}, got {value!r}")
+
+
+def _place(x: Tensor, n: int, padding: str, align: bool) -> Tensor:
+    """Places of an axis of ``n`` numbers, counted from the first."""
+    at = (x + 1) * ((n - 1) / 2) if align else ((x + 1) * n - 1) * 0.5
+    if padding == "reflection":
+        start, span = (0.0, float(n - 1)) if align else (-0.5, float(n))
+        if not span:
+            return at * 0
+        beyond = math.abs(at - start)
+        turns = math.floor(beyond / span)
+        rest = beyond - turns * span
+        at = math.where(turns % 2 == 0, rest, span - rest) + start
+    return at if padding == "zeros" else math.clamp(at, 0, n - 1)
+
+
+def _numbers(flat: Tensor, places: list[Tensor], lengths: tuple[int, ...]) -> Tensor:
+    """Numbers of every channel at whole places, (batch, channels, places); zeros beyond the axes."""
+    inside = functools.reduce(operator.and_, [(place >= 0) & (place <= n - 1) for place, n in zip(places, lengths)])
+    index = tensor(np.zeros((), np.int64))
+    for place, n in zip(places, lengths):
+        index = index * n + cast(math.clamp(place, 0, n - 1), np.int64)
+    shape = (*flat.shape[:2], index.shape[-1])
+    numbers = gather_elements(flat, 2, index.expand_dims(1).broadcast_to(shape))
+    return math.where(inside.expand_dims(1), numbers, scalar(0, numbers._dt))
