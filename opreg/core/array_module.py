@@ -110,9 +110,9 @@ class Backend:
         return None
 
     def _counter(self, seed: Seed, device: int) -> Array:
-        """A key that follows from the seed, and two zeros."""
+        """A key that follows from the seed, and zero."""
         (key,) = np.random.SeedSequence(seed).generate_state(1, np.uint64)  # type: ignore[arg-type]
-        return self.asarray(np.array([key, 0, 0], np.uint64), device=device)
+        return self.asarray(np.array([key, 0], np.uint64), device=device)
 
     def overwrite(self, array: Array, source: Array, device: int = 0) -> None:
         """Copy an array of a device into another there."""

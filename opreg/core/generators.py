@@ -64,8 +64,8 @@ def counter(device_type: str, device_id: int = 0) -> Array | None:
 
     Returns
     -------
-    array of shape (3,), uint64, on the device
-        A key, which follows from the seed; how often it was drawn from; and zero, which kernels use while they run.
+    array of shape (2,), uint64, on the device
+        A key, which follows from the seed, and how often it was drawn from.
 
     Examples
     --------

@@ -57,6 +57,7 @@ inline const void* scheduler_stack = nullptr;
 inline size_t scheduler_size = 0;
 inline void (*body)(void*);
 inline void* body_argument;
+inline unsigned first_block = 0, end_block = ~0u;  // which blocks of a launch run now
 // For the sanitizer: who waits at a place has seen what others did before they came there. There are two of each, in
 // turns, so that nobody sees what another did after it left the one before.
 inline char start, finish, block_places[2], warp_places[most_threads / 32][2];
@@ -184,7 +185,7 @@ void launch(void (*kernel)(P...), std::index_sequence<I...>, unsigned blocks, un
     const char* order = std::getenv("CUDA_HOST_ORDER");
     bool reversed = order && !std::strcmp(order, "reversed");
     gridDim.x = blocks, blockDim.x = threads;
-    for (unsigned i = 0; i < blocks; ++i) {
+    for (unsigned i = first_block; i < (end_block < blocks ? end_block : blocks); ++i) {
         blockIdx.x = reversed ? blocks - 1 - i : i;
         if (together) run_block(threads, reversed);
         else for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x) call();
@@ -220,15 +221,6 @@ template <class T> T atomicAdd(T* place, T value) {
     *place = before + value;
     return before;
 }
-
-// Counts up to a limit and begins anew.
-inline unsigned atomicInc(unsigned* place, unsigned limit) {
-    unsigned before = *place;
-    *place = before >= limit ? 0 : before + 1;
-    return before;
-}
-
-inline void __threadfence() {}
 
 // What the device's library has and the host's has not.
 inline double erfinv(double y) {
