@@ -17,6 +17,7 @@ from opreg.core.registry import ops
 from opreg.elementwise import expression as e
 from opreg.elementwise.expression import PRIMITIVES, Expression, Instruction, Term, astype, trace
 from opreg.elementwise.rows import Along, trace_rows, traced
+from tests import strict
 from tests.cuda import host, nvrtc
 from tests.cuda.device import gpus
 from tests.cuda.host import Host, KernelError, array
@@ -462,3 +463,22 @@ def test_kernels_are_compared_with_the_reference_on_a_gpu() -> None:
         executor.backward(mx.nd.ones((4, 5), ctx=mx.gpu(0)))
         rows = executor.kernel_report().rows
     assert {row.kernel for row in rows} == {"cuda"} and all(0 <= row.absolute < 1e-5 and row.runs for row in rows)
+
+
+@needs_compiler
+def test_addresses_are_asked_of_arrays_and_not_of_an_interface_that_is_made_for_it(monkeypatch: pytest.MonkeyPatch
+                                                                                   ) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(strict.StrictArray, "__cuda_array_interface__", property(asked.append))
+    with gpus():
+        net = mx.sym.softmax(mx.sym.FullyConnected(mx.sym.tanh(mx.sym.var("x")), num_hidden=3))
+        executor = net.simple_bind(mx.gpu(0), x=(4, 5))
+        executor.forward(is_train=True, x=np.ones((4, 5), np.float32))
+        executor.backward(mx.nd.ones((4, 3), ctx=mx.gpu(0)))
+        weight = mx.nd.ones((3,), ctx=mx.gpu(0))
+        weight.attach_grad()
+        with mx.autograd.record():
+            loss = (weight * 2).sum()
+        loss.backward()
+        weight[:1] = 3
+    assert not asked

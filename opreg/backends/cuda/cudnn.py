@@ -12,14 +12,13 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from opreg.core.array_module import address_of
 from opreg.core.cache import cached
 from opreg.core.locks import lock
 from opreg.core.spec import Shape
 from opreg.core.steps import PlainStep
 from opreg.errors import OpError, passing
 from opreg.typing import Array, ArrayModule
-
-from .layout import address_of
 
 __all__ = ["Built", "Convolution", "Convolve", "DTYPES", "Part", "Tensor", "aligned", "build",
            "frontend", "load"]

@@ -12,6 +12,7 @@ import numpy as np
 
 from opreg.builtin.elementwise.activation import dropout
 from opreg.core import generators
+from opreg.core.array_module import address_of
 from opreg.core.cache import cached
 from opreg.core.launch import Call
 from opreg.elementwise.expression import trace
@@ -20,13 +21,13 @@ from opreg.typing import Array
 from . import elementwise
 from .compiler import Launch, can_compile, grid_of, kernel_of
 from .instructions import STORED, computed_in
-from .layout import address_of
 
 __all__ = ["CLAIM", "source"]
 
 _BLOCK = 256
-#: The text of the kernel ``claim``, for one thread: takes so many places of the counter's sequence.
-CLAIM = """extern "C" __global__ void claim(unsigned long long* counter, unsigned long long* place, unsigned long long count) {
+#: The text of the kernel ``claim``, for one thread: takes so many places of the sequence.
+CLAIM = """extern "C" __global__ void claim(unsigned long long* counter, unsigned long long* place,
+                                 unsigned long long count) {
     place[0] = atomicAdd(counter + 1, count);
 }
 """

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from opreg.builtin.lookup import gather, indexing
+from opreg.core.array_module import address_of
 from opreg.core.cache import cached
 from opreg.core.launch import Call
 from opreg.core.op import Op
@@ -22,7 +23,6 @@ from opreg.typing import Array
 
 from .compiler import Launch, can_compile, grid_of, kernel_of
 from .instructions import STORED, computed_in, indented, literal
-from .layout import address_of
 from .reductions import declines
 
 __all__ = ["picked_source", "put_source", "read_source", "sum_source"]

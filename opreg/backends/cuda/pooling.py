@@ -13,6 +13,7 @@ import numpy as np
 
 from opreg.builtin.layers import pooling
 from opreg.builtin.layers.pooling import Pool
+from opreg.core.array_module import address_of
 from opreg.core.cache import cached
 from opreg.core.launch import Call
 from opreg.core.spec import limits
@@ -24,7 +25,6 @@ from opreg.typing import Array
 from .compiler import Launch, can_compile, grid_of, kernel_of
 from .folds import bound_fold, groups_of
 from .instructions import STORED, computed_in, indented, literal
-from .layout import address_of
 from .reductions import declines
 
 __all__ = ["Shape", "gather_source", "source"]

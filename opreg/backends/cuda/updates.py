@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from opreg.core.array_module import active
+from opreg.core.array_module import active, address_of
 from opreg.core.cache import cached
 from opreg.core.rules import Attrs
 from opreg.elementwise.expression import Expression
@@ -22,7 +22,6 @@ from opreg.typing import Array, ArrayModule
 from ..weights import Columns, Tables, alike, formula_of, rows_of
 from .compiler import Launch, grid_of, kernel_of
 from .instructions import STORED, Value, computed_in, missing, statements
-from .layout import address_of
 from .staging import staging
 
 if TYPE_CHECKING:
