@@ -14,7 +14,7 @@ from opreg.builtin.elementwise.activation import dropout
 from opreg.core import generators
 from opreg.core.array_module import address_of
 from opreg.core.cache import cached
-from opreg.core.launch import Call
+from opreg.core.launch import Call, Rank
 from opreg.elementwise.expression import trace
 from opreg.typing import Array
 
@@ -87,7 +87,7 @@ def _accepts(call: Call) -> str | None:
     return "nothing to compute" if data.size == 0 else None
 
 
-@dropout.kernel("cuda", bound=True, accepts=_accepts, serves=can_compile)
+@dropout.kernel("cuda", bound=True, accepts=_accepts, serves=can_compile, rank=Rank.COMPILED)
 def dropout_cuda(call: Call) -> list[Callable]:
     data, (out, mask) = call.ins[0], call.outs
     shape = call.specs[1].shape

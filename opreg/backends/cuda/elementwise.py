@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from opreg.core.cache import cached
-from opreg.core.launch import Call
+from opreg.core.launch import Call, Rank
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
 from opreg.elementwise.expression import Expression, accepting
@@ -142,6 +142,6 @@ def attach(op: Op, expression: Callable[[Attrs], Expression],
 
     @op.kernel("cuda", bound=True, serves=can_compile, accepts=accepting(
         expression, lambda scalar, call: declines(scalar, call.ins, call.outs) or keep(call, arrange(
-            call.ins, call.outs))))
+            call.ins, call.outs))), rank=Rank.COMPILED)
     def elementwise_cuda(call: Call) -> list[Callable]:
         return [bound(expression(call.attrs), call.found, call.xp)]

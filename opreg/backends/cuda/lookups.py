@@ -16,7 +16,7 @@ import numpy as np
 from opreg.builtin.lookup import gather, indexing
 from opreg.core.array_module import address_of
 from opreg.core.cache import cached
-from opreg.core.launch import Call
+from opreg.core.launch import Call, Rank
 from opreg.core.op import Op
 from opreg.core.spec import Shape, check_axis
 from opreg.typing import Array
@@ -205,7 +205,7 @@ def _attach(op: Op, reads: Sequence[int], index: int, mode: str | None, steps: C
             return f"more than {MOST} indices: every block looks through all of them"
         return reason
 
-    op.kernel("cuda", bound=True, accepts=accepts, serves=can_compile)(steps)
+    op.kernel("cuda", bound=True, accepts=accepts, serves=can_compile, rank=Rank.COMPILED)(steps)
 
 
 def _axis(call: Call, shape: Shape) -> tuple[int, Shape]:

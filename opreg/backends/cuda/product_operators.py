@@ -11,15 +11,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from opreg.builtin.matrices.dense import FACTORS, dense_weight, factors_of, views_of
-from opreg.core.launch import Call
+from opreg.core.launch import Call, Rank
 from opreg.core.registry import REGISTERED
 from opreg.errors import OpError
 from opreg.typing import Array
 
-from . import (
-    cublaslt,
-    reductions,  # noqa: F401 (its kernel of ``sum`` is attached before the one here, which comes first)
-)
+from . import cublaslt
 from .compiler import can_compile, declined, keep
 from .cublaslt import Epilogue
 from .precision import tf32
@@ -90,7 +87,7 @@ def _bound(call: Call) -> list[Callable]:
 
 
 for _op in FACTORS:
-    _op.kernel("cublasLt", bound=True, accepts=_accepts, serves=can_compile, adds=True)(_bound)
+    _op.kernel("cublasLt", bound=True, accepts=_accepts, serves=can_compile, adds=True, rank=Rank.LIBRARY)(_bound)
 
 
 # --------------------------------------------------------------------------------- gradients of dense layers
@@ -111,7 +108,8 @@ def _accepts_dense_backward(call: Call) -> str | None:
     return keep(call, _settle(call, (a, b, out), Epilogue.BGRADB, bias))
 
 
-@dense_backward.kernel("cublasLt", bound=True, accepts=_accepts_dense_backward, serves=can_compile, adds=True)
+@dense_backward.kernel("cublasLt", bound=True, accepts=_accepts_dense_backward, serves=can_compile, adds=True,
+                       rank=Rank.LIBRARY)
 def dense_backward_cuda(call: Call) -> Callable:
     return _multiply(call, call.outs[1])
 
@@ -135,4 +133,5 @@ def _sums_columns(call: Call) -> str | None:
     return None
 
 
-REGISTERED["sum"].kernel("cublasLt", bound=True, accepts=_accepts_sum, serves=can_compile, adds=True)(_multiply)
+REGISTERED["sum"].kernel("cublasLt", bound=True, accepts=_accepts_sum, serves=can_compile, adds=True,
+                         rank=Rank.LIBRARY)(_multiply)

@@ -17,7 +17,7 @@ from opreg.builtin.layers.rnn_layer import products, rows_of
 from opreg.builtin.layers.rnn_parts import GATES, Kept, Kind, Part, kind_of, of_gates
 from opreg.builtin.outputs import wide
 from opreg.core.cache import cached
-from opreg.core.launch import Call
+from opreg.core.launch import Call, Rank
 from opreg.typing import Array, ArrayModule
 
 from .compiler import can_compile, grid_of, kernel_of
@@ -184,13 +184,13 @@ def _declines(call: Call) -> str | None:
     return None if known else f"dtype {call.ins[0].dtype}: no floating number"
 
 
-@rnn.kernel("cuda", bound=True, accepts=_declines, serves=can_compile)
+@rnn.kernel("cuda", bound=True, accepts=_declines, serves=can_compile, rank=Rank.COMPILED)
 def rnn_cuda(call: Call) -> Callable[[], object]:
     outs = [call.scratch(i, spec.shape, spec.dtype) if out is None else out
             for i, (out, spec) in enumerate(zip(call.outs, call.specs))]
     return functools.partial(run, call.xp, forward, call.ins, call.is_train, call.rng, outs, call.attrs)
 
 
-@backward_rnn.kernel("cuda", bound=True, accepts=_declines, serves=can_compile)
+@backward_rnn.kernel("cuda", bound=True, accepts=_declines, serves=can_compile, rank=Rank.COMPILED)
 def backward_rnn_cuda(call: Call) -> Callable[[], object]:
     return functools.partial(run_back, call.xp, backward, call.ins, call.outs, call.attrs)

@@ -7,7 +7,7 @@ from typing import Any
 
 from opreg.builtin.layers.convolution import convolution_bias
 from opreg.builtin.reductions.reduce import reduced_axes
-from opreg.core.launch import Call
+from opreg.core.launch import Call, Rank
 from opreg.core.op import Op
 from opreg.core.registry import REGISTERED
 from opreg.elementwise.expression import absolute, equal, sqrt, square, where
@@ -51,7 +51,7 @@ def _attach(op: Op, function_of: Callable[[Call], Callable[[Any], Any]], axes_of
     def accepts(call: Call) -> str | None:
         return declines([call.ins[0], *call.outs])
 
-    @op.kernel("cuda", bound=True, accepts=accepts, serves=can_compile)
+    @op.kernel("cuda", bound=True, accepts=accepts, serves=can_compile, rank=Rank.COMPILED)
     def reduction_cuda(call: Call) -> list[Callable]:
         data = call.ins[0]
         return bound_fold(traced(function_of(call), 1), [data], [Along.ELEMENT], call.outs,

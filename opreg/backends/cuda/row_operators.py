@@ -11,7 +11,7 @@ import numpy as np
 from opreg.builtin.layers import layer_norm, losses
 from opreg.builtin.layers.softmax import fold
 from opreg.builtin.optimizers import updating
-from opreg.core.launch import Call
+from opreg.core.launch import Call, Rank
 from opreg.core.op import Op
 from opreg.core.registry import REGISTERED
 from opreg.core.spec import Shape
@@ -48,7 +48,7 @@ def _attach(op: Op, rows_of: Callable[[Call], Rows | str], steps: Callable[[Call
     def accepts(call: Call) -> str | None:
         return _declines(call) or keep(call, rows_of(call))
 
-    op.kernel("cuda", bound=True, accepts=accepts, serves=can_compile)(steps)
+    op.kernel("cuda", bound=True, accepts=accepts, serves=can_compile, rank=Rank.COMPILED)(steps)
 
 
 def _declines(call: Call) -> str | None:

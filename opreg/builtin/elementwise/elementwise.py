@@ -21,7 +21,7 @@ from ...core.array_module import address_of
 from ...core.attrs import Few, Schema
 from ...core.cache import cached
 from ...core.keys import cached_by_value
-from ...core.launch import Call
+from ...core.launch import Call, Rank
 from ...core.op import ZERO, Op
 from ...core.registry import declare, ops, register
 from ...core.rules import Attrs, Rule
@@ -105,7 +105,7 @@ def attach(op: Op, expression: Traced, finite: bool = False) -> Callable[[Call],
             call.found = formula.on_integers(call.xp, call.ins, call.outs[0])
         return _accepts(call) if call.found is None else None
 
-    @op.kernel("ufuncs", bound=True, accepts=accepting(expression, accepts))
+    @op.kernel("ufuncs", bound=True, accepts=accepting(expression, accepts), rank=Rank.OPERATOR)
     def elementwise_ufuncs(call: Call) -> list[Callable]:
         formula, outs = expression(call.attrs), call.outs
         if outs[0] is not None and outs[0].dtype.kind in "iu":
