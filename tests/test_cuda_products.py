@@ -188,6 +188,17 @@ def test_an_algorithm_is_asked_for_once_and_descriptors_go_with_their_plans(lt: 
 
 
 @needs_compiler
+def test_a_device_has_one_handle_which_goes_with_the_library() -> None:
+    with installed() as lt:
+        before = lt.library.standin_handles()
+        for _ in range(2):
+            Run(mx.sym.dot(x, w), {"x": numbers(4, 8), "w": numbers(8, 16)}, mx.gpu(0), "float32")
+        assert lt.library.standin_handles() == before + 1
+    gc.collect()
+    assert lt.library.standin_handles() == before
+
+
+@needs_compiler
 def test_products_are_captured_and_replayed_with_what_has_changed(lt: Installed) -> None:
     net = mx.sym.FullyConnected(mx.sym.FullyConnected(x, w, b, num_hidden=6), mx.sym.var("v"), num_hidden=3,
                                 no_bias=True)

@@ -48,7 +48,7 @@ struct Record {
     int64_t transposed_a, transposed_b, m, n, k, batch, compute, epilogue, added, stream;
 };
 
-int handle_object, live, heuristics, fails;
+int handle_object, handles, live, heuristics, fails;
 uint32_t refused;  // epilogues that there is no algorithm for
 std::vector<Record> records;
 
@@ -157,7 +157,8 @@ template <class T> int destroy(T* each) {
 
 extern "C" {
 
-int cublasLtCreate(void** handle) { *handle = &handle_object; return SUCCESS; }
+int cublasLtCreate(void** handle) { *handle = &handle_object; ++handles; return SUCCESS; }
+int cublasLtDestroy(void* handle) { --handles; return handle == &handle_object ? SUCCESS : INVALID_VALUE; }
 
 int cublasLtMatmulDescCreate(Descriptor** made, int compute, int scale) {
     *made = new Descriptor{compute, scale};
@@ -265,6 +266,7 @@ int cublasLtMatmul(void* handle, Descriptor* d, const void* alpha, const char* a
 }
 
 // Questions of tests.
+int standin_handles() { return handles; }
 int standin_live() { return live; }
 int standin_heuristics() { return heuristics; }
 void standin_fail(int now) { fails = now; }
