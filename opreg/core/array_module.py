@@ -18,8 +18,8 @@ from ..typing import Array, ArrayModule, DTypeLike
 from . import host_memory
 from .spec import Shape, Spec, bytes_of
 
-__all__ = ["Backend", "Device", "NumpyBackend", "CupyBackend", "backend", "register_backend", "active", "address_of",
-           "module_of", "number_on", "when_opened", "ENTERED", "TRANSFERS"]
+__all__ = ["Backend", "Device", "NumpyBackend", "CupyBackend", "StreamOrder", "backend", "register_backend", "active",
+           "address_of", "module_of", "number_on", "when_opened", "ENTERED", "TRANSFERS"]
 
 #: What NumPy makes a stream of random numbers of.
 Seed: TypeAlias = int | Sequence[int] | np.random.SeedSequence | None
@@ -127,6 +127,11 @@ class Backend:
 
     def device(self, number: int) -> Device | None:
         """What is entered while something computes on a device; None where there is one alone."""
+        return None
+
+    def order(self, device: int = 0) -> Callable[[], None] | None:
+        """What is called before each use of some memory of a device, so that uses on several streams come one after the
+        other; None where work is done in the order in which it is asked for."""
         return None
 
     def arena(self, nbytes: int, device: int = 0) -> Array:
@@ -256,6 +261,29 @@ class CupyBackend(Backend):
 
     def synchronize(self, device: int = 0) -> None:
         self.xp.cuda.Device(device).synchronize()
+
+    def order(self, device: int = 0) -> Callable[[], None]:
+        return StreamOrder(self.xp.cuda, device)
+
+
+class StreamOrder:
+    """Lets the current stream of a device wait for the one that was current at the last call, where that is another.
+
+    A stream that captures waits for nothing: what orders its work is up to whoever launches the graph.
+    """
+
+    __slots__ = ("_cuda", "_device", "_last")
+
+    def __init__(self, cuda: Any, device: int):
+        self._cuda, self._device = cuda, device
+        self._last = cuda.get_current_stream(device)
+
+    def __call__(self) -> None:
+        stream = self._cuda.get_current_stream(self._device)
+        if stream.ptr != self._last.ptr and not (stream.ptr and stream.is_capturing()):
+            with self._cuda.Device(self._device):
+                stream.wait_event(self._last.record())
+            self._last = stream  # which is not destroyed as long as this waits for it
 
 
 _ACTIVE: list[Backend] = []

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from opreg.backends.cuda.instructions import PRELUDE
-from opreg.core import array_module, generators
+from opreg.core import array_module, generators, op
 from tests import strict
 
 from . import kernels
@@ -130,6 +130,8 @@ def gpus() -> Iterator[Gpu]:
         yield array_module.backend("gpu").xp
     finally:
         array_module.register_backend("gpu", real)
-        for held in (generators._GENERATORS, generators._COUNTERS):
+        for cache in op._FOLLOWING:  # eager calls keep the generators that go
+            cache.clear()
+        for held in (generators._GENERATORS, generators._COUNTERS, generators._ORDERS):
             for place in [each for each in held if each[0] == "gpu"]:
                 del held[place]

@@ -526,7 +526,8 @@ class Machine:
         self.launches += 1
         results = self.owned(function(*args, **keywords))
         given = _blocks((args, keywords))
-        self.order(given, given if results is None else _blocks((results, keywords.get("out"))))
+        changed = given if results is None else _blocks((results, keywords.get("out")))
+        self.order(given, _blocks(args[0]) if name == "setitem" else changed)
         return results
 
     def memory_at(self, address: int) -> np.ndarray:
@@ -655,8 +656,8 @@ class Cuda:
 
     @staticmethod
     def get_current_stream(device_id: int = -1) -> Stream:
-        """The stream that was entered last."""
-        return MACHINE.stream()
+        """The stream that was entered last, of the current device unless another is named."""
+        return MACHINE.current(MACHINE.device if device_id < 0 else device_id)[-1]
 
 
 Stream.null = MACHINE.stream()
