@@ -353,7 +353,8 @@ def test_every_primitive_compiles_for_gpus() -> None:
 
 
 @needs_compiler
-def test_an_executor_on_a_gpu_gives_the_numbers_of_one_on_the_host() -> None:
+@pytest.mark.parametrize("processors", [1, 132])
+def test_an_executor_on_a_gpu_gives_the_numbers_of_one_on_the_host(processors: int) -> None:
     rng = np.random.default_rng(4)
     net = mx.sym.FullyConnected(mx.sym.var("x"), mx.sym.var("w"), mx.sym.var("b"), num_hidden=24)
     net = mx.sym.tanh(net * 0.5 + 1.0) * net
@@ -370,12 +371,47 @@ def test_an_executor_on_a_gpu_gives_the_numbers_of_one_on_the_host() -> None:
         return found + [each.asnumpy() for each in executor.grad_dict.values()]
 
     expected = run(mx.cpu())
-    with gpus() as xp:
+    with gpus(processors) as xp:
         found = run(mx.gpu(0))
         assert xp.kernels == ["elementwise", "rows", "rows", "rows", "elementwise", "columns", "rows", "elementwise",
                               "columns"]
     for one, other in zip(found, expected):
         np.testing.assert_allclose(one, other, 1e-5, 1e-6)
+
+
+LARGE: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
+    "columns that are cut": (lambda x: mx.sym.LayerNorm(x, name="norm"), (900, 24)),
+    "rows that are cut": (lambda x: mx.sym.sum(x * x, axis=1), (2, 40000)),
+    "all": (lambda x: mx.sym.mean(mx.sym.tanh(x)), (3, 20000)),
+    "statistics": (lambda x: mx.sym.BatchNorm(x, name="norm", fix_gamma=False), (8, 3, 20, 20)),
+    "long rows": (lambda x: mx.sym.log_softmax(x), (3, 20000)),
+    "pooling": (lambda x: mx.sym.Pooling(x, kernel=(3, 3), stride=(2, 2), pool_type="max"), (4, 8, 30, 30)),
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("processors", [1, 132])
+@pytest.mark.parametrize("name", LARGE)
+def test_large_arrays_are_shared_by_few_processors_and_by_many(name: str, processors: int) -> None:
+    make, shape = LARGE[name]
+    net, rng = make(mx.sym.var("x")), np.random.default_rng(8)
+    shapes, outs, states = net.infer_shape(x=shape)
+    arrays = {each: rng.standard_normal(size) for each, size in zip(net.list_arguments(), shapes)}
+    heads = [rng.standard_normal(size) for size in outs]
+
+    def run(ctx: Any) -> list[np.ndarray]:
+        args = {each: mx.nd.array(array, ctx=ctx) for each, array in arrays.items()}
+        grads = {each: mx.nd.zeros(array.shape, ctx=ctx) for each, array in arrays.items()}
+        executor = net.bind(ctx, args, args_grad=grads, aux_states=[mx.nd.ones(size, ctx=ctx) for size in states])
+        found = executor.forward(is_train=True)
+        executor.backward([mx.nd.array(head, ctx=ctx) for head in heads])
+        return [each.asnumpy() for each in (*found, *executor.grad_dict.values(), *executor.aux_arrays)]
+
+    expected = run(mx.cpu())
+    with gpus(processors):
+        found = run(mx.gpu(0))
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, 2e-4, 2e-4)
 
 
 @needs_compiler

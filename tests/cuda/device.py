@@ -118,17 +118,20 @@ class GpuBackend(strict.StrictBackend):
 
 
 @contextlib.contextmanager
-def gpus() -> Iterator[Gpu]:
-    """While inside, ``gpu(0)`` and ``gpu(1)`` are stand-ins; with ``OPREG_TEST_GPU=real`` they are what they are."""
+def gpus(processors: int = 1) -> Iterator[Gpu]:
+    """While inside, ``gpu(0)`` and ``gpu(1)`` are stand-ins with so many processors; with ``OPREG_TEST_GPU=real`` they
+    are what they are."""
     if os.environ.get("OPREG_TEST_GPU") == "real":
         with recorded(array_module.backend("gpu").xp) as xp:
             yield xp
         return
     real = array_module._REGISTERED["gpu"]
     array_module.register_backend("gpu", GpuBackend)
+    Cuda.Device.processors = processors
     try:
         yield array_module.backend("gpu").xp
     finally:
+        Cuda.Device.processors = 1
         array_module.register_backend("gpu", real)
         for cache in op._FOLLOWING:  # eager calls keep the generators that go
             cache.clear()

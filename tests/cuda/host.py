@@ -145,8 +145,9 @@ class Host:
         """Its devices."""
 
         class Device:
-            """One with few processors, so that grids step over what they have."""
+            """One with one processor, so that grids step over what they have."""
 
+            id = 0
             attributes = {"MultiProcessorCount": 1}
 
     def __init__(self) -> None:

@@ -579,14 +579,15 @@ _NULLS: dict[int, Stream] = {}  # the default stream of each device
 
 
 class Device:
-    """A device: entered, what is made or computed is there. It has few processors, so that grids step over what they
-    have."""
+    """A device: entered, what is made or computed is there. It has one processor, so that grids step over what they
+    have, unless a test sets more."""
 
     count = 2
+    processors = 1
 
     def __init__(self, device: Any = None):
         self.id = MACHINE.device if device is None else int(device)
-        self.attributes = {"MultiProcessorCount": 1}
+        self.attributes = {"MultiProcessorCount": self.processors}
         if not 0 <= self.id < self.count:
             raise CUDARuntimeError("cudaErrorInvalidDevice")
 

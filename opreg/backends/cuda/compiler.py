@@ -45,12 +45,13 @@ def kernel_of(xp: ArrayModule, text: str, name: str) -> Callable[..., object]:
 
 def grid_of(xp: ArrayModule, items: int, block: int) -> int:
     """How many blocks share items of work, one a thread at a time."""
-    return max(1, min(-(-items // block), _processors(xp) * _BLOCKS))
+    return max(1, min(-(-items // block), _processors(xp, xp.cuda.Device().id) * _BLOCKS))
 
 
 @cached(16)
-def _processors(xp: ArrayModule) -> int:
-    """How many processors a GPU has; asked once, as the answer names everything that the device knows of itself."""
+def _processors(xp: ArrayModule, device: int) -> int:
+    """How many processors a device, the current one, has; asked once, as the answer names everything that the device
+    knows of itself."""
     return xp.cuda.Device().attributes["MultiProcessorCount"]
 
 
