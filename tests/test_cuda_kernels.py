@@ -17,6 +17,7 @@ from opreg.core.registry import ops
 from opreg.elementwise import expression as e
 from opreg.elementwise.expression import PRIMITIVES, Expression, Instruction, Term, astype, trace
 from opreg.elementwise.rows import Along, trace_rows, traced
+from opreg.errors import OpError
 from tests import strict
 from tests.cuda import host, nvrtc
 from tests.cuda.device import gpus
@@ -518,3 +519,23 @@ def test_addresses_are_asked_of_arrays_and_not_of_an_interface_that_is_made_for_
         loss.backward()
         weight[:1] = 3
     assert not asked
+
+
+def test_a_kernel_that_does_not_compile_names_operator_node_and_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    class CompileException(Exception):
+        """CuPy's."""
+
+    def refusing(code: str, options: Any = ()) -> Any:
+        lines = code.splitlines()
+        number = next(i for i, line in enumerate(lines, 1) if "tanh(x0)" in line)
+        raise CompileException(f'/tmp/tmp1/x.cubin.cu({number}): error: identifier "x0" is undefined\n\n1 error '
+                               "detected in the compilation of x.cubin.cu.")
+
+    with gpus() as xp:
+        monkeypatch.setattr(xp, "RawModule", refusing)
+        with pytest.raises(OpError, match=r'does not compile: identifier "x0" is undefined, in line \d+: '
+                                          r"const float r0 = tanh\(x0\);") as caught:
+            mx.sym.tanh(mx.sym.var("x"), name="bent").simple_bind(mx.gpu(0), x=(3, 4)).forward()
+        said = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+        assert "tanh" in said and "bent" in said
+        assert isinstance(caught.value.__cause__, CompileException)

@@ -170,6 +170,50 @@ class NumpyBackend(Backend):
         return raw[start:start + nbytes]
 
 
+#: The first version of CuPy whose dtypes are NumPy 2's, bfloat16 among them.
+_CUPY = 14
+
+
+def _version(cupy: Any) -> str:
+    """Why this CuPy does not do; nothing where it does. As the functions below, which say what else is missing."""
+    if int(cupy.__version__.partition(".")[0]) >= _CUPY:
+        return ""
+    return f"opreg needs {_CUPY} or newer; install opreg[cuda12] or opreg[cuda13]"
+
+
+def _driver(cupy: Any) -> str:
+    try:
+        return "" if cupy.cuda.runtime.driverGetVersion() else "there is no NVIDIA driver; install one for this GPU"
+    except Exception as error:
+        return f"the NVIDIA driver is missing or does not load ({error}); install one for this GPU"
+
+
+def _devices(cupy: Any) -> str:
+    reason = ""
+    try:
+        if cupy.cuda.runtime.getDeviceCount():
+            return ""
+    except Exception as error:
+        reason = f" ({error})"
+    return (f"it finds no CUDA device{reason}; look what nvidia-smi lists, whether CUDA_VISIBLE_DEVICES hides it, and "
+            "whether the driver is new enough for this CuPy")
+
+
+def _compiler(cupy: Any) -> str:
+    try:
+        cupy.cuda.nvrtc.getVersion()
+    except Exception as error:
+        major = _major(cupy)
+        return (f"the compiler NVRTC is missing or does not load ({' '.join(str(error).split())}); install "
+                f"nvidia-cuda-nvrtc{'-cu12' if major == 12 else ''}, or CUDA's toolkit {major}")
+    return ""
+
+
+def _major(cupy: Any) -> int:
+    """The version of CUDA that CuPy is built for."""
+    return int(cupy.cuda.runtime.runtimeGetVersion()) // 1000
+
+
 class CupyBackend(Backend):
     """CUDA devices through CuPy."""
 
@@ -180,24 +224,12 @@ class CupyBackend(Backend):
             import cupy
         except Exception as error:  # an installed package may fail in many ways without a driver
             raise DeviceError("gpu: the package CuPy is missing or does not load "
-                              f"({type(error).__name__}: {error}). Install opreg[cuda12] or opreg[cuda13].") from None
-        try:
-            usable = cupy.cuda.is_available()
-        except Exception:
-            usable = False
-        if not usable:
-            raise DeviceError(f"gpu: CuPy {cupy.__version__} is installed, but finds no usable CUDA device. "
-                              + self._missing(cupy))
+                              f"({type(error).__name__}: {error}); install opreg[cuda12] or opreg[cuda13]") from None
+        for look in (_version, _driver, _devices, _compiler):
+            missing = look(cupy)
+            if missing:
+                raise DeviceError(f"gpu: CuPy {cupy.__version__} is installed, but {missing}")
         self.xp = cupy
-
-    @staticmethod
-    def _missing(cupy: ArrayModule) -> str:
-        try:
-            cupy.cuda.runtime.driverGetVersion()
-            count = cupy.cuda.runtime.getDeviceCount()
-        except Exception as error:
-            return f"The driver answers: {error}"
-        return f"The driver works and lists {count} devices."
 
     def count(self) -> int:
         """Number of devices."""

@@ -6,11 +6,13 @@ GPU before a kernel is asked for.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from opreg.core.cache import cached
 from opreg.core.launch import Call
 from opreg.core.steps import PlainStep
+from opreg.errors import OpError, passing
 from opreg.typing import ArrayModule
 
 from .instructions import PRELUDE
@@ -39,8 +41,33 @@ def keep(call: Call, found: object | str) -> str | None:
 
 @cached(1024)
 def kernel_of(xp: ArrayModule, text: str, name: str) -> Callable[..., object]:
-    """The function of that name in a text that follows the prelude."""
-    return xp.RawModule(code=PRELUDE + text, options=("-std=c++17",)).get_function(name)
+    """The function of that name in a text that follows the prelude.
+
+    Raises
+    ------
+    OpError
+        Where it does not compile: what the compiler says, and of which line.
+    """
+    code = PRELUDE + text
+    try:
+        return xp.RawModule(code=code, options=("-std=c++17",)).get_function(name)
+    except Exception as error:  # CuPy's own
+        if passing(error):
+            raise
+        raise OpError(f"the kernel {name!r} does not compile: {_said(str(error), code)}") from error
+
+
+# As NVRTC writes it: a file, the number of a line, what is wrong there.
+_WRONG = re.compile(r"\((\d+)\): (?:catastrophic )?error:? *(.*)")
+
+
+def _said(report: str, code: str) -> str:
+    """The first mistake that a compiler reports, with the line of the text; else all of the report in one line."""
+    found = _WRONG.search(report)
+    lines = code.splitlines()
+    if found is None or not 0 < int(found[1]) <= len(lines):
+        return " ".join(report.split())
+    return f"{found[2]}, in line {found[1]}: {lines[int(found[1]) - 1].strip()}"
 
 
 def grid_of(xp: ArrayModule, items: int, block: int) -> int:
