@@ -539,3 +539,23 @@ def test_a_kernel_that_does_not_compile_names_operator_node_and_line(monkeypatch
         said = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
         assert "tanh" in said and "bent" in said
         assert isinstance(caught.value.__cause__, CompileException)
+
+
+@needs_compiler
+def test_kernels_are_called_after_what_they_compute() -> None:
+    x, w = mx.sym.var("x"), mx.sym.var("w")
+    with gpus() as xp:
+        for net in (mx.sym.softmax(x), mx.sym.sum(x, axis=1), mx.sym.tanh(x), mx.sym.tanh(x * 2) + w,
+                    mx.sym.Dropout(x, p=0.5), mx.sym.Pooling(x, kernel=(2,), pool_type="max")):
+            net.simple_bind(mx.gpu(0), **dict.fromkeys(net.list_arguments(), (2, 3, 4))).forward(is_train=True)
+        weight = mx.nd.ones(3, ctx=mx.gpu(0))
+        mx.nd.sgd_update(weight, weight * 2, lr=0.1, out=weight)
+        assert xp.titled == ["rows__softmax", "columns__sum", "elementwise__tanh", "elementwise__multiply_tanh_add",
+                             "claim__Dropout", "dropout__Dropout", "pool__Pooling", "updates__sgd"]
+        many = x
+        for _ in range(3):
+            for function in (mx.sym.sin, mx.sym.cos, mx.sym.arctan, mx.sym.arcsinh, mx.sym.expm1, mx.sym.log1p,
+                             mx.sym.tanh, mx.sym.sigmoid, mx.sym.erf, mx.sym.floor, mx.sym.square):
+                many = function(many)
+        many.simple_bind(mx.gpu(0), x=(3,)).forward()
+        assert max(map(len, xp.titled)) <= 80

@@ -51,7 +51,8 @@ class _Kernel:
         table = (ctypes.c_void_p * len(values))(*[ctypes.addressof(value) for value in values])
         _library(self.code, self.name)(blocks, threads, table)
         if MACHINE.capturing() is None:
-            self.xp.kernels.append(self.name)
+            self.xp.kernels.append(self.name.partition("__")[0])
+            self.xp.titled.append(self.name)
 
 
 class _RawModule:
@@ -64,11 +65,13 @@ class _RawModule:
 
 
 class Gpu(strict._Module):
-    """The array module of the stand-in; ``kernels`` are the names of those that ran."""
+    """The array module of the stand-in; ``kernels`` are the names of those that ran, ``titled`` with what they were
+    called after."""
 
     def __init__(self) -> None:
         super().__init__()
         self.kernels: list[str] = []
+        self.titled: list[str] = []
         self.cuda = Cuda
 
     def RawModule(self, code: str, options: Sequence[str] = ()) -> _RawModule:

@@ -14,12 +14,12 @@ from opreg.builtin.elementwise.activation import dropout
 from opreg.core import generators
 from opreg.core.array_module import address_of
 from opreg.core.cache import cached
-from opreg.core.launch import Call, Rank
+from opreg.core.launch import Call
 from opreg.elementwise.expression import trace
 from opreg.typing import Array
 
 from . import elementwise
-from .compiler import Launch, can_compile, grid_of, kernel_of
+from .compiler import Launch, attach, grid_of, kernel_of
 from .instructions import STORED, computed_in
 
 __all__ = ["CLAIM", "source"]
@@ -87,7 +87,6 @@ def _accepts(call: Call) -> str | None:
     return "nothing to compute" if data.size == 0 else None
 
 
-@dropout.kernel("cuda", bound=True, accepts=_accepts, serves=can_compile, rank=Rank.COMPILED)
 def dropout_cuda(call: Call) -> list[Callable]:
     data, (out, mask) = call.ins[0], call.outs
     shape = call.specs[1].shape
@@ -99,6 +98,9 @@ def dropout_cuda(call: Call) -> list[Callable]:
     if out is not None:
         steps.append(elementwise.bound_to(_PRODUCT, [data, mask], [out], call.xp))
     return steps
+
+
+attach(dropout, _accepts, dropout_cuda)
 
 
 class _Draw(Launch):

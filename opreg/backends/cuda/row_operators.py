@@ -11,7 +11,7 @@ import numpy as np
 from opreg.builtin.layers import layer_norm, losses
 from opreg.builtin.layers.softmax import fold
 from opreg.builtin.optimizers import updating
-from opreg.core.launch import Call, Rank
+from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.core.registry import REGISTERED
 from opreg.core.spec import Shape
@@ -19,7 +19,7 @@ from opreg.elementwise.expression import equal, exp, log, sqrt, square, trunc
 from opreg.elementwise.rows import Along, RowExpression, column, row_max, row_size, row_sum, trace_rows, traced
 
 from . import elementwise, updates
-from .compiler import can_compile, keep
+from .compiler import attach, can_compile, keep
 from .folds import bound_fold, groups_of
 from .instructions import STORED
 from .rows import bound_rows, counted_in
@@ -48,7 +48,7 @@ def _attach(op: Op, rows_of: Callable[[Call], Rows | str], steps: Callable[[Call
     def accepts(call: Call) -> str | None:
         return _declines(call) or keep(call, rows_of(call))
 
-    op.kernel("cuda", bound=True, accepts=accepts, serves=can_compile, rank=Rank.COMPILED)(steps)
+    attach(op, accepts, steps)
 
 
 def _declines(call: Call) -> str | None:

@@ -115,7 +115,8 @@ def move(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update]
         otherwise()
         return
     lanes = 16 // stored.itemsize if table.aligned else 1
-    kernel = kernel_of(xp, source(formula.expression, len(updates[0][1]), formula.apart, stored, lanes), "updates")
+    kernel = kernel_of(xp, source(formula.expression, len(updates[0][1]), formula.apart, stored, lanes), "updates",
+                       getattr(rule, "__name__", ""))
     number = _NUMBER[computed_in(stored)]
     kernel((grid_of(xp, table.rows * _BLOCK, _BLOCK),), (_BLOCK,),
            (table.numbers, np.uint32(table.rows), *[number(each) for each in formula.numbers]))
@@ -134,7 +135,8 @@ def bind(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update]
     if table is None:
         return "arrays that are not laid out alike, side by side"
     lanes = 16 // stored.itemsize if table.aligned else 1
-    kernel = kernel_of(xp, source(rates.expression, len(updates[0][1]), False, stored, lanes, True), "updates")
+    kernel = kernel_of(xp, source(rates.expression, len(updates[0][1]), False, stored, lanes, True), "updates",
+                       getattr(rule, "__name__", ""))
     numbers = _on_device(xp, rates, np.dtype(_NUMBER[computed_in(stored)]), table.numbers)
     return [Launch(kernel, grid_of(xp, table.rows * _BLOCK, _BLOCK), _BLOCK,
                    (table.numbers, np.uint32(table.rows), numbers))]
