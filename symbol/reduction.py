@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from opreg.core.array_module import address_of
+from opreg.core.addresses import address_of
 from opreg.core.attrs import to_text
 from opreg.core.graph import Graph, Node
 from opreg.core.spec import Shape, Spec, as_dtype, show, size

@@ -19,7 +19,7 @@ from . import host_memory
 from .spec import Shape, Spec, bytes_of
 
 __all__ = ["Backend", "Device", "NumpyBackend", "CupyBackend", "StreamOrder", "backend", "register_backend", "active",
-           "address_of", "module_of", "number_on", "when_opened", "ENTERED", "TRANSFERS"]
+           "module_of", "number_on", "when_opened", "ENTERED", "TRANSFERS"]
 
 #: What NumPy makes a stream of random numbers of.
 Seed: TypeAlias = int | Sequence[int] | np.random.SeedSequence | None
@@ -374,19 +374,6 @@ def module_of(array: Array) -> ArrayModule:
     if isinstance(array, np.ndarray):
         return np
     return next(each.xp for each in _ACTIVE if isinstance(array, getattr(each.xp, "ndarray", ())))
-
-
-def address_of(array: Any) -> int:
-    """Where the first number of an array lies, in the memory of the host or of its device.
-
-    Examples
-    --------
-    >>> numbers = np.zeros((2, 3))
-    >>> address_of(numbers[1]) - address_of(numbers)
-    24
-    """
-    # CuPy's interface is a dict of eight things, made anew each time it is asked for.
-    return array.__array_interface__["data"][0] if isinstance(array, np.ndarray) else array.data.ptr
 
 
 def active() -> list[Backend]:

@@ -25,7 +25,7 @@ from numpy import ndarray
 
 from ..errors import Place, user_frame
 from ..typing import Array
-from .array_module import address_of
+from .addresses import address_of
 from .locks import lock
 
 __all__ = ["LATEST", "WATCHED", "Targets", "Write", "held", "now", "share", "tick", "unchanged", "written",

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.array_module import address_of
+from ..core.addresses import address_of
 from ..errors import DTypeError
 from ..typing import Array, ArrayModule
 from .groups import Call, Request

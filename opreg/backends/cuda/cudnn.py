@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from opreg.core.array_module import address_of
+from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.locks import lock
 from opreg.core.spec import Shape

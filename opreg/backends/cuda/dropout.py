@@ -12,7 +12,7 @@ import numpy as np
 
 from opreg.builtin.elementwise.activation import dropout
 from opreg.core import generators
-from opreg.core.array_module import address_of
+from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.launch import Call
 from opreg.elementwise.expression import trace

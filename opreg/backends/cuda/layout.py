@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from opreg.core.array_module import address_of
+from opreg.core.addresses import address_of
 from opreg.typing import Array
 
 from ..addressing import bounds_of, joined_axes, overlap

@@ -13,7 +13,7 @@ import numpy as np
 
 from opreg.builtin.layers import pooling
 from opreg.builtin.layers.pooling import Pool
-from opreg.core.array_module import address_of
+from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.launch import Call
 from opreg.core.spec import limits

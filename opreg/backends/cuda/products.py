@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opreg.core.array_module import address_of
+from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.steps import PlainStep
 from opreg.errors import OpError

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from opreg.core.array_module import address_of
+from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.elementwise.expression import Expression
 from opreg.elementwise.rows import REDUCTIONS, Along, RowExpression

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from opreg.core.array_module import active, address_of
+from opreg.core.addresses import address_of
+from opreg.core.array_module import active
 from opreg.core.cache import cached
 from opreg.core.rules import Attrs
 from opreg.elementwise.expression import Expression

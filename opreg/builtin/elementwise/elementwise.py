@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...backends import expressions as kernels_of_backends
-from ...core.array_module import address_of
+from ...core.addresses import address_of
 from ...core.attrs import Few, Schema
 from ...core.cache import cached
 from ...core.keys import cached_by_value
