@@ -470,6 +470,9 @@ class NDArray(OneNumber, Methods):
             interface = getattr(self._data, "__cuda_array_interface__", None)
         if interface is None:
             raise AttributeError(f"an array on {self._ctx} has no __cuda_array_interface__")
+        if self._data.dtype.name == "bfloat16":
+            raise DTypeError("__cuda_array_interface__ has no name for bfloat16, and who reads it takes numbers for "
+                             "bytes: take the array by DLPack, as cupy.from_dlpack(x) and torch.from_dlpack(x) do")
         return interface
 
     def __reduce__(self) -> tuple[Callable[..., NDArray], tuple[object, ...]]:

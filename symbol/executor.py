@@ -103,6 +103,8 @@ class Executor(Shown):
         self._gradients: dict[bool, bool | None] = {True: True, False: None}
         # Threads that run this, in the order they came, behind a number that keeps the list's memory.
         self._inside, self._process = [0], os.getpid()
+        # By context on a device: what orders runs on several of its streams, since they use the same memory.
+        self._orders: dict[Context, Callable[[], None]] = {}
         self._dicts: dict[str, Named[Any]] = {}
         self._staging: dict[str, Callable[[np.ndarray], None] | None] = {}  # of arguments on devices, by name
         self._update: Update | None = None  # how weights move
@@ -180,6 +182,10 @@ class Executor(Shown):
                 self._reports[is_train] = check_kernels(plan, self._check != "report")
             if self._numbers:
                 check_numbers(plan, self._numbers)
+            for ctx in set(plan.contexts.values()) - self._orders.keys():
+                order = ctx.backend.order(ctx.device_id)
+                if order is not None:
+                    self._orders[ctx] = order
             if edition == EDITION[0]:  # else another thread has registered something meanwhile
                 self._plans[is_train] = plan
         return plan
@@ -204,6 +210,8 @@ class Executor(Shown):
         if inside[1] != me:
             self._refuse(me)
         try:
+            if self._orders:
+                self._wait()
             if kwargs:
                 self._feed(kwargs)
             if is_train is not True and is_train is not False:
@@ -254,7 +262,13 @@ class Executor(Shown):
         finally:
             del inside[1]
 
+    def _wait(self) -> None:
+        """Let the current streams wait for those of the run before, which used the same memory."""
+        for order in self._orders.values():
+            order()
+
     def _back(self, out_grads: OutGrads, is_train: bool) -> None:
+        self._wait()
         mode = is_train or self._mode
         if self._gradients[mode] is not is_train:
             self._differentiate(mode, is_train)
@@ -379,6 +393,7 @@ class Executor(Shown):
             self._refuse(me)
         try:
             update = self._optimized("update")
+            self._wait()
             segment = update.ready()
             if segment is None:
                 update.alone()
@@ -428,6 +443,7 @@ class Executor(Shown):
                 self.backward(out_grads)
                 self.update()
                 return self.outputs
+            self._wait()
             if kwargs:
                 self._feed(kwargs)
             if out_grads is not None or not self._heads.complete:
@@ -485,6 +501,7 @@ class Executor(Shown):
 
     def _go(self, is_train: bool) -> None:
         """The steps of ``forward``, without what is stored behind them."""
+        self._wait()
         plan = self._plans.get(is_train) or self.plan(is_train)
         self._ready, self._mode = None, is_train
         self._drawn[is_train] = plan.noting(functools.partial(self._run, plan, plan.forward, is_train))

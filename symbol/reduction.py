@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
+from opreg.core.addresses import address_of
 from opreg.core.attrs import to_text
 from opreg.core.graph import Graph, Node
 from opreg.core.spec import Shape, Spec, as_dtype, show, size
@@ -314,10 +315,10 @@ def joined(arrays: Sequence[Array], count: int) -> Array | None:
     if not hasattr(base, "dtype") or not base.flags.c_contiguous:
         return None
     whole = base.reshape(-1).view(np.uint8)
-    origin = _address(whole)
-    begin = at = _address(first) - origin
+    origin = address_of(whole)
+    begin = at = address_of(first) - origin
     for array in arrays:
-        if array.size and _address(array) != origin + at:
+        if array.size and address_of(array) != origin + at:
             return None
         at += array.size * itemsize
     end = begin + count * itemsize
@@ -328,9 +329,3 @@ def _base(array: Array) -> Array:
     """The array whose memory it is."""
     base = getattr(array, "base", None)
     return array if base is None else base
-
-
-def _address(array: Array) -> int:
-    """Where its first number lies, on the host or a device."""
-    described = "__cuda_array_interface__" if hasattr(array, "__cuda_array_interface__") else "__array_interface__"
-    return int(getattr(array, described)["data"][0])

@@ -15,7 +15,7 @@ import functools
 import operator
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -345,6 +345,12 @@ def _operator(name: str, reflected: bool = False, inplace: bool = False) -> Call
     return method
 
 
+class _Data(NamedTuple):
+    """Where an array begins, as CuPy's ``MemoryPointer``."""
+
+    ptr: int
+
+
 class StrictArray:
     """Numbers on the stand-in device."""
 
@@ -367,6 +373,7 @@ class StrictArray:
     real = property(lambda self: StrictArray(self._host.real, self._place))
     imag = property(lambda self: StrictArray(self._host.imag, self._place))
     device = property(lambda self: Device(self._place))
+    data = property(lambda self: _Data(self._host.ctypes.data))
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def _floors(text: str) -> list[list[str]]:
 ORDER = _floors("""
     opreg.core opreg.elementwise opreg.custom opreg.typing
     opreg.core.parameters opreg.aliases opreg.core.locks opreg.core.slots opreg._extends opreg.core.cache
-    opreg.core.processes
+    opreg.core.processes opreg.core.addresses
     opreg.errors opreg.engine opreg.log
     opreg.core.mode opreg.core.versions opreg.core.files opreg.core.looks opreg.core.progress
     opreg.core.events opreg.core.processor opreg.elementwise.special_functions opreg.core.keys

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 import threading
+import types
+from typing import Any
 
 import numpy as np
 import pytest
 
 import opreg as mx
+from opreg.core.array_module import CupyBackend
 from opreg.errors import ArgumentError, DeviceError
 
 
@@ -171,3 +175,58 @@ def test_with_a_gpu():
         mx.nd.ones(1, ctx=mx.gpu(99))
     free, total = mx.context.gpu_memory_info()
     assert 0 < free <= total
+
+
+class FakeCuPy(types.ModuleType):
+    """CuPy as a machine has it; functions of its runtime answer what they are given, or raise it."""
+
+    def __init__(self, version: str = "14.2.0", driver: Any = 13000, count: Any = 1, compiler: Any = (13, 0)):
+        super().__init__("cupy")
+
+        def answering(what: Any) -> Any:
+            def answer() -> Any:
+                if isinstance(what, Exception):
+                    raise what
+                return what
+
+            return answer
+
+        self.__version__ = version
+        self.cuda = types.SimpleNamespace(
+            runtime=types.SimpleNamespace(driverGetVersion=answering(driver), getDeviceCount=answering(count),
+                                          runtimeGetVersion=lambda: 12090),
+            nvrtc=types.SimpleNamespace(getVersion=answering(compiler)))
+
+
+LOOK = ("look what nvidia-smi lists, whether CUDA_VISIBLE_DEVICES hides it, and whether the driver is new enough for "
+        "this CuPy")
+NO_DEVICE = RuntimeError("cudaErrorNoDevice: no CUDA-capable device is detected")
+NO_NVRTC = RuntimeError("CuPy failed to load libnvrtc.so.12: OSError: libnvrtc.so.12:\n  cannot open shared object")
+
+
+@pytest.mark.parametrize(("module", "message"), [
+    (None, "gpu: the package CuPy is missing or does not load (ModuleNotFoundError: import of cupy halted; None in "
+           "sys.modules); install opreg[cuda12] or opreg[cuda13]"),
+    (FakeCuPy("13.6.0"), "gpu: CuPy 13.6.0 is installed, but opreg needs 14 or newer; install opreg[cuda12] or "
+                         "opreg[cuda13]"),
+    (FakeCuPy(driver=0), "gpu: CuPy 14.2.0 is installed, but there is no NVIDIA driver; install one for this GPU"),
+    (FakeCuPy(driver=RuntimeError("cudaErrorInsufficientDriver")),
+     "gpu: CuPy 14.2.0 is installed, but the NVIDIA driver is missing or does not load (cudaErrorInsufficientDriver); "
+     "install one for this GPU"),
+    (FakeCuPy(count=0), f"gpu: CuPy 14.2.0 is installed, but it finds no CUDA device; {LOOK}"),
+    (FakeCuPy(count=NO_DEVICE), f"gpu: CuPy 14.2.0 is installed, but it finds no CUDA device ({NO_DEVICE}); {LOOK}"),
+    (FakeCuPy(compiler=NO_NVRTC), "gpu: CuPy 14.2.0 is installed, but the compiler NVRTC is missing or does not load "
+                                  "(CuPy failed to load libnvrtc.so.12: OSError: libnvrtc.so.12: cannot open shared "
+                                  "object); install nvidia-cuda-nvrtc-cu12, or CUDA's toolkit 12"),
+], ids=["package", "version", "no driver", "driver", "no device", "device", "compiler"])
+def test_what_a_gpu_lacks_is_one_sentence_that_says_what_to_install(module: Any, message: str,
+                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", module)
+    with pytest.raises(DeviceError) as caught:
+        CupyBackend()
+    assert str(caught.value) == message
+
+
+def test_a_cupy_that_lacks_nothing_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", module := FakeCuPy("15.0.0rc1"))
+    assert CupyBackend().xp is module

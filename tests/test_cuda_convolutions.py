@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import inspect
 import re
@@ -141,6 +142,25 @@ def test_convolutions_are_captured_and_replayed_with_what_has_changed() -> None:
     assert "island" not in text.replace("0 islands", "")
 
 
+def test_a_device_has_one_handle_which_no_capture_makes_or_destroys() -> None:
+    net = mx.sym.Convolution(x, w, kernel=(1, 1), num_filter=1, no_bias=True)
+    arrays = {"x": numbers(1, 1, 1, 1), "w": numbers(1, 1, 1, 1)}
+    before = standin.Handle.live
+    executors = [Run(net, arrays, mx.gpu(0), "float32").executor for _ in range(36)]  # each captures on two streams
+    for _ in range(3):
+        for executor in executors:
+            executor.forward(is_train=True)
+            executor.backward([mx.nd.ones((1, 1, 1, 1), ctx=mx.gpu(0))])
+    for executor in executors:
+        assert str(executor.explain()).count(", 0 islands") == 2
+    assert standin.Handle.live - before == 1
+    del executor, executors
+    cudnn.build.cache_clear()  # type: ignore[attr-defined]
+    cudnn.frontend.cache_clear()  # type: ignore[attr-defined]
+    gc.collect()
+    assert standin.Handle.live == before
+
+
 def test_convolutions_of_a_kind_are_planned_once() -> None:
     net = mx.sym.Convolution(x, w, kernel=(3, 3), num_filter=3, pad=(1, 1), no_bias=True, name="first")
     net = mx.sym.Convolution(net, mx.sym.var("b"), kernel=(3, 3), num_filter=3, pad=(1, 1), no_bias=True)
@@ -221,7 +241,7 @@ def test_the_stand_in_takes_what_the_package_takes() -> None:
     assert set(standin.heur_mode.__members__) <= set(package.heur_mode.__members__)
     for name in ("data_type", "heur_mode", "numerical_note"):
         assert set(getattr(standin, name).__members__) <= set(getattr(package, name).__members__)
-    for name in ("backend_version", "create_handle", "set_stream"):
+    for name in ("backend_version", "create_handle", "destroy_handle", "set_stream"):
         assert callable(getattr(package, name))
     checked = [*[(pygraph, package.pygraph, name) for name in vars(pygraph) if name[0] != "_"],
                *[(standin.Tensor, Tensor, name) for name in vars(standin.Tensor) if name.startswith("set_")]]

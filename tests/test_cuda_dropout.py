@@ -20,6 +20,7 @@ needs_nvrtc = pytest.mark.skipif(nvrtc.library() is None, reason="needs the pack
 
 BFLOAT = np.dtype(ml_dtypes.bfloat16)
 
+KEY = 0x123456789ABCDEF0
 #: Counter, key and result of Philox4x32-10, as published with Random123.
 ANSWERS = [
     ("00000000 00000000 00000000 00000000", "00000000 00000000", "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
@@ -69,17 +70,19 @@ def test_philox_gives_the_published_answers() -> None:
     assert found.tolist() == [philox(words(counter), words(key)) for counter, key, _ in ANSWERS]
 
 
-def launch(device: Host, dtype: Any, count: int, start: int, share: float = 0.6, lanes: int | None = None,
+def launch(device: Host, dtype: Any, count: int, start: int | np.ndarray, share: float = 0.6, lanes: int | None = None,
            blocks: int = 3) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Data, output, mask and counter of the kernel."""
+    """Data, output, mask and counter of the kernel, which begins at a place or has a counter."""
     dtype = np.dtype(dtype)
     data = array(np.linspace(-2, 3, count), dtype)
     out, mask = (array(np.full(count, np.nan), dtype) for _ in range(2))
-    counter = array([0x123456789ABCDEF0, start, 0], np.uint64)
+    counter = start if isinstance(start, np.ndarray) else array([KEY, start], np.uint64)
     text = dropout.source(dtype, True, True, True, 16 // dtype.itemsize if lanes is None else lanes, False)
     factor = np.asarray(1 / share, dtype).astype("float64" if dtype.itemsize == 8 else "float32")[()]
+    place = array(np.zeros(1), np.uint64)
+    device.RawModule(dropout.CLAIM).get_function("claim")((1,), (1,), (counter, place, np.uint64(-(-count // 4))))
     device.RawModule(text).get_function("dropout")(
-        (blocks,), (256,), (data, out, mask, counter, np.float32(share), factor, np.uint32(count)))
+        (blocks,), (256,), (data, out, mask, counter, place, np.float32(share), factor, np.uint32(count)))
     return data, out, mask, counter
 
 
@@ -91,10 +94,10 @@ def test_numbers_are_dropped_and_the_counter_moves_on(dtype: Any) -> None:
              for count, start, lanes in ((1, 0, None), (7, 5, None), (4099, 2 ** 32 - 3, None), (4099, 1, 1))]
     device.run("address")
     for count, start, (data, out, mask, counter) in cases:
-        expected = np.where(kept(0x123456789ABCDEF0, start, count, 0.6), np.asarray(1 / 0.6, data.dtype), 0)
+        expected = np.where(kept(KEY, start, count, 0.6), np.asarray(1 / 0.6, data.dtype), 0)
         np.testing.assert_array_equal(np.asarray(mask, float), expected.astype(data.dtype).astype(float))
         np.testing.assert_array_equal(np.asarray(out, float), np.asarray(data * mask, float))
-        assert counter.tolist() == [0x123456789ABCDEF0, start + -(-count // 4), 0]
+        assert counter.tolist() == [KEY, start + -(-count // 4)]
 
 
 @needs_compiler
@@ -103,23 +106,43 @@ def test_a_launch_that_is_repeated_goes_on() -> None:
     _, _, mask, counter = launch(device, "float32", 1000, 0)
     device.launches *= 3
     device.run("address", "reversed")
-    assert counter.tolist() == [0x123456789ABCDEF0, 750, 0]
-    np.testing.assert_array_equal(mask != 0, kept(0x123456789ABCDEF0, 500, 1000, 0.6))
+    assert counter.tolist() == [KEY, 750]
+    np.testing.assert_array_equal(mask != 0, kept(KEY, 500, 1000, 0.6))
 
 
 @needs_compiler
-def test_no_block_moves_the_counter_on_before_all_have_read_it() -> None:
-    """Of several blocks the last does; a kernel whose first does draws what was drawn."""
+@pytest.mark.parametrize("order", ["forward", "reversed"])
+@pytest.mark.parametrize("counts", [(9000, 9000), (9000, 700), (700, 9000, 300)], ids=str)
+def test_launches_beside_each_other_draw_each_its_own_stretch_of_the_sequence(counts: tuple[int, ...],
+                                                                              order: str) -> None:
     device = Host()
-    *_, mask, _ = launch(device, "float32", 5000, 0)
-    device.run("thread")
-    wanted = kept(0x123456789ABCDEF0, 0, 5000, 0.6)
-    np.testing.assert_array_equal(mask != 0, wanted)
-    *_, mask, counter = launch(device, "float32", 5000, 0)
-    hasty = "__syncthreads(); if (threadIdx.x == 0) counter[1] += (total + 3u) / 4u"
-    device.rewrite("move_on(counter, (total + 3u) / 4u)", hasty)
+    counter = array([KEY, 5], np.uint64)
+    masks = []
+    for device.stream, count in enumerate(counts):
+        masks += [launch(device, "float32", count, counter, blocks=-(-count // 1024))[2] for _ in range(2)]
+    device.run("address", order)
+    total = sum(-(-mask.size // 4) for mask in masks)
+    assert counter.tolist() == [KEY, 5 + total]
+    sequence = kept(KEY, 5, 4 * total, 0.6)
+    drawn = np.zeros(total, int)
+    for mask in masks:
+        (start,) = [place for place in range(total - mask.size // 4 + 1)
+                    if (sequence[4 * place:4 * place + mask.size] == (mask != 0)).all()]
+        drawn[start:start + -(-mask.size // 4)] += 1
+    assert (drawn == 1).all()
+
+
+@needs_compiler
+def test_launches_that_do_not_claim_draw_the_same() -> None:
+    """Broken on purpose: the counter is read and written, and two streams read it before either writes."""
+    device = Host()
+    counter = array([KEY, 0], np.uint64)
+    masks = []
+    for device.stream in range(2):
+        masks.append(launch(device, "float32", 900, counter)[2])
+    device.rewrite("atomicAdd(counter + 1, count)", "counter[1]")
     device.run("address")
-    assert (np.asarray(mask != 0) != wanted).any() and counter[1] == 3 * 1250
+    np.testing.assert_array_equal(masks[0], masks[1])
 
 
 @needs_compiler
@@ -139,7 +162,9 @@ def test_it_compiles_for_gpus_and_reads_16_bytes_at_once(architecture: int) -> N
     texts = [dropout.source(np.dtype(dtype), data, data, mask, 16 // np.dtype(dtype).itemsize, far)
              for dtype in ("float16", BFLOAT, "float32", "float64")
              for data, mask, far in ((True, True, False), (True, False, True), (False, True, False))]
-    for i, made in enumerate(nvrtc.compile(texts, architecture)):
+    *drawing, claiming = nvrtc.compile([*texts, dropout.CLAIM], architecture)
+    assert claiming.spills == claiming.stack == 0
+    for i, made in enumerate(drawing):
         assert made.spills == made.stack == 0 and made.registers <= 64
         assert any(access.startswith("st.global.v") for access in made.accesses)
         assert i % 3 == 2 or any(".v4" in access or ".v2" in access for access in made.accesses if "ld" in access)
@@ -164,7 +189,7 @@ def test_an_executor_draws_anew_each_time_and_the_same_for_the_same_seed() -> No
         executor = bound(p=0.25)
         mx.random.seed(5)
         first, second = mask_of(executor), mask_of(executor)
-        assert xp.kernels == ["dropout", "dropout"]
+        assert xp.kernels == ["claim", "dropout"] * 2
         assert (first != second).any() and set(np.unique(first)) == {0.0, np.float32(1 / 0.75)}
         mx.random.seed(5)
         np.testing.assert_array_equal(mask_of(executor), first)
@@ -184,7 +209,7 @@ def test_backward_multiplies_by_the_mask_of_the_last_forward_also_where_that_is_
         for _ in range(2):  # the second runs the forward again, with the numbers of the last
             executor.backward(mx.nd.ones((40, 50), ctx=mx.gpu(0)))
             np.testing.assert_array_equal(executor.grad_dict["x"].asnumpy(), found)
-        assert xp.kernels == ["dropout", "elementwise", "dropout", "elementwise"]
+        assert xp.kernels == ["claim", "dropout", "elementwise"] * 2
         assert (mask_of(executor) != found).any()
 
 
@@ -192,7 +217,7 @@ def test_backward_multiplies_by_the_mask_of_the_last_forward_also_where_that_is_
 def test_numbers_along_axes_share_their_fate() -> None:
     with gpus() as xp:
         found = mask_of(bound(p=0.5, axes=(1,)))
-        assert xp.kernels == ["dropout", "elementwise"]
+        assert xp.kernels == ["claim", "dropout", "elementwise"]
     assert (found == found[:, :1]).all() and 0 < (found[:, 0] == 0).sum() < 40
 
 

@@ -17,6 +17,8 @@ from opreg.core.registry import ops
 from opreg.elementwise import expression as e
 from opreg.elementwise.expression import PRIMITIVES, Expression, Instruction, Term, astype, trace
 from opreg.elementwise.rows import Along, trace_rows, traced
+from opreg.errors import OpError
+from tests import strict
 from tests.cuda import host, nvrtc
 from tests.cuda.device import gpus
 from tests.cuda.host import Host, KernelError, array
@@ -352,7 +354,8 @@ def test_every_primitive_compiles_for_gpus() -> None:
 
 
 @needs_compiler
-def test_an_executor_on_a_gpu_gives_the_numbers_of_one_on_the_host() -> None:
+@pytest.mark.parametrize("processors", [1, 132])
+def test_an_executor_on_a_gpu_gives_the_numbers_of_one_on_the_host(processors: int) -> None:
     rng = np.random.default_rng(4)
     net = mx.sym.FullyConnected(mx.sym.var("x"), mx.sym.var("w"), mx.sym.var("b"), num_hidden=24)
     net = mx.sym.tanh(net * 0.5 + 1.0) * net
@@ -369,12 +372,47 @@ def test_an_executor_on_a_gpu_gives_the_numbers_of_one_on_the_host() -> None:
         return found + [each.asnumpy() for each in executor.grad_dict.values()]
 
     expected = run(mx.cpu())
-    with gpus() as xp:
+    with gpus(processors) as xp:
         found = run(mx.gpu(0))
         assert xp.kernels == ["elementwise", "rows", "rows", "rows", "elementwise", "columns", "rows", "elementwise",
                               "columns"]
     for one, other in zip(found, expected):
         np.testing.assert_allclose(one, other, 1e-5, 1e-6)
+
+
+LARGE: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
+    "columns that are cut": (lambda x: mx.sym.LayerNorm(x, name="norm"), (900, 24)),
+    "rows that are cut": (lambda x: mx.sym.sum(x * x, axis=1), (2, 40000)),
+    "all": (lambda x: mx.sym.mean(mx.sym.tanh(x)), (3, 20000)),
+    "statistics": (lambda x: mx.sym.BatchNorm(x, name="norm", fix_gamma=False), (8, 3, 20, 20)),
+    "long rows": (lambda x: mx.sym.log_softmax(x), (3, 20000)),
+    "pooling": (lambda x: mx.sym.Pooling(x, kernel=(3, 3), stride=(2, 2), pool_type="max"), (4, 8, 30, 30)),
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("processors", [1, 132])
+@pytest.mark.parametrize("name", LARGE)
+def test_large_arrays_are_shared_by_few_processors_and_by_many(name: str, processors: int) -> None:
+    make, shape = LARGE[name]
+    net, rng = make(mx.sym.var("x")), np.random.default_rng(8)
+    shapes, outs, states = net.infer_shape(x=shape)
+    arrays = {each: rng.standard_normal(size) for each, size in zip(net.list_arguments(), shapes)}
+    heads = [rng.standard_normal(size) for size in outs]
+
+    def run(ctx: Any) -> list[np.ndarray]:
+        args = {each: mx.nd.array(array, ctx=ctx) for each, array in arrays.items()}
+        grads = {each: mx.nd.zeros(array.shape, ctx=ctx) for each, array in arrays.items()}
+        executor = net.bind(ctx, args, args_grad=grads, aux_states=[mx.nd.ones(size, ctx=ctx) for size in states])
+        found = executor.forward(is_train=True)
+        executor.backward([mx.nd.array(head, ctx=ctx) for head in heads])
+        return [each.asnumpy() for each in (*found, *executor.grad_dict.values(), *executor.aux_arrays)]
+
+    expected = run(mx.cpu())
+    with gpus(processors):
+        found = run(mx.gpu(0))
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, 2e-4, 2e-4)
 
 
 @needs_compiler
@@ -462,3 +500,62 @@ def test_kernels_are_compared_with_the_reference_on_a_gpu() -> None:
         executor.backward(mx.nd.ones((4, 5), ctx=mx.gpu(0)))
         rows = executor.kernel_report().rows
     assert {row.kernel for row in rows} == {"cuda"} and all(0 <= row.absolute < 1e-5 and row.runs for row in rows)
+
+
+@needs_compiler
+def test_addresses_are_asked_of_arrays_and_not_of_an_interface_that_is_made_for_it(monkeypatch: pytest.MonkeyPatch
+                                                                                   ) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(strict.StrictArray, "__cuda_array_interface__", property(asked.append))
+    with gpus():
+        net = mx.sym.softmax(mx.sym.FullyConnected(mx.sym.tanh(mx.sym.var("x")), num_hidden=3))
+        executor = net.simple_bind(mx.gpu(0), x=(4, 5))
+        executor.forward(is_train=True, x=np.ones((4, 5), np.float32))
+        executor.backward(mx.nd.ones((4, 3), ctx=mx.gpu(0)))
+        weight = mx.nd.ones((3,), ctx=mx.gpu(0))
+        weight.attach_grad()
+        with mx.autograd.record():
+            loss = (weight * 2).sum()
+        loss.backward()
+        weight[:1] = 3
+    assert not asked
+
+
+def test_a_kernel_that_does_not_compile_names_operator_node_and_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    class CompileException(Exception):
+        """CuPy's."""
+
+    def refusing(code: str, options: Any = ()) -> Any:
+        lines = code.splitlines()
+        number = next(i for i, line in enumerate(lines, 1) if "tanh(x0)" in line)
+        raise CompileException(f'/tmp/tmp1/x.cubin.cu({number}): error: identifier "x0" is undefined\n\n1 error '
+                               "detected in the compilation of x.cubin.cu.")
+
+    with gpus() as xp:
+        monkeypatch.setattr(xp, "RawModule", refusing)
+        with pytest.raises(OpError, match=r'does not compile: identifier "x0" is undefined, in line \d+: '
+                                          r"const float r0 = tanh\(x0\);") as caught:
+            mx.sym.tanh(mx.sym.var("x"), name="bent").simple_bind(mx.gpu(0), x=(3, 4)).forward()
+        said = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+        assert "tanh" in said and "bent" in said
+        assert isinstance(caught.value.__cause__, CompileException)
+
+
+@needs_compiler
+def test_kernels_are_called_after_what_they_compute() -> None:
+    x, w = mx.sym.var("x"), mx.sym.var("w")
+    with gpus() as xp:
+        for net in (mx.sym.softmax(x), mx.sym.sum(x, axis=1), mx.sym.tanh(x), mx.sym.tanh(x * 2) + w,
+                    mx.sym.Dropout(x, p=0.5), mx.sym.Pooling(x, kernel=(2,), pool_type="max")):
+            net.simple_bind(mx.gpu(0), **dict.fromkeys(net.list_arguments(), (2, 3, 4))).forward(is_train=True)
+        weight = mx.nd.ones(3, ctx=mx.gpu(0))
+        mx.nd.sgd_update(weight, weight * 2, lr=0.1, out=weight)
+        assert xp.titled == ["rows__softmax", "columns__sum", "elementwise__tanh", "elementwise__multiply_tanh_add",
+                             "claim__Dropout", "dropout__Dropout", "pool__Pooling", "updates__sgd"]
+        many = x
+        for _ in range(3):
+            for function in (mx.sym.sin, mx.sym.cos, mx.sym.arctan, mx.sym.arcsinh, mx.sym.expm1, mx.sym.log1p,
+                             mx.sym.tanh, mx.sym.sigmoid, mx.sym.erf, mx.sym.floor, mx.sym.square):
+                many = function(many)
+        many.simple_bind(mx.gpu(0), x=(3,)).forward()
+        assert max(map(len, xp.titled)) <= 80

@@ -121,6 +121,25 @@ def test_a_dense_layer_has_its_bias_and_the_gradient_of_that_in_the_launches_of_
 
 
 @needs_compiler
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("refused", [[Epilogue.BGRADB], [Epilogue.BIAS], [Epilogue.BIAS, Epilogue.BGRADB]], ids=str)
+@pytest.mark.parametrize("req", ["write", "add"])
+def test_dense_layers_are_graphs_where_the_library_has_no_epilogue(dtype: str, refused: list[Epilogue], req: str,
+                                                                   lt: Installed) -> None:
+    lt.refuse(*refused)
+    net = mx.sym.FullyConnected(mx.sym.tanh(mx.sym.FullyConnected(x, w, b, num_hidden=24)), num_hidden=5, name="last")
+    arrays = {"x": numbers(10, 8), "w": numbers(24, 8), "b": numbers(24), "last_weight": numbers(5, 24),
+              "last_bias": numbers(5)}
+    found = compare(net, arrays, dtype, req=req)
+    assert not {each.epilogue for each in lt.taken()} & set(refused)
+    for _ in range(3):
+        found.executor.forward(is_train=True)
+        found.executor.backward(mx.nd.ones((10, 5), mx.gpu(0), dtype))
+    said = str(found.executor.explain())
+    assert said.count("1 graph, 0 islands") == 2, said
+
+
+@needs_compiler
 def test_a_gradient_of_a_bias_that_is_added_is_a_product_with_ones(lt: Installed) -> None:
     net = mx.sym.FullyConnected(x, w, b, num_hidden=6)
     arrays = {"x": numbers(4, 8), "w": numbers(6, 8), "b": numbers(6)}
@@ -166,6 +185,17 @@ def test_an_algorithm_is_asked_for_once_and_descriptors_go_with_their_plans(lt: 
     del executor, again
     gc.collect()
     assert lt.library.standin_live() == 0
+
+
+@needs_compiler
+def test_a_device_has_one_handle_which_goes_with_the_library() -> None:
+    with installed() as lt:
+        before = lt.library.standin_handles()
+        for _ in range(2):
+            Run(mx.sym.dot(x, w), {"x": numbers(4, 8), "w": numbers(8, 16)}, mx.gpu(0), "float32")
+        assert lt.library.standin_handles() == before + 1
+    gc.collect()
+    assert lt.library.standin_handles() == before
 
 
 @needs_compiler

@@ -12,7 +12,8 @@ import pytest
 import opreg as mx
 from opreg.backends.cuda import columns, reductions, rows
 from opreg.backends.cuda.folds import bound_fold, groups_of
-from opreg.elementwise.rows import Along, RowExpression, row_size, row_sum, traced
+from opreg.elementwise.expression import equal
+from opreg.elementwise.rows import Along, RowExpression, column, row_size, row_sum, traced
 from tests.cuda import host, nvrtc
 from tests.cuda.device import gpus
 from tests.cuda.host import Host, KernelError, array
@@ -100,6 +101,35 @@ def test_sets_have_numbers_of_their_own_in_any_order_of_blocks(order: str) -> No
     for outs, expected in cases:
         for out, each in zip(outs, expected):
             np.testing.assert_allclose(out, each, 1e-4, 1e-4)
+
+
+#: The first count that float32 does not hold.
+LARGE = (1 << 24) + 1
+
+
+@needs_compiler
+@pytest.mark.parametrize("along", ["rows", "columns"])
+def test_counts_of_large_sets_are_exact(along: str) -> None:
+    device, x, out = Host(), array(np.ones((1, 8)), np.float64), blank((1,), np.float64)
+    expression = traced(reductions._FUNCTIONS["mean"], 1)
+    if along == "rows":
+        rows.bound_rows(RowExpression(expression, [Along.ELEMENT]), [x], [out], 1, 8, device,  # type: ignore[arg-type]
+                        size=LARGE)()
+    else:
+        columns.bound_columns(RowExpression(expression, [Along.ELEMENT], Along.COLUMN), [x], [out], 1, 8, 1,
+                              device, size=LARGE)()  # type: ignore[arg-type]
+    device.run()
+    assert out[0] == 8 / LARGE
+
+
+@needs_compiler
+def test_a_label_chooses_one_of_many_columns() -> None:
+    device, n = Host(), LARGE + 7
+    y, label, out = array(np.zeros((1, n)), np.float16), array([LARGE - 1], np.float32), blank((1, n), np.float16)
+    expression = RowExpression(traced(lambda y, label: y - equal(column(), label), 2), [Along.ELEMENT, Along.ROW])
+    rows.bound_rows(expression, [y, label], [out], 1, n, device)()  # type: ignore[arg-type]
+    device.run("")
+    assert np.flatnonzero(out).tolist() == [LARGE - 1]
 
 
 @needs_compiler

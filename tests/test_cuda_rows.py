@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import opreg.backends.cuda.operators  # noqa: F401 (attaches the kernels that this is about)
 from opreg.core.registry import REGISTERED
 from tests.cuda import host
 from tests.cuda.device import gpus
@@ -19,8 +20,9 @@ _ROWS = {row.op: row for row in reversed(FIXED) if row.op in _OPERATORS and plan
 
 
 @pytest.mark.skipif(host.COMPILER is None, reason="needs a C++ compiler")
+@pytest.mark.parametrize("processors", [1, 132])
 @pytest.mark.parametrize("row", named([_ROWS[name] for name in _OPERATORS if name in _ROWS]))
-def test_a_row_on_a_gpu(row: Row) -> None:
-    with gpus() as xp:
+def test_a_row_on_a_gpu(row: Row, processors: int) -> None:
+    with gpus(processors) as xp:
         _compare(row, graph, Context("gpu", 0), 2e-4)
         assert xp.kernels or row.op == "Dropout"

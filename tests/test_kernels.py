@@ -9,13 +9,18 @@ import contextlib
 import functools
 import inspect
 import itertools
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from opreg.backends.onednn.shared_library import missing
-from opreg.core.launch import Kernel
+from opreg.core.attrs import Schema
+from opreg.core.launch import Kernel, Rank
+from opreg.core.op import Op
 from opreg.core.registry import get, operators
 from opreg.ndarray import cpu, gpu
 
@@ -23,7 +28,7 @@ from .cuda.cublaslt import installed
 from .kernels import applies, called, computed, fast, others, skip_lacking
 from .rows import all_rows, chosen
 from .running import TOLERANCES, Use, agree
-from .test_architecture import _imports
+from .test_architecture import ROOT, _imports
 
 #: Operators with kernels beside the reference. Those of loops and users' operators are tested on their own.
 KERNELS = {(op.name, kernel.name) for op in operators() if chosen(op.name) for kernel in others(op)
@@ -108,16 +113,16 @@ def _modules(kernel: Kernel) -> set[str]:
 
 
 def _settled(first: Kernel, second: Kernel) -> bool:
-    """Whether one kernel is attached before another, whatever a program imports first."""
+    """Whether one kernel comes before another, whatever a program imports first: by rank, or by attachment in one
+    module or in one that imports the other's."""
     one, others = first.rule.function.__module__, _modules(second)
-    # Those of expressions are attached where an operator is declared, in the order of back ends.
-    return one in others.union(*map(_imported, others)) or second.rule.function.__module__.endswith(".elementwise")
+    return first.order < second.order or one in others.union(*map(_imported, others))
 
 
 @pytest.mark.parametrize("on_gpu", [False, True])
 def test_the_order_of_kernels_is_settled(on_gpu):
-    """Every kernel answers, whatever others do; of two that accept one does so because its module imports the other's:
-    the order in which a program comes to import modules decides nothing."""
+    """Every kernel answers, whatever others do, and of two that accept the same one is always the first: the order in
+    which a program comes to import modules decides nothing."""
     with installed() if on_gpu else contextlib.nullcontext():
         ctx = gpu(0) if on_gpu else cpu()
         for row, dtype in ROWS:
@@ -133,3 +138,48 @@ def test_the_order_of_kernels_is_settled(on_gpu):
                 assert _settled(first, second), (
                     f"{row}: {first.name} of {first.rule.function.__module__} and {second.name} of "
                     f"{second.rule.function.__module__}")
+
+
+_FIRST = {
+    "operators": "get('LeakyReLU')",
+    "device": "open_device()",
+    "kernels of a device": "import opreg.backends.cuda.operators; open_device()",
+    "kernels of the host": "import opreg.backends.numba.row_reductions, opreg.backends.onednn.convolution",
+}
+
+
+@functools.cache
+def _attached(first: str) -> dict[str, list[str]]:
+    """The kernels of all operators, in a process that begins with something."""
+    code = f"""
+import json
+from opreg.core.array_module import backend
+from opreg.core.registry import get, operators
+from tests.cuda.device import gpus
+
+def open_device():
+    with gpus():
+        backend("gpu")
+
+{_FIRST[first]}
+get("LeakyReLU")
+open_device()
+print(json.dumps({{op.name: [kernel.name for kernel in op.kernels] for op in operators()}}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("first", [each for each in _FIRST if each != "operators"])
+def test_kernels_have_one_order_whatever_is_used_first(first: str) -> None:
+    assert _attached(first) == _attached("operators")
+
+
+def test_a_kernel_that_somebody_attaches_comes_before_those_of_back_ends_that_are_attached_later() -> None:
+    op = Op("order_of_kernels", Schema([]), ("data",))
+    for name, rank in (("reference", Rank.USER), ("mine", Rank.USER), ("library", Rank.LIBRARY),
+                       ("compiled", Rank.COMPILED), ("own", Rank.OPERATOR), ("mine too", Rank.USER)):
+        op.kernel(name, rank=rank)(lambda xp, data: data)
+    op.kernel("of a device", serves=lambda xp: True, rank=Rank.COMPILED)(lambda xp, data: data)
+    assert [kernel.name for kernel in op.kernels] == [
+        "reference", "own", "compiled", "library", "of a device", "mine", "mine too"]

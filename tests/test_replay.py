@@ -3,6 +3,8 @@ capture cannot take stays as it was."""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,6 +17,7 @@ from opreg import nn
 from opreg.core.array_module import backend
 from opreg.core.registry import _OPS, declare
 from opreg.errors import OpError
+from opreg.nn.grad import grad
 from opreg.nn.jit import jit
 from opreg.symbol.plan import Segment
 from tests.cuda.device import Gpu, gpus
@@ -572,3 +575,101 @@ def test_graphs_go_with_their_executors() -> None:
     before = sum(block.used for block in MACHINE.blocks)
     del bound
     assert sum(block.used for block in MACHINE.blocks) <= before - 10
+
+
+# --------------------------------------------------------------------------------------- several streams
+
+
+def trained(streams: Callable[[], Any]) -> list[Any]:
+    """Steps of a network with memory of its own between operators, updates and states, each half on another stream."""
+    mx.random.seed(4)
+    net = sym.BatchNorm(sym.FullyConnected(sym.var("x"), sym.var("w"), sym.var("b"), num_hidden=3), *var(
+        "gamma", "beta", "mean", "var"), name="norm")
+    net = sym.MakeLoss(sym.Dropout(sym.tanh(net), p=0.5))
+    bound = Bound(net, {"x": X, "w": np.ones((3, 4)) / 4, "b": np.zeros(3), "gamma": np.ones(3), "beta": np.zeros(3),
+                        "mean": np.zeros(3), "var": np.ones(3)}, mx.gpu(0))
+    executor = bound.executor
+    executor.set_optimizer(mx.optimizer.create("adam", learning_rate=0.1), ["w", "b"])
+    found = []
+    for run in range(5):
+        with streams():
+            executor.forward(is_train=True, x=(X * run).astype(np.float32))
+        with streams():
+            executor.backward()
+        with streams():
+            executor.update()
+        with streams():
+            executor.step(x=(X + run).astype(np.float32))
+        with streams():
+            found += [each.copy() for each in executor.forward()]
+            found += [each.copy() for each in (*bound.grads.values(), *executor.aux_arrays)]
+    return found
+
+
+def compiled(streams: Callable[[], Any]) -> list[Any]:
+    """A compiled function, and its gradients."""
+    function = jit(lambda x, y: nn.ops.tanh(x * y) @ y)
+    with mx.gpu(0):
+        x, y = (nn.Tensor(np.arange(9, dtype=np.float32).reshape(3, 3) / each) for each in (9, 4))
+        found = []
+        for _ in range(4):
+            with streams():
+                found.append(function(x, y))
+            with streams():
+                found += grad(function, (0, 1))(x, y)
+    return found
+
+
+def drawn(streams: Callable[[], Any]) -> list[Any]:
+    """Two executors that draw from one generator in turn, and eager calls that do."""
+    mx.random.seed(4)
+    net = sym.Dropout(sym.var("x"), p=0.5) + sym.random.uniform(shape=(3, 4))
+    executors = [Bound(net, {"x": X}, mx.gpu(0)).executor for _ in range(2)]
+    found = []
+    for _ in range(4):
+        for executor in executors:
+            with streams():
+                found.append(executor.forward(is_train=True)[0].copy())
+        with streams():
+            found.append(nd.random.normal(shape=(3,), ctx=mx.gpu(0)))
+    return found
+
+
+@needs_compiler
+@pytest.mark.parametrize("replay", ["1", "0"])
+@pytest.mark.parametrize("work", [trained, compiled, drawn])
+def test_runs_on_several_streams_come_one_after_the_other(work: Callable[[Any], list[Any]], replay: str,
+                                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPREG_REPLAY", replay)
+    expected = work(contextlib.nullcontext)
+    several = itertools.cycle([Stream(), Stream(), Stream()])
+    for one, other in zip(expected, work(lambda: next(several)), strict=True):  # the host has not waited before
+        np.testing.assert_array_equal(one.asnumpy(), other.asnumpy())
+
+
+@needs_compiler
+def test_a_program_with_one_stream_records_no_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound = Bound(sym.MakeLoss(sym.tanh(sym.var("x"))), {"x": X}, mx.gpu(0))
+    for _ in range(4):
+        bound.step()
+    recorded: list[Any] = []
+    monkeypatch.setattr(Stream, "record", recorded.append)
+    bound.executor.forward(is_train=True)
+    bound.executor.backward()
+    assert not recorded
+
+
+@needs_compiler
+def test_a_stream_that_captures_a_run_waits_for_no_other() -> None:
+    x = nd.array(X, ctx=mx.gpu(0))
+    executor = sym.tanh(sym.var("x")).bind(mx.gpu(0), {"x": x})
+    executor.forward()
+    MACHINE.synchronize()
+    with (stream := Stream(non_blocking=True)):
+        stream.begin_capture()
+        for step in executor.plan(False).forward.flat:
+            step()
+        executor._wait()
+        graph = stream.end_capture()
+    graph.launch()
+    np.testing.assert_allclose(executor.outputs[0].asnumpy(), np.tanh(X), 1e-6)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.errors import ArgumentError, DeviceError
+from opreg.errors import ArgumentError, DeviceError, DTypeError
 from opreg.nn import Cell
 from tests import strict
 from tests.cuda import host
@@ -283,6 +283,18 @@ def test_memory_is_shared_both_ways() -> None:
     assert x.__dlpack_device__() == (2, 1)
     assert x.__cuda_array_interface__["data"][0] == x._data._host.ctypes.data
     assert not hasattr(nd.ones(2), "__cuda_array_interface__")
+
+
+def test_bfloat16_is_shared_by_dlpack_and_not_by_an_interface_that_has_no_name_for_it() -> None:
+    x = nd.array([1.5, 2.0], mx.gpu(1), ml_dtypes.bfloat16)
+    with x.context.device:
+        with pytest.raises(DTypeError, match=r"by DLPack, as cupy\.from_dlpack"):
+            x.context.xp.asarray(x)
+        theirs = x.context.xp.from_dlpack(x)
+        theirs[:] = theirs * 2
+    assert theirs.dtype == ml_dtypes.bfloat16
+    assert x.asnumpy().tolist() == [3, 4] and (x + x).asnumpy().tolist() == [6, 8]
+    assert x.copy().as_in_context(mx.gpu(0)).asnumpy().tolist() == [3, 4]
 
 
 def test_what_is_on_other_devices_is_refused() -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from opreg.core.launch import Call
+from opreg.core.launch import Call, Rank
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
 from opreg.core.steps import PlainStep
@@ -98,7 +98,7 @@ def attach(op: Op, expression: Callable[[Attrs], Expression],
         call.found = added, factor, terms.sign
         return None
 
-    @op.kernel("multiple", bound=True, accepts=accepts)
+    @op.kernel("multiple", bound=True, accepts=accepts, rank=Rank.LIBRARY)
     def multiple_added(call: Call) -> list[Callable[[], object]]:
         added, factor, sign = call.found
         return [_Step(added, factor, sign, ufuncs(call))]

@@ -18,8 +18,8 @@ from ..typing import Array, ArrayModule, DTypeLike
 from . import host_memory
 from .spec import Shape, Spec, bytes_of
 
-__all__ = ["Backend", "Device", "NumpyBackend", "CupyBackend", "backend", "register_backend", "active", "module_of",
-           "number_on", "when_opened", "ENTERED", "TRANSFERS"]
+__all__ = ["Backend", "Device", "NumpyBackend", "CupyBackend", "StreamOrder", "backend", "register_backend", "active",
+           "module_of", "number_on", "when_opened", "ENTERED", "TRANSFERS"]
 
 #: What NumPy makes a stream of random numbers of.
 Seed: TypeAlias = int | Sequence[int] | np.random.SeedSequence | None
@@ -110,9 +110,9 @@ class Backend:
         return None
 
     def _counter(self, seed: Seed, device: int) -> Array:
-        """A key that follows from the seed, and two zeros."""
+        """A key that follows from the seed, and zero."""
         (key,) = np.random.SeedSequence(seed).generate_state(1, np.uint64)  # type: ignore[arg-type]
-        return self.asarray(np.array([key, 0, 0], np.uint64), device=device)
+        return self.asarray(np.array([key, 0], np.uint64), device=device)
 
     def overwrite(self, array: Array, source: Array, device: int = 0) -> None:
         """Copy an array of a device into another there."""
@@ -127,6 +127,11 @@ class Backend:
 
     def device(self, number: int) -> Device | None:
         """What is entered while something computes on a device; None where there is one alone."""
+        return None
+
+    def order(self, device: int = 0) -> Callable[[], None] | None:
+        """What is called before each use of some memory of a device, so that uses on several streams come one after the
+        other; None where work is done in the order in which it is asked for."""
         return None
 
     def arena(self, nbytes: int, device: int = 0) -> Array:
@@ -165,6 +170,50 @@ class NumpyBackend(Backend):
         return raw[start:start + nbytes]
 
 
+#: The first version of CuPy whose dtypes are NumPy 2's, bfloat16 among them.
+_CUPY = 14
+
+
+def _version(cupy: Any) -> str:
+    """Why this CuPy does not do; nothing where it does. As the functions below, which say what else is missing."""
+    if int(cupy.__version__.partition(".")[0]) >= _CUPY:
+        return ""
+    return f"opreg needs {_CUPY} or newer; install opreg[cuda12] or opreg[cuda13]"
+
+
+def _driver(cupy: Any) -> str:
+    try:
+        return "" if cupy.cuda.runtime.driverGetVersion() else "there is no NVIDIA driver; install one for this GPU"
+    except Exception as error:
+        return f"the NVIDIA driver is missing or does not load ({error}); install one for this GPU"
+
+
+def _devices(cupy: Any) -> str:
+    reason = ""
+    try:
+        if cupy.cuda.runtime.getDeviceCount():
+            return ""
+    except Exception as error:
+        reason = f" ({error})"
+    return (f"it finds no CUDA device{reason}; look what nvidia-smi lists, whether CUDA_VISIBLE_DEVICES hides it, and "
+            "whether the driver is new enough for this CuPy")
+
+
+def _compiler(cupy: Any) -> str:
+    try:
+        cupy.cuda.nvrtc.getVersion()
+    except Exception as error:
+        major = _major(cupy)
+        return (f"the compiler NVRTC is missing or does not load ({' '.join(str(error).split())}); install "
+                f"nvidia-cuda-nvrtc{'-cu12' if major == 12 else ''}, or CUDA's toolkit {major}")
+    return ""
+
+
+def _major(cupy: Any) -> int:
+    """The version of CUDA that CuPy is built for."""
+    return int(cupy.cuda.runtime.runtimeGetVersion()) // 1000
+
+
 class CupyBackend(Backend):
     """CUDA devices through CuPy."""
 
@@ -175,24 +224,12 @@ class CupyBackend(Backend):
             import cupy
         except Exception as error:  # an installed package may fail in many ways without a driver
             raise DeviceError("gpu: the package CuPy is missing or does not load "
-                              f"({type(error).__name__}: {error}). Install opreg[cuda12] or opreg[cuda13].") from None
-        try:
-            usable = cupy.cuda.is_available()
-        except Exception:
-            usable = False
-        if not usable:
-            raise DeviceError(f"gpu: CuPy {cupy.__version__} is installed, but finds no usable CUDA device. "
-                              + self._missing(cupy))
+                              f"({type(error).__name__}: {error}); install opreg[cuda12] or opreg[cuda13]") from None
+        for look in (_version, _driver, _devices, _compiler):
+            missing = look(cupy)
+            if missing:
+                raise DeviceError(f"gpu: CuPy {cupy.__version__} is installed, but {missing}")
         self.xp = cupy
-
-    @staticmethod
-    def _missing(cupy: ArrayModule) -> str:
-        try:
-            cupy.cuda.runtime.driverGetVersion()
-            count = cupy.cuda.runtime.getDeviceCount()
-        except Exception as error:
-            return f"The driver answers: {error}"
-        return f"The driver works and lists {count} devices."
 
     def count(self) -> int:
         """Number of devices."""
@@ -256,6 +293,29 @@ class CupyBackend(Backend):
 
     def synchronize(self, device: int = 0) -> None:
         self.xp.cuda.Device(device).synchronize()
+
+    def order(self, device: int = 0) -> Callable[[], None]:
+        return StreamOrder(self.xp.cuda, device)
+
+
+class StreamOrder:
+    """Lets the current stream of a device wait for the one that was current at the last call, where that is another.
+
+    A stream that captures waits for nothing: what orders its work is up to whoever launches the graph.
+    """
+
+    __slots__ = ("_cuda", "_device", "_last")
+
+    def __init__(self, cuda: Any, device: int):
+        self._cuda, self._device = cuda, device
+        self._last = cuda.get_current_stream(device)
+
+    def __call__(self) -> None:
+        stream = self._cuda.get_current_stream(self._device)
+        if stream.ptr != self._last.ptr and not (stream.ptr and stream.is_capturing()):
+            with self._cuda.Device(self._device):
+                stream.wait_event(self._last.record())
+            self._last = stream  # which is not destroyed as long as this waits for it
 
 
 _ACTIVE: list[Backend] = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -29,6 +29,7 @@ States: TypeAlias = dict[tuple[str, int], Any]
 
 _GENERATORS: dict[tuple[str, int], np.random.Generator] = {}
 _COUNTERS: dict[tuple[str, int], Array | None] = {}  # made together with the generator
+_ORDERS: dict[tuple[str, int], Callable[[], None]] = {}  # of devices whose streams draw in turn
 _STATE = {"seed": 0}  # as MXNet: a program that never seeds gets the same numbers in every run
 _LOCK = lock()
 
@@ -55,6 +56,9 @@ def generator(device_type: str, device_id: int = 0) -> np.random.Generator:
         if key not in _GENERATORS:
             entropy, served = _entropy(_STATE["seed"], device_id), backend(device_type)
             _COUNTERS[key] = served.counter(entropy, device_id)
+            order = served.order(device_id)
+            if order is not None:
+                _ORDERS[key] = order
             _GENERATORS[key] = served.generator(entropy, device_id)
         return _GENERATORS[key]
 
@@ -64,8 +68,8 @@ def counter(device_type: str, device_id: int = 0) -> Array | None:
 
     Returns
     -------
-    array of shape (3,), uint64, on the device
-        A key, which follows from the seed; how often it was drawn from; and zero, which kernels use while they run.
+    array of shape (2,), uint64, on the device
+        A key, which follows from the seed, and how often it was drawn from.
 
     Examples
     --------
@@ -168,7 +172,11 @@ class noting:
 
 
 def drawing(device_type: str, device_id: int) -> None:
-    """Note where the generator of a device stands, if somebody wants to know: it is about to be drawn from."""
+    """Note where the generator of a device stands, if somebody wants to know: it is about to be drawn from, behind
+    what draws from it on other streams."""
+    order = _ORDERS.get((device_type, device_id))
+    if order is not None:
+        order()
     drawn = _NOTING.drawn
     if drawn is not None and (device_type, device_id) not in drawn:
         drawn[device_type, device_id] = state(device_type, device_id)
@@ -274,6 +282,8 @@ def state(device_type: str, device_id: int = 0) -> tuple[Any, Any]:
     """Where the generator of a device and its counter stand, for ``set_state``."""
     bits: Any = generator(device_type, device_id).bit_generator
     counted, served = _COUNTERS[device_type, device_id], backend(device_type)
+    if (order := _ORDERS.get((device_type, device_id))) is not None:
+        order()
     # CuPy's ``state`` is its address; what is there is an array on the device.
     return (served.asarray(bits._state, device=device_id) if callable(bits.state) else bits.state,
             None if counted is None else served.asarray(counted, device=device_id))
@@ -284,6 +294,8 @@ def set_state(value: Any, device_type: str, device_id: int = 0) -> None:
     drawn, count = value
     bits: Any = generator(device_type, device_id).bit_generator
     counted, served = _COUNTERS[device_type, device_id], backend(device_type)
+    if (order := _ORDERS.get((device_type, device_id))) is not None:
+        order()
     if callable(bits.state):
         served.overwrite(bits._state, drawn, device_id)
     else:

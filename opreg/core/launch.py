@@ -7,6 +7,7 @@ steps without arguments that leave results where they belong.
 
 from __future__ import annotations
 
+import enum
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -21,9 +22,18 @@ from .spec import Shape, Spec, known, show, size
 if TYPE_CHECKING:
     from .op import Op
 
-__all__ = ["Call", "FirstRun", "Kernel", "Prepared", "as_results", "prepare", "reference"]
+__all__ = ["Call", "FirstRun", "Kernel", "Prepared", "Rank", "as_results", "prepare", "reference"]
 
 Step = Callable[[], object]
+
+
+class Rank(enum.IntEnum):
+    """Where a kernel is from. Of those that accept a use the highest computes it, whichever was attached first."""
+
+    OPERATOR = 0  # the operator's own module, beside the reference
+    COMPILED = 1  # a back end that compiles
+    LIBRARY = 2  # a back end that calls a library
+    USER = 3
 
 
 class Kernel:
@@ -34,15 +44,18 @@ class Kernel:
     ``f(call)`` gets a ``Call`` that holds the arrays of one step and returns a function without arguments, or a
     list of them, that does the work.
 
-    ``accepts(call)`` says None, or why this kernel declines. Among those that accept, the one attached last runs. One
-    that ``serves`` other array modules alone is not asked. A bound one that ``adds`` obeys the request ``add``.
+    ``accepts(call)`` says None, or why this kernel declines. Among those that accept, the one of the highest ``order``
+    runs: of the highest ``rank``, of back ends those first that are for one kind of device alone; of equals the one
+    attached last. One that ``serves`` other array modules alone is not asked. A bound one that ``adds`` obeys the
+    request ``add``.
     """
 
-    __slots__ = ("name", "rule", "accepts", "bound", "takes_out", "serves", "adds")
+    __slots__ = ("name", "rule", "accepts", "bound", "takes_out", "serves", "adds", "order")
 
     def __init__(self, function: Callable, name: str = "reference", bound: bool = False,
                  accepts: Callable[[Call], str | None] | None = None,
-                 serves: Callable[[ArrayModule], bool] | None = None, adds: bool = False):
+                 serves: Callable[[ArrayModule], bool] | None = None, adds: bool = False, rank: Rank = Rank.USER):
+        self.order = rank is Rank.USER, rank is not Rank.USER and serves is not None, rank
         self.name, self.rule, self.accepts, self.bound, self.serves = name, Rule(function), accepts, bound, serves
         self.adds = adds
         parameters = parameters_of(function)
@@ -200,7 +213,7 @@ class Prepared:
 
 
 def prepare(call: Call, returning: bool = False) -> Prepared:
-    """Choose the kernel attached last among those that accept.
+    """Choose the kernel of the highest order among those that accept.
 
     Parameters
     ----------

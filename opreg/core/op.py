@@ -33,7 +33,7 @@ from .as_prop import Prop
 from .attrs import Attributes, Schema
 from .cache import Recent
 from .dispatch import apply
-from .launch import Call, Kernel
+from .launch import Call, Kernel, Rank
 from .locks import lock
 from .mode import Recording
 from .rules import SAME_TYPE, Attrs, AttrsRule, Dtypes, Rule, Shapes, TypeRule
@@ -301,11 +301,13 @@ class Op:
 
     def kernel(self, name: str = "reference", *, bound: bool = False,
                accepts: Callable[[Call], str | None] | None = None,
-               serves: Callable[[ArrayModule], bool] | None = None, adds: bool = False) -> Callable[[F], F]:
-        """Attach a kernel; see ``Kernel`` for its forms."""
+               serves: Callable[[ArrayModule], bool] | None = None, adds: bool = False, rank: Rank = Rank.USER
+               ) -> Callable[[F], F]:
+        """Attach a kernel; see ``Kernel`` for its forms, and for which one runs. The first is the reference."""
 
         def attach(function: F) -> F:
-            self.kernels.append(Kernel(function, name, bound, accepts, serves, adds))
+            self.kernels.append(Kernel(function, name, bound, accepts, serves, adds, rank))
+            self.kernels[1:] = sorted(self.kernels[1:], key=lambda kernel: kernel.order)
             self._changed()
             return function
 

@@ -25,6 +25,7 @@ from numpy import ndarray
 
 from ..errors import Place, user_frame
 from ..typing import Array
+from .addresses import address_of
 from .locks import lock
 
 __all__ = ["LATEST", "WATCHED", "Targets", "Write", "held", "now", "share", "tick", "unchanged", "written",
@@ -350,8 +351,9 @@ def written(array: Array, since: int) -> Write | None:
 
 def _is_memory(array: Any) -> bool:
     """Whether an array has numbers in memory; one that stands for numbers while a function is traced has none."""
-    return isinstance(array, ndarray) or hasattr(array, "__cuda_array_interface__") or hasattr(
-        array, "__array_interface__")
+    kind = type(array)  # whose attributes are not computed to be seen
+    return isinstance(array, ndarray) or hasattr(kind, "__cuda_array_interface__") or hasattr(
+        kind, "__array_interface__")
 
 
 def _is_basic(key: object) -> bool:
@@ -374,8 +376,7 @@ def _spans(array: Array, key: Any = None) -> list[Span]:
     all of them where there are too many."""
     if not array.size:
         return []
-    interface = getattr(array, "__cuda_array_interface__", None) or array.__array_interface__
-    first, size, on_host = interface["data"][0], array.itemsize, isinstance(array, ndarray)
+    first, size, on_host = address_of(array), array.itemsize, isinstance(array, ndarray)
     if array.flags.c_contiguous and (key is None or not on_host):
         return [(first, first + array.nbytes)]
     # Rows whose elements lie one behind the other are found as one.

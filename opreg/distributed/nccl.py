@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core.addresses import address_of
 from ..errors import DTypeError
 from ..typing import Array, ArrayModule
 from .groups import Call, Request
@@ -94,7 +95,7 @@ class Nccl:
                             (array, received))
 
     def _start(self, call: Call, array: Array, received: Array) -> None:
-        comm, source, target, stream = self._comm, _address(array), _address(received), self._stream.ptr
+        comm, source, target, stream = self._comm, address_of(array), address_of(received), self._stream.ptr
         moved = self._types["uint8"]
         if call.kind == "allreduce":
             comm.allReduce(source, target, array.size, self._types[array.dtype.name], self._ops[call.op], stream)
@@ -115,10 +116,6 @@ class Nccl:
                 comm.send(source + rank * share, share, moved, rank, stream)
                 comm.recv(target + rank * share, share, moved, rank, stream)
             self._nccl.groupEnd()
-
-
-def _address(array: Any) -> int:
-    return array.__cuda_array_interface__["data"][0]
 
 
 def identity(xp: ArrayModule, rank: int, tell: Callable[[object], Sequence[object]]) -> tuple[int, ...]:

@@ -121,6 +121,7 @@ class _Plan:
         program.destinations = [(array, "write") for array in self.gradients]
         with inherited(numbers):
             self.plan = compile_program(program)
+        self.orders = room.orders(set(self.plan.contexts.values()))
         if numbers:
             check_numbers(self.plan, numbers)
         self.quiet = not followed.calls
@@ -128,6 +129,11 @@ class _Plan:
         self.kept: dict[Record, Kept] = {}  # what calls of Python keep for their gradients
         self.places: list[int | None] = []  # which of the gradients each input and weight has
         self.moved: list[tuple[NDArray, Array]] = []  # states that the second half changes, and what they become
+
+    def wait(self) -> None:
+        """Let the current streams wait for those of the run before in this room."""
+        for order in self.orders:
+            order()
 
     def land(self, leaves: Sequence[Tensor]) -> list[Landing] | None:
         """Bring inputs that do not lie where the plan reads them there; None where somebody has what lies there.
@@ -359,6 +365,8 @@ class Compiled:
                 plan = self._another(idle, self._first_half)
         reserved: Sequence[Landing] = ()
         try:
+            if plan.orders:
+                plan.wait()
             if plan.landings:
                 landed = plan.land(leaves)
                 if landed is None:
@@ -402,6 +410,7 @@ class Compiled:
             self._in_python = True
             return self.call(function, leaves)
         run = _Run(self, function, plan, len(leaves), idle)
+        plan.wait()
         plan.fill(leaves)
         with generators.noting() as run.drawn:
             plan.forward()
@@ -452,6 +461,7 @@ class Compiled:
     def gradients(self, run: _Run, arriving: Sequence[NDArray], ins: Sequence[NDArray]) -> list[Tensor | None]:
         """Gradients of inputs and weights for a run, which is run again when they were asked for already."""
         plan, node = run.plan, run.node()
+        plan.wait()
         if node is not None and LATEST[0] > node.number:
             plan.check(node)
         if run.spent:

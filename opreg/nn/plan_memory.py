@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import threading
 import weakref
+from collections.abc import Callable, Collection
 
 import numpy as np
 
@@ -30,6 +31,15 @@ class Room:
         lock = threading.Lock()
         self.take, self.free = functools.partial(lock.acquire, False), lock.release
         self._blocks: dict[Context, list[Array]] = {}
+        self._orders: dict[Context, Callable[[], None] | None] = {}
+
+    def orders(self, contexts: Collection[Context]) -> list[Callable[[], None]]:
+        """What is called before a run that uses this memory, for each context on a device: on another stream than the
+        run before it waits for that."""
+        for ctx in contexts:
+            if ctx not in self._orders:
+                self._orders[ctx] = ctx.backend.order(ctx.device_id)
+        return [order for order in map(self._orders.__getitem__, contexts) if order is not None]
 
     @property
     def nbytes(self) -> int:
@@ -38,6 +48,9 @@ class Room:
 
     def stretches(self) -> Stretches:
         """All of its memory, to be dealt out to a new plan."""
+        for order in self._orders.values():
+            if order is not None:
+                order()
         return Stretches(self._blocks)
 
 

@@ -52,7 +52,8 @@ struct Record {
     int64_t transposed_a, transposed_b, m, n, k, batch, compute, epilogue, added, stream;
 };
 
-int handle_object, live, heuristics, fails;
+int handle_object, handles, live, heuristics, fails;
+uint32_t refused;  // epilogues that there is no algorithm for
 std::vector<Record> records;
 
 size_t size_of(int type) { return type == R_64F ? 8 : type == R_32F ? 4 : 2; }
@@ -130,6 +131,7 @@ int check(const Descriptor& d, const Layout& a, const Layout& b, const Layout& c
         return NOT_SUPPORTED;
     if (d.compute == COMPUTE_32F_FAST_TF32 && a.type != R_32F) return NOT_SUPPORTED;
     if (d.epilogue != DEFAULT && d.epilogue != BIAS && d.epilogue != BGRADB) return NOT_SUPPORTED;
+    if (d.epilogue & refused & ~(uint32_t)DEFAULT) return NOT_SUPPORTED;
     if (d.epilogue != DEFAULT && (d.compute == COMPUTE_64F || (d.epilogue == BGRADB && out.batch > 1)))
         return NOT_SUPPORTED;
     return SUCCESS;
@@ -188,7 +190,8 @@ void compute(const Descriptor& d, const char* a, const Layout& la, const char* b
 
 extern "C" {
 
-int cublasLtCreate(void** handle) { *handle = &handle_object; return SUCCESS; }
+int cublasLtCreate(void** handle) { *handle = &handle_object; ++handles; return SUCCESS; }
+int cublasLtDestroy(void* handle) { --handles; return handle == &handle_object ? SUCCESS : INVALID_VALUE; }
 
 int cublasLtMatmulDescCreate(Descriptor** made, int compute, int scale) {
     *made = new Descriptor{compute, scale};
@@ -284,9 +287,11 @@ int cublasLtMatmul(void* handle, Descriptor* d, const void* alpha, const char* a
 }
 
 // Questions of tests.
+int standin_handles() { return handles; }
 int standin_live() { return live; }
 int standin_heuristics() { return heuristics; }
 void standin_fail(int now) { fails = now; }
+void standin_refuse(uint32_t epilogues) { refused = epilogues; }
 int standin_count() { return (int)records.size(); }
 void standin_take(Record* into) {
     std::memcpy(into, records.data(), records.size() * sizeof(Record));

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opreg.backends.cuda import cublaslt
+from opreg.backends.cuda.cublaslt import Epilogue
 from opreg.backends.cuda.products import choose
 
 from .compiled import HERE, built
@@ -54,6 +55,10 @@ class Installed:
     def __init__(self, xp: Gpu, library: ctypes.CDLL):
         self.xp, self.library = xp, library
 
+    def refuse(self, *epilogues: Epilogue) -> None:
+        """Have no algorithm for some epilogues, of any dtype."""
+        self.library.standin_refuse(sum(epilogues))
+
     def taken(self) -> list[Multiplied]:
         """What was multiplied since this was asked last."""
         count = self.library.standin_count()
@@ -88,6 +93,7 @@ def installed() -> Iterator[Installed]:
             functions["cublasLtMatmul"] = functools.partial(_launch, functions["cublasLtMatmul"])
             found = Installed(xp, library)
             found.taken()
+            found.refuse()
             yield found
     finally:
         cublaslt.load = real

@@ -20,7 +20,7 @@ from opreg.backends.cuda import cudnn
 
 from .cublaslt import _Runtime
 from .device import Gpu, gpus
-from .machine import MACHINE
+from .machine import MACHINE, CUDARuntimeError
 
 
 class data_type(enum.Enum):
@@ -45,6 +45,7 @@ class Handle:
     """What work is put into a stream by."""
 
     stream = 0
+    live = 0  # how many there are
 
 
 class Tensor:
@@ -262,8 +263,18 @@ class Module:
 
     @staticmethod
     def create_handle() -> Handle:
-        """For the current device, on its first stream."""
+        """For the current device, on its first stream; it takes memory, which a capture forbids."""
+        if MACHINE.capturing() is not None:
+            raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported")
+        Handle.live += 1
         return Handle()
+
+    @staticmethod
+    def destroy_handle(handle: Handle) -> None:
+        """Give back what it has."""
+        if MACHINE.capturing() is not None:
+            raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported")
+        Handle.live -= 1
 
     @staticmethod
     def set_stream(handle: Handle, stream: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from opreg.backends.cuda.instructions import PRELUDE
-from opreg.core import array_module, generators
+from opreg.core import array_module, generators, op
 from tests import strict
 
 from . import kernels
@@ -51,7 +51,8 @@ class _Kernel:
         table = (ctypes.c_void_p * len(values))(*[ctypes.addressof(value) for value in values])
         _library(self.code, self.name)(blocks, threads, table)
         if MACHINE.capturing() is None:
-            self.xp.kernels.append(self.name)
+            self.xp.kernels.append(self.name.partition("__")[0])
+            self.xp.titled.append(self.name)
 
 
 class _RawModule:
@@ -64,11 +65,13 @@ class _RawModule:
 
 
 class Gpu(strict._Module):
-    """The array module of the stand-in; ``kernels`` are the names of those that ran."""
+    """The array module of the stand-in; ``kernels`` are the names of those that ran, ``titled`` with what they were
+    called after."""
 
     def __init__(self) -> None:
         super().__init__()
         self.kernels: list[str] = []
+        self.titled: list[str] = []
         self.cuda = Cuda
 
     def RawModule(self, code: str, options: Sequence[str] = ()) -> _RawModule:
@@ -118,19 +121,23 @@ class GpuBackend(strict.StrictBackend):
 
 
 @contextlib.contextmanager
-def gpus() -> Iterator[Gpu]:
-    """While inside, ``gpu(0)`` and ``gpu(1)`` are stand-ins; with ``OPREG_TEST_GPU=real`` or ``bed`` they are what CuPy
-    finds."""
+def gpus(processors: int = 1) -> Iterator[Gpu]:
+    """While inside, ``gpu(0)`` and ``gpu(1)`` are stand-ins with so many processors; with ``OPREG_TEST_GPU=real`` or
+    ``bed`` they are what CuPy finds."""
     if os.environ.get("OPREG_TEST_GPU") in ("real", "bed"):
         with recorded(array_module.backend("gpu").xp) as xp:
             yield xp
         return
     real = array_module._REGISTERED["gpu"]
     array_module.register_backend("gpu", GpuBackend)
+    Cuda.Device.processors = processors
     try:
         yield array_module.backend("gpu").xp
     finally:
+        Cuda.Device.processors = 1
         array_module.register_backend("gpu", real)
-        for held in (generators._GENERATORS, generators._COUNTERS):
+        for cache in op._FOLLOWING:  # eager calls keep the generators that go
+            cache.clear()
+        for held in (generators._GENERATORS, generators._COUNTERS, generators._ORDERS):
             for place in [each for each in held if each[0] == "gpu"]:
                 del held[place]

@@ -66,6 +66,7 @@ inline const void* scheduler_stack = nullptr;
 inline size_t scheduler_size = 0;
 inline void (*body)(void*);
 inline void* body_argument;
+inline unsigned first_block = 0, end_block = ~0u;  // which blocks of a launch run now
 // For the sanitizer: who waits at a place has seen what others did before they came there. There are two of each, in
 // turns, so that nobody sees what another did after it left the one before.
 inline char start, finish, block_places[2], warp_places[most_threads / 32][2];
@@ -193,7 +194,7 @@ void launch(void (*kernel)(P...), std::index_sequence<I...>, Dim3 blocks, Dim3 t
     bool reversed = order && !std::strcmp(order, "reversed");
     gridDim = blocks, blockDim = threads;
     const unsigned long long block_count = blocks.count();
-    for (unsigned long long i = 0; i < block_count; ++i) {
+    for (unsigned long long i = first_block; i < block_count && i < end_block; ++i) {
         blockIdx = blocks.place(reversed ? block_count - 1 - i : i);
         if (together) run_block(unsigned(threads.count()), reversed);
         else for (threadIdx.z = 0; threadIdx.z < threads.z; ++threadIdx.z)
@@ -283,15 +284,6 @@ template <class T> T atomicCAS(T* place, typename HostSame<T>::type expected, ty
     if (before == expected) *place = value;
     return before;
 }
-
-// Counts up to a limit and begins anew.
-inline unsigned atomicInc(unsigned* place, unsigned limit) {
-    unsigned before = *place;
-    *place = before >= limit ? 0 : before + 1;
-    return before;
-}
-
-inline void __threadfence() {}
 
 // What the device's library has and the host's has not.
 inline double erfinv(double y) {

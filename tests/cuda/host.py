@@ -28,6 +28,15 @@ _SANITIZERS = {"address": (*_FLAGS, "-fsanitize=address,undefined", "-fno-saniti
                "thread": (*_FLAGS, "-fsanitize=thread"), "": ("-O1",)}
 
 _MAIN = """
+#include <deque>
+#include <map>
+
+struct Launch {
+    unsigned kernel, blocks, threads, done = 0;
+    std::vector<std::vector<char>> values;
+    std::vector<void*> arguments;
+};
+
 static std::vector<char> read_bytes(size_t count) {
     std::vector<char> bytes(count);
     if (count && std::fread(bytes.data(), 1, count, stdin) != count) std::exit(3);
@@ -46,11 +55,14 @@ int main() {
         memory = static_cast<char*>(std::malloc(size));
         std::memcpy(memory, read_bytes(size).data(), size);
     }
+    std::map<unsigned, std::deque<Launch>> streams;
     for (unsigned count = read_number<unsigned>(); count; --count) {
-        unsigned kernel = read_number<unsigned>(), blocks = read_number<unsigned>(), threads = read_number<unsigned>();
-        std::vector<std::vector<char>> values(read_number<unsigned>());
-        std::vector<void*> arguments;
-        for (auto& value : values) {
+        unsigned stream = read_number<unsigned>();
+        Launch& launch = streams[stream].emplace_back();
+        launch.kernel = read_number<unsigned>(), launch.blocks = read_number<unsigned>();
+        launch.threads = read_number<unsigned>();
+        launch.values.resize(read_number<unsigned>());
+        for (auto& value : launch.values) {
             if (read_number<unsigned>() == 0) {
                 unsigned buffer = read_number<unsigned>();
                 char* pointer = buffers[buffer].first + read_number<uint64_t>();
@@ -59,10 +71,18 @@ int main() {
                 size_t size = read_number<unsigned>();
                 value = read_bytes(size);
             }
-            arguments.push_back(value.data());
+            launch.arguments.push_back(value.data());
         }
-        call(kernel, blocks, threads, arguments.data());
     }
+    while (!streams.empty())  // a block of each stream in turn; a stream that is alone runs a launch at once
+        for (auto stream = streams.begin(); stream != streams.end();) {
+            Launch& launch = stream->second.front();
+            host::first_block = launch.done;
+            launch.done = host::end_block = streams.size() == 1 ? launch.blocks : launch.done + 1;
+            call(launch.kernel, launch.blocks, launch.threads, launch.arguments.data());
+            if (launch.done == launch.blocks) stream->second.pop_front();
+            stream = stream->second.empty() ? streams.erase(stream) : std::next(stream);
+        }
     for (auto& [memory, size] : buffers) std::fwrite(memory, 1, size, stdout);
 }
 """
@@ -76,6 +96,7 @@ class Launched(NamedTuple):
     blocks: int
     threads: int
     arguments: tuple
+    stream: int
 
 
 class Array(np.ndarray):
@@ -106,22 +127,32 @@ class _Module:
         return functools.partial(self._launch, name)
 
     def _launch(self, name: str, grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple) -> None:
-        self.host.launches.append(Launched(self.code.removeprefix(PRELUDE), name, grid[0], block[0], arguments))
+        self.host.launches.append(Launched(self.code.removeprefix(PRELUDE), name, grid[0], block[0], arguments,
+                                           self.host.stream))
 
 
 class Host:
-    """What stands for the array module where kernels are bound: it collects launches until ``run``."""
+    """What stands for the array module where kernels are bound: it collects launches until ``run``.
+
+    Attributes
+    ----------
+    stream : int
+        Where the next launches are put. Those of one stream run one after the other, those of several a block of each
+        in turn.
+    """
 
     class cuda:
         """Its devices."""
 
         class Device:
-            """One with few processors, so that grids step over what they have."""
+            """One with one processor, so that grids step over what they have."""
 
+            id = 0
             attributes = {"MultiProcessorCount": 1}
 
     def __init__(self) -> None:
         self.launches: list[Launched] = []
+        self.stream = 0
 
     def RawModule(self, code: str, options: Sequence[str] = ()) -> _Module:
         """A module of kernels."""
@@ -146,7 +177,7 @@ class Host:
         buffers: dict[tuple[int, int], tuple[int, np.ndarray]] = {}  # by address and size: all views of it are of one
         requests = [struct.pack("=I", len(self.launches))]
         for each in self.launches:
-            requests.append(struct.pack("=IIII", numbers[each.text, each.name], each.blocks, each.threads,
+            requests.append(struct.pack("=IIIII", each.stream, numbers[each.text, each.name], each.blocks, each.threads,
                                         len(each.arguments)))
             for argument in each.arguments:
                 if isinstance(argument, np.ndarray):
@@ -187,7 +218,7 @@ def _memory(given: np.ndarray) -> np.ndarray:
 
 def meets(text: str) -> bool:
     """Whether threads of a kernel wait for each other."""
-    return any(word in text for word in ("across<", "__sync", "__shfl", "__shared__", "_REDUCE", "move_on"))
+    return any(word in text for word in ("across<", "__sync", "__shfl", "__shared__", "_REDUCE"))
 
 
 @functools.cache

@@ -526,7 +526,8 @@ class Machine:
         self.launches += 1
         results = self.owned(function(*args, **keywords))
         given = _blocks((args, keywords))
-        self.order(given, given if results is None else _blocks((results, keywords.get("out"))))
+        changed = given if results is None else _blocks((results, keywords.get("out")))
+        self.order(given, _blocks(args[0]) if name == "setitem" else changed)
         return results
 
     def memory_at(self, address: int) -> np.ndarray:
@@ -578,14 +579,15 @@ _NULLS: dict[int, Stream] = {}  # the default stream of each device
 
 
 class Device:
-    """A device: entered, what is made or computed is there. It has few processors, so that grids step over what they
-    have."""
+    """A device: entered, what is made or computed is there. It has one processor, so that grids step over what they
+    have, unless a test sets more."""
 
     count = 2
+    processors = 1
 
     def __init__(self, device: Any = None):
         self.id = MACHINE.device if device is None else int(device)
-        self.attributes = {"MultiProcessorCount": 1}
+        self.attributes = {"MultiProcessorCount": self.processors}
         if not 0 <= self.id < self.count:
             raise CUDARuntimeError("cudaErrorInvalidDevice")
 
@@ -655,8 +657,8 @@ class Cuda:
 
     @staticmethod
     def get_current_stream(device_id: int = -1) -> Stream:
-        """The stream that was entered last."""
-        return MACHINE.stream()
+        """The stream that was entered last, of the current device unless another is named."""
+        return MACHINE.current(MACHINE.device if device_id < 0 else device_id)[-1]
 
 
 Stream.null = MACHINE.stream()

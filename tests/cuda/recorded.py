@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
-from opreg.backends.cuda.compiler import kernel_of
+from opreg.backends.cuda.compiler import _compiled
 
 __all__ = ["Recorded", "recorded"]
 
@@ -17,7 +17,7 @@ class _Kernel:
 
     def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], arguments: Sequence[Any], **more: Any) -> None:
         self._kernel(grid, block, arguments, **more)
-        self._kernels.append(self.name)
+        self._kernels.append(self.name.partition("__")[0])
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._kernel, name)
@@ -36,7 +36,7 @@ class Recorded:
 @contextlib.contextmanager
 def recorded(xp: Any) -> Iterator[Recorded]:
     """While inside, the kernels that the array module compiles write their names down."""
-    found, module, forget = Recorded(xp), xp.RawModule, cast(Any, kernel_of).cache_clear
+    found, module, forget = Recorded(xp), xp.RawModule, cast(Any, _compiled).cache_clear
 
     class RawModule:
         def __init__(self, *args: Any, **keywords: Any):

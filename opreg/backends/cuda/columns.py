@@ -13,7 +13,7 @@ from opreg.typing import Array, ArrayModule
 
 from .compiler import Launch, kernel_of
 from .instructions import STORED, Value, computed_in, converted, indented, literal
-from .rows import KINDS, Text, of_the_row, parameters, sized
+from .rows import KINDS, Text, counted_in, of_the_row, parameters, sized
 
 __all__ = ["LEAST", "WIDE", "bound_columns", "columns_source"]
 
@@ -24,15 +24,15 @@ _HIGH = 8
 
 
 @cached(256)
-def columns_source(columns: RowExpression, ins: tuple[np.dtype, ...], outs: tuple[np.dtype | None, ...], far: bool
-                   ) -> str:
+def columns_source(columns: RowExpression, ins: tuple[np.dtype, ...], outs: tuple[np.dtype | None, ...], far: bool,
+                   counted: str = "float") -> str:
     """The text of the kernel ``columns``, for matrices one behind the other.
 
     Its parameters are inputs and outputs, how many rows a matrix has, and numbers in each; how many rows a block
     reduces, and how many blocks a matrix has for each of its tiles of columns; where it is read, how many numbers a
-    column counts as having.
+    column counts as having, in the type ``counted``.
     """
-    expression, text = columns.expression, Text(columns.expression)
+    expression, text = columns.expression, Text(columns.expression, counted)
     arity, index = expression.arity, "unsigned long long" if far else "unsigned"
     for i, dtype in enumerate(ins):
         text.values[i] = Value(f"x{i}", computed_in(dtype))
@@ -86,7 +86,8 @@ def bound_columns(columns: RowExpression, ins: Sequence[Array], outs: Sequence[A
     parts = -(-rows // part)
     far = count * rows * n >= 1 << 30
     text = columns_source(columns, tuple([array.dtype for array in ins]),
-                          tuple([None if out is None else out.dtype for out in outs]), far)
+                          tuple([None if out is None else out.dtype for out in outs]), far,
+                          counted_in(rows if size is None else size))
     index = np.uint64 if far else np.uint32
     numbers = [rows, n, part, parts, *[rows if size is None else size] * sized(columns.expression)]
     return Launch(kernel_of(xp, text, "columns"), -(-n // WIDE) * count * parts, WIDE * _HIGH,

@@ -21,7 +21,7 @@ from opreg.builtin.layers.convolution import (
     of_weight,
 )
 from opreg.builtin.layers.sliding import channels_first, channels_last, extent, window
-from opreg.core.launch import Call
+from opreg.core.launch import Call, Rank
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
 from opreg.core.spec import Shape, Spec, size
@@ -68,7 +68,7 @@ class _Kernel:
 
     def __init__(self, op: Op, part: Part, reads: str, writes: str):
         self.op, self.part, self.reads, self.writes = op, part, reads, writes
-        op.kernel("cuDNN", bound=True, accepts=self.accepts, serves=can_compile)(self.bound)
+        op.kernel("cuDNN", bound=True, accepts=self.accepts, serves=can_compile, rank=Rank.LIBRARY)(self.bound)
 
     def named(self, call: Call) -> dict[str, Array]:
         """The arrays by their names."""

@@ -11,6 +11,7 @@ import enum
 import importlib.util
 import os
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -116,6 +117,7 @@ _P, _INT, _SIZE, _U64, _I64 = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t, ct
 #: What the functions take; all answer a status.
 SIGNATURES: dict[str, tuple[type, ...]] = {
     "cublasLtCreate": (_P,),
+    "cublasLtDestroy": (_P,),
     "cublasLtMatmulDescCreate": (_P, _INT, _INT),
     "cublasLtMatmulDescSetAttribute": (_P, _INT, _P, _SIZE),
     "cublasLtMatmulDescDestroy": (_P,),
@@ -143,6 +145,7 @@ class Library:
             function.restype, function.argtypes = _INT, takes
             self.functions[name] = function
         self._handles: dict[int, int] = {}
+        weakref.finalize(self, _destroy, self.functions, self._handles).atexit = False  # CUDA may have ended by then
 
     def check(self, name: str, *args: object) -> None:
         """Call a function.
@@ -164,6 +167,11 @@ class Library:
             assert handle.value is not None
             self._handles[device] = handle.value
         return self._handles[device]
+
+
+def _destroy(functions: dict[str, Callable[..., int]], handles: dict[int, int]) -> None:
+    for handle in handles.values():
+        functions["cublasLtDestroy"](handle)
 
 
 def answer(name: str, status: int) -> str:
@@ -202,7 +210,7 @@ class Descriptor:
                            ctypes.sizeof(value))
 
     def __del__(self) -> None:
-        if self.value.value is not None:
+        if self.value.value is not None and not sys.is_finalizing():
             self.library.functions[f"cublasLt{self.kind}Destroy"](self.value)
 
 

@@ -2,24 +2,26 @@
 
 The package is met here alone and looked for at first use. A convolution is told by the sizes and strides of its arrays,
 with the axes in the order batch, channels, places whatever their order in memory; what the library made of it, a graph
-with an execution plan, is kept for convolutions of one kind. Handles are one a device and stream.
+with an execution plan, is kept for convolutions of one kind. There is one handle a device, which is made when the first
+convolution there is planned and told the current stream before each use.
 """
 
 from __future__ import annotations
 
+import functools
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.locks import lock
 from opreg.core.spec import Shape
 from opreg.core.steps import PlainStep
 from opreg.errors import OpError, passing
 from opreg.typing import Array, ArrayModule
-
-from .layout import address_of
 
 __all__ = ["Built", "Convolution", "Convolve", "DTYPES", "Part", "Tensor", "aligned", "build",
            "frontend", "load"]
@@ -102,13 +104,27 @@ class Frontend:
     def __init__(self, module: Any):
         self.module, self.using = module, lock()
         module.backend_version()  # finds the library itself, or says that it is not there
+        self._handles: dict[int, Any] = {}
+        weakref.finalize(self, _destroy, module, self._handles).atexit = False  # CUDA may have ended by then
 
-    @cached(64)
-    def handle(self, device: int, stream: int) -> Any:
-        """What work of a device, the current one, is put into a stream by."""
-        handle = self.module.create_handle()
-        self.module.set_stream(handle, stream)
-        return handle
+    def handle(self, device: int) -> Any:
+        """What stands for the library on a device, the current one; it is made once and kept."""
+        if device not in self._handles:
+            self._handles[device] = self.module.create_handle()
+        return self._handles[device]
+
+    def execute(self, built: Built, device: int, stream: int, addresses: Mapping[int, int], workspace: int | None
+                ) -> None:
+        """Put the work of a plan into a stream of a device, the current one."""
+        with self.using:
+            handle = self.handle(device)
+            self.module.set_stream(handle, stream)
+            built.graph.execute(addresses, workspace, handle=handle)
+
+
+def _destroy(module: Any, handles: dict[int, Any]) -> None:
+    for handle in handles.values():
+        module.destroy_handle(handle)
 
 
 def load() -> Any:
@@ -147,7 +163,8 @@ class Built(NamedTuple):
 def build(found: Frontend, device: int, kind: Convolution) -> Built | str:
     """What the library makes of convolutions of a kind, or why it has nothing for them."""
     try:
-        return _build(found.module, found.handle(device, 0), _with_two_places(kind))
+        with found.using:
+            return _build(found.module, found.handle(device), _with_two_places(kind))
     except Exception as error:  # several of the package's own
         if passing(error):
             raise
@@ -213,7 +230,7 @@ class Convolve(PlainStep):
         Gives it memory to work in.
     """
 
-    __slots__ = ("execute", "stream", "title", "held")
+    __slots__ = ("execute", "stream", "title", "addresses", "place", "held")
     capturable = True
 
     def __init__(self, xp: ArrayModule, device: int, title: str, built: Built, arrays: Mapping[str, Array],
@@ -224,15 +241,12 @@ class Convolve(PlainStep):
         addresses = {_UIDS[name]: address_of(array) for name, array in arrays.items()}
         place = None if workspace is None else address_of(workspace)
 
-        def execute(stream: int) -> None:
-            with found.using:
-                built.graph.execute(addresses, place, handle=found.handle(device, stream))
-
-        self.execute, self.stream, self.title = execute, xp.cuda.get_current_stream, title
-        self.held = arrays, workspace
+        self.execute = functools.partial(found.execute, built, device)
+        self.stream, self.title = xp.cuda.get_current_stream, title
+        self.addresses, self.place, self.held = addresses, place, (arrays, workspace)
 
     def __call__(self) -> None:
         try:
-            self.execute(self.stream().ptr)
+            self.execute(self.stream().ptr, self.addresses, self.place)
         except Exception as error:
             raise OpError(f"{self.title}: cuDNN answers {error}") from error

@@ -222,12 +222,3 @@ __device__ __forceinline__ Words drawn(unsigned long long key, unsigned long lon
 
 // The highest 24 bits of a word as a number from 0 to 1, which it is below.
 __device__ __forceinline__ float uniform(unsigned word) { return (word >> 8) * 5.9604644775390625e-8f; }
-
-// The last thing a kernel does that draws: the block that is the last to have read `counter` (a key, how often it was drawn
-// from, how many blocks have come here) moves it on, so that the next launch, or the same one replayed, goes on from there.
-__device__ __forceinline__ void move_on(unsigned long long* counter, unsigned long long times) {
-    __syncthreads();
-    if (threadIdx.x) return;
-    __threadfence();
-    if (atomicInc(reinterpret_cast<unsigned*>(counter + 2), gridDim.x - 1) == gridDim.x - 1) counter[1] += times;
-}

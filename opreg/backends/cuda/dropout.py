@@ -1,4 +1,8 @@
-"""Dropout as one CUDA kernel: it counts on the device what it drew, so a launch that is replayed draws anew."""
+"""Dropout as CUDA kernels. A counter on the device says how much of a sequence of random numbers was drawn.
+
+The kernel ``claim`` moves the counter on and notes where it stood; ``dropout`` draws from there. So launches that run
+beside each other, on several streams, draw each its own stretch of the sequence, and one that is replayed draws anew.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +12,25 @@ import numpy as np
 
 from opreg.builtin.elementwise.activation import dropout
 from opreg.core import generators
+from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.launch import Call
 from opreg.elementwise.expression import trace
 from opreg.typing import Array
 
 from . import elementwise
-from .compiler import Launch, can_compile, grid_of, kernel_of
+from .compiler import Launch, attach, grid_of, kernel_of
 from .instructions import STORED, computed_in
-from .layout import address_of
 
-__all__ = ["source"]
+__all__ = ["CLAIM", "source"]
 
 _BLOCK = 256
+#: The text of the kernel ``claim``, for one thread: takes so many places of the sequence.
+CLAIM = """extern "C" __global__ void claim(unsigned long long* counter, unsigned long long* place,
+                                 unsigned long long count) {
+    place[0] = atomicAdd(counter + 1, count);
+}
+"""
 _PRODUCT = trace(lambda x, mask: x * mask, 2)
 
 
@@ -28,9 +38,9 @@ _PRODUCT = trace(lambda x, mask: x * mask, 2)
 def source(dtype: np.dtype, data: bool, out: bool, mask: bool, lanes: int, far: bool) -> str:
     """The text of the kernel ``dropout``; without ``data`` it makes the mask alone.
 
-    Its parameters are the arrays that there are, the counter, the share that is kept, what kept numbers are multiplied
-    by, and how many there are. Four numbers share a place of the counter's stream whatever their dtype, so the same
-    ones are dropped in each.
+    Its parameters are the arrays that there are, the counter, the first place that was claimed, the share that is kept,
+    what kept numbers are multiplied by, and how many there are. Four numbers share a place of the sequence whatever
+    their dtype, so the same ones are dropped in each.
     """
     stored, kind, index = STORED[dtype.name], computed_in(dtype), "unsigned long long" if far else "unsigned"
     width = max(4, lanes)
@@ -53,8 +63,9 @@ def source(dtype: np.dtype, data: bool, out: bool, mask: bool, lanes: int, far: 
         *[f"    {line}" for line in one_by_one], "}"]
     return "\n".join([
         f'extern "C" __global__ void __launch_bounds__({_BLOCK}) dropout({", ".join(arrays)}, '
-        f"unsigned long long* counter, float share, {kind} factor, {index} total) {{",
-        "    const unsigned long long key = counter[0], before = counter[1];",
+        f"const unsigned long long* counter, const unsigned long long* place, float share, {kind} factor, "
+        f"{index} total) {{",
+        "    const unsigned long long key = counter[0], before = place[0];",
         f"    const {index} step = ({index})gridDim.x * {_BLOCK * width}u;",
         f"    for ({index} at = (({index})blockIdx.x * {_BLOCK}u + threadIdx.x) * {width}u; at < total; at += step) {{",
         f"        {kind} factors[{width}];", "        #pragma unroll",
@@ -62,8 +73,7 @@ def source(dtype: np.dtype, data: bool, out: bool, mask: bool, lanes: int, far: 
         "            const Words words = drawn(key, before + at / 4u + part);", "            #pragma unroll",
         "            for (int word = 0; word < 4; ++word)",
         f"                factors[part * 4 + word] = uniform(words.at[word]) < share ? factor : {kind}(0);",
-        "        }", *[f"        {line}" for line in store], "    }",
-        "    move_on(counter, (total + 3u) / 4u);", "}", ""])
+        "        }", *[f"        {line}" for line in store], "    }", "}", ""])
 
 
 def _accepts(call: Call) -> str | None:
@@ -77,18 +87,20 @@ def _accepts(call: Call) -> str | None:
     return "nothing to compute" if data.size == 0 else None
 
 
-@dropout.kernel("cuda", bound=True, accepts=_accepts, serves=can_compile)
 def dropout_cuda(call: Call) -> list[Callable]:
     data, (out, mask) = call.ins[0], call.outs
     shape = call.specs[1].shape
     if shape == data.shape:
-        return [_draw(call, data, out, mask)] if out is not None or mask is not None else []
+        return _draw(call, data, out, mask) if out is not None or mask is not None else []
     if mask is None:
         mask = call.scratch(0, shape, data.dtype)
-    steps: list[Callable] = [_draw(call, None, None, mask)]
+    steps = _draw(call, None, None, mask)
     if out is not None:
         steps.append(elementwise.bound_to(_PRODUCT, [data, mask], [out], call.xp))
     return steps
+
+
+attach(dropout, _accepts, dropout_cuda)
 
 
 class _Draw(Launch):
@@ -98,8 +110,8 @@ class _Draw(Launch):
     draws = True
 
 
-def _draw(call: Call, data: Array | None, out: Array | None, mask: Array | None) -> _Draw:
-    """A step that draws; there is no output without data."""
+def _draw(call: Call, data: Array | None, out: Array | None, mask: Array | None) -> list[Callable]:
+    """Steps that draw; there is no output without data."""
     if out is None:
         data = None
     arrays = [array for array in (data, out, mask) if array is not None]
@@ -116,5 +128,7 @@ def _draw(call: Call, data: Array | None, out: Array | None, mask: Array | None)
     assert counter is not None  # of all devices whose array module compiles
     index = np.uint64 if far else np.uint32
     blocks = grid_of(call.xp, -(-total // max(4, lanes)), _BLOCK)
-    return _Draw(kernel_of(call.xp, text, "dropout"), blocks, _BLOCK,
-                 [*arrays, counter, np.float32(keep), factor[()], index(total)])
+    place = call.scratch(1, (1,), np.uint64)
+    return [Launch(kernel_of(call.xp, CLAIM, "claim"), 1, 1, [counter, place, np.uint64(-(-total // 4))]),
+            _Draw(kernel_of(call.xp, text, "dropout"), blocks, _BLOCK,
+                  [*arrays, counter, place, np.float32(keep), factor[()], index(total)])]

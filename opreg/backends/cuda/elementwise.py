@@ -16,6 +16,7 @@ from opreg.elementwise.expression import Expression, accepting
 from opreg.typing import Array, ArrayModule
 
 from .compiler import Launch, can_compile, grid_of, keep, kernel_of
+from .compiler import attach as attach_compiled
 from .instructions import STORED, Value, computed_in, indented, missing, statements
 from .layout import Arrangement, Layout, Reach, arrange
 
@@ -140,8 +141,6 @@ def attach(op: Op, expression: Callable[[Attrs], Expression],
            ufuncs: Callable[[Call], list[Callable[[], object]]]) -> None:
     """Give an operator with an expression, a function of its attributes, the kernel ``cuda``."""
 
-    @op.kernel("cuda", bound=True, serves=can_compile, accepts=accepting(
-        expression, lambda scalar, call: declines(scalar, call.ins, call.outs) or keep(call, arrange(
-            call.ins, call.outs))))
-    def elementwise_cuda(call: Call) -> list[Callable]:
-        return [bound(expression(call.attrs), call.found, call.xp)]
+    attach_compiled(op, accepting(expression, lambda scalar, call: declines(
+        scalar, call.ins, call.outs) or keep(call, arrange(call.ins, call.outs))),
+        lambda call: [bound(expression(call.attrs), call.found, call.xp)])

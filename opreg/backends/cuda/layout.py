@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from opreg.core.addresses import address_of
 from opreg.typing import Array
 
 from ..addressing import bounds_of, joined_axes, overlap
 
-__all__ = ["Arrangement", "Layout", "Operand", "Reach", "address_of", "arrange"]
+__all__ = ["Arrangement", "Layout", "Operand", "Reach", "arrange"]
 
 # Beyond this many numbers an index has 64 bits; what a grid steps over is left free.
 _NEAR = 1 << 30
@@ -73,11 +74,6 @@ class Arrangement(NamedTuple):
     def total(self) -> int:
         """How many numbers are computed."""
         return math.prod(self.sizes)
-
-
-def address_of(array: Array) -> int:
-    """Where the first number of an array of the device lies."""
-    return array.__cuda_array_interface__["data"][0]  # type: ignore[attr-defined]
 
 
 def arrange(ins: Sequence[Array], outs: Sequence[Array | None]) -> Arrangement | str:

@@ -14,15 +14,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from opreg.builtin.lookup import gather, indexing
+from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.core.spec import Shape, check_axis
 from opreg.typing import Array
 
-from .compiler import Launch, can_compile, grid_of, kernel_of
+from .compiler import Launch, attach, grid_of, kernel_of
 from .instructions import STORED, computed_in, indented, literal
-from .layout import address_of
 from .reductions import declines
 
 __all__ = ["picked_source", "put_source", "read_source", "sum_source"]
@@ -205,7 +205,7 @@ def _attach(op: Op, reads: Sequence[int], index: int, mode: str | None, steps: C
             return f"more than {MOST} indices: every block looks through all of them"
         return reason
 
-    op.kernel("cuda", bound=True, accepts=accepts, serves=can_compile)(steps)
+    attach(op, accepts, steps)
 
 
 def _axis(call: Call, shape: Shape) -> tuple[int, Shape]:

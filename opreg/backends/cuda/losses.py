@@ -15,7 +15,7 @@ from opreg.elementwise.expression import equal, exp, log, maximum, sign, trunc, 
 from opreg.elementwise.rows import Along, column, row_max, row_sum, trace_rows, traced
 
 from . import elementwise
-from .compiler import can_compile
+from .compiler import attach
 from .folds import bound_fold
 from .reductions import declines
 from .rows import bound_rows
@@ -31,7 +31,7 @@ def _attach(op: Op, steps: Callable[[Call], list[Callable]]) -> None:
     def accepts(call: Call) -> str | None:
         return declines([*[array for i, array in enumerate(call.ins) if i not in op.unread], *call.outs])
 
-    op.kernel("cuda", bound=True, accepts=accepts, serves=can_compile)(steps)
+    attach(op, accepts, steps)
 
 
 # ------------------------------------------------------------------------------------------- regressions

@@ -17,7 +17,7 @@ from opreg.elementwise.rows import Along, row_size, row_sum, traced
 from opreg.typing import Array
 
 from . import elementwise
-from .compiler import can_compile
+from .compiler import attach
 from .reductions import declines
 from .sets import bound_sets
 
@@ -34,7 +34,7 @@ def _attach(op: Op, steps: Callable[[Call], list[Callable]]) -> None:
     def accepts(call: Call) -> str | None:
         return declines([*[array for i, array in enumerate(call.ins) if i not in op.unread], *call.outs])
 
-    op.kernel("cuda", bound=True, accepts=accepts, serves=can_compile)(steps)
+    attach(op, accepts, steps)
 
 
 def _sets(call: Call, function: Callable[..., Any], ins: Sequence[tuple[Array, Along]], outs: Sequence[Array | None],

@@ -13,6 +13,7 @@ import numpy as np
 
 from opreg.builtin.layers import pooling
 from opreg.builtin.layers.pooling import Pool
+from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.launch import Call
 from opreg.core.spec import limits
@@ -21,10 +22,9 @@ from opreg.elementwise.expression import equal, maximum, sqrt, where
 from opreg.elementwise.rows import Along, row_max, row_size, row_sum, traced
 from opreg.typing import Array
 
-from .compiler import Launch, can_compile, grid_of, kernel_of
+from .compiler import Launch, attach, grid_of, kernel_of
 from .folds import bound_fold, groups_of
 from .instructions import STORED, computed_in, indented, literal
-from .layout import address_of
 from .reductions import declines
 
 __all__ = ["Shape", "gather_source", "source"]
@@ -221,7 +221,6 @@ def _accepts(call: Call) -> str | None:
     return declines([*[array for i, array in enumerate(call.ins) if i not in call.op.unread], *call.outs])
 
 
-@pooling.pooling.kernel("cuda", bound=True, accepts=_accepts, serves=can_compile)
 def pooling_cuda(call: Call) -> list[Callable]:
     (data,), (out,) = call.ins, call.outs
     pool = _pool_of(call, data)
@@ -234,14 +233,17 @@ def pooling_cuda(call: Call) -> list[Callable]:
     return [_launch(call, source, "pool", pool, [data, out], math.prod(pool.y))]
 
 
-@pooling.pooling_sum.kernel("cuda", bound=True, accepts=_accepts, serves=can_compile)
 def pooling_sum_cuda(call: Call) -> list[Callable]:
     pool = _pool_of(call, call.ins[1])
     return [_launch(call, gather_source, "unpool", pool, [call.ins[0], call.outs[0]], math.prod(pool.x))]
 
 
-@pooling.pooling_max.kernel("cuda", bound=True, accepts=_accepts, serves=can_compile)
 def pooling_max_cuda(call: Call) -> list[Callable]:
     g, data, maxima = call.ins
     pool = _pool_of(call, data)
     return [_launch(call, gather_source, "unpool", pool, [g, data, maxima, call.outs[0]], math.prod(pool.x))]
+
+
+attach(pooling.pooling, _accepts, pooling_cuda)
+attach(pooling.pooling_sum, _accepts, pooling_sum_cuda)
+attach(pooling.pooling_max, _accepts, pooling_max_cuda)

@@ -1,7 +1,8 @@
 """The operators that are products of matrices, by cublasLt: with a bias in the same launch, or added to what is there.
 
 Where the library has no epilogue, as for float64, a bias is a step of its own. What ``fuse_dense_backward`` makes of
-two nodes computes the gradients of a weight and of a bias in one launch. Sums of columns alone are products with ones.
+two nodes computes the gradients of a weight and of a bias in one launch, or sums the latter in another one where the
+library has no such epilogue. Sums of columns alone are products with ones.
 """
 
 from __future__ import annotations
@@ -11,17 +12,16 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from opreg.builtin.matrices.dense import FACTORS, dense_weight, factors_of, views_of
-from opreg.core.launch import Call
+from opreg.core.launch import Call, Rank
 from opreg.core.registry import REGISTERED
+from opreg.elementwise.rows import Along, row_sum, traced
 from opreg.errors import OpError
 from opreg.typing import Array
 
-from . import (
-    cublaslt,
-    reductions,  # noqa: F401 (its kernel of ``sum`` is attached before the one here, which comes first)
-)
+from . import cublaslt
 from .compiler import can_compile, declined, keep
 from .cublaslt import Epilogue
+from .folds import bound_fold, groups_of
 from .precision import tf32
 from .private_operators import dense_backward
 from .products import Chosen, Multiply, Product, choose, describe
@@ -90,7 +90,7 @@ def _bound(call: Call) -> list[Callable]:
 
 
 for _op in FACTORS:
-    _op.kernel("cublasLt", bound=True, accepts=_accepts, serves=can_compile, adds=True)(_bound)
+    _op.kernel("cublasLt", bound=True, accepts=_accepts, serves=can_compile, adds=True, rank=Rank.LIBRARY)(_bound)
 
 
 # --------------------------------------------------------------------------------- gradients of dense layers
@@ -108,12 +108,20 @@ def _accepts_dense_backward(call: Call) -> str | None:
     a, b = dense_weight(g, data, flatten=call.attrs["flatten"])
     if not views_of(call, (a, b)):
         return "its factors are no views of its inputs"
-    return keep(call, _settle(call, (a, b, out), Epilogue.BGRADB, bias))
+    settled = _settle(call, (a, b, out), Epilogue.BGRADB, bias)
+    if isinstance(settled, str) and g.flags.c_contiguous:
+        settled = _settle(call, (a, b, out))
+    return keep(call, settled)
 
 
-@dense_backward.kernel("cublasLt", bound=True, accepts=_accepts_dense_backward, serves=can_compile, adds=True)
-def dense_backward_cuda(call: Call) -> Callable:
-    return _multiply(call, call.outs[1])
+@dense_backward.kernel("cublasLt", bound=True, accepts=_accepts_dense_backward, serves=can_compile, adds=True,
+                       rank=Rank.LIBRARY)
+def dense_backward_cuda(call: Call) -> list[Callable]:
+    g, bias = call.ins[0], call.outs[1]
+    if call.found.product.epilogue is Epilogue.BGRADB:
+        return [_multiply(call, bias)]
+    return [_multiply(call), *bound_fold(traced(row_sum, 1), [g], [Along.ELEMENT], [bias],
+                                         groups_of(g.shape, range(g.ndim - 1)), call.xp, call.scratch)]
 
 
 def _accepts_sum(call: Call) -> str | None:
@@ -135,4 +143,5 @@ def _sums_columns(call: Call) -> str | None:
     return None
 
 
-REGISTERED["sum"].kernel("cublasLt", bound=True, accepts=_accepts_sum, serves=can_compile, adds=True)(_multiply)
+REGISTERED["sum"].kernel("cublasLt", bound=True, accepts=_accepts_sum, serves=can_compile, adds=True,
+                         rank=Rank.LIBRARY)(_multiply)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.steps import PlainStep
 from opreg.errors import OpError
@@ -38,7 +39,6 @@ from .cublaslt import (
     answer,
     library,
 )
-from .layout import address_of
 
 __all__ = ["Chosen", "DTYPES", "Matrices", "Multiply", "Product", "choose", "describe"]
 

@@ -20,7 +20,7 @@ from opreg.core.cache import cached
 from opreg.core.launch import Call
 from opreg.typing import Array, ArrayModule
 
-from .compiler import can_compile, grid_of, kernel_of
+from .compiler import attach, grid_of, kernel_of
 from .instructions import indented
 
 __all__ = ["backward", "backward_source", "forward", "forward_source"]
@@ -115,7 +115,7 @@ class _Steps:
 
     def __init__(self, xp: ArrayModule, text: str, name: str, arrays: Sequence[Array], time: int, batch: int, size: int,
                  directions: int):
-        self.kernel, self.arrays, total = kernel_of(xp, text, name), arrays, directions * batch * size
+        self.kernel, self.arrays, total = kernel_of(xp, text, name, "RNN"), arrays, directions * batch * size
         self.sizes = [*map(np.int64, (time, batch, size, total))]
         self.blocks = grid_of(xp, total, _BLOCK)
 
@@ -184,13 +184,15 @@ def _declines(call: Call) -> str | None:
     return None if known else f"dtype {call.ins[0].dtype}: no floating number"
 
 
-@rnn.kernel("cuda", bound=True, accepts=_declines, serves=can_compile)
 def rnn_cuda(call: Call) -> Callable[[], object]:
     outs = [call.scratch(i, spec.shape, spec.dtype) if out is None else out
             for i, (out, spec) in enumerate(zip(call.outs, call.specs))]
     return functools.partial(run, call.xp, forward, call.ins, call.is_train, call.rng, outs, call.attrs)
 
 
-@backward_rnn.kernel("cuda", bound=True, accepts=_declines, serves=can_compile)
 def backward_rnn_cuda(call: Call) -> Callable[[], object]:
     return functools.partial(run_back, call.xp, backward, call.ins, call.outs, call.attrs)
+
+
+attach(rnn, _declines, rnn_cuda)
+attach(backward_rnn, _declines, backward_rnn_cuda)

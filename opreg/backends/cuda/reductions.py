@@ -14,7 +14,7 @@ from opreg.elementwise.expression import absolute, equal, sqrt, square, where
 from opreg.elementwise.rows import Along, row_max, row_min, row_product, row_size, row_sum, traced
 from opreg.typing import Array
 
-from .compiler import can_compile
+from .compiler import attach
 from .folds import bound_fold, groups_of
 from .instructions import STORED
 
@@ -51,11 +51,12 @@ def _attach(op: Op, function_of: Callable[[Call], Callable[[Any], Any]], axes_of
     def accepts(call: Call) -> str | None:
         return declines([call.ins[0], *call.outs])
 
-    @op.kernel("cuda", bound=True, accepts=accepts, serves=can_compile)
-    def reduction_cuda(call: Call) -> list[Callable]:
+    def steps(call: Call) -> list[Callable]:
         data = call.ins[0]
         return bound_fold(traced(function_of(call), 1), [data], [Along.ELEMENT], call.outs,
                           groups_of(data.shape, axes_of(call)), call.xp, call.scratch)
+
+    attach(op, accepts, steps)
 
 
 def _named(call: Call) -> tuple[int, ...]:

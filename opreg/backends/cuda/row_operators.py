@@ -19,10 +19,10 @@ from opreg.elementwise.expression import equal, exp, log, sqrt, square, trunc
 from opreg.elementwise.rows import Along, RowExpression, column, row_max, row_size, row_sum, trace_rows, traced
 
 from . import elementwise, updates
-from .compiler import can_compile, keep
+from .compiler import attach, can_compile, keep
 from .folds import bound_fold, groups_of
 from .instructions import STORED
-from .rows import bound_rows
+from .rows import bound_rows, counted_in
 from .sets import bound_sets
 
 __all__: list[str] = []
@@ -48,7 +48,7 @@ def _attach(op: Op, rows_of: Callable[[Call], Rows | str], steps: Callable[[Call
     def accepts(call: Call) -> str | None:
         return _declines(call) or keep(call, rows_of(call))
 
-    op.kernel("cuda", bound=True, accepts=accepts, serves=can_compile)(steps)
+    attach(op, accepts, steps)
 
 
 def _declines(call: Call) -> str | None:
@@ -134,7 +134,8 @@ def _softmax_output_gradient_steps(call: Call) -> list[Callable]:
     if len(view) == 2:
         return _steps(call)
     (y, label), (rows, count, *places) = call.ins, view
-    classes = call.xp.arange(count, dtype=np.float64 if y.dtype.itemsize == 8 else np.float32)
+    wide = y.dtype.itemsize == 8 or counted_in(count) == "double"
+    classes = call.xp.arange(count, dtype=np.float64 if wide else np.float32)
     return [elementwise.bound_to(traced(_chosen, 3, scale=scale), [
         y.reshape(view), label.reshape(rows, 1, *places), classes.reshape(1, count, *(1,) * len(places))],
         [call.outs[0].reshape(view)], call.xp)]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.elementwise.expression import Expression
 from opreg.elementwise.rows import REDUCTIONS, Along, RowExpression
@@ -17,9 +18,9 @@ from opreg.typing import Array, ArrayModule
 
 from .compiler import Launch, grid_of, kernel_of
 from .instructions import STORED, Value, computed_in, converted, indented, literal, statement
-from .layout import address_of
 
-__all__ = ["KINDS", "Shape", "Text", "bound_rows", "of_the_row", "parameters", "rows_source", "shape_of", "sized"]
+__all__ = ["KINDS", "Shape", "Text", "bound_rows", "counted_in", "of_the_row", "parameters", "rows_source",
+           "shape_of", "sized"]
 
 # Threads of a block whose warps have a row each, and numbers that a thread holds at most.
 _WARPS, _HELD = 128, 32
@@ -44,6 +45,8 @@ class Shape(NamedTuple):
         Whether indices need 64 bits.
     cut : bool
         Whether rows are cut into parts.
+    counted : str
+        The type that numbers of columns, and of all that a row has, are computed in; see ``counted_in``.
     """
 
     ins: tuple[np.dtype, ...]
@@ -53,11 +56,18 @@ class Shape(NamedTuple):
     packs: int
     far: bool
     cut: bool = False
+    counted: str = "float"
+
+
+def counted_in(size: int) -> str:
+    """The type that holds all whole numbers up to a size: ``float``, or ``double`` where that has too few bits."""
+    return "float" if size <= 1 << 24 else "double"
 
 
 def shape_of(expression: RowExpression, ins: Sequence[Array], outs: Sequence[Array | None], rows: int, n: int,
-             part: int | None = None) -> Shape:
-    """How rows of ``n`` numbers are shared out, cut into parts of so many if told to."""
+             part: int | None = None, size: int | None = None) -> Shape:
+    """How rows of ``n`` numbers, which count as ``size``, are shared out, cut into parts of so many if told to."""
+    counted = counted_in(n if size is None else max(n, size))
     whole = [array for array, along in zip((*ins, *outs), (*expression.inputs, *expression.results))
              if array is not None and along in (Along.ELEMENT, Along.COLUMN)]
     lanes = 16 // min(array.itemsize for array in whole)
@@ -72,14 +82,15 @@ def shape_of(expression: RowExpression, ins: Sequence[Array], outs: Sequence[Arr
     threads = next((threads for threads in (32, 256, most) if n <= threads * lanes * min(room, 8)), most)
     packs = -(-n // (threads * lanes))
     return Shape(tuple([array.dtype for array in ins]), tuple([None if out is None else out.dtype for out in outs]),
-                 threads, lanes, packs if packs <= room else 0, total >= 1 << 30, part is not None)
+                 threads, lanes, packs if packs <= room else 0, total >= 1 << 30, part is not None, counted)
 
 
 class Text:
-    """The lines of a kernel, and what the registers of the expression are called."""
+    """The lines of a kernel, and what the registers of the expression are called; ``counted`` is the type of what is
+    counted."""
 
-    def __init__(self, expression: Expression):
-        self.expression = expression
+    def __init__(self, expression: Expression, counted: str):
+        self.expression, self.counted = expression, counted
         self.values: list[Value] = [Value("", "float")] * (expression.arity + len(expression.code))
 
     def line(self, position: int) -> str:
@@ -87,8 +98,9 @@ class Text:
         prim, args = self.expression.code[position]
         register = self.expression.arity + position
         if prim.name in ("column", "row_size"):
-            self.values[register] = Value(f"r{position}", "float")
-            return f"const float r{position} = (float)({'begin + at + lane' if prim.name == 'column' else 'size'});"
+            self.values[register] = Value(f"r{position}", self.counted)
+            count = "begin + at + lane" if prim.name == "column" else "size"
+            return f"const {self.counted} r{position} = ({self.counted})({count});"
         text, self.values[register] = statement(f"r{position}", prim, args, self.values)
         return text
 
@@ -118,7 +130,7 @@ def rows_source(rows: RowExpression, shape: Shape) -> str:
     numbers a part has and how many parts a row; where they are read, how many numbers a row counts as having, and after
     how many rows inputs begin anew.
     """
-    expression, text = rows.expression, Text(rows.expression)
+    expression, text = rows.expression, Text(rows.expression, shape.counted)
     for i, dtype in enumerate(shape.ins):
         text.values[i] = Value(f"x{i}", computed_in(dtype))
     index = "unsigned long long" if shape.far else "unsigned"
@@ -230,7 +242,7 @@ def bound_rows(rows: RowExpression, ins: Sequence[Array], outs: Sequence[Array |
     They count as rows of ``size`` numbers, which is ``n`` where nothing else is said. Rows that are only reduced may be
     cut into parts of so many numbers: the results are then those of each part.
     """
-    shape = shape_of(rows, ins, outs, count, n, part)
+    shape = shape_of(rows, ins, outs, count, n, part, size)
     index = np.uint64 if shape.far else np.uint32
     parts = 1 if part is None else -(-n // part)
     block = max(shape.threads, _WARPS)

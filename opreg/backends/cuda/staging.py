@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
 from opreg.typing import Array, ArrayModule
@@ -33,8 +35,9 @@ class Staging:
             copied.record(stream)
 
     def __del__(self) -> None:
-        for copied in getattr(self, "_copied", ()):  # pinned memory that goes is given out again at once
-            copied.synchronize()
+        if not sys.is_finalizing():  # when CUDA may have ended
+            for copied in getattr(self, "_copied", ()):  # pinned memory that goes is given out again at once
+                copied.synchronize()
 
 
 def staging(xp: ArrayModule, array: Array, device: int) -> Staging | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from opreg.core.addresses import address_of
 from opreg.core.array_module import active
 from opreg.core.cache import cached
 from opreg.core.rules import Attrs
@@ -22,7 +23,6 @@ from opreg.typing import Array, ArrayModule
 from ..weights import Columns, Tables, alike, formula_of, rows_of
 from .compiler import Launch, grid_of, kernel_of
 from .instructions import STORED, Value, computed_in, missing, statements
-from .layout import address_of
 from .staging import staging
 
 if TYPE_CHECKING:
@@ -116,7 +116,8 @@ def move(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update]
         otherwise()
         return
     lanes = 16 // stored.itemsize if table.aligned else 1
-    kernel = kernel_of(xp, source(formula.expression, len(updates[0][1]), formula.apart, stored, lanes), "updates")
+    kernel = kernel_of(xp, source(formula.expression, len(updates[0][1]), formula.apart, stored, lanes), "updates",
+                       getattr(rule, "__name__", ""))
     number = _NUMBER[computed_in(stored)]
     kernel((grid_of(xp, table.rows * _BLOCK, _BLOCK),), (_BLOCK,),
            (table.numbers, np.uint32(table.rows), *[number(each) for each in formula.numbers]))
@@ -135,7 +136,8 @@ def bind(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update]
     if table is None:
         return "arrays that are not laid out alike, side by side"
     lanes = 16 // stored.itemsize if table.aligned else 1
-    kernel = kernel_of(xp, source(rates.expression, len(updates[0][1]), False, stored, lanes, True), "updates")
+    kernel = kernel_of(xp, source(rates.expression, len(updates[0][1]), False, stored, lanes, True), "updates",
+                       getattr(rule, "__name__", ""))
     numbers = _on_device(xp, rates, np.dtype(_NUMBER[computed_in(stored)]), table.numbers)
     return [Launch(kernel, grid_of(xp, table.rows * _BLOCK, _BLOCK), _BLOCK,
                    (table.numbers, np.uint32(table.rows), numbers))]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opreg.core.cache import cached
-from opreg.core.launch import Call
+from opreg.core.launch import Call, Rank
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
 from opreg.core.spec import is_numpy_float
@@ -253,7 +253,7 @@ def attach(op: Op, expression: Callable[[Attrs], Expression],
     compiled the kernel ``ufuncs`` computes."""
 
     @op.kernel("numba", bound=True, accepts=accepting(
-        expression, lambda scalar, call: unavailable(call) or _declines(scalar, call)))
+        expression, lambda scalar, call: unavailable(call) or _declines(scalar, call)), rank=Rank.COMPILED)
     def elementwise_numba(call: Call) -> list[Callable[[], object]]:
         scalar, arrangement = expression(call.attrs), call.found
         assert isinstance(arrangement, Arrangement)

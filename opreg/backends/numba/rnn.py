@@ -12,7 +12,7 @@ from opreg.builtin.layers.rnn import backward_rnn, rnn, run, run_back
 from opreg.builtin.layers.rnn_layer import scratch
 from opreg.builtin.layers.rnn_parts import Kept, Kind, Part, kind_of, of_gates
 from opreg.builtin.outputs import wide
-from opreg.core.launch import Call
+from opreg.core.launch import Call, Rank
 from opreg.core.op import Op
 from opreg.core.threads import run as together
 from opreg.typing import Array, ArrayModule
@@ -102,7 +102,7 @@ def _attach(op: Op, part: str, compute: Callable[[Call, Layer], Callable[[], obj
             ) -> None:
     """Give an operator the kernel ``numba``; ``compute`` makes a step of a call and a function that does a layer."""
 
-    @op.kernel("numba", bound=True, accepts=_declines)
+    @op.kernel("numba", bound=True, accepts=_declines, rank=Rank.COMPILED)
     def rnn_numba(call: Call) -> list[Callable[[], object]]:
         function = recurrent.function(call.attrs["mode"], part, wide(call.ins[0][:0]).dtype)
         return steps(function, functools.partial(compute, call, layer), lambda: [compute(call, plain)])

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from opreg.core.launch import Call, reference
+from opreg.core.launch import Call, Rank, reference
 from opreg.core.op import Op
 from opreg.typing import Array
 
@@ -143,7 +143,7 @@ def attach_rows(op: Op, task: Callable[[Call], Task | str]) -> None:
     def accepts(call: Call) -> str | None:
         return unavailable(call) or _declines(call, task(call))
 
-    @op.kernel("numba", bound=True, accepts=accepts)
+    @op.kernel("numba", bound=True, accepts=accepts, rank=Rank.COMPILED)
     def rows_numba(call: Call) -> list[Callable[[], object]]:
         rows = task(call)
         assert isinstance(rows, Task)

@@ -9,7 +9,7 @@ import numpy as np
 from opreg.builtin.layers.batch_norm import batch_norm, batch_norm_xp
 from opreg.builtin.layers.sliding import channels_first
 from opreg.core.cache import cached
-from opreg.core.launch import Call, reference
+from opreg.core.launch import Call, Rank, reference
 from opreg.core.op import Op
 from opreg.core.spec import Shape
 from opreg.typing import Array, ArrayModule
@@ -48,7 +48,7 @@ def _accepts(call: Call) -> str | None:
     return declined(call, call.ins) or _declines("forward", call.ins[0], call.attrs["axis"], measured)
 
 
-@batch_norm.kernel("onednn", accepts=_accepts)
+@batch_norm.kernel("onednn", accepts=_accepts, rank=Rank.LIBRARY)
 def batch_norm_onednn(xp: ArrayModule, data: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array, *,
                       eps: float, momentum: float, fix_gamma: bool, use_global_stats: bool, axis: int, is_train: bool,
                       out: Sequence[Array] | None = None) -> tuple[Array, ...]:
@@ -109,7 +109,7 @@ def _accepts_gradient(call: Call) -> str | None:
     return _in_order(call) or _declines("data", call.ins[1], call.attrs["axis"], True)
 
 
-@batch_norm_gradient.kernel("onednn", bound=True, accepts=_accepts_gradient)
+@batch_norm_gradient.kernel("onednn", bound=True, accepts=_accepts_gradient, rank=Rank.LIBRARY)
 def batch_norm_gradient_onednn(call: Call) -> Callable[[], None]:
     """The gradient and the two sums at once. The library takes the variance and adds ``eps`` to it; here it is told
     their sum."""
@@ -134,7 +134,7 @@ def _attach_copy(op: Op, last: str | None, first: str | None) -> None:
     def accepts(call: Call) -> str | None:
         return _in_order(call) or ("it is small" if call.ins[0].size < convolution.LEAST else None)
 
-    @op.kernel("onednn", bound=True, accepts=accepts)
+    @op.kernel("onednn", bound=True, accepts=accepts, rank=Rank.LIBRARY)
     def copy_onednn(call: Call) -> Callable[[], None]:
         (source,), (target,) = call.ins, call.outs
         strides = channels_first(contiguous(source.shape), last), channels_first(contiguous(target.shape), first)

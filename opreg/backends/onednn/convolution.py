@@ -32,7 +32,7 @@ from opreg.builtin.layers.fused_convolution import factors, folded_convolution, 
 from opreg.builtin.layers.pooling import pooling, pooling_max, pooling_sum, window_of
 from opreg.builtin.layers.sliding import Window, channels_first, channels_last, window
 from opreg.core.cache import cached
-from opreg.core.launch import Call, reference
+from opreg.core.launch import Call, Rank, reference
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
 from opreg.core.spec import Shape, Spec
@@ -79,12 +79,12 @@ def _by_products(op: Op, read: int) -> None:
     """Attach the reference kernel of an operator that reads so many inputs, with the library's products."""
     rule = op.kernels[0].rule
 
-    @op.kernel("onednn products", accepts=lambda call: declined(call, call.ins[:read]))
+    @op.kernel("onednn products", accepts=lambda call: declined(call, call.ins[:read]), rank=Rank.LIBRARY)
     def products(xp: ArrayModule, *ins: Array, out: Array | None = None, **attrs: Any) -> Array:
         return rule.function(_HOST, *ins, **rule.select(attrs), out=out)
 
 
-@convolution_bias.kernel("without BLAS", accepts=lambda call: declined(call, call.ins))
+@convolution_bias.kernel("without BLAS", accepts=lambda call: declined(call, call.ins), rank=Rank.LIBRARY)
 def convolution_bias_sums(xp: ArrayModule, g: Array, *, layout: str) -> Array:
     """Sums that wake no thread of BLAS."""
     letters = "nabcd"[:g.ndim]
@@ -151,8 +151,8 @@ class _Kernels(Generic[G]):
     def __init__(self, op: Op, part: Part, read: int):
         self.op, self.part, self.read = op, part, read
         self.reference = op.kernels[0].rule
-        op.kernel("onednn, a call", accepts=self.accepts)(self.call)
-        op.kernel("onednn", bound=True, accepts=self.accepts_bound)(self.bound)
+        op.kernel("onednn, a call", accepts=self.accepts, rank=Rank.LIBRARY)(self.call)
+        op.kernel("onednn", bound=True, accepts=self.accepts_bound, rank=Rank.LIBRARY)(self.bound)
 
     def describe(self, ins: Sequence[Shape], out: Shape, attrs: Attrs) -> tuple[G, tuple[Shape, ...]]:
         """The geometry, and the strides of contiguous arrays, from the shapes of inputs and output."""
@@ -312,7 +312,7 @@ class _FoldedKernels(_ConvolutionKernels):
     def __init__(self, op: Op):
         self.op, self.part, self.read, self.reads, self.writes = op, "forward", 8, "xw", "y"
         _by_products(op, 2)
-        op.kernel("onednn", bound=True, accepts=self.accepts_bound)(self.bound)
+        op.kernel("onednn", bound=True, accepts=self.accepts_bound, rank=Rank.LIBRARY)(self.bound)
 
     def describe(self, ins: Sequence[Shape], out: Shape, attrs: Attrs) -> tuple[Convolution, tuple[Shape, ...]]:
         win = window(**{name: attrs[name] for name in ("kernel", "stride", "dilate", "pad")})

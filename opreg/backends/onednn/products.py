@@ -21,7 +21,7 @@ import numpy as np
 from opreg.builtin.matrices.dense import FACTORS, bias_of, factors_of
 from opreg.core import threads
 from opreg.core.cache import cached
-from opreg.core.launch import Call, reference
+from opreg.core.launch import Call, Rank, reference
 from opreg.core.spec import Shape
 from opreg.errors import OpError, passing
 from opreg.typing import Array
@@ -198,4 +198,4 @@ def _steps(call: Call) -> Callable[[], object]:
 
 
 for _op in FACTORS:
-    _op.kernel("onednn", bound=True, accepts=_accepts)(_steps)
+    _op.kernel("onednn", bound=True, accepts=_accepts, rank=Rank.LIBRARY)(_steps)

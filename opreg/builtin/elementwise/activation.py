@@ -12,7 +12,7 @@ from typing import Literal
 
 from ...core.array_module import number_on
 from ...core.attrs import Field, Schema
-from ...core.launch import Call
+from ...core.launch import Call, Rank
 from ...core.registry import declare, get, ops
 from ...core.rules import Attrs
 from ...core.spec import Shape, known, show
@@ -144,7 +144,7 @@ def _only(act_type: str) -> Callable[[Call], str | None]:
     return accepts
 
 
-@leaky_relu.kernel("prelu", accepts=_only("prelu"))
+@leaky_relu.kernel("prelu", accepts=_only("prelu"), rank=Rank.OPERATOR)
 def prelu_xp(xp, data, gamma, *, out=None):
     y = xp.multiply(data, gamma.reshape(_aligned(gamma.shape, data.shape)))
     if out is None:
@@ -153,7 +153,7 @@ def prelu_xp(xp, data, gamma, *, out=None):
     return out
 
 
-@leaky_relu.kernel("rrelu", accepts=_only("rrelu"))
+@leaky_relu.kernel("rrelu", accepts=_only("rrelu"), rank=Rank.OPERATOR)
 def rrelu_xp(xp, data, *, lower_bound, upper_bound, is_train, rng):
     if is_train:
         slope = rng.random(data.shape, dtype=xp.float32) * (upper_bound - lower_bound) + lower_bound

@@ -17,10 +17,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...backends import expressions as kernels_of_backends
+from ...core.addresses import address_of
 from ...core.attrs import Few, Schema
 from ...core.cache import cached
 from ...core.keys import cached_by_value
-from ...core.launch import Call
+from ...core.launch import Call, Rank
 from ...core.op import ZERO, Op
 from ...core.registry import declare, ops, register
 from ...core.rules import Attrs, Rule
@@ -73,12 +74,6 @@ def _narrowed(expression: Traced, used: Sequence[int]) -> Traced:
 # ------------------------------------------------------------------------------------------------ kernels
 
 
-def _address(array: Array) -> int:
-    """Where an array's memory begins; the planner lets no others overlap than those of one address."""
-    interface = getattr(array, "__cuda_array_interface__", None) or array.__array_interface__
-    return interface["data"][0]
-
-
 def _accepts(call: Call) -> str | None:
     for array in (*call.outs, *call.ins):
         if array is not None and not is_numpy_float(array.dtype):
@@ -110,7 +105,7 @@ def attach(op: Op, expression: Traced, finite: bool = False) -> Callable[[Call],
             call.found = formula.on_integers(call.xp, call.ins, call.outs[0])
         return _accepts(call) if call.found is None else None
 
-    @op.kernel("ufuncs", bound=True, accepts=accepting(expression, accepts))
+    @op.kernel("ufuncs", bound=True, accepts=accepting(expression, accepts), rank=Rank.OPERATOR)
     def elementwise_ufuncs(call: Call) -> list[Callable]:
         formula, outs = expression(call.attrs), call.outs
         if outs[0] is not None and outs[0].dtype.kind in "iu":
@@ -118,7 +113,7 @@ def attach(op: Op, expression: Traced, finite: bool = False) -> Callable[[Call],
         if any(out is None for out in outs):
             formula = _read(formula, tuple([out is not None for out in outs]))
             outs = [out for out in outs if out is not None]
-        return formula.steps(call.xp, call.ins, outs, call.scratch, _address)
+        return formula.steps(call.xp, call.ins, outs, call.scratch, address_of)
 
     kernels_of_backends.attach(op, expression, elementwise_ufuncs)
     return elementwise_ufuncs

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ...core.array_module import number_on
-from ...core.launch import Call
+from ...core.launch import Call, Rank
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, known, show, size, unify
 from ...errors import ShapeError
@@ -144,7 +144,7 @@ def _few_classes(call: Call) -> str | None:
     return None
 
 
-@softmax_output.kernel("settled", bound=True, accepts=_few_classes)
+@softmax_output.kernel("settled", bound=True, accepts=_few_classes, rank=Rank.OPERATOR)
 def softmax_output_settled(call: Call) -> list[Callable]:
     view = softmax_view(call.ins[0].shape, call.attrs["multi_output"], call.attrs["preserve_shape"])
     scores, probabilities = (array.reshape(view).T for array in (call.ins[0], call.outs[0]))
@@ -226,7 +226,8 @@ def plain_scale(call: Call) -> tuple[Shape, float]:
                                                 attrs["multi_output"], view[0], label.size)
 
 
-@backward_softmax_output.kernel("settled", bound=True, accepts=lambda call: _few_classes(call) or plain_classes(call))
+@backward_softmax_output.kernel("settled", bound=True, rank=Rank.OPERATOR,
+                                accepts=lambda call: _few_classes(call) or plain_classes(call))
 def backward_softmax_output_settled(call: Call) -> list[Callable]:
     output, label = call.ins
     view, scale = plain_scale(call)

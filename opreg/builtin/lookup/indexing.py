@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from ...core.attrs import Count, Number
-from ...core.launch import Call
+from ...core.launch import Call, Rank
 from ...core.op import ZERO
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, common_dtype, show, unify
@@ -128,7 +128,7 @@ def _take_steps(call: Call, data: Array, indices: Array, axis: int, mode: Mode) 
     return run
 
 
-@take.kernel("numpy", bound=True, accepts=_numpy_only)
+@take.kernel("numpy", bound=True, accepts=_numpy_only, rank=Rank.OPERATOR)
 def take_numpy(call):
     a, indices = call.ins
     return _take_steps(call, a, indices, call.attrs["axis"], call.attrs["mode"])
@@ -190,7 +190,7 @@ def embedding_xp(xp, data, weight):
     return xp.take(weight, whole(xp, data, weight.shape[0]), axis=0)
 
 
-@embedding.kernel("numpy", bound=True, accepts=_numpy_only)
+@embedding.kernel("numpy", bound=True, accepts=_numpy_only, rank=Rank.OPERATOR)
 def embedding_numpy(call):
     data, weight = call.ins
     return _take_steps(call, weight, data, 0, "clip")

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...backends.blas import SMALL, Matmul, multiplier
 from ...core.attrs import Positive
-from ...core.launch import Call
+from ...core.launch import Call, Rank
 from ...core.op import Op
 from ...core.registry import REGISTERED, declare, ops, register
 from ...core.rules import Rule
@@ -110,7 +110,7 @@ def attach_bound_product(op: Op, factors: Callable) -> None:
             return "an array does not lie in one piece"
         return None
 
-    @op.kernel("settled", bound=True, accepts=accepts)
+    @op.kernel("settled", bound=True, accepts=accepts, rank=Rank.OPERATOR)
     def product_settled(call: Call) -> list[Callable]:
         a, b = rule(call.attrs, *call.ins[:2])
         out = call.outs[0].reshape(_size(a, b))
@@ -320,7 +320,7 @@ def _adds_rows(call: Call) -> str | None:
     return None
 
 
-@REGISTERED["sum"].kernel("product with ones", bound=True, accepts=_adds_rows)
+@REGISTERED["sum"].kernel("product with ones", bound=True, accepts=_adds_rows, rank=Rank.OPERATOR)
 def sum_by_product(call: Call) -> Callable:
     rows = _rows(call.ins[0], False)
     ones, out = call.xp.ones(rows.shape[0], rows.dtype), call.outs[0].reshape(reduced(rows.shape, (0,), False))

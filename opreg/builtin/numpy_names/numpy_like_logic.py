@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.array_module import number_on
 from ...core.attrs import Field, Number, Schema
-from ...core.launch import Call
+from ...core.launch import Call, Rank
 from ...core.op import ZERO, Op
 from ...core.registry import declare, register
 from ...core.spec import broadcast, common_dtype, fits, wrapped
@@ -42,7 +42,7 @@ def _ufunc(name: str, function: str, arguments: Sequence[str], types: str | Call
         out[...] = getattr(xp, function)(*arrays)
         return out
 
-    @op.kernel("ufunc", bound=True, accepts=lambda call: _wrong(function, call.outs[0]))
+    @op.kernel("ufunc", bound=True, accepts=lambda call: _wrong(function, call.outs[0]), rank=Rank.OPERATOR)
     def ufunc_bound(call: Call) -> Callable:
         return functools.partial(getattr(call.xp, function), *call.ins, call.outs[0])
 
@@ -69,7 +69,7 @@ def _ufunc_scalar(name: str, function: str, number: Callable, types: str | Calla
     def scalar_xp(xp: ArrayModule, data: Array, *, scalar: float, out: Array | None = None) -> Array | np.generic:
         return getattr(xp, function)(data, number(xp, data.dtype, scalar), out=out)
 
-    @op.kernel("ufunc", bound=True)
+    @op.kernel("ufunc", bound=True, rank=Rank.OPERATOR)
     def scalar_bound(call: Call) -> Callable:
         xp, (data,) = call.xp, call.ins
         return functools.partial(getattr(xp, function), data, number(xp, data.dtype, call.attrs["scalar"]),

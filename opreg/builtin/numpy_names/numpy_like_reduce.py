@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.launch import Call
+from ...core.launch import Call, Rank
 from ...core.op import ZERO, Op
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axes, is_narrow, is_numpy_float, show, unify
@@ -204,7 +204,7 @@ def _attach_bound(op: Op, name: str) -> None:
             return "for float32 and float64"
         return None if out.flags.c_contiguous and a.size and _axes(call.attrs["axis"], a.ndim) else "the layout"
 
-    @op.kernel("settled", bound=True, accepts=accepts)
+    @op.kernel("settled", bound=True, accepts=accepts, rank=Rank.OPERATOR)
     def reduction_settled(call: Call) -> Callable:
         xp, a, out = call.xp, call.ins[0], call.outs[0]
         axes = _axes(call.attrs["axis"], a.ndim)

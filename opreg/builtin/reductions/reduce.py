@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from ...core.attrs import Limit
-from ...core.launch import Call
+from ...core.launch import Call, Rank
 from ...core.op import ZERO, Op
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axes, check_axis, is_narrow, is_numpy_float, show, unify
@@ -238,7 +238,7 @@ def _attach_bound(op: Op, name: str, mean: bool = False) -> None:
         dtypes = {array.dtype.name for array in (call.ins[0], call.outs[0])}
         return None if dtypes in ({"float32"}, {"float64"}) else "for float32 and float64"
 
-    @op.kernel("settled", bound=True, accepts=accepts)
+    @op.kernel("settled", bound=True, accepts=accepts, rank=Rank.OPERATOR)
     def reduction_settled(call: Call) -> list[Callable]:
         xp, data, out = call.xp, call.ins[0], call.outs[0]
         axes = reduced_axes(call.attrs["axis"], call.attrs["exclude"], data.ndim)
