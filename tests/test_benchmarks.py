@@ -18,7 +18,7 @@ import pytest
 import opreg as mx
 from benchmarks import device, gpu_questions, worker
 from benchmarks.workloads import WORKLOADS
-from opreg.symbol.estimate import HOPPER
+from opreg.symbol.estimate import H100
 from tests.cuda.device import gpus
 from tests.cuda.host import COMPILER
 
@@ -54,7 +54,7 @@ def test_a_question_is_answered_on_the_stand_in(letter: str) -> None:
     with gpus():
         where = place()
         text = gpu_questions.answered(letter, where)
-    dataclasses.replace(HOPPER, **where.figures)
+    dataclasses.replace(H100, **where.figures)
     assert where.figures.keys() >= {"b": {"launch"}, "d": {"memory_rate"}, "e": {"product_rates"}}.get(letter, set())
     assert text.startswith(f"### ({letter}) ") and "No answer" not in text
     rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")][1:]

@@ -12,14 +12,20 @@ from tests.running import graph
 from tests.test_operators import named, plannable
 from tests.test_strict import FIXED, Context, _compare
 
+with gpus():  # kernels for GPUs are attached when a GPU is used first
+    pass
 _OPERATORS = [name for name, op in REGISTERED.items()
               if op.expression is None and any(kernel.name == "cuda" for kernel in op.kernels)]
 #: The first row of each on floating numbers.
 _ROWS = {row.op: row for row in reversed(FIXED) if row.op in _OPERATORS and plannable(row)}
 
 
+#: The same in order.
+ROWS_OF_KERNELS = [_ROWS[name] for name in _OPERATORS if name in _ROWS]
+
+
 @pytest.mark.skipif(host.COMPILER is None, reason="needs a C++ compiler")
-@pytest.mark.parametrize("row", named([_ROWS[name] for name in _OPERATORS if name in _ROWS]))
+@pytest.mark.parametrize("row", named(ROWS_OF_KERNELS))
 def test_a_row_on_a_gpu(row: Row) -> None:
     with gpus() as xp:
         _compare(row, graph, Context("gpu", 0), 2e-4)

@@ -129,6 +129,10 @@ class Backend:
         """What is entered while something computes on a device; None where there is one alone."""
         return None
 
+    def title(self, device: int = 0) -> str:
+        """What the maker calls a device; nothing where nobody knows."""
+        return ""
+
     def arena(self, nbytes: int, device: int = 0) -> Array:
         """Bytes to carve buffers from, aligned to 64."""
         raw = self.empty((nbytes + 64,), np.dtype(np.uint8), device)
@@ -200,6 +204,10 @@ class CupyBackend(Backend):
 
     def device(self, number: int) -> Device | None:
         return None if self._count == 1 else self.xp.cuda.Device(number)
+
+    def title(self, device: int = 0) -> str:
+        name = self.xp.cuda.runtime.getDeviceProperties(device)["name"]
+        return name.decode() if isinstance(name, bytes) else str(name)
 
     @functools.cached_property
     def _count(self) -> int:

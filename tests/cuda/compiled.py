@@ -27,6 +27,8 @@ HERE = Path(__file__).parent
 _FLAGS = ("-std=c++17", "-ffp-contract=off", "-w")
 _HEADERS = {None: [], "host": [HERE / "host.h"],
             "kernels": [HERE / "host.h", Path(opreg.backends.cuda.__file__).with_name("device.cuh")]}
+_HEADERS |= {"counted host": [HERE / "host.h", HERE / "traffic.h"],
+             "counted kernels": [HERE / "host.h", HERE / "traffic.h", _HEADERS["kernels"][1]]}
 #: The folder of a run of tests, for all of its processes.
 _VARIABLE = "OPREG_TEST_COMPILED"
 
@@ -58,8 +60,9 @@ def built(text: str, *flags: str, header: str | None = "kernels", suffix: str = 
     text : str
     *flags : str
         Beside those of all.
-    header : {"kernels", "host", None}
-        What stands before it: ``host.h``, with what generated kernels begin with or without that, or nothing.
+    header : {"kernels", "host", "counted kernels", "counted host", None}
+        What stands before it: ``host.h``, with what generated kernels begin with or without that, and with what counts
+        their accesses or without that; or nothing.
     suffix : str
         Of the file.
 

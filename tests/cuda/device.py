@@ -15,7 +15,7 @@ from opreg.backends.cuda.instructions import PRELUDE
 from opreg.core import array_module, generators
 from tests import strict
 
-from . import kernels
+from . import kernels, traffic
 from .compiled import built
 from .host import meets
 from .machine import MACHINE, Cuda
@@ -23,12 +23,17 @@ from .recorded import recorded
 
 
 @functools.cache
-def _library(text: str, name: str) -> Any:
-    """The function that launches a kernel: blocks, threads and the addresses of its arguments."""
+def _library(text: str, name: str, counts: bool = False) -> Any:
+    """The function that launches a kernel: blocks, threads and the addresses of its arguments; where it counts, the
+    memory whose accesses it counts, too."""
     header, text = ("kernels", text.removeprefix(PRELUDE)) if text.startswith(PRELUDE) else ("host", text)
-    program = "\n".join([text, f'extern "C" void launch(unsigned blocks, unsigned threads, void** arguments) {{ '
-                         f"host::launch({name}, blocks, threads, arguments, {'true' if meets(text) else 'false'}); }}"])
-    path = built(program, "-O1", "-shared", "-fPIC", header=header, suffix=".so")
+    header, flags = (f"counted {header}", traffic.FLAGS) if counts else (header, ())
+    more, begin, end = (", traffic::Span* spans, unsigned count", "traffic::watch(spans, count);",
+                        "traffic::watch(nullptr, 0);") if counts else ("", "", "")
+    program = "\n".join([text, f'extern "C" void launch(unsigned blocks, unsigned threads, void** arguments{more}) '
+                         f"{{ {begin} host::launch({name}, blocks, threads, arguments, "
+                         f"{'true' if meets(text) else 'false'}); {end} }}"])
+    path = built(program, "-O1", "-shared", "-fPIC", *flags, header=header, suffix=".so")
     return ctypes.CDLL(str(path)).launch
 
 
@@ -49,7 +54,12 @@ class _Kernel:
         values: list[Any] = [ctypes.c_void_p(each.ctypes.data) if isinstance(each, np.ndarray) else
                              ctypes.create_string_buffer(each.tobytes(), each.nbytes) for each in arguments]
         table = (ctypes.c_void_p * len(values))(*[ctypes.addressof(value) for value in values])
-        _library(self.code, self.name)(blocks, threads, table)
+        if self.xp.counts is None:
+            _library(self.code, self.name)(blocks, threads, table)
+        else:
+            arrays = [each for each in arguments if isinstance(each, np.ndarray)]
+            launch = _library(self.code, self.name, True)
+            self.xp.counts.append(traffic.counted(self.name, launch, blocks, threads, table, arrays))
         if MACHINE.capturing() is None:
             self.xp.kernels.append(self.name)
 
@@ -64,12 +74,23 @@ class _RawModule:
 
 
 class Gpu(strict._Module):
-    """The array module of the stand-in; ``kernels`` are the names of those that ran."""
+    """The array module of the stand-in; ``kernels`` are the names of those that ran, and ``counts`` what they moved,
+    while that is counted."""
 
     def __init__(self) -> None:
         super().__init__()
         self.kernels: list[str] = []
+        self.counts: list[traffic.Launched] | None = None
         self.cuda = Cuda
+
+    @contextlib.contextmanager
+    def counting(self) -> Iterator[list[traffic.Launched]]:
+        """While inside, launches are added to the list, with the bytes that they move."""
+        self.counts = []
+        try:
+            yield self.counts
+        finally:
+            self.counts = None
 
     def RawModule(self, code: str, options: Sequence[str] = ()) -> _RawModule:
         """A module of kernels."""
