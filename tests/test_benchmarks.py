@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import json
 import os
@@ -173,6 +174,21 @@ def test_the_script_is_bash() -> None:
     assert os.access(SCRIPT, os.X_OK)
     assert run("bash", str(SCRIPT), "--help").stdout.startswith("usage: benchmarks/gpu.sh")
     assert run("bash", str(SCRIPT), "--what").returncode == 2
+
+
+@needs_bash
+def test_the_script_runs_the_tests_of_the_stand_in_on_a_gpu() -> None:
+    """Those that get it by a fixture, too: replay, users' kernels, devices, updates."""
+    text = SCRIPT.read_text()
+    found = re.search(r"mapfile -t files < <\((.*)\)\n", text), re.search(r"-m '(.*)' \"\$\{files", text)
+    assert found[0] is not None and found[1] is not None
+    files = run("bash", "-c", found[0][1]).stdout.split()
+    done = run(sys.executable, "-m", "pytest", "-n0", "-q", "-p", "no:cacheprovider", "--collect-only", "-m",
+               found[1][1], *files, OPREG_TEST_GPU="real")
+    tests = collections.Counter(line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line)
+    for name in ("replay", "users_kernels", "devices", "executor_update", "cuda_rows"):
+        assert tests[f"tests/test_{name}.py"] >= 8, (name, tests)
+    assert not tests["tests/test_machine.py"]  # of the stand-in itself
 
 
 @needs_bash

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import opreg.backends.cuda.operators  # noqa: F401  which attaches kernels, as the first use of a GPU does
 from opreg.core.registry import REGISTERED
 from tests.cuda import host
 from tests.cuda.device import gpus
@@ -12,8 +13,6 @@ from tests.running import graph
 from tests.test_operators import named, plannable
 from tests.test_strict import FIXED, Context, _compare
 
-with gpus():  # kernels for GPUs are attached when a GPU is used first
-    pass
 _OPERATORS = [name for name, op in REGISTERED.items()
               if op.expression is None and any(kernel.name == "cuda" for kernel in op.kernels)]
 #: The first row of each on floating numbers.

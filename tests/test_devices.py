@@ -23,7 +23,7 @@ nd, sym = mx.nd, mx.sym
 @pytest.fixture(autouse=True)
 def xp() -> Iterator[Gpu]:
     """Two GPUs, of which the first is the current one and stays so."""
-    with gpus() as module:
+    with gpus(2) as module:
         yield module
     assert strict.Device().id == 0
 

@@ -284,8 +284,7 @@ def test_an_operator_that_may_be_captured_and_waits_for_the_device_is_an_island(
     for run in range(5):
         x = X + run
         np.testing.assert_allclose(bound.step(x=x)[0], np.tanh((x + 1) * (x + 1).max()), 1e-5)
-    assert said(bound.executor)[2] == ("custom.looks island: RuntimeError: the current stream is capturing, so "
-                                       "synchronous API calls are disallowed")
+    assert said(bound.executor)[2].startswith("custom.looks island: RuntimeError: the current stream is capturing")
 
 
 @needs_compiler

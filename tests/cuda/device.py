@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 from opreg.backends.cuda.instructions import PRELUDE
 from opreg.core import array_module, generators
@@ -139,9 +140,12 @@ class GpuBackend(strict.StrictBackend):
 
 
 @contextlib.contextmanager
-def gpus() -> Iterator[Gpu]:
-    """While inside, ``gpu(0)`` and ``gpu(1)`` are stand-ins; with ``OPREG_TEST_GPU=real`` they are what they are."""
+def gpus(count: int = 1) -> Iterator[Gpu]:
+    """While inside, ``gpu(0)`` and ``gpu(1)`` are stand-ins; with ``OPREG_TEST_GPU=real`` they are what they are, and a
+    test that needs more than there are is skipped."""
     if os.environ.get("OPREG_TEST_GPU") == "real":
+        if (array_module.backend("gpu").count() or 0) < count:
+            pytest.skip(f"needs {count} devices")
         with recorded(array_module.backend("gpu").xp) as xp:
             yield xp
         return
