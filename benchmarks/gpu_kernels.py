@@ -1,4 +1,4 @@
-"""Kernels compiled before there is a GPU: a folder for ``CUPY_CACHE_DIR``, so that NVRTC does not take the first minutes.
+"""Kernels compiled before there is a GPU: a folder for ``CUPY_CACHE_DIR``, so that NVRTC takes no minute there.
 
     python -m benchmarks.gpu_kernels FOLDER [--arch 90]    # compiles, on any machine with CuPy and NVRTC
     python -m benchmarks.gpu_kernels FOLDER --here         # where the folder was brought to, before CuPy reads it

@@ -53,6 +53,10 @@ class MachineError(AssertionError):
     """Something that would go wrong on a device, in silence as a rule."""
 
 
+class OutOfMemoryError(MemoryError):
+    """What a pool says that may not grow."""
+
+
 class CUDARuntimeError(RuntimeError):
     """What the runtime answers."""
 
@@ -82,8 +86,8 @@ class _Block:
     __slots__ = ("buffer", "size", "pool", "arena", "number", "used", "captured", "pointer", "written", "read",
                  "__weakref__")
 
-    def __init__(self, size: int, pool: MemoryPool, arena: int):
-        raw = np.empty(size + _ROUNDED, np.uint8)
+    def __init__(self, size: int, pool: MemoryPool, arena: int, source: MemoryPointer | None = None):
+        raw = np.empty(size + _ROUNDED, np.uint8) if source is None else np.asarray(source)
         self.buffer = raw[-raw.ctypes.data % _ROUNDED:][:size]
         self.size, self.pool, self.arena = size, weakref.ref(pool), arena
         self.number, self.used, self.captured = 0, False, False
@@ -111,9 +115,11 @@ class MemoryPointer:
 
 
 class MemoryPool:
-    """Blocks that are given out again, to the stream that had them."""
+    """Blocks that are given out again, to the stream that had them; new ones come from another allocator, if there is
+    one."""
 
     def __init__(self, allocator: Any = None):
+        self._allocator, self._limit = allocator, 0
         self._free: dict[int, list[_Block]] = {}
         self._blocks: list[_Block] = []
 
@@ -127,7 +133,10 @@ class MemoryPool:
             block = min(fitting, key=lambda block: block.size)
             free.remove(block)
         else:
-            block = _Block(rounded, self, arena)
+            if self._limit and self.total_bytes() + rounded > self._limit:
+                raise OutOfMemoryError(f"Out of memory allocating {rounded:,} bytes (allocated so far: "
+                                       f"{self.total_bytes():,} bytes, limit set to: {self._limit:,} bytes).")
+            block = _Block(rounded, self, arena, None if self._allocator is None else self._allocator(rounded))
             self._blocks.append(block)
             MACHINE.blocks.add(block)
         return MemoryPointer(block, size)
@@ -135,6 +144,10 @@ class MemoryPool:
     def total_bytes(self) -> int:
         """Bytes of all blocks."""
         return sum(block.size for block in self._blocks)
+
+    def set_limit(self, size: int = 0) -> None:
+        """Have no more bytes than these; none for as many as there are."""
+        self._limit = size
 
     def used_bytes(self) -> int:
         """Bytes of those that somebody has."""
@@ -440,6 +453,7 @@ class Machine:
         self.blocks: weakref.WeakSet[_Block] = weakref.WeakSet()
         self.streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self.pool = MemoryPool()
+        self.everywhere: Callable[[int], MemoryPointer] | None = None
         self.host: dict[int, int] = {}
         self._time = itertools.count(1)
 
@@ -505,6 +519,10 @@ class Machine:
             if device in (None, stream.device_id):
                 stream._host_waits()
 
+    def allocator(self) -> Callable[[int], MemoryPointer]:
+        """What gives memory: of the thread, else of all."""
+        return self._thread.allocators[-1] or self.everywhere or self.pool.malloc
+
     def owned(self, value: Any) -> Any:
         """Results of NumPy with every array in memory of the device."""
         return _mapped(self._owned, _as_arrays(value))
@@ -512,7 +530,7 @@ class Machine:
     def _owned(self, array: np.ndarray) -> np.ndarray:
         if memory_of(array) is not None:
             return array
-        allocator = self._thread.allocators[-1] or self.pool.malloc
+        allocator = self.allocator()
         raw = np.asarray(allocator(max(array.nbytes, 1)))
         made = raw[:array.nbytes].view(array.dtype).reshape(array.shape)
         made[...] = array
@@ -629,6 +647,10 @@ def _using_allocator(allocator: Callable[[int], MemoryPointer] | None = None) ->
         allocators.pop()
 
 
+def _set_allocator(allocator: Callable[[int], MemoryPointer] | None = None) -> None:
+    MACHINE.everywhere = allocator
+
+
 def _alloc_pinned_memory(size: int) -> PinnedMemoryPointer:
     capture = MACHINE.capturing()
     if capture is not None:
@@ -655,8 +677,13 @@ class Cuda:
     """The module ``cupy.cuda``."""
 
     Device, Event, Graph, MemoryPool, Stream, runtime = Device, Event, Graph, MemoryPool, Stream, _Runtime
-    using_allocator = staticmethod(_using_allocator)
+    using_allocator, set_allocator = staticmethod(_using_allocator), staticmethod(_set_allocator)
     alloc_pinned_memory = staticmethod(_alloc_pinned_memory)
+
+    @staticmethod
+    def get_allocator() -> Callable[[int], MemoryPointer]:
+        """What gives memory now."""
+        return MACHINE.allocator()
 
     @staticmethod
     def get_current_stream(device_id: int = -1) -> Stream:
