@@ -349,6 +349,7 @@ class Stream:
         if self.capture is not None:
             self.capture.spoil()
         _merge(MACHINE.host, self.clock)
+        MACHINE.arrive()
 
     @property
     def done(self) -> bool:
@@ -418,6 +419,7 @@ class Event:
         if self.capture is not None:
             self.capture.spoil()
         _merge(MACHINE.host, self.clock)
+        MACHINE.arrive()
 
     @property
     def done(self) -> bool:
@@ -455,6 +457,7 @@ class Machine:
         self.pool = MemoryPool()
         self.everywhere: Callable[[int], MemoryPointer] | None = None
         self.host: dict[int, int] = {}
+        self.coming: list[tuple[int, int, np.ndarray, np.ndarray]] = []
         self._time = itertools.count(1)
 
     @functools.cached_property
@@ -567,6 +570,28 @@ class Machine:
         self.stream().synchronize()
         return array.copy()
 
+    def copied_to(self, out: np.ndarray, array: np.ndarray, blocking: bool) -> np.ndarray:
+        """The same to an array of the host. Where it does not block and that is pinned memory, the numbers arrive when
+        the host has waited for the stream; till then there is what is no number."""
+        if blocking or not isinstance(_owner(out), PinnedMemoryPointer):
+            out[...] = self.to_host(array)
+            return out
+        self.host_copies()
+        self.order(_blocks(array), [])
+        stream = self.stream()
+        memory = _owner(out)
+        memory.busy = stream.number, stream.clock[stream.number]
+        self.coming.append((*memory.busy, out, array.copy()))
+        out.reshape(-1).view(np.uint8)[...] = 255
+        return out
+
+    def arrive(self) -> None:
+        """Let the copies be there that the host has waited for."""
+        there = [each for each in self.coming if each[1] <= self.host.get(each[0], 0)]
+        self.coming = [each for each in self.coming if each[1] > self.host.get(each[0], 0)]
+        for _, _, out, numbers in there:
+            out[...] = numbers
+
     def to_device(self, array: np.ndarray, target: np.ndarray | None = None) -> np.ndarray:
         """A copy in memory of the device; from pinned memory the device copies when it comes to it."""
         self.host_copies()
@@ -574,15 +599,20 @@ class Machine:
         if target is not None:
             target[...] = array
         self.order([], _blocks(made))
-        pinned = array
-        while isinstance(pinned.base, np.ndarray):
-            pinned = pinned.base
-        if isinstance(pinned.base, memoryview) and isinstance(pinned.base.obj, PinnedMemoryPointer):
-            memory, stream = pinned.base.obj, self.stream()
+        memory = _owner(array)
+        if isinstance(memory, PinnedMemoryPointer):
+            stream = self.stream()
             if memory.busy[1] > self.host.get(memory.busy[0], 0):
                 raise MachineError("pinned memory was written while a copy from it may not have been done")
             memory.busy = stream.number, stream.clock[stream.number]
         return made
+
+
+def _owner(array: np.ndarray) -> Any:
+    """What an array of the host is memory of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array.base.obj if isinstance(array.base, memoryview) else array.base
 
 
 def _as_arrays(value: Any) -> Any:
