@@ -89,7 +89,7 @@ def _how(results: Results) -> str:
                          for name, each in results.columns.items())
     beside = {"cpu": "", "gpu": " Between two events on the device; what is expected is of the executor alone, by "
                                 + ("figures measured there." if results.machine else
-                                   "the figures of a Hopper that others measured."),
+                                   "the figures of an H100 that others measured."),
               "dry": " **These times mean nothing**: a stand-in for a GPU, tiny sizes."}[results.device]
     commit = f" at {results.commit}" if results.commit else ""
     return (f"Least time, and the median in brackets, of {results.rounds} rounds; the ratio is of the least."

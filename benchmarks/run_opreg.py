@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import opreg as mx
-from opreg.symbol.estimate import HOPPER
+from opreg.symbol.estimate import machine_of
 
 from . import device, mindspore_api, mxnet_api
 from .workloads import start_time
@@ -21,10 +21,10 @@ if CONTEXT is not mx.cpu():
     mx.Context.default_ctx = CONTEXT
 _bound: list[Any] = []
 
-#: What the cost model takes the device for: a Hopper as others have measured it, with what is known of this one.
-MACHINE = HOPPER
+#: What the cost model takes the device for: what its name says, as others have measured that, with what is known of it.
+MACHINE = machine_of(None, CONTEXT.backend.title(CONTEXT.device_id))
 if os.environ.get("BENCHMARK_MACHINE"):
-    MACHINE = dataclasses.replace(HOPPER, **json.loads(Path(os.environ["BENCHMARK_MACHINE"]).read_text()))
+    MACHINE = dataclasses.replace(MACHINE, **json.loads(Path(os.environ["BENCHMARK_MACHINE"]).read_text()))
 
 
 def planned(executor: Any, is_train: bool) -> int:

@@ -391,17 +391,54 @@ class NDArray(OneNumber, Methods):
 
     # ----------------------------------------------------------------------------------- to and from others
 
-    def asnumpy(self) -> np.ndarray:
+    def asnumpy(self, out: np.ndarray | None = None, blocking: bool = True) -> np.ndarray:
         """A NumPy array holding a copy.
+
+        Parameters
+        ----------
+        out : numpy.ndarray, optional
+            Where the copy goes, of the array's shape and dtype. In pinned memory (``cupyx.empty_pinned``) a GPU copies
+            there by itself.
+        blocking : bool
+            False returns at once, as CuPy's ``get`` does: a GPU copies when its current stream comes to it, and the
+            numbers are there after ``wait_to_read()``, or an event that was recorded behind this call. Until then
+            keep what is returned. Without ``out`` it is pinned memory, which can be given as ``out`` again. On the host
+            it is a plain copy.
+
+        Raises
+        ------
+        ShapeError, DTypeError
+            When ``out`` has another shape or dtype.
+        ArgumentError
+            When ``out`` is no NumPy array that can be written, or, with ``blocking=False``, none in one piece.
 
         Examples
         --------
         >>> array([1, 2]).asnumpy()
         array([1., 2.], dtype=float32)
+        >>> place = np.empty(2, np.float32)
+        >>> array([3, 4]).asnumpy(out=place) is place, place.tolist()
+        (True, [3.0, 4.0])
         """
         if MODE.follower is not None:
             leave_trace((self,))
-        return self._copied()
+        if out is None and blocking:
+            return self._copied()
+        if out is not None:
+            self._check_place(out, blocking)
+        return self._ctx.backend.to_numpy(self._data, out, blocking)
+
+    def _check_place(self, out: np.ndarray, blocking: bool) -> None:
+        """Refuse what a copy cannot go to."""
+        if not isinstance(out, np.ndarray):
+            raise ArgumentError(f"asnumpy: out: expected a NumPy array, got {type(out).__name__}")
+        if out.shape != self._data.shape:
+            raise ShapeError(f"asnumpy: out: expected shape {self._data.shape}, got {out.shape}")
+        if out.dtype != self._data.dtype:
+            raise DTypeError(f"asnumpy: out: expected dtype {self._data.dtype}, got {out.dtype}")
+        if not out.flags.writeable or not (blocking or out.flags.c_contiguous):
+            raise ArgumentError("asnumpy: out: expected an array that can be written"
+                                + ("" if blocking else ", and that lies in one piece"))
 
     def _copied(self) -> np.ndarray:
         """The elements as a NumPy array, whatever trace goes on."""

@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from opreg.core.looks import Shown
-from opreg.errors import ArgumentError
+from opreg.errors import ArgumentError, did_you_mean
 
 from .plan import Plan, Segment, Step
 from .replay import runs_python
 from .work import Rounds, Work, names_of, scaled, timed, work_of
 
-__all__ = ["Estimate", "EstimateRow", "HOPPER", "Machine", "estimate"]
+__all__ = ["Estimate", "EstimateRow", "H100", "H200", "MACHINES", "Machine", "estimate", "machine_of"]
 
 _SHOWN = 40  # rows of a table, unless more are asked for
 
@@ -48,7 +48,7 @@ class Machine:
     Examples
     --------
     >>> import dataclasses
-    >>> dataclasses.replace(HOPPER, name="half as wide", memory_rate=HOPPER.memory_rate / 2).name
+    >>> dataclasses.replace(H100, name="half as wide", memory_rate=H100.memory_rate / 2).name
     'half as wide'
     """
 
@@ -68,11 +68,38 @@ class Machine:
             if count and per_second)
 
 
-#: NVIDIA's H200 as others have measured it: a copy, products in bfloat16, launches by the driver without what Python
-#: adds, kernels in a replayed graph. float16 is taken to be as fast as bfloat16, float32 without TF32 and float64 as
-#: fast as the vendor's data sheet has them at most; the links are that sheet's, too, in one direction.
-HOPPER = Machine("Hopper", 4.3e12, {"bfloat16": 770e12, "float16": 770e12, "float32": 67e12, "float64": 67e12},
-                 launch=5e-6, node=0.9e-6)
+#: NVIDIA's H100 (SXM) as others have measured it: a copy, products in bfloat16, launches by the driver without what
+#: Python adds, kernels in a replayed graph. float16 is taken to be as fast as bfloat16, float32 without TF32 and
+#: float64 as fast as the vendor's data sheet has them at most; the links are that sheet's, too, in one direction.
+H100 = Machine("H100", 2.95e12, {"bfloat16": 770e12, "float16": 770e12, "float32": 67e12, "float64": 67e12},
+               launch=5e-6, node=0.9e-6)
+#: NVIDIA's H200: the processors of an H100 with other memory.
+H200 = replace(H100, name="H200", memory_rate=4.3e12)
+#: By name.
+MACHINES = {machine.name: machine for machine in (H100, H200)}
+
+
+def machine_of(machine: Machine | str | None, device: str = "") -> Machine:
+    """A machine that was named, or that the name of a device says; an H100 where neither is known.
+
+    Raises
+    ------
+    ArgumentError
+        When there is none of that name.
+
+    Examples
+    --------
+    >>> machine_of("H200").name, machine_of(None, "NVIDIA H200").name, machine_of(None).name
+    ('H200', 'H200', 'H100')
+    """
+    if machine is None:
+        return next((each for name, each in MACHINES.items() if name in device), H100)
+    if isinstance(machine, str) and machine in MACHINES:
+        return MACHINES[machine]
+    if isinstance(machine, Machine):
+        return machine
+    raise ArgumentError(f"estimate: machine={machine!r}: expected a Machine, or the name of one. "
+                        f"{did_you_mean(str(machine), MACHINES)}")
 
 
 class EstimateRow(NamedTuple):
@@ -89,7 +116,8 @@ class EstimateRow(NamedTuple):
     launches : int
         Kernels, at least: what a kernel of the array module alone calls inside is not seen.
     read, written : int
-        Bytes of inputs and outputs, each counted once.
+        Bytes that its kernels say they move, each pass counted; of kernels that say nothing, as the host's, those of
+        inputs and outputs, each counted once.
     flops : int
         Additions and multiplications of products and convolutions, and instructions of expressions.
     eager, replayed : float
@@ -212,8 +240,6 @@ class Estimate(Shown):
 
 def estimate(plan: Plan, halves: Sequence[tuple[str, Segment]], machine: Machine) -> Estimate:
     """What the steps of a plan would cost; see ``Executor.estimate``."""
-    if not isinstance(machine, Machine):
-        raise ArgumentError(f"estimate: machine={machine!r}: expected a Machine, as opreg.symbol.estimate.HOPPER is")
     rows = [_row(plan, half, number, step, machine) for half, segment in halves
             for number, step in enumerate(segment.steps) if step.run]
     graphs = sum(not island for (_, island), _ in itertools.groupby(rows, lambda row: (row.half, bool(row.island))))

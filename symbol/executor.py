@@ -32,7 +32,7 @@ from . import infer as inference
 from .arrays import Named, reshaped, zeros
 from .checking import KernelReport, check_kernels, titled
 from .compile import compile_plan
-from .estimate import HOPPER, Estimate, Machine, estimate
+from .estimate import Estimate, Machine, estimate, machine_of
 from .finite import check_numbers
 from .head_gradients import HeadGradients, OutGrads
 from .memory_use import MemoryUse, results_between
@@ -791,15 +791,17 @@ class Executor(Shown):
                            lambda segment: self._run(plan, segment, plan.is_train),
                            functools.partial(self._in_mode, plan.is_train), runs)
 
-    def estimate(self, is_train: bool | None = None, machine: Machine = HOPPER) -> Estimate:
+    def estimate(self, is_train: bool | None = None, machine: Machine | str | None = None
+                 ) -> Estimate:
         """How long a plan would take on a device that need not be there: what its steps do is counted, nothing runs.
 
         Parameters
         ----------
         is_train : bool, optional
             Which plan; the training plan when gradients are kept, by default.
-        machine : Machine
-            What the device does.
+        machine : Machine or str, optional
+            What the device does: a ``Machine``, or ``"H100"`` or ``"H200"`` (``opreg.symbol.estimate.MACHINES``). By
+            default that of the device where the executor is bound, by its name, and an H100 on any other.
 
         Returns
         -------
@@ -809,7 +811,8 @@ class Executor(Shown):
         """
         with self._alone():
             plan = self.plan(self._keeps_gradients if is_train is None else bool(is_train))
-            return estimate(plan, self._segments(plan), machine)
+            return estimate(plan, self._segments(plan),
+                            machine_of(machine, self._ctx.backend.title(self._ctx.device_id)))
 
     def kernel_report(self, is_train: bool | None = None) -> KernelReport:
         """How far kernels were from the reference, in all runs of a plan so far; of an executor that checks kernels.

@@ -29,7 +29,7 @@ from opreg.ndarray.ndarray import NDArray, wrap
 from . import infer as inference
 from .arrays import zeros
 from .checking import KernelReport
-from .estimate import HOPPER, Estimate, Machine
+from .estimate import Estimate, Machine, machine_of
 from .executor import Executor, truth
 from .head_gradients import HeadGradients, OutGrads, fitted, in_order
 from .memory_use import MemoryUse
@@ -321,12 +321,13 @@ class Staged(Executor):
             return Profile.joined([part.profile(runs, is_train) for part in (self._first, self._rest)
                                    if part is not None])
 
-    def estimate(self, is_train: bool | None = None, machine: Machine = HOPPER) -> Estimate:
+    def estimate(self, is_train: bool | None = None, machine: Machine | str | None = None) -> Estimate:
         """How long the plans would take that there are so far, for the shapes of the last forward; see
         ``Executor.estimate``."""
         is_train = self._keeps_gradients if is_train is None else bool(is_train)
-        return Estimate.joined([part.estimate(is_train, machine) for part in (self._first, self._rest)
-                                if part is not None], machine, is_train)
+        found = machine_of(machine, self._ctx.backend.title(self._ctx.device_id))
+        return Estimate.joined([part.estimate(is_train, found) for part in (self._first, self._rest)
+                                if part is not None], found, is_train)
 
     def kernel_report(self, is_train: bool | None = None) -> KernelReport:
         """How far kernels were from the reference; see ``Executor.kernel_report``."""

@@ -1,7 +1,8 @@
 """What the steps of a plan do, counted and not measured: launches, bytes and arithmetic.
 
-Bytes are those of the shapes: what a step reads and writes once, whatever the kernel does inside. Arithmetic is what
-operators declare, see ``opreg.builtin.flops``, and the instructions of expressions.
+Kernels of a device say what bytes they move, each pass over an array counted. Of other kernels, as all of the host's,
+inputs and outputs count once, whatever is done inside. Arithmetic is what operators declare, see
+``opreg.builtin.flops``, and the instructions of expressions.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 
 from opreg.core.graph import Node
 from opreg.core.spec import size
+from opreg.core.steps import bytes_moved
 
 from .plan import Plan, Step
 from .program import nbytes
@@ -29,7 +31,8 @@ class Work(NamedTuple):
         Kernels that a device is given. What a kernel of the array module alone calls inside is not seen: such a step
         counts as one, and does as many at least.
     read, written : int
-        Bytes of inputs and outputs, each counted once; none of an input of which only the shape matters.
+        Bytes that its kernels say they move; where they say nothing those of inputs and outputs, once, and of an input
+        that is looked up in, of as much as is found there. None of an input of which only the shape matters.
     products : int or None
         Additions and multiplications, of operators that say so.
     instructions : int or None
@@ -79,8 +82,13 @@ def work_of(plan: Plan, step: Step) -> Work:
     op = node.op
     assert op is not None
     ins, outs = [plan.specs[source][i] for source, i in node.inputs], plan.specs[node]
-    read = nbytes({entry: spec for i, (entry, spec) in enumerate(zip(node.inputs, ins)) if i not in op.unread}.values())
+    largest = nbytes(outs)
+    read = sum({entry: min(nbytes([spec]), largest) if i in op.partly else nbytes([spec])
+                for i, (entry, spec) in enumerate(zip(node.inputs, ins)) if i not in op.unread}.values())
     written = sum(int(out.nbytes) for out in step.outs if out is not None) + nbytes(ins[i] for i in op.mutates)
+    moved = [bytes_moved(function) for function in step.run]
+    if plan.contexts[node].xp is not np and None not in moved:
+        read, written = map(sum, zip(*moved)) if moved else (0, 0)
     products = op.work([spec.shape for spec in ins], [spec.shape for spec in outs], node.attrs)  # type: ignore[misc]
     instructions, launches = _instructions(plan, node), len(step.run)
     if instructions is not None and plan.contexts[node].xp is np:

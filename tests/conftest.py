@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 from collections.abc import Iterator
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
@@ -53,21 +54,53 @@ def _missing_gpu() -> str:
     return ""
 
 
-def _calls(code: CodeType, name: str) -> bool:
-    """Whether a function, or one inside of it, uses a name."""
-    return name in code.co_names or any(isinstance(each, CodeType) and _calls(each, name) for each in code.co_consts)
+def _names(code: CodeType) -> set[str]:
+    """The names that a function uses, and those that are inside of it."""
+    return set(code.co_names).union(*[_names(each) for each in code.co_consts if isinstance(each, CodeType)])
+
+
+#: Modules of the stand-in itself, and the one that counts what it does.
+_STAND_IN, _MACHINE = ("tests.cuda", "tests.strict"), "tests.cuda.machine"
 
 
 @functools.cache
-def _on_stand_in(function: Any) -> bool:
-    return _calls(function.__code__, "gpus")
+def _used(function: Any) -> frozenset[str]:
+    """What a test uses of the stand-in, by itself, by its fixtures' code and by the helpers that they call: ``gpus``,
+    where it runs there, and ``simulated``, where it asks for what a GPU does not tell."""
+    found, waiting, seen = set(), [function], set()
+    while waiting:
+        function = inspect.unwrap(waiting.pop())
+        if function in seen or not isinstance(function, FunctionType):
+            continue
+        seen.add(function)
+        names = _names(function.__code__)
+        values = [function.__globals__[name] for name in names if name in function.__globals__]
+        if "gpus" in names:
+            found.add("gpus")
+        if names & {"synchronisations", "counting"} or any(
+                _MACHINE in (getattr(value, "__module__", None), type(value).__module__) for value in values):
+            found.add("simulated")
+        waiting += [value for value in values if str(getattr(value, "__module__", "")).startswith("tests.")
+                    and not value.__module__.startswith(_STAND_IN)]
+    return frozenset(found)
+
+
+def _used_by(item: pytest.Function) -> frozenset[str]:
+    fixtures = [each.func for name in item.fixturenames for each in item._fixtureinfo.name2fixturedefs.get(name, ())]
+    return frozenset().union(*map(_used, [item.function, *fixtures]))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what is marked ``gpu`` where it cannot run; mark what runs on the stand-in for a GPU ``stand_in``."""
+    """Skip what is marked ``gpu`` where it cannot run, and with a real GPU what is marked ``simulated``; mark what runs
+    on the stand-in for a GPU ``stand_in``, and what of it asks for more than a GPU tells ``simulated``."""
     for item in items:
-        if isinstance(item, pytest.Function) and _on_stand_in(item.function):
+        used = _used_by(item) if isinstance(item, pytest.Function) else frozenset()
+        if "gpus" in used:
             item.add_marker("stand_in")
+            if "simulated" in used:
+                item.add_marker("simulated")
+        if item.get_closest_marker("simulated") and os.environ.get("OPREG_TEST_GPU") in ("real", "bed"):
+            item.add_marker(pytest.mark.skip(reason="asks for what the stand-in alone counts or says"))
     marked = [item for item in items if item.get_closest_marker("gpu")]
     reason = _missing_gpu() if marked else ""
     if reason:

@@ -389,10 +389,15 @@ class StrictArray:
         check_device("a capsule", (self,))  # the stream is one of the current device
         return self
 
-    def get(self) -> np.ndarray:
-        """A copy on the host, asked for; from any device."""
-        with self.device:
-            return MACHINE.to_host(self._host)
+    def get(self, stream: Any = None, order: str = "C", out: np.ndarray | None = None, blocking: bool = True
+            ) -> np.ndarray:
+        """A copy on the host, asked for; from any device. One that does not block is there when somebody has waited."""
+        with self.device, stream or contextlib.nullcontext():
+            if out is None and blocking:
+                return MACHINE.to_host(self._host)
+            if out is None or out.dtype != self.dtype or out.shape != self.shape or not out.flags.c_contiguous:
+                raise StrictError("get: expected a contiguous array of this shape and dtype")
+            return MACHINE.copied_to(out, self._host, blocking)
 
     def set(self, arr: np.ndarray, stream: Any = None) -> None:
         """Copy numbers of the host, behind the work of a stream."""

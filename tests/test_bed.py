@@ -206,7 +206,7 @@ def _trained(ctx: Any, runs: int = 6) -> list[np.ndarray]:
     """Everything after some steps with changing inputs, of which the later ones are replays on a GPU."""
     rng = np.random.default_rng(0)
     executor = _net().simple_bind(ctx, x=(4, 5), label=(4,))
-    for name, each in executor.arg_dict.items():
+    for each in executor.arg_dict.values():
         each[:] = rng.standard_normal(each.shape)
     executor.set_optimizer(mx.optimizer.create("sgd", learning_rate=0.1, momentum=0.9))
     found = []

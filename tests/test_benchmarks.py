@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import json
 import os
@@ -16,9 +17,9 @@ from typing import Any
 import pytest
 
 import opreg as mx
-from benchmarks import device, gpu_questions, worker
+from benchmarks import device, gpu_kernels, gpu_questions, worker
 from benchmarks.workloads import WORKLOADS
-from opreg.symbol.estimate import HOPPER
+from opreg.symbol.estimate import H100
 from tests.cuda.device import gpus
 from tests.cuda.host import COMPILER
 
@@ -54,7 +55,7 @@ def test_a_question_is_answered_on_the_stand_in(letter: str) -> None:
     with gpus():
         where = place()
         text = gpu_questions.answered(letter, where)
-    dataclasses.replace(HOPPER, **where.figures)
+    dataclasses.replace(H100, **where.figures)
     assert where.figures.keys() >= {"b": {"launch"}, "d": {"memory_rate"}, "e": {"product_rates"}}.get(letter, set())
     assert text.startswith(f"### ({letter}) ") and "No answer" not in text
     rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")][1:]
@@ -164,6 +165,58 @@ def test_the_benchmark_runs_on_the_stand_in(tmp_path: Path) -> None:
     assert "measured: python -m benchmarks" in (ROOT / "docs" / "performance.md").read_text()
 
 
+# ------------------------------------------------------------------------------------- kernels compiled before
+
+
+def test_texts_of_rows_are_those_of_a_large_gpu() -> None:
+    """Nothing runs, so no compiler is needed."""
+    texts = gpu_kernels.texts_of_rows(["softmax", "tanh", "BatchNorm"])
+    names = {re.search(r"\) (\w+)\(", text.source[text.source.index('extern "C"'):])[1] for text in texts}  # type: ignore
+    assert names >= {"rows", "elementwise"} and all(text.options == ("-std=c++17",) for text in texts)
+    assert len(texts) == len(set(texts)) > 5
+
+
+@pytest.fixture
+def compiling() -> None:
+    compiler = pytest.importorskip("cupy.cuda.compiler", reason="needs CuPy")
+    try:
+        compiler._get_nvrtc_version()
+    except Exception as error:  # of a package that finds libraries
+        pytest.skip(f"needs NVRTC: {error}")
+
+
+TEXTS = [gpu_kernels.Text('extern "C" __global__ void one(float* x) { x[0] = 1; }'),
+         gpu_kernels.Text("template <class T> __global__ void two(T* x) { x[0] = 2; }", names=("two<float>",))]
+
+
+@pytest.mark.usefixtures("compiling")
+@pytest.mark.parametrize("text", TEXTS, ids=["raw", "named"])
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_kernel_compiled_before_is_found_by_cupy(text: gpu_kernels.Text, whole: bool, tmp_path: Path,
+                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    if whole:
+        text = text._replace(options=gpu_kernels._given(text, "90")[0])
+    assert gpu_kernels.found(tmp_path, text) is None
+    name = gpu_kernels.write(tmp_path, text)
+    code = gpu_kernels.found(tmp_path, text)
+    assert code is not None and (tmp_path / name).read_bytes().endswith(code) and b"ELF" in code[:80]
+    assert gpu_kernels.found(tmp_path, text, "80") is None
+    assert gpu_kernels.settle(tmp_path) == (1, 0) and len(list(tmp_path.iterdir())) == 2
+
+    given = gpu_kernels._given  # elsewhere CuPy lies in another folder
+    def moved(text: gpu_kernels.Text, arch: str) -> tuple[tuple[str, ...], str]:
+        options, headers = given(text, arch)
+        return tuple([option.replace("-I", "-I/elsewhere") for option in options]), headers
+
+    monkeypatch.setattr(gpu_kernels, "_given", moved)
+    there = text._replace(options=moved(TEXTS[0], "90")[0]) if whole else text
+    assert gpu_kernels.found(tmp_path, there) is None
+    assert gpu_kernels.settle(tmp_path) == (1, 0)
+    assert gpu_kernels.found(tmp_path, there) == code
+    monkeypatch.setattr(gpu_kernels, "_versions", lambda: {"cupy": "15.0", "nvrtc": [15, 0]})
+    assert gpu_kernels.settle(tmp_path) == (0, 1)
+
+
 # --------------------------------------------------------------------------------------------------- the script
 
 
@@ -173,6 +226,21 @@ def test_the_script_is_bash() -> None:
     assert os.access(SCRIPT, os.X_OK)
     assert run("bash", str(SCRIPT), "--help").stdout.startswith("usage: benchmarks/gpu.sh")
     assert run("bash", str(SCRIPT), "--what").returncode == 2
+
+
+@needs_bash
+def test_the_script_runs_the_tests_of_the_stand_in_on_a_gpu() -> None:
+    """Those that get it by a fixture, too: replay, users' kernels, devices, updates."""
+    text = SCRIPT.read_text()
+    found = re.search(r"mapfile -t files < <\((.*)\)\n", text), re.search(r"-m '(.*)' \"\$\{files", text)
+    assert found[0] is not None and found[1] is not None
+    files = run("bash", "-c", found[0][1]).stdout.split()
+    done = run(sys.executable, "-m", "pytest", "-n0", "-q", "-p", "no:cacheprovider", "--collect-only", "-m",
+               found[1][1], *files, OPREG_TEST_GPU="real")
+    tests = collections.Counter(line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line)
+    for name in ("replay", "users_kernels", "devices", "executor_update", "cuda_rows"):
+        assert tests[f"tests/test_{name}.py"] >= 8, (name, tests)
+    assert not tests["tests/test_machine.py"]  # of the stand-in itself
 
 
 @needs_bash

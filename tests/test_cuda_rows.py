@@ -19,9 +19,13 @@ _OPERATORS = [name for name, op in REGISTERED.items()
 _ROWS = {row.op: row for row in reversed(FIXED) if row.op in _OPERATORS and plannable(row)}
 
 
+#: The same in order.
+ROWS_OF_KERNELS = [_ROWS[name] for name in _OPERATORS if name in _ROWS]
+
+
 @pytest.mark.skipif(host.COMPILER is None, reason="needs a C++ compiler")
 @pytest.mark.parametrize("processors", [1, 132])
-@pytest.mark.parametrize("row", named([_ROWS[name] for name in _OPERATORS if name in _ROWS]))
+@pytest.mark.parametrize("row", named(ROWS_OF_KERNELS))
 def test_a_row_on_a_gpu(row: Row, processors: int) -> None:
     with gpus(processors) as xp:
         _compare(row, graph, Context("gpu", 0), 2e-4)

@@ -23,7 +23,7 @@ nd, sym = mx.nd, mx.sym
 @pytest.fixture(autouse=True)
 def xp() -> Iterator[Gpu]:
     """Two GPUs, of which the first is the current one and stays so."""
-    with gpus() as module:
+    with gpus(count=2) as module:
         yield module
     assert strict.Device().id == 0
 
@@ -223,3 +223,36 @@ def test_a_plan_on_another_device_is_captured_and_replayed_there() -> None:
         np.testing.assert_allclose(out.asnumpy(), 2 * np.exp(value) + value, rtol=1e-5)
         np.testing.assert_allclose(executor.grad_dict["x"].asnumpy(), 2 * np.exp(value) + 1, rtol=1e-5)
     assert "graph 0" in executor.explain()
+
+
+@pytest.mark.parametrize("device", [0, 1])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_copies_to_the_host_that_nobody_waits_for(device: int, dtype: str, xp: Gpu) -> None:
+    x = nd.array([[1, 2, 3], [4, 5, 6]], ctx=mx.gpu(device), dtype=dtype)
+    before = xp.synchronisations
+    with xp.cuda.Device(device):
+        found = (x * 2).asnumpy(blocking=False)
+        again = x.T.asnumpy(out=found.reshape(3, 2), blocking=False)
+        assert xp.synchronisations == before
+        assert np.isnan(again.astype(np.float32)).all()  # which are not there yet
+        x.wait_to_read()
+    assert again.base is not None and again.dtype == x.dtype
+    np.testing.assert_array_equal(again.astype(np.float32), [[1, 4], [2, 5], [3, 6]])
+    with xp.cuda.Device(device):
+        later = x.asnumpy(blocking=False)
+        event = xp.cuda.get_current_stream().record()
+        event.synchronize()
+    np.testing.assert_array_equal(later, x.asnumpy())
+
+
+def test_copies_to_a_given_place(xp: Gpu) -> None:
+    x = nd.array([[1, 2, 3], [4, 5, 6]], ctx=mx.gpu(1))
+    place = np.zeros((2, 3), np.float32)
+    before = xp.synchronisations
+    assert x.asnumpy(out=place) is place and xp.synchronisations == before + 1
+    np.testing.assert_array_equal(place, x.asnumpy())
+    turned = np.zeros((3, 2), np.float32).T
+    np.testing.assert_array_equal(x.asnumpy(out=turned), x.asnumpy())
+    pageable = np.zeros((2, 3), np.float32)  # which a device does not copy to by itself
+    np.testing.assert_array_equal(x.asnumpy(out=pageable, blocking=False), x.asnumpy())
+    assert nd.zeros((0, 2), ctx=mx.gpu(1)).asnumpy(blocking=False).shape == (0, 2)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import importlib
 import itertools
 from typing import Any
 
 import pytest
 
 import opreg as mx
-from opreg.symbol.estimate import HOPPER, Machine
+from opreg.backends.private_operators import PRIVATE
+from opreg.core.registry import get
+from opreg.symbol.estimate import H100, H200, Machine
 from tests.cuda.device import gpus
 from tests.cuda.host import COMPILER
+from tests.cuda.machine import Machine as Running
+from tests.running import Use, eager
 
 from .test_cse import bound
+from .test_strict import FIXED, STRICT
 
 sym = mx.sym
 
@@ -66,6 +73,85 @@ def test_a_fused_group_is_one_launch_that_reads_its_inputs_once() -> None:
     (row,) = rows(sym.tanh(x * y + x) * y, {"x": (10,), "y": (10,)}).values()
     assert len(row.operators) == 4
     assert (row.launches, row.read, row.written, row.flops) == (1, 2 * 40, 40, 4 * 10)
+
+
+@pytest.mark.parametrize("place", ["host", "gpu"])
+@pytest.mark.parametrize("widths", [(7,), (16, 8, 4)])
+def test_a_training_step_of_dense_layers_is_three_times_forward(widths: tuple[int, ...], place: str) -> None:
+    """Each product forward has two in the gradient; where nobody wants that of the data the first has one."""
+    x = sym.Variable("data")
+    for width in widths:
+        x = sym.FullyConnected(x, num_hidden=width)
+    inputs = (5, *widths)
+    forward = sum(2 * 6 * many * few for many, few in zip(inputs, widths))
+    with gpus() if place == "gpu" else contextlib.nullcontext():
+        ctx = mx.gpu(0) if place == "gpu" else mx.cpu()
+        for reqs, expected in (("write", 3 * forward), ({name: "null" if name == "data" else "write"
+                                                         for name in x.list_arguments()},
+                                                        3 * forward - 2 * 6 * inputs[0] * inputs[1])):
+            found = x.simple_bind(ctx, data=(6, 5), grad_req=reqs).estimate()
+            assert found.flops == expected
+
+
+def multiplied(row: Any) -> bool:
+    """Whether the reference of an operator computes a product of matrices."""
+    names = []
+
+    def noted(self: Any, name: str, *args: Any) -> Any:
+        names.append(name)
+        return run(self, name, *args)
+
+    run = Running.run
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Running, "run", noted)
+        eager(Use.of(row, row.dtypes[0]), STRICT)
+    return not {"dot", "matmul", "tensordot", "inner", "linalg.matrix_power"}.isdisjoint(names)
+
+
+#: Operators whose references have products of matrices that weigh the numbers of windows or neighbours: what they
+#: cost is what they read.
+WEIGHED = {"_contrib_AdaptiveAvgPooling2D",
+           "_backward_contrib_AdaptiveAvgPooling2D", "_contrib_BilinearResize2D", "_backward_contrib_BilinearResize2D",
+           "_contrib_ROIAlign", "_backward_ROIAlign", "_contrib_PSROIPooling", "_backward__contrib_PSROIPooling",
+           "_backward__contrib_DeformablePSROIPooling"}
+
+
+def test_operators_that_multiply_say_how_much() -> None:
+    """Those of plans alone, too, whose names say which operators they compute the gradients of."""
+    first = {row.op: row for row in reversed(FIXED)}
+    silent = {name for name, row in first.items() if get(name)._flops is None and multiplied(row)}
+    assert silent == WEIGHED
+    importlib.import_module("opreg.backends.cuda.private_operators")
+    assert "_backward_FullyConnected_parameters" in {op.name for op in PRIVATE}
+    for op in PRIVATE:
+        assert op._flops is not None or not op.name.startswith(("_backward_FullyConnected", "_backward_Convolution"))
+
+
+def test_what_is_looked_up_counts_and_not_the_table() -> None:
+    index, table = sym.Variable("index"), sym.Variable("table")
+    net = sym.Embedding(index, table, input_dim=500, output_dim=8, name="find")
+    row = rows(net, {"index": (3,), "table": (500, 8)})["find"]
+    assert (row.read, row.written) == (4 * 3 + 4 * 3 * 8, 4 * 3 * 8)
+    few = sym.Embedding(index, table, input_dim=2, output_dim=8, name="find")
+    assert rows(few, {"index": (30,), "table": (2, 8)})["find"].read == 4 * 30 + 4 * 2 * 8
+    row = rows(sym.pick(table, index, name="find"), {"index": (500,), "table": (500, 8)})["find"]
+    assert row.read == 2 * 4 * 500
+
+
+def test_what_kernels_of_a_gpu_read_again_counts_again() -> None:
+    """BatchNorm reads a sixteenth of its samples before all of them, twice; the gradient of LayerNorm its inputs for
+    the sums and for the data."""
+    with gpus():
+        net = sym.BatchNorm(sym.Variable("x"), fix_gamma=False)
+        found = net.simple_bind(mx.gpu(0), x=(64, 8, 12, 12)).estimate()
+        (row,) = [row for row in found.rows if row.operator == "BatchNorm"]
+        data = 4 * 64 * 8 * 12 * 12
+        assert 2 * data + data // 16 <= row.read < 1.02 * (2 * data + data // 16)
+        assert data <= row.written < 1.02 * data
+        net = sym.LayerNorm(sym.Variable("x"), sym.Variable("gamma"), sym.Variable("beta"))
+        found = net.simple_bind(mx.gpu(0), x=(512, 64)).estimate()
+        (row,) = [row for row in found.rows if row.operator == "_backward_LayerNorm"]
+        assert 4 * 4 * 512 * 64 <= row.read < 1.2 * 4 * 4 * 512 * 64
 
 
 def test_views_cost_nothing() -> None:
@@ -178,11 +264,11 @@ def test_dtypes_without_a_rate_are_bytes_alone() -> None:
 @pytest.mark.parametrize("field", ["memory_rate", "product_rates", "launch", "node"])
 @pytest.mark.parametrize("factor", [1.0, 3.0, 1000.0])
 def test_no_time_grows_on_a_better_machine(field: str, factor: float) -> None:
-    value: Any = getattr(HOPPER, field)
+    value: Any = getattr(H100, field)
     better = {name: rate * factor for name, rate in value.items()} if field == "product_rates" else \
         value * factor if field == "memory_rate" else value / factor
     executor = mlp(64, 512)
-    found, before = executor.estimate(machine=dataclasses.replace(HOPPER, **{field: better})), executor.estimate()
+    found, before = executor.estimate(machine=dataclasses.replace(H100, **{field: better})), executor.estimate()
     for one, other in zip(*[sorted(each.rows, key=lambda row: (row.half, row.step)) for each in (found, before)]):
         assert one.eager <= other.eager and one.replayed <= other.replayed
     assert found.eager <= before.eager and found.replayed <= before.replayed
@@ -233,14 +319,24 @@ def test_graphs_whose_shapes_follow_from_numbers() -> None:
 def test_the_table() -> None:
     found = mlp().estimate()
     lines = str(found).splitlines()
-    assert lines[0].startswith("training plan, expected on Hopper: ") and f"{found.launches} launches" in lines[0]
-    assert "memory 4300 GB/s" in lines[1] and len(lines) == 3 + len(found.rows)
+    assert lines[0].startswith("training plan, expected on H100: ") and f"{found.launches} launches" in lines[0]
+    assert "memory 2950 GB/s" in lines[1] and len(lines) == 3 + len(found.rows)
     assert [row.replayed for row in found.rows] == sorted((row.replayed for row in found.rows), reverse=True)
     short = found.table(2).splitlines()
     assert len(short) == 6 and short[-1].startswith(f"and {len(found.rows) - 2} more steps")
-    assert f"{len(found.rows)} steps on Hopper" in repr(found)
+    assert f"{len(found.rows)} steps on H100" in repr(found)
 
 
 def test_a_machine_is_one() -> None:
-    with pytest.raises(mx.MXNetError, match="expected a Machine, as"):
-        mlp().estimate(machine="hopper")
+    with pytest.raises(mx.MXNetError, match=r"'H10': expected a Machine, or the name of one.* mean 'H100'"):
+        mlp().estimate(machine="H10")
+
+
+def test_a_machine_is_named_or_that_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert mlp().estimate().machine is H100 and mlp().estimate(machine="H200").machine is H200
+    assert mlp().estimate(machine="H200").replayed <= mlp().estimate(machine="H100").replayed
+    with gpus() as xp:
+        executor = sym.exp(sym.Variable("x")).simple_bind(mx.gpu(0), x=(3,), grad_req="null")
+        assert executor.estimate().machine is H100
+        monkeypatch.setattr(xp.cuda.runtime, "getDeviceProperties", lambda device: {"name": b"NVIDIA H200 NVL"})
+        assert executor.estimate().machine is H200

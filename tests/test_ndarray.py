@@ -951,3 +951,27 @@ def test_nothing_to_load(tmp_path):
         nd.load(tmp_path / "none")
     with pytest.raises(FileFormatError, match="magic"):
         nd.load_frombuffer(b"abc")
+
+
+@pytest.mark.parametrize(("out", "words", "error"), [
+    ([1, 2], "out: expected a NumPy array, got list", mx.MXNetError),
+    (np.zeros(3, np.float32), r"out: expected shape \(2,\), got \(3,\)", ShapeError),
+    (np.zeros(2), "out: expected dtype float32, got float64", DTypeError),
+    (np.broadcast_to(np.float32(0), 2), "out: expected an array that can be written", mx.MXNetError),
+])
+def test_a_place_for_a_copy_has_to_fit(out, words, error):
+    with pytest.raises(error, match=words):
+        mx.nd.array([1, 2]).asnumpy(out=out)
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_a_copy_goes_to_a_place(blocking):
+    x, place = mx.nd.array([1, 2]), np.zeros(2, np.float32)
+    assert x.asnumpy(out=place, blocking=blocking) is place and place.tolist() == [1, 2]
+    found = x.asnumpy(blocking=blocking)
+    found[0] = 5
+    assert x.asnumpy().tolist() == [1, 2]
+    with pytest.raises(mx.MXNetError, match="lies in one piece"):
+        x.asnumpy(out=np.zeros(4, np.float32)[::2], blocking=False)
+    weight = nn.Parameter(nn.Tensor(np.array([3, 4], np.float32)))
+    assert weight.asnumpy(out=place, blocking=blocking) is place and place.tolist() == [3, 4]

@@ -12,13 +12,17 @@ from opreg.core.op import Names, Op
 from opreg.core.spec import Shape
 from opreg.typing import Array, ArrayModule
 
-__all__ = ["private", "to_channels_first", "to_channels_last"]
+__all__ = ["PRIVATE", "private", "to_channels_first", "to_channels_last"]
+
+#: Those that were made: of all back ends whose modules are imported.
+PRIVATE: list[Op] = []
 
 
 def private(name: str, arguments: Names, doc: str, **words: Any) -> Op:
     """An operator that nobody finds by its name."""
     op = Op(name, Schema([]), arguments, doc=doc, **words)
     op.where = None
+    PRIVATE.append(op)
     return op
 
 

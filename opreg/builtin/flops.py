@@ -41,9 +41,11 @@ from .matrices.dense import (
     fully_connected_data,
     fully_connected_weight,
 )
-from .matrices.linalg import gemm, gemm2, syrk, trmm, trsm
+from .matrices.linalg import gemm, gemm2, potri, syrk, trmm, trsm
 from .numpy_names.numpy_like import matmul, matmul_a, matmul_b
+from .quantized.layers import quantized_conv, quantized_fully_connected
 from .vision.deformable import deformable, deformable_backward, modulated, modulated_backward
+from .vision.warp import grid_generator, grid_generator_data, spatial_transformer
 
 __all__: list[str] = []
 
@@ -93,6 +95,13 @@ def folded_flops(ins: Shapes, outs: Shapes, **attrs: Any) -> int:
     return _convolution(ins[0], ins[1], outs[0], **attrs)
 
 
+@quantized_conv.flops
+@quantized_fully_connected.flops
+def quantized_flops(ins: Shapes, outs: Shapes) -> int:
+    """Of whole numbers: all that a number of the result is multiplied from is one kernel, or one row of the weight."""
+    return 2 * math.prod(outs[0]) * math.prod(ins[1][1:])
+
+
 @batch_dot.flops
 def batch_dot_flops(ins: Shapes, outs: Shapes, *, transpose_a: bool) -> int:
     return 2 * math.prod(outs[0]) * ins[0][-2 if transpose_a else -1]
@@ -118,6 +127,36 @@ def trmm_flops(ins: Shapes, outs: Shapes) -> int:
 @trsm.flops
 def trsm_flops(ins: Shapes, outs: Shapes) -> int:
     return math.prod(outs[0]) * ins[0][-1]
+
+
+@potri.flops
+def potri_flops(ins: Shapes, outs: Shapes) -> int:
+    """The product of the factor's inverse with itself."""
+    return 2 * math.prod(outs[0]) * ins[0][-1]
+
+
+# ------------------------------------------------------------------------------------------ sampling grids
+
+
+def _places(grid: Shape, transform_type: str) -> int:
+    """Both coordinates of every place are a product of three numbers; a flow is added."""
+    return 6 * math.prod(grid) if transform_type == "affine" else 0
+
+
+@grid_generator.flops
+def grid_generator_flops(ins: Shapes, outs: Shapes, *, transform_type: str) -> int:
+    return _places(outs[0], transform_type)
+
+
+@grid_generator_data.flops
+def grid_generator_data_flops(ins: Shapes, outs: Shapes, *, transform_type: str) -> int:
+    return _places(ins[0], transform_type)
+
+
+@spatial_transformer.flops
+def spatial_transformer_flops(ins: Shapes, outs: Shapes, *, transform_type: str) -> int:
+    """Of its grid."""
+    return _places((outs[0][0], 2, *outs[0][2:]), transform_type)
 
 
 # --------------------------------------------------------------------------------------------- attention

@@ -92,8 +92,9 @@ class Backend:
             spec = Spec(tuple(shape), np.dtype(dtype))
             raise adopted(error, f"no array of {spec}, {bytes_of(shape, dtype)}") from None
 
-    def to_numpy(self, array: Array) -> np.ndarray:
-        """A copy on the host."""
+    def to_numpy(self, array: Array, out: np.ndarray | None = None, blocking: bool = True) -> np.ndarray:
+        """A copy on the host, in ``out`` where that is given. One that is not ``blocking`` may be there later, when the
+        device has come to it."""
         raise NotImplementedError
 
     def asarray(self, source: object, dtype: np.dtype | None = None, device: int = 0) -> Array:
@@ -134,6 +135,10 @@ class Backend:
         other; None where work is done in the order in which it is asked for."""
         return None
 
+    def title(self, device: int = 0) -> str:
+        """What the maker calls a device; nothing where nobody knows."""
+        return ""
+
     def arena(self, nbytes: int, device: int = 0) -> Array:
         """Bytes to carve buffers from, aligned to 64."""
         raw = self.empty((nbytes + 64,), np.dtype(np.uint8), device)
@@ -152,8 +157,11 @@ class NumpyBackend(Backend):
     def zeros(self, shape: Shape, dtype: np.dtype, device: int = 0) -> np.ndarray:
         return self._made(host_memory.zeros, shape, dtype)
 
-    def to_numpy(self, array: Array) -> np.ndarray:
-        return np.array(array)
+    def to_numpy(self, array: Array, out: np.ndarray | None = None, blocking: bool = True) -> np.ndarray:
+        if out is None:
+            return np.array(array)
+        np.copyto(out, array)
+        return out
 
     def asarray(self, source: object, dtype: np.dtype | None = None, device: int = 0) -> np.ndarray:
         if hasattr(source, "get") and hasattr(source, "device"):
@@ -238,6 +246,10 @@ class CupyBackend(Backend):
     def device(self, number: int) -> Device | None:
         return None if self._count == 1 else self.xp.cuda.Device(number)
 
+    def title(self, device: int = 0) -> str:
+        name = self.xp.cuda.runtime.getDeviceProperties(device)["name"]
+        return name.decode() if isinstance(name, bytes) else str(name)
+
     @functools.cached_property
     def _count(self) -> int:
         return self.count()
@@ -250,9 +262,19 @@ class CupyBackend(Backend):
         with self.xp.cuda.Device(device):
             return self._made(self.xp.zeros, shape, dtype)
 
-    def to_numpy(self, array: Array) -> np.ndarray:
-        TRANSFERS.to_host += 1
-        return self.xp.asnumpy(array)
+    def to_numpy(self, array: Array, out: np.ndarray | None = None, blocking: bool = True) -> np.ndarray:
+        if blocking:
+            TRANSFERS.to_host += 1
+            if out is None:
+                return self.xp.asnumpy(array)
+            if not out.flags.c_contiguous:  # which the device cannot copy to
+                np.copyto(out, self.xp.asnumpy(array))
+                return out
+        with array.device:  # type: ignore[attr-defined]  # an array of CuPy
+            if out is None:
+                memory = self.xp.cuda.alloc_pinned_memory(max(int(array.nbytes), 1))
+                out = np.frombuffer(memory, np.uint8, array.nbytes).view(array.dtype).reshape(array.shape)
+            return array.get(out=out, blocking=blocking)  # type: ignore[attr-defined]
 
     def asarray(self, source: object, dtype: np.dtype | None = None, device: int = 0) -> Array:
         if not isinstance(source, self.xp.ndarray):

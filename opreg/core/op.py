@@ -152,6 +152,8 @@ class Op:
         Inputs whose memory output 0 may take over.
     unread : sequence of int
         Inputs of which only the shape matters.
+    partly : sequence of int
+        Inputs of which as many bytes are read as outputs have: they are looked up in, or cut.
     per_instance : bool
         Whether each use has attributes of its own, without which not even the names of the inputs are known.
     has_side_effect : bool
@@ -186,11 +188,12 @@ class Op:
                  auxiliary: Names = (), types: str | Callable = SAME_TYPE.text, variadic: str | None = None,
                  visible: Callable[..., int] | None = None, states: Sequence[int] = (), mutates: Sequence[int] = (),
                  random: bool = False, mode: bool = False, loss: bool | Callable[..., bool] = False,
-                 inplace: Sequence[int] = (), unread: Sequence[int] = (), input_names: Sequence[str] | None = None,
-                 per_instance: bool = False, has_side_effect: bool = False, grad_reads: bool = True,
-                 optional_out_grads: bool = False, supports_add: bool = False, op_type: str | None = None,
-                 traced: bool = False, capturable: bool | None = None, call: Callable[..., Any] = apply,
-                 differentiate: Callable[..., Sequence[Any]] | None = None, doc: str = ""):
+                 inplace: Sequence[int] = (), unread: Sequence[int] = (), partly: Sequence[int] = (),
+                 input_names: Sequence[str] | None = None, per_instance: bool = False, has_side_effect: bool = False,
+                 grad_reads: bool = True, optional_out_grads: bool = False, supports_add: bool = False,
+                 op_type: str | None = None, traced: bool = False, capturable: bool | None = None,
+                 call: Callable[..., Any] = apply, differentiate: Callable[..., Sequence[Any]] | None = None,
+                 doc: str = ""):
         self.name, self.schema, self.variadic, self.doc = name, schema, variadic, doc
         self.aliases: tuple[str, ...] = ()
         self.where: Where | None = here()  # None for a built-in one, which has a family
@@ -216,7 +219,7 @@ class Op:
         self._inline: Rule | None = None
         self.states, self.mutates = tuple(states), tuple(mutates)
         self.random, self.mode = random, mode
-        self.inplace, self.unread = frozenset(inplace), frozenset(unread)
+        self.inplace, self.unread, self.partly = frozenset(inplace), frozenset(unread), frozenset(partly)
         self.variable_tags: dict[str, dict[str, str]] = {}  # of variables made for inputs left out
         self.has_side_effect, self.per_instance = has_side_effect, per_instance
         self.grad_reads, self.optional_out_grads, self.supports_add = grad_reads, optional_out_grads, supports_add
@@ -368,7 +371,7 @@ class Op:
     def flops(self, function: F) -> F:
         """Declare how much arithmetic a run is: ``f(ins, outs, **attrs)`` of shapes returns the number of additions and
         multiplications. For operators whose time is arithmetic: products of matrices, convolutions."""
-        self._flops = Rule(function)
+        self._flops = Rule.of(function)
         self._changed()
         return function
 

@@ -3,7 +3,8 @@
 A kernel gives functions without arguments. Most are NumPy's, with their arrays. A back end makes others, and says with
 these classes, or with an attribute of a function, what is known about them: ``plain``, that it knows nothing of modes
 and contexts; ``capturable``, that it may be part of a graph that is replayed though its operator draws; ``draws``, that
-its random numbers are others than the reference's. Plans ask nothing else.
+its random numbers are others than the reference's; ``read`` and ``written``, how many bytes a call moves. Plans ask
+nothing else.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ from typing import Any, Self
 
 import numpy as np
 
-__all__ = ["JoinableStep", "PlainStep", "Recorder", "RefusedError", "TieredStep", "is_plain"]
+from ..typing import Array
+from .spec import size
+
+__all__ = ["JoinableStep", "PlainStep", "Recorder", "RefusedError", "TieredStep", "bytes_moved", "is_plain",
+           "own_bytes"]
 
 
 class PlainStep:
@@ -106,3 +111,39 @@ def is_plain(function: Any) -> bool:
     if isinstance(inner, np.ufunc) or inner is np.copyto or getattr(inner, "plain", False):
         return True
     return isinstance(getattr(inner, "__self__", None), (np.ndarray, np.ufunc))  # their methods
+
+
+def own_bytes(array: Array) -> int:
+    """Bytes of the numbers that an array has in memory: those that are repeated along an axis count once.
+
+    Examples
+    --------
+    >>> own_bytes(np.broadcast_to(np.zeros(3, "float32"), (5, 3)))
+    12
+    """
+    return size(tuple([n for n, stride in zip(array.shape, array.strides) if stride])) * int(array.itemsize)
+
+
+def bytes_moved(function: Any) -> tuple[int, int] | None:
+    """Bytes that a call of a function reads and writes: by its own account, or by its arrays where it is a ufunc or the
+    method ``fill``; None where nobody knows.
+
+    Examples
+    --------
+    >>> import functools
+    >>> x, y = np.zeros(3), np.zeros(3)
+    >>> bytes_moved(functools.partial(np.add, x, y, x)), bytes_moved(functools.partial(x.fill, 0)), bytes_moved(print)
+    ((48, 24), (0, 24), None)
+    """
+    if getattr(function, "written", None) is not None:
+        return function.read, function.written
+    inner, args = getattr(function, "func", function), getattr(function, "args", ())
+    owner = getattr(inner, "__self__", None)
+    if getattr(inner, "__name__", "") == "fill" and hasattr(owner, "strides"):
+        return 0, own_bytes(owner)  # type: ignore[arg-type]
+    count = getattr(inner, "nin", None)
+    if count is None or len(args) <= count:
+        return None
+    read, written = [sum(own_bytes(each) for each in part if hasattr(each, "strides"))
+                     for part in (args[:count], args[count:])]
+    return read, written

@@ -152,8 +152,11 @@ class Parameter(Tensor):
     def __hash__(self) -> int:
         return id(self)
 
-    def asnumpy(self) -> np.ndarray:
-        """Its numbers; on the host a view, through which they can be changed, but not in a compiled function."""
+    def asnumpy(self, out: np.ndarray | None = None, blocking: bool = True) -> np.ndarray:
+        """Its numbers; on the host a view, through which they can be changed, but not in a compiled function. With
+        ``out``, or not ``blocking``, a copy, see ``NDArray.asnumpy``."""
+        if out is not None or not blocking:
+            return super().asnumpy(out, blocking)
         if STATE.trace is not None:
             host = super().asnumpy()
             host.flags.writeable = False

@@ -187,10 +187,10 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
 
     # --------------------------------------------------------------------------------------- numbers for Python
 
-    def asnumpy(self) -> np.ndarray:
-        """The elements as a NumPy array, a copy."""
+    def asnumpy(self, out: np.ndarray | None = None, blocking: bool = True) -> np.ndarray:
+        """The elements as a NumPy array, a copy, in ``out`` where that is given; see ``NDArray.asnumpy``."""
         variable = self._variable()
-        return super().asnumpy() if variable is None else variable.asnumpy()
+        return super().asnumpy(out, blocking) if variable is None else variable.asnumpy(out, blocking)
 
     def asscalar(self) -> Any:
         """The only element as a NumPy scalar."""

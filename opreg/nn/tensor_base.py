@@ -83,7 +83,7 @@ class TensorBase(Methods):
 
         def __setitem__(self, key: Any, value: Any) -> None: ...
 
-        def asnumpy(self) -> np.ndarray:
+        def asnumpy(self, out: np.ndarray | None = None, blocking: bool = True) -> np.ndarray:
             """The numbers; those of a trace are looked at in every run."""
 
         def detach(self) -> Tensor:

@@ -174,7 +174,14 @@ class TracedTensor(Sized, OneNumber, TensorBase):
         return method
 
     __bool__, __int__, __float__, __index__ = map(_look, ("bool()", "int()", "float()", "an index"))
-    asnumpy, asscalar = _look("asnumpy()"), _look("asscalar()")
+    asscalar = _look("asscalar()")
+
+    def asnumpy(self, out: np.ndarray | None = None, blocking: bool = True) -> np.ndarray:
+        """Numbers, which are looked at in every run from now on."""
+        trace = STATE.trace or self._trace
+        if out is not None:
+            trace.leave("asnumpy(out=) writes to an array of NumPy")
+        return trace.ask(self, "asnumpy()")
 
     def item(self, index: int | tuple[int, ...] | None = None) -> Any:
         """The only element, or that at a flat or full index, as a Python number."""

@@ -26,10 +26,10 @@ COMPILER = shutil.which("g++") or shutil.which("c++")
 HERE = Path(__file__).parent
 _FLAGS = ("-std=c++17", "-ffp-contract=off", "-w")
 _KERNELS = Path(opreg.backends.cuda.__file__).with_name("device.cuh")
-_HEADERS = {None: [], "host": [HERE / "host.h"], "kernels": [HERE / "host.h", _KERNELS],
-            "bed": [HERE / "bed" / "types.h", HERE / "host.h", HERE / "bed" / "entry.h",
-                    HERE / "bed" / "cupy.h"],
-            "bed-kernels": [HERE / "host.h", HERE / "bed" / "entry.h", _KERNELS]}
+_HOST, _COUNTS, _ENTRY = HERE / "host.h", HERE / "traffic.h", HERE / "bed" / "entry.h"
+_HEADERS = {None: [], "host": [_HOST], "kernels": [_HOST, _KERNELS], "counted host": [_HOST, _COUNTS],
+            "counted kernels": [_HOST, _COUNTS, _KERNELS], "bed-kernels": [_HOST, _ENTRY, _KERNELS],
+            "bed": [HERE / "bed" / "types.h", _HOST, _ENTRY, HERE / "bed" / "cupy.h"]}
 #: The folder of a run of tests, for all of its processes.
 _VARIABLE = "OPREG_TEST_COMPILED"
 
@@ -61,9 +61,9 @@ def built(text: str, *flags: str, header: str | None = "kernels", suffix: str = 
     text : str
     *flags : str
         Beside those of all.
-    header : {"kernels", "host", "bed-kernels", "bed", None}
-        What stands before it: ``host.h``, with what generated kernels begin with or without that, either of them with
-        what the bed's driver looks up, the latter with CuPy's headers; or nothing.
+    header : {"kernels", "host", "counted kernels", "counted host", "bed-kernels", "bed", None}
+        What stands before it: ``host.h``, with what generated kernels begin with or without that; with what counts
+        their accesses, or with what the bed's driver looks up, and CuPy's headers; or nothing.
     suffix : str
         Of the file.
 

@@ -10,12 +10,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 from opreg.backends.cuda.instructions import PRELUDE
 from opreg.core import array_module, generators, op
 from tests import strict
 
-from . import kernels
+from . import kernels, traffic
 from .compiled import built
 from .host import meets
 from .machine import MACHINE, Cuda
@@ -23,12 +24,17 @@ from .recorded import recorded
 
 
 @functools.cache
-def _library(text: str, name: str) -> Any:
-    """The function that launches a kernel: blocks, threads and the addresses of its arguments."""
+def _library(text: str, name: str, counts: bool = False) -> Any:
+    """The function that launches a kernel: blocks, threads and the addresses of its arguments; where it counts, the
+    memory whose accesses it counts, too."""
     header, text = ("kernels", text.removeprefix(PRELUDE)) if text.startswith(PRELUDE) else ("host", text)
-    program = "\n".join([text, f'extern "C" void launch(unsigned blocks, unsigned threads, void** arguments) {{ '
-                         f"host::launch({name}, blocks, threads, arguments, {'true' if meets(text) else 'false'}); }}"])
-    path = built(program, "-O1", "-shared", "-fPIC", header=header, suffix=".so")
+    header, flags = (f"counted {header}", traffic.FLAGS) if counts else (header, ())
+    more, begin, end = (", traffic::Span* spans, unsigned count", "traffic::watch(spans, count);",
+                        "traffic::watch(nullptr, 0);") if counts else ("", "", "")
+    program = "\n".join([text, f'extern "C" void launch(unsigned blocks, unsigned threads, void** arguments{more}) '
+                         f"{{ {begin} host::launch({name}, blocks, threads, arguments, "
+                         f"{'true' if meets(text) else 'false'}); {end} }}"])
+    path = built(program, "-O1", "-shared", "-fPIC", *flags, header=header, suffix=".so")
     return ctypes.CDLL(str(path)).launch
 
 
@@ -49,7 +55,12 @@ class _Kernel:
         values: list[Any] = [ctypes.c_void_p(each.ctypes.data) if isinstance(each, np.ndarray) else
                              ctypes.create_string_buffer(each.tobytes(), each.nbytes) for each in arguments]
         table = (ctypes.c_void_p * len(values))(*[ctypes.addressof(value) for value in values])
-        _library(self.code, self.name)(blocks, threads, table)
+        if self.xp.counts is None:
+            _library(self.code, self.name)(blocks, threads, table)
+        else:
+            arrays = [each for each in arguments if isinstance(each, np.ndarray)]
+            launch = _library(self.code, self.name, True)
+            self.xp.counts.append(traffic.counted(self.name, launch, blocks, threads, table, arrays))
         if MACHINE.capturing() is None:
             self.xp.kernels.append(self.name.partition("__")[0])
             self.xp.titled.append(self.name)
@@ -66,13 +77,23 @@ class _RawModule:
 
 class Gpu(strict._Module):
     """The array module of the stand-in; ``kernels`` are the names of those that ran, ``titled`` with what they were
-    called after."""
+    called after, and ``counts`` what they moved, while that is counted."""
 
     def __init__(self) -> None:
         super().__init__()
         self.kernels: list[str] = []
         self.titled: list[str] = []
+        self.counts: list[traffic.Launched] | None = None
         self.cuda = Cuda
+
+    @contextlib.contextmanager
+    def counting(self) -> Iterator[list[traffic.Launched]]:
+        """While inside, launches are added to the list, with the bytes that they move."""
+        self.counts = []
+        try:
+            yield self.counts
+        finally:
+            self.counts = None
 
     def RawModule(self, code: str, options: Sequence[str] = ()) -> _RawModule:
         """A module of kernels."""
@@ -121,10 +142,12 @@ class GpuBackend(strict.StrictBackend):
 
 
 @contextlib.contextmanager
-def gpus(processors: int = 1) -> Iterator[Gpu]:
+def gpus(processors: int = 1, count: int = 1) -> Iterator[Gpu]:
     """While inside, ``gpu(0)`` and ``gpu(1)`` are stand-ins with so many processors; with ``OPREG_TEST_GPU=real`` or
-    ``bed`` they are what CuPy finds."""
+    ``bed`` they are what CuPy finds, and a test that needs more devices than there are is skipped."""
     if os.environ.get("OPREG_TEST_GPU") in ("real", "bed"):
+        if (array_module.backend("gpu").count() or 0) < count:
+            pytest.skip(f"needs {count} devices")
         with recorded(array_module.backend("gpu").xp) as xp:
             yield xp
         return

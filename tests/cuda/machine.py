@@ -53,6 +53,10 @@ class MachineError(AssertionError):
     """Something that would go wrong on a device, in silence as a rule."""
 
 
+class OutOfMemoryError(MemoryError):
+    """What a pool says that may not grow."""
+
+
 class CUDARuntimeError(RuntimeError):
     """What the runtime answers."""
 
@@ -82,8 +86,8 @@ class _Block:
     __slots__ = ("buffer", "size", "pool", "arena", "number", "used", "captured", "pointer", "written", "read",
                  "__weakref__")
 
-    def __init__(self, size: int, pool: MemoryPool, arena: int):
-        raw = np.empty(size + _ROUNDED, np.uint8)
+    def __init__(self, size: int, pool: MemoryPool, arena: int, source: MemoryPointer | None = None):
+        raw = np.empty(size + _ROUNDED, np.uint8) if source is None else np.asarray(source)
         self.buffer = raw[-raw.ctypes.data % _ROUNDED:][:size]
         self.size, self.pool, self.arena = size, weakref.ref(pool), arena
         self.number, self.used, self.captured = 0, False, False
@@ -111,9 +115,11 @@ class MemoryPointer:
 
 
 class MemoryPool:
-    """Blocks that are given out again, to the stream that had them."""
+    """Blocks that are given out again, to the stream that had them; new ones come from another allocator, if there is
+    one."""
 
     def __init__(self, allocator: Any = None):
+        self._allocator, self._limit = allocator, 0
         self._free: dict[int, list[_Block]] = {}
         self._blocks: list[_Block] = []
 
@@ -127,7 +133,10 @@ class MemoryPool:
             block = min(fitting, key=lambda block: block.size)
             free.remove(block)
         else:
-            block = _Block(rounded, self, arena)
+            if self._limit and self.total_bytes() + rounded > self._limit:
+                raise OutOfMemoryError(f"Out of memory allocating {rounded:,} bytes (allocated so far: "
+                                       f"{self.total_bytes():,} bytes, limit set to: {self._limit:,} bytes).")
+            block = _Block(rounded, self, arena, None if self._allocator is None else self._allocator(rounded))
             self._blocks.append(block)
             MACHINE.blocks.add(block)
         return MemoryPointer(block, size)
@@ -135,6 +144,10 @@ class MemoryPool:
     def total_bytes(self) -> int:
         """Bytes of all blocks."""
         return sum(block.size for block in self._blocks)
+
+    def set_limit(self, size: int = 0) -> None:
+        """Have no more bytes than these; none for as many as there are."""
+        self._limit = size
 
     def used_bytes(self) -> int:
         """Bytes of those that somebody has."""
@@ -336,6 +349,7 @@ class Stream:
         if self.capture is not None:
             self.capture.spoil()
         _merge(MACHINE.host, self.clock)
+        MACHINE.arrive()
 
     @property
     def done(self) -> bool:
@@ -405,6 +419,7 @@ class Event:
         if self.capture is not None:
             self.capture.spoil()
         _merge(MACHINE.host, self.clock)
+        MACHINE.arrive()
 
     @property
     def done(self) -> bool:
@@ -440,7 +455,9 @@ class Machine:
         self.blocks: weakref.WeakSet[_Block] = weakref.WeakSet()
         self.streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self.pool = MemoryPool()
+        self.everywhere: Callable[[int], MemoryPointer] | None = None
         self.host: dict[int, int] = {}
+        self.coming: list[tuple[int, int, np.ndarray, np.ndarray]] = []
         self._time = itertools.count(1)
 
     @functools.cached_property
@@ -505,6 +522,10 @@ class Machine:
             if device in (None, stream.device_id):
                 stream._host_waits()
 
+    def allocator(self) -> Callable[[int], MemoryPointer]:
+        """What gives memory: of the thread, else of all."""
+        return self._thread.allocators[-1] or self.everywhere or self.pool.malloc
+
     def owned(self, value: Any) -> Any:
         """Results of NumPy with every array in memory of the device."""
         return _mapped(self._owned, _as_arrays(value))
@@ -512,7 +533,7 @@ class Machine:
     def _owned(self, array: np.ndarray) -> np.ndarray:
         if memory_of(array) is not None:
             return array
-        allocator = self._thread.allocators[-1] or self.pool.malloc
+        allocator = self.allocator()
         raw = np.asarray(allocator(max(array.nbytes, 1)))
         made = raw[:array.nbytes].view(array.dtype).reshape(array.shape)
         made[...] = array
@@ -550,6 +571,28 @@ class Machine:
         self.stream().synchronize()
         return array.copy()
 
+    def copied_to(self, out: np.ndarray, array: np.ndarray, blocking: bool) -> np.ndarray:
+        """The same to an array of the host. Where it does not block and that is pinned memory, the numbers arrive when
+        the host has waited for the stream; till then there is what is no number."""
+        if blocking or not isinstance(_owner(out), PinnedMemoryPointer):
+            out[...] = self.to_host(array)
+            return out
+        self.host_copies()
+        self.order(_blocks(array), [])
+        stream = self.stream()
+        memory = _owner(out)
+        memory.busy = stream.number, stream.clock[stream.number]
+        self.coming.append((*memory.busy, out, array.copy()))
+        out.reshape(-1).view(np.uint8)[...] = 255
+        return out
+
+    def arrive(self) -> None:
+        """Let the copies be there that the host has waited for."""
+        there = [each for each in self.coming if each[1] <= self.host.get(each[0], 0)]
+        self.coming = [each for each in self.coming if each[1] > self.host.get(each[0], 0)]
+        for _, _, out, numbers in there:
+            out[...] = numbers
+
     def to_device(self, array: np.ndarray, target: np.ndarray | None = None) -> np.ndarray:
         """A copy in memory of the device; from pinned memory the device copies when it comes to it."""
         self.host_copies()
@@ -557,15 +600,20 @@ class Machine:
         if target is not None:
             target[...] = array
         self.order([], _blocks(made))
-        pinned = array
-        while isinstance(pinned.base, np.ndarray):
-            pinned = pinned.base
-        if isinstance(pinned.base, memoryview) and isinstance(pinned.base.obj, PinnedMemoryPointer):
-            memory, stream = pinned.base.obj, self.stream()
+        memory = _owner(array)
+        if isinstance(memory, PinnedMemoryPointer):
+            stream = self.stream()
             if memory.busy[1] > self.host.get(memory.busy[0], 0):
                 raise MachineError("pinned memory was written while a copy from it may not have been done")
             memory.busy = stream.number, stream.clock[stream.number]
         return made
+
+
+def _owner(array: np.ndarray) -> Any:
+    """What an array of the host is memory of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array.base.obj if isinstance(array.base, memoryview) else array.base
 
 
 def _as_arrays(value: Any) -> Any:
@@ -631,6 +679,10 @@ def _using_allocator(allocator: Callable[[int], MemoryPointer] | None = None) ->
         allocators.pop()
 
 
+def _set_allocator(allocator: Callable[[int], MemoryPointer] | None = None) -> None:
+    MACHINE.everywhere = allocator
+
+
 def _alloc_pinned_memory(size: int) -> PinnedMemoryPointer:
     capture = MACHINE.capturing()
     if capture is not None:
@@ -647,13 +699,23 @@ class _Runtime:
         """How many devices there are."""
         return Device.count
 
+    @staticmethod
+    def getDeviceProperties(device: int) -> dict[str, Any]:
+        """What a device is called, as far as anybody asks."""
+        return {"name": b"a stand-in"}
+
 
 class Cuda:
     """The module ``cupy.cuda``."""
 
     Device, Event, Graph, MemoryPool, Stream, runtime = Device, Event, Graph, MemoryPool, Stream, _Runtime
-    using_allocator = staticmethod(_using_allocator)
+    using_allocator, set_allocator = staticmethod(_using_allocator), staticmethod(_set_allocator)
     alloc_pinned_memory = staticmethod(_alloc_pinned_memory)
+
+    @staticmethod
+    def get_allocator() -> Callable[[int], MemoryPointer]:
+        """What gives memory now."""
+        return MACHINE.allocator()
 
     @staticmethod
     def get_current_stream(device_id: int = -1) -> Stream:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from opreg.core.cache import cached
+from opreg.core.steps import own_bytes
 from opreg.elementwise.rows import REDUCTIONS, Along, RowExpression
 from opreg.typing import Array, ArrayModule
 
@@ -90,5 +91,7 @@ def bound_columns(columns: RowExpression, ins: Sequence[Array], outs: Sequence[A
                           counted_in(rows if size is None else size))
     index = np.uint64 if far else np.uint32
     numbers = [rows, n, part, parts, *[rows if size is None else size] * sized(columns.expression)]
+    written = [out for out in outs if out is not None]
     return Launch(kernel_of(xp, text, "columns"), -(-n // WIDE) * count * parts, WIDE * _HIGH,
-                  [*ins, *[out for out in outs if out is not None], *map(index, numbers)])
+                  [*ins, *written, *map(index, numbers)], sum(own_bytes(ins[i]) for i in columns.expression.used),
+                  sum(map(own_bytes, written)))

@@ -130,13 +130,19 @@ class Launch(PlainStep):
     ----------
     capturable : bool
         That it may be a part of a graph that is replayed, also where it draws: what changes is in the device's memory.
+    read, written : int or None
+        Bytes of memory that it moves. What it runs through several times counts each time, what its threads share,
+        as numbers that are repeated along an axis or windows that overlap, once. Indices are taken
+        to differ. None where each array is run through once.
     """
 
-    __slots__ = ("kernel", "grid", "block", "arguments")
+    __slots__ = ("kernel", "grid", "block", "arguments", "read", "written")
     capturable = True
 
-    def __init__(self, kernel: Callable[..., object], blocks: int, threads: int, arguments: Sequence[object]):
+    def __init__(self, kernel: Callable[..., object], blocks: int, threads: int, arguments: Sequence[object],
+                 read: int | None = None, written: int | None = None):
         self.kernel, self.grid, self.block, self.arguments = kernel, (blocks,), (threads,), tuple(arguments)
+        self.read, self.written = read, written
 
     def __call__(self) -> None:
         self.kernel(self.grid, self.block, self.arguments)

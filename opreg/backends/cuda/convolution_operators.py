@@ -116,7 +116,7 @@ class _Kernel:
             shift = bias.reshape(channels_last((1, bias.size, *(1,) * len(kind.stride)), call.attrs["layout"]))
             after = [functools.partial(call.xp.add, out, shift, out)]
         return [Convolve(call.xp, call.ctx.device_id, f"{call.op.name}: {kind}", built, arrays,
-                         functools.partial(call.scratch, 0)), *after]
+                         self.writes, functools.partial(call.scratch, 0)), *after]
 
 
 _KERNELS = {kernel.op: kernel for kernel in (

@@ -19,7 +19,7 @@ from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.locks import lock
 from opreg.core.spec import Shape
-from opreg.core.steps import PlainStep
+from opreg.core.steps import PlainStep, own_bytes
 from opreg.errors import OpError, passing
 from opreg.typing import Array, ArrayModule
 
@@ -226,15 +226,17 @@ class Convolve(PlainStep):
     built : Built
     arrays : dict of arrays
         By their names, ``x``, ``w``, ``y`` and ``b``.
+    writes : str
+        Which of them it computes.
     scratch : function of shape and dtype
         Gives it memory to work in.
     """
 
-    __slots__ = ("execute", "stream", "title", "addresses", "place", "held")
+    __slots__ = ("execute", "stream", "title", "addresses", "place", "held", "read", "written")
     capturable = True
 
     def __init__(self, xp: ArrayModule, device: int, title: str, built: Built, arrays: Mapping[str, Array],
-                 scratch: Callable[..., Array]):
+                 writes: str, scratch: Callable[..., Array]):
         found = frontend(xp)
         assert isinstance(found, Frontend)
         workspace = scratch((built.workspace,), np.uint8) if built.workspace else None
@@ -244,6 +246,8 @@ class Convolve(PlainStep):
         self.execute = functools.partial(found.execute, built, device)
         self.stream, self.title = xp.cuda.get_current_stream, title
         self.addresses, self.place, self.held = addresses, place, (arrays, workspace)
+        self.written = own_bytes(arrays[writes])
+        self.read = sum(map(own_bytes, arrays.values())) - self.written
 
     def __call__(self) -> None:
         try:

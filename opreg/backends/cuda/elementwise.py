@@ -12,6 +12,7 @@ from opreg.core.cache import cached
 from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
+from opreg.core.steps import own_bytes
 from opreg.elementwise.expression import Expression, accepting
 from opreg.typing import Array, ArrayModule
 
@@ -121,7 +122,9 @@ def bound(expression: Expression, found: Arrangement, xp: ArrayModule) -> Callab
     arguments = [*found.arrays, index(found.total), *[index(size) for size in found.sizes[1:]],
                  *[offset(found.strides[n][axis]) for n in strided for axis in range(layout.axes)]]
     blocks = grid_of(xp, math.ceil(found.total / layout.lanes), _BLOCK)
-    return Launch(kernel_of(xp, source(expression, layout), "elementwise"), blocks, _BLOCK, arguments)
+    read = sum(own_bytes(found.arrays[n]) for n in {layout.ins[i] for i in expression.used})
+    written = sum(own_bytes(found.arrays[n]) for n in {n for n in layout.outs if n is not None})
+    return Launch(kernel_of(xp, source(expression, layout), "elementwise"), blocks, _BLOCK, arguments, read, written)
 
 
 def bound_to(expression: Expression, ins: Sequence[Array], outs: Sequence[Array | None], xp: ArrayModule

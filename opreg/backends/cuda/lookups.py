@@ -19,6 +19,7 @@ from opreg.core.cache import cached
 from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.core.spec import Shape, check_axis
+from opreg.core.steps import own_bytes
 from opreg.typing import Array
 
 from .compiler import Launch, attach, grid_of, kernel_of
@@ -170,7 +171,8 @@ def _look_up(call: Call, data: Array, indices: Array, mode: str, sizes: Shape, t
     text = read_source(data.dtype, indices.dtype, mode, len(sizes), lanes)
     numbers = [out.size // lanes, row // lanes, count, length, *sizes]
     return [Launch(kernel_of(call.xp, text, "look_up"), grid_of(call.xp, numbers[0], _BLOCK), _BLOCK,
-                   [data, indices, out, *map(np.int64, numbers)])]
+                   [data, indices, out, *map(np.int64, numbers)],
+                   own_bytes(indices) + min(own_bytes(data), own_bytes(out)), own_bytes(out))]
 
 
 def _add_up(call: Call, g: Array, indices: Array, mode: str, sizes: Shape, tables: int) -> list[Callable]:
@@ -185,13 +187,15 @@ def _add_up(call: Call, g: Array, indices: Array, mode: str, sizes: Shape, table
     numbers = [tables * count * strips, strips, packs, count, length, *sizes]
     return [functools.partial(out.fill, 0),
             Launch(kernel_of(call.xp, text, "add_up"), grid_of(call.xp, numbers[0] * _SUMMING, _SUMMING), _SUMMING,
-                   [g, indices, out, *map(np.int64, numbers)])]
+                   [g, indices, out, *map(np.int64, numbers)], own_bytes(g) + own_bytes(indices),
+                   min(own_bytes(g), own_bytes(out)))]
 
 
 def _of_items(call: Call, text: str, name: str, arrays: Sequence[Array], length: int, inner: int) -> list[Callable]:
-    total = call.outs[0].size
-    return [Launch(kernel_of(call.xp, text, name), grid_of(call.xp, total, _BLOCK), _BLOCK,
-                   [*arrays, np.int64(total), np.int64(length), np.int64(inner)])]
+    out = call.outs[0]
+    return [Launch(kernel_of(call.xp, text, name), grid_of(call.xp, out.size, _BLOCK), _BLOCK,
+                   [*arrays, np.int64(out.size), np.int64(length), np.int64(inner)],
+                   sum(min(own_bytes(array), out.size * array.itemsize) for array in arrays[:-1]), own_bytes(out))]
 
 
 def _attach(op: Op, reads: Sequence[int], index: int, mode: str | None, steps: Callable[[Call], list[Callable]],

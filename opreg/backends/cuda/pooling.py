@@ -17,6 +17,7 @@ from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.launch import Call
 from opreg.core.spec import limits
+from opreg.core.steps import own_bytes
 from opreg.elementwise.expression import cbrt as cube_root
 from opreg.elementwise.expression import equal, maximum, sqrt, where
 from opreg.elementwise.rows import Along, row_max, row_size, row_sum, traced
@@ -203,9 +204,10 @@ def _launch(call: Call, text: Callable[[Shape], str], name: str, pool: Pool, arr
                   far)
     index = np.uint64 if far else np.uint32
     blocks = grid_of(call.xp, total // lanes, _BLOCK)
+    *read, out = arrays
     return Launch(kernel_of(call.xp, text(shape), name), blocks, _BLOCK,
                   [*arrays, *map(np.int32, pool.x[1:-1]), *map(np.int32, pool.y[1:-1]), index(rest // lanes),
-                   index(total // lanes)])
+                   index(total // lanes)], sum(map(own_bytes, read)), own_bytes(out))
 
 
 def _whole(kind: str, power: int, lowest: float) -> Callable[[Any], Any]:

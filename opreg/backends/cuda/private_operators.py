@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 from opreg.builtin.matrices.dense import fully_connected_weight_xp, wide
 from opreg.core.spec import Shape
 from opreg.typing import Array, ArrayModule
@@ -18,6 +21,12 @@ dense_backward = private("_backward_FullyConnected_parameters", ("g", "data", "w
 @dense_backward.infer
 def dense_backward_infer(g: Shape, data: Shape, weight: Shape) -> list[Shape]:
     return [weight, weight[:1]]
+
+
+@dense_backward.flops
+def dense_backward_flops(ins: Sequence[Shape], outs: Sequence[Shape]) -> int:
+    """Of the weight's gradient; a bias is left out, as forward."""
+    return 2 * math.prod(ins[0]) * ins[2][1]
 
 
 @dense_backward.kernel()

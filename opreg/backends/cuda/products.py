@@ -18,7 +18,7 @@ import numpy as np
 
 from opreg.core.addresses import address_of
 from opreg.core.cache import cached
-from opreg.core.steps import PlainStep
+from opreg.core.steps import PlainStep, own_bytes
 from opreg.errors import OpError
 from opreg.typing import Array, ArrayModule
 
@@ -234,7 +234,7 @@ class Multiply(PlainStep):
         What the epilogue reads or writes.
     """
 
-    __slots__ = ("call", "stream", "title", "held")
+    __slots__ = ("call", "stream", "title", "held", "read", "written")
     capturable = True
 
     def __init__(self, xp: ArrayModule, device: int, title: str, product: Product, chosen: Chosen,
@@ -258,6 +258,11 @@ class Multiply(PlainStep):
         self.call = lambda stream: function(*arguments, stream)
         self.stream, self.title = xp.cuda.get_current_stream, f"{title}: {product}"
         self.held = described, arrays, bias, workspace
+        left, right, into = map(own_bytes, arrays)
+        beside = 0 if bias is None else own_bytes(bias)
+        summed = product.epilogue is Epilogue.BGRADB  # which writes the bias's gradient, and others read a bias
+        self.read = left + right + into * product.add + beside * (not summed)
+        self.written = into + beside * summed
 
     def __call__(self) -> None:
         status = self.call(self.stream().ptr)

@@ -32,13 +32,34 @@ class Replay(PlainStep):
         self.graph.launch()
 
 
+class _Source:
+    """Blocks for the pool of graphs, from the allocator that the caller has: pools, limits and kinds of memory that
+    were chosen by ``cupy.cuda.set_allocator`` hold for graphs, too.
+
+    Blocks are asked for on the default stream, which does not capture: an asynchronous pool would have the allocation
+    become a part of the graph.
+    """
+
+    def __init__(self, cuda: Any):
+        self._cuda = cuda
+        self.allocator: Any = None  # while work makes memory, that of its caller
+
+    def __call__(self, size: int) -> Any:
+        with self._cuda.Stream(null=True) as stream:
+            found = self.allocator(size)
+            if not stream.done:
+                stream.synchronize()
+        return found
+
+
 class CudaRecorder(Recorder):
     """Captures for one segment of a plan, on one device."""
 
     def __init__(self, xp: ArrayModule, device: int):
         self._cuda, self._device = xp.cuda, device
         with xp.cuda.Device(device):
-            self._stream, self._pool = xp.cuda.Stream(non_blocking=True), xp.cuda.MemoryPool()
+            self._stream, self._source = xp.cuda.Stream(non_blocking=True), _Source(xp.cuda)
+            self._pool = xp.cuda.MemoryPool(self._source)
 
     @property
     def nbytes(self) -> int:
@@ -51,14 +72,25 @@ class CudaRecorder(Recorder):
             caller = self._cuda.get_current_stream()
             stream.wait_event(caller.record())
             try:
-                with stream, self._cuda.using_allocator(self._pool.malloc):
+                with stream, self._memory():
                     yield
             finally:
                 caller.wait_event(stream.record())
 
+    @contextlib.contextmanager
+    def _memory(self) -> Iterator[None]:
+        """What work makes inside lies in the pool of the graphs, also where it is inside of other such work."""
+        source, around = self._source, self._source.allocator
+        source.allocator = around or self._cuda.get_allocator()
+        try:
+            with self._cuda.using_allocator(self._pool.malloc):
+                yield
+        finally:
+            source.allocator = around
+
     def record(self, functions: Sequence[Callable[[], object]]) -> Replay:
         stream, refused, graph = self._stream, None, None
-        with self._cuda.Device(self._device), stream, self._cuda.using_allocator(self._pool.malloc):
+        with self._cuda.Device(self._device), stream, self._memory():
             stream.begin_capture()
             try:
                 for number, function in enumerate(functions):

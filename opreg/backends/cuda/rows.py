@@ -12,6 +12,7 @@ import numpy as np
 
 from opreg.core.addresses import address_of
 from opreg.core.cache import cached
+from opreg.core.steps import own_bytes
 from opreg.elementwise.expression import Expression
 from opreg.elementwise.rows import REDUCTIONS, Along, RowExpression
 from opreg.typing import Array, ArrayModule
@@ -161,15 +162,9 @@ def rows_source(rows: RowExpression, shape: Shape) -> str:
             inner.append(f"Pack<{STORED[shape.ins[i].name]}, {shape.lanes}> h{i}[{shape.packs}];")
         loads = [f"h{i}[k] = load<{shape.lanes}>(a{i} + base + at);" for i in elements]
         inner += _over(shape, loads, index)
-    last = max(rows.phases, default=0)
-    for phase in range(last + 1):
-        reduced = [p for p, (prim, args) in enumerate(expression.code)
-                   if prim.name in REDUCTIONS and rows.phases[expression.arity + p] == phase + 1]
-        results = [(i, r) for i, r in enumerate(expression.results)
-                   if phase == last and shape.outs[i] is not None and rows.results[i] is Along.ELEMENT]
-        if reduced or results:
-            inner += _phase(rows, shape, text, packed, reduced, [r for _, r in results], [i for i, _ in results],
-                            kind, index)
+    for phase, (reduced, outs) in enumerate(_phases(rows, shape)):
+        if reduced or outs:
+            inner += _phase(rows, shape, text, packed, reduced, outs, kind, index)
         for p in reduced:
             name = KINDS[expression.code[p].prim.name]
             inner.append(f"const {kind} r{p} = across<{name}, {shape.threads}>(t{p}, {shared}, turn);")
@@ -179,6 +174,28 @@ def rows_source(rows: RowExpression, shape: Shape) -> str:
         if stored is not None and rows.results[i] is Along.ROW:
             inner.append(f"if (own == 0) b{i}[row] = {text.result(result, STORED[stored.name])};")
     return "\n".join([*lines, *indented(inner, 2), "    }", "}", ""])
+
+
+def _phases(rows: RowExpression, shape: Shape) -> list[tuple[list[int], list[int]]]:
+    """What a kernel reduces and which outputs it stores, by phase; it runs through its rows where there is any."""
+    code, arity, last = rows.expression.code, rows.expression.arity, max(rows.phases, default=0)
+    stored = [i for i, along in enumerate(rows.results) if along is Along.ELEMENT and shape.outs[i] is not None]
+    return [([p for p, (prim, _) in enumerate(code) if prim.name in REDUCTIONS and rows.phases[arity + p] == phase + 1],
+             stored if phase == last else []) for phase in range(last + 1)]
+
+
+def _needed(rows: RowExpression, reduced: Sequence[int], outs: Sequence[int]) -> tuple[list[int], set[int | float]]:
+    """The instructions of a phase, and the registers that it reads."""
+    wanted = [*[rows.expression.code[p].args[0] for p in reduced], *[rows.expression.results[i] for i in outs]]
+    needed = rows.needed(wanted)
+    return needed, {a for p in needed for a in rows.expression.code[p].args} | set(wanted)
+
+
+def _passes(rows: RowExpression, shape: Shape) -> list[int]:
+    """How often a kernel runs through each of its inputs."""
+    reads = [_needed(rows, reduced, outs)[1] for reduced, outs in _phases(rows, shape)]
+    return [sum(i in read for read in reads) if along is Along.ELEMENT and not shape.packs else
+            int(i in rows.expression.used) for i, along in enumerate(rows.inputs)]
 
 
 def of_the_row(rows: RowExpression, text: Text, phase: int) -> list[str]:
@@ -200,12 +217,10 @@ def _over(shape: Shape, body: Sequence[str], index: str) -> list[str]:
 
 
 def _phase(rows: RowExpression, shape: Shape, text: Text, packed: Sequence[int], reduced: Sequence[int],
-           results: Sequence[int | float], outs: Sequence[int], kind: str, index: str) -> list[str]:
+           outs: Sequence[int], kind: str, index: str) -> list[str]:
     """Run through a row: add to what the phase reduces, or store the results."""
     expression = rows.expression
-    wanted = [*[expression.code[p].args[0] for p in reduced], *results]
-    needed = rows.needed(wanted)
-    read = {a for p in needed for a in expression.code[p].args} | set(wanted)
+    needed, read = _needed(rows, reduced, outs)
     lines = [f"{kind} t{p} = {KINDS[expression.code[p].prim.name]}::none<{kind}>();" for p in reduced]
     before, inside, after = [], [], []
     for i in packed:
@@ -222,8 +237,8 @@ def _phase(rows: RowExpression, shape: Shape, text: Text, packed: Sequence[int],
         arg = expression.code[p].args[0]
         value = converted(text.values[arg], kind) if isinstance(arg, int) else literal(arg, kind)
         inside.append(f"t{p} = {KINDS[expression.code[p].prim.name]}::both(t{p}, {value});")
-    for i, result in zip(outs, results):
-        dtype = shape.outs[i]
+    for i in outs:
+        dtype, result = shape.outs[i], expression.results[i]
         assert dtype is not None
         stored = STORED[dtype.name]
         before.append(f"Pack<{stored}, {shape.lanes}> q{i};")
@@ -249,5 +264,7 @@ def bound_rows(rows: RowExpression, ins: Sequence[Array], outs: Sequence[Array |
     blocks = grid_of(xp, count * parts * shape.threads, block)
     numbers = [count * parts, n, *([] if part is None else [part, parts]),
                *[n if size is None else size] * sized(rows.expression), *[cycle] * (Along.CYCLE in rows.inputs)]
-    arguments = [*ins, *[out for out in outs if out is not None], *map(index, numbers)]
-    return Launch(kernel_of(xp, rows_source(rows, shape), "rows"), blocks, block, arguments)
+    written = [out for out in outs if out is not None]
+    read = sum(own_bytes(array) * times for array, times in zip(ins, _passes(rows, shape)))
+    return Launch(kernel_of(xp, rows_source(rows, shape), "rows"), blocks, block,
+                  [*ins, *written, *map(index, numbers)], read, sum(map(own_bytes, written)))

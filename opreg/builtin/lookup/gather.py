@@ -47,7 +47,7 @@ def _picked(data: Shape, indices: Shape) -> Shape | None:
     return (*indices[1:], *data[indices[0]:])
 
 
-@declare(types="T,I->T", aliases=("_npi_gather_nd", "_npx_gather_nd"))
+@declare(types="T,I->T", partly=(0,), aliases=("_npi_gather_nd", "_npx_gather_nd"))
 def gather_nd(data, indices):
     """The parts of ``data`` at places whose indices, one an axis from the first on, are columns."""
 
@@ -179,7 +179,7 @@ def index_copy_grad(g, ins, outs):
     return (ops._contrib_index_copy(g, ins[1], ops.zeros_like(ins[2])), None, ops.take(g, ins[1]))
 
 
-@declare(name="_contrib_boolean_mask", types="T,I->T", aliases=("_npi_boolean_mask",))
+@declare(name="_contrib_boolean_mask", types="T,I->T", partly=(0,), aliases=("_npi_boolean_mask",))
 def boolean_mask(data, index, *, axis: int = 0):
     """The parts of ``data`` along ``axis`` where ``index`` is not zero.
 
@@ -237,7 +237,7 @@ def boolean_mask_put_grad(g, ins, outs, *, axis):
     return (ops._boolean_mask_like(g, ins[1], ins[0], axis=axis), None, None)
 
 
-@declare(name="_boolean_mask_like", types="T,I,U->T", unread=(2,))
+@declare(name="_boolean_mask_like", types="T,I,U->T", unread=(2,), partly=(0,))
 def boolean_mask_like(data, index, like, *, axis: int = 0):
     """The parts of ``data`` along ``axis`` where ``index`` is not zero, as many as ``like`` has."""
 

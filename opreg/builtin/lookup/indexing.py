@@ -88,7 +88,7 @@ def _places(xp: ArrayModule, indices: Array, shape: Shape, axis: int) -> Array:
 Mode = Literal["raise", "wrap", "clip", "index"]
 
 
-@declare(types="T,I->T", aliases=("_npi_take",))
+@declare(types="T,I->T", partly=(0,), aliases=("_npi_take",))
 def take(a, indices, *, axis: int = 0, mode: Mode = "clip"):
     """The slices of ``a`` along ``axis`` that ``indices`` name."""
 
@@ -162,7 +162,7 @@ def take_sum_grad(g, ins, outs, *, axis, mode):
     return (ops.take(g, ins[1], axis=axis, mode=mode), None, None)
 
 
-@declare(name="Embedding", aliases=("_sparse_Embedding", "_contrib_SparseEmbedding", "_npx_embedding"))
+@declare(name="Embedding", partly=(1,), aliases=("_sparse_Embedding", "_contrib_SparseEmbedding", "_npx_embedding"))
 def embedding(data, weight, *, input_dim: Count, output_dim: Count, dtype: np.dtype = _FLOAT32,
               sparse_grad: bool = False):
     """Rows of ``weight`` picked by the integers in ``data``; those out of range take the nearest row."""
@@ -214,7 +214,7 @@ def _reduced(data: Shape, axis: int | None, keepdims: bool) -> Shape:
     return (*data[:axis], *((1,) if keepdims else ()), *data[axis + 1:]) or (1,)
 
 
-@declare(types="T,I->T", aliases=("choose_element_0index", "_npx_pick"))
+@declare(types="T,I->T", partly=(0,), aliases=("choose_element_0index", "_npx_pick"))
 def pick(data, index, *, axis: int | None = -1, keepdims: bool = False, mode: PickMode = "clip"):
     """One number of ``data`` along ``axis`` for each of the other places, the one ``index`` names there."""
 
@@ -321,7 +321,7 @@ def pick_put_grad(g, ins, outs, *, axis, keepdims, mode):
     return (ops.pick(g, ins[1], axis=axis, keepdims=keepdims, mode=mode), None, None)
 
 
-@declare(types="T,I->T")
+@declare(types="T,I->T", partly=(0,))
 def batch_take(a, indices):
     """From each row of ``a`` the number that ``indices`` names; one out of range takes the nearest."""
 

@@ -102,7 +102,7 @@ def _last(xp: ArrayModule, shape: Shape, length: Array | None, axis: int) -> tup
     return (batch, step) if axis else (step, batch)
 
 
-@declare(name="SequenceLast", types="T,I->T", arguments=_names)
+@declare(name="SequenceLast", types="T,I->T", arguments=_names, partly=(0,))
 def sequence_last(data, sequence_length, *, use_sequence_length: bool = False, axis: int = 0):
     """The last step of each sequence."""
 

@@ -7,6 +7,7 @@ quantises the result in its calibrated range. The numbers are those of oneDNN, b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from ...core.graph import Entry, Graph, Node
 from ...core.op import ZERO, agreed
 from ...core.registry import declare
 from ...core.rules import Attrs, AttrsRule, Dtypes, Shapes
-from ...core.spec import as_dtype
+from ...core.spec import Shape, as_dtype
 from ...errors import AttrError, listed
 from ...typing import Array, ArrayModule
 from ..matrices.dense import with_bias
@@ -227,6 +228,10 @@ class Fusion:
     def auxiliary(self, attrs: Attrs) -> tuple[str, ...]:
         return tuple([name for name in self.inputs(attrs) if name in ("mean", "var")])
 
+    def flops(self, attrs: Attrs, ins: Sequence[Shape], outs: Sequence[Shape]) -> int:
+        """Of the layer: all that a number of the result is multiplied from is one kernel, or one row of the weight."""
+        return 2 * math.prod(outs[0]) * math.prod(self.named(attrs, ins)["weight"][1:])
+
     def named(self, attrs: Attrs, values: Sequence[Any]) -> dict[str, Any]:
         """Something of each input, by the input's name."""
         return dict(zip(self.arguments(attrs) + self.auxiliary(attrs), values))
@@ -323,5 +328,6 @@ def fused_dense(*, with_eltwise: bool = False, with_relu: bool = False, quantize
 
 for _op, _fusion in ((fused_convolution, _CONV), (fused_dense, _DENSE)):
     _op.shapes(AttrsRule(_fusion.shapes))
+    _op.flops(AttrsRule(_fusion.flops))
     _op.kernel()(_fusion.compute)
     _op.grad(ZERO)

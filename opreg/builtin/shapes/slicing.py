@@ -251,7 +251,7 @@ def _window(data: Shape, size: Sequence[int], offset: Sequence[int], center_crop
     return tuple(cut)
 
 
-@declare(name="Crop", unread=(1,))
+@declare(name="Crop", unread=(1,), partly=(0,))
 def crop(*data, num_args: Few, offset: tuple[int, ...] = (0, 0), h_w: tuple[int, ...] = (0, 0),
          center_crop: bool = False):
     """A window of the height and width of the first input, of ``h_w`` or of the size of a second input, from

@@ -1,0 +1,228 @@
+"""Kernels compiled before there is a GPU: a folder for ``CUPY_CACHE_DIR``, so that NVRTC takes no minute there.
+
+    python -m benchmarks.gpu_kernels FOLDER [--arch 90]    # compiles, on any machine with CuPy and NVRTC
+    python -m benchmarks.gpu_kernels FOLDER --here         # where the folder was brought to, before CuPy reads it
+
+CuPy names the files of its cache by a hash of the text, the options, the architecture and the versions of itself and of
+NVRTC, and among the options are the folders that it lies in. So a record of each file lies beside it, and ``--here``
+gives files the names that CuPy asks for in its folder on this machine. The files and their names are made by CuPy's own
+functions; only what asks for a driver stands aside meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import contextlib
+import itertools
+import json
+import multiprocessing
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
+
+__all__ = ["Text", "found", "settle", "texts_of_rows", "write"]
+
+#: What CuPy on an H100 counts, which some texts depend on.
+_PROCESSORS = 132
+
+
+class Text(NamedTuple):
+    """What CuPy's compiler is given.
+
+    Attributes
+    ----------
+    source : str
+    options : tuple of str
+        As for a ``RawModule``; or all that ``cupy.cuda.compiler`` gets, folders of headers included.
+    names : tuple of str
+        The name expressions; none as a rule.
+    """
+
+    source: str
+    options: tuple[str, ...] = ("-std=c++17",)
+    names: tuple[str, ...] = ()
+
+
+class _Module:
+    """In the place of CuPy's, which loads code into a device."""
+
+    def load(self, code: bytes) -> None:
+        """Nothing."""
+
+    def _set_mapping(self, mapping: Any) -> None:
+        self.mapping = mapping
+
+
+@contextlib.contextmanager
+def _without_driver(folder: Path) -> Iterator[Any]:
+    """CuPy's compiler, with its cache in a folder, and without what asks a device."""
+    from cupy.cuda import _compiler_cache, compiler
+
+    arch = compiler._get_arch_for_options_for_nvrtc
+    with mock.patch.multiple(compiler, _kernel_cache_backend=_compiler_cache.DiskKernelCacheBackend(str(folder)),
+                             _get_arch_for_options_for_nvrtc=getattr(arch, "__wrapped__", arch)), \
+            mock.patch.object(compiler.function, "Module", _Module):
+        yield compiler
+
+
+def _given(text: Text, arch: str) -> tuple[tuple[str, ...], str]:
+    """The options and the text of headers that CuPy's compiler gets for a text of a ``RawModule``."""
+    from cupy._core import core
+    from cupy.cuda import compiler
+
+    with mock.patch.object(compiler, "_compile_module_with_cache", return_value=None) as asked:
+        core.compile_with_cache(text.source, text.options, arch, False)
+    (_, options), words = asked.call_args
+    return options, words["extra_source"]
+
+
+def _folders(arch: str) -> list[str]:
+    """The options that name CuPy's and CUDA's folders on this machine, in order."""
+    return list(_given(Text("", ()), arch)[0])
+
+
+class _Asked(Exception):
+    """CuPy has asked its cache for a file."""
+
+
+def _compiled(folder: Path, text: Text, arch: str, ask: bool = False) -> str:
+    """The name of the file of a text in CuPy's cache in a folder, where NVRTC is asked for it unless it is there; or
+    only that name."""
+    options, headers = _given(text, arch)
+    if any(option in _folders(arch) for option in text.options):
+        options = text.options
+    names: list[str] = []
+    with _without_driver(folder) as compiler:
+        backend = compiler._kernel_cache_backend
+        load = backend.load
+
+        def noted(name: str) -> bytes | None:
+            names.append(name)
+            if ask:
+                raise _Asked
+            return load(name)
+
+        with mock.patch.object(backend, "load", noted), contextlib.suppress(_Asked):
+            compiler._compile_module_with_cache(text.source, options, arch=arch, extra_source=headers,
+                                                name_expressions=text.names or None)
+    return names[0]
+
+
+def found(folder: Path, text: Text, arch: str = "90") -> bytes | None:
+    """What CuPy finds in a folder for a text; None where it would compile."""
+    from cupy.cuda._compiler_cache import DiskKernelCacheBackend
+
+    return DiskKernelCacheBackend(str(folder)).load(_compiled(folder, text, arch, ask=True))
+
+
+def write(folder: Path, text: Text, arch: str = "90") -> str:
+    """Compile a text by NVRTC into a folder, as CuPy's cache and with a record of it; the name of the file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    name, folders = _compiled(folder, text, arch), _folders(arch)
+    options = [folders.index(option) if option in folders else option for option in text.options]
+    record = {**text._asdict(), "options": options, "arch": arch, **_versions()}
+    (folder / f"{name}.json").write_text(json.dumps(record))
+    return name
+
+
+def _versions() -> dict[str, Any]:
+    import cupy
+    from cupy.cuda import compiler
+
+    return {"cupy": cupy.__version__, "nvrtc": list(compiler._get_nvrtc_version())}
+
+
+def settle(folder: Path) -> tuple[int, int]:
+    """Give the files of a folder the names that CuPy asks for on this machine; how many, and how many are of other
+    versions of CuPy or NVRTC and stay unread."""
+    done = other = 0
+    for record in sorted(folder.glob("*.json")):
+        read = json.loads(record.read_text())
+        arch, code = read["arch"], folder / record.stem
+        if {name: read[name] for name in ("cupy", "nvrtc")} != _versions() or not code.exists():
+            other += 1
+            continue
+        folders = _folders(arch)
+        options = tuple([folders[each] if isinstance(each, int) else each for each in read["options"]])
+        here = _compiled(folder, Text(read["source"], options, tuple(read["names"])), arch, ask=True)
+        if here != code.name:
+            shutil.copyfile(code, folder / here)
+        done += 1
+    return done, other
+
+
+# ----------------------------------------------------------------------------------------------- which texts
+
+
+def texts_of_rows(names: Iterable[str] | None = None) -> list[Text]:
+    """The texts of opreg's own kernels that the rows of operators need, or those of some; nothing is computed."""
+    from opreg.backends.cuda import compiler
+    from tests.cuda import device
+    from tests.running import eager, graph
+    from tests.test_operators import plannable
+    from tests.test_strict import ROWS, Use
+
+    wanted = None if names is None else set(names)
+    texts: dict[Text, None] = {}
+
+    def module(xp: Any, code: str, options: Sequence[str] = ()) -> Any:
+        texts[Text(code, tuple(options))] = None
+        return device._RawModule(xp, code)
+
+    with mock.patch.object(compiler, "_processors", return_value=_PROCESSORS), \
+            mock.patch.object(device.Gpu, "RawModule", module), \
+            mock.patch.object(device._Kernel, "_launch", return_value=None), device.gpus():
+        from opreg.ndarray.context import Context
+
+        compiler.kernel_of.cache_clear()  # type: ignore[attr-defined]
+        for row in ROWS:
+            if wanted is not None and row.op not in wanted:
+                continue
+            for dtype in row.dtypes:
+                use = Use.of(row, dtype)
+                for way in (eager, graph) if plannable(row) else (eager,):
+                    # Numbers are not computed, and what looks at them may refuse them.
+                    with contextlib.suppress(Exception):
+                        _run(way, use, row, Context("gpu", 0))
+    compiler.kernel_of.cache_clear()  # type: ignore[attr-defined]
+    return list(texts)
+
+
+def _run(way: Callable[..., Any], use: Any, row: Any, ctx: Any) -> None:
+    from tests.running import eager, heads
+    from tests.test_operators import differentiated
+
+    grads = row.train and differentiated(row)
+    way(use, ctx, heads(use, eager(use).outs) if grads else None, grads=grads)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser("python -m benchmarks.gpu_kernels", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--arch", default="90", help="of the GPU: 90 is that of an H100 and of an H200")
+    parser.add_argument("--here", action="store_true", help="name the files as CuPy on this machine does")
+    parser.add_argument("--only", nargs="+", metavar="OPERATOR", help="the kernels of these alone")
+    given = parser.parse_args(words)
+    try:
+        import cupy  # noqa: F401
+    except ImportError as error:
+        print(f"CuPy is missing ({error}): its cache is made by its own functions", file=sys.stderr)
+        return 1
+    if given.here:
+        done, other = settle(given.folder)
+        print(f"{done} kernels are CuPy's here, {other} are of other versions")
+        return 0
+    texts = texts_of_rows(given.only)
+    with concurrent.futures.ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as workers:
+        names = set(workers.map(write, itertools.repeat(given.folder), texts, itertools.repeat(given.arch)))
+    print(f"{len(names)} kernels for sm_{given.arch} in {given.folder}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

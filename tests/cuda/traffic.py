@@ -1,0 +1,63 @@
+"""What kernels read and write, seen on the host: every load and store of their text, by the array that it is in."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["FLAGS", "Launched", "counted"]
+
+#: What has the compiler call a function before each access, and leaves out the library that has its own.
+FLAGS = ("-fsanitize=thread", "-U__SANITIZE_THREAD__", "-nodefaultlibs", "-Wl,--no-as-needed", "-lstdc++", "-lm", "-lc")
+
+
+class Launched(NamedTuple):
+    """A launch, and the bytes of arrays that it moved.
+
+    Attributes
+    ----------
+    name : str
+        The kernel's.
+    read, written : int
+        What has to come from memory and to go there: arrays as large as the largest by passes, which begin anew when a
+        thread reads again what it was the first to read, and others once, since caches have them.
+    least_read, least_written, loaded, stored : int
+        Bytes that differ, and all accesses.
+    """
+
+    name: str
+    read: int
+    written: int
+    least_read: int
+    least_written: int
+    loaded: int
+    stored: int
+
+
+class _Span(ctypes.Structure):
+    _fields_ = [("begin", ctypes.c_void_p), ("size", ctypes.c_uint64), ("reader", ctypes.c_void_p),
+                ("written", ctypes.c_void_p), *[(name, ctypes.c_uint64) for name in
+                                               ("loaded", "passed", "read", "stored", "wrote")]]
+
+
+def counted(name: str, launch: Callable[..., None], blocks: int, threads: int, table: Any, arrays: Sequence[np.ndarray]
+            ) -> Launched:
+    """Run a kernel, compiled to be counted, and say what it moved of these arrays."""
+    bounds = sorted((*np.lib.array_utils.byte_bounds(array), array.size) for array in arrays)
+    joined: list[list[int]] = []
+    for begin, end, size in bounds:  # arrays that share memory are one
+        if joined and begin < joined[-1][1]:
+            joined[-1][1:] = max(end, joined[-1][1]), max(size, joined[-1][2])
+        else:
+            joined.append([begin, end, size])
+    seen = [(np.zeros(end - begin, np.uint32), np.zeros(end - begin, np.uint8)) for begin, end, _ in joined]
+    spans = (_Span * len(joined))(*[_Span(begin, end - begin, reader.ctypes.data, written.ctypes.data)
+                                    for (begin, end, _), (reader, written) in zip(joined, seen)])
+    launch(blocks, threads, table, spans, len(spans))
+    largest = max(size for *_, size in joined)
+    read = sum(span.passed if size == largest else span.read for span, (*_, size) in zip(spans, joined))
+    totals = [sum(getattr(span, field) for span in spans) for field in ("wrote", "read", "wrote", "loaded", "stored")]
+    return Launched(name, read, *totals)
