@@ -103,6 +103,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="asks for what the stand-in alone counts or says"))
     marked = [item for item in items if item.get_closest_marker("gpu")]
     reason = _missing_gpu() if marked else ""
+    if reason and os.environ.get("OPREG_TEST_GPU") == "bed":
+        raise pytest.UsageError(f"the bed has no GPU: {reason}")
     if reason:
         for item in marked:
             item.add_marker(pytest.mark.skip(reason=reason))

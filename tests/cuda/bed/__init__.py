@@ -1,8 +1,8 @@
 """The real CuPy on a machine without a GPU: a driver, a compiler and libraries of CUDA over the memory of the host.
 
 CuPy itself is not changed; what it calls is. Its static runtime jumps into ``driver.cpp``, which is also
-``libcuda.so.1``; the texts that it gives to NVRTC go to the system's C++ compiler; cuBLAS is ``blas.cpp``; sorts, random
-numbers, cuSOLVER and cuFFT are NumPy on the same memory. `install` has to come before anything imports CuPy.
+``libcuda.so.1``; the texts that it gives to NVRTC go to the system's C++ compiler; cuBLAS is ``blas.cpp``; sorts,
+random numbers, cuSOLVER and cuFFT are NumPy on the same memory. `install` has to come before anything imports CuPy.
 
 Settings, from the environment:
 
@@ -10,7 +10,7 @@ Settings, from the environment:
 ``BED_DEVICES``     how many devices there are, 2 by default
 ``BED_PROCESSORS``  how many multiprocessors a device has, 132 by default
 ``BED_GIGABYTES``   how much memory all devices have together, 16 by default
-``BED_ORDER``       ``now``: work runs when it is submitted; ``late``: when the host waits for it; a number: when this seed says so
+``BED_ORDER``       ``now``: work runs at once; ``late``: when the host waits for it; a number: when that seed says
 ``BED_NVRTC``       architectures, as ``80,90``, for which the real NVRTC compiles each text, too
 =================== ==================================================================================================
 """

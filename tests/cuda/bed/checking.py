@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
@@ -23,7 +24,11 @@ for line in sys.stdin:
         answer = str(error)
     print(json.dumps(answer), flush=True)
 """
-_process: subprocess.Popen[str] | None = None
+
+
+@functools.cache
+def _process() -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", _PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def check(source: str, options: Sequence[str], architectures: Sequence[int]) -> None:
@@ -34,13 +39,11 @@ def check(source: str, options: Sequence[str], architectures: Sequence[int]) -> 
     KernelError
         What NVRTC says against it.
     """
-    global _process
-    if _process is None:
-        _process = subprocess.Popen([sys.executable, "-c", _PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert _process.stdin is not None and _process.stdout is not None
+    process = _process()
+    assert process.stdin is not None and process.stdout is not None
     kept = [each for each in options if not each.startswith(("-arch", "--gpu-architecture"))]
     for architecture in architectures:
-        print(json.dumps((source, [*kept, f"-arch=sm_{architecture}"])), file=_process.stdin, flush=True)
-        answer = json.loads(_process.stdout.readline())
+        print(json.dumps((source, [*kept, f"-arch=sm_{architecture}"])), file=process.stdin, flush=True)
+        answer = json.loads(process.stdout.readline())
         if answer:
             raise KernelError(f"sm_{architecture}: {answer}")

@@ -105,7 +105,8 @@ class Generator:
     def __init__(self, bit_generator: XORWOW):
         self.bit_generator = bit_generator
 
-    def _drawn(self, draw: Callable[[np.random.Generator], Any], dtype: Any, shape: tuple[int, ...], out: Any = None) -> Any:
+    def _drawn(self, draw: Callable[[np.random.Generator], Any], dtype: Any, shape: tuple[int, ...],
+               out: Any = None) -> Any:
         bits = self.bit_generator
         if cupy.cuda.get_device_id() != bits._current_device_id:
             raise RuntimeError("This Generator state is allocated in a different device")
@@ -145,7 +146,8 @@ class Generator:
         """Numbers of a normal distribution."""
         return self._of_floats("standard_normal", size, dtype, out)
 
-    def standard_exponential(self, size: Any = None, dtype: Any = np.float64, method: str = "inv", out: Any = None) -> Any:
+    def standard_exponential(self, size: Any = None, dtype: Any = np.float64, method: str = "inv",
+                             out: Any = None) -> Any:
         """Numbers of an exponential distribution."""
         return self._of_floats("standard_exponential", size, dtype, out)
 
@@ -153,7 +155,8 @@ class Generator:
         """Numbers of gamma distributions."""
         return self._of_floats("standard_gamma", size, dtype, out, shape)
 
-    def integers(self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False) -> Any:
+    def integers(self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64,
+                 endpoint: bool = False) -> Any:
         """Whole numbers of a range."""
         if isinstance(low, cupy.ndarray) or isinstance(high, cupy.ndarray):
             raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
@@ -225,7 +228,8 @@ def _potrf(dtype: Any, handle: Any, upper: int, n: int, a: int, leading: int, wo
     _tell(info, 0)
 
 
-def _potrf_batched(dtype: Any, handle: Any, upper: int, n: int, places: int, leading: int, info: int, count: int) -> None:
+def _potrf_batched(dtype: Any, handle: Any, upper: int, n: int, places: int, leading: int, info: int,
+                   count: int) -> None:
     for i, place in enumerate(memory(places, (count,), np.uint64)):
         _potrf(dtype, handle, upper, n, int(place), leading, 0, 0, info + 4 * i)
 
@@ -255,12 +259,14 @@ def _getrs(dtype: Any, handle: Any, operation: int, n: int, columns: int, a: int
     _tell(info, 0)
 
 
-def _getrf_batched(dtype: Any, handle: Any, n: int, places: int, leading: int, pivots: int, info: int, count: int) -> None:
+def _getrf_batched(dtype: Any, handle: Any, n: int, places: int, leading: int, pivots: int, info: int,
+                   count: int) -> None:
     for i, place in enumerate(memory(places, (count,), np.uint64)):
         _getrf(dtype, handle, n, n, int(place), leading, 0, pivots + 4 * n * i, info + 4 * i)
 
 
-def _getri_batched(dtype: Any, handle: Any, n: int, places: int, leading: int, pivots: int, results: int, leading_c: int,
+def _getri_batched(dtype: Any, handle: Any, n: int, places: int, leading: int, pivots: int, results: int,
+                   leading_c: int,
                    info: int, count: int) -> None:
     found = zip(memory(places, (count,), np.uint64), memory(results, (count,), np.uint64))
     for i, (place, result) in enumerate(found):
@@ -268,7 +274,8 @@ def _getri_batched(dtype: Any, handle: Any, n: int, places: int, leading: int, p
         _getrs(dtype, handle, 0, n, n, int(place), leading, pivots + 4 * n * i, int(result), leading_c, info + 4 * i)
 
 
-def _getrs_batched(dtype: Any, handle: Any, operation: int, n: int, columns: int, places: int, leading: int, pivots: int,
+def _getrs_batched(dtype: Any, handle: Any, operation: int, n: int, columns: int, places: int, leading: int,
+                   pivots: int,
                    rights: int, leading_b: int, count: int) -> None:
     found = zip(memory(places, (count,), np.uint64), memory(rights, (count,), np.uint64))
     status = np.zeros(1, np.int32)
@@ -283,7 +290,8 @@ def _getrs_batched_at_once(dtype: Any, *arguments: Any) -> None:
     later(_getrs_batched, dtype, *arguments[:-2], arguments[-1])
 
 
-def _geqrf(dtype: Any, handle: Any, m: int, n: int, a: int, leading: int, scales: int, work: int, size: int, info: int) -> None:
+def _geqrf(dtype: Any, handle: Any, m: int, n: int, a: int, leading: int, scales: int, work: int, size: int,
+           info: int) -> None:
     matrix = _matrix(a, m, n, leading, dtype)
     (function,) = scipy.linalg.get_lapack_funcs(("geqrf",), (matrix,))
     factors, tau, _, status = function(matrix)
@@ -311,17 +319,20 @@ def _syevd(dtype: Any, handle: Any, vectors: int, upper: int, n: int, a: int, le
     _tell(info, 0)
 
 
-def _xsyevd(handle: Any, parameters: Any, vectors: int, upper: int, n: int, kind: int, a: int, leading: int, kind_w: int,
+def _xsyevd(handle: Any, parameters: Any, vectors: int, upper: int, n: int, kind: int, a: int, leading: int,
+            kind_w: int,
             values: int, *rest: int) -> None:
     _syevd(_CUDA_TYPES[kind], handle, vectors, upper, n, a, leading, values, 0, 0, rest[-1])
 
 
-def _syevj_batched(dtype: Any, handle: Any, vectors: int, upper: int, n: int, a: int, leading: int, values: int, work: int,
+def _syevj_batched(dtype: Any, handle: Any, vectors: int, upper: int, n: int, a: int, leading: int, values: int,
+                   work: int,
                    size: int, info: int, settings: Any, count: int) -> None:
     item = np.dtype(dtype).itemsize
     real = item // (2 if np.dtype(dtype).kind == "c" else 1)
     for i in range(count):
-        _syevd(dtype, handle, vectors, upper, n, a + i * leading * n * item, leading, values + i * n * real, 0, 0, info + 4 * i)
+        _syevd(dtype, handle, vectors, upper, n, a + i * leading * n * item, leading, values + i * n * real, 0, 0,
+               info + 4 * i)
 
 
 def _gesvd(dtype: Any, handle: Any, job_u: int, job_v: int, m: int, n: int, a: int, leading: int, values: int, u: int,
@@ -339,7 +350,8 @@ def _gesvd(dtype: Any, handle: Any, job_u: int, job_v: int, m: int, n: int, a: i
 _CUDA_TYPES = {0: np.float32, 1: np.float64, 4: np.complex64, 5: np.complex128}
 _SOLVERS: dict[str, Callable[..., None]] = {
     "potrf": _potrf, "potrs": _potrs, "potrfBatched": _potrf_batched, "getrf": _getrf, "getrs": _getrs, "geqrf": _geqrf,
-    "orgqr": _orgqr, "ungqr": _orgqr, "syevj": _syevd, "heevj": _syevd, "syevjBatched": _syevj_batched, "heevjBatched": _syevj_batched, "gesvd": _gesvd,
+    "orgqr": _orgqr, "ungqr": _orgqr, "syevj": _syevd, "heevj": _syevd, "syevjBatched": _syevj_batched,
+    "heevjBatched": _syevj_batched, "gesvd": _gesvd,
 }
 _BATCHED_IN_BLAS: dict[str, Callable[..., None]] = {"getrfBatched": _getrf_batched, "getriBatched": _getri_batched}
 

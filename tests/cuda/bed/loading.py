@@ -78,7 +78,8 @@ def redirect(module: str) -> int:
     that they are not supported.
     """
     path = Path(importlib.import_module(module).__file__ or "").resolve()
-    found = {name: int(address, 16) for address, name in re.findall(r"^(\w+) t (cuda[A-Z]\w*)$", _output("nm", path), re.M)}
+    found = {name: int(address, 16) for address, name in re.findall(r"^(\w+) t (cuda[A-Z]\w*)$", _output("nm", path),
+                                                                    re.M)}
     if not found:
         raise RuntimeError(f"{path.name}: no names of CUDA's runtime are left in it")
     start = _loaded_at(path)
@@ -142,7 +143,8 @@ def load_libraries() -> None:
     lt = (_HERE.parent / "cublaslt.cpp").read_text(encoding="utf-8")
     version = _soname("cublas").rpartition(".")[2]
     _loaded(lt, "-O2", f"-Wl,-soname,libcublasLt.so.{version}")
-    for name, source in (("cublas", "blas.cpp"), ("cusolver", "solver.cpp"), ("curand", ""), ("cufft", ""), ("cusparse", "")):
+    for name, source in (("cublas", "blas.cpp"), ("cusolver", "solver.cpp"), ("curand", ""), ("cufft", ""),
+                         ("cusparse", "")):
         text = _HEAD + ((_HERE / source).read_text(encoding="utf-8") if source else "")
         # The versions of NVIDIA's functions are the names of their libraries.
         flags = "-O2", f"-Wl,-soname,{_soname(name)}", "-Wl,--default-symver"
