@@ -27,6 +27,10 @@ settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
 
+#: What imports CuPy, which is not there as a rule.
+collect_ignore = ["cuda/bed/libraries.py"]
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--op``, for who writes an operator and will not wait for the rest."""
     parser.addoption("--op", metavar="NAME", help="only the rows of this operator and of its gradient")
