@@ -178,7 +178,7 @@ def texts_of_rows(names: Iterable[str] | None = None) -> list[Text]:
             mock.patch.object(device._Kernel, "_launch", return_value=None), device.gpus():
         from opreg.ndarray.context import Context
 
-        compiler.kernel_of.cache_clear()  # type: ignore[attr-defined]
+        compiler._compiled.cache_clear()  # type: ignore[attr-defined]
         for row in ROWS:
             if wanted is not None and row.op not in wanted:
                 continue
@@ -188,7 +188,7 @@ def texts_of_rows(names: Iterable[str] | None = None) -> list[Text]:
                     # Numbers are not computed, and what looks at them may refuse them.
                     with contextlib.suppress(Exception):
                         _run(way, use, row, Context("gpu", 0))
-    compiler.kernel_of.cache_clear()  # type: ignore[attr-defined]
+    compiler._compiled.cache_clear()  # type: ignore[attr-defined]
     return list(texts)
 
 
