@@ -11,6 +11,7 @@ ROOT = Path(__file__).parent.parent
 #: Numbers at the head of modules that no processor has to do with, by what they are.
 OTHERWISE = {
     "formats and interfaces of others": """
+        core.array_module: _CUPY
         ndarray.dlpack: CPU _UINT _BFLOAT _KIND
         ndarray.exchange: _CUDA _PINNED _MANAGED
         ndarray.params_file: FILE_MAGIC V1 V2 V3

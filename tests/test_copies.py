@@ -204,7 +204,7 @@ def test_schedules_of_cells(kind, again):
     assert numbers(again(schedule)(step)) == numbers(schedule(step))
 
 
-@each_of(nn, nn.Optimizer, "Optimizer", "Momentum")
+@each_of(nn, nn.Optimizer, "Optimizer", "Momentum", "LARS")
 @pytest.mark.parametrize("way", ["deepcopy", "pickle"])
 def test_optimizers_of_cells(kind, way):
     rate = None if kind is nn.AdaFactor else 0.1  # which finds its own

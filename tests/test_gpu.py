@@ -212,6 +212,6 @@ def test_the_variable_asks_for_the_real_thing(monkeypatch: pytest.MonkeyPatch) -
     """Where there is none it says so, and takes no stand-in instead."""
     asked = SimpleNamespace(RawModule=None)
     monkeypatch.setenv("OPREG_TEST_GPU", "real")
-    monkeypatch.setattr(array_module, "backend", lambda name: SimpleNamespace(xp=asked))
+    monkeypatch.setattr(array_module, "backend", lambda name: SimpleNamespace(xp=asked, count=lambda: 1))
     with gpus() as xp:
         assert xp._xp is asked

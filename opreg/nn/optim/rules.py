@@ -758,7 +758,7 @@ class LARS(Optimizer):
     >>> w = Parameter(tensor([3.0, 4.0]), name="w")
     >>> LARS(SGD([w], 1.0), coefficient=0.1, epsilon=0.0)((tensor([0.0, 2.0]),))
     (True,)
-    >>> print(w.value())
+    >>> print(w.asnumpy())
     [3.  3.5]
     """
 
