@@ -26,12 +26,12 @@ from unittest import mock
 
 __all__ = ["Text", "found", "settle", "texts_of_rows", "write"]
 
-#: What CuPy on an H100 counts, which some texts depend on.
+#: Multiprocessors of an H100: the texts of some kernels depend on how many there are.
 _PROCESSORS = 132
 
 
 class Text(NamedTuple):
-    """What CuPy's compiler is given.
+    """A text for CuPy's compiler.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ def _compiled(folder: Path, text: Text, arch: str, ask: bool = False) -> str:
 
 
 def found(folder: Path, text: Text, arch: str = "90") -> bytes | None:
-    """What CuPy finds in a folder for a text; None where it would compile."""
+    """The machine code that CuPy finds in a folder for a text; None where it would compile."""
     from cupy.cuda._compiler_cache import DiskKernelCacheBackend
 
     return DiskKernelCacheBackend(str(folder)).load(_compiled(folder, text, arch, ask=True))

@@ -21,7 +21,7 @@ if CONTEXT is not mx.cpu():
     mx.Context.default_ctx = CONTEXT
 _bound: list[Any] = []
 
-#: What the cost model takes the device for: what its name says, as others have measured that, with what is known of it.
+#: The machine of the cost model: the one that the device's name says, with the figures of BENCHMARK_MACHINE.
 MACHINE = machine_of(None, CONTEXT.backend.title(CONTEXT.device_id))
 if os.environ.get("BENCHMARK_MACHINE"):
     MACHINE = dataclasses.replace(MACHINE, **json.loads(Path(os.environ["BENCHMARK_MACHINE"]).read_text()))

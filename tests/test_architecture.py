@@ -135,9 +135,9 @@ ORDER = _floors("""
 #: package itself.
 INSIDE = {package: _floors(lines) for package, lines in {
     "opreg.backends": """
-        . addressing weights cuda cuda.cublaslt cuda.instructions cuda.precision numba numba.cache numba.pointers
+        . addressing weights cuda cuda.handles cuda.instructions cuda.precision numba numba.cache numba.pointers
             numba.values onednn onednn.shared_library
-        trials
+        trials cuda.cublaslt
         blas numba.simd numba.vector onednn.primitives
         cuda.replay cuda.staging
         devices

@@ -67,11 +67,7 @@ def check(executor: Any, xp: Gpu, is_train: bool, heads: Sequence[Any] | None) -
     return names
 
 
-#: Of these the model and the count still differ: lookups, and pooling whose windows share numbers.
-OPEN = ("take", "_backward_take", "Embedding", "gather_nd", "_backward_gather_nd", "Pooling", "_backward_Pooling_sum")
-
-
-@pytest.mark.parametrize("row", named([row for row in ROWS_OF_KERNELS if row.op not in OPEN]))
+@pytest.mark.parametrize("row", named(ROWS_OF_KERNELS))
 def test_a_row(row: Row, gpu: Gpu) -> None:
     use = Use.of(row, row.dtypes[0])
     grads = row.train and differentiated(row)
@@ -119,7 +115,7 @@ NETWORKS: dict[str, tuple[Any, tuple[int, ...]]] = {
 OTHERS = ("flat", "softmax", "layer norm", "batch norm")
 
 
-@pytest.mark.parametrize(("name", "dtype"), [(name, dtype) for name in NETWORKS if name != "take"  # see OPEN
+@pytest.mark.parametrize(("name", "dtype"), [(name, dtype) for name in NETWORKS
                                              for dtype in ("float32", "bfloat16", "float64")
                                              if dtype == "float32" or name in OTHERS])
 def test_a_network(name: str, dtype: str, gpu: Gpu) -> None:

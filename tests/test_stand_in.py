@@ -105,8 +105,7 @@ class Call(NamedTuple):
         """What CuPy gives."""
         device = functools.partial(_moved, device=True)
         args, keywords = device(self.args), device(self.keywords)
-        written = [each for each in (args[0] if args else None, keywords.get("out")) if each is not None]
-        return Given.of(lambda: _outcome(_of_cupy(self.name, self.function)(*args, **keywords), written))
+        return Given.of(lambda: _outcome(_of_cupy(self.name, self.function)(*args, **keywords), args))
 
 
 def _told(value: Any) -> str:
@@ -117,9 +116,9 @@ def _told(value: Any) -> str:
     return repr(value)
 
 
-def _outcome(result: Any, written: list[Any]) -> Any:
-    """The result, or what was written where there is none."""
-    return written[0] if result is None else result
+def _outcome(result: Any, args: tuple) -> Any:
+    """The result; of a function without one its first argument, which it has written to."""
+    return args[0] if result is None else result
 
 
 def _moved(value: Any, device: bool = False) -> Any:
@@ -157,9 +156,7 @@ def recorded(calls: dict[tuple, Call]) -> Iterator[None]:
         given = _moved(args), _moved(keywords)
         result = run(name, function, args, keywords)
         if name not in ("generator", "empty", "empty_like"):
-            written = [each for each in (args[0] if args else None, keywords.get("out")) if each is not None]
-            expected = Given(_on_host(_outcome(result, written)))
-            call = Call(name, function, *given, expected)
+            call = Call(name, function, *given, Given(_on_host(_outcome(result, args))))
             calls.setdefault((str(function), _kind(given)), call)
         return result
 

@@ -14,7 +14,7 @@ from opreg.typing import Array, ArrayModule
 
 __all__ = ["PRIVATE", "private", "to_channels_first", "to_channels_last"]
 
-#: Those that were made: of all back ends whose modules are imported.
+#: The private operators of all back ends whose modules are imported.
 PRIVATE: list[Op] = []
 
 

@@ -98,7 +98,7 @@ def folded_flops(ins: Shapes, outs: Shapes, **attrs: Any) -> int:
 @quantized_conv.flops
 @quantized_fully_connected.flops
 def quantized_flops(ins: Shapes, outs: Shapes) -> int:
-    """Of whole numbers: all that a number of the result is multiplied from is one kernel, or one row of the weight."""
+    """A product of whole numbers: each element of the result takes one kernel, or one row of the weight."""
     return 2 * math.prod(outs[0]) * math.prod(ins[1][1:])
 
 
@@ -155,7 +155,7 @@ def grid_generator_data_flops(ins: Shapes, outs: Shapes, *, transform_type: str)
 
 @spatial_transformer.flops
 def spatial_transformer_flops(ins: Shapes, outs: Shapes, *, transform_type: str) -> int:
-    """Of its grid."""
+    """The arithmetic of the sampling grid."""
     return _places((outs[0][0], 2, *outs[0][2:]), transform_type)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.spec import as_dtype
 from ..errors import ArgumentError, refuse_keywords
-from . import ops, tree
+from . import ops
 from .cell import Cell, converted
 from .loss_scale import (
     DynamicLossScaleUpdateCell,
@@ -33,6 +33,7 @@ from .precision import (
 )
 from .tensor import Tensor, tensor
 from .train import TrainOneStepCell, WithLossCell
+from .tree import mapped
 
 __all__ = ["auto_mixed_precision", "custom_mixed_precision", "get_white_list", "get_black_list", "build_train_network",
            "all_finite", "LossScaler", "StaticLossScaler", "DynamicLossScaler", "LossScaleManager",
@@ -95,15 +96,11 @@ class StaticLossScaler(LossScaler):
 
     def scale(self, inputs: Any) -> Any:
         """A tensor, or a nesting of them, times the scale, in their dtypes."""
-        leaves: list[Tensor] = []
-        structure = tree.flatten(inputs, leaves)
-        return tree.rebuild(structure, iter([x * self.scale_value.astype(x.dtype) for x in leaves]))
+        return mapped(lambda x: x * self.scale_value.astype(x.dtype), inputs)
 
     def unscale(self, inputs: Any) -> Any:
         """A tensor, or a nesting of them, by the scale, in their dtypes."""
-        leaves: list[Tensor] = []
-        structure = tree.flatten(inputs, leaves)
-        return tree.rebuild(structure, iter([divided(x, self.scale_value) for x in leaves]))
+        return mapped(lambda x: divided(x, self.scale_value), inputs)
 
     def adjust(self, grads_finite: Tensor) -> bool:
         """False: the scale stays."""

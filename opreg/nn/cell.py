@@ -22,7 +22,7 @@ from .parameter import Parameter
 from .parameter_container import ParameterContainer
 from .state import STATE, compiles, get_context
 from .tensor_base import TensorBase
-from .tree import flatten, rebuild
+from .tree import mapped
 from .typing import TensorDType
 
 if TYPE_CHECKING:
@@ -503,9 +503,8 @@ class Cell(ParameterContainer, Shown):
 
 def converted(value: T, dtype: np.dtype) -> T:
     """A tensor, or a nesting of them, in which floating numbers are of that dtype."""
-    leaves: list[TensorBase] = []
-    structure = flatten(value, leaves)
-    return rebuild(structure, iter([leaf._cast(dtype) if is_floating(leaf._dt) else leaf for leaf in leaves]))
+    found: T = mapped(lambda leaf: leaf._cast(dtype) if is_floating(leaf._dt) else leaf, value)
+    return found
 
 
 def _dtypes_apart(cell: Cell, inputs: Sequence[object]) -> str | None:

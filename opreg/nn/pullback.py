@@ -328,10 +328,8 @@ def _unrecorded(out: Any) -> Any:
     """The value without the tape that is used up."""
     if out.__class__ is Tensor:
         return made(out._data, out._ctx)
-    leaves: list[Tensor] = []
-    structure = tree.flatten(out, leaves)
-    return tree.rebuild(structure, iter([leaf if isinstance(leaf, Parameter) or leaf._entry is None else
-                                         made(leaf._data, leaf._ctx) for leaf in leaves]))
+    return tree.mapped(lambda leaf: leaf if isinstance(leaf, Parameter) or leaf._entry is None else
+                       made(leaf._data, leaf._ctx), out)
 
 
 def _heads(function: object, out: object, first_only: bool) -> list[Any]:

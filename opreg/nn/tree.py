@@ -11,8 +11,8 @@ from opreg.ndarray.ndarray import NDArray
 
 from .tensor_base import TensorBase
 
-__all__ = ["flatten", "rebuild", "emptied", "tensors", "variables", "varies", "constants", "count", "names", "key_of",
-           "LEAF", "Structure", "Mutable", "mutable"]
+__all__ = ["flatten", "rebuild", "mapped", "emptied", "tensors", "variables", "varies", "constants", "count", "names",
+           "key_of", "LEAF", "Structure", "Mutable", "mutable"]
 
 class Mutable:
     """What counts as an input to be differentiated in, as a tensor does; see ``mutable``."""
@@ -151,6 +151,20 @@ def rebuild(structure: Structure, leaves: Iterator[object]) -> Any:
     if kind == "tuple":
         return tuple(parts) if structure[1] is None else structure[1](*parts)
     return parts if kind == "list" else dict(zip(structure[1], parts))
+
+
+def mapped(function: Callable[[Any], object], value: Any) -> Any:
+    """A tree with the result of a function in the place of each tensor.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> mapped(lambda x: x * 2, [1, (Tensor(2.0),)])
+    [1, (Tensor(shape=[], dtype=Float32, value= 4),)]
+    """
+    leaves: list[Any] = []
+    structure = flatten(value, leaves)
+    return rebuild(structure, iter([function(leaf) for leaf in leaves]))
 
 
 def emptied(structure: Structure) -> Structure:

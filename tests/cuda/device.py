@@ -55,14 +55,15 @@ class _Kernel:
         values: list[Any] = [ctypes.c_void_p(each.ctypes.data) if isinstance(each, np.ndarray) else
                              ctypes.create_string_buffer(each.tobytes(), each.nbytes) for each in arguments]
         table = (ctypes.c_void_p * len(values))(*[ctypes.addressof(value) for value in values])
+        name = self.name.partition("__")[0]
         if self.xp.counts is None:
             _library(self.code, self.name)(blocks, threads, table)
         else:
             arrays = [each for each in arguments if isinstance(each, np.ndarray)]
             launch = _library(self.code, self.name, True)
-            self.xp.counts.append(traffic.counted(self.name, launch, blocks, threads, table, arrays))
+            self.xp.counts.append(traffic.counted(name, launch, blocks, threads, table, arrays))
         if MACHINE.capturing() is None:
-            self.xp.kernels.append(self.name.partition("__")[0])
+            self.xp.kernels.append(name)
             self.xp.titled.append(self.name)
 
 

@@ -43,7 +43,7 @@ def keep(call: Call, found: object | str) -> str | None:
     return declined(found)
 
 
-# What the kernels are called after that are made now.
+# The operator that kernels made now are called after.
 _TITLE: ContextVar[str] = ContextVar("_TITLE", default="")
 # Characters of a title at most: profilers show names in a column.
 _MOST = 60

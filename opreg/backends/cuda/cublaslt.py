@@ -11,13 +11,14 @@ import enum
 import importlib.util
 import os
 import sys
-import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from opreg.core.cache import cached
 from opreg.errors import OpError, passing
 from opreg.typing import ArrayModule
+
+from .handles import Handles
 
 __all__ = ["Algorithm", "ComputeType", "DataType", "Descriptor", "DescriptorAttribute", "Epilogue", "Heuristic",
            "LayoutAttribute", "Library", "Operation", "PreferenceAttribute", "SIGNATURES", "Status", "answer",
@@ -144,8 +145,7 @@ class Library:
             function = getattr(loaded, name)
             function.restype, function.argtypes = _INT, takes
             self.functions[name] = function
-        self._handles: dict[int, int] = {}
-        weakref.finalize(self, _destroy, self.functions, self._handles).atexit = False  # CUDA may have ended by then
+        self._handles = Handles(self.functions["cublasLtDestroy"])
 
     def check(self, name: str, *args: object) -> None:
         """Call a function.
@@ -160,18 +160,14 @@ class Library:
             raise OpError(answer(name, status))
 
     def handle(self, device: int) -> int:
-        """What stands for the library on a device, the current one; it is made once and kept."""
-        if device not in self._handles:
-            handle = ctypes.c_void_p()
-            self.check("cublasLtCreate", ctypes.byref(handle))
-            assert handle.value is not None
-            self._handles[device] = handle.value
-        return self._handles[device]
+        """The library's handle of a device, the current one."""
+        return self._handles.of(device, self._create)
 
-
-def _destroy(functions: dict[str, Callable[..., int]], handles: dict[int, int]) -> None:
-    for handle in handles.values():
-        functions["cublasLtDestroy"](handle)
+    def _create(self) -> int:
+        handle = ctypes.c_void_p()
+        self.check("cublasLtCreate", ctypes.byref(handle))
+        assert handle.value is not None
+        return handle.value
 
 
 def answer(name: str, status: int) -> str:

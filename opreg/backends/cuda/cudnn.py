@@ -9,7 +9,6 @@ convolution there is planned and told the current stream before each use.
 from __future__ import annotations
 
 import functools
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -22,6 +21,8 @@ from opreg.core.spec import Shape
 from opreg.core.steps import PlainStep, own_bytes
 from opreg.errors import OpError, passing
 from opreg.typing import Array, ArrayModule
+
+from .handles import Handles
 
 __all__ = ["Built", "Convolution", "Convolve", "DTYPES", "Part", "Tensor", "aligned", "build",
            "frontend", "load"]
@@ -104,14 +105,11 @@ class Frontend:
     def __init__(self, module: Any):
         self.module, self.using = module, lock()
         module.backend_version()  # finds the library itself, or says that it is not there
-        self._handles: dict[int, Any] = {}
-        weakref.finalize(self, _destroy, module, self._handles).atexit = False  # CUDA may have ended by then
+        self._handles = Handles(module.destroy_handle)
 
     def handle(self, device: int) -> Any:
-        """What stands for the library on a device, the current one; it is made once and kept."""
-        if device not in self._handles:
-            self._handles[device] = self.module.create_handle()
-        return self._handles[device]
+        """The library's handle of a device, the current one."""
+        return self._handles.of(device, self.module.create_handle)
 
     def execute(self, built: Built, device: int, stream: int, addresses: Mapping[int, int], workspace: int | None
                 ) -> None:
@@ -120,11 +118,6 @@ class Frontend:
             handle = self.handle(device)
             self.module.set_stream(handle, stream)
             built.graph.execute(addresses, workspace, handle=handle)
-
-
-def _destroy(module: Any, handles: dict[int, Any]) -> None:
-    for handle in handles.values():
-        module.destroy_handle(handle)
 
 
 def load() -> Any:

@@ -25,7 +25,7 @@ def dense_backward_infer(g: Shape, data: Shape, weight: Shape) -> list[Shape]:
 
 @dense_backward.flops
 def dense_backward_flops(ins: Sequence[Shape], outs: Sequence[Shape]) -> int:
-    """Of the weight's gradient; a bias is left out, as forward."""
+    """The product that is the weight's gradient; the bias counts nothing, as in the forward pass."""
     return 2 * math.prod(ins[0]) * ins[2][1]
 
 

@@ -79,7 +79,7 @@ class CudaRecorder(Recorder):
 
     @contextlib.contextmanager
     def _memory(self) -> Iterator[None]:
-        """What work makes inside lies in the pool of the graphs, also where it is inside of other such work."""
+        """Arrays that are made inside lie in the memory pool of the graphs; contexts may be nested."""
         source, around = self._source, self._source.allocator
         source.allocator = around or self._cuda.get_allocator()
         try:

@@ -177,7 +177,7 @@ def rows_source(rows: RowExpression, shape: Shape) -> str:
 
 
 def _phases(rows: RowExpression, shape: Shape) -> list[tuple[list[int], list[int]]]:
-    """What a kernel reduces and which outputs it stores, by phase; it runs through its rows where there is any."""
+    """The reductions of a kernel and the outputs that it stores, for each phase. A phase with neither reads no row."""
     code, arity, last = rows.expression.code, rows.expression.arity, max(rows.phases, default=0)
     stored = [i for i, along in enumerate(rows.results) if along is Along.ELEMENT and shape.outs[i] is not None]
     return [([p for p, (prim, _) in enumerate(code) if prim.name in REDUCTIONS and rows.phases[arity + p] == phase + 1],

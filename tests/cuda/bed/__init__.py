@@ -18,7 +18,6 @@ Settings, from the environment:
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import importlib
 import os
 import sys
@@ -27,25 +26,12 @@ from typing import Any
 
 from . import compiler, loading
 
-__all__ = ["Counts", "counts", "install", "missing", "ordered"]
-
-
-class Counts(ctypes.Structure):
-    """What the driver has done since it was loaded."""
-
-    _fields_ = [(name, ctypes.c_int64) for name in ("launches", "copies", "synchronisations", "allocations", "graphs")]
+__all__ = ["install", "missing", "ordered"]
 
 
 def missing() -> str:
     """Why the bed cannot be, or nothing."""
     return loading.missing()
-
-
-def counts() -> Counts:
-    """The driver's counts; they go on."""
-    function = loading.driver().bed_counts
-    function.restype = ctypes.POINTER(Counts)
-    return function().contents
 
 
 @contextlib.contextmanager

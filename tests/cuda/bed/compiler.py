@@ -54,7 +54,9 @@ def library(source: str, options: Sequence[str], expressions: Sequence[str]) -> 
 
 def install() -> None:
     """Take NVRTC's place in CuPy."""
-    import cupy.cuda.compiler as place
+    import cupy
+
+    place = cupy.cuda.compiler
 
     architectures = [int(each) for each in os.environ.get("BED_NVRTC", "").split(",") if each]
 
@@ -75,8 +77,6 @@ def install() -> None:
             except KernelError as error:
                 raise place.CompileException(str(error), self.source, "kernel.cu", options, "nvrtc") from None
             return f"bed\n{path}\0".encode(), lowered
-
-    import cupy
 
     place._NVRTCProgram = Program
     place._get_nvrtc_version = cupy.cuda.nvrtc.getVersion = lambda: (13, 0)

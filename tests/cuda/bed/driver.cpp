@@ -57,10 +57,6 @@ const int device_count = setting("BED_DEVICES", 2), processors = setting("BED_PR
 const size_t total_memory = size_t(setting("BED_GIGABYTES", 16)) << 30;
 thread_local int device = 0, last_error = 0;
 
-struct Counts {
-    int64_t launches, copies, synchronisations, allocations, graphs;
-} counts;
-
 int fail(int status) { return last_error = status; }
 
 // --------------------------------------------------------------------------------------------------------- memory
@@ -97,7 +93,6 @@ int allocate(void** place, size_t size, Kind kind, Pool* pool = nullptr) {
     std::memset(*place, 255, rounded);  // NaN, whatever floating type it is read as
     blocks[size_t(*place)] = {size, pool ? pool->device : device, kind, pool};
     used_memory += size;
-    ++counts.allocations;
     if (pool) pool->most = std::max(pool->most, pool->used += size);
     return 0;
 }
@@ -269,14 +264,12 @@ void merge(std::map<Stream*, long>& into, const std::map<Stream*, long>& other) 
 int wait_for_host(Stream* stream) {
     if (stream->capture) return spoil(stream->capture, cudaErrorStreamCaptureUnsupported);
     if (int status = implicit_dependency(stream)) return status;
-    ++counts.synchronisations;
     if (stream == null_stream(stream->device)) finish_device(stream->device);
     else finish(stream);
     return 0;
 }
 
 int copy(void* to, const void* from, size_t size) {
-    ++counts.copies;
     std::memmove(to, from, size);
     return 0;
 }
@@ -285,7 +278,6 @@ int copy(void* to, const void* from, size_t size) {
 
 // -------------------------------------------------------------------------------------------------- for `bed` itself
 
-API Counts* bed_counts() { return &counts; }
 API void bed_order(const char* text) {
     Inside inside;
     finish_device(-1);
@@ -320,7 +312,6 @@ API int bed_cudaSetDevice(int chosen) {
 API int bed_cudaDeviceSynchronize() {
     Inside inside;
     for (Capture* capture : captures) return spoil(capture, cudaErrorStreamCaptureUnsupported);
-    ++counts.synchronisations;
     finish_device(device);
     return 0;
 }
@@ -618,7 +609,6 @@ API int bed_cudaEventSynchronize(void* event) {
     Inside inside;
     Marker mark = static_cast<Event*>(event)->mark;
     if (mark && mark->capture) return spoil(mark->capture, cudaErrorStreamCaptureUnsupported);
-    ++counts.synchronisations;
     finish(mark);
     return 0;
 }
@@ -678,7 +668,6 @@ API int bed_cudaGraphUpload(void*, void*) { return 0; }
 API int bed_cudaGraphLaunch(void* handle, void* stream) {
     Inside inside;
     std::shared_ptr<Graph> graph = *static_cast<std::shared_ptr<Graph>*>(handle);
-    ++counts.graphs, ++counts.launches;
     return run(stream, [=] { for (auto& work : *graph) work(); });
 }
 
@@ -761,7 +750,6 @@ API int cuLaunchKernel(void* function, unsigned bx, unsigned by, unsigned bz, un
     for (size_t i = 0; i < count; ++i) places[i] = bytes = (bytes + 15) / 16 * 16, bytes += kernel->sizes[i + 1];
     std::shared_ptr<char> values(static_cast<char*>(std::aligned_alloc(64, (bytes + 64) / 64 * 64)), std::free);
     for (size_t i = 0; i < count; ++i) std::memcpy(values.get() + places[i], arguments[i], kernel->sizes[i + 1]);
-    counts.launches += !stream_of(stream)->capture;
     return run(stream, [=] {
         std::vector<void*> found;
         for (size_t place : places) found.push_back(values.get() + place);
