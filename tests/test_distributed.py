@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -176,10 +176,11 @@ needs_pidfd = pytest.mark.skipif(not hasattr(os, "pidfd_open") or not os.path.ex
 class Job:
     """A job whose ranks have all begun to wait: its launcher, all other processes, and names of shared memory."""
 
-    def __init__(self, folder: Path, first: str = OURS, then: str = "signal.pause()", more: str = "[]"):
+    def __init__(self, folder: Path, first: str = OURS, then: str = "signal.pause()", more: str = "[]",
+                 environ: Mapping[str, str] | None = None):
         script = folder / "waiting.py"
         script.write_text(WAITING.format(first=first, then=then, more=more, test=os.getpid()))
-        self.launcher = started(script)
+        self.launcher = started(script, environ=environ)
         self.others: dict[int, int] = {}
         self.names: list[str] = []
         for _ in range(2):
@@ -252,6 +253,42 @@ def test_nothing_outlives_the_launcher(name: str, first: str, tmp_path: Path) ->
         job = Job(tmp_path, first + CHILD, more="[child.pid]")
     job.launcher.send_signal(getattr(signal, name))
     assert job.ended().code == SIGNALS[name]
+
+
+#: What rank 1 runs when its Python starts: it waits until rank 0 has made the memory that the two will share.
+LATE = """
+import os
+
+if os.environ.get("PMI_RANK") == "1":
+    while not [name for name in os.listdir("/dev/shm") if name.startswith("mpich") and name not in {before!r}]:
+        os.sched_yield()
+"""
+#: What rank 0 does that is told to end, while rank 1 ends at once.
+SAVING = """
+import select
+
+if os.environ["PMI_RANK"] == "0":
+    def told(number, frame):
+        select.select([], [], [], 0.3)  # time for the other to end
+        open({saved!r}, "w").close()
+        os._exit(5)
+
+    signal.signal(signal.SIGTERM, told)
+signal.pause()
+"""
+
+
+@needs_mpi
+@needs_pidfd
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
+def test_a_rank_that_ends_at_once_leaves_another_its_time(name: str, tmp_path: Path) -> None:
+    """Also one that has found memory of the other when it began."""
+    (tmp_path / "sitecustomize.py").write_text(LATE.format(before=os.listdir("/dev/shm")))
+    saved = tmp_path / "saved"
+    job = Job(tmp_path, MPI4PY, SAVING.format(saved=str(saved)),
+              environ={"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"})
+    job.launcher.send_signal(getattr(signal, name))
+    assert job.ended().code == SIGNALS[name] and saved.exists()
 
 
 #: What a rank does that is told to end, and how the job ends when its launcher was told as often.
@@ -367,16 +404,17 @@ def test_what_is_refused_before_anything_starts(words: list[str], said: str, tmp
 
 def test_names_of_memory_that_somebody_uses_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segments, "_FOLDER", str(tmp_path))
-    for name in ("shm_before", "shm_mapped", "shm_opened", "shm_unused", "vci_unused"):
+    for name in ("shm_mapped", "shm_opened", "shm_unused", "vci_unused"):
         (tmp_path / f"mpich_{name}").write_bytes(b"memory")
     (tmp_path / "of_another_kind").write_bytes(b"")
-    before = {str(tmp_path / "mpich_shm_before")}
     with open(tmp_path / "mpich_shm_opened", "rb"):
         with open(tmp_path / "mpich_shm_mapped", "rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
-        segments.remove_unused(before)
+        segments.remove_unused(1 + max(path.stat().st_ctime_ns for path in tmp_path.iterdir()))
+        assert len(list(tmp_path.iterdir())) == 5  # made before that time
+        segments.remove_unused(segments.now() - 10 ** 10)
         left = sorted(path.name for path in tmp_path.iterdir())
-        assert left == ["mpich_shm_before", "mpich_shm_mapped", "mpich_shm_opened", "of_another_kind"]
+        assert left == ["mpich_shm_mapped", "mpich_shm_opened", "of_another_kind"]
         segments.forget_names()
         assert not (tmp_path / "mpich_shm_mapped").exists() and bytes(mapped) == b"memory"
         mapped.close()

@@ -15,7 +15,7 @@ from types import FrameType
 from ..core.processor import processor
 from ..errors import ArgumentError, OpError
 from . import segments
-from .link import PATIENCE, Launcher
+from .link import PATIENCE, SINCE, Launcher
 
 __all__ = ["mpiexec", "command", "environment", "run"]
 
@@ -110,19 +110,19 @@ def run(count: int, program: Sequence[str], environ: Mapping[str, str]) -> int:
     if not 1 <= count <= most:
         raise ArgumentError(f"{count} processes: expected 1 to {most} on this machine, which has "
                             f"{processor().cores} cores")
-    words, before = command(count, program), segments.names()
+    words, since = command(count, program), segments.now()
     open_mpi = _is_open_mpi(words[0])  # which hands on no files, and reads its input
     link = Launcher(stdin=not open_mpi)
     try:
         with _Told(link) as told:
             process = subprocess.Popen(words, stdin=None if open_mpi else subprocess.DEVNULL, pass_fds=link.numbers,
-                                       env={**environment(count, environ), **link.environ})
+                                       env={**environment(count, environ), **link.environ, SINCE: str(since)})
             link.given()
             told.begin(process)
             code = process.wait()
         if code or told.by:
             link.wait(_LAST)
-            segments.remove_unused(before)
+            segments.remove_unused(since)
     finally:
         link.close()
     return 128 + told.by[0] if told.by else code if code >= 0 else 128 - code

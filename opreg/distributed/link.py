@@ -1,23 +1,29 @@
-"""What connects ``opreg launch`` with the processes that look after its ranks: a pair of sockets, and the input.
+"""What connects ``opreg launch`` with the processes that look after its ranks: sockets, a lock, and the input.
 
 Nothing is sent over the sockets. The launcher has one, and all processes of the job inherit the other. Whoever reads
 finds out that the other side has closed its own, or is gone, however it ended: the processes that look after ranks then
-end these, and the launcher knows that no process is left. The launcher's input is inherited as well, and becomes that
-of rank 0. MPICH's ``mpiexec`` would read it, and fail where a program does not read as much.
+end these, and the launcher knows that no process is left. MPICH's ``mpiexec`` ends all ranks as soon as one of the
+processes that look after them has failed, so these wait for each other: each holds a shared lock of an inherited file
+while its rank lives. The launcher's input is inherited as well, and becomes that of rank 0. ``mpiexec`` would read it,
+and fail where a program does not read as much.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import socket
+import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 
-__all__ = ["Launcher", "inherited", "LINK", "STDIN", "PATIENCE"]
+__all__ = ["Launcher", "hold", "inherited", "wait_for_others", "LINK", "LOCK", "SINCE", "STDIN", "PATIENCE"]
 
 #: The variables that say which file descriptors they are, each with the file it stands for.
-LINK, STDIN = "OPREG_DISTRIBUTED_LINK", "OPREG_DISTRIBUTED_STDIN"
+LINK, LOCK, STDIN = "OPREG_DISTRIBUTED_LINK", "OPREG_DISTRIBUTED_LOCK", "OPREG_DISTRIBUTED_STDIN"
+#: The variable with the time when the job began, for who removes shared memory that it leaves.
+SINCE = "OPREG_DISTRIBUTED_SINCE"
 #: Seconds that ranks have to end when they are told to, as schedulers give.
 PATIENCE = 30
 
@@ -40,6 +46,18 @@ def inherited(variable: str) -> int | None:
     return None
 
 
+def hold(lock: int) -> None:
+    """Say that the rank that this process looks after lives."""
+    fcntl.lockf(lock, fcntl.LOCK_SH)
+
+
+def wait_for_others(lock: int) -> None:
+    """Say that the rank is gone, and wait until no other one lives."""
+    fcntl.lockf(lock, fcntl.LOCK_UN)  # else those who wait at the same time would wait for each other
+    fcntl.lockf(lock, fcntl.LOCK_EX)
+    fcntl.lockf(lock, fcntl.LOCK_UN)
+
+
 class Launcher:
     """The launcher's end.
 
@@ -56,8 +74,9 @@ class Launcher:
             os.set_inheritable(number, True)
         os.close(number)
         self._own, self._theirs = socket.socketpair()
-        self.numbers = [self._theirs.fileno()]
-        self.environ: Mapping[str, str] = {LINK: _described(self.numbers[0])}
+        self._lock = tempfile.TemporaryFile()  # noqa: SIM115 - the job inherits it
+        self.numbers = [self._theirs.fileno(), self._lock.fileno()]
+        self.environ: Mapping[str, str] = {LINK: _described(self.numbers[0]), LOCK: _described(self.numbers[1])}
         self._stdin: int | None = None
         if stdin:
             self._stdin = os.dup(0)
@@ -67,6 +86,7 @@ class Launcher:
     def given(self) -> None:
         """The job has inherited its ends: close them in this process."""
         self._theirs.close()
+        self._lock.close()
         if self._stdin is not None:
             os.close(self._stdin)
             self._stdin = None

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 
-__all__ = ["forget_names", "names", "remove_unused"]
+__all__ = ["forget_names", "now", "remove_unused"]
 
 #: Where the system has the names, and what those of MPICH begin with.
 _FOLDER, _MPICH = "/dev/shm", ("mpich_shm_", "mpich_vci_")
+#: Seconds between two looks at what is left.
 _PAUSE = 0.05
+#: Nanoseconds by which times of files may lag behind the clock: kernels take the time of their last tick.
+_TICK = 10 ** 7
 
 
-def names() -> set[str]:
-    """The paths of what is there by such names, and belongs to this user."""
+def now() -> int:
+    """The time, in nanoseconds, for ``remove_unused``: shared memory that is made from now on is not older."""
+    return time.time_ns() - _TICK
+
+
+def _names(since: int) -> set[str]:
+    """The paths of MPICH's memory that belongs to this user and was made since a time."""
     found = set()
     with suppress(OSError), os.scandir(_FOLDER) as entries:
         for entry in entries:
             with suppress(OSError):
-                if entry.name.startswith(_MPICH) and entry.stat(follow_symlinks=False).st_uid == os.getuid():
+                status = entry.stat(follow_symlinks=False)
+                if entry.name.startswith(_MPICH) and status.st_uid == os.getuid() and status.st_ctime_ns >= since:
                     found.add(entry.path)
     return found
 
@@ -36,25 +46,28 @@ def forget_names() -> None:
             os.unlink(path)
 
 
-def remove_unused(before: set[str], seconds: float = 0.0) -> None:
-    """Remove names that were not there ``before``, and whose memory no process has open or mapped.
+def remove_unused(since: int, seconds: float = 0.0) -> None:
+    """Remove names of memory that was made since a time and that no process has open or mapped.
 
     Parameters
     ----------
-    before : set of str
-        What ``names`` gave before the processes were started that may have left some.
+    since : int
+        What ``now`` gave before the job was started that may have left some.
     seconds : float
-        How long to look again, where other processes are about to end as well.
+        How long to look again, where other processes are about to end as well. Only the pauses between looks count: a
+        machine too busy to end processes looks later, not less often.
     """
-    end = time.monotonic() + seconds
-    while left := names() - before:
+    for pauses in itertools.count():
+        left = _names(since)
+        if not left:
+            break
         used: set[str] = set()
         for process in filter(str.isdecimal, os.listdir("/proc")):
             used.update(_opened(process), _mapped(process))  # what is mapped need no longer be open, so maps come last
         for path in left - used:
             with suppress(OSError):
                 os.unlink(path)
-        if time.monotonic() >= end:
+        if pauses * _PAUSE >= seconds:
             break
         time.sleep(_PAUSE)
 

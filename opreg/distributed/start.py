@@ -19,14 +19,14 @@ from contextlib import suppress
 from ..core.processes import die_with
 from ..errors import ArgumentError
 from .launchers import RANKS, told
-from .link import LINK, PATIENCE, STDIN, inherited
-from .segments import names, remove_unused
+from .link import LINK, LOCK, PATIENCE, SINCE, STDIN, hold, inherited, wait_for_others
+from .segments import remove_unused
 from .watch import APART, LIFELINE, OVER, TOGETHER
 
 __all__ = ["main"]
 
 #: Seconds that the others have to notice that a rank is gone, and to end; and to be gone when all are ended.
-_GRACE, _LAST = 10.0, 2.0
+_GRACE, _LAST = 10.0, 10.0
 #: Linux's flag of processes that run what their parent ran, and not another program since.
 _NO_EXEC = 0x40
 
@@ -43,10 +43,12 @@ def main(argv: Sequence[str]) -> int:
         raise ArgumentError("expected a script, or -m and a module")
     rank = told(RANKS, 0)
     _take_input(rank)
-    link = inherited(LINK)
+    link, lock = inherited(LINK), inherited(LOCK)
+    if lock is not None:
+        hold(lock)
     if link is not None:  # then the parent is MPICH's proxy, whose one thread has started this; others use several
         die_with(os.getppid())
-    before = names()
+    since = int(os.environ.pop(SINCE, "0"))  # not from here on: another rank may have made its memory by now
     ours, theirs = os.pipe()
     parent = os.getpid()
     child = os.fork()
@@ -94,8 +96,9 @@ def main(argv: Sequence[str]) -> int:
         if together and not ended:  # the others have not been told; they will notice, and end all processes
             time.sleep(_GRACE)
         _end_group()
-        if link is not None and ended:  # the launcher may be gone
-            remove_unused(before, _LAST)
+        if lock is not None and ended:  # the others may take their time to end, and the launcher may be gone
+            wait_for_others(lock)
+            remove_unused(since, _LAST)
     return code if code >= 0 else 128 - code
 
 
