@@ -48,7 +48,7 @@ OTHERWISE = {
     "bounds on what is believed, kept or shown": """
         distributed.launch: _BY_CORE _MOST _LAST
         distributed.link: PATIENCE
-        distributed.segments: _PAUSE
+        distributed.segments: _PAUSE _TICK
         distributed.start: _GRACE _LAST
         distributed.nccl: _MOST
         distributed.watch: _PATIENCE _LOOK _GRACE
