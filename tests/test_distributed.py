@@ -263,7 +263,7 @@ if os.environ.get("PMI_RANK") == "1":
     while not [name for name in os.listdir("/dev/shm") if name.startswith("mpich") and name not in {before!r}]:
         os.sched_yield()
 """
-#: What rank 0 does that is told to end, while rank 1 ends at once.
+#: What rank 0 does when it is told to end, while rank 1 ends at once.
 SAVING = """
 import select
 
@@ -274,7 +274,6 @@ if os.environ["PMI_RANK"] == "0":
         os._exit(5)
 
     signal.signal(signal.SIGTERM, told)
-signal.pause()
 """
 
 
@@ -285,7 +284,7 @@ def test_a_rank_that_ends_at_once_leaves_another_its_time(name: str, tmp_path: P
     """Also one that has found memory of the other when it began."""
     (tmp_path / "sitecustomize.py").write_text(LATE.format(before=os.listdir("/dev/shm")))
     saved = tmp_path / "saved"
-    job = Job(tmp_path, MPI4PY, SAVING.format(saved=str(saved)),
+    job = Job(tmp_path, MPI4PY + SAVING.format(saved=str(saved)),
               environ={"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"})
     job.launcher.send_signal(getattr(signal, name))
     assert job.ended().code == SIGNALS[name] and saved.exists()
