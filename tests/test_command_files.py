@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,9 @@ def net(opreg: Command, tmp_path: Path) -> mx.Symbol:
 BREAKING = {
     "exits at once": ("os._exit(0)", False, "it has ended the process with 0, as os._exit does"),
     "exits with a code": ("os._exit(3)", False, "it has ended the process with 3"),
+    "exits within a line": ("[os.write(int(fd[14:]), b'{') for fd in glob.glob('/proc/self/fd/*')"
+                            " if 'pipe' in os.path.realpath(fd) and int(fd[14:]) > 2]; os._exit(4)",
+                            False, "it has ended the process with 4"),
     "crashes": ("os.kill(os.getpid(), 11)", False, "it has ended the process by SIGSEGV"),
     "ends the program": ("sys.exit(0)", False, "SystemExit: 0"),
     "never ends": ("while True: pass", False, "it has not ended after 1 seconds; --timeout gives it longer"),
@@ -72,8 +76,9 @@ BREAKING = {
 @pytest.mark.parametrize("kind", BREAKING)
 def test_an_operator_that_ends_or_keeps_the_process_has_failed(opreg: Command, kind: str) -> None:
     does, in_gradient, said = BREAKING[kind]
+    threads = threading.active_count()
     in_forward = "return x * 2" if in_gradient else does
-    Path("ops.py").write_text("import os, sys\nimport opreg as mx\nprint('imported')\n"
+    Path("ops.py").write_text("import glob, os, sys\nimport opreg as mx\nprint('imported')\n"
                               f"@mx.operator.define(name='_breaking{next(NUMBERS)}')\n"
                               f"def f(x):\n    open('process', 'w').write(str(os.getpid()))\n    {in_forward}\n"
                               f"@f.grad\ndef f_grad(g, ins, outs):\n    {does}\n")
@@ -86,6 +91,7 @@ def test_an_operator_that_ends_or_keeps_the_process_has_failed(opreg: Command, k
         assert told["verdicts"][-1]["text"] == f"not asked after {failed[0]['name']!r} failed"
     with pytest.raises(ProcessLookupError):
         os.kill(int(Path("process").read_text()), 0)
+    assert threading.active_count() == threads
 
 
 def test_what_cannot_be_imported_for_it_ends(opreg: Command) -> None:

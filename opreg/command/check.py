@@ -33,6 +33,11 @@ main(int(sys.argv[1]), json.loads(sys.argv[2]))
 """
 #: Seconds for a question, of which each runs what is checked some ten times.
 _TIMEOUT = 60.0
+#: Seconds to wait for the end of the pipe, which a process that has left the group may keep open.
+_LEFT_OPEN = 1.0
+
+#: What the process tells, as it comes; None behind the last.
+Lines = queue.SimpleQueue[dict[str, Any] | None]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -64,8 +69,7 @@ def _checked(options: argparse.Namespace) -> Report | None:
     words = {name: getattr(options, name) for name in ("what", "input", "attr", "modules")}
     title, verdicts = options.what, list[Verdict]()
     checks: list[list[str]] = []
-    with _process(words) as process:
-        told = _lines(process)
+    with _process(words) as (process, told):
         while True:
             try:
                 line = told.get(timeout=options.timeout if checks else max(options.timeout, _TIMEOUT))
@@ -103,27 +107,27 @@ def _ended(code: int) -> str:
 
 
 @contextmanager
-def _process(words: dict[str, Any]) -> Iterator[subprocess.Popen[bytes]]:
-    """The process that checks; it is gone behind this, with all that it has started."""
+def _process(words: dict[str, Any]) -> Iterator[tuple[subprocess.Popen[bytes], Lines]]:
+    """The process that checks and what it tells; it is gone behind this, with all that it has started."""
     command = [sys.executable, "-c", _BEGIN, json.dumps(sys.path), str(os.getpid()), json.dumps(words)]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
-                          ) as process:
-        try:
-            yield process
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
-
-
-def _lines(process: subprocess.Popen[bytes]) -> queue.SimpleQueue[dict[str, Any] | None]:
-    """What it tells, as it comes; None behind the last."""
-    told: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
-
-    def read(stream: IO[bytes]) -> None:
-        for line in stream:
-            told.put(json.loads(line))
-        told.put(None)
-
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
     assert process.stdout is not None
-    threading.Thread(target=read, args=(process.stdout,), daemon=True).start()
-    return told
+    told: Lines = queue.SimpleQueue()
+    reader = threading.Thread(target=_read, args=(process.stdout, told), daemon=True)
+    reader.start()
+    try:
+        yield process, told
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
+        process.wait()
+        reader.join(_LEFT_OPEN)
+
+
+def _read(stream: IO[bytes], told: Lines) -> None:
+    """Put each line into ``told`` as it comes, None behind the last, and close ``stream``."""
+    with stream:
+        for line in stream:
+            if line.endswith(b"\n"):  # otherwise the process has ended within the line
+                told.put(json.loads(line))
+    told.put(None)
