@@ -63,7 +63,7 @@ OTHERWISE = {
         builtin.shapes.joining: MANY
         core.mode: _KEPT
         core.processor: _LONGEST _DEEPEST
-        command.check: _TIMEOUT
+        command.check: _TIMEOUT _LEFT_OPEN
         core.versions: _STRETCHES _SPANS _PICKED
         command.params: _DIGITS
         data.codec: _ANY_FILE _BAND
@@ -74,7 +74,7 @@ OTHERWISE = {
         nn.parameter: LONGEST_NAME
         nn.plan_memory: _ALIGNED
         nn.printing: _ENDS _MOST
-        nn.comparisons: MOST_ELEMENTS MOST_BYTES MOST_PLACES
+        core.comparisons: MOST_ELEMENTS MOST_BYTES MOST_PLACES
         nn.trace: ASKED
         stubs: _WIDTH
         symbol.estimate: _SHOWN

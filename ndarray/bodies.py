@@ -1,0 +1,329 @@
+"""Bodies: what the body of a traced operator does, as nodes, and as functions of raw arrays that eager calls keep.
+
+A traced operator is called once with values that have a shape and a dtype and no numbers, by the kernels that would
+call it with arrays. A gradient that nobody wrote is the derivative of what the body did. In a graph the nodes take the
+operator's place (``opreg.symbol.passes.open_bodies``). An eager call runs them one by one on raw arrays: a `Body` is
+kept for later calls with the same attributes, specs and mode, for as long as what the body reads stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opreg.core import generators
+from opreg.core.backward_graph import grow
+from opreg.core.graph import Entry, Node
+from opreg.core.launch import Call, reference
+from opreg.core.mode import MODE, Recording, inside
+from opreg.core.op import EDITION, Op, following, keep
+from opreg.core.registry import ops
+from opreg.core.spec import Spec, is_floating, known
+from opreg.core.subgraph import Subgraph, rule_graph
+from opreg.core.tracing import NeedsNumbers, RuleTracer, TraceError, TracedValue
+from opreg.custom.gradient import COMPUTED
+from opreg.errors import ArgumentError, NotDifferentiableError, Where, note
+from opreg.typing import Array
+
+from .context import Context
+from .eager import BODY, Lasting, inferred, run
+from .ndarray import wrap
+from .traced import BodyTracer, TracedArray, wrap_traced
+from .traced_numpy import INSTEAD
+from .traced_rules import Recipe, Unfit
+
+__all__ = ["Body", "Traced", "Use", "computed", "trace_body"]
+
+
+class Use:
+    """One use of a traced operator.
+
+    Attributes
+    ----------
+    name, tags, where
+        Of its node.
+    ctx, is_train
+        Where and in which mode it computes.
+    ins, outs : list of Spec
+        Of inputs, auxiliary states included, and outputs.
+    memo : dict
+        Where operators of users are kept between forward and backward.
+    """
+
+    def __init__(self, name: str, tags: Mapping[str, str], where: Where | None, ctx: Context, is_train: bool,
+                 ins: Sequence[Spec], outs: Sequence[Spec], memo: dict[Any, Any]):
+        self.name, self.tags, self.where, self.ctx, self.is_train = name, tags, where, ctx, is_train
+        self.ins, self.outs, self.memo = ins, outs, memo
+
+
+class Traced(NamedTuple):
+    """What an operator does: its body, the variables that stand for its inputs, and the entries its outputs are."""
+
+    body: BodyTracer
+    slots: list[Entry]
+    heads: list[Entry]
+
+
+def trace_body(op: Op, attrs: Any, use: Use, before: Traced | None = None) -> Traced:
+    """What the operator does; of a gradient that follows from a body, behind what that did ``before``."""
+    body = BodyTracer(use.name, use.tags, use.ctx) if before is None else before.body.extended()
+    known = [] if before is None else before.slots
+    names = op.arguments(attrs) + op.auxiliary(attrs)
+    slots = [body.variable(f"{use.name}_{name}", spec)
+             for name, spec in zip(names[:len(names) - len(known)], use.ins)] + known
+    try:
+        heads = _heads(op, attrs, use, body, slots, before)
+    except (ArgumentError, TraceError) as error:
+        line = f", made at {use.where}" if use.where else ""
+        note(error, f"operator {op.name!r}, node {use.name!r}{line}, is traced: its body is called once, with values "
+                    "that have a shape and a dtype and no numbers")
+        raise
+    return Traced(body, slots, heads)
+
+
+def _heads(op: Op, attrs: Any, use: Use, body: BodyTracer, slots: list[Entry], before: Traced | None = None
+              ) -> list[Entry]:
+    if attrs.derived:
+        return _derived(attrs, use, body, slots, before)
+    return _called(op, attrs, use, body, slots)
+
+
+def _called(op: Op, attrs: Any, use: Use, body: BodyTracer, slots: list[Entry]) -> list[Entry]:
+    """Call the user's method with values."""
+    ins = [body.value(slot) for slot in slots]
+    outs = [TracedArray(body, spec, None) for spec in use.outs]
+    call = Call(op, attrs, list(ins), list(outs), ["write"] * len(outs), use.ctx.xp, use.ctx, use.is_train, None,
+                use.outs, None, wrap_traced, use.memo)
+    before = _randomness(use.ctx)
+    with Recording(False, use.is_train), use.ctx:
+        for step in reference(call).steps()[0]:
+            step()
+    if _randomness(use.ctx) != before:
+        raise TraceError(f"the body draws random numbers that would be the same in every run. {INSTEAD}")
+    first = len(op.arguments(attrs))
+    if any(value.entry != slot for value, slot in zip(ins[first:], slots[first:])):
+        raise TraceError("the body changes an auxiliary state, which only a body that is run can do: leave traced off")
+    return [body.zeros(out.spec) if out.unwritten else out.entry for out in outs]
+
+
+def _derived(attrs: Any, use: Use, body: BodyTracer, slots: list[Entry], before: Traced | None
+             ) -> list[Entry]:
+    """Differentiate what another operator does."""
+    inner, count = attrs.inner, attrs.inner.op.visible(attrs.inner)
+    tops, slots = slots[:count], slots[count:]
+    forward = Use(use.name, use.tags, use.where, use.ctx, use.is_train, use.ins[count:], use.ins[:count], use.memo)
+    heads = _heads(inner.op, inner, forward, body, slots) if before is None else before.heads
+    tracer = RuleTracer(body.nodes, body.specs)
+    gradients = grow(tracer, body.order, [(head, tracer.value(top)) for top, head in zip(tops, heads)],
+                 {node for (node, _), need in zip(slots, attrs.needs) if need}, use.is_train)
+    body.settle()
+    return [body.cast(gradients[slot]._entry, spec.dtype) if slot in gradients and is_floating(spec.dtype)  # type: ignore
+            else body.zeros(spec) for slot, spec in zip(slots, use.outs)]
+
+
+def _randomness(ctx: Context) -> tuple[object, ...]:
+    """What changes when the random generators that everybody shares are drawn from."""
+    state: Any = np.random.get_state()  # noqa: NPY002  what it is for
+    own = generators.generator(ctx.backend_name, ctx.device_id)
+    return state[1][:4].tobytes(), state[2], repr(getattr(getattr(own, "bit_generator", None), "state", None))
+
+
+@COMPUTED.provide
+def computed(call: Call) -> Callable[[], None]:
+    """A function that computes a followed operator on the arrays of a call, operator by operator."""
+    op, attrs, ctx = call.op, call.attrs, call.ctx
+    use = Use(op.name, {}, None, ctx, call.is_train, [Spec(array.shape, array.dtype) for array in call.ins], call.specs,
+              call.memo)
+    body, slots, heads = trace_body(op, attrs, use)
+
+    applied = [(node, node.op) for node in body.nodes if node.op is not None]
+    drawing = next((inner.name for _, inner in applied if inner.random and call.is_train), None)
+    if drawing is not None:
+        raise NotDifferentiableError(f"operator {op.name.removeprefix('_gradient_')!r} draws random numbers with "
+                                     f"{drawing}, which an eager backward would draw anew: give it a backward, or use "
+                                     "it in a graph")
+
+    def compute() -> None:
+        values: dict[Entry, Array] = {(node, 0): array._data for node, array in body.arrays.items()}
+        values.update(zip(slots, call.ins))
+        for node, inner in applied:
+            _, results = run(inner, node.attrs, [values[entry] for entry in node.inputs], ctx, None, wrap)
+            values.update(zip([(node, i) for i in range(node.count)], results))
+        for out, head in zip(call.outs, heads):
+            if out is not None:
+                out[...] = values[head]
+
+    return compute
+
+
+# ------------------------------------------------------------------------------------------------ eager calls
+
+
+class Body(Lasting):
+    """What the body of a traced operator did, for inputs of certain specs, and what its gradient does.
+
+    Call it with raw arrays; it returns the outputs, then *residuals*: what gradients read of that which was computed
+    between. To make one is to run it once: ``results`` are those of the arrays that it is made for.
+
+    Parameters
+    ----------
+    recorded : bool
+        Whether the results are to be differentiated. Without, there are no residuals.
+    """
+
+    __slots__ = ("op", "attrs", "ctx", "is_train", "shapes", "count", "visible", "recipes", "constants", "results",
+                 "_traced", "_given", "_outputs", "_recipe")
+    single, takes_out, wrap = None, False, staticmethod(wrap)
+
+    def __init__(self, op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, is_train: bool, recorded: bool):
+        self.op, self.attrs, self.ctx, self.is_train = op, attrs, ctx, is_train
+        shapes, dtypes = inferred(op, attrs, arrays)
+        if not all(map(known, shapes)):
+            raise Unfit
+        use = Use(op.name, {}, None, ctx, is_train, [Spec(array.shape, array.dtype) for array in arrays],
+                  list(map(Spec, shapes, dtypes)), {})
+        self._traced = traced = trace_body(op, attrs, use)
+        body = traced.body
+        constants = [(node, 0) for node in body.arrays]
+        self.constants = [array._data for array in body.arrays.values()]
+        self._given = [*traced.slots, *constants]
+        # Each output is memory of its own, whatever the body returned.
+        self._outputs = [body.one("_copy", head) if head in self._given or head in traced.heads[:i] else head
+                         for i, head in enumerate(traced.heads)]
+        self.recipes = {} if recorded else None
+        if recorded:
+            self._outputs += self._residuals()
+        self.visible, self.count = len(traced.heads), len(self._outputs)
+        graph = Subgraph(_needed(body.nodes, self._outputs), self._given, self._outputs)
+        with Recording(False, is_train):
+            values = [*arrays, *self.constants]
+            self._recipe = Recipe(graph, ctx, values, wrap)
+        self.results = [values[place] for place in graph.results]  # type: ignore[index]
+        self.shapes = [value.shape for value in self.results]
+
+    def __call__(self, arrays: Sequence[Array], out: Array | None = None) -> list[Array]:
+        return list(self._recipe([*arrays, *self.constants]))
+
+    def rule(self, arriving: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
+             specs: Callable[[], Sequence[Spec]]) -> Subgraph:
+        """What its gradient does: the user's rule, or the derivative of the body."""
+        if self._is_ruled():
+            return rule_graph(self.op, self.attrs, arriving, needs, is_train, specs())
+        tops, gradients, nodes = self._gradient(arriving, needs, is_train)
+        given: list[Entry | None] = [*tops, *[None] * (self.count - self.visible), *self._traced.slots, *self._outputs,
+                                     *self._given[len(self._traced.slots):]]
+        again = _needed(self._traced.body.nodes, [entry for node in nodes for entry in node.inputs], given)
+        if any(node.op.random for node in again if node.op is not None):
+            raise Unfit  # it would draw other numbers
+        return Subgraph([*again, *nodes], given, gradients)
+
+    def _is_ruled(self) -> bool:
+        return self.op.has_grad and not self.attrs.derived
+
+    def _gradient(self, arriving: Sequence[bool], needs: Sequence[bool], is_train: bool
+                  ) -> tuple[list[Entry | None], list[Entry | None], list[Node]]:
+        """The derivative of what the body does: gradients that arrive at its outputs, those of its inputs, and the
+        nodes between."""
+        body, slots, _ = self._traced
+        tracer = RuleTracer(known=body.specs)
+        tops: list[Entry | None] = []
+        seeds: list[tuple[Entry, TracedValue | None]] = []
+        for i, head in enumerate(self._outputs[:self.visible]):
+            top = tracer.variable(f"gradient {i}", body.spec(head)) if arriving[i] else None
+            tops.append(top)
+            if top is not None:
+                seeds.append((head, tracer.value(top)))
+            elif self.op.loss(self.attrs):  # nothing need arrive at it
+                seeds.append((head, ops.ones_like(tracer.value(head))))
+        wanted = [slot for slot, need in zip(slots, needs) if need]
+        gradients = grow(tracer, body.order, seeds, {node for node, _ in wanted}, is_train)
+        results: list[Entry | None] = []
+        for slot, need in zip(slots, needs):
+            value, dtype = gradients.get(slot) if need else None, body.spec(slot).dtype
+            if value is not None and not is_floating(dtype):
+                value = None
+            if value is not None and tracer.spec(value._entry).dtype != dtype:
+                value = ops.Cast(value, dtype=dtype)
+            results.append(None if value is None else value._entry)
+        return tops, results, _needed(tracer.nodes, results)
+
+    def _residuals(self) -> list[Entry]:
+        """What the gradients of all inputs read that is neither input nor output."""
+        if self._is_ruled():
+            return []
+        try:
+            _, _, nodes = self._gradient([True] * len(self._outputs), [True] * len(self._traced.slots), self.is_train)
+        except (NeedsNumbers, NotDifferentiableError, TraceError):  # whoever asks for a gradient is told
+            self.recipes = None
+            return []
+        own = set(self._traced.body.nodes).difference(node for node, _ in (*self._given, *self._outputs))
+        read = dict.fromkeys(entry for node in nodes for entry in node.inputs if entry[0] in own)
+        return list(read)
+
+
+def _needed(nodes: Sequence[Node], heads: Iterable[Entry | None], given: Iterable[Entry | None] = ()) -> list[Node]:
+    """Those of the nodes that entries depend on, inputs before users; not what these are made of that is ``given``."""
+    there, wanted = set(given), {entry[0] for entry in heads if entry is not None and entry not in set(given)}
+    found = []
+    for node in reversed(nodes):
+        if node in wanted:
+            found.append(node)
+            wanted.update(source[0] for source in node.inputs if source not in there)
+    return found[::-1]
+
+
+_BODIES = following(1024, "bodies of traced operators")
+
+
+@BODY.provide
+def body_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> tuple[Body, list[Array]] | None:
+    """Run a traced operator by what its body did before; None where it has to be called."""
+    version = attrs.version()
+    if version is None:
+        return None
+    mode = MODE.__dict__["now"]()
+    kind: list[object] = [op, attrs, version, ctx, mode.training, bool(mode.recording)]
+    for array in arrays:
+        kind += array.shape, array.dtype
+    key = tuple(kind)
+    body = _BODIES.get(key)
+    if body is None:
+        body = _BODIES.find(key)
+    if body is None:
+        return _first(op, attrs, arrays, ctx, key)
+    if body is _REFUSED:
+        return None
+    try:
+        try:
+            return body, mode.run(body, arrays)
+        except RuntimeError as error:
+            if not inside(error):
+                raise
+        return body, body(arrays)
+    except Exception as error:
+        note(error, f"in operator {op.op_type or op.name!r}")
+        raise
+
+
+#: Stands for a body that cannot be kept.
+_REFUSED: Any = object()
+
+
+def _first(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, key: tuple[object, ...]
+           ) -> tuple[Body, list[Array]] | None:
+    """The first call of a kind. Why a body cannot be kept is said better by the body that is called."""
+    edition, mode = EDITION[0], MODE.now()
+    try:
+        body: Any = Body(op, attrs, arrays, ctx, mode.training, bool(mode.recording))
+    except (Unfit, ArgumentError, TraceError, NeedsNumbers, NotDifferentiableError):
+        body = _REFUSED
+    except Exception:  # it may pass
+        return None
+    if attrs.lasting:
+        keep(_BODIES, key, body, edition)
+    if body is _REFUSED:
+        return None
+    results, body.results = body.results, None
+    return body, results

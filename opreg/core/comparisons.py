@@ -1,0 +1,321 @@
+"""Comparisons: places that Python code read while a function was traced, and one function that reads them again.
+
+A trace is valid while every place holds the value it held: globals, closure variables, attributes, the elements of
+containers, the bytes of NumPy arrays. ``Comparisons`` collects the places and writes the text of one function, a line
+for each place, which a compiled function calls before each run.
+"""
+
+from __future__ import annotations
+
+import array
+import collections
+import operator
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+__all__ = ["ABSENT", "BUFFERS", "CONTAINERS", "MOST_ELEMENTS", "PLAIN", "Comparisons", "Held",
+           "HeldElements", "elements"]
+
+
+class _Absent:
+    """The value of a place that holds nothing."""
+
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+ABSENT = _Absent()
+
+#: Immutable values, which are compared by type and value.
+PLAIN = (bool, int, float, complex, str, bytes, type(None), types.EllipsisType, np.generic, np.dtype, _Absent)
+#: Containers whose elements are compared.
+CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
+#: Buffers whose bytes are compared.
+BUFFERS = (np.ndarray, bytearray, array.array, memoryview)
+
+#: How many elements of containers, how many bytes of buffers, are compared before each run of a function.
+MOST_ELEMENTS, MOST_BYTES = 4096, 1 << 20
+#: How many places of one trace are compared.
+MOST_PLACES = 10_000
+
+#: Says what has changed, None where nothing has.
+Check: TypeAlias = Callable[[], str | None]
+
+
+def different(now: object, before: object) -> bool:
+    """Whether a place holds another value than before: 1, 1.0 and True are three, 0.0 and -0.0 two.
+
+    Examples
+    --------
+    >>> different(2.0, 2.0), different(1, True), different(0.0, -0.0), different(float("nan"), float("nan"))
+    (False, True, True, False)
+    """
+    if now is before:
+        return False
+    if now.__class__ is not before.__class__ or not isinstance(before, PLAIN):
+        return True
+    return now != before if isinstance(before, (str, bytes)) else repr(now) != repr(before)
+
+
+class Held:
+    """The value of a place, to be compared with later ones: by value if it is immutable, else by identity.
+
+    Attributes
+    ----------
+    value
+        The value, or a weak reference to it.
+    weak : bool
+        Which of both: what somebody else may want to be gone is not kept alive.
+    """
+
+    __slots__ = ("value", "weak")
+
+    def __init__(self, value: Any):
+        self.value, self.weak = value, False
+        lasting = isinstance(value, (*PLAIN, type, types.ModuleType, types.BuiltinFunctionType)) or (
+            isinstance(value, types.FunctionType) and value.__closure__ is None)
+        if not lasting:
+            try:
+                self.value, self.weak = weakref.ref(value), True
+            except TypeError:
+                pass
+
+    def same(self, now: object) -> bool:
+        """Whether a later value is the same."""
+        if self.weak:
+            return now is not None and self.value() is now
+        return not different(now, self.value)
+
+
+def elements(container: Any) -> list[Any]:
+    """The elements of a container as they are stored; keys, then values, of a dict.
+
+    Examples
+    --------
+    >>> elements({"a": 1}), elements((1, 2))
+    (['a', 1], [1, 2])
+    """
+    for base in type(container).__mro__:  # whatever a class that derives from a container says of itself
+        if base is dict or base is collections.OrderedDict:
+            return [*base.keys(container), *base.values(container)]
+        if base in CONTAINERS:
+            return list(base.__iter__(container))
+    raise TypeError(f"elements: expected a container, got {type(container).__name__}")
+
+
+class HeldElements(list[Held]):
+    """The elements of a container, each of them held."""
+
+    def __init__(self, container: object):
+        super().__init__(map(Held, elements(container)))
+
+    def same(self, container: object) -> bool:
+        """Whether a container has the same elements in the same order."""
+        now = elements(container)
+        return len(now) == len(self) and all(map(Held.same, self, now))
+
+
+def _gone(error: Exception) -> str:
+    """The place that can no longer be read, from the error of reading it."""
+    if isinstance(error, AttributeError):
+        return f"{type(error.obj).__name__}.{error.name}"
+    return "a variable of an enclosing function"
+
+
+class _Text:
+    """The text of a function, and the objects that its names stand for."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, Any] = {"absent": ABSENT, "different": different, "identical": operator.is_,
+                                        "gone": _gone}
+        self._names: dict[int, str] = {}
+        self.lines: list[str] = []
+
+    def name(self, value: Any) -> str:
+        """The name of an object, which the function keeps alive."""
+        name = self._names.get(id(value))
+        if name is None:
+            name = self._names[id(value)] = f"v{len(self._names)}"
+            self.objects[name] = value
+        return name
+
+    def report(self, condition: str, label: str, indent: str = "") -> None:
+        """A line that returns a label under a condition."""
+        self.lines.append(f"{indent}if {condition}: return {label!r}")
+
+    def differs(self, expression: str, held: Held) -> str:
+        """The condition that an expression has another value than the one held."""
+        value = held.value
+        if held.weak:
+            return f"(v := {expression}) is None or v is not {self.name(value)}()"
+        if value is None or value is True or value is False:
+            return f"{expression} is not {value}"
+        name = self.name(value)
+        if isinstance(value, PLAIN):
+            return f"(v := {expression}) is not {name} and different(v, {name})"
+        return f"{expression} is not {name}"
+
+    def function(self) -> Check:
+        """The function of these lines."""
+        lines = "\n".join(f"            {line}" for line in self.lines)
+        text = (f"def make({', '.join(self.objects)}):\n    def changed():\n        try:\n{lines}\n"
+                "        except (AttributeError, ValueError) as error:\n            return gone(error)\n"
+                "    return changed\n")
+        space: dict[str, Any] = {}
+        exec(compile(text, "<comparisons of a compiled function>", "exec"), space)
+        made: Check = space["make"](**self.objects)
+        return made
+
+
+class _Elements:
+    """A container, with the elements it had."""
+
+    __slots__ = ("container", "held", "label")
+
+    def __init__(self, container: Any, label: str, held: HeldElements | None = None):
+        self.container, self.label = container, label
+        self.held = HeldElements(container) if held is None else held
+
+    def write(self, text: _Text) -> None:
+        """The line that compares it: all elements by identity, which takes 25 ns each, then one by one."""
+        name = text.name(self.container)
+        condition = f"not {text.name(self.held)}.same({name})"
+        values = [each.value for each in self.held]
+        if self.container.__class__ in (list, dict, collections.deque) and not any(each.weak for each in self.held):
+            parts = {"": values}
+            if self.container.__class__ is dict:
+                parts = {"": values[:len(values) // 2], ".values()": values[len(values) // 2:]}
+            same = [f"len({name}) == {len(parts[''])}"]
+            same += [f"all(map(identical, {name}{part}, {text.name(tuple(of))}))" for part, of in parts.items() if of]
+            condition = f"not ({' and '.join(same)}) and {condition}"
+        text.report(condition, self.label)
+
+
+class _Bytes:
+    """A buffer, with the bytes it had."""
+
+    __slots__ = ("buffer", "held", "label")
+
+    def __init__(self, buffer: Any, label: str):
+        self.buffer, self.label = buffer, label
+        self.held = bytes_of(buffer)
+
+    def write(self, text: _Text) -> None:
+        """The line that compares it."""
+        text.report(f"{text.name(bytes_of)}({text.name(self.buffer)}) != {text.name(self.held)}", self.label)
+
+
+def bytes_of(buffer: Any) -> tuple[Any, ...]:
+    """The bytes of a buffer, with the shape and dtype of an array."""
+    if isinstance(buffer, np.ndarray):
+        return buffer.tobytes(), buffer.shape, buffer.dtype
+    return bytes(buffer), len(buffer)
+
+
+class Comparisons:
+    """Places that were read, with the values they held then.
+
+    Attributes
+    ----------
+    unseen : dict
+        By description, in order, what was read and is not compared.
+    """
+
+    def __init__(self) -> None:
+        self.unseen: dict[str, None] = {}
+        self._keys: set[tuple[object, ...]] = set()
+        self._alive: list[object] = []  # while places are collected: identities are keys
+        self._places: list[Callable[[_Text], None]] = []
+        self._paths: dict[object, tuple[Held, list[tuple[str, Held, str]]]] = {}
+        self._contents: list[_Elements | _Bytes] = []
+        self._early: dict[int, HeldElements] = {}
+        self._elements, self._bytes = MOST_ELEMENTS, MOST_BYTES  # that may still be compared
+
+    def _is_new(self, place: object, *key: str) -> bool:
+        """Whether a place was not noted before."""
+        whole = id(place), *key
+        if whole in self._keys:
+            return False
+        if len(self._keys) >= MOST_PLACES:
+            self.unseen[f"more than {MOST_PLACES} values"] = None
+            return False
+        self._keys.add(whole)
+        self._alive.append(place)
+        return True
+
+    def entry(self, names: dict[str, Any], name: str, value: object, label: str) -> None:
+        """The value of a name in a dict: a global, a name in a module."""
+        if self._is_new(names, "entry", name):
+            held = Held(value)
+            self._places.append(lambda text: text.report(
+                text.differs(f"{text.name(names)}.get({name!r}, absent)", held), label))
+
+    def variable(self, cell: types.CellType, value: object, label: str) -> None:
+        """The value of a closure variable."""
+        if self._is_new(cell, "variable"):
+            held = Held(value)
+            self._places.append(lambda text: text.report(text.differs(f"{text.name(cell)}.cell_contents", held), label))
+
+    def path(self, owner: object, path: str, value: object, label: str) -> None:
+        """The value of a path from an object on, such as ``"{}.scale"``; no Python code runs where it is read."""
+        if self._is_new(owner, "path", path):
+            if id(owner) not in self._paths:
+                self._paths[id(owner)] = Held(owner), []
+            self._paths[id(owner)][1].append((path, Held(value), label))
+
+    def content(self, value: Any, label: str) -> bool:
+        """The elements of a container, the bytes of a buffer; whether there is room for them."""
+        if not self._is_new(value, "content"):
+            return True
+        if isinstance(value, CONTAINERS):
+            if len(value) > self._elements:
+                self.unseen[f"{label}, which has {len(value)} elements"] = None
+                return False
+            self._elements -= len(value)
+            if not isinstance(value, (tuple, frozenset)):  # which are the same while they are the same objects
+                self._contents.append(_Elements(value, label, self._early.pop(id(value), None)))
+            return True
+        size = value.nbytes if isinstance(value, np.ndarray) else memoryview(value).nbytes
+        if size > self._bytes or (isinstance(value, np.ndarray) and value.dtype.hasobject):
+            self.unseen[f"{label}, an array of {size} bytes; elements of a Tensor are seen"] = None
+            return False
+        self._bytes -= size
+        self._contents.append(_Bytes(value, label))
+        return True
+
+    def remember(self, value: Any) -> None:
+        """The elements of a container that is about to be changed, in case that somebody reads them later."""
+        if isinstance(value, CONTAINERS) and len(value) <= MOST_ELEMENTS and id(value) not in self._early:
+            self._early[id(value)] = HeldElements(value)
+            self._alive.append(value)
+
+    def settle(self) -> None:
+        """All places are noted."""
+        self._alive, self._early = [], {}
+
+    def join(self, other: Comparisons) -> None:
+        """Add the places of another."""
+        self._places += other._places
+        self._paths.update({(other, key): paths for key, paths in other._paths.items()})
+        self._contents += other._contents
+        self.unseen.update(other.unseen)
+
+    def compiled(self) -> Check | None:
+        """The function that reads all places again; None if there are none."""
+        text = _Text()
+        for write in self._places:
+            write(text)
+        for owner, paths in self._paths.values():
+            name, indent = text.name(owner.value), ""
+            if owner.weak:
+                text.lines.append(f"if (o := {name}()) is not None:")
+                name, indent = "o", "    "
+            for path, held, label in paths:
+                text.report(text.differs(path.format(name), held), label, indent)
+        for content in self._contents:
+            content.write(text)
+        return text.function() if text.lines else None

@@ -1,0 +1,120 @@
+"""Loads: what a piece of code reads by name, found in its byte code.
+
+A load that is only there to change what it loads, ``log`` in ``log.append(1)`` or ``n`` in ``n += 1``, reads nothing
+that a result could depend on, unless something else reads it, too.
+"""
+
+from __future__ import annotations
+
+import dis
+import types
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .cache import cached
+
+__all__ = ["Loads", "loads"]
+
+_GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
+_OUTER = frozenset({"LOAD_DEREF", "LOAD_FROM_DICT_OR_DEREF"})
+_ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "IMPORT_FROM"})
+#: Methods of containers that change them and return nothing.
+_CHANGES = frozenset({"add", "append", "appendleft", "clear", "discard", "extend", "extendleft", "insert", "remove",
+                      "reverse", "sort", "update"})
+
+
+class Loads(NamedTuple):
+    """What a piece of code loads.
+
+    Attributes
+    ----------
+    scope : dict of str to bool
+        The globals, and whether they are read: not only to be changed.
+    outer : set of str
+        The closure variables that are read, in functions inside of it, too.
+    names : set of str
+        Names of attributes that are read.
+    texts : set of str
+        Constants that are text.
+    imports : set of (str, int)
+        Modules that it imports, and from how many levels up.
+    stores : bool
+        Whether it sets names of a module or class.
+    changes : dict of int to str
+        Attributes that are loaded only to be changed, by the offset of the instruction.
+    """
+
+    scope: dict[str, bool]
+    outer: set[str]
+    names: set[str]
+    texts: set[str]
+    imports: set[tuple[str, int]]
+    changes: dict[int, str]
+    stores: bool
+
+
+@cached(1024)
+def loads(code: types.CodeType) -> Loads:
+    """What a piece of code loads.
+
+    Examples
+    --------
+    >>> def f(x):
+    ...     log.append(x)
+    ...     return x * scale
+    >>> loads(f.__code__).scope
+    {'log': False, 'scale': True}
+    """
+    steps = list(dis.get_instructions(code))
+    found = Loads({}, set(), set(), set(), set(), {}, any(step.opname == "STORE_NAME" for step in steps))
+    for i, step in enumerate(steps):
+        name = step.argval
+        changed = _is_changed(steps, i)
+        if step.opname in _GLOBALS:
+            found.scope[name] = found.scope.get(name, False) or not changed
+        elif step.opname in _OUTER and not changed:
+            found.outer.add(name)
+        elif step.opname in _ATTRIBUTES:
+            if changed:
+                found.changes[step.offset] = name
+            if not changed or step.opname == "LOAD_METHOD":
+                found.names.add(name)
+        elif step.opname == "IMPORT_NAME":
+            found.imports.add((name, next((each.argval for each in reversed(steps[:i])
+                                           if each.argval.__class__ is int), 0)))
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            found.outer.update(loads(const).outer)
+        elif isinstance(const, str):
+            found.texts.add(const)
+    return found
+
+
+def _is_changed(steps: Sequence[dis.Instruction], i: int) -> bool:
+    """Whether what an instruction loads is only changed by those behind it."""
+    following = steps[i + 1] if i + 1 < len(steps) else None
+    if following is None:
+        return False
+    if following.opname in ("LOAD_METHOD", "LOAD_ATTR") and following.argval in _CHANGES:
+        return True
+    if _stores(steps, i):  # n += 1, owner.n += 1
+        return True
+    opnames = [step.opname for step in steps[i + 1:i + 5]]
+    if len(opnames) > 1 and opnames[0].startswith("LOAD_") and opnames[1] == "STORE_SUBSCR":  # table[key] = value
+        return True
+    subscript = i + 4  # table[key] += 1: the key, two copies, and then the element
+    return opnames[1:3] == ["COPY", "COPY"] and opnames[3:] == ["BINARY_SUBSCR"] and _stores(steps, subscript)
+
+
+def _stores(steps: Sequence[dis.Instruction], i: int) -> bool:
+    """Whether the value that an instruction leaves is the left operand of an assignment such as ``n += 1``."""
+    depth, at = 1, i + 1
+    while at < len(steps) and depth > 0 and steps[at].opcode not in dis.hasjrel:
+        step = steps[at]
+        if depth == 2 and step.opname == "BINARY_OP" and step.argrepr.endswith("="):
+            behind = next((each for each in steps[at + 1:] if each.opname != "SWAP"), step)
+            return behind.opname.startswith("STORE_") and behind.opname != "STORE_FAST" and (
+                behind.opname == "STORE_SUBSCR" or behind.argval == steps[i].argval)
+        depth += dis.stack_effect(step.opcode, step.arg if step.opcode >= dis.HAVE_ARGUMENT else None)
+        at += 1
+    return False
