@@ -22,7 +22,7 @@ from opreg.core.op import EDITION, Op, following, keep
 from opreg.core.registry import ops
 from opreg.core.spec import Spec, is_floating, known
 from opreg.core.subgraph import Subgraph, rule_graph
-from opreg.core.tracing import NeedsNumbers, RuleTracer, TraceError, TracedValue
+from opreg.core.tracing import NeedsNumbers, RuleTracer, TracedValue, TraceError
 from opreg.custom.gradient import COMPUTED
 from opreg.errors import ArgumentError, NotDifferentiableError, Where, note
 from opreg.typing import Array
@@ -173,6 +173,7 @@ class Body(Lasting):
         Whether the results are to be differentiated. Without, there are no residuals.
     """
 
+    attrs: Any
     __slots__ = ("op", "attrs", "ctx", "is_train", "shapes", "count", "visible", "recipes", "constants", "results",
                  "_traced", "_given", "_outputs", "_recipe")
     single, takes_out, wrap = None, False, staticmethod(wrap)
@@ -192,35 +193,32 @@ class Body(Lasting):
         # Each output is memory of its own, whatever the body returned.
         self._outputs = [body.one("_copy", head) if head in self._given or head in traced.heads[:i] else head
                          for i, head in enumerate(traced.heads)]
+        self.count = self.visible = len(traced.heads)
         self.recipes = {} if recorded else None
         if recorded:
             self._outputs += self._residuals()
-        self.visible, self.count = len(traced.heads), len(self._outputs)
         graph = Subgraph(_needed(body.nodes, self._outputs), self._given, self._outputs)
         with Recording(False, is_train):
             values = [*arrays, *self.constants]
             self._recipe = Recipe(graph, ctx, values, wrap)
         self.results = [values[place] for place in graph.results]  # type: ignore[index]
-        self.shapes = [value.shape for value in self.results]
+        self.shapes = shapes
 
     def __call__(self, arrays: Sequence[Array], out: Array | None = None) -> list[Array]:
-        return list(self._recipe([*arrays, *self.constants]))
+        return list(self._recipe([*arrays, *self.constants]))  # type: ignore[arg-type]  # there are no None
 
     def rule(self, arriving: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
              specs: Callable[[], Sequence[Spec]]) -> Subgraph:
         """What its gradient does: the user's rule, or the derivative of the body."""
-        if self._is_ruled():
+        if self.attrs.ruled:
             return rule_graph(self.op, self.attrs, arriving, needs, is_train, specs())
         tops, gradients, nodes = self._gradient(arriving, needs, is_train)
-        given: list[Entry | None] = [*tops, *[None] * (self.count - self.visible), *self._traced.slots, *self._outputs,
-                                     *self._given[len(self._traced.slots):]]
+        slots = self._traced.slots
+        given: list[Entry | None] = [*tops, *slots, *self._outputs, *self._given[len(slots):]]
         again = _needed(self._traced.body.nodes, [entry for node in nodes for entry in node.inputs], given)
         if any(node.op.random for node in again if node.op is not None):
             raise Unfit  # it would draw other numbers
         return Subgraph([*again, *nodes], given, gradients)
-
-    def _is_ruled(self) -> bool:
-        return self.op.has_grad and not self.attrs.derived
 
     def _gradient(self, arriving: Sequence[bool], needs: Sequence[bool], is_train: bool
                   ) -> tuple[list[Entry | None], list[Entry | None], list[Node]]:
@@ -230,7 +228,7 @@ class Body(Lasting):
         tracer = RuleTracer(known=body.specs)
         tops: list[Entry | None] = []
         seeds: list[tuple[Entry, TracedValue | None]] = []
-        for i, head in enumerate(self._outputs[:self.visible]):
+        for i, head in enumerate(self._outputs[:self.count]):
             top = tracer.variable(f"gradient {i}", body.spec(head)) if arriving[i] else None
             tops.append(top)
             if top is not None:
@@ -241,7 +239,7 @@ class Body(Lasting):
         gradients = grow(tracer, body.order, seeds, {node for node, _ in wanted}, is_train)
         results: list[Entry | None] = []
         for slot, need in zip(slots, needs):
-            value, dtype = gradients.get(slot) if need else None, body.spec(slot).dtype
+            value, dtype = gradients.get(slot) if need else None, body.spec(slot).dtype or np.dtype(np.float32)
             if value is not None and not is_floating(dtype):
                 value = None
             if value is not None and tracer.spec(value._entry).dtype != dtype:
@@ -251,10 +249,10 @@ class Body(Lasting):
 
     def _residuals(self) -> list[Entry]:
         """What the gradients of all inputs read that is neither input nor output."""
-        if self._is_ruled():
+        if self.attrs.ruled:
             return []
         try:
-            _, _, nodes = self._gradient([True] * len(self._outputs), [True] * len(self._traced.slots), self.is_train)
+            _, _, nodes = self._gradient([True] * self.count, [True] * len(self._traced.slots), self.is_train)
         except (NeedsNumbers, NotDifferentiableError, TraceError):  # whoever asks for a gradient is told
             self.recipes = None
             return []
@@ -280,11 +278,11 @@ _BODIES = following(1024, "bodies of traced operators")
 @BODY.provide
 def body_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> tuple[Body, list[Array]] | None:
     """Run a traced operator by what its body did before; None where it has to be called."""
-    version = attrs.version()
+    version = attrs.version(ctx, arrays)
     if version is None:
         return None
     mode = MODE.__dict__["now"]()
-    kind: list[object] = [op, attrs, version, ctx, mode.training, bool(mode.recording)]
+    kind: list[object] = [op, version, ctx, mode.training, bool(mode.recording)]
     for array in arrays:
         kind += array.shape, array.dtype
     key = tuple(kind)
@@ -321,8 +319,7 @@ def _first(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, key: tuple
         body = _REFUSED
     except Exception:  # it may pass
         return None
-    if attrs.lasting:
-        keep(_BODIES, key, body, edition)
+    keep(_BODIES, key, body, edition)
     if body is _REFUSED:
         return None
     results, body.results = body.results, None

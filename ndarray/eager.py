@@ -17,7 +17,9 @@ from opreg.core.launch import Call, Kernel, as_results, prepare
 from opreg.core.mode import MODE, Recording, inside, quiet
 from opreg.core.op import EDITION, Op, following, keep
 from opreg.core.rules import Attrs, Shapes
+from opreg.core.slots import Slot
 from opreg.core.spec import Shape, Spec, is_numpy_float, known, show, unify
+from opreg.core.subgraph import Subgraph, subgraph
 from opreg.errors import ArgumentError, ShapeError, listed, note
 from opreg.typing import Array, ArrayModule
 
@@ -28,17 +30,69 @@ if TYPE_CHECKING:
     from .ndarray import NDArray
     from .traced_rules import Recipe
 
-__all__ = ["run", "settle", "Runner", "Settled"]
+__all__ = ["BODY", "Lasting", "Runner", "Settled", "inferred", "run", "settle"]
+
+#: Runs a traced operator by what its body did before, and says what ran; None where that cannot be kept.
+BODY = Slot("arrays")
 
 _RUNNERS = following(4096, "settled eager calls")
 _FLOAT32 = np.dtype(np.float32)
 
 
-class Runner:
-    """An operator settled for attributes, specs and mode.
+class Lasting:
+    """What runs an operator on any arrays of the same specs, and is kept for that.
 
     Call it with arrays; it returns the list of its outputs (and, for auxiliary states in training, their new values
-    after them), each of the inferred dtype and sharing no memory with an input.
+    after them).
+
+    Attributes
+    ----------
+    op, attrs, ctx, is_train
+        What it runs, where, and in which mode.
+    shapes : list of Shape
+        Of the outputs.
+    count, visible : int
+        Number of outputs, and of those that a user sees.
+    single : function or None
+        The kernel alone, where it gives the only output as it is wanted.
+    takes_out : bool
+        Whether that may be told where its output goes.
+    recipes : dict or None
+        Of its gradient, see ``opreg.ndarray.traced_rules``; None where nothing stays settled.
+    constants : sequence of arrays
+        What its gradient reads beside gradients of outputs, inputs and outputs.
+    wrap : function or None
+        Makes an NDArray, where its gradient has operators of users.
+    """
+
+    __slots__ = ()
+
+    op: Op
+    attrs: Attrs
+    ctx: Context
+    is_train: bool
+    shapes: Shapes
+    count: int
+    visible: int
+    single: Callable[..., Array] | None
+    takes_out: bool
+    recipes: dict[tuple[object, ...], Recipe | None] | None
+    constants: Sequence[Array] = ()
+    wrap: Callable[..., NDArray] | None = None
+
+    def __call__(self, arrays: Sequence[Array], out: Array | None = None) -> list[Array]:
+        raise NotImplementedError
+
+    def rule(self, arriving: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
+             specs: Callable[[], Sequence[Spec]]) -> Subgraph:
+        """What its gradient does; see ``opreg.core.subgraph.subgraph``."""
+        return subgraph(self.op, self.attrs, arriving, needs, is_train, specs)
+
+
+class Runner(Lasting):
+    """An operator settled for attributes, specs and mode.
+
+    Its outputs are of the inferred dtypes and share no memory with an input.
     """
 
     __slots__ = ("op", "attrs", "kernel", "shapes", "dtypes", "visible", "count", "single", "recipes", "ctx",
@@ -46,12 +100,11 @@ class Runner:
 
     def __init__(self, op: Op, attrs: Attrs, arrays: Sequence[Array], ctx: Context, is_train: bool):
         self.op, self.attrs, self.ctx, self.is_train = op, attrs, ctx, is_train
-        self.shapes, self.dtypes = _inferred(op, attrs, arrays)
+        self.shapes, self.dtypes = inferred(op, attrs, arrays)
         self.count, self.visible = len(self.shapes), op.visible(attrs)
         rng = generators.generator(ctx.backend_name, ctx.device_id) if op.random else None
         ready = prepare(Call(op, attrs, list(arrays), [], [], ctx.xp, ctx, is_train, rng), returning=True)
         self._xp, self.kernel = ctx.xp, ready.kernel
-        #: Whether the function may be told where its only output goes.
         self.takes_out = self.kernel.takes_out and self.count == 1 and not op.states
         self._function: Callable[..., Any]
         dtype = self.dtypes[0] if self.dtypes else _FLOAT32
@@ -66,10 +119,8 @@ class Runner:
             self.takes_out = self.takes_out and (prepared is None or getattr(prepared, "takes_out", False))
         if op.random:
             self._function = _drawing(ctx, self._function)
-        #: Once it has run: the kernel alone, where it gives the only output as it is wanted; else None.
-        self.single: Callable[..., Array] | None = None
-        #: Of its gradient, see ``opreg.ndarray.traced_rules``; None where nothing stays settled.
-        self.recipes: dict[tuple[object, ...], Recipe | None] | None = {}
+        self.single = None  # until it has run
+        self.recipes = None if op.where is not None or op.per_instance else {}  # rules of users run as they are written
         self._copies: list[bool] | None = None
         self._first = True
         self._fits = True
@@ -165,7 +216,7 @@ def _check_count(op: Op, attrs: Attrs, arrays: Sequence[Array]) -> None:
                             f"got {len(arrays)}")
 
 
-def _inferred(op: Op, attrs: Attrs, arrays: Sequence[Array]) -> tuple[Shapes, list[np.dtype]]:
+def inferred(op: Op, attrs: Attrs, arrays: Sequence[Array]) -> tuple[Shapes, list[np.dtype]]:
     """Shapes and dtypes of the outputs, from inputs whose number is looked at."""
     _check_count(op, attrs, arrays)
     nothing = [None] * len(op.outputs(attrs))
@@ -191,7 +242,7 @@ class BoundRunner:
     def __init__(self, op: Op, attrs: Attrs, arrays: Sequence[Array], ctx: Context, is_train: bool,
                  wrap: Callable[..., NDArray] | None):
         self.op, self.is_train = op, is_train
-        shapes, dtypes = _inferred(op, attrs, arrays)
+        shapes, dtypes = inferred(op, attrs, arrays)
         self.count, self.visible = len(shapes), op.visible(attrs)
         if op.data_dependent:
             call = Call(op, attrs, list(arrays), [], [], ctx.xp, ctx, is_train, wrap=wrap)
@@ -251,7 +302,7 @@ class FunctionRunner:
 
 
 #: What ran an operator, as the tape keeps it.
-Settled: TypeAlias = Runner | BoundRunner | FunctionRunner | CustomRun
+Settled: TypeAlias = Lasting | BoundRunner | FunctionRunner | CustomRun
 
 
 def settle(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Runner:
@@ -278,13 +329,15 @@ def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | 
 
     Returns
     -------
-    settled : Runner, BoundRunner, FunctionRunner or CustomRun
+    settled : Lasting, BoundRunner, FunctionRunner or CustomRun
         What ran.
     results : list of arrays
         All outputs, then new auxiliary states if there are any.
     """
     settled: BoundRunner | FunctionRunner | CustomRun | None = None
     runner: Runner | None = None
+    if op.traced and (found := BODY.function(op, attrs, arrays, ctx)) is not None:
+        return found
     try:
         if op.kernels and op.kernels[0].bound:  # users' code: its warnings are its own business
             runs = getattr(attrs, "runs", None)

@@ -947,11 +947,15 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
         leave_trace(values)
     settled, results = run(op, attrs, arrays, ctx, out, wrap)
     count = settled.count
+    residuals: Sequence[Array] = ()
     if len(results) > count:
-        first = len(op.arguments(attrs))
-        for state, new in zip(op.states, results[count:]):
-            values[first + state]._store(Ellipsis, NDArray(new, ctx), known=1)
+        residuals = results[count:]
         del results[count:]
+        if op.states:
+            first = len(op.arguments(attrs))
+            for state, new in zip(op.states, residuals):
+                values[first + state]._store(Ellipsis, NDArray(new, ctx), known=1)
+            residuals = ()
     for i in op.mutates:
         if i >= len(arrays):
             break
@@ -965,7 +969,7 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
         if follower is not None:
             follower.constant(result)
     if recording := thread["now"]().recording:
-        tape.record(op, attrs, values, arrays, outs, settled, recording)
+        tape.record(op, attrs, values, arrays, outs, settled, recording, residuals)
     return settled, outs
 
 

@@ -106,9 +106,11 @@ def _read(node: TapeNode, ins: Sequence[Array], outs: Sequence[Array], arriving:
           needs: tuple[bool, ...], is_train: bool) -> Collection[int] | None:
     """The places among inputs, then outputs, whose numbers the gradient reads; None where nobody knows."""
     op = node.op
-    if op.per_instance or op.where is not None:
-        return None
-    settled = node.settled or settle(op, node.attrs, ins, node.ctx)
+    settled = node.settled
+    if settled is None:
+        if op.per_instance or op.where is not None:
+            return None
+        settled = settle(op, node.attrs, ins, node.ctx)
     return recipes.reads(settled, [g is not None for g in arriving], ins, outs, needs, is_train)
 
 

@@ -32,7 +32,7 @@ from opreg.typing import Array
 from . import finite
 from .context import Context
 from .custom_calls import CustomRun
-from .eager import Settled, settle
+from .eager import Lasting, Settled, settle
 from .finite import Checked, deliberate
 from .landing import Landing
 from .needed import present
@@ -60,7 +60,8 @@ class TapeNode:
     inputs : tuple of entries
         Where its inputs come from: ``(node, output number)``.
     ins, outs : list of arrays
-        Raw inputs and outputs; None once a backward pass has released them, and of variables and constants.
+        Raw inputs and outputs, residuals behind these; None once a backward pass has released them, and of variables
+        and constants.
     count : int
         Number of outputs.
     ctx, place
@@ -216,8 +217,10 @@ def constant(entries: Sequence[TapeEntry], array: NDArray) -> TapeEntry:
 
 
 def record(op: Op | Taped, attrs: Any, values: Sequence[object], arrays: Sequence[Array], outs: Sequence[NDArray],
-           settled: Settled | None = None, recording: Literal[True] | Checked = True) -> None:
-    """Remember an application, if a gradient is wanted of one of its inputs."""
+           settled: Settled | None = None, recording: Literal[True] | Checked = True, residuals: Sequence[Array] = ()
+           ) -> None:
+    """Remember an application, if a gradient is wanted of one of its inputs; ``residuals`` are raw arrays that it
+    reads beside inputs and outputs."""
     if recording is not True:
         _look(op, attrs, arrays, outs, recording)
     entries, wanted = [], False
@@ -231,7 +234,8 @@ def record(op: Op | Taped, attrs: Any, values: Sequence[object], arrays: Sequenc
     if not wanted:
         return
     node: TapeNode = (TapeNode if recording is True else CheckedNode)(
-        op, attrs, tuple(entries), arrays, [out._data for out in outs] if len(outs) > 1 else [outs[0]._data], len(outs),
+        op, attrs, tuple(entries), arrays, [outs[0]._data] if len(outs) == 1 and not residuals
+        else [*[out._data for out in outs], *residuals], len(outs),
         outs[0]._ctx, user_frame(sys._getframe(1)) if MODE.frame is None else frame(), settled)
     if recording is not True:
         node.checked = recording  # type: ignore[misc]  # of class CheckedNode
@@ -407,7 +411,7 @@ def _values(arriving: Sequence[Any], needs: tuple[bool, ...], is_train: bool, no
     ctx, wrap, (ins, outs) = node.ctx, WRAP.function, _numbers(node)
     if LATEST[0] > node.number:
         ins, outs = present(node, arriving, needs, is_train)
-    wrapped = [wrap(data, ctx) for data in ins], [wrap(data, ctx) for data in outs]
+    wrapped = [wrap(data, ctx) for data in ins], [wrap(data, ctx) for data in outs[:node.count]]
     for value, entry in zip(wrapped[0], node.inputs):
         value._entry = None if entry is CONSTANT else entry
     for i, value in enumerate(wrapped[1]):
@@ -430,9 +434,11 @@ def _differentiate(train_mode: bool | None, node: TapeNode, arriving: Sequence[A
     if op.grad_reads:
         if LATEST[0] > node.number:
             ins, outs = present(node, arriving, needs, is_train)
-        if not op.per_instance and op.where is None:
-            grads = differentiate(node.settled or settle(op, attrs, ins, ctx), arriving, ins, outs, needs, is_train,
-                                  node.inputs)
+        settled = node.settled
+        if settled is None and not op.per_instance and op.where is None:
+            settled = settle(op, attrs, ins, ctx)
+        if isinstance(settled, Lasting):
+            grads = differentiate(settled, arriving, ins, outs, needs, is_train, node.inputs)
             if grads is not None:
                 return grads
     elif op.raw_gradient is not None:
@@ -444,7 +450,7 @@ def _differentiate(train_mode: bool | None, node: TapeNode, arriving: Sequence[A
             return grads
     g = [None if data is None else wrap(data, ctx) for data in arriving]
     values = op.differentiate(g[0] if node.count == 1 else tuple(g), [wrap(data, ctx) for data in ins],
-                              [wrap(data, ctx) for data in outs], attrs, needs, is_train)
+                              [wrap(data, ctx) for data in outs[:node.count]], attrs, needs, is_train)
     return [None if value is None else value._data for value in values]
 
 

@@ -1,9 +1,10 @@
-"""Recipes: gradient rules of built-in operators, settled for eager backward passes.
+"""Recipes: lists of operators as functions of raw arrays, for eager calls; those of gradient rules first of all.
 
 The first time a rule is wanted for an operator, attributes and specs, its subgraph is run operator by operator, and
 what these settle to is kept as a list of functions of raw arrays: the *recipe*, which gives the same gradients from
-then on without arrays of ours, attributes or a second look. Rules that do anything else than call operators, users'
-rules, and rules of gradients that are recorded themselves run as they are written.
+then on without arrays of ours, attributes or a second look. Rules that do anything else than call operators, rules of
+users' operators that are not traced, and rules of gradients that are recorded themselves run as they are written.
+Bodies of traced operators are recipes, too (``bodies.py``).
 """
 
 from __future__ import annotations
@@ -16,56 +17,68 @@ from typing import TYPE_CHECKING, Any
 from opreg.core.mode import MODE, inside
 from opreg.core.op import EDITION
 from opreg.core.spec import Spec, known
-from opreg.core.subgraph import Subgraph, subgraph
+from opreg.core.subgraph import Subgraph
 from opreg.core.tracing import NeedsNumbers, TraceError
 from opreg.errors import NotDifferentiableError
 from opreg.typing import Array
 
-from .eager import Runner, Settled, run
+from .eager import Lasting, Settled, run
 
 if TYPE_CHECKING:
     from .context import Context
     from .landing import Landing
 
-__all__ = ["differentiate", "reads"]
+__all__ = ["Recipe", "Unfit", "differentiate", "reads"]
 
 
-class _Unfit(Exception):
-    """The rule calls operators of which nothing stays settled."""
+class Unfit(Exception):
+    """There is an operator of which nothing stays settled."""
 
 
 class Recipe:
-    """The gradient of an operator for attributes, mode, specs and the inputs that want one.
+    """A subgraph as functions of raw arrays of certain specs.
 
-    Call it with a list of raw arrays, gradients of outputs, then inputs and outputs; it returns a raw gradient or None
-    for each input. The list is taken over.
+    Call it with a list of raw arrays, those that the subgraph is given; it returns a raw result or None for each of its
+    results. The list is taken over. Of a gradient the arrays are gradients of outputs, inputs and outputs, the results
+    gradients of the inputs.
+
+    Parameters
+    ----------
+    graph : Subgraph
+        What is to be done.
+    ctx : Context
+        Where.
+    arrays : list of arrays
+        The first that it is given. What its steps make of them is appended: to make a recipe is to run it once.
+    wrap : function, optional
+        Makes an NDArray, for operators of users.
 
     Attributes
     ----------
     lands : list of tuple
-        Inputs whose gradient can be computed at a place that it is given: the number of the input, and of the step.
+        Results that can be computed at a place that it is given: the number of the result, and of the step.
     """
 
     __slots__ = ("_steps", "_results", "_none", "lands")
 
-    def __init__(self, rule: Subgraph, ctx: Context, arrays: list[Any]):
+    def __init__(self, graph: Subgraph, ctx: Context, arrays: list[Any], wrap: Any = None):
         self._steps: list[tuple[Callable[..., Any], Callable[[list[Any]], Sequence[Any]], bool]] = []
         writers: dict[int, int] = {}  # steps that can be told where to write, by the places of what they make
-        for op, attrs, _, places, _ in rule.steps:
-            if op.where is not None or op.per_instance or op.states or op.mutates or op.kernels[0].bound:
-                raise _Unfit
-            settled, results = run(op, attrs, [arrays[place] for place in places], ctx)
-            if not isinstance(settled, Runner) or not all(map(known, settled.shapes)):
-                raise _Unfit
+        for op, attrs, _, places, _ in graph.steps:
+            if op.states or op.mutates or (op.kernels[0].bound and not op.traced):
+                raise Unfit
+            settled, results = run(op, attrs, [arrays[place] for place in places], ctx, None, wrap)
+            if not isinstance(settled, Lasting) or not all(map(known, settled.shapes)):
+                raise Unfit
             if settled.single is not None and settled.takes_out:
                 writers[len(arrays)] = len(self._steps)
             self._steps.append((settled.single or settled, _picked(places), settled.single is None))
             arrays += results
         none = len(arrays)
-        self._none = None in rule.results or not rule.results
-        self._results = _picked([none if place is None else place for place in rule.results])
-        self.lands = [(i, writers[place]) for i, place in enumerate(rule.results)
-                      if place in writers and rule.results.count(place) == 1]
+        self._none = None in graph.results or not graph.results
+        self._results = _picked([none if place is None else place for place in graph.results])
+        self.lands = [(i, writers[place]) for i, place in enumerate(graph.results)
+                      if place in writers and graph.results.count(place) == 1]
 
     def landing(self, arrays: list[Any], places: dict[int, Landing]) -> Sequence[Array | None]:
         """The same with some steps told where their results go, if they may."""
@@ -98,15 +111,15 @@ def _picked(places: Sequence[int]) -> Callable[[list[Any]], Sequence[Any]]:
     return operator.itemgetter(slice(first, first + len(places)))
 
 
-def differentiate(settled: Settled, arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
+def differentiate(settled: Lasting, arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
                   needs: tuple[bool, ...], is_train: bool, inputs: Sequence[tuple[Any, int]] = ()
                   ) -> Sequence[Array | None] | None:
     """Raw gradients of inputs by a recipe; None where the rule has to run as it is written.
 
     Parameters
     ----------
-    settled : Runner or another
-        The built-in operator that was applied to inputs like these.
+    settled : Lasting
+        What ran the operator on inputs like these.
     arriving : sequence
         Raw gradients of the outputs, None where none arrives.
     ins, outs : sequence
@@ -139,11 +152,11 @@ def differentiate(settled: Settled, arriving: Sequence[Array | None], ins: Seque
         if places:
             call = functools.partial(recipe.landing, places=places)
     try:
-        return MODE.__dict__["now"]().run(call, [*arriving, *ins, *outs])
+        return MODE.__dict__["now"]().run(call, [*arriving, *ins, *outs, *settled.constants])
     except RuntimeError as error:
         if not inside(error):
             raise
-    return call([*arriving, *ins, *outs])
+    return call([*arriving, *ins, *outs, *settled.constants])
 
 
 def reads(settled: Settled, arriving: Sequence[bool], ins: Sequence[Array], outs: Sequence[Array],
@@ -152,22 +165,22 @@ def reads(settled: Settled, arriving: Sequence[bool], ins: Sequence[Array], outs
 
     ``arriving`` says of which outputs a gradient arrives; for the rest see ``differentiate``.
     """
-    if not isinstance(settled, Runner) or settled.recipes is None:
+    if not isinstance(settled, Lasting) or settled.recipes is None:
         return None
     try:
         rule = _rule(settled, arriving, ins, outs, needs, is_train)
     except Exception:  # it looks at numbers
         return None
-    return {place - len(outs) for place in rule.read() if place >= len(outs)}
+    return {place - len(arriving) for place in rule.read() if place >= len(arriving)}
 
 
-def _rule(settled: Runner, arriving: Sequence[bool], ins: Sequence[Array], outs: Sequence[Array],
+def _rule(settled: Lasting, arriving: Sequence[bool], ins: Sequence[Array], outs: Sequence[Array],
           needs: tuple[bool, ...], is_train: bool) -> Subgraph:
-    return subgraph(settled.op, settled.attrs, tuple(arriving), needs, is_train,
-                    lambda: [Spec(array.shape, array.dtype) for array in (*outs, *ins, *outs)])
+    return settled.rule(tuple(arriving), needs, is_train,
+                        lambda: [Spec(array.shape, array.dtype) for array in (*outs[:len(arriving)], *ins, *outs)])
 
 
-def _first(recipes: dict[tuple[object, ...], Recipe | None], key: tuple[object, ...], settled: Settled,
+def _first(recipes: dict[tuple[object, ...], Recipe | None], key: tuple[object, ...], settled: Lasting,
            arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array], needs: tuple[bool, ...],
            is_train: bool) -> Sequence[Array | None] | None:
     """The first gradients of a kind. That there is no recipe is kept only where the rule says so: memory that ended,
@@ -179,14 +192,15 @@ def _first(recipes: dict[tuple[object, ...], Recipe | None], key: tuple[object, 
     return results
 
 
-def _followed(settled: Settled, arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
+def _followed(settled: Lasting, arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
               needs: tuple[bool, ...], is_train: bool) -> tuple[Recipe | None, Sequence[Array | None] | None]:
     """A recipe and the gradients that it gives; None where the rule says that there is none."""
-    if not isinstance(settled, Runner) or not all(map(known, settled.shapes)):
+    if not all(map(known, settled.shapes)):
         return None, None
     try:
         rule = _rule(settled, [g is not None for g in arriving], ins, outs, needs, is_train)
-        arrays = [*arriving, *ins, *outs]
-        return Recipe(rule, settled.ctx, arrays), [None if place is None else arrays[place] for place in rule.results]
-    except (_Unfit, NeedsNumbers, NotDifferentiableError, TraceError):
+        arrays = [*arriving, *ins, *outs, *settled.constants]
+        recipe = Recipe(rule, settled.ctx, arrays, settled.wrap)
+        return recipe, [None if place is None else arrays[place] for place in rule.results]
+    except (Unfit, NeedsNumbers, NotDifferentiableError, TraceError):
         return None, None

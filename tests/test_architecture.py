@@ -38,7 +38,8 @@ ORDER = _floors("""
     opreg.core.parameters opreg.aliases opreg.core.locks opreg.core.slots opreg._extends opreg.core.cache
     opreg.core.processes opreg.core.addresses
     opreg.errors opreg.engine opreg.log
-    opreg.core.mode opreg.core.versions opreg.core.files opreg.core.looks opreg.core.progress
+    opreg.core.mode opreg.core.versions opreg.core.comparisons opreg.core.loads opreg.core.files opreg.core.looks
+        opreg.core.progress
     opreg.core.events opreg.core.processor opreg.elementwise.special_functions opreg.core.keys
     opreg.core.spec
     opreg.core.attrs opreg.fills
@@ -61,7 +62,7 @@ ORDER = _floors("""
     opreg.elementwise.expression
     opreg.elementwise.composition opreg.elementwise.algebra opreg.elementwise.rows
     opreg.custom.gradient opreg.custom.signature opreg.custom.first_run
-    opreg.custom.invocation opreg.custom.purity
+    opreg.custom.invocation opreg.custom.purity opreg.custom.reads
     opreg.custom.prop
     opreg.backends
     opreg.backends.expressions opreg.backends.multiples
@@ -88,6 +89,7 @@ ORDER = _floors("""
     opreg.ndarray.ndarray
     opreg.ndarray.control_flow opreg.ndarray.bound opreg.ndarray.cached_op opreg.ndarray.traced_numpy
     opreg.ndarray.traced
+    opreg.ndarray.bodies
     opreg.ndarray.numpy_protocol
     opreg.ndarray.function
     opreg.ndarray.creation opreg.ndarray.exchange opreg.ndarray.random opreg.ndarray.io opreg.ndarray.autograd
@@ -181,7 +183,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
     """,
     "opreg.symbol.passes": """
         . cse fuse_conv_bn gradient memory assign_devices simplify reduce_gradients
-        constant_folding trace_bodies rematerialization
+        constant_folding open_bodies rematerialization
         fuse inline
     """,
     "opreg.contrib": """
@@ -216,7 +218,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
         model
     """,
     "opreg.nn": """
-        bailout comparisons dtype loads moving plan_memory state ops.primitive_docs
+        bailout dtype moving plan_memory state ops.primitive_docs
         class_hooks guards handles tensor_base printing reads settings
         subscripts
         tensor tree typing ops.primitive optim.settings

@@ -20,10 +20,10 @@ import numpy as np
 import pytest
 
 import opreg as ms
+from opreg.core.comparisons import MOST_BYTES, MOST_ELEMENTS
 from opreg.errors import OpError
 from opreg.nn import ops
 from opreg.nn.cell import Cell
-from opreg.nn.comparisons import MOST_BYTES, MOST_ELEMENTS
 from opreg.nn.jit import WASTED, jit
 from opreg.nn.layers import CellList
 from opreg.nn.tensor import Tensor

@@ -18,7 +18,7 @@ from opreg.core.op import Op
 from opreg.core.parameters import parameters_of
 from opreg.core.registry import _OPS, REGISTERED, alias, declare, get, ops, register
 from opreg.core.spec import Spec
-from opreg.core.subgraph import Subgraph, fits
+from opreg.core.subgraph import Subgraph, fits, rule_graph
 from opreg.errors import ArgumentError, AttrError
 from opreg.testing.uses import Use
 
@@ -350,7 +350,7 @@ def _rule(use: Use) -> Subgraph:
     outs = list(map(Spec, shapes, dtypes))
     arriving = [i < op.visible(attrs) for i in range(len(outs))]
     needs = [np.issubdtype(each.dtype, np.floating) for each in use.arrays]
-    return Subgraph(op, attrs, arriving, needs, use.train, [*outs, *ins, *outs])
+    return rule_graph(op, attrs, arriving, needs, use.train, [*outs, *ins, *outs])
 
 
 RULES = {row.op: row for row in reversed(all_rows()) if row.grad and fits(get(row.op)) and get(row.op).has_grad}

@@ -9,48 +9,49 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .graph import Entry
+from .graph import Entry, Node
 from .op import EDITION, Op, following, keep
 from .rules import Attrs
 from .spec import Spec
 from .tracing import RuleTracer, SpecsAsked, TracedValue
 
-__all__ = ["Subgraph", "fits", "subgraph"]
+__all__ = ["Subgraph", "fits", "rule_graph", "subgraph"]
 
 
 class Subgraph:
-    """What the rule of an operator does, over numbered places: what it is given, then what its steps make, in order.
+    """What nodes do, over numbered places: what they are given, then what each of them makes, in order.
+
+    Parameters
+    ----------
+    nodes : sequence of Node
+        Inputs before users.
+    given : sequence of entry or None
+        What is given from outside; None where nothing is.
+    results : sequence of entry or None
+        What comes out.
 
     Attributes
     ----------
     steps : list of (Op, attrs, given, places, int)
         Applications of operators: attributes, complete and as given; the places read; the number of outputs.
     results : list of int or None
-        Where the gradients of the inputs are.
+        Where the results are.
     """
 
     __slots__ = ("steps", "results", "_places")
 
-    def __init__(self, op: Op, attrs: Attrs, arriving: Sequence[bool], needs: Sequence[bool], is_train: bool,
-                 specs: Sequence[Spec] | None):
-        count, first = len(arriving), len(arriving) + len(needs)
-        tracer = RuleTracer(known=None if specs is None else {})
-        input_specs = [Spec()] * (first + count) if specs is None else specs
-        entries = [tracer.variable(f"{op.name} {i}", spec) for i, spec in enumerate(input_specs)]
-        places = {entry: i for i, entry in enumerate(entries)}
-        values = [tracer.value(entry) for entry in entries]
-        g = [value if there else None for value, there in zip(values, arriving)]
-        gradients = op.differentiate(g[0] if count == 1 else tuple(g), values[count:first], values[first:], attrs,
-                                     needs, is_train)
+    def __init__(self, nodes: Sequence[Node], given: Sequence[Entry | None], results: Sequence[Entry | None]):
+        places: dict[Entry | None, int] = {entry: i for i, entry in enumerate(given)}
+        made = len(given)
         self.steps: list[tuple[Op, Attrs, Attrs, list[int], int]] = []
-        for node in tracer.nodes:
+        for node in nodes:
             self.steps.append((node.op, node.attrs, node.given, [places[entry] for entry in node.inputs],  # type: ignore
                                node.count))
             for i in range(node.count):
-                places[node, i] = len(places)
-        self.results = [places[value._entry] if need and value is not None else None
-                        for value, need in zip(gradients, needs)]
-        self._places = len(places)
+                places[node, i] = made
+                made += 1
+        self.results = [None if entry is None else places[entry] for entry in results]
+        self._places = made
 
     def read(self) -> set[int]:
         """The places whose numbers the results depend on."""
@@ -62,7 +63,7 @@ class Subgraph:
         return reads
 
     def inline(self, tracer: RuleTracer, given: Sequence[Entry | None]) -> list[TracedValue | None]:
-        """The gradients over these entries, as nodes of a tracer."""
+        """The results over these entries, as nodes of a tracer."""
         entries: list[Any] = list(given)  # None in the place of a gradient that does not arrive
         for op, attrs, words, places, count in self.steps:
             node = tracer.add(op, attrs, [entries[i] for i in places], words)
@@ -71,6 +72,21 @@ class Subgraph:
             else:
                 entries += [(node, i) for i in range(count)]
         return [None if place is None else TracedValue(tracer, entries[place]) for place in self.results]
+
+
+def rule_graph(op: Op, attrs: Attrs, arriving: Sequence[bool], needs: Sequence[bool], is_train: bool,
+               specs: Sequence[Spec] | None) -> Subgraph:
+    """What the rule of an operator does: it is given gradients of outputs, inputs and outputs, of these ``specs``."""
+    count, first = len(arriving), len(arriving) + len(needs)
+    tracer = RuleTracer(known=None if specs is None else {})
+    input_specs = [Spec()] * (first + count) if specs is None else specs
+    entries = [tracer.variable(f"{op.name} {i}", spec) for i, spec in enumerate(input_specs)]
+    values = [tracer.value(entry) for entry in entries]
+    g = [value if there else None for value, there in zip(values, arriving)]
+    gradients = op.differentiate(g[0] if count == 1 else tuple(g), values[count:first], values[first:], attrs, needs,
+                                 is_train)
+    return Subgraph(tracer.nodes, entries, [value._entry if need and value is not None else None
+                                            for value, need in zip(gradients, needs)])
 
 
 #: Subgraphs by operator, attributes, what arrives, what is needed and mode; with the specs, of rules that ask for some.
@@ -101,7 +117,7 @@ def subgraph(op: Op, attrs: Any, arriving: tuple[bool, ...], needs: tuple[bool, 
     rule = _KEPT.find(key)
     if rule is None:
         try:
-            rule = Subgraph(op, attrs, arriving, needs, is_train, None)
+            rule = rule_graph(op, attrs, arriving, needs, is_train, None)
         except SpecsAsked:
             rule = SpecsAsked
         if attrs.lasting:
@@ -110,7 +126,7 @@ def subgraph(op: Op, attrs: Any, arriving: tuple[bool, ...], needs: tuple[bool, 
         known = specs()
         rule = _KEPT.find((*key, *known))
         if rule is None:
-            rule = Subgraph(op, attrs, arriving, needs, is_train, known)
+            rule = rule_graph(op, attrs, arriving, needs, is_train, known)
             if attrs.lasting:
                 keep(_KEPT, (*key, *known), rule, edition)
     return rule

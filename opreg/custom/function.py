@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,11 +21,13 @@ from ..core.value import Value
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, Where, note
 from .dry_run import dry_run, spec_of
 from .gradient import Arriving, Use, by_rule, derive, own, shown
+from .reads import BodyReads
 from .signature import GIVEN, Signature, read
 
 if TYPE_CHECKING:
     from ..ndarray.context import Context
     from ..ndarray.ndarray import NDArray
+    from ..typing import Array
 
 __all__ = ["DefinedFunction", "FunctionUse", "of_function"]
 
@@ -51,6 +53,14 @@ class DefinedFunction(Schema):
         super().__init__(signature.schema.fields)
         self.rule = Rule(function)
         self.given = [name for name in GIVEN if name in self.rule.names]
+        self._reads: tuple[Any, BodyReads] | None = None
+
+    def version(self) -> object:
+        """See ``FunctionUse.version``."""
+        rule = self.op._gradient
+        if self._reads is None or self._reads[0] is not rule:
+            self._reads = rule, BodyReads([self.rule.function, *([rule.function] if isinstance(rule, Rule) else [])])
+        return self._reads[1].version()
 
     def complete(self, given: Mapping[str, object]) -> FunctionUse:
         """Typed attributes, and what is settled for them."""
@@ -103,6 +113,11 @@ class FunctionUse(Use):
                 note(error, f"operator {op.op_type!r} returned it for {name!r}")
                 raise
         return results
+
+    def version(self, ctx: Context, arrays: Sequence[Array]) -> Hashable:
+        """A key that stays equal while what the function, and a rule of its gradient, read is as it was."""
+        version = self.defined.version() if self.lasting else None
+        return None if version is None else (self, version)
 
     # --------------------------------------------------------------------------------------------- inference
 

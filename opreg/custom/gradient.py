@@ -10,9 +10,10 @@ the body does.
 
 from __future__ import annotations
 
+import functools
 import numbers
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ..core.attrs import AS_GIVEN, Attributes
 from ..core.gradient import fitted
@@ -26,6 +27,10 @@ from ..core.tracing import NeedsNumbers, RuleTracer, TracedValue
 from ..core.value import Value
 from ..errors import NotDifferentiableError
 
+if TYPE_CHECKING:
+    from ..ndarray.context import Context
+    from ..typing import Array
+
 __all__ = ["Use", "GradientUse", "by_rule", "derive", "own", "shown", "Arriving", "COMPUTED"]
 
 T = TypeVar("T")
@@ -34,7 +39,7 @@ T = TypeVar("T")
 Arriving: TypeAlias = Value | Sequence[Value | None] | None
 
 #: What computes a gradient that follows from a body, on the arrays of a call.
-COMPUTED = Slot("graphs")
+COMPUTED = Slot("arrays")
 
 
 class Use(Attributes):
@@ -50,12 +55,28 @@ class Use(Attributes):
         What is settled for eager calls of a function.
     derived : bool
         Whether it is the use of a gradient that follows from a body.
+    gradients : dict
+        Uses of the gradient that follows from the body, by the arguments whose gradient is wanted.
     """
 
     op: Op
     memo: dict
     runs: dict
     derived = False
+
+    @functools.cached_property
+    def gradients(self) -> dict[tuple[bool, ...], GradientUse]:
+        return {}
+
+    @property
+    def ruled(self) -> bool:
+        """Whether the user wrote its gradient."""
+        return self.op.has_grad
+
+    def version(self, ctx: Context, arrays: Sequence[Array]) -> Hashable:
+        """A key that stays equal while a traced body would do the same again with such arrays; None where nobody knows.
+        """
+        return None
 
 
 def shown(value: Any) -> Any:
@@ -138,6 +159,20 @@ class GradientUse(Use):
         self.op, self.inner, self.needs, self.rule, self.memo = op, inner, needs, rule, {}
         self.derived = rule is None
 
+    @property
+    def ruled(self) -> bool:
+        """Never where it follows from a body."""
+        return not self.derived
+
+    def version(self, ctx: Context, arrays: Sequence[Array]) -> Hashable:
+        """That of the operator."""
+        inner = self.inner
+        if not self.derived:
+            return None
+        first = inner.op.visible(inner)
+        version = inner.version(ctx, arrays[first:])
+        return None if version is None else (self, version)
+
     def arguments(self) -> tuple[str, ...]:
         """Names of the gradients of the outputs, then those of the inputs; where a user's rule reads them, outputs."""
         forward, inner = self.inner.op, self.inner
@@ -188,7 +223,13 @@ def _through(rule: UserRule | None, use: Use, g: Arriving, ins: Sequence[Value],
     if key not in op.gradients:
         op.gradients[key] = _gradient(op, rule is None, visible)
     gradient = op.gradients[key]
-    computed = tops[0]._apply(gradient, [*tops, *read], GradientUse(gradient, use, tuple(needs[:count]), rule))
+    wanted = tuple(needs[:count])
+    own = use.gradients.get(wanted) if rule is None else None
+    if own is None or own.op is not gradient:
+        own = GradientUse(gradient, use, wanted, rule)
+        if rule is None:
+            use.gradients[wanted] = own
+    computed = tops[0]._apply(gradient, [*tops, *read], own)
     results = [computed] if count == 1 else list(computed)
     return [result if need and i not in op.unread else None
             for i, (result, need) in enumerate(zip(results, needs))] + [None] * (len(ins) - count)

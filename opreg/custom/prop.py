@@ -6,7 +6,7 @@ import ast
 import functools
 import inspect
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -22,12 +22,14 @@ from ..errors import ArgumentError, DTypeError, NotDifferentiableError, OpError,
 from .first_run import is_default
 from .gradient import Arriving, Use, by_rule, derive, own, shown
 from .invocation import backward_steps, forward_steps
-from .purity import answers_alike, methods_of
+from .purity import answers_alike, is_plain, methods_of
+from .reads import BodyReads
 from .signature import hints
 
 if TYPE_CHECKING:
     from ..ndarray.context import Context
     from ..ndarray.ndarray import NDArray
+    from ..typing import Array
     from .operator import CustomOp, CustomOpProp
 
 __all__ = ["RegisteredProp", "PropUse", "Kept", "asked_by", "of_prop"]
@@ -253,6 +255,8 @@ class PropUse(Use):
         """Gradients of the inputs, by the rule of the Prop or the ``backward`` of its operator."""
         if hasattr(self.prop, "gradient"):
             return by_rule(self._gradient, self, g, ins, outs, needs, is_train)
+        if self.op.traced and self.kept is not None and self.kept.body is not None and self.kept.body.comparable:
+            return derive(self, g, ins, needs)  # as its operator has no backward
         count = len(self.arguments)
         states = self.memo["states"] if "states" in self.memo else list(ins[count:])
         every = [*(g if isinstance(g, tuple) else (g,)), *ins[:count], *outs]
@@ -271,10 +275,37 @@ class PropUse(Use):
                                 "for each input")
         return own(self.arguments, gradients, ins, f"{self.title('gradient')}: the gradient")
 
+    @property
+    def ruled(self) -> bool:
+        """Whether its Prop has a rule."""
+        return hasattr(self.prop, "gradient")
+
+    @property
+    def gradients(self) -> dict[tuple[bool, ...], Any]:
+        """Uses of the gradient that follows from the body, of all uses that have the same Prop."""
+        if self.kept is not None and self.answers_alike:
+            return self.kept.gradients
+        return self.__dict__.setdefault("own_gradients", {})
+
+    def version(self, ctx: Context, arrays: Sequence[Array]) -> Hashable:
+        """A key that stays equal while what the classes of the Prop and of its operator read is as it was; None where
+        a Prop may answer otherwise in each call, and where the operator has a ``backward``, which is called."""
+        kept = self.kept
+        if kept is None or not self.answers_alike or len(self.needed) < 2 * len(self.outputs) + len(self.arguments):
+            return None
+        if kept.body is None:
+            custom_op = self.make(ctx, *asked_by(arrays))
+            self.check(custom_op)
+            plain = is_default(custom_op.backward) and all(map(is_plain, vars(custom_op).values()))
+            kept.body = BodyReads([type(self.prop), type(custom_op)], plain)
+        version = kept.body.version()
+        return None if version is None else (kept, version)
+
     def backward(self, needs: Sequence[bool]) -> BackwardUse:
         """The use of the backward that is asked for these gradients."""
         use = BackwardUse(self)
-        use.__dict__.update(self.__dict__, needs=tuple(needs), kept=None, inner=self, op=self.registered.backward(self))
+        use.__dict__.update(self.__dict__, needs=tuple(needs), kept=None, inner=self, own_gradients={},
+                            op=self.registered.backward(self))
         return use
 
 
@@ -325,9 +356,13 @@ class Kept:
         nothing else.
     runs : Recent
         What follows for inputs of certain specs, see ``opreg.ndarray.custom_calls``.
+    body : BodyReads or None
+        What a traced body reads, once that was looked for.
+    gradients : dict
+        Uses of the gradient that follows from the body.
     """
 
-    __slots__ = ("given", "names", "listed", "order", "reads", "runs", "_use", "_methods")
+    __slots__ = ("given", "names", "listed", "order", "reads", "runs", "body", "gradients", "_use", "_methods")
 
     def __init__(self, use: PropUse, order: list[int]):
         self.given, self.order = dict(use), order
@@ -337,6 +372,8 @@ class Kept:
         self.listed = [*map(list, self.names)]
         self.reads: dict[bool, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self.runs = Recent(_KEPT)
+        self.body: BodyReads | None = None
+        self.gradients: dict[tuple[bool, ...], Any] = {}
 
     def share(self, use: PropUse) -> None:
         """Let the Prop of a use answer for those of later calls, if they would all say the same. It is asked once."""

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["answers_alike", "methods_of"]
+__all__ = ["answers_alike", "is_plain", "methods_of"]
 
 #: Methods whose answers may be kept, and those that are called in every call all the same, on one Prop.
 _ASKED = ("__init__", "list_arguments", "list_outputs", "list_auxiliary_states", "infer_shape", "infer_type",
@@ -65,7 +65,7 @@ def answers_alike(prop: Any) -> bool:
     >>> answers_alike(Plain()), answers_alike(Counting())
     (True, False)
     """
-    if not all(map(_plain, vars(prop).values())):
+    if not all(map(is_plain, vars(prop).values())):
         return False
     for kind in type(prop).__mro__:
         own = vars(kind)
@@ -79,12 +79,12 @@ def answers_alike(prop: Any) -> bool:
     return True
 
 
-def _plain(value: object) -> bool:
+def is_plain(value: object) -> bool:
     """Whether a value is what it is for ever."""
     if isinstance(value, type):
         return value in _PLAIN or issubclass(value, np.generic)
     if isinstance(value, (tuple, frozenset)):
-        return all(map(_plain, value))
+        return all(map(is_plain, value))
     return value.__class__ in _PLAIN or isinstance(value, (np.dtype, np.generic))
 
 
@@ -100,7 +100,7 @@ class _Method:
         function = self._function
         if not isinstance(function, FunctionType) or not function.__code__.co_argcount:
             return False
-        if not all(map(_plain, (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()))):
+        if not all(map(is_plain, (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()))):
             return False
         code = function.__code__
         try:

@@ -11,8 +11,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from ..core.comparisons import ABSENT
 from ..core.locks import lock
-from .comparisons import ABSENT
 from .state import STATE
 
 __all__ = ["hook", "hookable", "runs_python", "unhook"]

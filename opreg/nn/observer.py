@@ -29,10 +29,10 @@ import numpy as np
 
 from ..core.array_module import active
 from ..core.cache import cached
+from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN, elements
+from ..core.loads import loads
 from ..errors import is_ours
 from .class_hooks import hook, hookable, runs_python, unhook
-from .comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN, elements
-from .loads import loads
 from .parameter_container import ParameterContainer
 from .reads import TABLES
 from .state import STATE

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from opreg.ndarray.ndarray import NDArray
 
-from .comparisons import ABSENT, Check, Comparisons, Held, HeldElements
+from ..core.comparisons import ABSENT, Check, Comparisons, Held, HeldElements
 from .state import EPOCH, get_context
 
 if TYPE_CHECKING:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 
-from opreg.ndarray.context import gpu, num_gpus
+from opreg.ndarray import NDArray, array
+from opreg.ndarray.context import cpu, gpu, num_gpus
 
+from ..core.mode import Recording
 from ..core.spec import is_numpy_float, show
+from ..custom.function import FunctionUse as CustomUse
 from ..errors import OpError
 from .comparison import disagreement, position
 from .contract import Failed, Skipped, check, compare, differentiated, first_line, moved, name_of_body
@@ -16,6 +20,8 @@ from .subjects import FunctionUse, TensorUse, compiled, in_a_cell
 from .uses import Heads, Result, Subject, Use
 
 __all__ = ["LAYOUTS"]
+
+_NO_NUMBERS = "must not look at numbers, or keep any: use mx.nd.where instead of if, or leave traced away"
 
 
 @check("interleaved")
@@ -65,10 +71,20 @@ def traced(use: Subject) -> None:
     graph, other = compiled(use), moved(use)
     for each in (use, other, use):
         given, expected = differentiated(each)
+        if isinstance(each, Use) and isinstance(each.attrs, CustomUse):
+            compare(Result(expected.outs, []), _called(each), use, "followed", f"{name_of_body(use)} {_NO_NUMBERS}")
         compare(_run_like(graph.having(each.arrays), given, expected), expected, use,
                 "followed once and run on other numbers" if each is other else "followed",
-                f"{name_of_body(use)} must not look at numbers, or keep any: use mx.nd.where instead of if, or leave "
-                "traced away")
+                f"{name_of_body(use)} {_NO_NUMBERS}")
+
+
+def _called(use: Use) -> Result:
+    """What a function gives that is called with arrays, as it would be if it were not traced."""
+    ctx, attrs = cpu(), cast(CustomUse, use.attrs)
+    use.seed()
+    with Recording(False, use.train), ctx:
+        outs = attrs.compute([array(each, ctx, each.dtype).shown() for each in use.arrays], ctx, use.train)
+    return Result([each.asnumpy() if isinstance(each, NDArray) else np.asarray(each) for each in outs], [])
 
 
 def _in_graphs(use: Subject) -> None:

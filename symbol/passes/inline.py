@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from opreg.core.graph import Entry, Node
 
 from ..program import Program, replaced
-from .trace_bodies import Opened, expand
+from .open_bodies import Opened, expand
 
 __all__ = ["inline"]
 

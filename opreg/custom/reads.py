@@ -1,0 +1,194 @@
+"""Reads of bodies: what the body of a traced operator reads beside its arguments, found in its byte code.
+
+A traced operator promises that its body depends on its arguments alone. What a body did is kept for later eager calls,
+so helpers that it calls and constants that it reads are compared before each of these: a helper that was defined again,
+or a constant that was changed, has the body traced anew. A body that reads what cannot be compared, an object with
+attributes for one, is not kept.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+import sys
+import types
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..core.comparisons import ABSENT, CONTAINERS, PLAIN, Comparisons, elements
+from ..core.loads import loads
+from ..core.op import Op
+from ..errors import is_ours
+
+__all__ = ["BodyReads"]
+
+#: Functions of Python that depend on their arguments alone, and change nothing.
+_FUNCTIONS = frozenset(getattr(builtins, name) for name in (
+    "len", "tuple", "list", "int", "float", "complex", "str", "bool", "range", "zip", "map", "filter", "sum", "max",
+    "min", "abs", "sorted", "reversed", "enumerate", "dict", "set", "frozenset", "isinstance", "issubclass", "any",
+    "all", "round", "divmod", "pow", "slice", "type", "super"))
+#: Modules whose functions do so, too, but for their random numbers.
+_MODULES = frozenset({np, math, operator})
+_RANDOM = frozenset({"random", "default_rng"})
+#: What every class has beside its methods and attributes.
+_OF_CLASSES = frozenset({"__module__", "__dict__", "__weakref__", "__doc__", "__annotations__", "__firstlineno__",
+                         "__static_attributes__"})
+
+
+class BodyReads:
+    """What functions read from outside of their arguments.
+
+    Parameters
+    ----------
+    functions : iterable of functions and classes
+        The body of an operator, and what else is traced with it; of a class all methods.
+    comparable : bool
+        False where something is known to be read that cannot be compared.
+    """
+
+    def __init__(self, functions: Iterable[Any], comparable: bool = True):
+        self._functions, self.comparable = tuple(functions), comparable
+        self._read()
+
+    def version(self) -> object:
+        """A value that stays the same object for as long as everything that is read stays as it is; None where
+        something is read that cannot be compared."""
+        if self._changed is not None and self._changed() is not None:
+            self._read()
+        return self._version
+
+    def _read(self) -> None:
+        places = _Places()
+        for each in self._functions:
+            (places.kind if isinstance(each, type) else places.function)(each)
+        places.comparisons.settle()
+        self._changed = places.comparisons.compiled()
+        self._version = object() if self.comparable and places.known and not places.comparisons.unseen else None
+
+
+class _Places:
+    """Places that are read, with the values they hold now.
+
+    Attributes
+    ----------
+    known : bool
+        Whether all that is read can be compared.
+    """
+
+    def __init__(self) -> None:
+        self.comparisons, self.known = Comparisons(), True
+        self._seen: list[object] = []  # kept alive, as identities are compared
+
+    def function(self, function: Any) -> None:
+        """Note what a function of the user's reads, and the functions that it calls."""
+        if not isinstance(function, types.FunctionType):
+            self.known = self.known and _is_constant(function)
+            return
+        if any(function is each for each in self._seen):
+            return
+        self._seen.append(function)
+        for name in ("__code__", "__defaults__", "__kwdefaults__"):
+            self.comparisons.path(function, f"{{}}.{name}", getattr(function, name), f"{function.__name__}.{name}")
+        if function.__kwdefaults__:
+            self.comparisons.content(function.__kwdefaults__, f"{function.__name__}.__kwdefaults__")
+        for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+            self.value(value, f"a default of {function.__name__}", frozenset())
+        names = _names(function.__code__)
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+            try:
+                value = cell.cell_contents
+            except ValueError:  # it has no value yet
+                self.known = False
+                continue
+            self.comparisons.variable(cell, value, f"the variable {name}")
+            self.value(value, f"the variable {name}", names)
+        for name in _globals(function.__code__):
+            value = function.__globals__.get(name, ABSENT)
+            self.comparisons.entry(function.__globals__, name, value, f"the global {name}")
+            if value is ABSENT:
+                value = getattr(builtins, name, ABSENT)
+            self.value(value, f"the global {name}", names)
+
+    def value(self, value: Any, label: str, names: frozenset[str]) -> None:
+        """Note what is read of a value by code that loads attributes of these names."""
+        if isinstance(value, types.FunctionType):
+            if not is_ours(value.__code__):
+                self.function(value)
+                for name in names.intersection(vars(value)):
+                    self.comparisons.entry(vars(value), name, vars(value)[name], f"{label}.{name}")
+                    self.value(vars(value)[name], f"{label}.{name}", names)
+        elif isinstance(value, Op):
+            if value.traced:
+                self.function(value.__wrapped__)  # type: ignore[attr-defined]
+        elif isinstance(value, types.ModuleType):
+            self._module(value, names)
+        elif isinstance(value, type) and not _is_constant(value) and value.__module__ != "builtins":
+            self.kind(value)
+        elif isinstance(value, CONTAINERS):
+            self.known = self.comparisons.content(value, label) and self.known
+            for each in elements(value):
+                self.value(each, label, names)
+        elif isinstance(value, np.ndarray):
+            self.known = self.comparisons.content(value, label) and self.known
+        elif not _is_constant(value):
+            self.known = False
+
+    def kind(self, kind: type) -> None:
+        """Note what the methods of a class of the user's read, and what the class has."""
+        if any(kind is each for each in self._seen):
+            return
+        self._seen.append(kind)
+        for base in kind.__mro__:
+            if base is object or base.__module__.partition(".")[0] == "opreg":
+                continue
+            own = vars(base)
+            self.comparisons.path(base, "len({}.__dict__)", len(own), f"the class {base.__name__}")
+            for name, member in own.items():
+                if name in _OF_CLASSES:
+                    continue
+                label = f"{base.__name__}.{name}"
+                self.comparisons.path(base, f"{{}}.__dict__.get({name!r})", member, label)
+                for part in (member.fget, member.fset, member.fdel) if isinstance(member, property) else (
+                        getattr(member, "__func__", member),):
+                    self.value(part, label, frozenset())
+
+    def _module(self, module: types.ModuleType, names: frozenset[str]) -> None:
+        if module in _MODULES:
+            self.known = self.known and (module is not np or names.isdisjoint(_RANDOM))
+        elif module.__name__.partition(".")[0] == "opreg":
+            return
+        elif module.__name__.partition(".")[0] in sys.stdlib_module_names:
+            self.known = False
+        else:
+            for name in names.intersection(vars(module)):
+                value = vars(module)[name]
+                self.comparisons.entry(vars(module), name, value, f"{module.__name__}.{name}")
+                self.value(value, f"{module.__name__}.{name}", names)
+
+
+def _is_constant(value: object) -> bool:
+    """Whether nothing about a value changes that a body could read."""
+    if isinstance(value, PLAIN):
+        return True
+    if isinstance(value, type):
+        return value in _FUNCTIONS or value.__module__.partition(".")[0] in ("opreg", "numpy") or (
+            value.__module__ == "builtins" and issubclass(value, BaseException))
+    if isinstance(value, types.BuiltinFunctionType):
+        return value in _FUNCTIONS or value.__module__ in ("math", "_operator")
+    return isinstance(value, (np.ufunc, type(np.sum)))
+
+
+def _parts(code: types.CodeType) -> list[types.CodeType]:
+    """A piece of code, and those inside."""
+    return [code, *[part for const in code.co_consts if isinstance(const, types.CodeType) for part in _parts(const)]]
+
+
+def _globals(code: types.CodeType) -> list[str]:
+    return list(dict.fromkeys(name for part in _parts(code) for name in loads(part).scope))
+
+
+def _names(code: types.CodeType) -> frozenset[str]:
+    return frozenset(name for part in _parts(code) for name in loads(part).names)

@@ -1,0 +1,57 @@
+"""open_bodies: the nodes of a traced operator's body in the place of its own node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from opreg.core.graph import Entry, Node
+from opreg.core.op import Op
+from opreg.ndarray.bodies import Traced, Use, trace_body
+
+from ..program import Program, replaced
+
+__all__ = ["Opened", "expand"]
+
+
+#: Bodies that have taken their operators' places, by operator, identity of the use's memory and inputs; with what
+#: their entries have become.
+Opened = dict[tuple[Op, int, tuple[Entry, ...]], tuple[Traced, dict[Entry, Entry]]]
+
+
+def expand(program: Program, node: Node, inputs: Sequence[Entry], opened: Opened) -> tuple[list[Node], list[Entry]]:
+    """The nodes that take a traced operator's place over these inputs, and the entries its outputs become.
+
+    A gradient that follows from a body goes on where that was ``opened``: what the body draws, moves or keeps it does
+    once.
+    """
+    bound, specs = program.bound, program.specs
+    op: Any = node.op
+    attrs: Any = node.attrs
+    ctx = bound.group2ctx.get(node.tags.get("__ctx_group__", ""), bound.ctx) if bound.group2ctx else bound.ctx
+    derived = attrs.derived and program.backward is not None
+    is_train = node.in_training(program.backward if derived else program.is_train)
+    use = Use(node.name, node.tags, node.where, ctx, is_train, [specs[source][i] for source, i in inputs],
+              specs[node], bound.memo)
+    before: Traced | None = None
+    became: dict[Entry, Entry] = {}
+    if attrs.derived:
+        inner = attrs.inner
+        own = tuple(inputs[inner.op.visible(inner):])
+        before, became = opened.get((inner.op, id(inner.memo), own), (before, became))
+    traced = trace_body(op, attrs, use, before)
+    body, slots, heads = traced
+    became = {**became, **dict(zip(slots, inputs))}
+    nodes: list[Node] = []
+    for inner in body.specs:  # as they were made
+        if before is not None and inner in before.body.specs:
+            continue
+        if inner in body.arrays:
+            array = body.arrays[inner]
+            program.arrays[inner], program.contexts[inner] = array._data, array._ctx
+        elif inner.op is None:
+            continue
+        specs[inner] = body.specs[inner]
+        nodes.append(replaced(inner, [became.get(entry, entry) for entry in inner.inputs], specs, became))
+    opened[op, id(attrs.memo), tuple(inputs)] = traced, became
+    return nodes, [became.get(entry, entry) for entry in heads]
