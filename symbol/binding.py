@@ -409,6 +409,6 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
         else:
             bound.head_grads.append(_room(ctx, shape, dtype, node) if gradient is None else gradient._data)
     executor = Executor(symbol, bound, args, grads, reqs, aux, gradients, again, check, numbers)
-    if any(node.op is not None and node.op.traced for node in graph.nodes):
-        executor.plan(bool(wanted))  # a body that cannot be followed says so now
+    if any(node.op is not None and node.op.traced and node.op.opaque for node in graph.nodes):
+        executor.plan(bool(wanted))  # the body of a user's operator that cannot be traced says so now
     return executor

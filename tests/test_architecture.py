@@ -62,7 +62,7 @@ ORDER = _floors("""
     opreg.elementwise.expression
     opreg.elementwise.composition opreg.elementwise.algebra opreg.elementwise.rows
     opreg.custom.gradient opreg.custom.signature opreg.custom.first_run
-    opreg.custom.invocation opreg.custom.purity opreg.custom.reads
+    opreg.custom.invocation opreg.custom.purity opreg.custom.reads opreg.custom.composed
     opreg.custom.prop
     opreg.backends
     opreg.backends.expressions opreg.backends.multiples

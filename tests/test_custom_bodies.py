@@ -244,6 +244,42 @@ def test_an_operator_that_is_called_inside_a_traced_one() -> None:
         agree(differentiated(outer, X), differentiated(lambda x: nd.cumsum(x, axis=1) * 2, X))
 
 
+# ------------------------------------------------------------------------------------- built-in operators with a body
+
+
+def test_a_built_in_operator_with_a_body_is_one_node_of_a_graph() -> None:
+    net = mx.sym.random_pdf_normal(mx.sym.var("x"), mx.sym.var("mu"), mx.sym.var("sigma"), is_log=True, name="pdf")
+    again = mx.sym.load_json(net.tojson())
+    assert "_random_pdf_normal" in net.tojson() and again.tojson() == net.tojson()
+    assert again.list_outputs() == ["pdf_output"]
+    arrays = {"x": np.array([[0.5, -1.0], [2.0, 0.25]]), "mu": np.array([0.1, 0.2]), "sigma": np.array([1.0, 2.0])}
+    executor = again.bind(mx.cpu(), {name: nd.array(each, dtype="float64") for name, each in arrays.items()})
+    z = (arrays["x"] - arrays["mu"][:, None]) / arrays["sigma"][:, None]
+    np.testing.assert_allclose(executor.forward()[0].asnumpy(), -z * z / 2 - np.log(
+        arrays["sigma"] * np.sqrt(2 * np.pi))[:, None])
+
+
+@pytest.mark.parametrize("is_log", [True, False])
+def test_a_built_in_operator_with_a_body_has_gradients_of_any_order(is_log: bool) -> None:
+    def third(call: Callable) -> list[np.ndarray]:
+        x, mu = nd.array([[0.5, -1.0]], dtype="float64"), nd.array([0.25], dtype="float64")
+        mu.attach_grad()
+        with autograd.record():
+            y = call(x, mu)
+            first = autograd.grad([y], [mu], create_graph=True, retain_graph=True)[0]
+            second = autograd.grad([first * first], [mu], create_graph=True, retain_graph=True)[0]
+        second.backward()
+        return [first.asnumpy(), second.asnumpy(), mu.grad.asnumpy()]
+
+    def plain(x: Any, mu: Any) -> Any:
+        log = -0.5 * nd.square(nd.broadcast_sub(x, mu.reshape((1, 1)))) - 0.5 * np.log(2 * np.pi)
+        return log if is_log else nd.exp(log)
+
+    for _ in range(2):
+        agree(third(lambda x, mu: nd.random_pdf_normal(x, mu, nd.ones(1, dtype="float64"), is_log=is_log)),
+              third(plain))
+
+
 # --------------------------------------------------------------------------------------------------- what is kept
 
 

@@ -429,13 +429,17 @@ class Schema:
     def _one(self, typed: dict[str, Any]) -> Attributes:
         """The one object for all attributes that are equal to these; one of its own where some may change."""
         if not all(map(lasting, typed.values())):
-            return Attributes(typed)
+            return self._made(typed, False)
         key = exact((*typed, *typed.values()))
         one = self._cache.find(key)
         if one is None:
-            one = Attributes(typed, lasting=True)
+            one = self._made(typed, True)
             self._cache.keep(key, one)
         return one
+
+    def _made(self, typed: dict[str, Any], lasting: bool) -> Attributes:
+        """The object that complete attributes are."""
+        return Attributes(typed, lasting)
 
     def _complete(self, given: Mapping[str, object]) -> dict[str, Any]:
         unknown = [name for name in given if name not in self._by_name]

@@ -55,8 +55,6 @@ class Use(Attributes):
         What is settled for eager calls of a function.
     derived : bool
         Whether it is the use of a gradient that follows from a body.
-    gradients : dict
-        Uses of the gradient that follows from the body, by the arguments whose gradient is wanted.
     """
 
     op: Op
@@ -66,6 +64,7 @@ class Use(Attributes):
 
     @functools.cached_property
     def gradients(self) -> dict[tuple[bool, ...], GradientUse]:
+        """Uses of the gradient that follows from the body, by the arguments whose gradient is wanted."""
         return {}
 
     @property

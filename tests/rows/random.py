@@ -95,24 +95,10 @@ def _density(log, is_log):
     return value
 
 
-def _slope(log, is_log, wrt):
-    """The gradient by central differences of the formula."""
-
-    def value(g, *ins):
-        step, x = 1e-5, ins[wrt]
-        ends = [_density(log, is_log)(*ins[:wrt], x + sign * step, *ins[wrt + 1:]) for sign in (1, -1)]
-        found = g * (ends[0] - ends[1]) / (2 * step)
-        return found.sum(axis=tuple(range(x.ndim, found.ndim)))
-
-    return value
-
-
 for _name, _sample, _parameters, _log, _wrt in _DENSITIES:
     for _is_log in (False, True):
         ROWS.append(Row(f"_random_pdf_{_name}", [_sample, *_parameters], dict(is_log=_is_log),
                         _density(_log, _is_log), grad=_wrt))
-        ROWS += [Row(f"_backward_pdf_{_name}", [normal(2, 3, 4, seed=5), _sample, *_parameters],
-                     dict(is_log=_is_log, wrt=i), _slope(_log, _is_log, i), dtypes=("float64",)) for i in _wrt]
 
 _PARTS = uniform(0.1, 1, 2, 3, 4)
 for _is_log in (False, True):
@@ -120,4 +106,3 @@ for _is_log in (False, True):
         ROWS.append(Row("_random_pdf_dirichlet", [_PARTS, _alpha], dict(is_log=_is_log),
                         lambda x, a, is_log=_is_log: _dirichlet(x, a) if is_log else np.exp(_dirichlet(x, a)),
                         grad=(0, 1), name=f"{_is_log}-{_alpha.ndim}"))
-ROWS += [Row("_backward_pdf_dirichlet", [normal(2, 3), _PARTS, uniform(0.5, 2, 2, 4)], dict(wrt=i)) for i in (0, 1)]

@@ -109,8 +109,6 @@ ROWS += [
     Row("khatri_rao", [normal(2, 2, seed=1), normal(3, 2, seed=2), normal(2, 2, seed=3)], {"num_args": 3},
         expected=lambda a, b, c: np.einsum("ip,jp,kp->ijkp", a, b, c).reshape(12, 2), grad=(0, 1, 2)),
     Row("khatri_rao", [normal(2, 3)], {"num_args": 1}, expected=lambda a: a, grad=(0,)),
-    Row("_backward_khatri_rao", [normal(6, 2), normal(2, 2, seed=1), normal(3, 2, seed=2)],
-        {"num_args": 3, "index": 1}, expected=lambda g, a, b: np.einsum("ijp,ip->jp", g.reshape(2, 3, 2), a)),
 ]
 
 # ------------------------------------------------------------------------------------------------- padded

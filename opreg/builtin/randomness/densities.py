@@ -1,27 +1,21 @@
-"""Densities of random numbers: a distribution a row, its log density an expression.
+"""Densities of random numbers: a distribution a row, its log density a formula.
 
 ``_random_pdf_<name>(sample, *parameters)`` gives the density at each sample, or with ``is_log`` its
 logarithm. The parameters have the shape of the first axes of ``sample``: one distribution for each place
-there, and as many samples of it as the other axes hold. Gradients are derived from the expression; counts
-have none.
+there, and as many samples of it as the other axes hold. Counts have no gradient.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ...core.attrs import Field, Schema
-from ...core.op import Op
-from ...core.registry import declare, ops, register
+from ...core.registry import ops
 from ...core.spec import Shape, show
-from ...elementwise.expression import Expression, Term, derive, exp, gammaln, log, trace
-from ...elementwise.special_functions import gammaln as gammaln_xp
-from ...elementwise.special_functions import polygamma
+from ...core.value import Value
+from ...custom.composed import composed
 from ...errors import ShapeError
-from ...typing import Array
 from ..outputs import together
 
 __all__: list[str] = []
@@ -30,36 +24,36 @@ __all__: list[str] = []
 # -------------------------------------------------------------------------------------------- log densities
 
 
-def _uniform(x: Term, low: Term, high: Term) -> Term:
-    return -log(high - low)
+def _uniform(x: Value, low: Value, high: Value) -> Value:
+    return -ops.log(high - low)
 
 
-def _normal(x: Term, mu: Term, sigma: Term) -> Term:
+def _normal(x: Value, mu: Value, sigma: Value) -> Value:
     z = (x - mu) / sigma
-    return z * z * -0.5 - log(sigma) - 0.5 * math.log(2.0 * math.pi)
+    return z * z * -0.5 - ops.log(sigma) - 0.5 * math.log(2.0 * math.pi)
 
 
-def _gamma(x: Term, alpha: Term, beta: Term) -> Term:
-    return alpha * log(beta) + (alpha - 1.0) * log(x) - beta * x - gammaln(alpha)
+def _gamma(x: Value, alpha: Value, beta: Value) -> Value:
+    return alpha * ops.log(beta) + (alpha - 1.0) * ops.log(x) - beta * x - ops.gammaln(alpha)
 
 
-def _exponential(x: Term, lam: Term) -> Term:
-    return log(lam) - lam * x
+def _exponential(x: Value, lam: Value) -> Value:
+    return ops.log(lam) - lam * x
 
 
-def _poisson(x: Term, lam: Term) -> Term:
-    return x * log(lam) - lam - gammaln(x + 1.0)
+def _poisson(x: Value, lam: Value) -> Value:
+    return x * ops.log(lam) - lam - ops.gammaln(x + 1.0)
 
 
-def _negative_binomial(x: Term, k: Term, p: Term) -> Term:
-    return gammaln(x + k) - gammaln(x + 1.0) - gammaln(k) + k * log(p) + x * log(1.0 - p)
+def _negative_binomial(x: Value, k: Value, p: Value) -> Value:
+    return ops.gammaln(x + k) - ops.gammaln(x + 1.0) - ops.gammaln(k) + k * ops.log(p) + x * ops.log(1.0 - p)
 
 
-def _generalized_negative_binomial(x: Term, mu: Term, alpha: Term) -> Term:
+def _generalized_negative_binomial(x: Value, mu: Value, alpha: Value) -> Value:
     """The same with ``k = 1 / alpha`` and ``p = 1 / (1 + mu * alpha)``."""
     k, spread = 1.0 / alpha, mu * alpha
-    rest = gammaln(x + k) - gammaln(x + 1.0) - gammaln(k) + x * log(spread)
-    return rest - (k + x) * log(spread + 1.0)
+    rest = ops.gammaln(x + k) - ops.gammaln(x + 1.0) - ops.gammaln(k) + x * ops.log(spread)
+    return rest - (k + x) * ops.log(spread + 1.0)
 
 
 class Density(NamedTuple):
@@ -67,7 +61,7 @@ class Density(NamedTuple):
 
     name: str
     parameters: tuple[str, ...]
-    log: Callable
+    log: Callable[..., Value]
     flat: bool
     doc: str
 
@@ -110,55 +104,25 @@ def _fill(ins: list, outs: list) -> list:
     return [sample, *[parameters] * (len(ins) - 1)]
 
 
-def _spread(sample: Array, parameter: Array) -> Array:
-    """A parameter with an axis of one for each axis of samples."""
-    return parameter.reshape((*parameter.shape, *[1] * (sample.ndim - parameter.ndim)))
+def _spread(sample: Any, parameter: Any, kept: int = 0) -> Value:
+    """A parameter with an axis of one for each axis of samples, in front of the last ``kept`` ones."""
+    shape: Shape = parameter.shape
+    end = len(shape) - kept
+    return parameter.reshape((*shape[:end], *[1] * (sample.ndim - len(shape)), *shape[end:]))
 
 
 def _density(row: Density) -> None:
-    count = 1 + len(row.parameters)
+    def density(sample, *parameters, is_log: bool = False):
+        x = sample.detach() if row.flat else sample
+        value = row.log(x, *[_spread(sample, parameter) for parameter in parameters])
+        return value if is_log else ops.exp(value)
 
-    @functools.cache
-    def expression(is_log: bool) -> Expression:
-        return trace(row.log if is_log else lambda *terms: exp(row.log(*terms)), count)
-
-    @functools.cache
-    def slope(is_log: bool, wrt: int) -> Expression:
-        return derive(expression(is_log), wrt)
-
-    schema = Schema([Field("is_log", bool, False)])
-    op = Op(f"_random_pdf_{row.name}", schema, ("sample", *row.parameters), doc=row.doc)
+    density.__doc__ = row.doc
+    names = ("sample", *row.parameters)
+    op = composed(density, name=f"_random_pdf_{row.name}", aliases=(f"random_pdf_{row.name}",), arguments=names,
+                  input_names=names, variadic=None)
     op.infer(_infer)
     op.fill(_fill)
-
-    @op.kernel()
-    def density(xp, sample, *parameters, is_log):
-        wide = [xp.broadcast_to(_spread(sample, parameter), sample.shape) for parameter in parameters]
-        return expression(is_log)(xp, sample, *wide)
-
-    @op.grad
-    def gradient(g, ins, outs, *, is_log, needs):
-        return [None if not needed or (row.flat and i == 0) else
-                getattr(ops, f"_backward_pdf_{row.name}")(g, *ins, is_log=is_log, wrt=i)
-                for i, needed in enumerate(needs)]
-
-    backward = Op(f"_backward_pdf_{row.name}", Schema([Field("is_log", bool, False), Field("wrt", int, 0)]),
-                  ("g", "sample", *row.parameters), doc=f"The gradient of one input of ``{op.name}``.")
-
-    @backward.infer
-    def backward_infer(g, *ins, wrt):
-        return ins[wrt]
-
-    @backward.kernel()
-    def backward_density(xp, g, sample, *parameters, is_log, wrt):
-        wide = [xp.broadcast_to(_spread(sample, parameter), sample.shape) for parameter in parameters]
-        grads = slope(is_log, wrt)(xp, g, sample, *wide)
-        if wrt == 0:
-            return grads
-        return xp.sum(grads, axis=tuple(range(parameters[wrt - 1].ndim, sample.ndim)))
-
-    register(op, f"random_pdf_{row.name}")
-    register(backward)
 
 
 for _row in DENSITIES:
@@ -168,9 +132,13 @@ for _row in DENSITIES:
 # ------------------------------------------------------------------------------------------------ Dirichlet
 
 
-@declare(name="_random_pdf_dirichlet", aliases=("random_pdf_dirichlet",))
+@composed(name="_random_pdf_dirichlet", aliases=("random_pdf_dirichlet",))
 def dirichlet(sample, alpha, *, is_log: bool = False):
     """The density of the Dirichlet distribution with concentrations in the last axis of ``alpha``."""
+    alpha = _spread(sample, alpha, 1)
+    constant = ops.gammaln(ops.sum(alpha, axis=-1)) - ops.sum(ops.gammaln(alpha), axis=-1)
+    value = constant + ops.sum((alpha - 1.0) * ops.log(sample), axis=-1)
+    return value if is_log else ops.exp(value)
 
 
 @dirichlet.infer
@@ -180,42 +148,3 @@ def dirichlet_infer(sample, alpha):
         raise ShapeError(f"alpha: expected the first axes and the last one of sample {show(sample)}, "
                          f"got {show(alpha)}")
     return sample[:-1]
-
-
-def _concentrations(sample: Array, alpha: Array) -> Array:
-    lead = alpha.shape[:-1]
-    return alpha.reshape((*lead, *[1] * (sample.ndim - alpha.ndim), alpha.shape[-1]))
-
-
-@dirichlet.kernel()
-def dirichlet_xp(xp, sample, alpha, *, is_log):
-    alpha = _concentrations(sample, alpha)
-    constant = gammaln_xp(xp, xp.sum(alpha, axis=-1)) - xp.sum(gammaln_xp(xp, alpha), axis=-1)
-    value = constant + xp.sum((alpha - 1.0) * xp.log(sample), axis=-1)
-    return value if is_log else xp.exp(value)
-
-
-@dirichlet.grad
-def dirichlet_grad(g, ins, outs, *, is_log, needs):
-    g = g if is_log else g * outs[0]
-    return [ops._backward_pdf_dirichlet(g, *ins, wrt=i) if needed else None for i, needed in enumerate(needs)]
-
-
-@declare(name="_backward_pdf_dirichlet")
-def dirichlet_backward(g, sample, alpha, *, wrt: int = 0):
-    """The gradient of one input of the logarithm of ``_random_pdf_dirichlet``."""
-
-
-@dirichlet_backward.infer
-def dirichlet_backward_infer(g, sample, alpha, *, wrt):
-    return alpha if wrt else sample
-
-
-@dirichlet_backward.kernel()
-def dirichlet_backward_xp(xp, g, sample, alpha, *, wrt):
-    wide, g = _concentrations(sample, alpha), g[..., None]
-    if wrt == 0:
-        return g * (wide - 1.0) / sample
-    total = polygamma(xp, 0, xp.sum(wide, axis=-1, keepdims=True))
-    grads = g * (xp.log(sample) + total - polygamma(xp, 0, wide))
-    return xp.sum(grads, axis=tuple(range(alpha.ndim - 1, sample.ndim - 1)))

@@ -10,6 +10,7 @@ from ...core.attrs import Few, Limit
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...core.value import Value
+from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import numbered, together
@@ -319,9 +320,15 @@ def split_v2_grad(g, ins, outs, *, axis, squeeze_axis):
 # --------------------------------------------------------------------------------------------- khatri_rao
 
 
-@declare
+@composed
 def khatri_rao(*args, num_args: Few = 1):
     """Column by column, the Kronecker product of the inputs' columns."""
+    result = args[0]
+    for arg in args[1:]:
+        rows, columns = result.shape[0] * arg.shape[0], arg.shape[1]
+        product = ops.expand_dims(result, axis=1) * ops.expand_dims(arg, axis=0)
+        result = ops._np_reshape(product, newshape=(rows, columns))
+    return result
 
 
 @khatri_rao.infer
@@ -333,40 +340,3 @@ def khatri_rao_infer(*args):
             raise ShapeError(f"expected matrices, got shape {show(shape)}")
         rows, columns = rows * shape[0], unify(columns, shape[1:])
     return (rows, *columns)
-
-
-@khatri_rao.kernel()
-def khatri_rao_xp(xp, *args):
-    result = args[0].copy()
-    for arg in args[1:]:
-        rows, columns = result.shape[0] * arg.shape[0], arg.shape[1]
-        result = (result[:, None, :] * arg[None, :, :]).reshape(rows, columns)
-    return result
-
-
-@khatri_rao.grad
-def khatri_rao_grad(g, ins, outs):
-    count = len(ins)
-    return tuple([ops._backward_khatri_rao(g, *ins, num_args=count + 1, index=i) for i in range(count)])
-
-
-@declare(name="_backward_khatri_rao")
-def khatri_rao_part(*args, num_args: Few = 2, index: int):
-    """The gradient of the factor at ``index`` from that of the product, which comes before the factors."""
-
-
-@khatri_rao_part.infer
-def khatri_rao_part_infer(g, *args, index):
-    unify(g, khatri_rao_infer(*args))
-    return args[index]
-
-
-@khatri_rao_part.kernel()
-def khatri_rao_part_xp(xp, g, *args, index):
-    parts = g.reshape([arg.shape[0] for arg in args] + [g.shape[1]])
-    for i, arg in enumerate(args):
-        if i != index:
-            axes = [1] * len(args)
-            axes[i] = arg.shape[0]
-            parts = parts * arg.reshape((*axes, arg.shape[1]))
-    return xp.sum(parts, axis=tuple([i for i in range(len(args)) if i != index]))
