@@ -15,13 +15,13 @@ from ..core.launch import Call, FirstRun, Step
 from ..core.mode import MODE
 from ..core.op import Names, Op, agreed
 from ..core.registry import ops
-from ..core.rules import SAME_TYPE, AttrsRule, Dtypes, Rule, Shapes
+from ..core.rules import SAME_TYPE, AttrsRule, Dtypes, Rule, Shapes, TypeRule
 from ..core.spec import Spec, as_dtype, known, show
 from ..core.value import Value
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, Where, note
 from .dry_run import dry_run, spec_of
 from .gradient import Arriving, Use, by_rule, derive, own, shown
-from .signature import GIVEN, Signature, read
+from .signature import GIVEN, Signature, check_rule, read, read_types
 
 if TYPE_CHECKING:
     from ..ndarray.context import Context
@@ -43,14 +43,22 @@ class DefinedFunction(Schema):
         The function.
     given : list of str
         What it is given that is no attribute.
+    types : str or None
+        Dtypes as they were declared.
+    by_types : TypeRule or None
+        What that says; of states, too.
+    by_run : Rule
+        How dtypes follow where none were declared.
     """
 
     op: Op
 
-    def __init__(self, function: Callable, signature: Signature):
+    def __init__(self, function: Callable, signature: Signature, types: str | None, by_types: TypeRule | None):
         super().__init__(signature.schema.fields)
         self.rule = Rule(function)
         self.given = [name for name in GIVEN if name in self.rule.names]
+        self.types, self.by_types = types, by_types
+        self.by_run = AttrsRule(FunctionUse.infer_dtypes)
 
     def complete(self, given: Mapping[str, object]) -> FunctionUse:
         """Typed attributes, and what is settled for them."""
@@ -77,6 +85,7 @@ class FunctionUse(Use):
     def compute(self, arrays: Sequence[NDArray], ctx: Context, is_train: bool) -> list[Any]:
         """What the function makes of NDArrays: an NDArray, array or number for each output."""
         rule, op = self.defined.rule, self.op
+        declared = self._declared(arrays)
         keywords = rule.select(self)
         for name in self.defined.given:
             keywords[name] = ctx if name == "ctx" else is_train
@@ -92,9 +101,11 @@ class FunctionUse(Use):
         if len(results) != len(names):
             raise ArgumentError(f"operator {op.op_type!r} returned {len(results)} values, expected {len(names)} "
                                 f"({', '.join(names)})")
-        for name, result in zip(names, results):
+        for i, (name, result) in enumerate(zip(names, results)):
             if result is None:
                 raise ArgumentError(f"operator {op.op_type!r} returned None for {name!r}, expected an array")
+            if declared is not None:
+                results[i] = self._as_declared(name, result, declared[i])
             if hasattr(result, "_data"):  # an array of ours
                 continue
             try:
@@ -103,6 +114,60 @@ class FunctionUse(Use):
                 note(error, f"operator {op.op_type!r} returned it for {name!r}")
                 raise
         return results
+
+    # ---------------------------------------------------------------------------------------------- dtypes
+
+    def _declared(self, arrays: Sequence[NDArray]) -> Dtypes | None:
+        """Dtypes of the results for these arrays, as they were declared; None where none were."""
+        op = self.op
+        if op.type_rule is self.defined.by_run:
+            return None
+        dtypes = [as_dtype(each.dtype) for each in arrays]
+        key = "dtypes", *dtypes
+        if key not in self.memo:
+            self.memo[key] = op.infer_dtypes([*dtypes], [None] * len(op.outputs(self)), self)[1]
+        return self.memo[key]
+
+    def _as_declared(self, name: str, result: Any, dtype: np.dtype | None) -> Any:
+        """A result if it has the dtype that was declared; a number of Python takes it on."""
+        if dtype is None:
+            return result
+        if type(result) in (bool, int, float) and not (type(result) is float and dtype.kind in "iub"):
+            return np.asarray(result, dtype)
+        found = as_dtype(getattr(result, "dtype", type(result)))
+        if found != dtype:
+            says = "its dtype rule says" if self.defined.types is None else f"types={self.defined.types!r} say"
+            raise DTypeError(f"operator {self.op.op_type!r}: output {name!r} is {found}, {says} {dtype}: return it as "
+                             f"{dtype}, or declare what it is")
+        return result
+
+    def declared_dtypes(self, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+        """Dtypes by the words that declared them."""
+        rule: Any = self.defined.by_types
+        try:
+            return rule(ins, outs, self)
+        except DTypeError:
+            raise self._conflict(rule, [*ins, *outs], len(ins)) from None
+
+    def _conflict(self, rule: TypeRule, dtypes: Dtypes, count: int) -> DTypeError:
+        """The error that names the first of the inputs and outputs whose dtype is not the declared one."""
+        op, names = self.op, self.op.arguments(self) + self.op.auxiliary(self) + self.op.outputs(self)
+
+        def following(*kept: int) -> Dtypes:
+            shown = [dtype if i in kept else None for i, dtype in enumerate(dtypes)]
+            ins, outs = rule(shown[:count], shown[count:], self)
+            return ins + outs
+
+        for i, dtype in enumerate(dtypes):
+            expected = following(*range(i))[i]
+            if dtype is not None and expected is not None and expected != dtype:
+                break
+        alone = following()[i]
+        like = "" if alone is not None else next((f", as {names[j]!r} is" for j in range(i)
+                                                  if following(j)[i] is not None), "")
+        what = "input" if i < count else "output"
+        return DTypeError(f"operator {op.op_type!r}: {what} {names[i]!r} is {dtype}, types={self.defined.types!r} say "
+                          f"{expected}{like}; .astype('{expected}') converts it")
 
     # --------------------------------------------------------------------------------------------- inference
 
@@ -123,7 +188,10 @@ class FunctionUse(Use):
         if not all(known(shape) for shape in ins):
             return ins, outs
         self.shapes = list(ins)
-        specs = self._dry_run([Spec(shape, _FLOAT32) for shape in ins])
+        kinds: Dtypes = [None] * len(ins)
+        if op.type_rule is not self.defined.by_run:
+            kinds, _ = op.infer_dtypes(list(kinds), [None] * len(outs), self)
+        specs = self._dry_run([Spec(shape, kind or _FLOAT32) for shape, kind in zip(ins, kinds)])
         return ins, [agreed(name, old, spec.shape) for name, old, spec in zip(op.outputs(self), outs, specs)]
 
     def infer_dtypes(self, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
@@ -149,13 +217,17 @@ def of_function(name: str | None, function: Callable, outputs: Sequence[str], au
     name = name or getattr(function, "__name__", None)
     if name is None or name == "<lambda>":
         raise ArgumentError(f"define: {function!r} has no name: give it one, as in define(function, name='twice')")
-    defined = DefinedFunction(function, signature)
-    op = defined.op = Op(f"custom.{name}", defined, _arguments(signature), outputs=_outputs(name, outputs),
-                         auxiliary=signature.auxiliary, types=types or AttrsRule(FunctionUse.infer_dtypes), loss=loss,
+    results = _outputs(name, outputs)
+    by_types = None if types is None else TypeRule(read_types(
+        f"define: {getattr(function, '__name__', name)}", types, signature, results))
+    defined = DefinedFunction(function, signature, types, by_types)
+    op = defined.op = Op(f"custom.{name}", defined, _arguments(signature), outputs=results,
+                         auxiliary=signature.auxiliary,
+                         types=defined.by_run if types is None else AttrsRule(FunctionUse.declared_dtypes), loss=loss,
                          variadic="num_args" if signature.many else None, mode=True,
                          input_names=signature.inputs + signature.auxiliary, op_type=name, traced=traced,
-                         capturable=bool(capturable), call=call,
-                         differentiate=_gradients, doc=inspect.getdoc(function) or "")
+                         capturable=bool(capturable), call=call, differentiate=_gradients, check_rule=check_rule,
+                         doc=inspect.getdoc(function) or "")
     op.many = signature.many or op.many
     if hasattr(function, "__code__"):
         op.where = Where((function.__code__.co_filename, function.__code__.co_firstlineno))

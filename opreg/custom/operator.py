@@ -268,7 +268,10 @@ def define(function: Callable[..., Any] | None = None, /, *, name: str | None = 
     auxiliary : sequence of str
         The last positional parameters, which are states that the function may change in place.
     types : str, optional
-        Dtypes of inputs and outputs, as in ``"T,int32->T"``.
+        Dtypes of inputs and outputs, as in ``"T,int32->T"``: equal letters are equal dtypes, ``@dtype`` is the
+        attribute of that name, ``*`` before a word repeats it, ``?`` may be anything. Inputs and results of others are
+        refused, eagerly as in graphs; numbers of Python take the declared dtype. States that it does not name have that
+        of the first input.
     loss : bool
         Whether its gradient needs none from above.
     traced : bool
@@ -291,7 +294,8 @@ def define(function: Callable[..., Any] | None = None, /, *, name: str | None = 
     Raises
     ------
     ArgumentError, TypeError
-        When the function's signature is not one of an operator.
+        When the function's signature is not one of an operator, or ``types`` does not fit it. ``@f.grad``, ``@f.infer``
+        and the other rules refuse functions that they could not call.
 
     Examples
     --------
