@@ -13,6 +13,7 @@ import numpy as np
 from opreg.core.graph import Entry, Node, rewrite
 from opreg.core.placeholder import resolve
 from opreg.core.spec import Shape, Spec, known, show, size
+from opreg.core.states import begin, beginnings
 from opreg.errors import (
     ArgumentError,
     DeviceError,
@@ -240,6 +241,8 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
         grads.append(None if req == "null" else sharing.argument("grad_dict", node.name, spec, place, grad))
     aux = [sharing.state(node.name, Spec(shape_of[node], dtype_of[node]), _variable_place(node, ctx, groups) or ctx)
            for node in auxiliary]
+    if auxiliary:
+        sharing.begin(beginnings(graph), dict(zip([node.name for node in auxiliary], aux)))
     return make(symbol, ctx, args, grads, reqs, aux, groups, check_kernels, recompute, specs, head_grads=head_grads,
                 numbers=check_numbers, reduction=reduction)
 
@@ -297,6 +300,7 @@ class _Sharing:
         if pool is not None and not isinstance(pool, dict):
             raise ArgumentError(f"shared_buffer: expected a dict of NDArrays, got {type(pool).__name__}")
         self._shared, self._executor, self._pool = frozenset(shared or ()), executor, pool
+        self._kept: set[str] = set()  # states that another executor has
 
     def argument(self, kind: str, name: str, spec: Spec, place: Context, room: NDArray | None = None) -> NDArray:
         """An argument, or with ``grad_dict`` its gradient; a new one where there is room for it."""
@@ -316,7 +320,16 @@ class _Sharing:
         """An auxiliary state."""
         old = self._executor.aux_dict.get(name) if self._executor is not None and (
             self._shared or self._pool is not None) else None
-        return old if old is not None and _is(old, spec) else _zeros(spec, place)
+        if old is not None and _is(old, spec):
+            self._kept.add(name)
+            return old
+        return _zeros(spec, place)
+
+    def begin(self, texts: Mapping[str, str], states: Mapping[str, NDArray]) -> None:
+        """Fill the states that are new with what they begin with."""
+        for name, text in texts.items():
+            if name not in self._kept:
+                begin(text, name, states[name])
 
     def _of_executor(self, kind: str, name: str, spec: Spec) -> NDArray | None:
         if self._executor is None:

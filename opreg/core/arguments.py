@@ -166,6 +166,8 @@ def ordered(op: Op, inputs: Inputs, attrs: Attrs) -> list[Any]:
     surplus = [name for name, value in inputs.items() if value is not None and name not in names]
     if surplus or missing:
         what = f"missing {listed(missing)}" if missing and not surplus else f"no room for {listed(surplus)}"
+        if missing and not surplus and missing[0] in op.auxiliary(attrs):
+            what += f", {'states' if len(missing) > 1 else 'a state'}: an array, in a Cell a Parameter"
         raise ArgumentError(f"operator {op.name}: expected inputs {listed(names) or 'none'}; {what}")
     return [inputs[name] for name in names]
 

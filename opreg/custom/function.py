@@ -17,6 +17,7 @@ from ..core.op import Names, Op, agreed
 from ..core.registry import ops
 from ..core.rules import SAME_TYPE, AttrsRule, Dtypes, Rule, Shapes, TypeRule
 from ..core.spec import Spec, as_dtype, known, show
+from ..core.states import INITIALIZER
 from ..core.value import Value
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, Where, note
 from .dry_run import dry_run, spec_of
@@ -210,10 +211,12 @@ class FunctionUse(Use):
         return own(self.op.arguments(self), gradients, ins, f"operator {self.op.op_type!r}: the gradient")
 
 
-def of_function(name: str | None, function: Callable, outputs: Sequence[str], auxiliary: Sequence[str],
-                types: str | None, loss: bool, traced: bool, capturable: bool = False) -> Op:
+def of_function(name: str | None, function: Callable, outputs: Sequence[str],
+                auxiliary: Sequence[str] | Mapping[str, Any], types: str | None, loss: bool, traced: bool,
+                capturable: bool = False) -> Op:
     """The operator that a function is: called with NDArrays, returning one, or several as a tuple."""
-    signature = read(function, auxiliary)
+    signature = read(function, [*auxiliary] if isinstance(auxiliary, Mapping) else auxiliary)
+    begins = _beginnings(getattr(function, "__name__", name), auxiliary)
     name = name or getattr(function, "__name__", None)
     if name is None or name == "<lambda>":
         raise ArgumentError(f"define: {function!r} has no name: give it one, as in define(function, name='twice')")
@@ -228,7 +231,7 @@ def of_function(name: str | None, function: Callable, outputs: Sequence[str], au
                          input_names=signature.inputs + signature.auxiliary, op_type=name, traced=traced,
                          capturable=bool(capturable), call=call, differentiate=_gradients, check_rule=check_rule,
                          doc=inspect.getdoc(function) or "")
-    op.many = signature.many or op.many
+    op.many, op.variable_tags = signature.many or op.many, begins
     if hasattr(function, "__code__"):
         op.where = Where((function.__code__.co_filename, function.__code__.co_firstlineno))
     op.shapes(AttrsRule(FunctionUse.infer_shapes))
@@ -301,6 +304,23 @@ def _arguments(signature: Signature) -> Names:
         return [*fixed, *[f"{many}{i}" for i in range(num_args - len(fixed))]]
 
     return names
+
+
+def _beginnings(title: str | None, auxiliary: Sequence[str] | Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """What variables of states are told of their initializers."""
+    found = {}
+    for name, value in auxiliary.items() if isinstance(auxiliary, Mapping) else ():
+        if value is None:
+            continue
+        try:
+            made = INITIALIZER.function(value)
+            if not hasattr(made, "dumps"):
+                raise ArgumentError(f"expected an initializer or its name, got {value!r}")
+            found[name] = {"__init__": INITIALIZER.function(made.dumps()).dumps()}
+        except Exception as error:
+            note(error, f"define: {title}: the state {name!r} begins with {value!r}")
+            raise
+    return found
 
 
 def _outputs(name: str, outputs: Sequence[str]) -> tuple[str, ...]:
