@@ -75,16 +75,15 @@ def _request(req: Requests, names: Sequence[str]) -> list[str]:
     raise ArgumentError(f"grad_req: expected text, a list or a dict, got {type(req).__name__}")
 
 
-def _listed(what: str, arrays: Values | Gradients | None, names: Sequence[str], partial: bool
+def _listed(what: str, arrays: Values | Gradients | None, nodes: Sequence[Node], partial: bool
             ) -> list[NDArray | np.ndarray | None]:
-    """Arrays in the order of names, from a list or a dict; None for what a partial dict leaves out."""
+    """Arrays in the order of variables, from a list or a dict by name; None for what a partial dict leaves out."""
+    names = [node.name for node in nodes]
     if arrays is None:
         arrays = {} if partial else []
     if isinstance(arrays, Mapping):
-        if arrays and len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise ArgumentError(f"{what}: two different variables are named {twice!r}; give each a name of its own, or "
-                                "arrays as a list")
+        if arrays:
+            _check_names(what, nodes, ", or give arrays as a list")
         missing = [name for name in names if name not in arrays]
         refuse_misspelt(what, arrays, names, stacklevel=5)
         if missing and not partial:
@@ -182,9 +181,9 @@ def bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, args: Values, 
     arguments, auxiliary = symbol._graph().variables()
     names, aux_names = [node.name for node in arguments], [node.name for node in auxiliary]
     arrays = [_array("args", name, value, _variable_place(node, ctx, groups))
-              for name, value, node in zip(names, _listed("args", args, names, False), arguments)]
+              for name, value, node in zip(names, _listed("args", args, arguments, False), arguments)]
     grads: list[NDArray | None] = []
-    for name, grad, value in zip(names, _listed("args_grad", args_grad, names, True), arrays):
+    for name, grad, value in zip(names, _listed("args_grad", args_grad, arguments, True), arrays):
         if grad is not None and not isinstance(grad, NDArray):
             raise ArgumentError(f"args_grad: {name} must be an NDArray, got {type(grad).__name__}")
         if grad is not None and grad.shape != value.shape:
@@ -195,7 +194,7 @@ def bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, args: Values, 
         grads.append(grad)
     reqs = [req if grad is not None else "null" for req, grad in zip(_request(grad_req, names), grads)]
     aux = [_array("aux_states", name, value, _variable_place(node, ctx, groups)) for name, value, node in
-           zip(aux_names, _listed("aux_states", aux_states, aux_names, False), auxiliary)]
+           zip(aux_names, _listed("aux_states", aux_states, auxiliary, False), auxiliary)]
     return make(symbol, ctx, arrays, grads, reqs, aux, groups, check_kernels, recompute, head_grads=head_grads,
                 numbers=check_numbers, reduction=reduction)
 
@@ -214,6 +213,7 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
     graph = symbol._graph()
     arguments, auxiliary = graph.variables()
     names = [node.name for node in arguments]
+    _check_names("simple_bind", arguments + auxiliary)
     shapes = _shapes(keywords, names + [node.name for node in auxiliary])
     inference.forget(graph)
     with _noted(shapes):
@@ -245,6 +245,18 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
         sharing.begin(beginnings(graph), dict(zip([node.name for node in auxiliary], aux)))
     return make(symbol, ctx, args, grads, reqs, aux, groups, check_kernels, recompute, specs, head_grads=head_grads,
                 numbers=check_numbers, reduction=reduction)
+
+
+def _check_names(what: str, nodes: Sequence[Node], otherwise: str = "") -> None:
+    """Refuse two variables of one name: who asks for its array by name could not have both."""
+    first: dict[str, Node] = {}
+    for node in nodes:
+        other = first.setdefault(node.name, node)
+        if other is not node:
+            places = [str(each.where) for each in (other, node) if each.where is not None]
+            made = f" (made at {' and '.join(places)})" if places else ""
+            raise ArgumentError(f"{what}: two variables are named {node.name!r}{made}: give one of them, or the node "
+                                f"that it belongs to, another name, or share one Variable{otherwise}")
 
 
 def _shapes(keywords: Mapping[str, object], names: Sequence[str]) -> dict[str, Sequence[int]]:

@@ -458,6 +458,11 @@ class Op:
         return self._types
 
     @property
+    def shaped(self) -> bool:
+        """Whether a rule says which shapes outputs have."""
+        return self._shapes is not None
+
+    @property
     def fills(self) -> bool:
         """Whether shapes of some inputs follow from those of others."""
         return self._fill is not None
