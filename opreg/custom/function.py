@@ -118,10 +118,15 @@ class FunctionUse(Use):
 
     # ---------------------------------------------------------------------------------------------- dtypes
 
+    @property
+    def declares(self) -> bool:
+        """Whether dtypes were declared."""
+        return self.op.type_rule is not self.defined.by_run
+
     def _declared(self, arrays: Sequence[NDArray]) -> Dtypes | None:
         """Dtypes of the results for these arrays, as they were declared; None where none were."""
         op = self.op
-        if op.type_rule is self.defined.by_run:
+        if not self.declares:
             return None
         dtypes = [as_dtype(each.dtype) for each in arrays]
         key = "dtypes", *dtypes
@@ -190,7 +195,7 @@ class FunctionUse(Use):
             return ins, outs
         self.shapes = list(ins)
         kinds: Dtypes = [None] * len(ins)
-        if op.type_rule is not self.defined.by_run:
+        if self.declares:
             kinds, _ = op.infer_dtypes(list(kinds), [None] * len(outs), self)
         specs = self._dry_run([Spec(shape, kind or _FLOAT32) for shape, kind in zip(ins, kinds)])
         return ins, [agreed(name, old, spec.shape) for name, old, spec in zip(op.outputs(self), outs, specs)]
