@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import re
 from collections.abc import Callable
@@ -166,6 +167,33 @@ def test_an_input_of_another_dtype_is_named_with_what_it_comes_from() -> None:
         net.simple_bind(mx.cpu(), data=(2, 3), ids_label=(2,), type_dict={"ids_label": "float32"})
     assert "input 'ids' is float32, types='T,int32->T' say int32" in str(caught.value)
     assert "ids_label" in "".join([str(caught.value), *caught.value.__notes__])
+
+
+# ------------------------------------------------------------------------------------------------- attributes
+
+
+@pytest.mark.parametrize("made, x, y", [
+    (lambda op: op, nd.ones(2), nd.ones(2)), (lambda op: op, sym.var("x"), sym.var("y")),
+    (lambda op: op, mx.Tensor([1.0]), mx.Tensor([1.0])), (lambda op: op, nd.ones(2), 2.0),
+    (lambda op: getattr(nd.custom, op.op_type), nd.ones(2), nd.ones(2)),
+    (lambda op: getattr(nd.custom, op.op_type), nd.ones(2), 2.0),
+    (lambda op: getattr(sym.custom, op.op_type), sym.var("x"), 2.0),
+])
+def test_attributes_go_by_keyword_alone(made: Any, x: Any, y: Any) -> None:
+    op = defined(lambda x, *, beta=1.0: x * beta)
+    with pytest.raises(ArgumentError, match=r"takes 1 input \(x\), got 2; attributes go by keyword, as in beta=1.0"):
+        made(op)(x, y)
+    made(op)(x, beta=2.0)
+    with pytest.raises(ArgumentError, match=r"takes 2 inputs \(x, y\), got 3(\n|$)"):
+        made(defined(lambda x, y: x))(x, x, y)
+
+
+def test_signatures_keep_the_star() -> None:
+    op = defined(lambda x, *, beta=1.0, axis: x)
+    for function in (op, getattr(nd.custom, op.op_type), getattr(sym.custom, op.op_type)):
+        parameters = inspect.signature(function).parameters
+        assert parameters["beta"].kind is parameters["axis"].kind is inspect.Parameter.KEYWORD_ONLY
+    assert str(inspect.signature(op)).startswith("(x, *, beta")
 
 
 # ------------------------------------------------------------------------------------------------------ rules
