@@ -161,6 +161,7 @@ _slots.install({
     "graphs": ("opreg.symbol", "opreg.symbol.show"),
     "backends": ("opreg.backends.passes",),
     "training": ("opreg.train.updater",),
+    "initializers": ("opreg.train.initializer",),
     "checks": ("opreg.testing",),
     "pictures": ("opreg.pictures",),
 })

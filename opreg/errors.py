@@ -353,10 +353,14 @@ def nearest(word: str, options: Sequence[str]) -> list[str]:
     --------
     >>> nearest("wieght", ["data", "weight", "bias"])
     ['weight']
+    >>> nearest("lr", ["momentum", "learning_rate"])
+    ['learning_rate']
     """
     close = difflib.get_close_matches(str(word), options, n=3, cutoff=0.6)
-    # A difference in case alone scores badly: Relu, relu.
-    return close or [option for option in options if option.lower() == str(word).lower()]
+    # A difference in case alone scores badly: Relu, relu. So do letters that words begin with: lr, learning_rate.
+    short = str(word).lower()
+    return close or [option for option in options if option.lower() == short or (
+        "_" in option and "".join([part[:1] for part in option.lower().split("_")]) == short)][:3]
 
 
 def did_you_mean(word: str, options: Iterable[str], *, limit: int = 12) -> str:

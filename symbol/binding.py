@@ -13,6 +13,7 @@ import numpy as np
 from opreg.core.graph import Entry, Node, rewrite
 from opreg.core.placeholder import resolve
 from opreg.core.spec import Shape, Spec, known, show, size
+from opreg.core.states import begin, beginnings
 from opreg.errors import (
     ArgumentError,
     DeviceError,
@@ -74,16 +75,15 @@ def _request(req: Requests, names: Sequence[str]) -> list[str]:
     raise ArgumentError(f"grad_req: expected text, a list or a dict, got {type(req).__name__}")
 
 
-def _listed(what: str, arrays: Values | Gradients | None, names: Sequence[str], partial: bool
+def _listed(what: str, arrays: Values | Gradients | None, nodes: Sequence[Node], partial: bool
             ) -> list[NDArray | np.ndarray | None]:
-    """Arrays in the order of names, from a list or a dict; None for what a partial dict leaves out."""
+    """Arrays in the order of variables, from a list or a dict by name; None for what a partial dict leaves out."""
+    names = [node.name for node in nodes]
     if arrays is None:
         arrays = {} if partial else []
     if isinstance(arrays, Mapping):
-        if arrays and len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise ArgumentError(f"{what}: two different variables are named {twice!r}; give each a name of its own, or "
-                                "arrays as a list")
+        if arrays:
+            _check_names(what, nodes, ", or give arrays as a list")
         missing = [name for name in names if name not in arrays]
         refuse_misspelt(what, arrays, names, stacklevel=5)
         if missing and not partial:
@@ -181,9 +181,9 @@ def bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, args: Values, 
     arguments, auxiliary = symbol._graph().variables()
     names, aux_names = [node.name for node in arguments], [node.name for node in auxiliary]
     arrays = [_array("args", name, value, _variable_place(node, ctx, groups))
-              for name, value, node in zip(names, _listed("args", args, names, False), arguments)]
+              for name, value, node in zip(names, _listed("args", args, arguments, False), arguments)]
     grads: list[NDArray | None] = []
-    for name, grad, value in zip(names, _listed("args_grad", args_grad, names, True), arrays):
+    for name, grad, value in zip(names, _listed("args_grad", args_grad, arguments, True), arrays):
         if grad is not None and not isinstance(grad, NDArray):
             raise ArgumentError(f"args_grad: {name} must be an NDArray, got {type(grad).__name__}")
         if grad is not None and grad.shape != value.shape:
@@ -194,7 +194,7 @@ def bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, args: Values, 
         grads.append(grad)
     reqs = [req if grad is not None else "null" for req, grad in zip(_request(grad_req, names), grads)]
     aux = [_array("aux_states", name, value, _variable_place(node, ctx, groups)) for name, value, node in
-           zip(aux_names, _listed("aux_states", aux_states, aux_names, False), auxiliary)]
+           zip(aux_names, _listed("aux_states", aux_states, auxiliary, False), auxiliary)]
     return make(symbol, ctx, arrays, grads, reqs, aux, groups, check_kernels, recompute, head_grads=head_grads,
                 numbers=check_numbers, reduction=reduction)
 
@@ -213,6 +213,7 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
     graph = symbol._graph()
     arguments, auxiliary = graph.variables()
     names = [node.name for node in arguments]
+    _check_names("simple_bind", arguments + auxiliary)
     shapes = _shapes(keywords, names + [node.name for node in auxiliary])
     inference.forget(graph)
     with _noted(shapes):
@@ -240,8 +241,22 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
         grads.append(None if req == "null" else sharing.argument("grad_dict", node.name, spec, place, grad))
     aux = [sharing.state(node.name, Spec(shape_of[node], dtype_of[node]), _variable_place(node, ctx, groups) or ctx)
            for node in auxiliary]
+    if auxiliary:
+        sharing.begin(beginnings(graph), dict(zip([node.name for node in auxiliary], aux)))
     return make(symbol, ctx, args, grads, reqs, aux, groups, check_kernels, recompute, specs, head_grads=head_grads,
                 numbers=check_numbers, reduction=reduction)
+
+
+def _check_names(what: str, nodes: Sequence[Node], otherwise: str = "") -> None:
+    """Refuse two variables of one name: who asks for its array by name could not have both."""
+    first: dict[str, Node] = {}
+    for node in nodes:
+        other = first.setdefault(node.name, node)
+        if other is not node:
+            places = [str(each.where) for each in (other, node) if each.where is not None]
+            made = f" (made at {' and '.join(places)})" if places else ""
+            raise ArgumentError(f"{what}: two variables are named {node.name!r}{made}: give one of them, or the node "
+                                f"that it belongs to, another name, or share one Variable{otherwise}")
 
 
 def _shapes(keywords: Mapping[str, object], names: Sequence[str]) -> dict[str, Sequence[int]]:
@@ -297,6 +312,7 @@ class _Sharing:
         if pool is not None and not isinstance(pool, dict):
             raise ArgumentError(f"shared_buffer: expected a dict of NDArrays, got {type(pool).__name__}")
         self._shared, self._executor, self._pool = frozenset(shared or ()), executor, pool
+        self._kept: set[str] = set()  # states that another executor has
 
     def argument(self, kind: str, name: str, spec: Spec, place: Context, room: NDArray | None = None) -> NDArray:
         """An argument, or with ``grad_dict`` its gradient; a new one where there is room for it."""
@@ -316,7 +332,16 @@ class _Sharing:
         """An auxiliary state."""
         old = self._executor.aux_dict.get(name) if self._executor is not None and (
             self._shared or self._pool is not None) else None
-        return old if old is not None and _is(old, spec) else _zeros(spec, place)
+        if old is not None and _is(old, spec):
+            self._kept.add(name)
+            return old
+        return _zeros(spec, place)
+
+    def begin(self, texts: Mapping[str, str], states: Mapping[str, NDArray]) -> None:
+        """Fill the states that are new with what they begin with."""
+        for name, text in texts.items():
+            if name not in self._kept:
+                begin(text, name, states[name])
 
     def _of_executor(self, kind: str, name: str, spec: Spec) -> NDArray | None:
         if self._executor is None:
@@ -409,6 +434,6 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
         else:
             bound.head_grads.append(_room(ctx, shape, dtype, node) if gradient is None else gradient._data)
     executor = Executor(symbol, bound, args, grads, reqs, aux, gradients, again, check, numbers)
-    if any(node.op is not None and node.op.traced and node.op.opaque for node in graph.nodes):
+    if any(node.op is not None and node.op.traced and (node.op.where or node.op.per_instance) for node in graph.nodes):
         executor.plan(bool(wanted))  # the body of a user's operator that cannot be traced says so now
     return executor

@@ -51,7 +51,7 @@ ORDER = _floors("""
     opreg.core.arguments
     opreg.core.value
     opreg.core.namespaces opreg.core.random_functions opreg.core.update_functions opreg.core.graph
-    opreg.core.gradient opreg.core.placeholder opreg.core.tracing
+    opreg.core.gradient opreg.core.placeholder opreg.core.tracing opreg.core.states
     opreg.core.subgraph
     opreg.core.backward_graph
     opreg.core.host_memory

@@ -102,6 +102,7 @@ OTHERWISE = {
         testing.comparison: TOLERANCES _ELEMENTS
         testing.registered: _FILLS
         testing.report: _WIDTH
+        testing.ways: _RUNS _SWITCH
         train.test_data: _SECONDS
     """,
     "arithmetic": """

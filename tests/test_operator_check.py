@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from opreg.custom.function import of_function
 from opreg.custom.prop import of_prop
 from opreg.errors import ArgumentError
 from opreg.ndarray import Context
-from opreg.testing import ways
+from opreg.testing import Report, Verdict, ways
 from opreg.testing.uses import Use
 from tests import strict  # noqa: F401  whose device serves
 from tests.rows import Row, all_rows
@@ -347,6 +348,35 @@ def compiled_otherwise(x):
     return x * (2.0 if hasattr(x, "_data") else 3.0)
 
 
+def _absolute(x):
+    return mx.nd.sqrt(x * x)
+
+
+def _counts_always(x, n):
+    n[:] = n + 1
+    return x * 1
+
+
+def _kept_by_shape(kept: dict[Any, Any]) -> Callable[..., Any]:
+    def scaled(x, *, k: float = 2.0):
+        return x * kept.setdefault(x.shape, k)
+
+    return scaled
+
+
+def _shared_scratch() -> Callable[..., Any]:
+    scratch: dict[Any, Any] = {}
+
+    def twice(x):
+        place = scratch.setdefault(x.shape, np.zeros(x.shape, x.dtype))
+        place[...] = x.asnumpy()
+        for _ in range(20):
+            os.sched_yield()
+        return place * 2
+
+    return twice
+
+
 #: What is planted: how it is made, its inputs, the check that finds it, words of what it says and of what to change.
 MISTAKES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], str, str, str]] = {
     "half an output is written": (lambda: prop(forward=_half_written), (X,), "written", "never writes 'output' at (1",
@@ -412,6 +442,19 @@ MISTAKES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], str, str, str]] = 
     "an attribute that no text has": (
         lambda: mx.operator.define(lambda x, *, f=np.square: f(x.asnumpy()), name="_check_function"), (X,), "saved",
         "attribute f=", "annotate"),
+    "a gradient that is none at zero": (lambda: defined(_absolute, lambda g, ins, outs: g * ins[0] / outs[0]),
+                                        (np.array([0.0, 1.0, -2.0]),), "gradient",
+                                        "the gradient of 'x' at (0,) is nan, where", "give it a number there"),
+    "a state that moves in predict mode": (lambda: defined(_counts_always, lambda g, ins, outs: g, auxiliary=["n"]),
+                                           (X, np.zeros(1)), "states", "changes the state 'n' when it does not train",
+                                           "if is_train:"),
+    "an attribute is cached by shape": (lambda: defined(_kept_by_shape({}), lambda g, ins, outs, *, k: g * k), (X,),
+                                        "attributes", "with k=3.25 it gives what it gave with k=2.0 before",
+                                        "part of the key"),
+    "a gradient leaves an attribute out": (lambda: defined(lambda x, *, k=2.0: x * k, lambda g, ins, outs: g * 2.0),
+                                           (X,), "attributes", "with k=3.25 the gradient of 'x'", "read k"),
+    "scratch is shared between threads": (lambda: defined(_shared_scratch(), lambda g, ins, outs: g * 2), (X,),
+                                          "threads", "in two threads at once", "outside of the call"),
     "a Function with half a gradient": (lambda: WrongFunction, (X,), "gradient", "central",
                                         "multiply it by 2"),
     "a Function that keeps on its class": (lambda: KeepsOnClass, (X,), "interleaved", "once more", "outside"),
@@ -487,6 +530,10 @@ def _scaled(x, i):
 
 def _sum(*xs):
     return sum(xs[1:], xs[0])
+
+
+def _summed(x, *, axis: int = 0):
+    return x.sum(axis=axis)
 
 
 def _two(x, y, *, by: float = 2.0):
@@ -587,6 +634,14 @@ RIGHT: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
                                                types="T,int32->T"),
                                (X, np.arange(6, dtype=np.int32).reshape(2, 3)), {}),
     "a function with corners": (lambda: mx.nd.relu, (np.round(X),), {}),
+    "an infinite slope": (lambda: defined(lambda x: mx.nd.sqrt(x), lambda g, ins, outs: g / (2 * outs[0])),
+                          (np.array([0.0, 1.0]),), {}),
+    "an attribute that changes shapes": (lambda: defined(_summed,
+                                                         lambda g, ins, outs, *, axis: mx.nd.broadcast_to(
+                                                             mx.nd.expand_dims(g, axis), ins[0].shape)), (X,), {}),
+    "numbers and a list": (lambda: defined(lambda x, y: x * y, lambda g, ins, outs: (g * ins[1], g * ins[0])),
+                           (X[0], [1.0, 2.0, 3.0]), {}),
+    "a linear function": (lambda: defined(lambda x: 2 * x, lambda g, ins, outs: 2 * g), (X,), {}),
     "one number": (lambda: swish, (np.array([0.5]),), {}),
     "a Function": (lambda: RightFunction, (X,), {}),
     "an instance of a Function": (RightFunction, (X.astype(np.float32),), {}),
@@ -675,6 +730,78 @@ def test_reports_in_every_form() -> None:
         bad.raise_if_failed()
     with pytest.raises(KeyError, match="there is no check 'gradeint', but runs, "):
         bad["gradeint"]
+
+
+def test_a_cause_is_told_once() -> None:
+    """What was never written is whatever was in memory, in every way to run it: one verdict says so."""
+    found = mx.operator.check(prop(forward=_half_written), X)
+    assert [each.name for each in found.failed] == ["written"]
+    assert "not asked after 'written' failed: deterministic" in str(found)
+    found = mx.operator.check(defined(_followed_number, lambda g, ins, outs: 3 * g, traced=True), X)
+    assert {"gradient", "traced"} >= {each.name for each in found.failed}
+    same = Report("f", [Verdict("graph", "", "failed", "KeyError: 3"), Verdict("runs", "", "ok"),
+                        Verdict("saved", "", "failed", "KeyError: 3")])
+    assert str(same).count("KeyError") == 1 and "failed   graph, saved" in str(same)
+    assert "graph, saved" in same._repr_html_()
+
+
+def test_what_a_traced_body_reads_from_outside_is_noted() -> None:
+    factor = np.float64(3.0)
+
+    def scaled(x):
+        return x * factor * GLOBAL_FACTOR + len(NAMES)
+
+    found = mx.operator.check(defined(scaled, traced=True), X)["traced"]
+    assert (found.outcome, found.text) == (
+        "ok", "it reads GLOBAL_FACTOR, NAMES, factor from outside: graphs keep what they were when it was followed")
+    assert mx.operator.check(swish, X)["traced"].text == ""
+
+
+GLOBAL_FACTOR = 2.0
+NAMES = ["a"]
+
+
+def test_second_orders_of_what_is_linear_or_has_states() -> None:
+    found = mx.operator.check(defined(lambda x: 2 * x, lambda g, ins, outs: 2 * g), X)["second order"]
+    assert (found.outcome, found.text) == ("ok", "it is zero: the function is linear here")
+    found = mx.operator.check(centre, X)["second order"]
+    assert found.outcome == "ok"
+    moving = defined(_centred_square, lambda g, ins, outs: 2 * g * (ins[0] - ins[1]), auxiliary=["mean"])
+    found = mx.operator.check(moving, X, np.zeros(3))
+    assert found["gradient"].outcome == found["second order"].outcome == "ok", found
+    assert "states at rest" in found["second order"].text
+
+
+def _centred_square(x, mean, *, is_train):
+    if is_train:
+        mean[:] = 0.5 * mean + 0.5 * x.mean(axis=0)
+    return (x - mean) * (x - mean)
+
+
+def test_whole_numbers_are_told_of() -> None:
+    op = defined(_square, _square_grad)
+    with pytest.warns(UserWarning, match="the inputs are int64, so no gradient was looked at: give floating numbers"):
+        found = mx.operator.check(op, np.array([1, 2]))
+    assert found["gradient"].text == "no gradient was looked at: the inputs are int64, give floating numbers"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mx.operator.check(defined(_square), np.array([1, 2]))  # it has none
+        mx.operator.check(op, X)
+
+
+def test_a_list_has_the_dtype_that_goes_with_the_others() -> None:
+    seen: list[Any] = []
+
+    def looking(x, y, ids):
+        seen.append((np.dtype(x.dtype).name, np.dtype(y.dtype).name, np.dtype(ids.dtype).name))
+        return x * y
+
+    op = defined(looking, lambda g, ins, outs: (g * ins[1], g * ins[0], None), types="T,T,int32->T")
+    mx.operator.check(op, X[0], [1.0, 2.0, 3.0], [0, 1, 2])
+    assert seen[0] == ("float64", "float64", "int32")
+    seen.clear()
+    mx.operator.check(op, [1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [0, 1, 2])
+    assert seen[0] == ("float32", "float32", "int32")
 
 
 def test_what_is_skipped_says_why() -> None:

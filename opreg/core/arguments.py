@@ -60,6 +60,10 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
             break
         inputs[name] = rest.pop(0)
     following = names[len(inputs):len(inputs) + 1]
+    if rest and op.op_type is not None and len(args) > len(names):  # a user's function, whose attributes have names
+        example = f"; attributes go by keyword, as in {_as_keyword(op)}" if fields else ""
+        raise ArgumentError(f"operator {op.name}: takes {len(names)} input{'s' * (len(names) != 1)} "
+                            f"({', '.join(names) or 'none'}), got {len(args)}{example}")
     if rest and following and following[0] not in keywords and (
             not inputs or len(rest) > len(fields) or _is_other(rest[0])):
         raise no_value(op, following[0], rest[0])
@@ -80,6 +84,12 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
         else:
             raise no_value(op, name, value)
     return _without_holes(op, inputs, attrs, [name for name in inputs if name not in keywords]), attrs
+
+
+def _as_keyword(op: Op) -> str:
+    """The first attribute as it is given in a call."""
+    field = op.schema.fields[0]
+    return f"{field.name}={'…' if field.required else repr(field.default)}"
 
 
 def superfluous(op: Op, keywords: Mapping[str, Any], is_value: Callable[[object], bool]) -> list[str]:
@@ -166,6 +176,8 @@ def ordered(op: Op, inputs: Inputs, attrs: Attrs) -> list[Any]:
     surplus = [name for name, value in inputs.items() if value is not None and name not in names]
     if surplus or missing:
         what = f"missing {listed(missing)}" if missing and not surplus else f"no room for {listed(surplus)}"
+        if missing and not surplus and missing[0] in op.auxiliary(attrs):
+            what += f", {'states' if len(missing) > 1 else 'a state'}: an array, in a Cell a Parameter"
         raise ArgumentError(f"operator {op.name}: expected inputs {listed(names) or 'none'}; {what}")
     return [inputs[name] for name in names]
 
@@ -202,6 +214,8 @@ def signature(op: Op, further: Sequence[str] = ("out", "name"), made: bool = Fal
         first = next((i for i, name in enumerate(op.input_names) if name not in needed), None)
         parameters = [kinds(name, kind, default=kinds.empty if first is None or i < first else None)
                       for i, name in enumerate(op.input_names)]
+    if op.op_type is not None:  # a user's function, written with a star
+        kind = kinds.KEYWORD_ONLY
     for field in op.schema.fields:
         if field.name == op.variadic and field.required:  # counted
             continue

@@ -175,6 +175,8 @@ class Op:
     differentiate : function, or None
         How its gradient rule is applied, where that takes more than to call it: as ``differentiate``, after the
         operator.
+    check_rule : function of the operator, what is declared, and a rule, or None
+        Refuses rules that cannot be called: those of a user's operator, when they are declared.
     """
 
     #: Whether it was ever applied.
@@ -193,7 +195,7 @@ class Op:
                  grad_reads: bool = True, optional_out_grads: bool = False, supports_add: bool = False,
                  op_type: str | None = None, traced: bool = False, capturable: bool | None = None,
                  call: Callable[..., Any] = apply, differentiate: Callable[..., Sequence[Any]] | None = None,
-                 doc: str = ""):
+                 check_rule: Callable[[Op, str, object], object] | None = None, doc: str = ""):
         self.name, self.schema, self.variadic, self.doc = name, schema, variadic, doc
         self.aliases: tuple[str, ...] = ()
         self.where: Where | None = here()  # None for a built-in one, which has a family
@@ -224,7 +226,7 @@ class Op:
         self.has_side_effect, self.per_instance = has_side_effect, per_instance
         self.grad_reads, self.optional_out_grads, self.supports_add = grad_reads, optional_out_grads, supports_add
         self.op_type, self.traced, self.capturable = op_type, traced, capturable
-        self._call, self._differentiate = call, differentiate
+        self._call, self._differentiate, self._check_rule = call, differentiate, check_rule
         self.gradients: dict[tuple[object, ...], Op] = {}  # of a user's operator: those that compute gradients of it
         self.forms: dict[str, Op] = {}  # of a user's operator: those that do the same in another form
         self.kernels: list[Kernel] = []
@@ -263,14 +265,21 @@ class Op:
 
     # ------------------------------------------------------------------------------ declaring, by decorator
 
+    def _look_at(self, what: str, function: object) -> None:
+        """Refuse a rule that cannot be called, where somebody looks."""
+        if self._check_rule is not None and not isinstance(function, Rule) and function is not ZERO:
+            self._check_rule(self, what, function)
+
     def infer(self, function: F) -> F:
         """Declare the shape rule: ``f(*shapes, **attrs)`` returns a shape, or a list of them, one an output."""
+        self._look_at("infer", function)
         self._shapes, self._all_shapes = Rule(function), None
         self._changed()
         return function
 
     def fill(self, function: F) -> F:
         """Declare how inputs follow from the rest: ``f(ins, outs, **attrs)`` returns all input shapes."""
+        self._look_at("fill", function)
         self._fill = Rule(function)
         self._changed()
         return function
@@ -280,18 +289,21 @@ class Op:
         them, one an output, whose dimensions may be arrays of one number. Those that follow so are ``ANY`` in the shape
         rule. A graph is planned up to such an operator, and from there on for the shapes that come. That of a user's
         operator is given NDArrays, and no ``xp``."""
+        self._look_at("infer_from_data", function)
         self._from_data = Rule.of(function)
         self._changed()
         return function
 
     def shapes(self, function: F) -> F:
         """Declare the shape rule as a function ``f(ins, outs, **attrs) -> (ins, outs)``, of which some may be None."""
+        self._look_at("shapes", function)
         self._all_shapes = Rule.of(function)
         self._changed()
         return function
 
     def types(self, function: F) -> F:
         """Declare the dtype rule as a function ``f(ins, outs, **attrs) -> (ins, outs)``."""
+        self._look_at("types", function)
         self._types = Rule.of(function)
         self._changed()
         return function
@@ -332,6 +344,7 @@ class Op:
         It is ordinary code over values and calls operators. It may also name ``needs``, the inputs whose gradient
         somebody wants, and ``is_train``. An ``AttrsRule`` is given all: ``f(attrs, g, ins, outs, needs, is_train)``.
         """
+        self._look_at("grad", function)
         self._gradient = function if function is ZERO else Rule.of(function)
         self._changed()
         return function
@@ -438,6 +451,16 @@ class Op:
     def loss(self, attrs: Attrs) -> bool:
         """Whether the gradient starts or ends here and needs none from above."""
         return self._loss(attrs) if isinstance(self._loss, Rule) else self._loss or self._gradient is ZERO
+
+    @property
+    def type_rule(self) -> TypeRule | Rule:
+        """How dtypes follow."""
+        return self._types
+
+    @property
+    def shaped(self) -> bool:
+        """Whether a rule says which shapes outputs have."""
+        return self._shapes is not None
 
     @property
     def fills(self) -> bool:

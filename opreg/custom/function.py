@@ -15,14 +15,15 @@ from ..core.launch import Call, FirstRun, Step
 from ..core.mode import MODE
 from ..core.op import Names, Op, agreed
 from ..core.registry import ops
-from ..core.rules import SAME_TYPE, AttrsRule, Dtypes, Rule, Shapes
+from ..core.rules import SAME_TYPE, AttrsRule, Dtypes, Rule, Shapes, TypeRule
 from ..core.spec import Spec, as_dtype, known, show
+from ..core.states import INITIALIZER
 from ..core.value import Value
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, Where, note
 from .dry_run import dry_run, spec_of
 from .gradient import Arriving, Use, by_rule, derive, own, shown
 from .reads import BodyReads
-from .signature import GIVEN, Signature, read
+from .signature import GIVEN, Signature, check_rule, read, read_types
 
 if TYPE_CHECKING:
     from ..ndarray.context import Context
@@ -45,14 +46,22 @@ class DefinedFunction(Schema):
         The function.
     given : list of str
         What it is given that is no attribute.
+    types : str or None
+        Dtypes as they were declared.
+    by_types : TypeRule or None
+        What that says; of states, too.
+    by_run : Rule
+        How dtypes follow where none were declared.
     """
 
     op: Op
 
-    def __init__(self, function: Callable, signature: Signature):
+    def __init__(self, function: Callable, signature: Signature, types: str | None, by_types: TypeRule | None):
         super().__init__(signature.schema.fields)
         self.rule = Rule(function)
         self.given = [name for name in GIVEN if name in self.rule.names]
+        self.types, self.by_types = types, by_types
+        self.by_run = AttrsRule(FunctionUse.infer_dtypes)
         self._reads: tuple[Any, BodyReads] | None = None
 
     def version(self) -> object:
@@ -87,6 +96,7 @@ class FunctionUse(Use):
     def compute(self, arrays: Sequence[NDArray], ctx: Context, is_train: bool) -> list[Any]:
         """What the function makes of NDArrays: an NDArray, array or number for each output."""
         rule, op = self.defined.rule, self.op
+        declared = self._declared(arrays)
         keywords = rule.select(self)
         for name in self.defined.given:
             keywords[name] = ctx if name == "ctx" else is_train
@@ -102,9 +112,11 @@ class FunctionUse(Use):
         if len(results) != len(names):
             raise ArgumentError(f"operator {op.op_type!r} returned {len(results)} values, expected {len(names)} "
                                 f"({', '.join(names)})")
-        for name, result in zip(names, results):
+        for i, (name, result) in enumerate(zip(names, results)):
             if result is None:
                 raise ArgumentError(f"operator {op.op_type!r} returned None for {name!r}, expected an array")
+            if declared is not None:
+                results[i] = self._as_declared(name, result, declared[i])
             if hasattr(result, "_data"):  # an array of ours
                 continue
             try:
@@ -118,6 +130,65 @@ class FunctionUse(Use):
         """A key that stays equal while what the function, and a rule of its gradient, read is as it was."""
         version = self.defined.version() if self.lasting else None
         return None if version is None else (self, version)
+
+    # ---------------------------------------------------------------------------------------------- dtypes
+
+    @property
+    def declares(self) -> bool:
+        """Whether dtypes were declared."""
+        return self.op.type_rule is not self.defined.by_run
+
+    def _declared(self, arrays: Sequence[NDArray]) -> Dtypes | None:
+        """Dtypes of the results for these arrays, as they were declared; None where none were."""
+        op = self.op
+        if not self.declares:
+            return None
+        dtypes = [as_dtype(each.dtype) for each in arrays]
+        key = "dtypes", *dtypes
+        if key not in self.memo:
+            self.memo[key] = op.infer_dtypes([*dtypes], [None] * len(op.outputs(self)), self)[1]
+        return self.memo[key]
+
+    def _as_declared(self, name: str, result: Any, dtype: np.dtype | None) -> Any:
+        """A result if it has the dtype that was declared; a number of Python takes it on."""
+        if dtype is None:
+            return result
+        if type(result) in (bool, int, float) and not (type(result) is float and dtype.kind in "iub"):
+            return np.asarray(result, dtype)
+        found = as_dtype(getattr(result, "dtype", type(result)))
+        if found != dtype:
+            says = "its dtype rule says" if self.defined.types is None else f"types={self.defined.types!r} say"
+            raise DTypeError(f"operator {self.op.op_type!r}: output {name!r} is {found}, {says} {dtype}: return it as "
+                             f"{dtype}, or declare what it is")
+        return result
+
+    def declared_dtypes(self, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+        """Dtypes by the words that declared them."""
+        rule: Any = self.defined.by_types
+        try:
+            return rule(ins, outs, self)
+        except DTypeError:
+            raise self._conflict(rule, [*ins, *outs], len(ins)) from None
+
+    def _conflict(self, rule: TypeRule, dtypes: Dtypes, count: int) -> DTypeError:
+        """The error that names the first of the inputs and outputs whose dtype is not the declared one."""
+        op, names = self.op, self.op.arguments(self) + self.op.auxiliary(self) + self.op.outputs(self)
+
+        def following(*kept: int) -> Dtypes:
+            shown = [dtype if i in kept else None for i, dtype in enumerate(dtypes)]
+            ins, outs = rule(shown[:count], shown[count:], self)
+            return ins + outs
+
+        for i, dtype in enumerate(dtypes):
+            expected = following(*range(i))[i]
+            if dtype is not None and expected is not None and expected != dtype:
+                break
+        alone = following()[i]
+        like = "" if alone is not None else next((f", as {names[j]!r} is" for j in range(i)
+                                                  if following(j)[i] is not None), "")
+        what = "input" if i < count else "output"
+        return DTypeError(f"operator {op.op_type!r}: {what} {names[i]!r} is {dtype}, types={self.defined.types!r} say "
+                          f"{expected}{like}; .astype('{expected}') converts it")
 
     # --------------------------------------------------------------------------------------------- inference
 
@@ -138,7 +209,10 @@ class FunctionUse(Use):
         if not all(known(shape) for shape in ins):
             return ins, outs
         self.shapes = list(ins)
-        specs = self._dry_run([Spec(shape, _FLOAT32) for shape in ins])
+        kinds: Dtypes = [None] * len(ins)
+        if self.declares:
+            kinds, _ = op.infer_dtypes(list(kinds), [None] * len(outs), self)
+        specs = self._dry_run([Spec(shape, kind or _FLOAT32) for shape, kind in zip(ins, kinds)])
         return ins, [agreed(name, old, spec.shape) for name, old, spec in zip(op.outputs(self), outs, specs)]
 
     def infer_dtypes(self, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
@@ -157,21 +231,27 @@ class FunctionUse(Use):
         return own(self.op.arguments(self), gradients, ins, f"operator {self.op.op_type!r}: the gradient")
 
 
-def of_function(name: str | None, function: Callable, outputs: Sequence[str], auxiliary: Sequence[str],
-                types: str | None, loss: bool, traced: bool, capturable: bool = False) -> Op:
+def of_function(name: str | None, function: Callable, outputs: Sequence[str],
+                auxiliary: Sequence[str] | Mapping[str, Any], types: str | None, loss: bool, traced: bool,
+                capturable: bool = False) -> Op:
     """The operator that a function is: called with NDArrays, returning one, or several as a tuple."""
-    signature = read(function, auxiliary)
+    signature = read(function, [*auxiliary] if isinstance(auxiliary, Mapping) else auxiliary)
+    begins = _beginnings(getattr(function, "__name__", name), auxiliary)
     name = name or getattr(function, "__name__", None)
     if name is None or name == "<lambda>":
         raise ArgumentError(f"define: {function!r} has no name: give it one, as in define(function, name='twice')")
-    defined = DefinedFunction(function, signature)
-    op = defined.op = Op(f"custom.{name}", defined, _arguments(signature), outputs=_outputs(name, outputs),
-                         auxiliary=signature.auxiliary, types=types or AttrsRule(FunctionUse.infer_dtypes), loss=loss,
+    results = _outputs(name, outputs)
+    by_types = None if types is None else TypeRule(read_types(
+        f"define: {getattr(function, '__name__', name)}", types, signature, results))
+    defined = DefinedFunction(function, signature, types, by_types)
+    op = defined.op = Op(f"custom.{name}", defined, _arguments(signature), outputs=results,
+                         auxiliary=signature.auxiliary,
+                         types=defined.by_run if types is None else AttrsRule(FunctionUse.declared_dtypes), loss=loss,
                          variadic="num_args" if signature.many else None, mode=True,
                          input_names=signature.inputs + signature.auxiliary, op_type=name, traced=traced,
-                         capturable=bool(capturable), call=call,
-                         differentiate=_gradients, doc=inspect.getdoc(function) or "")
-    op.many = signature.many or op.many
+                         capturable=bool(capturable), call=call, differentiate=_gradients, check_rule=check_rule,
+                         doc=inspect.getdoc(function) or "")
+    op.many, op.variable_tags = signature.many or op.many, begins
     if hasattr(function, "__code__"):
         op.where = Where((function.__code__.co_filename, function.__code__.co_firstlineno))
     op.shapes(AttrsRule(FunctionUse.infer_shapes))
@@ -230,8 +310,11 @@ def _misfit(call: Call, results: Sequence[object]) -> ShapeError:
     op = call.op
     name, expected, spec = next(row for row in zip(op.outputs(call.attrs), call.specs, map(spec_of, results))
                                 if row[1].shape != row[2].shape)
+    why = f"its shape rule, @{op.op_type}.infer, says the first" if op.shaped \
+        else ("that was found by a run on other numbers: where the shape follows from numbers say how, with "
+              f"@{op.op_type}.infer_from_data")
     return ShapeError(f"operator {op.op_type!r}, {name}: expected shape {show(expected.shape)}, the function "
-                      f"returned {show(spec.shape)}")
+                      f"returned {show(spec.shape)}; {why}")
 
 
 def _arguments(signature: Signature) -> Names:
@@ -244,6 +327,23 @@ def _arguments(signature: Signature) -> Names:
         return [*fixed, *[f"{many}{i}" for i in range(num_args - len(fixed))]]
 
     return names
+
+
+def _beginnings(title: str | None, auxiliary: Sequence[str] | Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """What variables of states are told of their initializers."""
+    found = {}
+    for name, value in auxiliary.items() if isinstance(auxiliary, Mapping) else ():
+        if value is None:
+            continue
+        try:
+            made = INITIALIZER.function(value)
+            if not hasattr(made, "dumps"):
+                raise ArgumentError(f"expected an initializer or its name, got {value!r}")
+            found[name] = {"__init__": INITIALIZER.function(made.dumps()).dumps()}
+        except Exception as error:
+            note(error, f"define: {title}: the state {name!r} begins with {value!r}")
+            raise
+    return found
 
 
 def _outputs(name: str, outputs: Sequence[str]) -> tuple[str, ...]:

@@ -35,26 +35,36 @@ _BACKWARD = ("req", "out_grad", "in_data", "out_data", "in_grad", "aux")
 
 
 class _Undeclared:
-    """Stands where backward gets an array that its Prop did not ask for."""
+    """Stands where backward gets an array that its Prop did not ask for. Whatever is done with it says so."""
 
     shape: tuple = ()
     dtype = None
     context = None
+    __hash__ = object.__hash__
 
     def __init__(self, what: str):
         self._what = what
+
+    def __repr__(self) -> str:
+        return f"<{self._what}, not asked for>"
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise OpError(f"{self._what} was not asked for: need_top_grad=False or declare_backward_dependency leaves it "
                       "out, so it is not kept for backward")
 
-    asnumpy = asscalar = copy = astype = reshape = __getitem__ = __setitem__ = __len__ = __array__ = _refuse
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __neg__ = _refuse
-
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)
         self._refuse()
+
+
+#: Operators, comparisons and conversions of Python and of NumPy.
+_DONE = """add sub mul truediv floordiv mod divmod pow matmul and or xor lshift rshift
+           neg pos abs invert round eq ne lt le gt ge bool int float complex index
+           getitem setitem len iter contains array array_ufunc array_function dlpack dlpack_device"""
+for _name in _DONE.split():
+    for _prefix in ("", "r", "i") if _name in _DONE.split()[:14] else ("",):
+        setattr(_Undeclared, f"__{_prefix}{_name}__", _Undeclared._refuse)
 
 
 def _noted(error: BaseException, title: str, attrs: PropUse, **given: list) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, overload
 
 from ..core.dispatch import write
 from ..core.op import Op
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from ..ndarray.ndarray import NDArray
 
 P = TypeVar("P", bound="type[CustomOpProp]")
+#: Names of states, or what each of them begins with.
+Auxiliary: TypeAlias = Sequence[str] | Mapping[str, Any]
 
 __all__ = ["CustomOp", "CustomOpProp", "register", "define", "check", "get", "get_all_registered_operators",
            "get_operator_arguments", "OperatorArguments", "custom", "PythonOp", "NumpyOp", "NDArrayOp"]
@@ -239,18 +241,18 @@ def registered(name: str) -> Op | None:
 
 @overload
 def define(function: Callable[..., Any], /, *, name: str | None = None, outputs: Sequence[str] = ("output",),
-           auxiliary: Sequence[str] = (), types: str | None = None, loss: bool = False, traced: bool = False,
+           auxiliary: Auxiliary = (), types: str | None = None, loss: bool = False, traced: bool = False,
            capturable: bool = False) -> Op: ...
 
 
 @overload
 def define(function: None = None, /, *, name: str | None = None, outputs: Sequence[str] = ("output",),
-           auxiliary: Sequence[str] = (), types: str | None = None, loss: bool = False, traced: bool = False,
+           auxiliary: Auxiliary = (), types: str | None = None, loss: bool = False, traced: bool = False,
            capturable: bool = False) -> Callable[[Callable[..., Any]], Op]: ...
 
 
 def define(function: Callable[..., Any] | None = None, /, *, name: str | None = None,
-           outputs: Sequence[str] = ("output",), auxiliary: Sequence[str] = (), types: str | None = None,
+           outputs: Sequence[str] = ("output",), auxiliary: Auxiliary = (), types: str | None = None,
            loss: bool = False, traced: bool = False, capturable: bool = False) -> Any:
     """Make an operator of one function of arrays.
 
@@ -265,10 +267,15 @@ def define(function: Callable[..., Any] | None = None, /, *, name: str | None = 
         Registered name; the function's by default. Defining a name again takes its place, as in ``register``.
     outputs : sequence of str
         Names of the outputs.
-    auxiliary : sequence of str
-        The last positional parameters, which are states that the function may change in place.
+    auxiliary : sequence of str, or dict of str
+        The last positional parameters, which are states that the function may change in place. A dict says what they
+        begin with in executors, modules and Cells that are made of graphs: an initializer or its name, as in
+        ``{"mean": "zeros"}``. Where nothing is said that is zero, in a Module what the name says.
     types : str, optional
-        Dtypes of inputs and outputs, as in ``"T,int32->T"``.
+        Dtypes of inputs and outputs, as in ``"T,int32->T"``: equal letters are equal dtypes, ``@dtype`` is the
+        attribute of that name, ``*`` before a word repeats it, ``?`` may be anything. Inputs and results of others are
+        refused, eagerly as in graphs; numbers of Python take the declared dtype. States that it does not name have that
+        of the first input.
     loss : bool
         Whether its gradient needs none from above.
     traced : bool
@@ -291,7 +298,8 @@ def define(function: Callable[..., Any] | None = None, /, *, name: str | None = 
     Raises
     ------
     ArgumentError, TypeError
-        When the function's signature is not one of an operator.
+        When the function's signature is not one of an operator, or ``types`` does not fit it. ``@f.grad``, ``@f.infer``
+        and the other rules refuse functions that they could not call.
 
     Examples
     --------

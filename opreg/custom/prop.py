@@ -166,12 +166,18 @@ class PropUse(Use):
         except TypeError:  # something has no length: it is no list
             groups = []
         title = f"{self.title(method)} returned"
+        parts = [part for part in answer if part is not None] if isinstance(answer, (tuple, list)) else []
+        what = "shapes" if method == "infer_shape" else "dtypes"
+        if parts and all(_is_one(part, method) for part in parts):  # each is what a list should hold
+            shown = [f"[{part!r}]" if i < 2 or part else "[]" for i, part in enumerate(parts)]
+            raise ArgumentError(f"{title} {answer!r}, expected lists of {what}: return "
+                                f"{', '.join(shown + ['[]'] * (3 - len(shown)))}")
         if len(groups) != 3:
             raise ArgumentError(f"{title} {answer!r}, expected 2 or 3 lists: of arguments, outputs and auxiliary "
                                 "states")
-        what, names, group = next(row for row in zip(("arguments", "outputs", "auxiliary states"), expected, groups)
+        kind, names, group = next(row for row in zip(("arguments", "outputs", "auxiliary states"), expected, groups)
                                   if len(row[1]) != len(row[2]))
-        raise ArgumentError(f"{title} {len(group)} entries for its {what}, expected {len(names)}"
+        raise ArgumentError(f"{title} {len(group)} entries for its {kind}, expected {len(names)}"
                             f" ({', '.join(names) or 'none'})")
 
     def infer_shapes(self, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
@@ -394,6 +400,13 @@ class Kept:
         use = PropUse(self.given)
         use.__dict__.update(shared, memo={})
         return use
+
+
+def _is_one(part: object, method: str) -> bool:
+    """Whether a part of an answer is one shape or dtype, and no list of them."""
+    if method == "infer_shape":
+        return isinstance(part, (tuple, list)) and all(isinstance(dim, (int, np.integer)) for dim in part)
+    return isinstance(part, (str, type, np.dtype))
 
 
 def _looks_otherwise(value: str) -> bool:

@@ -8,9 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..core.attrs import REQUIRED, Field, Schema
-from ..errors import ArgumentError, did_you_mean, passing
+from ..core.op import Op
+from ..core.spec import as_dtype
+from ..errors import ArgumentError, DTypeError, Where, did_you_mean, passing
 
-__all__ = ["Signature", "read", "hints", "check_keywords"]
+__all__ = ["Signature", "read", "read_types", "hints", "check_keywords", "check_rule"]
 
 #: Keyword-only parameters that are given something else than an attribute.
 GIVEN = ("is_train", "ctx")
@@ -125,6 +127,130 @@ def _states(title: str, inputs: Sequence[str], many: str | None, auxiliary: Sequ
         raise ArgumentError(f"{title}: auxiliary states come last, behind all inputs: "
                             f"{', '.join([name for name in inputs if name not in states] + list(states))}")
     return states
+
+
+def read_types(title: str, text: object, signature: Signature, outputs: Sequence[str]) -> str:
+    """Dtypes as they were declared, read; those of states that are not said are that of the first input.
+
+    Raises
+    ------
+    ArgumentError
+        Saying what cannot be meant, with the nearest valid word.
+
+    Examples
+    --------
+    >>> def f(x, ids, mean): ...
+    >>> read_types("f", "T,int32->T", read(f, ["mean"]), ["output"])
+    'T,int32,T->T'
+    """
+    inputs, states, many = signature.inputs, signature.auxiliary, signature.many
+    title += f": types={text!r}"
+    if not isinstance(text, str):
+        raise ArgumentError(f"{title}: expected text, got {text!r}, as in {_example(len(inputs), len(outputs))!r}")
+    sides = text.split("->")
+    if len(sides) != 2:
+        raise ArgumentError(f"{title}: expected dtypes of inputs, an arrow and dtypes of outputs, as in "
+                            f"{_example(len(inputs), len(outputs))!r}")
+    left, right = [[word.strip() for word in side.split(",")] if side.strip() else [] for side in sides]
+    for word in left + right:
+        if not word.lstrip("*"):
+            raise ArgumentError(f"{title}: there is nothing between two commas")
+        _check_dtype(title, word.lstrip("*"), signature)
+    every = [*inputs, *states] + ([f"*{many}"] if many else [])
+    _check_count(title, text, "input", left, every, [len(every), len(inputs)] if not many else
+                 range(1, len(every) + 1))
+    _check_count(title, text, "output", right, outputs, [len(outputs)])
+    letters = {word.lstrip("*") for word in left}
+    for word in right:
+        letter = word.lstrip("*")
+        if len(letter) == 1 and letter != "?" and letter not in letters:
+            raise ArgumentError(f"{title}: {letter!r} follows from no input: name its dtype, as in float32")
+    starred = any(word.startswith("*") for word in left)
+    if states and not starred and len(left) == len(inputs):
+        left += left[:1] * len(states)
+    return f"{','.join(left)}->{','.join(right)}"
+
+
+def _example(ins: int, outs: int) -> str:
+    return f"{','.join('T' * ins)}->{','.join('T' * outs)}"
+
+
+def _check_dtype(title: str, word: str, signature: Signature) -> None:
+    """Refuse what is neither a letter, a dtype, nor ``@`` and the name of an attribute."""
+    if word.startswith("@"):
+        if word[1:] not in signature.schema:
+            raise ArgumentError(f"{title}: there is no attribute {word[1:]!r}. "
+                                f"{did_you_mean(word[1:], signature.schema.names)}")
+    elif len(word) > 1:
+        try:
+            as_dtype(word)
+        except DTypeError as error:
+            raise ArgumentError(f"{title}: {error}") from None
+
+
+def _check_count(title: str, text: str, what: str, words: Sequence[str], names: Sequence[str],
+                 counts: Sequence[int]) -> None:
+    """Refuse other numbers of words than there are names; one with a star stands for any number."""
+    if len(words) in counts or (any(word.startswith("*") for word in words) and len(words) <= len(names) + 1):
+        return
+    there = f"is 1 ({names[0]})" if len(names) == 1 else \
+        f"are {len(names)}{' kinds' * any(name.startswith('*') for name in names)} ({', '.join(names) or 'none'})"
+    like = "" if len(words) >= len(names) or not words else \
+        f": write {','.join([*words, *[words[-1]] * (len(names) - len(words))])!r} where they are alike"
+    raise ArgumentError(f"{title} names {len(words)} {what}{'s' * (len(words) != 1)}, there {there}{like}")
+
+
+#: What rules of an operator that is a function are called with; None for its inputs. Then what these are.
+_RULES: dict[str, tuple[str, tuple[str, ...] | None, str]] = {
+    "grad": ("gradient", ("g", "ins", "outs"), ""),
+    "infer": ("shape rule", None, ": a shape for each input"),
+    "infer_from_data": ("rule for shapes that follow from numbers", None, ": an array for each input"),
+    "fill": ("rule for shapes of inputs", ("ins", "outs"), ""),
+    "shapes": ("rule for all shapes", ("ins", "outs"), ""),
+    "types": ("dtype rule", ("ins", "outs"), "")}
+
+
+def check_rule(op: Op, what: str, function: Any) -> None:
+    """Refuse a rule of an operator that is a function which cannot be called as it will be.
+
+    Raises
+    ------
+    ArgumentError, TypeError
+        Saying what its parameters are and should be.
+    """
+    title, names, words = _RULES[what]
+    title = f"the {title} of operator {op.op_type!r}"
+    if not callable(function):
+        raise TypeError(f"{title}: expected a function, got {function!r}")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    code = getattr(function, "__code__", None)
+    if code is not None:
+        title += f" ({Where((code.co_filename, code.co_firstlineno))})"
+    parameters = [*signature.parameters.values()]
+    kinds: Any = inspect.Parameter
+    placed = [each for each in parameters if each.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]
+    many = any(each.kind is kinds.VAR_POSITIONAL for each in parameters)
+    expected = op.input_names if names is None else names
+    least, shown = sum(each.default is kinds.empty for each in placed), [*expected]
+    fits = least <= len(expected) and (many or len(expected) <= len(placed))
+    if names is None and op.variadic:
+        shown.append(f"*{op.many}")
+        fits = many and least <= len(expected)
+    for i, each in enumerate(placed):
+        fits = fits and (each.name not in expected or expected.index(each.name) == i)
+    attributes = [name for name in op.schema.names if name != op.variadic]
+    if not fits:
+        given = ", ".join(str(each) for each in [parameter.replace(annotation=kinds.empty) for parameter in parameters]
+                          if "=" not in str(each) or each.kind is not kinds.KEYWORD_ONLY)
+        shown += ["*", *attributes] if attributes and not (names is None and op.variadic) else attributes
+        raise ArgumentError(f"{title} takes ({given}), expected ({', '.join(shown)}){words}")
+    known = [*op.schema.names, *(("needs", "is_train") if what == "grad" else ())]
+    for each in parameters:
+        if each.kind is kinds.KEYWORD_ONLY and each.default is kinds.empty and each.name not in known:
+            raise ArgumentError(f"{title} is given no keyword {each.name!r}. {did_you_mean(each.name, known)}")
 
 
 _CHECKED: weakref.WeakSet = weakref.WeakSet()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 
 import numpy as np
 
 from ..core.looks import Shown
 from ..core.mode import MODE
+from ..core.parameters import parameters_of
 from ..core.spec import as_dtype, is_floating
 from ..errors import ArgumentError, DTypeError, OpError, did_you_mean, is_ours, note, refuse_keywords
 from . import bprop, hooks
@@ -29,6 +30,18 @@ if TYPE_CHECKING:
     from opreg.symbol.symbol import Symbol
 
 __all__ = ["Cell", "converted"]
+
+
+def _check_keywords(cls: type, given: Mapping[str, object]) -> None:
+    """Refuse keywords that a class does not take, with the nearest that it does."""
+    function = cls.__init__  # type: ignore[misc]  # of this class
+    if hasattr(function, "__wrapped__"):
+        return
+    parameters = parameters_of(function)
+    valid = [*parameters.positional[1:], *parameters.keyword_only]
+    for name in given:
+        if name not in valid and not parameters.open:
+            raise TypeError(f"{cls.__name__}() takes no keyword {name!r}. {did_you_mean(name, valid)}")
 
 #: What MindSpore's releases let one say about recomputation.
 _RECOMPUTE = frozenset(("mp_comm_recompute", "parallel_optimizer_comm_recompute", "recompute_slice_activation",
@@ -69,6 +82,14 @@ class Cell(ParameterContainer, Shown):
 
     #: Whether operators in it go by its ``training``; else they go by the mode of its caller, as those of a function.
     _has_mode = True
+
+    if not TYPE_CHECKING:  # checkers look at __init__
+
+        def __new__(cls, *args, **keywords):
+            """An object that ``__init__`` has not seen, if it takes these keywords."""
+            if keywords:
+                _check_keywords(cls, keywords)
+            return super().__new__(cls)
 
     def __init__(self, auto_prefix: bool = True, flags: dict[str, Any] | None = None):
         super().__init__(auto_prefix)

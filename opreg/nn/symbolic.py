@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from opreg.ndarray import zeros
 from opreg.symbol.symbol import Symbol
 
 from ..core.dispatch import apply
 from ..core.graph import Node
 from ..core.placeholder import resolve
+from ..core.states import begin, beginnings
 from ..errors import ArgumentError, did_you_mean
 from .cell import Cell
 from .initializer import initializer
@@ -61,9 +63,16 @@ class SymbolCell(Cell):
         known.update({name: parameter.shape for name, parameter in self._params.items() if parameter is not None})
         shapes, _, aux_shapes = self.symbol._shapes("from_symbol", (), known)
         by_name = dict(zip(self.symbol.list_arguments() + self.symbol.list_auxiliary_states(), shapes + aux_shapes))
+        states = beginnings(self._graph)
         for name in missing:
-            kind = next((init for end, init in _INITIAL.items() if name.endswith(end)), None)
             shape = by_name[name]
+            if name in states and shape is not None:
+                numbers = zeros(shape)
+                begin(states[name], name, numbers)
+                self._hold(name, tensor(numbers))
+                continue
+            kind = next((init for end, init in _INITIAL.items() if name.endswith(end)),
+                        "zeros" if self._needed[name] else None)
             if kind is None or shape is None:
                 raise ArgumentError(f"from_symbol: {name!r} is neither an input nor given, and its name does not say "
                                     "how to initialise it; list it in inputs= or give it in params=")
@@ -105,7 +114,8 @@ def from_symbol(symbol: Symbol, inputs: str | Sequence[str] = ("data",), params:
         Arguments that are inputs of the Cell, in this order; the others become its parameters.
     params : mapping of str to Tensor, NDArray or NumPy array, optional
         Numbers of parameters and auxiliary states. Those not given are made at the first call, when shapes are
-        known, by the end of their name: weights by ``XavierUniform``, biases zeros, scales ones.
+        known, by the end of their name: weights by ``XavierUniform``, biases zeros, scales ones. States of users'
+        operators begin with what these say, and with zeros where their names say nothing.
 
     Examples
     --------

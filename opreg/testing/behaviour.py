@@ -55,7 +55,7 @@ def _declare(text: str) -> str:
     return f"return {what} too from declare_backward_dependency: [*out_grad, *in_data, *out_data]"
 
 
-@check("deterministic", ())
+@check("deterministic", ("written",))
 def deterministic(use: Subject) -> str | None:
     """The same inputs give the same, and random numbers come from generators that ``mx.random.seed`` seeds."""
 

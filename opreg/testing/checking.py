@@ -14,10 +14,11 @@ from ..core.progress import counted
 from ..core.spec import is_numpy_float
 from ..custom.dry_run import undisturbed
 from ..custom.operator import CHECK
-from ..errors import NotDifferentiableError
+from ..errors import NotDifferentiableError, warn
 from . import behaviour, gradients, registered, ways  # noqa: F401  their questions are asked, in this order
 from .behaviour import runs
 from .contract import CHECKS, Check, Failed, Skipped, told_again
+from .gradients import NOT_LOOKED_AT, whole_numbers
 from .report import NOT_ASKED, Report, Verdict
 from .subjects import FunctionUse, TensorUse, subject, weights_kept
 from .uses import Subject, Use
@@ -38,12 +39,16 @@ def examine(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any],
         warnings.simplefilter("ignore")
         use = subject(what, inputs, attrs)
         tell(use.title, None)
-        verdicts = []
+        verdicts: list[Verdict] = []
         with told_again(use), weights_kept(what):
             for verdict in counted(_verdicts(use), f"checking {use.title}", len(CHECKS), lambda verdict: verdict.name):
                 tell(use.title, verdict)
                 verdicts.append(verdict)
-        return Report(use.title, verdicts)
+    report = Report(use.title, verdicts)
+    if report["gradient"].text.startswith(NOT_LOOKED_AT) and isinstance(use, (FunctionUse, Use)) and (
+            isinstance(use, FunctionUse) or (use.op.where is not None and use.op.differentiable)):
+        warn(f"check: {use.title}: {whole_numbers(use).replace(', give', ', so no gradient was looked at: give')}")
+    return report
 
 
 def names() -> list[tuple[str, str]]:

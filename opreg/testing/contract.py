@@ -52,11 +52,13 @@ class Check:
 CHECKS: list[Check] = []
 
 
-def check(name: str, needs: Sequence[str] = ("backward", "deterministic")) -> Callable[[Question], Question]:
-    """Add a function to the checks; its docstring is what it asks."""
+def check(name: str, needs: Sequence[str] = ("backward", "written", "deterministic"), before: str | None = None
+          ) -> Callable[[Question], Question]:
+    """Add a function to the checks, as the last one or ``before`` another; its docstring is what it asks."""
 
     def add(ask: Question) -> Question:
-        CHECKS.append(Check(name, (ask.__doc__ or "").split("\n\n")[0], ask, ("runs", *needs) if CHECKS else ()))
+        place = len(CHECKS) if before is None else [each.name for each in CHECKS].index(before)
+        CHECKS.insert(place, Check(name, (ask.__doc__ or "").split("\n\n")[0], ask, ("runs", *needs) if CHECKS else ()))
         return ask
 
     return add

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 
 from ..core.spec import is_floating, is_numpy_float
 from ..errors import NotDifferentiableError
-from .comparison import Slope, position, worst_slope
+from .comparison import Slope, disagreement, position, worst_slope
 from .contract import Failed, Skipped, arriving, check, differentiated, first_line, name_of_body, name_of_top, place_of
 from .subjects import TensorUse
 from .uses import Heads, Subject, Use
 
-__all__: list[str] = []
+__all__ = ["NOT_LOOKED_AT", "whole_numbers"]
+
+#: How it begins what is said where inputs have no gradient.
+NOT_LOOKED_AT = "no gradient was looked at: "
+
+
+def whole_numbers(use: Subject) -> str:
+    """What inputs are that have no gradient, and what to give."""
+    kinds = sorted({each.dtype.name for each in use.arrays[:use.count]})
+    return f"the inputs are {', '.join(kinds)}, give floating numbers"
 
 
 def _wide(use: Subject) -> tuple[Subject, bool]:
@@ -71,11 +82,25 @@ def _off(use: Subject, coarse: bool, ones: bool = False) -> tuple[int, Slope, li
     return None
 
 
+def _resting(wide: Subject, coarse: bool) -> Subject | None:
+    """The same with its states at rest, where its gradient is right; None where it is not then, or has none."""
+    if len(wide.arrays) == wide.count or not wide.train:
+        return None
+    rest = wide.in_mode(False)
+    return rest if _off(rest, coarse) is None else None
+
+
+#: What is said of gradients that leave out how states move.
+_AT_REST = "with its states at rest: when it trains they move with its inputs, which its gradient leaves out"
+
+
 @check("gradient")
 def gradient(use: Subject) -> str | None:
-    """Gradients are those by central differences in float64, in random directions."""
+    """Gradients are those by central differences in float64, in random directions, and numbers everywhere."""
     if use.loss:
         raise Skipped("a loss: its gradient is not that of what it returns")
+    if use.count and not any(is_floating(each.dtype) for each in use.arrays):
+        raise Skipped(NOT_LOOKED_AT + whole_numbers(use))
     given = arriving(use)
     if not use.wanted or all(g is None for g in given or ()):
         raise Skipped("no floating input, or no floating output")
@@ -83,14 +108,18 @@ def gradient(use: Subject) -> str | None:
     wide, coarse = _wide(use)
     if not all(np.isfinite(each).all() for each in (*wide.arrays, *wide.run().outs) if is_numpy_float(each.dtype)):
         raise Skipped("a number among its inputs or outputs is infinite or none: give it others")
+    for i, found in differentiated(wide)[1].grads.items():
+        if np.isnan(found).any():
+            place = position(int(np.argmax(np.isnan(found))), found.shape)
+            raise Failed(f"the gradient of {use.names[i]!r}{place} is nan, where inputs and outputs are numbers",
+                         f"{place_of(use, i)}: give it a number there, as mx.nd.where(x == 0, 0, …) does for 0 / 0")
+        if np.isinf(found).any():
+            raise Skipped(f"the gradient of {use.names[i]!r} is infinite here: give it other numbers")
     off = _off(wide, coarse)
     if off is None or _off(_jittered(wide), coarse) is None:  # steps and corners have no derivative
         return "in float32, which something inside computes in" if coarse else None
-    if len(wide.arrays) > wide.count and wide.train:
-        wide = wide.having(wide.arrays)
-        wide.train = False
-        if _off(wide, coarse) is None:
-            return "with its states at rest: when it trains they move with its inputs, which its gradient leaves out"
+    if _resting(wide, coarse) is not None:
+        return _AT_REST
     plain = _off(wide, coarse, ones=True)
     i, worst, every = plain or off
     above = "" if plain else ", where those from above are others than one"
@@ -131,7 +160,7 @@ def _mend(use: Subject, i: int, every: Sequence[Slope]) -> str:
         if isinstance(use, Use) and use.op.op_type else "")
 
 
-@check("second order")
+@check("second order", ("backward", "written", "deterministic", "gradient"))
 def second_order(use: Subject) -> str | None:
     """The gradient of the gradient is that by central differences, where there is one."""
     if use.loss:
@@ -144,8 +173,12 @@ def second_order(use: Subject) -> str | None:
     if coarse or any(wide.arrays[i].dtype.itemsize < 8 for i in wanted):
         raise Skipped("it does not compute in float64, and differences of differences need it")
     wide.run(given, grads=True)
+    rest = None
     if _off(wide, coarse) is not None:
-        raise Skipped("the first is not right, or has no derivative here")
+        rest = _resting(wide, coarse)
+        if rest is None:
+            raise Skipped("the first has no derivative here")
+        wide = rest
     rng = np.random.default_rng(2)
     weights = {i: rng.standard_normal(wide.arrays[i].shape) for i in wanted}
     try:
@@ -168,4 +201,88 @@ def second_order(use: Subject) -> str | None:
                          f"{worst.exact:.6g}, central differences of the gradient say {worst.numeric:.6g}",
                          "write the gradient in operators of what it is given; numbers that were taken out (asnumpy, "
                          "detach, BlockGrad) count as constants")
+    if rest is not None:
+        return _AT_REST
+    return None if any(each.any() for each in found.values()) else "it is zero: the function is linear here"
+
+
+# ---------------------------------------------------------------------------------------------------- attributes
+
+
+@check("attributes", ("backward", "written", "deterministic", "gradient"))
+def attributes(use: Subject) -> str | None:
+    """With another value of an attribute it is another: nothing is kept of the one before, gradients follow."""
+    if not isinstance(use, Use) or use.op.where is None:
+        raise Skipped("it has none that are registered" if not isinstance(use, Use) else "it is built in")
+    looked = []
+    for field in use.op.schema.fields:
+        value = use.given.get(field.name, field.default)
+        other = None if field.name in (use.op.variadic, "need_top_grad") else _another(field.kind, value)
+        if other is None:
+            continue
+        each = Use(use.op, use.arrays, {**use.given, field.name: other}, use.train)
+        each.stochastic = use.stochastic
+        try:
+            each.run()
+        except Exception:  # it refuses the value
+            continue
+        _look_for_kept(use, each, field.name, value, other)
+        _look_at_gradient(each, f"{field.name}={other!r}", field.name)
+        looked.append(f"{field.name}={other!r}")
+    if not looked:
+        raise Skipped("it has none that could be given otherwise")
+    return ", ".join(looked)
+
+
+def _another(kind: Any, value: Any) -> Any:
+    """Another value of an attribute; None where none is known."""
+    if typing.get_origin(kind) is Literal:
+        return next((each for each in typing.get_args(kind) if each != value), None)
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + 1
+    if isinstance(value, float) and np.isfinite(value):
+        return value / 2 if 0 < value < 1 else value * 1.5 + 0.25
     return None
+
+
+def _look_for_kept(use: Use, other: Use, name: str, value: object, changed: object) -> None:
+    """Fail where the value before decides, as long as the inputs have a shape that was seen with it.
+
+    What it gives for rows does not depend on how many there are, and the attribute decides where it was first.
+    """
+    def repeated(each: Use, times: int) -> list[np.ndarray]:
+        arrays = [np.concatenate([a] * times) if i < each.count and a.ndim and len(a) == rows else a
+                  for i, a in enumerate(each.arrays)]
+        return [out[:rows] for out in each.having(arrays).run().outs if out.ndim]
+
+    if any(map(disagreement, use.run().outs, other.run().outs)) or not use.arrays or not use.arrays[0].ndim:
+        return
+    rows = len(use.arrays[0])
+    try:
+        new, first, second = repeated(other, 3), repeated(use, 5), repeated(use, 7)
+    except Exception:  # not made for more rows
+        return
+    if any(map(disagreement, new, first)) and not any(map(disagreement, first, second)):
+        raise Failed(f"with {name}={changed!r} it gives what it gave with {name}={value!r} before, for inputs of a "
+                     "shape that it has seen", f"make {name} part of the key that results are kept by, or keep nothing "
+                                               "outside of the call")
+
+
+def _look_at_gradient(use: Use, title: str, name: str) -> None:
+    """Fail where the gradient is not that by central differences."""
+    given, result = differentiated(use)
+    if use.loss or not result.grads or all(g is None for g in given or ()):
+        return
+    wide, coarse = _wide(use)
+    outs = [*wide.arrays, *wide.run().outs, *differentiated(wide)[1].grads.values()]
+    if not all(np.isfinite(each).all() for each in outs if is_numpy_float(each.dtype)):
+        return
+    off = _off(wide, coarse)
+    if off is None or _off(_jittered(wide), coarse) is None or _resting(wide, coarse) is not None:
+        return
+    i, worst, _ = off
+    raise Failed(f"with {title} the gradient of {use.names[i]!r}{position(worst.flat, use.arrays[i].shape)} is "
+                 f"{worst.exact:.6g}, central differences say {worst.numeric:.6g}",
+                 f"{place_of(use, i)} has to read {name}")

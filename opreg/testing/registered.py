@@ -233,7 +233,7 @@ def _differentiable(use: Use, prop: Any) -> bool:
     return bool(use.wanted) and not is_default(custom_op.backward) and not hasattr(prop, "gradient")
 
 
-@check("written", ["backward"])
+@check("written", ["backward"], before="deterministic")
 def written(use: Subject) -> None:
     """Every element of every output and gradient is written."""
     use, prop = _prop(use)
@@ -382,7 +382,21 @@ def in_a_graph(use: Subject) -> None:
 # ---------------------------------------------------------------------------------------------------- files
 
 
-@check("saved", ())
+@check("states")
+def states(use: Subject) -> None:
+    """Where it does not train it leaves its states as they are."""
+    use = _operator(use)
+    if len(use.arrays) == use.count:
+        raise Skipped("it has no states")
+    after = use.in_mode(False).run().after
+    for name, state, found in zip(use.names[use.count:], use.arrays[use.count:], after[use.count:]):
+        far = disagreement(found, state)
+        if far:
+            raise Failed(f"it changes the state {name!r} when it does not train: {far}",
+                         "move it only if is_train: a keyword-only parameter of a function, a parameter of forward")
+
+
+@check("saved", ("written",))
 def saved(use: Subject) -> None:
     """Saved in a file and loaded it is the same: attributes, names, weights, results."""
     if isinstance(use, TensorUse):

@@ -109,6 +109,18 @@ class Report(Sequence[Verdict]):
     def __bool__(self) -> bool:
         return self.ok
 
+    def _told(self) -> list[tuple[Verdict, list[str]]]:
+        """The verdicts, each with the names of those that failed for one cause: they say the same."""
+        same: dict[tuple[str, str], list[str]] = {}
+        for verdict in self.failed:
+            same.setdefault((verdict.text, verdict.change), []).append(verdict.name)
+        told = []
+        for verdict in self:
+            names = same[verdict.text, verdict.change] if verdict.outcome == "failed" else [verdict.name]
+            if verdict.name == names[0]:
+                told.append((verdict, names))
+        return told
+
     @property
     def _summary(self) -> str:
         count = {outcome: sum(each.outcome == outcome for each in self) for outcome in ("ok", "failed", "skipped")}
@@ -118,20 +130,23 @@ class Report(Sequence[Verdict]):
     def __str__(self) -> str:
         width = max(len(verdict.name) for verdict in self) + 2
         lines = [self._summary]
-        for verdict in self:
+        for verdict, names in self._told():
             if verdict.text.startswith(NOT_ASKED):
                 continue
             shown = verdict.lines() or [""]
+            if len(names) > 1:
+                lines.append(f"{verdict.outcome:<9}{', '.join(names)}")
             for i, text in enumerate(shown):
-                head = f"{verdict.outcome:<9}{verdict.name:<{width}}" if i == 0 else " " * (width + 9)
+                head = f"{verdict.outcome:<9}{verdict.name:<{width}}" if i == 0 and len(names) == 1 else \
+                    " " * (width + 9)
                 lines += textwrap.wrap(text, max(_WIDTH, width + 50), initial_indent=head,
                                        subsequent_indent=" " * (width + 9)) or [head.rstrip()]
         left: dict[str, list[str]] = {}
         for verdict in self:
             if verdict.text.startswith(NOT_ASKED):
                 left.setdefault(verdict.text, []).append(verdict.name)
-        for reason, names in left.items():
-            lines += textwrap.wrap(f"{reason}: {', '.join(names)}", _WIDTH, initial_indent="skipped  ",
+        for reason, unasked in left.items():
+            lines += textwrap.wrap(f"{reason}: {', '.join(unasked)}", _WIDTH, initial_indent="skipped  ",
                                    subsequent_indent=" " * 9)
         return "\n".join(lines)
 
@@ -141,7 +156,7 @@ class Report(Sequence[Verdict]):
         colours = {"ok": "#1a7f37", "failed": "#cf222e", "skipped": "#6e7781"}
         rows = "".join(
             f'<tr><td style="color:{colours[verdict.outcome]}">{verdict.outcome}</td>'
-            f'<td style="text-align:left" title="{escaped(verdict.asks)}">{escaped(verdict.name)}</td>'
+            f'<td style="text-align:left" title="{escaped(verdict.asks)}">{escaped(", ".join(names))}</td>'
             f'<td style="text-align:left">{"<br>".join(map(escaped, verdict.lines()))}</td></tr>'
-            for verdict in self)
+            for verdict, names in self._told())
         return f"<table><caption>{escaped(self._summary)}</caption>{rows}</table>"

@@ -17,9 +17,10 @@ from ..core.mode import Recording
 from ..core.op import Op
 from ..core.registry import find, get, operators
 from ..core.spec import is_floating, known
+from ..custom.function import FunctionUse as DefinedUse
 from ..custom.operator import CustomOpProp
 from ..custom.prop import RegisteredProp, of_prop
-from ..errors import ArgumentError
+from ..errors import ArgumentError, OpError
 from ..nn.cell import Cell
 from ..nn.jacobian import vjp
 from ..nn.jit import Jitted
@@ -237,7 +238,7 @@ def subject(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Subje
     """
     op = operator_of(what)
     if op is not None:
-        return _operator_use(op, [_numbers(each) for each in inputs], dict(attrs))
+        return _operator_use(op, _together(op, inputs, dict(attrs)), dict(attrs))
     if isinstance(what, autograd.Function) or (isinstance(what, type) and issubclass(what, autograd.Function)):
         return FunctionUse(what, [_numbers(each) for each in inputs], attrs)
     if isinstance(what, type) and issubclass(what, Cell):
@@ -313,6 +314,23 @@ def _operator_use(op: Op, arrays: list[np.ndarray], attrs: dict[str, Any]) -> Us
                                 f"give arrays for {', '.join(names)}")
         arrays.append(rng.uniform(0.5, 1.5, shape).astype(dtype or np.float32))
     return Use(op, arrays, attrs)
+
+
+def _together(op: Op, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[np.ndarray]:
+    """Inputs as NumPy arrays; lists in the dtype that the operator declares for them, or that the others have."""
+    arrays = [_numbers(each) for each in inputs]
+    lists = [i for i, each in enumerate(inputs) if not _is_array(each)]
+    use = Use(op, arrays, attrs)
+    floating = {each.dtype for i, each in enumerate(arrays) if i not in lists and is_floating(each.dtype)}
+    usual = floating.pop() if len(floating) == 1 else np.dtype(np.float32)
+    declared: Sequence[np.dtype | None] = [None] * len(use.names)
+    if lists and len(arrays) <= len(use.names) and not (isinstance(use.attrs, DefinedUse) and not use.attrs.declares):
+        given = [None if i in lists else each.dtype for i, each in enumerate(arrays)]
+        with contextlib.suppress(OpError):
+            declared, _ = op.infer_dtypes([*given, *[None] * (len(use.names) - len(given))],
+                                          [None] * len(op.outputs(use.attrs)), use.attrs)
+    return [each.astype(declared[i] or usual) if i in lists and i < len(declared) else each
+            for i, each in enumerate(arrays)]
 
 
 def _is_array(value: object) -> bool:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
+import sys
+import threading
+import types
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
 from opreg.ndarray import NDArray, array
 from opreg.ndarray.context import cpu, gpu, num_gpus
 
+from ..core.loads import loads
 from ..core.mode import Recording
 from ..core.spec import is_numpy_float, show
 from ..custom.function import FunctionUse as CustomUse
-from ..errors import OpError
+from ..custom.prop import PropUse
+from ..errors import OpError, is_ours
 from .comparison import disagreement, position
 from .contract import Failed, Skipped, check, compare, differentiated, first_line, moved, name_of_body
 from .subjects import FunctionUse, TensorUse, compiled, in_a_cell
@@ -36,10 +43,47 @@ def interleaved(use: Subject) -> None:
             "keep nothing outside of the call: what backward needs it is given, or finds in what this call saved")
 
 
+#: How often two threads run it, and after how many seconds of one the other goes on.
+_RUNS, _SWITCH = 20, 1e-5
+
+
+@check("threads")
+def threads(use: Subject) -> None:
+    """In two threads at once, on inputs of one shape, it gives what it gives in one."""
+    if isinstance(use, TensorUse):
+        raise Skipped("what is checked of it has one set of parameters")
+    if use.stochastic:
+        raise Skipped("it draws random numbers, in whatever order threads run")
+    pairs = [(each, *differentiated(each)) for each in (use, moved(use))]
+    ready, wrong = threading.Barrier(len(pairs)), []
+
+    def run(each: Subject, given: Heads, expected: Result) -> None:
+        try:
+            ready.wait()
+            for _ in range(_RUNS):
+                compare(_run_like(each, given, expected), expected, use, "in two threads at once",
+                        "keep nothing outside of the call: memory that calls share is written by both")
+        except Exception as error:
+            wrong.append(error)
+
+    workers = [threading.Thread(target=run, args=pair) for pair in pairs]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH)
+    try:
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    finally:
+        sys.setswitchinterval(before)
+    for error in wrong:
+        raise error
+
+
 # ---------------------------------------------------------------------------------------------------- graphs
 
 
-@check("compiled")
+@check("compiled", ("backward", "written", "deterministic", "graph"))
 def runs_compiled(use: Subject) -> str | None:
     """Compiled by ``jit`` it gives what it gives eagerly, with gradients."""
     _in_graphs(use)
@@ -49,7 +93,7 @@ def runs_compiled(use: Subject) -> str | None:
     return None
 
 
-@check("in a Cell")
+@check("in a Cell", ("backward", "written", "deterministic", "graph", "compiled"))
 def runs_in_a_cell(use: Subject) -> None:
     """As part of a Cell, eager and compiled, in training and not, it gives what it gives alone, with gradients."""
     _in_graphs(use)
@@ -63,7 +107,7 @@ def runs_in_a_cell(use: Subject) -> None:
 
 
 @check("traced")
-def traced(use: Subject) -> None:
+def traced(use: Subject) -> str | None:
     """Followed once and run on other numbers it gives what running it gives."""
     if isinstance(use, FunctionUse) or (isinstance(use, Use) and not use.op.traced):
         raise Skipped("not traced: it runs as Python")
@@ -76,6 +120,9 @@ def traced(use: Subject) -> None:
         compare(_run_like(graph.having(each.arrays), given, expected), expected, use,
                 "followed once and run on other numbers" if each is other else "followed",
                 f"{name_of_body(use)} {_NO_NUMBERS}")
+    outside = sorted({name for function in _bodies(use) for name in _read_outside(function)})
+    return f"it reads {', '.join(outside)} from outside: graphs keep what they were when it was followed" \
+        if outside else None
 
 
 def _called(use: Use) -> Result:
@@ -85,6 +132,31 @@ def _called(use: Use) -> Result:
     with Recording(False, use.train), ctx:
         outs = attrs.compute([array(each, ctx, each.dtype).shown() for each in use.arrays], ctx, use.train)
     return Result([each.asnumpy() if isinstance(each, NDArray) else np.asarray(each) for each in outs], [])
+
+
+def _bodies(use: Subject) -> list[Any]:
+    """The functions and methods of a user that are followed."""
+    if not isinstance(use, Use) or use.op.where is None:
+        return []
+    if not isinstance(use.attrs, PropUse):
+        return [getattr(use.op, "__wrapped__", None)]
+    custom_op = use.attrs.create(cpu(), {}, use.arrays)
+    return [custom_op.forward, custom_op.backward]
+
+
+def _read_outside(function: Any) -> list[str]:
+    """Globals and closure variables that a function reads and that hold values: no modules, functions or classes."""
+    function = inspect.unwrap(getattr(function, "__func__", function))
+    if not isinstance(function, types.FunctionType) or is_ours(function):
+        return []
+    read, code = loads(function.__code__), function.__code__
+    cells = dict(zip(code.co_freevars, function.__closure__ or ()))
+    values = {name: function.__globals__[name] for name, is_read in read.scope.items()
+              if is_read and name in function.__globals__}
+    for name in read.outer & cells.keys():
+        with contextlib.suppress(ValueError):  # one that has no value yet
+            values[name] = cells[name].cell_contents
+    return [name for name, value in values.items() if not callable(value) and not inspect.ismodule(value)]
 
 
 def _in_graphs(use: Subject) -> None:

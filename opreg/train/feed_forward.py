@@ -13,6 +13,7 @@ from opreg.ndarray.context import Context, cpu
 from opreg.ndarray.creation import zeros
 from opreg.ndarray.ndarray import NDArray
 
+from ..core.states import beginnings
 from ..data.batches import DataDesc, DataIter, Descriptions, NDArrayIter
 from ..errors import ArgumentError, ShapeError
 from . import metric as metrics
@@ -119,7 +120,7 @@ class FeedForward:
         shapes = self.symbol.infer_shape(**{name: desc.shape for name, desc in known.items()})
         dtypes = self.symbol.infer_type(**{name: desc.dtype for name, desc in known.items()})
         fill, arg_names = create(self.initializer or SMALL), self.symbol.list_arguments()
-        aux_names = self.symbol.list_auxiliary_states()
+        aux_names, states = self.symbol.list_auxiliary_states(), beginnings(self.symbol._graph())
 
         def made(names: Sequence[str], own_shapes: Any, own_dtypes: Any, given: Mapping[str, NDArray] | None
                  ) -> dict[str, NDArray]:
@@ -133,7 +134,9 @@ class FeedForward:
                         raise ShapeError(f"FeedForward: {name} has shape {given[name].shape}, expected {shape}")
                     values[name][:] = given[name]
                 else:
-                    fill(InitDesc(name), values[name])
+                    desc = InitDesc(name, {"__init__": states[name]} if name in states else None)
+                    desc.is_state = names is aux_names
+                    fill(desc, values[name])
             return values
 
         self.arg_params = made(arg_names, shapes[0], dtypes[0], self.arg_params)

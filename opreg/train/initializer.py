@@ -22,6 +22,7 @@ from opreg.ndarray.io import load
 from opreg.ndarray.ndarray import NDArray, array
 
 from .. import fills
+from ..core.states import INITIALIZER
 from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean, note
 from .named import Named
 from .rnn_weights import PackedWeights
@@ -43,10 +44,16 @@ class InitDesc(str):
         Attributes of the variable; ``__init__`` names an initializer.
     global_init : Initializer
         The one the others stand in for.
+
+    Attributes
+    ----------
+    is_state : bool
+        Whether it is an auxiliary state, which begins with zeros where its name says nothing.
     """
 
     attrs: Mapping[str, str]
     global_init: Fill | None
+    is_state = False
 
     def __new__(cls, name: str, attrs: Mapping[str, str] | None = None, global_init: Fill | None = None
                 ) -> InitDesc:
@@ -78,6 +85,7 @@ Fill: TypeAlias = Callable[[str, NDArray], None]
 InitializerLike: TypeAlias = Fill | str | None
 
 
+@INITIALIZER.provide
 def create(initializer: Fill | str, **kwargs: Any) -> Any:
     """An initializer from one, from its name, or from what ``dumps`` wrote.
 
@@ -214,6 +222,9 @@ class Initializer:
         raise NotImplementedError(f"{type(self).__name__} does not say how weights begin: define _init_weight")
 
     def _init_default(self, name: str, arr: NDArray) -> None:
+        if getattr(name, "is_state", False):
+            arr[:] = 0.0
+            return
         ends = ", ".join(suffix for suffix, _ in self._suffixes[:9])
         raise ArgumentError(f"the name {str(name)!r} does not say what the array is. Names end in {ends}; for others "
                             "give the variable its initializer, sym.var(name, init=...); inputs are named by a "

@@ -17,6 +17,7 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.reduction import Reduction
 
 from ..core.files import reading, together, whole
+from ..core.states import beginnings
 from ..data.batches import DataDesc, Descriptions
 from ..distributed import world
 from ..errors import ArgumentError, ShapeError, did_you_mean
@@ -353,7 +354,8 @@ class Module(BaseModule):
             return
         self._needs("binded")
         fill: Fill | None = None if initializer is None else create(initializer)
-        attrs, first = self._symbol.attr_dict(), self._exec_group.execs[0]
+        first, attrs, states = self._exec_group.execs[0], self._symbol.attr_dict(), beginnings(self._symbol._graph())
+        attrs = {**attrs, **{name: {**attrs.get(name, {}), "__init__": text} for name, text in states.items()}}
         todo: list[tuple[NDArray, NDArray | InitDesc]] = []  # nothing is written before all is known to be right
         for what, own, names, params in (("weight", first.arg_dict, self._param_names, arg_params),
                                          ("auxiliary state", first.aux_dict, self._aux_names, aux_params)):
@@ -370,7 +372,9 @@ class Module(BaseModule):
                     raise ArgumentError(f"init_params: the {what} {name!r} is not given; allow_missing=True "
                                         f"{'leaves it as it is' if fill is None else 'has it initialized'}")
                 elif fill is not None or (params is None and "__init__" in attrs.get(name, ())):
-                    todo.append((own[name], InitDesc(name, attrs.get(name), fill)))
+                    desc = InitDesc(name, attrs.get(name), fill)
+                    desc.is_state = names is self._aux_names
+                    todo.append((own[name], desc))
                 elif params is None:
                     raise ArgumentError(f"init_params: the {what} {name!r} is not given, and there is no initializer")
         for array, source in todo:

@@ -667,7 +667,7 @@ def _filled(ins, outs, weights, *, kernel, num_filter, num_group, no_bias, layou
     bias = [] if no_bias else [(num_filter,)]
     if data is None:
         return [None, None, *bias]
-    channels = spatial(data, len(kernel), layout)[1]
+    channels = spatial(data, kernel, layout)[1]
     _check_groups(num_filter, num_group, channels)
     if outs[0] is not None and len(outs[0]) == len(data):
         data = (outs[0][0], *data[1:])
@@ -689,7 +689,7 @@ def convolution_fill(ins, outs, *, kernel, stride, dilate, pad, num_filter, num_
 
 @convolution.infer
 def convolution_infer(data, weight, bias=None, *, kernel, stride, dilate, pad, num_filter, layout):
-    x = spatial(data, len(kernel), layout)
+    x = spatial(data, kernel, layout)
     places = extent(x[2:], window(kernel, stride, dilate, pad))
     return channels_last((x[0], num_filter, *places), layout)
 
@@ -808,7 +808,7 @@ def deconvolution_fill(ins, outs, *, kernel, num_filter, num_group, no_bias, lay
 
 @deconvolution.infer
 def deconvolution_infer(data, weight, bias=None, *, kernel, stride, dilate, pad, adj, target_shape, num_filter, layout):
-    x = spatial(data, len(kernel), layout)
+    x = spatial(data, kernel, layout)
     places = of_deconvolution(x[2:], kernel, stride, dilate, pad, adj, target_shape)[1]
     return channels_last((x[0], num_filter, *places), layout)
 

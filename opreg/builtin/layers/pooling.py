@@ -99,7 +99,7 @@ def _output(shape: Shape, kernel: Shape, stride: Shape, pad: Shape, global_pool:
     """The output shape for a data shape."""
     if not kernel and not global_pool:
         raise AttrError("kernel is required, unless global_pool is set")
-    first = spatial(shape, len(shape) - 2 if global_pool else len(kernel), layout)
+    first = spatial(shape, (1,) * (len(shape) - 2) if global_pool else kernel, layout)
     if global_pool:
         return channels_last((*first[:2], *(1,) * len(first[2:])), layout)
     return channels_last((*first[:2], *_places(first[2:], kernel, stride, pad, convention)[1]), layout)

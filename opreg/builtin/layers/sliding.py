@@ -113,8 +113,8 @@ def needed(places: Shape, w: Window) -> Shape:
 # ------------------------------------------------------------------------------------------- layouts
 
 
-def spatial(shape: Shape, rank: int, layout: str | None) -> Shape:
-    """The shape with channels on axis 1, checked to have ``rank`` spatial axes and to fit the layout.
+def spatial(shape: Shape, kernel: Shape, layout: str | None) -> Shape:
+    """The shape with channels on axis 1, checked to have as many spatial axes as a kernel and to fit the layout.
 
     Raises
     ------
@@ -123,12 +123,16 @@ def spatial(shape: Shape, rank: int, layout: str | None) -> Shape:
 
     Examples
     --------
-    >>> spatial((2, 7, 8, 3), 2, "NHWC")
+    >>> spatial((2, 7, 8, 3), (3, 3), "NHWC")
     (2, 3, 7, 8)
     """
+    rank, places = len(kernel), len(shape) - 2
     if not 1 <= rank <= 3:
         raise AttrError(f"a kernel of {rank} numbers: expected one, two or three")
-    if len(shape) != rank + 2:
+    if places != rank and 1 <= places <= 3:
+        raise ShapeError(f"kernel={show(kernel)} has {rank} {'axis' if rank == 1 else 'axes'}, data {show(shape)} has "
+                         f"{places} beside batch and channel: kernel={show((*kernel, *kernel[-1:] * 2)[:places])}")
+    if places != rank:
         axes = ", ".join(("batch", "channel", *("depth", "height", "width")[3 - rank:]))
         raise ShapeError(f"data: expected {rank + 2} axes ({axes}) for a kernel of {rank}, got shape {show(shape)}")
     if layout is not None and len(layout) != rank + 2:

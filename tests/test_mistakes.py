@@ -1,0 +1,185 @@
+"""What mistaken programs are told: of keywords, of names that occur twice, of what Props and functions say."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg import nn
+from opreg.errors import ArgumentError, OpError, ShapeError
+
+nd, sym = mx.nd, mx.sym
+_NUMBERS = itertools.count()
+
+
+def defined(function: Callable[..., Any], **options: Any) -> Any:
+    return mx.operator.define(function, name=f"test_mistaken_{next(_NUMBERS)}", **options)
+
+
+def prop(**methods: Any) -> str:
+    """A Prop of these methods; the name it is registered by."""
+    name = f"test_mistaken_{next(_NUMBERS)}"
+
+    class Body(mx.operator.CustomOp):
+        def forward(self, is_train: Any, req: Any, in_data: Any, out_data: Any, aux: Any) -> None:
+            self.assign(out_data[0], req[0], in_data[0])
+
+    if "backward" in methods:
+        Body.backward = methods.pop("backward")  # type: ignore[method-assign]
+    kind = type("Told", (mx.operator.CustomOpProp,), {"create_operator": lambda self, *_: Body(), **methods})
+    mx.operator.register(name)(kind)
+    return name
+
+
+# --------------------------------------------------------------------------------------------------- keywords
+
+
+@pytest.mark.parametrize("make, words", [
+    (lambda: nn.Dense(2, 3, bias=True), r"Dense\(\) takes no keyword 'bias'. Did you mean 'has_bias'"),
+    (lambda: nn.Conv2d(1, 2, 3, paddng=1), r"Conv2d\(\) takes no keyword 'paddng'. Did you mean 'padding'"),
+    (lambda: nn.BatchNorm2d(3, epsilon=1), r"BatchNorm2d\(\) takes no keyword 'epsilon'. Did you mean 'eps'"),
+    (lambda: nn.SGD([], lr=0.1), r"SGD\(\) takes no keyword 'lr'. Did you mean 'learning_rate'"),
+    (lambda: nn.MSELoss(reductoin="sum"), r"MSELoss\(\) takes no keyword 'reductoin'. Did you mean 'reduction'"),
+])
+def test_a_cell_names_the_nearest_keyword(make: Any, words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        make()
+
+
+def test_a_cell_of_ones_own_does_too() -> None:
+    class Scaled(nn.Cell):
+        def __init__(self, factor: float):
+            super().__init__()
+            self.factor = factor
+
+    class Open(nn.Cell):
+        def __init__(self, **keywords: Any):
+            super().__init__()
+            self.keywords = keywords
+
+    with pytest.raises(TypeError, match=r"Scaled\(\) takes no keyword 'facto'. Did you mean 'factor'"):
+        Scaled(facto=2)  # type: ignore[call-arg]
+    assert Scaled(factor=2).factor == 2
+    assert Open(facto=2).keywords == {"facto": 2}
+
+
+def test_an_optimizer_by_name_knows_what_its_letters_stand_for() -> None:
+    with pytest.raises(TypeError) as caught:
+        mx.optimizer.create("sgd", lr=0.1)
+    assert "Did you mean 'learning_rate'" in "".join(caught.value.__notes__)
+
+
+def test_a_kernel_of_too_few_axes_says_which() -> None:
+    with pytest.raises(ShapeError, match=r"kernel=\(3,\) has 1 axis, data \(1, 1, 4, 4\) has 2 beside batch and "
+                                         r"channel: kernel=\(3, 3\)"):
+        nd.Convolution(nd.ones((1, 1, 4, 4)), nd.ones((2, 1, 3, 3)), nd.ones(2), kernel=3, num_filter=2)
+    with pytest.raises(ShapeError, match="expected 4 axes"):
+        nd.Convolution(nd.ones((1, 4)), nd.ones((2, 1, 3, 3)), nd.ones(2), kernel=(3, 3), num_filter=2)
+
+
+# ------------------------------------------------------------------------------------------------------ names
+
+
+def _twice(first: Any, second: Any) -> Any:
+    return sym.FullyConnected(first, num_hidden=2, name=second)
+
+
+def test_two_nodes_of_one_name_are_refused_where_their_variables_are_bound() -> None:
+    net = _twice(_twice(sym.var("data"), "fc"), "fc")
+    words = r"two variables are named 'fc_weight' \(made at .*test_mistakes.py:\d+ and .*test_mistakes.py:\d+\): .*name"
+    with pytest.raises(ArgumentError, match=words):
+        net.simple_bind(mx.cpu(), data=(2, 2))
+    with pytest.raises(ArgumentError, match=words):
+        mx.mod.Module(net, label_names=None).bind([("data", (2, 2))])
+    arrays = {"data": nd.ones((2, 2)), "fc_weight": nd.ones((2, 2)), "fc_bias": nd.ones(2)}
+    with pytest.raises(ArgumentError, match=words):
+        net.bind(mx.cpu(), arrays)
+    loaded = sym.load_json(net.tojson())
+    with pytest.raises(ArgumentError, match=r"named 'fc_weight' \(made at <text>:node 1 and <text>:node 4\)"):
+        loaded.simple_bind(mx.cpu(), data=(2, 2))
+
+
+def test_names_that_may_occur_twice() -> None:
+    """One variable that is shared, nodes without variables, and arrays that are given in order, as in MXNet."""
+    x, weight, bias = sym.var("data"), sym.var("fc_weight"), sym.var("fc_bias")
+    shared = sym.FullyConnected(sym.FullyConnected(x, weight, bias, num_hidden=2, name="fc"), weight, bias,
+                                num_hidden=2, name="fc")
+    assert shared.simple_bind(mx.cpu(), data=(2, 2)).arg_dict["fc_weight"].shape == (2, 2)
+    relu = sym.Activation(sym.Activation(x, act_type="relu", name="relu"), act_type="tanh", name="relu")
+    relu.simple_bind(mx.cpu(), data=(2, 2))
+    both = sym.var("x") + sym.var("x")
+    assert both.bind(mx.cpu(), [nd.ones(2), nd.ones(2) * 2]).forward()[0].asnumpy().tolist() == [3, 3]
+
+
+# --------------------------------------------------------------------------------------- what users' code answers
+
+
+def test_a_shape_in_the_place_of_a_list_of_shapes() -> None:
+    name = prop(infer_shape=lambda self, s: (s[0], s[0]))
+    for run in (lambda: nd.Custom(nd.ones((2, 3)), op_type=name),
+                lambda: sym.Custom(sym.var("x"), op_type=name).infer_shape(x=(2, 3))):
+        with pytest.raises(ArgumentError, match=r"infer_shape returned \(\[2, 3\], \[2, 3\]\), expected lists of "
+                                                r"shapes: return \[\[2, 3\]\], \[\[2, 3\]\], \[\]"):
+            run()
+    name = prop(infer_type=lambda self, t: (t[0], t[0]))
+    with pytest.raises(ArgumentError, match="expected lists of dtypes: return"):
+        nd.Custom(nd.ones((2, 3)), op_type=name)
+    name = prop(infer_shape=lambda self, s: (s, [s[0], s[0]], []))
+    with pytest.raises(ArgumentError, match="returned 2 entries for its outputs, expected 1"):
+        nd.Custom(nd.ones((2, 3)), op_type=name)
+
+
+def test_a_shape_that_follows_from_numbers_says_what_to_write() -> None:
+    op = defined(lambda x: nd.array(x.asnumpy()[x.asnumpy() > 0]))
+    executor = op(sym.var("x")).simple_bind(mx.cpu(), x=(3,))
+    with pytest.raises(ShapeError, match=rf"expected shape \(0,\), the function returned \(2,\).*found by a run on "
+                                         rf"other numbers: .* @{op.op_type}.infer_from_data"):
+        executor.forward(x=nd.array([1, -1, 2]))
+    op = defined(lambda x: x[0:1])
+    op.infer(lambda x: x)
+    with pytest.raises(ShapeError, match=rf"expected shape \(3,\), the function returned \(1,\); its shape rule, "
+                                         rf"@{op.op_type}.infer, says the first"):
+        op(sym.var("x")).simple_bind(mx.cpu(), x=(3,)).forward()
+
+
+UNDECLARED = ["o ** 2", "2 ** o", "o @ o", "o > 0", "o >= 0", "o < 0", "o <= 0", "o == 1", "o != 1", "float(o)",
+              "int(o)", "complex(o)", "abs(o)", "-o", "+o", "~o", "1 - o", "1 / o", "o // 2", "2 // o", "o % 2",
+              "divmod(o, 2)", "round(o)", "o & o", "o | 1", "o ^ 1", "1 << o", "o >> 1", "bool(o)", "list(o)", "1 in o",
+              "o.sum()", "o.asnumpy()", "np.sin(o)", "np.ones(2) * o", "np.asarray(o)", "nd.ones(2) * o", "nd.sin(o)",
+              "o[0]", "len(o)", "o.T", "o.size", "o.ndim", "np.from_dlpack(o)", "[1, 2][o]"]
+
+
+@pytest.mark.parametrize("what", UNDECLARED)
+def test_what_was_not_declared_says_so_whatever_is_done_with_it(what: str) -> None:
+    def backward(self: Any, req: Any, out_grad: Any, in_data: Any, out_data: Any, in_grad: Any, aux: Any) -> None:
+        eval(what, {"o": out_data[0], "np": np, "nd": nd})
+        self.assign(in_grad[0], req[0], 1.0)
+
+    name = prop(declare_backward_dependency=lambda self, o, i, d: [*o, *i], backward=backward)
+    x = nd.ones(2)
+    x.attach_grad()
+    with mx.autograd.record():
+        y = nd.Custom(x, op_type=name)
+    with pytest.raises(OpError, match=r"out_data\[0\] was not asked for: .* leaves it out"):
+        y.backward()
+
+
+def test_it_can_be_printed_and_kept_all_the_same() -> None:
+    seen = []
+
+    def backward(self: Any, req: Any, out_grad: Any, in_data: Any, out_data: Any, in_grad: Any, aux: Any) -> None:
+        seen.append((repr(out_data[0]), str(out_data[0]), out_data[0] is None, {out_data[0]: 1}))
+        self.assign(in_grad[0], req[0], out_grad[0])
+
+    name = prop(declare_backward_dependency=lambda self, o, i, d: [*o, *i], backward=backward)
+    x = nd.ones(2)
+    x.attach_grad()
+    with mx.autograd.record():
+        y = nd.Custom(x, op_type=name)
+    y.backward()
+    assert seen[0][:3] == ("<out_data[0], not asked for>", "<out_data[0], not asked for>", False)
