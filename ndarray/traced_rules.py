@@ -62,7 +62,8 @@ class Recipe:
     __slots__ = ("_steps", "_results", "_none", "lands")
 
     def __init__(self, graph: Subgraph, ctx: Context, arrays: list[Any], wrap: Any = None):
-        self._steps: list[tuple[Callable[..., Any], Callable[[list[Any]], Sequence[Any]], bool]] = []
+        self._steps: list[tuple[Callable[..., Any], Callable[[list[Any]], Sequence[Any]], bool, Sequence[int]]] = []
+        last = graph.last_uses()
         writers: dict[int, int] = {}  # steps that can be told where to write, by the places of what they make
         for op, attrs, _, places, _ in graph.steps:
             if op.states or op.mutates or (op.kernels[0].bound and not op.traced):
@@ -72,7 +73,8 @@ class Recipe:
                 raise Unfit
             if settled.single is not None and settled.takes_out:
                 writers[len(arrays)] = len(self._steps)
-            self._steps.append((settled.single or settled, _picked(places), settled.single is None))
+            self._steps.append((settled.single or settled, _picked(places), settled.single is None,
+                                last[len(self._steps)]))
             arrays += results
         none = len(arrays)
         self._none = None in graph.results or not graph.results
@@ -82,22 +84,26 @@ class Recipe:
 
     def landing(self, arrays: list[Any], places: dict[int, Landing]) -> Sequence[Array | None]:
         """The same with some steps told where their results go, if they may."""
-        for number, (function, pick, many) in enumerate(self._steps):
+        for number, (function, pick, many, done) in enumerate(self._steps):
             if many:
                 arrays += function(pick(arrays))
             elif number in places:
                 arrays.append(places[number].fill(function, pick(arrays)))
             else:
                 arrays.append(function(*pick(arrays)))
+            for place in done:
+                arrays[place] = None
         arrays.append(None)
         return self._results(arrays)
 
     def __call__(self, arrays: list[Any]) -> Sequence[Array | None]:
-        for function, pick, many in self._steps:
+        for function, pick, many, done in self._steps:
             if many:
                 arrays += function(pick(arrays))
             else:
                 arrays.append(function(*pick(arrays)))
+            for place in done:
+                arrays[place] = None
         if self._none:
             arrays.append(None)
         return self._results(arrays)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import textwrap
+import tracemalloc
 import types
 from collections.abc import Callable
 from typing import Any
@@ -336,6 +337,22 @@ def test_an_input_that_is_not_read_may_be_changed() -> None:
     a[:] = 5
     z.backward()
     assert (x.grad.asnumpy() == 1).all() and (y.grad.asnumpy() == 2).all()
+
+
+def test_what_lies_between_is_not_kept_longer_than_it_is_read() -> None:
+    def body(x):
+        for _ in range(20):
+            x = nd.exp(x * 0.5)
+        return x
+
+    op, x = defined(body), nd.zeros((256, 1024))
+    for _ in range(2):
+        op(x)
+    tracemalloc.start()
+    op(x)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5 * x.size * 4
 
 
 def test_outputs_share_no_memory() -> None:

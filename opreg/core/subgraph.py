@@ -53,6 +53,20 @@ class Subgraph:
         self.results = [None if entry is None else places[entry] for entry in results]
         self._places = made
 
+    def last_uses(self) -> list[list[int]]:
+        """For each step the places of what steps have made that nobody reads behind it."""
+        wanted = {place for place in self.results if place is not None}
+        first = end = self._places - sum([step[4] for step in self.steps])
+        last: dict[int, int] = {}
+        for number, (_, _, _, places, count) in enumerate(self.steps):
+            last.update(dict.fromkeys([*range(end, end + count), *places], number))
+            end += count
+        done: list[list[int]] = [[] for _ in self.steps]
+        for place, number in last.items():
+            if place >= first and place not in wanted:
+                done[number].append(place)
+        return done
+
     def read(self) -> set[int]:
         """The places whose numbers the results depend on."""
         reads, end = {place for place in self.results if place is not None}, self._places
