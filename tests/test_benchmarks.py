@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import opreg as mx
-from benchmarks import device, gpu_kernels, gpu_questions, worker
+from benchmarks import counts, device, gpu_kernels, gpu_questions, worker
 from benchmarks.workloads import WORKLOADS
 from opreg.symbol.estimate import H100
 from tests.cuda.device import gpus
@@ -255,3 +255,11 @@ def test_the_script_goes_on_when_stages_fail(tmp_path: Path) -> None:
     assert len(re.findall(r"\| exit status 3, \d+ s \| nothing works \|", text)) == 4 and "cupy is not there" in text
     assert "A stand-in for a GPU" in text and "It took" in text
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["log.txt", "summary.md", "tests.txt"]
+
+
+def test_what_is_written_by_hand_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    counts.main()
+    printed = capsys.readouterr().out
+    found = counts.counts()
+    assert all(number > 0 for number in found.values())
+    assert found["operators"] > found["composed operators"] and f"{found['operators']:,}  operators" in printed
