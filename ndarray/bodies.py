@@ -174,8 +174,9 @@ class Body(Lasting):
     """
 
     attrs: Any
+    _first: tuple[Any, tuple[list[Entry | None], list[Entry | None], list[Node]]] | None
     __slots__ = ("op", "attrs", "ctx", "is_train", "shapes", "count", "visible", "recipes", "constants", "results",
-                 "_traced", "_given", "_outputs", "_recipe")
+                 "_traced", "_given", "_outputs", "_recipe", "_first")
     single, takes_out, wrap = None, False, staticmethod(wrap)
 
     def __init__(self, op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, is_train: bool, recorded: bool):
@@ -194,9 +195,9 @@ class Body(Lasting):
         self._outputs = [body.one("_copy", head) if head in self._given or head in traced.heads[:i] else head
                          for i, head in enumerate(traced.heads)]
         self.count = self.visible = len(traced.heads)
-        self.recipes = {} if recorded else None
+        self.recipes, self._first = {} if recorded else None, None
         if recorded:
-            self._outputs += self._residuals()
+            self._outputs += self._residuals(arrays)
         graph = Subgraph(_needed(body.nodes, self._outputs), self._given, self._outputs)
         with Recording(False, is_train):
             values = [*arrays, *self.constants]
@@ -212,7 +213,9 @@ class Body(Lasting):
         """What its gradient does: the user's rule, or the derivative of the body."""
         if self.attrs.ruled:
             return rule_graph(self.op, self.attrs, arriving, needs, is_train, specs())
-        tops, gradients, nodes = self._gradient(arriving, needs, is_train)
+        first, self._first = self._first, None  # as a rule the gradients of all inputs are asked for, once
+        asked = arriving, needs, is_train
+        tops, gradients, nodes = first[1] if first is not None and first[0] == asked else self._gradient(*asked)
         slots = self._traced.slots
         given: list[Entry | None] = [*tops, *slots, *self._outputs, *self._given[len(slots):]]
         again = _needed(self._traced.body.nodes, [entry for node in nodes for entry in node.inputs], given)
@@ -240,25 +243,27 @@ class Body(Lasting):
         results: list[Entry | None] = []
         for slot, need in zip(slots, needs):
             value, dtype = gradients.get(slot) if need else None, body.spec(slot).dtype or np.dtype(np.float32)
-            if value is not None and not is_floating(dtype):
+            if not is_floating(dtype):
                 value = None
             if value is not None and tracer.spec(value._entry).dtype != dtype:
                 value = ops.Cast(value, dtype=dtype)
             results.append(None if value is None else value._entry)
         return tops, results, _needed(tracer.nodes, results)
 
-    def _residuals(self) -> list[Entry]:
-        """What the gradients of all inputs read that is neither input nor output."""
+    def _residuals(self, arrays: Sequence[Array]) -> list[Entry]:
+        """What the gradients of all inputs, these arrays, read that is neither input nor output."""
         if self.attrs.ruled:
             return []
+        asked = (True,) * self.count, tuple([is_floating(array.dtype) for array in arrays]), self.is_train
         try:
-            _, _, nodes = self._gradient([True] * self.count, [True] * len(self._traced.slots), self.is_train)
+            gradient = self._gradient(*asked)
         except (NeedsNumbers, NotDifferentiableError, TraceError):  # whoever asks for a gradient is told
             self.recipes = None
             return []
-        own = set(self._traced.body.nodes).difference(node for node, _ in (*self._given, *self._outputs))
-        read = dict.fromkeys(entry for node in nodes for entry in node.inputs if entry[0] in own)
-        return list(read)
+        self._first = asked, gradient
+        own, known = set(self._traced.body.nodes), {*self._given, *self._outputs}
+        return list(dict.fromkeys(entry for node in gradient[2] for entry in node.inputs
+                                  if entry[0] in own and entry not in known))
 
 
 def _needed(nodes: Sequence[Node], heads: Iterable[Entry | None], given: Iterable[Entry | None] = ()) -> list[Node]:

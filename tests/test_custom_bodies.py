@@ -192,8 +192,10 @@ def test_gradients_are_added_where_that_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("is_train", [True, False])
-def test_what_is_drawn_is_drawn_anew_and_its_gradient_is_that_of_the_draw(is_train: bool) -> None:
-    op, x = defined(lambda x: nd.Dropout(x, p=0.5) * 2), np.ones((40,))
+@pytest.mark.parametrize("body", [lambda x: nd.Dropout(x, p=0.5) * 2, lambda x: nd.Dropout(x, p=0.5)],
+                         ids=["within", "last"])
+def test_what_is_drawn_is_drawn_anew_and_its_gradient_is_that_of_the_draw(body: Callable, is_train: bool) -> None:
+    op, x = defined(body), np.ones((40,))
     draws = [differentiated(op, x, train_mode=is_train) for _ in range(3)]
     for out, grad in draws:
         np.testing.assert_allclose(grad, out * np.arange(1, 41))
