@@ -281,7 +281,7 @@ def test_memory_is_shared_both_ways() -> None:
         shared(x)[...] = 7
     assert x.asnumpy().tolist() == [7, 7]
     assert x.__dlpack_device__() == (2, 1)
-    assert x.__cuda_array_interface__["data"][0] == x._data._host.ctypes.data
+    assert x.__cuda_array_interface__["data"][0] == x._data.data.ptr
     assert not hasattr(nd.ones(2), "__cuda_array_interface__")
 
 

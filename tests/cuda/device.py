@@ -119,18 +119,23 @@ class Gpu(strict._Module):
         return strict.StrictArray(shared._host, place)
 
     def asarray(self, a: Any, dtype: Any = None, order: Any = None, copy: Any = None) -> strict.StrictArray:
-        """An array; over the memory of what has ``__cuda_array_interface__``, for which the host waits."""
+        """An array; over the memory of what has ``__cuda_array_interface__``, for which the host waits. Where that is on
+        another device CuPy copies it, as it does an array of its own, and nobody asks for that."""
         if isinstance(a, strict.StrictArray) or not hasattr(a, "__cuda_array_interface__"):
             return strict._function("asarray")(a, dtype=dtype, order=order, copy=copy)
         interface = a.__cuda_array_interface__
         if interface.get("stream") is not None:
             strict.Device().synchronize()
-        return strict.StrictArray(np.asarray(_Interface(interface)), interface.get("device"))
+        address = interface["data"][0]
+        found = strict.StrictArray(np.asarray(_Interface(interface)),
+                                   self.cuda.runtime.pointerGetAttributes(address).device if address else None)
+        strict.check_device("asarray", (found,))
+        return found
 
 
 class _Interface:
     def __init__(self, interface: dict[str, Any]):
-        self.__array_interface__ = {key: value for key, value in interface.items() if key not in ("stream", "device")}
+        self.__array_interface__ = {key: value for key, value in interface.items() if key != "stream"}
 
 
 class GpuBackend(strict.StrictBackend):

@@ -61,9 +61,12 @@ class ElementwiseKernel:
         named = [(_TYPES[dtype.name], name) for dtype, (_, name) in zip(dtypes, (*self.ins, *self.outs))]
         pointers = ", ".join(f"{kind}* {name}_" for kind, name in named)
         values = " ".join(f"{kind}& {name} = {name}_[i];" for kind, name in named)
+        names = {kind: _TYPES[dtype.name] for dtype, (kind, _) in zip(dtypes, (*self.ins, *self.outs))
+                 if kind not in _TYPES}
+        types = " ".join(f"using {kind} = {name};" for kind, name in names.items())
         return (f'extern "C" __global__ void {self.name}({pointers}, unsigned long long size) {{\n'
                 "    for (unsigned long long i = blockIdx.x * blockDim.x + threadIdx.x; i < size; "
-                f"i += blockDim.x * gridDim.x) {{ {values} {self.operation}; }}\n}}\n")
+                f"i += blockDim.x * gridDim.x) {{ {types} {values} {self.operation}; }}\n}}\n")
 
 
 def _parameters(text: str) -> list[tuple[str, str]]:

@@ -376,20 +376,41 @@ API int bed_cudaDeviceSetLimit(int, size_t) { return 0; }
 API int bed_cudaDeviceCanAccessPeer(int* value, int, int) { return *value = 0, 0; }
 API int bed_cudaDeviceEnablePeerAccess(int, unsigned) { return fail(cudaErrorPeerAccessUnsupported); }
 
-API const char* bed_cudaGetErrorName(int status) {
-    static const std::map<int, const char*> names{
-        {cudaErrorInvalidValue, "cudaErrorInvalidValue"}, {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation"},
-        {cudaErrorNoDevice, "cudaErrorNoDevice"}, {cudaErrorInvalidDevice, "cudaErrorInvalidDevice"},
-        {cudaErrorIllegalState, "cudaErrorIllegalState"}, {cudaErrorNotSupported, "cudaErrorNotSupported"},
-        {cudaErrorPeerAccessUnsupported, "cudaErrorPeerAccessUnsupported"}, {cudaErrorNotReady, "cudaErrorNotReady"},
-        {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported"},
-        {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated"},
-        {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined"},
-        {cudaErrorStreamCaptureImplicit, "cudaErrorStreamCaptureImplicit"}};
-    auto at = names.find(status);
-    return at == names.end() ? "cudaErrorUnknown" : at->second;
+namespace {
+
+struct Words {
+    const char *name, *text;
+};
+const Words& words_of(int status) {
+#define WORDS(name, text) {name, {#name, text}}
+    static const std::map<int, Words> found{
+        WORDS(cudaSuccess, "no error"),
+        WORDS(cudaErrorInvalidValue, "invalid argument"),
+        WORDS(cudaErrorMemoryAllocation, "out of memory"),
+        WORDS(cudaErrorNoDevice, "no CUDA-capable device is detected"),
+        WORDS(cudaErrorInvalidDevice, "invalid device ordinal"),
+        WORDS(cudaErrorInvalidKernelImage, "device kernel image is invalid"),
+        WORDS(cudaErrorFileNotFound, "file not found"),
+        WORDS(cudaErrorSymbolNotFound, "named symbol not found"),
+        WORDS(cudaErrorIllegalState, "the operation cannot be performed in the present state"),
+        WORDS(cudaErrorNotSupported, "operation not supported"),
+        WORDS(cudaErrorPeerAccessUnsupported, "peer access is not supported between these two devices"),
+        WORDS(cudaErrorNotReady, "device not ready"),
+        WORDS(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing"),
+        WORDS(cudaErrorStreamCaptureInvalidated, "operation failed due to a previous error during capture"),
+        WORDS(cudaErrorStreamCaptureUnjoined, "capturing stream has unjoined work"),
+        WORDS(cudaErrorStreamCaptureImplicit,
+              "operation would make the legacy stream depend on a capturing blocking stream")};
+#undef WORDS
+    static const Words unknown{"cudaErrorUnknown", "unknown error"};
+    auto at = found.find(status);
+    return at == found.end() ? unknown : at->second;
 }
-API const char* bed_cudaGetErrorString(int status) { return bed_cudaGetErrorName(status); }
+
+}  // namespace
+
+API const char* bed_cudaGetErrorName(int status) { return words_of(status).name; }
+API const char* bed_cudaGetErrorString(int status) { return words_of(status).text; }
 
 // ----------------------------------------------------------------------------------------------------- runtime: memory
 
