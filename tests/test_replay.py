@@ -20,9 +20,9 @@ from opreg.errors import OpError
 from opreg.nn.grad import grad
 from opreg.nn.jit import jit
 from opreg.symbol.plan import Segment
-from tests.cuda.device import Gpu, gpus
+from tests.cuda import machine
+from tests.cuda.device import Gpu, gpus, late
 from tests.cuda.host import COMPILER
-from tests.cuda.machine import MACHINE, CUDARuntimeError, MemoryPool, Stream
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
 sym, nd = mx.sym, mx.nd
@@ -61,9 +61,9 @@ class Bound:
 
 
 def launches(work: Callable[[], Any]) -> int:
-    before = MACHINE.launches
+    before = machine.MACHINE.launches
     work()
-    return MACHINE.launches - before
+    return machine.MACHINE.launches - before
 
 
 def said(executor: Any, train: bool = True) -> list[str]:
@@ -386,14 +386,14 @@ def test_plans_over_several_devices_run_step_by_step() -> None:
 @needs_compiler
 @pytest.mark.parametrize(("name", "error", "reason"), [
     ("begin_capture", MemoryError("none is left"), "MemoryError: none is left"),
-    ("begin_capture", CUDARuntimeError("cudaErrorIllegalState"), "CUDARuntimeError: cudaErrorIllegalState"),
+    ("begin_capture", machine.CUDARuntimeError("cudaErrorIllegalState"), "CUDARuntimeError: cudaErrorIllegalState"),
 ])
 def test_a_capture_that_fails_falls_back(name: str, error: Exception, reason: str,
                                          monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(self: Stream, mode: int | None = None) -> None:
+    def fails(self: machine.Stream, mode: int | None = None) -> None:
         raise error
 
-    monkeypatch.setattr(Stream, name, fails)
+    monkeypatch.setattr(machine.Stream, name, fails)
     bound = Bound(sym.MakeLoss(sym.tanh(sym.var("x"))), {"x": X}, mx.gpu(0))
     for run in range(5):
         np.testing.assert_allclose(bound.step(x=X * run)[0], np.tanh(X * run), 1e-5)
@@ -402,14 +402,14 @@ def test_a_capture_that_fails_falls_back(name: str, error: Exception, reason: st
 
 @needs_compiler
 def test_an_executor_is_usable_when_no_memory_is_left_for_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    allocate = MemoryPool.malloc
+    allocate = machine.MemoryPool.malloc
 
-    def malloc(self: MemoryPool, size: int) -> Any:
-        if self is not MACHINE.pool:
+    def malloc(self: machine.MemoryPool, size: int) -> Any:
+        if self is not machine.MACHINE.pool:
             raise MemoryError("out of memory")
         return allocate(self, size)
 
-    monkeypatch.setattr(MemoryPool, "malloc", malloc)
+    monkeypatch.setattr(machine.MemoryPool, "malloc", malloc)
     executor = Bound(sym.MakeLoss(sym.tanh(sym.var("x"))), {"x": X}, mx.gpu(0)).executor
     executor.forward()
     with pytest.raises(MemoryError, match="out of memory"):
@@ -421,18 +421,24 @@ def test_an_executor_is_usable_when_no_memory_is_left_for_graphs(monkeypatch: py
 
 @needs_compiler
 @pytest.mark.parametrize("everywhere", [False, True])
-def test_memory_of_graphs_comes_from_the_users_allocator(gpu: Gpu, everywhere: bool, monkeypatch: pytest.MonkeyPatch
-                                                         ) -> None:
-    monkeypatch.setattr(MACHINE, "everywhere", None)
-    pool, asked = MemoryPool(), []
+def test_memory_of_graphs_comes_from_the_users_allocator(gpu: Gpu, everywhere: bool) -> None:
+    pool, asked = gpu.cuda.MemoryPool(), []
 
     def allocate(size: int) -> Any:
-        asked.append(MACHINE.capturing())
+        stream = gpu.cuda.get_current_stream()
+        asked.append(stream.ptr and stream.is_capturing())
         return pool.malloc(size)
 
-    if everywhere:
+    @contextlib.contextmanager
+    def set_for_all() -> Iterator[None]:
+        before = gpu.cuda.get_allocator()
         gpu.cuda.set_allocator(allocate)
-    with contextlib.nullcontext() if everywhere else gpu.cuda.using_allocator(allocate):
+        try:
+            yield
+        finally:
+            gpu.cuda.set_allocator(before)
+
+    with set_for_all() if everywhere else gpu.cuda.using_allocator(allocate):
         prop("doubled", lambda op, x: x + x, may=True)  # its results are in memory of the pool of graphs
         bound = Bound(around("doubled"), {"x": X}, mx.gpu(0))
         for run in range(5):
@@ -444,20 +450,20 @@ def test_memory_of_graphs_comes_from_the_users_allocator(gpu: Gpu, everywhere: b
 
 
 @needs_compiler
-def test_graphs_stay_below_the_users_limit() -> None:
+def test_graphs_stay_below_the_users_limit(gpu: Gpu) -> None:
     """What they would need more is not taken: the run that asks for it says so, and steps run one by one then."""
-    executor = Bound(sym.MakeLoss(sym.tanh(sym.var("x"))), {"x": X}, mx.gpu(0)).executor
-    executor.forward()
-    MACHINE.pool.free_all_blocks()
-    MACHINE.pool.set_limit(MACHINE.pool.total_bytes())
-    try:
+    pool = gpu.cuda.MemoryPool()
+    with gpu.cuda.using_allocator(pool.malloc):
+        executor = Bound(sym.MakeLoss(sym.tanh(sym.var("x"))), {"x": X}, mx.gpu(0)).executor
+        executor.forward()
+        pool.free_all_blocks()
+        pool.set_limit(pool.total_bytes())
         with pytest.raises(MemoryError, match="limit set to"):
             executor.forward()
-    finally:
-        MACHINE.pool.set_limit()
-    for run in range(3):
-        np.testing.assert_allclose(executor.forward(x=X * run)[0].asnumpy(), np.tanh(X * run), 1e-5)
-    assert "limit set to" in said(executor, False)[0]
+        pool.set_limit(0)
+        for run in range(3):
+            np.testing.assert_allclose(executor.forward(x=X * run)[0].asnumpy(), np.tanh(X * run), 1e-5)
+        assert "limit set to" in said(executor, False)[0]
 
 
 @needs_compiler
@@ -579,17 +585,17 @@ def test_compiled_functions_are_replayed() -> None:
 
 
 @needs_compiler
-def test_inputs_come_through_pinned_memory_and_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inputs_come_through_pinned_memory_and_nobody_waits(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
     bound = Bound(sym.MakeLoss(sym.tanh(sym.var("x"))), {"x": X}, mx.gpu(0))
     executor = bound.executor
     for _ in range(3):
         bound.step()
 
-    def waits(self: Stream) -> None:
+    def waits(self: Any) -> None:
         raise AssertionError("the host waits for a stream")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Stream, "synchronize", waits)
+    with late(), monkeypatch.context() as patch:
+        patch.setattr(gpu.cuda.Stream, "synchronize", waits)
         for run in range(5):
             out = executor.forward(is_train=True, x=(X * run).astype("float64"))[0]  # cast on the way
             assert out is executor.outputs[0]
@@ -612,9 +618,9 @@ def test_graphs_go_with_their_executors() -> None:
     bound = Bound(rows(), NETS["rows"][1], mx.gpu(0))
     for _ in range(4):
         bound.step()
-    before = sum(block.used for block in MACHINE.blocks)
+    before = sum(block.used for block in machine.MACHINE.blocks)
     del bound
-    assert sum(block.used for block in MACHINE.blocks) <= before - 10
+    assert sum(block.used for block in machine.MACHINE.blocks) <= before - 10
 
 
 # --------------------------------------------------------------------------------------- several streams
@@ -678,38 +684,40 @@ def drawn(streams: Callable[[], Any]) -> list[Any]:
 @needs_compiler
 @pytest.mark.parametrize("replay", ["1", "0"])
 @pytest.mark.parametrize("work", [trained, compiled, drawn])
-def test_runs_on_several_streams_come_one_after_the_other(work: Callable[[Any], list[Any]], replay: str,
+def test_runs_on_several_streams_come_one_after_the_other(work: Callable[[Any], list[Any]], replay: str, gpu: Gpu,
                                                           monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPREG_REPLAY", replay)
     expected = work(contextlib.nullcontext)
-    several = itertools.cycle([Stream(), Stream(), Stream()])
-    for one, other in zip(expected, work(lambda: next(several)), strict=True):  # the host has not waited before
-        np.testing.assert_array_equal(one.asnumpy(), other.asnumpy())
+    several = itertools.cycle([gpu.cuda.Stream() for _ in range(3)])
+    with late():
+        for one, other in zip(expected, work(lambda: next(several)), strict=True):  # the host has not waited before
+            np.testing.assert_array_equal(one.asnumpy(), other.asnumpy())
 
 
 @needs_compiler
-def test_a_program_with_one_stream_records_no_events(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_with_one_stream_records_no_events(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
     bound = Bound(sym.MakeLoss(sym.tanh(sym.var("x"))), {"x": X}, mx.gpu(0))
     for _ in range(4):
         bound.step()
     recorded: list[Any] = []
-    monkeypatch.setattr(Stream, "record", recorded.append)
+    monkeypatch.setattr(gpu.cuda.Stream, "record", recorded.append)
     bound.executor.forward(is_train=True)
     bound.executor.backward()
     assert not recorded
 
 
 @needs_compiler
-def test_a_stream_that_captures_a_run_waits_for_no_other() -> None:
+def test_a_stream_that_captures_a_run_waits_for_no_other(gpu: Gpu) -> None:
     x = nd.array(X, ctx=mx.gpu(0))
     executor = sym.tanh(sym.var("x")).bind(mx.gpu(0), {"x": x})
     executor.forward()
-    MACHINE.synchronize()
-    with (stream := Stream(non_blocking=True)):
+    gpu.cuda.Device().synchronize()
+    with (stream := gpu.cuda.Stream(non_blocking=True)):
         stream.begin_capture()
         for step in executor.plan(False).forward.flat:
             step()
         executor._wait()
         graph = stream.end_capture()
-    graph.launch()
+    graph.launch(stream)
+    stream.synchronize()
     np.testing.assert_allclose(executor.outputs[0].asnumpy(), np.tanh(X), 1e-6)

@@ -16,7 +16,6 @@ import pytest
 import opreg as mx
 from opreg.errors import ArgumentError, DeviceError, DTypeError
 from opreg.nn import Cell
-from tests import strict
 from tests.cuda import host
 from tests.cuda.device import Gpu, gpus
 
@@ -30,7 +29,7 @@ def xp() -> Iterator[Gpu]:
     """Two GPUs, of which the first is the current one and stays so."""
     with gpus() as module:
         yield module
-    assert strict.Device().id == 0
+        assert module.cuda.Device().id == 0
 
 
 class Square(mx.operator.CustomOp):
