@@ -20,6 +20,7 @@ from opreg.errors import OpError
 from opreg.nn.grad import grad
 from opreg.nn.jit import jit
 from opreg.symbol.plan import Segment
+from opreg.trace_events import collect
 from tests.cuda import machine
 from tests.cuda.device import Gpu, gpus, late
 from tests.cuda.host import COMPILER
@@ -536,7 +537,14 @@ def test_what_is_registered_makes_plans_anew() -> None:
         kernels.pop()
 
 
-def test_a_profile_leaves_no_graph_of_other_arrays() -> None:
+def traced_run(executor: Any) -> None:
+    with collect():
+        executor.forward(is_train=True)
+
+
+@pytest.mark.parametrize("look", [lambda executor: executor.profile(1, is_train=True), traced_run],
+                         ids=["profile", "trace"])
+def test_a_profile_leaves_no_graph_of_other_arrays(look: Callable[[Any], Any]) -> None:
     """New states are kept by steps until forward ends: those of the steps that a graph was captured from."""
 
     @declare(name="_centred", auxiliary=("mean",), states=(0,), mode=True, capturable=True)
@@ -558,8 +566,87 @@ def test_a_profile_leaves_no_graph_of_other_arrays() -> None:
         np.testing.assert_allclose(executor.aux_arrays[0].asnumpy(), x.mean(0), 1e-5)
         if run == 4:
             assert said(executor) == ["forward, 1 graph, 0 islands:", "_centred graph 0"]
-            executor.profile(1, is_train=True)
+            look(executor)
     assert said(executor) == ["forward, 1 graph, 0 islands:", "_centred graph 0"]
+
+
+@needs_compiler
+def test_a_trace_has_each_step_once() -> None:
+    bound = Bound(rows(), NETS["rows"][1], mx.gpu(0))
+    for _ in range(5):
+        with collect() as events:
+            bound.step()
+        assert {row.calls for row in events.rows("operator")} == {1}
+        assert sum(span.category == "plan" for span in events.spans) == 2
+
+
+@pytest.fixture
+def ranges(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[str]]]:
+    """The ranges of NVTX that were closed, each with the kernels that were launched inside."""
+    nvtx, found, began = gpu.cuda.nvtx, list[tuple[str, list[str]]](), list[tuple[str, int]]()
+
+    def push(name: str, real: Callable[[str], None] = nvtx.RangePush) -> None:
+        began.append((name, len(gpu.kernels)))
+        real(name)
+
+    def pop(real: Callable[[], None] = nvtx.RangePop) -> None:
+        name, count = began.pop()
+        found.append((name, gpu.kernels[count:]))
+        real()
+
+    monkeypatch.setattr(nvtx, "RangePush", push)
+    monkeypatch.setattr(nvtx, "RangePop", pop)
+    return found
+
+
+@needs_compiler
+def test_ranges_name_the_operators_and_nodes_that_kernels_run_for(ranges: list[tuple[str, list[str]]]) -> None:
+    x = sym.var("x")
+    net = sym.softmax(sym.elemwise_add(sym.tanh(x * 2), x, name="a"), name="s")
+    bound = Bound(net, {"x": X}, mx.gpu(0))
+    x = nd.array(X, ctx=mx.gpu(0))
+    x.attach_grad()
+    bound.step(backward=False)
+    with collect():
+        bound.executor.forward()
+    assert ranges == []
+    mx.profiler.set_config(profile_nvtx=True)
+    mx.profiler.set_state("run")
+    try:
+        for _ in range(4):
+            bound.executor.forward()
+            assert ranges == [("_mul_scalar+tanh+elemwise_add a", ["elementwise"]), ("softmax s", ["rows"])]
+            ranges.clear()
+        with mx.autograd.record():
+            y = nd.exp(x)
+        y.backward()
+        assert [name for name, _ in ranges] == ["exp", "gradient of exp"]
+        del ranges[:]
+        with pytest.raises(OpError):
+            nd.dot(x, x)
+        assert [name for name, _ in ranges] == ["dot"]
+        del ranges[:]
+        nd.exp(nd.ones(3))
+        (sym.exp(sym.var("x"))).bind(mx.cpu(), {"x": nd.ones(3)}).forward()
+        assert ranges == []
+    finally:
+        mx.profiler.set_state("stop")
+        mx.profiler.set_config(profile_nvtx=False)
+        mx.profiler.dumps(reset=True)
+    bound.executor.forward()
+    assert ranges == []
+
+
+@needs_compiler
+def test_a_step_that_fails_closes_its_range(ranges: list[tuple[str, list[str]]]) -> None:
+    def fails(op: Any, x: Any) -> Any:
+        raise KeyError("mine")
+
+    prop("failing", fails)
+    executor = around("failing").bind(mx.gpu(0), {"x": nd.array(X, ctx=mx.gpu(0))})
+    with pytest.raises(KeyError), collect(nvtx=True):
+        executor.forward()
+    assert len(ranges) == 2 and ranges[1][0].startswith("custom.failing ")
 
 
 @needs_compiler

@@ -714,8 +714,14 @@ class _Runtime:
         return {"name": b"a stand-in"}
 
 
+def _nothing(*args: Any) -> None:
+    """What NVTX does where no profiler listens."""
+
+
 class Cuda:
     """The module ``cupy.cuda``."""
+
+    nvtx = SimpleNamespace(available=True, RangePush=_nothing, RangePop=_nothing)
 
     Device, Event, Graph, MemoryPool, Stream, runtime = Device, Event, Graph, MemoryPool, Stream, _Runtime
     using_allocator, set_allocator = staticmethod(_using_allocator), staticmethod(_set_allocator)
