@@ -310,6 +310,32 @@ def test_what_is_on_other_devices_is_refused() -> None:
         nd.from_dlpack([1])
 
 
+SOURCE = 'extern "C" __global__ void first(const float* x, float* y) { y[threadIdx.x] = x[0]; }'
+
+
+class WithoutDlpack(mx.operator.CustomOp):
+    """Gives a kernel what it was given."""
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        in_data[0].context.xp.RawKernel(SOURCE, "first")((1,), (1,), (in_data[0], out_data[0]))
+
+
+mx.operator.register("device_without_dlpack")(prop(WithoutDlpack))
+
+
+@mx.operator.define
+def without_dlpack(x):
+    x.context.xp.RawKernel(SOURCE, "first")((1,), (1,), (x, x))
+
+
+@pytest.mark.parametrize("call", [lambda x: nd.Custom(x, op_type="device_without_dlpack"), without_dlpack],
+                         ids=["a class", "a function"])
+def test_a_raw_kernel_that_is_given_an_array_of_ours_says_what_to_give_it(call: Callable[[Any], Any]) -> None:
+    with pytest.raises(TypeError, match="Unsupported type") as caught:
+        call(nd.ones(3, mx.gpu(0))).asnumpy()
+    assert any("cupy.from_dlpack(x)" in line for line in caught.value.__notes__), caught.value.__notes__
+
+
 # ----------------------------------------------------------------------------------------------------- examples
 
 

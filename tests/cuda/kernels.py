@@ -21,12 +21,13 @@ _BLOCK = 128
 
 
 def as_argument(value: Any) -> Any:
-    """What a kernel of a user may be given: arrays, and numbers, of Python in 64 bits."""
+    """What a kernel of a user may be given: arrays, and numbers, of Python in 64 bits; of others CuPy says what is said
+    here."""
     if isinstance(value, (bool, np.generic, strict.StrictArray)):
         return np.bool_(value) if isinstance(value, bool) else value
     if isinstance(value, (int, float)):
         return np.int64(value) if isinstance(value, int) else np.float64(value)
-    raise strict.StrictError(f"a kernel is given a {type(value).__name__}: CuPy takes its arrays, and numbers")
+    raise TypeError(f"Unsupported type {type(value)}")
 
 
 class ElementwiseKernel:
