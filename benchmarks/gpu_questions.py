@@ -8,6 +8,7 @@ stand-in at tiny sizes, and no time means anything.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import functools
 import importlib
@@ -159,7 +160,12 @@ def _capture(stream: Any, work: Callable[[], None]) -> Any:
     work()
     stream.synchronize()
     stream.begin_capture()
-    work()
+    try:
+        work()
+    except BaseException:
+        with contextlib.suppress(Exception):  # a spoilt capture ends with an error, and has ended
+            stream.end_capture()
+        raise
     return stream.end_capture()
 
 

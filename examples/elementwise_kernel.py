@@ -16,8 +16,9 @@ import opreg as mx
 def kernels():
     import cupy
 
-    return (cupy.ElementwiseKernel("T x, T slope", "T y", "y = x > 0 ? x : slope * x", "leaky"),
-            cupy.ElementwiseKernel("T x, T slope, T g", "T dx", "dx = x > 0 ? g : slope * g", "leaky_gradient"))
+    # Numbers of 16 bits are multiplied as float, and C++ wants both sides of ?: to be of one type.
+    return (cupy.ElementwiseKernel("T x, T slope", "T y", "y = x > 0 ? x : T(slope * x)", "leaky"),
+            cupy.ElementwiseKernel("T x, T slope, T g", "T dx", "dx = x > 0 ? g : T(slope * g)", "leaky_gradient"))
 
 
 class Leaky(mx.operator.CustomOp):

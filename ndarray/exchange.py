@@ -56,13 +56,20 @@ def from_dlpack(source: Any) -> NDArray:
         ctx = gpu(number) if kind == _CUDA else cpu()
         data = read(source) if ctx.xp is np else ctx.run(ctx.xp.from_dlpack, source)
     elif hasattr(source, "__cuda_array_interface__"):
-        data = gpu(0).xp.asarray(source)
-        ctx = gpu(data.device.id)
+        ctx = gpu(_device_of(source))
+        data = ctx.run(ctx.xp.asarray, source)
     else:
         raise ArgumentError("from_dlpack: expected something that has __cuda_array_interface__ or speaks DLPack, got "
                             f"{type(source).__name__}")
     as_dtype(data.dtype)
     return over(data if data.flags.c_contiguous else ctx.run(ctx.xp.ascontiguousarray, data), ctx)
+
+
+def _device_of(source: Any) -> int:
+    """The number of the device that memory is on, which ``__cuda_array_interface__`` does not say: CuPy copies what is
+    on another than the current one."""
+    cuda, address = gpu(0).xp.cuda, source.__cuda_array_interface__["data"][0]
+    return int(cuda.runtime.pointerGetAttributes(address).device if address else cuda.Device().id)
 
 
 @FOREIGN.provide

@@ -3,7 +3,9 @@
 Between ``set_state("run")`` and ``set_state("stop")`` what a program runs is collected by ``opreg.trace_events``:
 operators of arrays, plans, gradients, Cells; and so are the tasks, frames, events, counters and markers that the
 program makes. ``profile()`` collects a stretch of code by itself and gives its events, to save or to read as tables.
-``Executor.profile`` measures a plan more closely: bytes, rates, shares.
+``Executor.profile`` measures a plan more closely: bytes, rates, shares. On a GPU ``profile(nvtx=True)``, or
+``set_config(profile_nvtx=True)``, also puts each operator and step into a range of NVTX, by which NVIDIA's profilers
+tell what its kernels are for.
 
 >>> import opreg as mx
 >>> executor = (mx.sym.exp(mx.sym.var("x"), name="e")).bind(mx.cpu(), {"x": mx.nd.ones(3)})
@@ -35,8 +37,8 @@ __all__ = ["set_config", "set_state", "dump", "dumps", "pause", "resume", "profi
 
 #: What ``set_config`` takes; those that say what is noted are heeded where there is something to choose.
 _SETTINGS = {"filename": "profile.json", "profile_all": False, "profile_symbolic": True, "profile_imperative": True,
-             "profile_memory": True, "profile_api": True, "contiguous_dump": False, "continuous_dump": False,
-             "dump_period": 1.0, "aggregate_stats": False, "profile_process": "worker",
+             "profile_memory": True, "profile_nvtx": False, "profile_api": True, "contiguous_dump": False,
+             "continuous_dump": False, "dump_period": 1.0, "aggregate_stats": False, "profile_process": "worker",
              "gpu_memory_profile_filename_prefix": ""}
 _SORTED = ("total", "avg", "min", "max", "count")
 
@@ -67,6 +69,8 @@ class _Profiler:
         wanted = {"arrays": self.wants("imperative"), "graphs": self.wants("symbolic")}
         if not self.noting or not any(wanted.values()):
             wanted = {}
+        elif self.settings["profile_nvtx"]:
+            wanted["nvtx"] = True
         if wanted == self._watched:
             return
         if self._watched:  # others' collecting is theirs to end
@@ -99,6 +103,8 @@ def set_config(**kwargs: Any) -> None:
         default.
     profile_all : bool
         Whether all of these are, whatever they say.
+    profile_nvtx : bool
+        Whether what is noted of a GPU is also in ranges of NVTX, under operator and node, for NVIDIA's profilers.
     aggregate_stats, profile_api, continuous_dump, dump_period, profile_process
         As MXNet has them; they count for nothing: ``dumps`` always has statistics, and a trace is written by ``dump``.
 

@@ -11,19 +11,23 @@ back behind: who does not collect pays nothing. What is collected, and what beco
 ...     y = mx.nd.exp(x) * 2
 >>> sorted(row.name for row in events.rows("operator"))
 ['_mul_scalar', 'exp']
+
+``collect(nvtx=True)`` also puts what a GPU runs into ranges of NVTX, by which NVIDIA's profilers name it: one for each
+operator of arrays, gradient on a tape and step of a plan, with its operator and node.
 """
 
 from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from opreg.ndarray import creation, ndarray, tape
+from opreg.ndarray.context import Context
 from opreg.symbol.executor import Executor
 from opreg.symbol.plan import Segment, Step
 from opreg.symbol.replay import RecordedSegment
@@ -46,8 +50,13 @@ _UNDO: list[Callable[[], None]] = []
 
 
 @contextmanager
-def collect() -> Iterator[Events]:
+def collect(*, nvtx: bool = False) -> Iterator[Events]:
     """A stretch of code whose events are collected; gives the `Events`.
+
+    Parameters
+    ----------
+    nvtx : bool
+        Whether what a GPU runs is in ranges of NVTX, too.
 
     Raises
     ------
@@ -55,14 +64,14 @@ def collect() -> Iterator[Events]:
         When somebody collects already.
     """
     events = Events()
-    start(events)
+    start(events, nvtx=nvtx)
     try:
         yield events
     finally:
         stop()
 
 
-def start(events: Events, *, arrays: bool = True, graphs: bool = True) -> None:
+def start(events: Events, *, arrays: bool = True, graphs: bool = True, nvtx: bool = False) -> None:
     """Collect from now on.
 
     Parameters
@@ -73,6 +82,8 @@ def start(events: Events, *, arrays: bool = True, graphs: bool = True) -> None:
         Whether operators of arrays, tapes, Cells and updates are among it.
     graphs : bool
         Whether plans, those of executors and of compiled functions, are.
+    nvtx : bool
+        Whether operators and steps that run on a GPU are in ranges of NVTX, too.
 
     Raises
     ------
@@ -82,28 +93,29 @@ def start(events: Events, *, arrays: bool = True, graphs: bool = True) -> None:
     with _LOCK:
         if _UNDO:
             raise OpError("events are being collected already; one collects at a time")
+        ranges = _Range if nvtx else _no_range
         if arrays:
-            _watch_arrays(events)
+            _watch_arrays(events, ranges)
         if graphs:
-            _watch_graphs(events)
+            _watch_graphs(events, ranges)
     events.sample_memory()
 
 
-def _watch_arrays(events: Events) -> None:
-    _replace(ndarray, "run", functools.partial(_eager, events))
+def _watch_arrays(events: Events, ranges: _Ranges) -> None:
+    _replace(ndarray, "run", functools.partial(_eager, events, ranges))
     _replace(creation, "filled", _spanning(events, "operator", lambda name, *_: name))
     for cls, name, slow in ndarray.SHORT:
         _replace(cls, name, functools.partial(_other, slow))
     for mode in tuple(tape._IN_MODE):
-        _replace(tape._IN_MODE, mode, functools.partial(_gradient, events))
+        _replace(tape._IN_MODE, mode, functools.partial(_gradient, events, ranges))
     _replace(tape, "backward", _spanning(events, "tape", lambda *_: "backward"))
     _replace(Cell, "_run", _spanning(events, "cell", lambda cell, *_: cell.path))
     _replace(Updater, "__call__", _spanning(events, "operator", _update_name))
 
 
-def _watch_graphs(events: Events) -> None:
+def _watch_graphs(events: Events, ranges: _Ranges) -> None:
     for segment in (Segment, RecordedSegment):
-        _replace(segment, "run", functools.partial(_steps, events))
+        _replace(segment, "run", functools.partial(_steps, events, ranges))
     _replace(Segment, "native", _without)
     for name in ("forward", "backward"):
         _replace(Executor, name, _spanning(events, "executor", functools.partial(_half, name)))
@@ -173,13 +185,40 @@ def _about(op: Any, line: object) -> dict[str, str]:
     return found
 
 
-def _eager(events: Events, run: Callable) -> Callable:
+class _Range:
+    """A range of NVTX around what runs on a GPU, under a name; nothing on the host, or where CuPy was built without."""
+
+    __slots__ = ("_nvtx", "_name")
+
+    def __init__(self, ctx: Context, name: str):
+        nvtx = None if ctx.xp is np else ctx.xp.cuda.nvtx
+        self._nvtx, self._name = nvtx if nvtx is not None and nvtx.available else None, name
+
+    def __enter__(self) -> None:
+        if self._nvtx is not None:
+            self._nvtx.RangePush(self._name)
+
+    def __exit__(self, *_: object) -> None:
+        if self._nvtx is not None:
+            self._nvtx.RangePop()
+
+
+_Ranges: TypeAlias = Callable[[Context, str], AbstractContextManager[None]]
+_NOTHING = nullcontext()
+
+
+def _no_range(ctx: Context, name: str) -> AbstractContextManager[None]:
+    return _NOTHING
+
+
+def _eager(events: Events, ranges: _Ranges, run: Callable) -> Callable:
     """``ndarray.eager.run``, noted."""
 
     def noted(op: Op, attrs: Any, values: Any, ctx: Any, out: Any = None, wrap: Any = None) -> Any:
         start = _clock()
         try:
-            return run(op, attrs, values, ctx, out, wrap)
+            with ranges(ctx, op.name):
+                return run(op, attrs, values, ctx, out, wrap)
         finally:
             if ctx.xp is not np:
                 ctx.backend.synchronize(ctx.device_id)
@@ -190,44 +229,75 @@ def _eager(events: Events, run: Callable) -> Callable:
     return noted
 
 
-def _gradient(events: Events, step: Callable) -> Callable:
+def _gradient(events: Events, ranges: _Ranges, step: Callable) -> Callable:
     """A step of a tape's backward pass, noted."""
 
     def noted(node: tape.TapeNode, *args: Any) -> Any:
-        start = _clock()
+        start, name = _clock(), f"gradient of {node.op.name}"
         try:
-            return step(node, *args)
+            with ranges(node.ctx, name):
+                return step(node, *args)
         finally:
             if node.ctx.xp is not np:
                 node.ctx.backend.synchronize(node.ctx.device_id)
-            events.span("operator", f"gradient of {node.op.name}", start, _clock(), **_about(node.op, node.where))
+            events.span("operator", name, start, _clock(), **_about(node.op, node.where))
             events.sample_memory()
 
     return noted
 
 
-def _steps(events: Events, run: Callable) -> Callable:
+def _steps(events: Events, ranges: _Ranges, run: Callable) -> Callable:
     """``Segment.run``, step by step, each noted."""
 
     def noted(segment: Segment, after: Callable[[Step], None] | None = None) -> None:
-        began = last = _clock()
-
-        def then(step: Step) -> None:
-            nonlocal last
-            if step.run:
-                if step.ctx.xp is not np:
-                    step.ctx.backend.synchronize(step.ctx.device_id)
-                _note(events, step, last)
-            if after is not None:
-                after(step)
-            last = _clock()
-
+        if isinstance(after, _Watch):  # of a recorded segment, whose run comes to that of all segments
+            run(segment, after)
+            return
+        watch = _Watch(events, ranges, segment.steps, after)
         try:
-            run(segment, then)
+            run(segment, watch)
         finally:
-            events.span("plan", f"{len(segment.steps)} steps", began, _clock())
+            watch.end()
+            events.span("plan", f"{len(segment.steps)} steps", watch.began, _clock())
 
     return noted
+
+
+class _Watch:
+    """What is called behind each step of a segment: notes it, and begins the range of the next one."""
+
+    def __init__(self, events: Events, ranges: _Ranges, steps: Sequence[Step], after: Callable[[Step], None] | None):
+        self._events, self._ranges, self._after = events, ranges, after
+        self._steps = iter(steps)
+        self.began = self._last = _clock()
+        self._begin()
+
+    def _begin(self) -> None:
+        step = next(self._steps, None)
+        self._range = _NOTHING if step is None or not step.run else self._ranges(step.ctx, _title(step))
+        self._range.__enter__()
+
+    def __call__(self, step: Step) -> None:
+        if step.run:
+            if step.ctx.xp is not np:
+                step.ctx.backend.synchronize(step.ctx.device_id)
+            _note(self._events, step, self._last)
+        self.end()
+        if self._after is not None:
+            self._after(step)
+        self._last = _clock()
+        self._begin()
+
+    def end(self) -> None:
+        """End the range that has begun, if any has."""
+        self._range.__exit__(None, None, None)
+        self._range = _NOTHING
+
+
+def _title(step: Step) -> str:
+    """Operator and node of a step; of several operators in one all of them."""
+    operator, name, operators = names_of(step)
+    return " ".join(filter(None, ["+".join(operators) or operator or step.kernel, name]))
 
 
 def _note(events: Events, step: Step, start: float) -> None:

@@ -86,13 +86,18 @@ class RecordedSegment(Segment):
 
     def run(self, after: Callable[[Step], None] | None = None) -> None:
         recorder = self._recorder
+        if after is not None:  # steps run by themselves, and leave arrays that no graph knows
+            super().run(after)
+            if self._phase is not _Phase.OFF:
+                self.renew()
+            return
         if self._phase is not _Phase.REPLAY and recorder is not None and not self.fresh:
             if self._phase is _Phase.WARM:
                 self._warm(recorder)
                 return
             if self._phase is _Phase.RECORD:
                 self._record(recorder)
-        super().run(after)
+        super().run()
 
     # ------------------------------------------------------------------------------------------- recording
 

@@ -67,10 +67,16 @@ def _names(code: CodeType) -> set[str]:
 _STAND_IN, _MACHINE = ("tests.cuda", "tests.strict"), "tests.cuda.machine"
 
 
+def _modules(value: Any) -> tuple[Any, ...]:
+    """The modules that a value is, or is of."""
+    return getattr(value, "__module__", None), getattr(value, "__name__", None), type(value).__module__
+
+
 @functools.cache
 def _used(function: Any) -> frozenset[str]:
     """What a test uses of the stand-in, by itself, by its fixtures' code and by the helpers that they call: ``gpus``,
-    where it runs there, and ``simulated``, where it asks for what a GPU does not tell."""
+    where it runs there, ``waits``, where it asks how often the host has waited, and ``simulated``, where it asks for
+    what the stand-in alone tells."""
     found, waiting, seen = set(), [function], set()
     while waiting:
         function = inspect.unwrap(waiting.pop())
@@ -81,8 +87,9 @@ def _used(function: Any) -> frozenset[str]:
         values = [function.__globals__[name] for name in names if name in function.__globals__]
         if "gpus" in names:
             found.add("gpus")
-        if names & {"synchronisations", "counting"} or any(
-                _MACHINE in (getattr(value, "__module__", None), type(value).__module__) for value in values):
+        if "synchronisations" in names:
+            found.add("waits")
+        if "counting" in names or any(_MACHINE in map(str, _modules(value)) for value in values):
             found.add("simulated")
         waiting += [value for value in values if str(getattr(value, "__module__", "")).startswith("tests.")
                     and not value.__module__.startswith(_STAND_IN)]
@@ -99,11 +106,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     on the stand-in for a GPU ``stand_in``, and what of it asks for more than a GPU tells ``simulated``."""
     for item in items:
         used = _used_by(item) if isinstance(item, pytest.Function) else frozenset()
+        place = os.environ.get("OPREG_TEST_GPU")
         if "gpus" in used:
             item.add_marker("stand_in")
-            if "simulated" in used:
+            if "simulated" in used or ("waits" in used and place != "bed"):  # which counts them
                 item.add_marker("simulated")
-        if item.get_closest_marker("simulated") and os.environ.get("OPREG_TEST_GPU") in ("real", "bed"):
+        if item.get_closest_marker("simulated") and place in ("real", "bed"):
             item.add_marker(pytest.mark.skip(reason="asks for what the stand-in alone counts or says"))
     marked = [item for item in items if item.get_closest_marker("gpu")]
     reason = _missing_gpu() if marked else ""

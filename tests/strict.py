@@ -378,8 +378,9 @@ class StrictArray:
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         host = self._host
-        return {"shape": host.shape, "typestr": host.dtype.str, "data": (host.ctypes.data, False),
-                "strides": host.strides, "version": 3, "stream": 1, "device": self._place}
+        MACHINE.shown[host.ctypes.data] = self._place
+        return {"shape": host.shape, "typestr": host.dtype.str, "data": (host.ctypes.data if host.size else 0, False),
+                "strides": None if host.flags.c_contiguous else host.strides, "version": 3, "stream": 1}
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 2, self._place

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import opreg as mx
+from opreg.backends.cuda import compiler, elementwise
+from opreg.errors import OpError
 from tests.cuda import bed
 
 pytestmark = [pytest.mark.gpu,
@@ -175,6 +177,19 @@ def test_a_template(cupy: Any) -> None:
 def test_a_text_that_is_no_kernel(cupy: Any) -> None:
     with pytest.raises(cupy.cuda.compiler.CompileException, match="nonsense"):
         cupy.RawKernel('extern "C" __global__ void f(int* x) { nonsense; }', "f").compile()
+
+
+def test_a_kernel_of_ours_that_does_not_compile(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names operator and node, what is wrong, and the line."""
+    find = compiler.kernel_of
+    monkeypatch.setattr(elementwise, "kernel_of", lambda xp, text, *more: find(xp, text.replace("tanh(x0)", "tahn(x0)"),
+                                                                              *more))
+    words = r"does not compile: .*tahn.*, in line \d+: const float r0 = tahn\(x0\);"
+    with pytest.raises(OpError, match=words) as caught:
+        mx.sym.tanh(mx.sym.var("x"), name="bent").simple_bind(mx.gpu(0), x=(3, 4)).forward()
+    said = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+    assert "operator tanh, node 'bent'" in said
+    assert isinstance(caught.value.__cause__, cupy.cuda.compiler.CompileException)
 
 
 @pytest.mark.parametrize("what", ["pool", "driver's pool", "managed"])

@@ -72,6 +72,17 @@ def _is_number(text: str) -> bool:
         return False
 
 
+def test_a_capture_that_fails_ends() -> None:
+    def work() -> None:
+        if stream.is_capturing():
+            raise KeyError("mine")
+
+    with gpus() as xp, (stream := xp.cuda.Stream(non_blocking=True)):
+        with pytest.raises(KeyError):
+            gpu_questions._capture(stream, work)
+        assert not stream.is_capturing()
+
+
 @needs_compiler
 def test_replays_are_compared_with_the_host() -> None:
     with gpus():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import ctypes
 import functools
 import multiprocessing
@@ -29,6 +30,12 @@ def answer() -> float:
     function = ctypes.CDLL(str(compiled.built(TEXT, "-shared", "-fPIC", suffix=".so"))).answer
     function.restype = ctypes.c_float
     return function()
+
+
+def test_threads_that_compile_the_same_at_once_leave_one_file(place: Path) -> None:
+    with concurrent.futures.ThreadPoolExecutor(3) as threads:
+        assert [*threads.map(lambda _: answer(), range(3))] == [0.5] * 3
+    assert sorted(path.suffix for path in place.iterdir()) == [".cpp", ".gch", ".h", ".so"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")

@@ -20,9 +20,10 @@ from opreg.errors import OpError
 from opreg.nn.grad import grad
 from opreg.nn.jit import jit
 from opreg.symbol.plan import Segment
-from tests.cuda.device import Gpu, gpus
+from opreg.trace_events import collect
+from tests.cuda import machine
+from tests.cuda.device import Gpu, gpus, late
 from tests.cuda.host import COMPILER
-from tests.cuda.machine import MACHINE, CUDARuntimeError, MemoryPool, Stream
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
 sym, nd = mx.sym, mx.nd
@@ -61,9 +62,9 @@ class Bound:
 
 
 def launches(work: Callable[[], Any]) -> int:
-    before = MACHINE.launches
+    before = machine.MACHINE.launches
     work()
-    return MACHINE.launches - before
+    return machine.MACHINE.launches - before
 
 
 def said(executor: Any, train: bool = True) -> list[str]:
@@ -386,14 +387,14 @@ def test_plans_over_several_devices_run_step_by_step() -> None:
 @needs_compiler
 @pytest.mark.parametrize(("name", "error", "reason"), [
     ("begin_capture", MemoryError("none is left"), "MemoryError: none is left"),
-    ("begin_capture", CUDARuntimeError("cudaErrorIllegalState"), "CUDARuntimeError: cudaErrorIllegalState"),
+    ("begin_capture", machine.CUDARuntimeError("cudaErrorIllegalState"), "CUDARuntimeError: cudaErrorIllegalState"),
 ])
 def test_a_capture_that_fails_falls_back(name: str, error: Exception, reason: str,
                                          monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(self: Stream, mode: int | None = None) -> None:
+    def fails(self: machine.Stream, mode: int | None = None) -> None:
         raise error
 
-    monkeypatch.setattr(Stream, name, fails)
+    monkeypatch.setattr(machine.Stream, name, fails)
     bound = Bound(sym.MakeLoss(sym.tanh(sym.var("x"))), {"x": X}, mx.gpu(0))
     for run in range(5):
         np.testing.assert_allclose(bound.step(x=X * run)[0], np.tanh(X * run), 1e-5)
@@ -402,14 +403,14 @@ def test_a_capture_that_fails_falls_back(name: str, error: Exception, reason: st
 
 @needs_compiler
 def test_an_executor_is_usable_when_no_memory_is_left_for_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    allocate = MemoryPool.malloc
+    allocate = machine.MemoryPool.malloc
 
-    def malloc(self: MemoryPool, size: int) -> Any:
-        if self is not MACHINE.pool:
+    def malloc(self: machine.MemoryPool, size: int) -> Any:
+        if self is not machine.MACHINE.pool:
             raise MemoryError("out of memory")
         return allocate(self, size)
 
-    monkeypatch.setattr(MemoryPool, "malloc", malloc)
+    monkeypatch.setattr(machine.MemoryPool, "malloc", malloc)
     executor = Bound(sym.MakeLoss(sym.tanh(sym.var("x"))), {"x": X}, mx.gpu(0)).executor
     executor.forward()
     with pytest.raises(MemoryError, match="out of memory"):
@@ -421,18 +422,24 @@ def test_an_executor_is_usable_when_no_memory_is_left_for_graphs(monkeypatch: py
 
 @needs_compiler
 @pytest.mark.parametrize("everywhere", [False, True])
-def test_memory_of_graphs_comes_from_the_users_allocator(gpu: Gpu, everywhere: bool, monkeypatch: pytest.MonkeyPatch
-                                                         ) -> None:
-    monkeypatch.setattr(MACHINE, "everywhere", None)
-    pool, asked = MemoryPool(), []
+def test_memory_of_graphs_comes_from_the_users_allocator(gpu: Gpu, everywhere: bool) -> None:
+    pool, asked = gpu.cuda.MemoryPool(), []
 
     def allocate(size: int) -> Any:
-        asked.append(MACHINE.capturing())
+        stream = gpu.cuda.get_current_stream()
+        asked.append(stream.ptr and stream.is_capturing())
         return pool.malloc(size)
 
-    if everywhere:
+    @contextlib.contextmanager
+    def set_for_all() -> Iterator[None]:
+        before = gpu.cuda.get_allocator()
         gpu.cuda.set_allocator(allocate)
-    with contextlib.nullcontext() if everywhere else gpu.cuda.using_allocator(allocate):
+        try:
+            yield
+        finally:
+            gpu.cuda.set_allocator(before)
+
+    with set_for_all() if everywhere else gpu.cuda.using_allocator(allocate):
         prop("doubled", lambda op, x: x + x, may=True)  # its results are in memory of the pool of graphs
         bound = Bound(around("doubled"), {"x": X}, mx.gpu(0))
         for run in range(5):
@@ -444,20 +451,20 @@ def test_memory_of_graphs_comes_from_the_users_allocator(gpu: Gpu, everywhere: b
 
 
 @needs_compiler
-def test_graphs_stay_below_the_users_limit() -> None:
+def test_graphs_stay_below_the_users_limit(gpu: Gpu) -> None:
     """What they would need more is not taken: the run that asks for it says so, and steps run one by one then."""
-    executor = Bound(sym.MakeLoss(sym.tanh(sym.var("x"))), {"x": X}, mx.gpu(0)).executor
-    executor.forward()
-    MACHINE.pool.free_all_blocks()
-    MACHINE.pool.set_limit(MACHINE.pool.total_bytes())
-    try:
+    pool = gpu.cuda.MemoryPool()
+    with gpu.cuda.using_allocator(pool.malloc):
+        executor = Bound(sym.MakeLoss(sym.tanh(sym.var("x"))), {"x": X}, mx.gpu(0)).executor
+        executor.forward()
+        pool.free_all_blocks()
+        pool.set_limit(pool.total_bytes())
         with pytest.raises(MemoryError, match="limit set to"):
             executor.forward()
-    finally:
-        MACHINE.pool.set_limit()
-    for run in range(3):
-        np.testing.assert_allclose(executor.forward(x=X * run)[0].asnumpy(), np.tanh(X * run), 1e-5)
-    assert "limit set to" in said(executor, False)[0]
+        pool.set_limit(0)
+        for run in range(3):
+            np.testing.assert_allclose(executor.forward(x=X * run)[0].asnumpy(), np.tanh(X * run), 1e-5)
+        assert "limit set to" in said(executor, False)[0]
 
 
 @needs_compiler
@@ -530,7 +537,14 @@ def test_what_is_registered_makes_plans_anew() -> None:
         kernels.pop()
 
 
-def test_a_profile_leaves_no_graph_of_other_arrays() -> None:
+def traced_run(executor: Any) -> None:
+    with collect():
+        executor.forward(is_train=True)
+
+
+@pytest.mark.parametrize("look", [lambda executor: executor.profile(1, is_train=True), traced_run],
+                         ids=["profile", "trace"])
+def test_a_profile_leaves_no_graph_of_other_arrays(look: Callable[[Any], Any]) -> None:
     """New states are kept by steps until forward ends: those of the steps that a graph was captured from."""
 
     @declare(name="_centred", auxiliary=("mean",), states=(0,), mode=True, capturable=True)
@@ -552,8 +566,87 @@ def test_a_profile_leaves_no_graph_of_other_arrays() -> None:
         np.testing.assert_allclose(executor.aux_arrays[0].asnumpy(), x.mean(0), 1e-5)
         if run == 4:
             assert said(executor) == ["forward, 1 graph, 0 islands:", "_centred graph 0"]
-            executor.profile(1, is_train=True)
+            look(executor)
     assert said(executor) == ["forward, 1 graph, 0 islands:", "_centred graph 0"]
+
+
+@needs_compiler
+def test_a_trace_has_each_step_once() -> None:
+    bound = Bound(rows(), NETS["rows"][1], mx.gpu(0))
+    for _ in range(5):
+        with collect() as events:
+            bound.step()
+        assert {row.calls for row in events.rows("operator")} == {1}
+        assert sum(span.category == "plan" for span in events.spans) == 2
+
+
+@pytest.fixture
+def ranges(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[str]]]:
+    """The ranges of NVTX that were closed, each with the kernels that were launched inside."""
+    nvtx, found, began = gpu.cuda.nvtx, list[tuple[str, list[str]]](), list[tuple[str, int]]()
+
+    def push(name: str, real: Callable[[str], None] = nvtx.RangePush) -> None:
+        began.append((name, len(gpu.kernels)))
+        real(name)
+
+    def pop(real: Callable[[], None] = nvtx.RangePop) -> None:
+        name, count = began.pop()
+        found.append((name, gpu.kernels[count:]))
+        real()
+
+    monkeypatch.setattr(nvtx, "RangePush", push)
+    monkeypatch.setattr(nvtx, "RangePop", pop)
+    return found
+
+
+@needs_compiler
+def test_ranges_name_the_operators_and_nodes_that_kernels_run_for(ranges: list[tuple[str, list[str]]]) -> None:
+    x = sym.var("x")
+    net = sym.softmax(sym.elemwise_add(sym.tanh(x * 2), x, name="a"), name="s")
+    bound = Bound(net, {"x": X}, mx.gpu(0))
+    x = nd.array(X, ctx=mx.gpu(0))
+    x.attach_grad()
+    bound.step(backward=False)
+    with collect():
+        bound.executor.forward()
+    assert ranges == []
+    mx.profiler.set_config(profile_nvtx=True)
+    mx.profiler.set_state("run")
+    try:
+        for _ in range(4):
+            bound.executor.forward()
+            assert ranges == [("_mul_scalar+tanh+elemwise_add a", ["elementwise"]), ("softmax s", ["rows"])]
+            ranges.clear()
+        with mx.autograd.record():
+            y = nd.exp(x)
+        y.backward()
+        assert [name for name, _ in ranges] == ["exp", "gradient of exp"]
+        del ranges[:]
+        with pytest.raises(OpError):
+            nd.dot(x, x)
+        assert [name for name, _ in ranges] == ["dot"]
+        del ranges[:]
+        nd.exp(nd.ones(3))
+        (sym.exp(sym.var("x"))).bind(mx.cpu(), {"x": nd.ones(3)}).forward()
+        assert ranges == []
+    finally:
+        mx.profiler.set_state("stop")
+        mx.profiler.set_config(profile_nvtx=False)
+        mx.profiler.dumps(reset=True)
+    bound.executor.forward()
+    assert ranges == []
+
+
+@needs_compiler
+def test_a_step_that_fails_closes_its_range(ranges: list[tuple[str, list[str]]]) -> None:
+    def fails(op: Any, x: Any) -> Any:
+        raise KeyError("mine")
+
+    prop("failing", fails)
+    executor = around("failing").bind(mx.gpu(0), {"x": nd.array(X, ctx=mx.gpu(0))})
+    with pytest.raises(KeyError), collect(nvtx=True):
+        executor.forward()
+    assert len(ranges) == 2 and ranges[1][0].startswith("custom.failing ")
 
 
 @needs_compiler
@@ -579,17 +672,17 @@ def test_compiled_functions_are_replayed() -> None:
 
 
 @needs_compiler
-def test_inputs_come_through_pinned_memory_and_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inputs_come_through_pinned_memory_and_nobody_waits(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
     bound = Bound(sym.MakeLoss(sym.tanh(sym.var("x"))), {"x": X}, mx.gpu(0))
     executor = bound.executor
     for _ in range(3):
         bound.step()
 
-    def waits(self: Stream) -> None:
+    def waits(self: Any) -> None:
         raise AssertionError("the host waits for a stream")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Stream, "synchronize", waits)
+    with late(), monkeypatch.context() as patch:
+        patch.setattr(gpu.cuda.Stream, "synchronize", waits)
         for run in range(5):
             out = executor.forward(is_train=True, x=(X * run).astype("float64"))[0]  # cast on the way
             assert out is executor.outputs[0]
@@ -612,9 +705,9 @@ def test_graphs_go_with_their_executors() -> None:
     bound = Bound(rows(), NETS["rows"][1], mx.gpu(0))
     for _ in range(4):
         bound.step()
-    before = sum(block.used for block in MACHINE.blocks)
+    before = sum(block.used for block in machine.MACHINE.blocks)
     del bound
-    assert sum(block.used for block in MACHINE.blocks) <= before - 10
+    assert sum(block.used for block in machine.MACHINE.blocks) <= before - 10
 
 
 # --------------------------------------------------------------------------------------- several streams
@@ -678,38 +771,40 @@ def drawn(streams: Callable[[], Any]) -> list[Any]:
 @needs_compiler
 @pytest.mark.parametrize("replay", ["1", "0"])
 @pytest.mark.parametrize("work", [trained, compiled, drawn])
-def test_runs_on_several_streams_come_one_after_the_other(work: Callable[[Any], list[Any]], replay: str,
+def test_runs_on_several_streams_come_one_after_the_other(work: Callable[[Any], list[Any]], replay: str, gpu: Gpu,
                                                           monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPREG_REPLAY", replay)
     expected = work(contextlib.nullcontext)
-    several = itertools.cycle([Stream(), Stream(), Stream()])
-    for one, other in zip(expected, work(lambda: next(several)), strict=True):  # the host has not waited before
-        np.testing.assert_array_equal(one.asnumpy(), other.asnumpy())
+    several = itertools.cycle([gpu.cuda.Stream() for _ in range(3)])
+    with late():
+        for one, other in zip(expected, work(lambda: next(several)), strict=True):  # the host has not waited before
+            np.testing.assert_array_equal(one.asnumpy(), other.asnumpy())
 
 
 @needs_compiler
-def test_a_program_with_one_stream_records_no_events(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_with_one_stream_records_no_events(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
     bound = Bound(sym.MakeLoss(sym.tanh(sym.var("x"))), {"x": X}, mx.gpu(0))
     for _ in range(4):
         bound.step()
     recorded: list[Any] = []
-    monkeypatch.setattr(Stream, "record", recorded.append)
+    monkeypatch.setattr(gpu.cuda.Stream, "record", recorded.append)
     bound.executor.forward(is_train=True)
     bound.executor.backward()
     assert not recorded
 
 
 @needs_compiler
-def test_a_stream_that_captures_a_run_waits_for_no_other() -> None:
+def test_a_stream_that_captures_a_run_waits_for_no_other(gpu: Gpu) -> None:
     x = nd.array(X, ctx=mx.gpu(0))
     executor = sym.tanh(sym.var("x")).bind(mx.gpu(0), {"x": x})
     executor.forward()
-    MACHINE.synchronize()
-    with (stream := Stream(non_blocking=True)):
+    gpu.cuda.Device().synchronize()
+    with (stream := gpu.cuda.Stream(non_blocking=True)):
         stream.begin_capture()
         for step in executor.plan(False).forward.flat:
             step()
         executor._wait()
         graph = stream.end_capture()
-    graph.launch()
+    graph.launch(stream)
+    stream.synchronize()
     np.testing.assert_allclose(executor.outputs[0].asnumpy(), np.tanh(X), 1e-6)

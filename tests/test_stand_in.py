@@ -209,7 +209,7 @@ _VALUES: dict[str, tuple[list, list]] = {
     "bool": ([False, True, True, False], [True, True, False, False]),
 }
 
-_NO_NUMBER = "the quotient of infinity: NumPy says NaN, CuPy infinity"
+_NO_NUMBER = "the quotient of infinity: NumPy says NaN, CuPy infinity; MXNet's operator rounds a quotient, as ours does"
 _SHIFT = "a shift by a negative number or by all bits: undefined on a device"
 _POWER = "a whole number to a negative power: NumPy refuses, CuPy says 0"
 

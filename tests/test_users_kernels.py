@@ -16,7 +16,6 @@ import pytest
 import opreg as mx
 from opreg.errors import ArgumentError, DeviceError, DTypeError
 from opreg.nn import Cell
-from tests import strict
 from tests.cuda import host
 from tests.cuda.device import Gpu, gpus
 
@@ -30,7 +29,7 @@ def xp() -> Iterator[Gpu]:
     """Two GPUs, of which the first is the current one and stays so."""
     with gpus() as module:
         yield module
-    assert strict.Device().id == 0
+        assert module.cuda.Device().id == 0
 
 
 class Square(mx.operator.CustomOp):
@@ -281,7 +280,7 @@ def test_memory_is_shared_both_ways() -> None:
         shared(x)[...] = 7
     assert x.asnumpy().tolist() == [7, 7]
     assert x.__dlpack_device__() == (2, 1)
-    assert x.__cuda_array_interface__["data"][0] == x._data._host.ctypes.data
+    assert x.__cuda_array_interface__["data"][0] == x._data.data.ptr
     assert not hasattr(nd.ones(2), "__cuda_array_interface__")
 
 
@@ -309,6 +308,32 @@ def test_what_is_on_other_devices_is_refused() -> None:
         nd.from_dlpack(Elsewhere())
     with pytest.raises(ArgumentError, match="__cuda_array_interface__ or speaks DLPack, got list"):
         nd.from_dlpack([1])
+
+
+SOURCE = 'extern "C" __global__ void first(const float* x, float* y) { y[threadIdx.x] = x[0]; }'
+
+
+class WithoutDlpack(mx.operator.CustomOp):
+    """Gives a kernel what it was given."""
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        in_data[0].context.xp.RawKernel(SOURCE, "first")((1,), (1,), (in_data[0], out_data[0]))
+
+
+mx.operator.register("device_without_dlpack")(prop(WithoutDlpack))
+
+
+@mx.operator.define
+def without_dlpack(x):
+    x.context.xp.RawKernel(SOURCE, "first")((1,), (1,), (x, x))
+
+
+@pytest.mark.parametrize("call", [lambda x: nd.Custom(x, op_type="device_without_dlpack"), without_dlpack],
+                         ids=["a class", "a function"])
+def test_a_raw_kernel_that_is_given_an_array_of_ours_says_what_to_give_it(call: Callable[[Any], Any]) -> None:
+    with pytest.raises(TypeError, match="Unsupported type") as caught:
+        call(nd.ones(3, mx.gpu(0))).asnumpy()
+    assert any("cupy.from_dlpack(x)" in line for line in caught.value.__notes__), caught.value.__notes__
 
 
 # ----------------------------------------------------------------------------------------------------- examples

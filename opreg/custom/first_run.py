@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.launch import FirstRun, Step
 from ..core.spec import show, size
-from ..errors import OpError, Where, warn
+from ..errors import OpError, Where, note, warn
 
 if TYPE_CHECKING:
     from ..typing import Array
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-__all__ = ["watched", "is_settled", "default", "is_default", "warn_unwritten"]
+__all__ = ["watched", "is_settled", "default", "is_default", "note_given", "warn_unwritten"]
 
 
 def default(method: F) -> F:
@@ -33,6 +33,13 @@ def default(method: F) -> F:
 def is_default(method: object) -> bool:
     """Whether a method is one that is there by default."""
     return getattr(method, "default", False)
+
+
+def note_given(error: BaseException, where: str, given: str) -> None:
+    """Note on an exception of a user's code where it came from, and what the code was given."""
+    note(error, f"in {where}, given {given}")
+    if isinstance(error, TypeError) and str(error).startswith("Unsupported type") and "NDArray" in str(error):
+        note(error, "a RawKernel takes arrays of CuPy alone: give it cupy.from_dlpack(x), which shares the memory")
 
 
 _MARK = 0xA5

@@ -21,6 +21,7 @@ from ..core.states import INITIALIZER
 from ..core.value import Value
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, Where, note
 from .dry_run import dry_run, spec_of
+from .first_run import note_given
 from .gradient import Arriving, Use, by_rule, derive, own, shown
 from .reads import BodyReads
 from .signature import GIVEN, Signature, check_rule, read, read_types
@@ -105,7 +106,7 @@ class FunctionUse(Use):
         except Exception as error:
             names = op.arguments(self) + op.auxiliary(self)
             shown = ", ".join(f"{name} {show(a.shape)} {np.dtype(a.dtype)}" for name, a in zip(names, arrays))
-            note(error, f"in operator {op.op_type!r}, given {shown or 'nothing'}")
+            note_given(error, f"operator {op.op_type!r}", shown or "nothing")
             raise
         results = list(returned) if isinstance(returned, (list, tuple)) else [returned]
         names = op.outputs(self)

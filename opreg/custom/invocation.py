@@ -16,8 +16,8 @@ import numpy as np
 from ..core.dispatch import write
 from ..core.launch import Call
 from ..core.spec import show
-from ..errors import OpError, note
-from .first_run import is_default, warn_unwritten, watched
+from ..errors import OpError
+from .first_run import is_default, note_given, warn_unwritten, watched
 from .gradient import derive
 from .signature import check_keywords
 
@@ -71,7 +71,7 @@ def _noted(error: BaseException, title: str, attrs: PropUse, **given: list) -> N
     """Note on an exception of a user's method what the method was given."""
     texts = [f"{name} {', '.join(f'{show(a.shape)} {np.dtype(a.dtype)}' for a in arrays if a.dtype)}"
              for name, arrays in given.items() if arrays]
-    note(error, f"in {title}, given {'; '.join(texts)}")
+    note_given(error, title, "; ".join(texts))
     attrs.explain(error)
 
 

@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -108,8 +109,8 @@ def _content(header: str | None) -> str:
 
 @contextlib.contextmanager
 def _complete(path: Path) -> Iterator[Path]:
-    """A name to write to, which becomes this one when all is there: no other process sees a part."""
-    part = path.with_name(f"{path.name}.{os.getpid()}")
+    """A name to write to, which becomes this one when all is there: no other process or thread sees a part."""
+    part = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}")
     yield part
     os.replace(part, path)
 

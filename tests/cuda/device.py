@@ -16,7 +16,7 @@ from opreg.backends.cuda.instructions import PRELUDE
 from opreg.core import array_module, generators, op
 from tests import strict
 
-from . import kernels, traffic
+from . import bed, kernels, traffic
 from .compiled import built
 from .host import meets
 from .machine import MACHINE, Cuda
@@ -119,18 +119,23 @@ class Gpu(strict._Module):
         return strict.StrictArray(shared._host, place)
 
     def asarray(self, a: Any, dtype: Any = None, order: Any = None, copy: Any = None) -> strict.StrictArray:
-        """An array; over the memory of what has ``__cuda_array_interface__``, for which the host waits."""
+        """An array; over the memory of what has ``__cuda_array_interface__``, for which the host waits. From another
+        device CuPy copies it, as it does an array of its own, and nobody asks for that."""
         if isinstance(a, strict.StrictArray) or not hasattr(a, "__cuda_array_interface__"):
             return strict._function("asarray")(a, dtype=dtype, order=order, copy=copy)
         interface = a.__cuda_array_interface__
         if interface.get("stream") is not None:
             strict.Device().synchronize()
-        return strict.StrictArray(np.asarray(_Interface(interface)), interface.get("device"))
+        address = interface["data"][0]
+        found = strict.StrictArray(np.asarray(_Interface(interface)),
+                                   self.cuda.runtime.pointerGetAttributes(address).device if address else None)
+        strict.check_device("asarray", (found,))
+        return found
 
 
 class _Interface:
     def __init__(self, interface: dict[str, Any]):
-        self.__array_interface__ = {key: value for key, value in interface.items() if key not in ("stream", "device")}
+        self.__array_interface__ = {key: value for key, value in interface.items() if key != "stream"}
 
 
 class GpuBackend(strict.StrictBackend):
@@ -142,14 +147,22 @@ class GpuBackend(strict.StrictBackend):
         self.xp = Gpu()
 
 
+def late() -> contextlib.AbstractContextManager[None]:
+    """While inside, the bed runs what is asked for when somebody waits for it, if it has such a choice; the stand-in
+    always brings copies to the host late, and refuses what nothing orders."""
+    return bed.ordered("late") if os.environ.get("OPREG_TEST_GPU") == "bed" else contextlib.nullcontext()
+
+
 @contextlib.contextmanager
 def gpus(processors: int = 1, count: int = 1) -> Iterator[Gpu]:
-    """While inside, ``gpu(0)`` and ``gpu(1)`` are stand-ins with so many processors; with ``OPREG_TEST_GPU=real`` or
-    ``bed`` they are what CuPy finds, and a test that needs more devices than there are is skipped."""
+    """While inside, ``gpu(0)`` and ``gpu(1)`` are stand-ins with so many processors; with ``OPREG_TEST_GPU=bed`` they
+    are the bed's with so many, with ``real`` what CuPy finds. A test that needs more devices than there are is skipped.
+    """
     if os.environ.get("OPREG_TEST_GPU") in ("real", "bed"):
         if (array_module.backend("gpu").count() or 0) < count:
             pytest.skip(f"needs {count} devices")
-        with recorded(array_module.backend("gpu").xp) as xp:
+        on_bed = os.environ["OPREG_TEST_GPU"] == "bed"
+        with recorded(array_module.backend("gpu").xp, processors if on_bed else None) as xp:
             yield xp
         return
     real = array_module._REGISTERED["gpu"]

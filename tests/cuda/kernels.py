@@ -21,12 +21,13 @@ _BLOCK = 128
 
 
 def as_argument(value: Any) -> Any:
-    """What a kernel of a user may be given: arrays, and numbers, of Python in 64 bits."""
+    """What a kernel of a user may be given: arrays, and numbers, of Python in 64 bits; of others CuPy says what is said
+    here."""
     if isinstance(value, (bool, np.generic, strict.StrictArray)):
         return np.bool_(value) if isinstance(value, bool) else value
     if isinstance(value, (int, float)):
         return np.int64(value) if isinstance(value, int) else np.float64(value)
-    raise strict.StrictError(f"a kernel is given a {type(value).__name__}: CuPy takes its arrays, and numbers")
+    raise TypeError(f"Unsupported type {type(value)}")
 
 
 class ElementwiseKernel:
@@ -61,9 +62,12 @@ class ElementwiseKernel:
         named = [(_TYPES[dtype.name], name) for dtype, (_, name) in zip(dtypes, (*self.ins, *self.outs))]
         pointers = ", ".join(f"{kind}* {name}_" for kind, name in named)
         values = " ".join(f"{kind}& {name} = {name}_[i];" for kind, name in named)
+        names = {kind: _TYPES[dtype.name] for dtype, (kind, _) in zip(dtypes, (*self.ins, *self.outs))
+                 if kind not in _TYPES}
+        types = " ".join(f"using {kind} = {name};" for kind, name in names.items())
         return (f'extern "C" __global__ void {self.name}({pointers}, unsigned long long size) {{\n'
                 "    for (unsigned long long i = blockIdx.x * blockDim.x + threadIdx.x; i < size; "
-                f"i += blockDim.x * gridDim.x) {{ {values} {self.operation}; }}\n}}\n")
+                f"i += blockDim.x * gridDim.x) {{ {types} {values} {self.operation}; }}\n}}\n")
 
 
 def _parameters(text: str) -> list[tuple[str, str]]:

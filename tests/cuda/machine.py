@@ -19,6 +19,7 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ _SYNCHRONOUS = "the current stream is capturing, so synchronous API calls are di
 _WORDS = {
     "cudaErrorStreamCaptureUnsupported": "operation not permitted when stream is capturing",
     "cudaErrorStreamCaptureInvalidated": "operation failed due to a previous error during capture",
-    "cudaErrorStreamCaptureImplicit": "dependency created on uncaptured work in another stream",
+    "cudaErrorStreamCaptureImplicit": "operation would make the legacy stream depend on a capturing blocking stream",
     "cudaErrorInvalidDevice": "invalid device ordinal",
     "cudaErrorIllegalState": "the operation cannot be performed in the present state",
 }
@@ -448,6 +449,8 @@ class Machine:
         The default pool.
     host : dict by stream
         What the host has waited for.
+    shown : dict by address
+        The devices of arrays whose ``__cuda_array_interface__`` was read.
     """
 
     def __init__(self) -> None:
@@ -457,6 +460,7 @@ class Machine:
         self.pool = MemoryPool()
         self.everywhere: Callable[[int], MemoryPointer] | None = None
         self.host: dict[int, int] = {}
+        self.shown: dict[int, int] = {}
         self.coming: list[tuple[int, int, np.ndarray, np.ndarray]] = []
         self._time = itertools.count(1)
 
@@ -700,13 +704,24 @@ class _Runtime:
         return Device.count
 
     @staticmethod
+    def pointerGetAttributes(address: int) -> SimpleNamespace:
+        """Whose memory an address is in that an array has shown."""
+        return SimpleNamespace(device=MACHINE.shown[address])
+
+    @staticmethod
     def getDeviceProperties(device: int) -> dict[str, Any]:
         """What a device is called, as far as anybody asks."""
         return {"name": b"a stand-in"}
 
 
+def _nothing(*args: Any) -> None:
+    """What NVTX does where no profiler listens."""
+
+
 class Cuda:
     """The module ``cupy.cuda``."""
+
+    nvtx = SimpleNamespace(available=True, RangePush=_nothing, RangePop=_nothing)
 
     Device, Event, Graph, MemoryPool, Stream, runtime = Device, Event, Graph, MemoryPool, Stream, _Runtime
     using_allocator, set_allocator = staticmethod(_using_allocator), staticmethod(_set_allocator)

@@ -3,52 +3,80 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, cast
+from unittest import mock
 
-from opreg.backends.cuda.compiler import _compiled
+from opreg.backends.cuda import compiler
+
+from . import bed
 
 __all__ = ["Recorded", "recorded"]
 
 
 class _Kernel:
-    def __init__(self, kernel: Any, name: str, kernels: list[str]):
-        self._kernel, self.name, self._kernels = kernel, name, kernels
+    def __init__(self, kernel: Any, name: str, seen: Recorded):
+        self._kernel, self.name, self._seen = kernel, name, seen
 
-    def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], arguments: Sequence[Any], **more: Any) -> None:
-        self._kernel(grid, block, arguments, **more)
-        self._kernels.append(self.name.partition("__")[0])
+    def __call__(self, *args: Any, **more: Any) -> Any:
+        result = self._kernel(*args, **more)
+        self._seen.kernels.append(self.name.partition("__")[0])
+        self._seen.titled.append(self.name)
+        return result
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._kernel, name)
 
 
 class Recorded:
-    """What tests ask of the stand-in, of an array module: ``kernels`` are the names of those that were launched."""
+    """What tests ask of the stand-in, of an array module: ``kernels`` are the names of those that were launched,
+    ``titled`` with what they are called after."""
 
     def __init__(self, xp: Any):
-        self._xp, self.kernels = xp, []
+        self._xp, self.kernels, self.titled = xp, list[str](), list[str]()
+
+    @property
+    def synchronisations(self) -> int:
+        """How often the host was asked to wait, which the bed counts."""
+        return bed.waits()
+
+    def RawKernel(self, code: str, name: str, *args: Any, **keywords: Any) -> _Kernel:
+        """A kernel of a user."""
+        return _Kernel(self._xp.RawKernel(code, name, *args, **keywords), name, self)
+
+    def ElementwiseKernel(self, in_params: str, out_params: str, operation: str, name: str = "kernel",
+                          **keywords: Any) -> _Kernel:
+        """A user's arithmetic of one element."""
+        return _Kernel(self._xp.ElementwiseKernel(in_params, out_params, operation, name, **keywords), name,
+                       self)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._xp, name)
 
 
 @contextlib.contextmanager
-def recorded(xp: Any) -> Iterator[Recorded]:
-    """While inside, the kernels that the array module compiles write their names down."""
-    found, module, forget = Recorded(xp), xp.RawModule, cast(Any, _compiled).cache_clear
+def recorded(xp: Any, processors: int | None = None) -> Iterator[Recorded]:
+    """While inside, the kernels that the array module compiles write their names down, and the bed's devices have so
+    many processors."""
+    found, module = Recorded(xp), xp.RawModule
 
     class RawModule:
         def __init__(self, *args: Any, **keywords: Any):
             self._module = module(*args, **keywords)
 
         def get_function(self, name: str) -> _Kernel:
-            return _Kernel(self._module.get_function(name), name, found.kernels)
+            return _Kernel(self._module.get_function(name), name, found)
 
-    forget()
-    xp.RawModule = RawModule
-    try:
+    with contextlib.ExitStack() as stack:
+        stack.callback(_forget)
+        stack.enter_context(mock.patch.object(xp, "RawModule", RawModule))
+        for device in range(xp.cuda.runtime.getDeviceCount() if processors else 0):
+            shown = xp.cuda.Device(device).attributes  # which CuPy asks for once
+            stack.enter_context(mock.patch.dict(shown, MultiProcessorCount=processors))
+        _forget()
         yield found
-    finally:
-        xp.RawModule = module
-        forget()
+
+
+def _forget() -> None:
+    for cache in (compiler._compiled, compiler._processors):
+        cast(Any, cache).cache_clear()

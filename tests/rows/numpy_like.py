@@ -258,6 +258,10 @@ ROWS += [
     Row("_np_roll", [_POINT], {"shift": 1}, expected=lambda x: x, name="number"),
     Row("_np_roll", [_NONE], {"shift": 1, "axis": 0}, expected=lambda x: x, name="empty"),
     Row("_npi_floor_divide", [_X, _X[:1] * 0.3], expected=lambda x, y: np.floor(x / y)),
+    # MXNet rounds the quotient, so that of infinity is infinity; NumPy says NaN.
+    Row("_npi_floor_divide", [np.array([1.0, -1.0, 0.0, np.inf, -np.inf, np.nan, 5.0]),
+                              np.array([0.0, 0.0, 0.0, 2.0, -3.0, 1.0, -np.inf])], name="limits",
+        expected=lambda x, y: np.array([np.inf, -np.inf, np.nan, np.inf, np.inf, np.nan, 0.0]), dtypes=_FLOATS),
     Row("_npi_floor_divide", [np.array([[7], [-7], [0]], "int8"), np.array([0, 2, -1], "int8")], name="integers",
         expected=lambda x, y: np.array([[127, 3, -7], [-128, -4, 7], [0, 0, 0]], "int8")),
     Row("_npi_floor_divide", [np.array([True, False]), np.array([[True], [False]])], name="truth",

@@ -15,6 +15,7 @@ from opreg.core import generators
 from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.launch import Call
+from opreg.core.steps import own_bytes
 from opreg.elementwise.expression import trace
 from opreg.typing import Array
 
@@ -128,7 +129,10 @@ def _draw(call: Call, data: Array | None, out: Array | None, mask: Array | None)
     assert counter is not None  # of all devices whose array module compiles
     index = np.uint64 if far else np.uint32
     blocks = grid_of(call.xp, -(-total // max(4, lanes)), _BLOCK)
-    place = call.scratch(1, (1,), np.uint64)
-    return [Launch(kernel_of(call.xp, CLAIM, "claim"), 1, 1, [counter, place, np.uint64(-(-total // 4))]),
+    place, word = call.scratch(1, (1,), np.uint64), 8
+    return [Launch(kernel_of(call.xp, CLAIM, "claim"), 1, 1, [counter, place, np.uint64(-(-total // 4))], word,
+                   2 * word),
             _Draw(kernel_of(call.xp, text, "dropout"), blocks, _BLOCK,
-                  [*arrays, counter, place, np.float32(keep), factor[()], index(total)])]
+                  [*arrays, counter, place, np.float32(keep), factor[()], index(total)],
+                  2 * word + (0 if data is None else own_bytes(data)),
+                  sum(own_bytes(array) for array in (out, mask) if array is not None))]

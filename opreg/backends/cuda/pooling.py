@@ -190,6 +190,22 @@ def _pool_of(call: Call, data: Array) -> Pool:
                            attrs["pooling_convention"], attrs["layout"])
 
 
+def _held(pool: Pool) -> float:
+    """The part of an input that windows hold: of strides that are longer than windows not all, nor of a rest."""
+    part = 1.0
+    for _, n, k, s, p, places in pool.axes:
+        ends = [min(q * s - p + k, n) for q in range(places)]
+        held = [end - max(q * s - p, 0, before) for q, (end, before) in enumerate(zip(ends, [0, *ends]))]
+        part *= sum(max(count, 0) for count in held) / n
+    return part
+
+
+def _reached(pool: Pool) -> float:
+    """The part of the outputs whose windows hold anything."""
+    return math.prod(sum(max(q * s - p, 0) < min(q * s - p + k, n) for q in range(places)) / places
+                     for _, n, k, s, p, places in pool.axes)
+
+
 def _launch(call: Call, text: Callable[[Shape], str], name: str, pool: Pool, arrays: Sequence[Array], total: int
             ) -> Launch:
     """A step for so many numbers, which are inputs or outputs."""
@@ -207,7 +223,14 @@ def _launch(call: Call, text: Callable[[Shape], str], name: str, pool: Pool, arr
     *read, out = arrays
     return Launch(kernel_of(call.xp, text(shape), name), blocks, _BLOCK,
                   [*arrays, *map(np.int32, pool.x[1:-1]), *map(np.int32, pool.y[1:-1]), index(rest // lanes),
-                   index(total // lanes)], sum(map(own_bytes, read)), own_bytes(out))
+                   index(total // lanes)], _read(name, pool, read), own_bytes(out))
+
+
+def _read(name: str, pool: Pool, arrays: Sequence[Array]) -> int:
+    """Bytes that are read: each number once, as windows that overlap share it. Whether a maximum's gradient reads its
+    input where no window holds it is up to the compiler."""
+    parts = [_held(pool)] if name == "pool" else [_reached(pool), 1.0, _reached(pool)]
+    return sum(round(own_bytes(array) * part) for array, part in zip(arrays, parts))
 
 
 def _whole(kind: str, power: int, lowest: float) -> Callable[[Any], Any]:

@@ -26,7 +26,7 @@ from typing import Any
 
 from . import compiler, loading
 
-__all__ = ["install", "missing", "ordered"]
+__all__ = ["install", "missing", "ordered", "waits"]
 
 
 def missing() -> str:
@@ -43,6 +43,11 @@ def ordered(order: str) -> Iterator[None]:
         yield
     finally:
         driver.bed_order(os.environ.get("BED_ORDER", "now").encode())
+
+
+def waits() -> int:
+    """How often the host was asked to wait for the device."""
+    return int(loading.driver().bed_waits())
 
 
 def install() -> Any:

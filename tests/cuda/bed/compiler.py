@@ -25,6 +25,8 @@ _KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+(?:__launch_bounds__\s*\([^)]
                      r'(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\(')
 #: Shared memory whose size the launch says.
 _DYNAMIC = re.compile(r"extern\s+__shared__\s+([\w:<> ]+?)\s*(?:__align__\(\d+\)\s*)?(\w+)\s*\[\s*\]\s*;")
+#: Where the compiler says that something is, which NVRTC writes in another way.
+_PLACE = re.compile(r"/\S+\.cpp:(\d+):\d+: (error|note|warning)")
 _FLAGS = "-O1", "-shared", "-fPIC"
 # Kernels of several modules have one name, and their libraries are in one process.
 _OF_CUPY = "-fno-gnu-unique", "-fvisibility=hidden", "-fpermissive", "-Wl,-Bsymbolic"
@@ -48,7 +50,11 @@ def library(source: str, options: Sequence[str], expressions: Sequence[str]) -> 
     together = "true" if meets(text) else "false"
     entries = {**names, **{entry: expression for expression, entry in lowered.items()}}
     text += "".join(f"\nBED_KERNEL({entry}, ({kernel}), {together})" for entry, kernel in entries.items()) + "\n"
-    path = built(text, *flags, *loading.include_flags(), header=header, suffix=".so")
+    try:
+        path = built(text, *flags, *loading.include_flags(), header=header, suffix=".so")
+    except KernelError as error:
+        before = PRELUDE.count("\n") if source.startswith(PRELUDE) else 0
+        raise KernelError(_PLACE.sub(lambda at: f"kernel.cu({int(at[1]) + before}): {at[2]}", str(error))) from None
     return str(path), lowered
 
 

@@ -59,6 +59,9 @@ thread_local int device = 0, last_error = 0;
 
 int fail(int status) { return last_error = status; }
 
+// How often the host was asked to wait.
+long waits = 0;
+
 // --------------------------------------------------------------------------------------------------------- memory
 
 enum Kind { pinned = 1, of_device = 2, managed = 3 };  // numbers of cudaMemoryType
@@ -288,6 +291,7 @@ API int bed_submit(void* stream, void (*work)(void*), void* argument) {
     Inside inside;
     return run(stream, [=] { work(argument); });
 }
+API long bed_waits() { return waits; }
 API int bed_missing(const char* name) {
     std::fprintf(stderr, "bed: %s is not there\n", name);
     return fail(cudaErrorNotSupported);
@@ -312,6 +316,7 @@ API int bed_cudaSetDevice(int chosen) {
 API int bed_cudaDeviceSynchronize() {
     Inside inside;
     for (Capture* capture : captures) return spoil(capture, cudaErrorStreamCaptureUnsupported);
+    ++waits;
     finish_device(device);
     return 0;
 }
@@ -376,20 +381,41 @@ API int bed_cudaDeviceSetLimit(int, size_t) { return 0; }
 API int bed_cudaDeviceCanAccessPeer(int* value, int, int) { return *value = 0, 0; }
 API int bed_cudaDeviceEnablePeerAccess(int, unsigned) { return fail(cudaErrorPeerAccessUnsupported); }
 
-API const char* bed_cudaGetErrorName(int status) {
-    static const std::map<int, const char*> names{
-        {cudaErrorInvalidValue, "cudaErrorInvalidValue"}, {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation"},
-        {cudaErrorNoDevice, "cudaErrorNoDevice"}, {cudaErrorInvalidDevice, "cudaErrorInvalidDevice"},
-        {cudaErrorIllegalState, "cudaErrorIllegalState"}, {cudaErrorNotSupported, "cudaErrorNotSupported"},
-        {cudaErrorPeerAccessUnsupported, "cudaErrorPeerAccessUnsupported"}, {cudaErrorNotReady, "cudaErrorNotReady"},
-        {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported"},
-        {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated"},
-        {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined"},
-        {cudaErrorStreamCaptureImplicit, "cudaErrorStreamCaptureImplicit"}};
-    auto at = names.find(status);
-    return at == names.end() ? "cudaErrorUnknown" : at->second;
+namespace {
+
+struct Words {
+    const char *name, *text;
+};
+const Words& words_of(int status) {
+#define WORDS(name, text) {name, {#name, text}}
+    static const std::map<int, Words> found{
+        WORDS(cudaSuccess, "no error"),
+        WORDS(cudaErrorInvalidValue, "invalid argument"),
+        WORDS(cudaErrorMemoryAllocation, "out of memory"),
+        WORDS(cudaErrorNoDevice, "no CUDA-capable device is detected"),
+        WORDS(cudaErrorInvalidDevice, "invalid device ordinal"),
+        WORDS(cudaErrorInvalidKernelImage, "device kernel image is invalid"),
+        WORDS(cudaErrorFileNotFound, "file not found"),
+        WORDS(cudaErrorSymbolNotFound, "named symbol not found"),
+        WORDS(cudaErrorIllegalState, "the operation cannot be performed in the present state"),
+        WORDS(cudaErrorNotSupported, "operation not supported"),
+        WORDS(cudaErrorPeerAccessUnsupported, "peer access is not supported between these two devices"),
+        WORDS(cudaErrorNotReady, "device not ready"),
+        WORDS(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing"),
+        WORDS(cudaErrorStreamCaptureInvalidated, "operation failed due to a previous error during capture"),
+        WORDS(cudaErrorStreamCaptureUnjoined, "capturing stream has unjoined work"),
+        WORDS(cudaErrorStreamCaptureImplicit,
+              "operation would make the legacy stream depend on a capturing blocking stream")};
+#undef WORDS
+    static const Words unknown{"cudaErrorUnknown", "unknown error"};
+    auto at = found.find(status);
+    return at == found.end() ? unknown : at->second;
 }
-API const char* bed_cudaGetErrorString(int status) { return bed_cudaGetErrorName(status); }
+
+}  // namespace
+
+API const char* bed_cudaGetErrorName(int status) { return words_of(status).name; }
+API const char* bed_cudaGetErrorString(int status) { return words_of(status).text; }
 
 // ----------------------------------------------------------------------------------------------------- runtime: memory
 
@@ -486,6 +512,7 @@ API int bed_cudaFreeAsync(void* place, void* stream) {
 API int bed_cudaMemcpy(void* to, const void* from, size_t size, int) {
     Inside inside;
     if (int status = refused_by_captures()) return status;
+    ++waits;
     if (int status = wait_for_host(null_stream(device))) return status;
     return copy(to, from, size);
 }
@@ -506,6 +533,7 @@ API int bed_cudaMemcpyAsync(void* to, const void* from, size_t size, int, void* 
 API int bed_cudaMemcpyPeer(void* to, int, const void* from, int, size_t size) {
     Inside inside;
     if (int status = refused_by_captures()) return status;
+    ++waits;
     finish_device(-1);
     return copy(to, from, size);
 }
@@ -549,7 +577,7 @@ API int bed_cudaStreamDestroy(void* handle) {  // marks and captures may name it
     streams.erase(std::remove(streams.begin(), streams.end(), stream_of(handle)), streams.end());
     return 0;
 }
-API int bed_cudaStreamSynchronize(void* stream) { Inside inside; return wait_for_host(stream_of(stream)); }
+API int bed_cudaStreamSynchronize(void* stream) { Inside inside; return ++waits, wait_for_host(stream_of(stream)); }
 API int bed_cudaStreamQuery(void* handle) {
     Inside inside;
     Stream* stream = stream_of(handle);
@@ -609,6 +637,7 @@ API int bed_cudaEventSynchronize(void* event) {
     Inside inside;
     Marker mark = static_cast<Event*>(event)->mark;
     if (mark && mark->capture) return spoil(mark->capture, cudaErrorStreamCaptureUnsupported);
+    ++waits;
     finish(mark);
     return 0;
 }
