@@ -131,6 +131,7 @@ ORDER = _floors("""
     opreg
     opreg.context opreg.porting
     opreg.stubs opreg.command opreg.examples opreg.reference
+    opreg.pytest_plugin
 """)
 
 #: The same inside of packages that stand on one line of the order, but for modules that have a line there; a dot is the
@@ -287,7 +288,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
         .
         as_mxnet given output weights
         as_mindspore checked convert info launch models ops params port show trace_cache
-        check plot profile run show_missing summary
+        check collected plot profile run show_missing summary
     """,
     "opreg.testing": """
         uses comparison report
@@ -309,6 +310,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
 #: Modules that import inside of functions what is not an optional library, and why.
 LATE = {
     "opreg.command": "a subcommand is imported when it is asked for",
+    "opreg.pytest_plugin": "tests of operators are made where somebody asks for them",
     "opreg.command.given": "a module of the user's is imported when it is named",
     "opreg": "the front door opens names at first use",
     "opreg.aliases": "second names of modules are imported by those who ask for them",
@@ -318,7 +320,8 @@ LATE = {
 }
 
 #: Libraries that not everybody has, imported inside of the functions that need them.
-OPTIONAL = {"PIL", "cudnn", "cupy", "fissix", "jax", "llvmlite", "ml_dtypes", "mpi4py", "numba", "pandas"}
+OPTIONAL = {"PIL", "cudnn", "cupy", "fissix", "jax", "llvmlite", "ml_dtypes", "mpi4py", "numba", "pandas",
+            "pytest"}
 
 #: Packages whose modules have floors of their own. Their folders stand beside that of ``opreg``, which links to them.
 PACKAGES = ("opreg", "opreg.ndarray", "opreg.symbol")

@@ -103,6 +103,7 @@ OTHERWISE = {
         testing.registered: _FILLS
         testing.report: _WIDTH
         testing.ways: _RUNS _SWITCH
+        command.collected: _SHAPE
         train.test_data: _SECONDS
     """,
     "arithmetic": """

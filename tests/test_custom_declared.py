@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.errors import ArgumentError, DTypeError
+from opreg.errors import ArgumentError, DTypeError, ShapeError
 
 nd, sym = mx.nd, mx.sym
 _NUMBERS = itertools.count()
@@ -253,3 +253,133 @@ def test_a_shape_rule_of_any_number_of_inputs_takes_any_number() -> None:
     with pytest.raises(ArgumentError, match=r"takes \(x\), expected \(x, \*xs\)"):
         op.infer(lambda x: x)
     op.infer(lambda x, *xs: x)
+
+
+# ------------------------------------------------------------------------------- shapes that follow from numbers
+
+
+def _positive(x: Any) -> Any:
+    x = x.asnumpy()
+    return nd.array(x[x > 0], dtype=x.dtype)
+
+
+def _count(x: Any) -> Any:
+    return (int((x.asnumpy() > 0).sum()),)
+
+
+def _scattered(g: Any, ins: Any, outs: Any) -> Any:
+    x, g = ins[0].asnumpy(), g.asnumpy()
+    result = np.zeros_like(x)
+    result[x > 0] = g
+    return nd.array(result, dtype=x.dtype)
+
+
+def compressing(shape: Any = _count) -> Any:
+    op = defined(_positive)
+    op.infer_from_data(shape)
+    op.grad(_scattered)
+    return op
+
+
+ROWS = [[1.0, -1.0, 2.0], [-1.0, -2.0, 3.0], [1.0, 2.0, 3.0], [-1.0, -1.0, -1.0]]
+
+
+def test_they_follow_in_every_executor_and_in_gradients() -> None:
+    op = compressing()
+    net = op(sym.var("x"), name="op") * 2
+    executor = net.simple_bind(mx.cpu(), x=(3,))
+    loaded = sym.load_json(net.tojson()).simple_bind(mx.cpu(), x=(3,))
+    for row in ROWS:
+        expected = 2 * np.float32([each for each in row if each > 0])
+        slope = [2.0 * (each > 0) for each in row]
+        for each in (executor, loaded):
+            (out,) = each.forward(is_train=True, x=nd.array(row))
+            np.testing.assert_array_equal(out.asnumpy(), expected)
+            each.backward(nd.ones(out.shape))
+            np.testing.assert_array_equal(each.grad_dict["x"].asnumpy(), slope)
+        x = nd.array(row)
+        x.attach_grad()
+        with mx.autograd.record():
+            y = op(x) * 2
+        y.backward()
+        np.testing.assert_array_equal(y.asnumpy(), expected)
+        np.testing.assert_array_equal(x.grad.asnumpy(), slope)  # type: ignore[union-attr]
+    mx.operator.check(op, [0.5, -0.3, 1.2]).raise_if_failed()
+
+
+def test_a_compiled_function_leaves_them_to_python_and_says_where() -> None:
+    op = compressing()
+    compiled = mx.jit(lambda z: (op(z) * 2).sum())
+    with pytest.warns(UserWarning, match=rf"runs as Python: the shape of what operator {op.op_type!r} gives follows "
+                                         r"from numbers, which are not there yet \(.*test_custom_declared.py:\d+\)"):
+        assert compiled(mx.Tensor(ROWS[0])).asnumpy() == 6
+    assert compiled(mx.Tensor(ROWS[1])).asnumpy() == 6
+    with pytest.warns(UserWarning, match="follows from numbers"):
+        value, slope = mx.jit(mx.value_and_grad(lambda z: (op(z) * 2).sum()))(mx.Tensor(ROWS[0]))
+    assert (value.asnumpy(), slope.asnumpy().tolist()) == (6, [2, 0, 2])
+
+
+@pytest.mark.parametrize("dims", [(None,), [None]])
+@pytest.mark.parametrize("what", ["sum", "gradient", "itself"])
+def test_those_of_props_do_so_too(what: str, dims: Any) -> None:
+    class Body(mx.operator.CustomOp):
+        def forward(self, is_train: Any, req: Any, in_data: Any, out_data: Any, aux: Any) -> None:
+            self.assign(out_data[0], req[0], _positive(in_data[0]))
+
+        def backward(self, req: Any, out_grad: Any, in_data: Any, out_data: Any, in_grad: Any, aux: Any) -> None:
+            self.assign(in_grad[0], req[0], _scattered(out_grad[0], in_data, out_data))
+
+    name = f"test_declared_{next(_NUMBERS)}"
+
+    @mx.operator.register(name)
+    class Prop(mx.operator.CustomOpProp):
+        def infer_shape(self, in_shape: Any) -> Any:
+            return in_shape, [dims], []
+
+        def infer_shape_from_data(self, in_data: Any) -> Any:
+            return [_count(in_data[0])]
+
+        def create_operator(self, ctx: Any, shapes: Any, dtypes: Any) -> Any:
+            return Body()
+
+    def compress(z: Any) -> Any:
+        return mx.ops.Custom(z, op_type=name)
+
+    functions = {"sum": lambda z: compress(z).sum(), "gradient": mx.value_and_grad(lambda z: compress(z).sum()),
+                 "itself": compress}
+    with pytest.warns(UserWarning, match=rf"operator {name!r} gives follows from numbers"):
+        found = mx.jit(functions[what])(mx.Tensor(ROWS[0]))
+    expected = functions[what](mx.Tensor(ROWS[0]))
+    assert str(found) == str(expected)
+
+
+@pytest.mark.parametrize("shape, words", [
+    (lambda x: [(1,), (2,)], r"returned \[\(1,\), \(2,\)\], expected a shape for each of its outputs \(output\)"),
+    (lambda x: "ab", "returned 'ab', expected a shape"), (lambda x: None, "returned None, expected a shape"),
+    (lambda x: (1.5,), r"returned \(1.5,\), expected a shape"),
+])
+def test_answers_that_are_no_shapes(shape: Any, words: str) -> None:
+    op = compressing(shape)
+    executor = op(sym.var("x")).simple_bind(mx.cpu(), x=(3,))
+    with pytest.raises(ArgumentError, match=f"operator {op.op_type!r}: its rule for shapes that follow from numbers "
+                                            f"{words}"):
+        executor.forward(x=nd.array(ROWS[0]))
+
+
+def test_a_rule_that_is_wrong_is_named() -> None:
+    op = compressing(lambda x: (1,))
+    executor = op(sym.var("x")).simple_bind(mx.cpu(), x=(3,))
+    with pytest.raises(ShapeError, match=rf"function returned \(2,\); its rule, @{op.op_type}.infer_from_data, says"):
+        executor.forward(x=nd.array(ROWS[0]))
+
+
+def test_dimensions_that_are_known_are_said_beside() -> None:
+    op = defined(lambda x: nd.array(x.asnumpy()[x.asnumpy()[:, 0] > 0]))
+    op.infer(lambda x: (None, x[1]))
+    op.infer_from_data(lambda x: (int((x.asnumpy()[:, 0] > 0).sum()), x.shape[1]))
+    net = op(sym.var("x"))
+    assert net.infer_shape_partial(x=(3, 2))[1] == [(0, 2)]
+    executor = net.simple_bind(mx.cpu(), x=(3, 2))
+    for numbers in (np.float32([[1, 2], [-1, 3], [4, 5]]), np.float32([[-1, 2], [-1, 3], [4, 5]])):
+        out = executor.forward(x=nd.array(numbers))[0]
+        np.testing.assert_array_equal(out.asnumpy(), numbers[numbers[:, 0] > 0])

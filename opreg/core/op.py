@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from operator import index
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
@@ -37,7 +38,7 @@ from .launch import Call, Kernel, Rank
 from .locks import lock
 from .mode import Recording
 from .rules import SAME_TYPE, Attrs, AttrsRule, Dtypes, Rule, Shapes, TypeRule
-from .spec import Shape, Spec, bytes_of, known, show, unify
+from .spec import ANY, Shape, Spec, bytes_of, known, show, unify
 
 if TYPE_CHECKING:
     from ..ndarray.bound import BoundOperator
@@ -537,10 +538,23 @@ class Op:
         """Shapes of the outputs, from the inputs of a call."""
         if self.op_type is not None:
             answer = self._from_data(call.attrs, *[call.wrap(data, call.ctx, True) for data in call.ins])  # type: ignore
-            return answer if isinstance(answer, list) else [answer]
+            return self._shapes_of(answer, call.attrs)
         answer = self._from_data(call.attrs, call.xp, *call.ins)  # type: ignore[misc]
         return [tuple([dim if isinstance(dim, int) else int(call.ctx.backend.to_numpy(dim)) for dim in shape])
                 for shape in (answer if isinstance(answer, list) else [answer])]
+
+    def _shapes_of(self, answer: Any, attrs: Attrs) -> list[Shape]:
+        """What a user's rule said of the shapes of the outputs, checked."""
+        names, shapes = self.outputs(attrs), answer if isinstance(answer, list) else [answer]
+        found: list[Shape] = []
+        try:
+            found += [tuple([index(dim) for dim in shape]) for shape in shapes]
+        except TypeError:
+            pass
+        if len(found) != len(names):
+            raise ArgumentError(f"operator {self.op_type!r}: its rule for shapes that follow from numbers returned "
+                                f"{answer!r}, expected a shape for each of its outputs ({', '.join(names)})")
+        return found
 
     def as_view(self, array: Array, attrs: Attrs, out_shapes: Shapes | None = None, xp: ArrayModule = np
                 ) -> Any:
@@ -576,6 +590,9 @@ class Op:
         results = self._shapes(attrs, *ins)
         if not isinstance(results, list):
             results = [results]
+        if self.data_dependent and self.op_type is not None:  # a user says None where nothing is known
+            results = [shape if shape is None else tuple([ANY if dim is None else dim for dim in shape])
+                       for shape in results]
         outs = [agreed(name, old, new) for name, old, new in zip(self.outputs(attrs), outs, results)]
         if not all(map(known, ins)):
             ins = self.filled(ins, outs, attrs)  # attributes may say more of the outputs than was known

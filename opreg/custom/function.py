@@ -311,7 +311,8 @@ def _misfit(call: Call, results: Sequence[object]) -> ShapeError:
     op = call.op
     name, expected, spec = next(row for row in zip(op.outputs(call.attrs), call.specs, map(spec_of, results))
                                 if row[1].shape != row[2].shape)
-    why = f"its shape rule, @{op.op_type}.infer, says the first" if op.shaped \
+    why = f"its rule, @{op.op_type}.infer_from_data, says the first" if op.data_dependent else \
+        f"its shape rule, @{op.op_type}.infer, says the first" if op.shaped \
         else ("that was found by a run on other numbers: where the shape follows from numbers say how, with "
               f"@{op.op_type}.infer_from_data")
     return ShapeError(f"operator {op.op_type!r}, {name}: expected shape {show(expected.shape)}, the function "

@@ -293,7 +293,8 @@ def define(function: Callable[..., Any] | None = None, /, *, name: str | None = 
         is none. One written in operators becomes nodes of a graph and is differentiated to any order; one that needs
         numbers, in NumPy for one, runs as Python. ``@f.infer`` adds a shape rule. Without one, shapes and dtypes come
         from a run on zeros when a graph is bound. ``@f.fill`` says how shapes of states follow, as it does for
-        built-in operators.
+        built-in operators. ``@f.infer_from_data``, a function of the NDArrays, returns shapes that follow from numbers;
+        a compiled function is left to Python there, with a warning.
 
     Raises
     ------

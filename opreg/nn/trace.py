@@ -457,7 +457,11 @@ class FunctionTracer(Tracer):
         """What comes out of a node, in float32 where nothing says otherwise. Users' code that runs to show it is not
         followed."""
         with unfollowed():
-            return [Spec(shape, dtype or _FLOAT32) for shape, dtype in super().infer(node, ins)]
+            specs = [Spec(shape, dtype or _FLOAT32) for shape, dtype in super().infer(node, ins)]
+        if not self.root.symbolic and not all(known(spec.shape) for spec in specs) and node.op is not None:
+            name = node.op.name if node.op.op_type is None else node.op.op_type
+            self.leave(f"the shape of what operator {name!r} gives follows from numbers, which are not there yet")
+        return specs
 
     def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None = None) -> Node:
         """Add a node over entries; where users' code may change states in place, one that gives them back."""

@@ -1,0 +1,152 @@
+"""Operators that a module registers, as tests of pytest."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opreg.core.op import Op
+from opreg.core.registry import operators
+from opreg.core.rules import Shapes
+from opreg.core.spec import is_floating, known
+from opreg.custom.prop import RegisteredProp
+from opreg.errors import ArgumentError, OpError, did_you_mean
+from opreg.testing import examine
+
+from .given import imported
+
+if TYPE_CHECKING:
+    import pytest
+
+__all__ = ["collected"]
+
+#: The name of the dict in a module that says what its operators are checked on.
+_INPUTS = "opreg_inputs"
+#: The shape of inputs that nobody gives and that follow from nothing.
+_SHAPE = (2, 3)
+
+
+class Failed(Exception):
+    """An operator does not keep its contract."""
+
+
+class Unknown(Exception):
+    """Nobody says what an operator is to be checked on, and it cannot be guessed."""
+
+
+def collected(session: pytest.Session, name: str) -> list[pytest.Item]:
+    """A test for each operator that a module registers.
+
+    Raises
+    ------
+    pytest.UsageError
+        There is no such module, or it registers none.
+    """
+    import pytest
+
+    class Operators(pytest.Collector):
+        """The operators of one module."""
+
+        def collect(self) -> Iterable[pytest.Item]:
+            return [Operator.from_parent(self, name=op_type) for op_type in found]
+
+    class Operator(pytest.Item):
+        """The check of one operator."""
+
+        def runtest(self) -> None:
+            try:
+                check(found[self.name], given.get(self.name))
+            except Unknown as why:
+                pytest.skip(str(why))
+
+        def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+            return str(excinfo.value) if isinstance(excinfo.value, Failed) else super().repr_failure(excinfo, style)
+
+        def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
+            filename, line = found[self.name].where or ("", 1)
+            return filename, line - 1, f"operator {self.name}"
+
+    try:
+        found, given = registered(name)
+    except (OpError, OSError) as error:
+        raise pytest.UsageError(f"--opreg-check {name}: {error}") from None
+    return list(Operators.from_parent(session, name=name, nodeid=name).collect())
+
+
+def registered(name: str) -> tuple[dict[str, Op], Mapping[str, Sequence[Any]]]:
+    """The operators that a module registers, by their names, and what it says that they are checked on.
+
+    Raises
+    ------
+    ArgumentError
+        There is no such module, or it registers none.
+    OSError
+        There is no such file.
+    """
+    module = imported(name)
+    found = {op.op_type: op for op in operators() if op.op_type is not None and _is_of(op, module)}
+    if not found:
+        raise ArgumentError("it registers no operators")
+    given: Mapping[str, Sequence[Any]] = getattr(module, _INPUTS, {})
+    for each in given:
+        if each not in found:
+            raise ArgumentError(f"{_INPUTS} names {each!r}, which is not registered there. {did_you_mean(each, found)}")
+    return found, given
+
+
+def _is_of(op: Op, module: ModuleType) -> bool:
+    """Whether an operator is defined by a module, or by one of a package."""
+    schema = op.schema
+    place = schema.prop_class.__module__ if isinstance(schema, RegisteredProp) else op.__module__
+    return f"{place}.".startswith(f"{module.__name__}.")
+
+
+def check(op: Op, given: Sequence[Any] | None) -> None:
+    """Check an operator, on these inputs, behind which a dict of attributes may stand, or on a few random numbers.
+
+    Raises
+    ------
+    Failed, Unknown
+        With the report; with what to write.
+    """
+    if given is not None:
+        inputs, attrs = list(given), {}
+        if inputs and isinstance(inputs[-1], Mapping):
+            attrs = dict(inputs.pop())
+        report = examine(op, inputs, attrs)
+    else:
+        try:
+            report = examine(op, _guessed(op), {})
+        except Exception as error:  # of code that was given what it is not made for
+            raise Unknown(_wanted(op, str(error).partition("\n")[0])) from None
+        if report["runs"].outcome == "failed":
+            raise Unknown(_wanted(op, report["runs"].text))
+    if not report.ok:
+        raise Failed(str(report))
+
+
+def _wanted(op: Op, why: str) -> str:
+    """What to write where no inputs could be guessed."""
+    needed = [field.name for field in op.schema.fields if field.required and field.name != op.variadic]
+    words = [*(op.input_names or ["x"]), *([f"{{{', '.join(f'{name!r}: …' for name in needed)}}}"] if needed else [])]
+    return f"{why}. Say what it is checked on: {_INPUTS} = {{{op.op_type!r}: ({', '.join(words)})}}"
+
+
+def _guessed(op: Op) -> list[np.ndarray]:
+    """A few random numbers, of shapes and dtypes that follow from those of the first input."""
+    attrs = op.complete({op.variadic: 2} if op.variadic else {})
+    names, outs = op.arguments(attrs) + op.auxiliary(attrs), len(op.outputs(attrs))
+    first: Shapes = [_SHAPE, *[None] * (len(names) - 1)]
+    shapes, _ = op.infer_shapes(first[:len(names)], [None] * outs, attrs)
+    dtypes, _ = op.infer_dtypes([np.dtype(np.float64), *[None] * (len(names) - 1)][:len(names)], [None] * outs, attrs)
+    rng, arrays = np.random.default_rng(0), []
+    for shape, dtype in zip(shapes, dtypes):
+        size, kind = shape if known(shape) else _SHAPE, dtype or np.dtype(np.float64)
+        numbers = rng.uniform(0.2, 1.2, size) * rng.choice([-1, 1], size) if is_floating(kind) else \
+            rng.integers(0, 2, size)
+        arrays.append(numbers.astype(kind))
+    return arrays

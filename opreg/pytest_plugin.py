@@ -1,0 +1,36 @@
+"""A plugin for pytest: ``pytest --opreg-check mymodule`` checks each operator that a module registers.
+
+Where nobody asks for it nothing is imported.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
+
+__all__ = ["pytest_addoption", "pytest_collection_modifyitems"]
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Say what it takes."""
+    # Packages with a plugin have their asserts rewritten, for seconds where nothing may be kept: here none is a test.
+    marked = getattr(getattr(pluginmanager, "rewrite_hook", None), "_must_rewrite", None)
+    if isinstance(marked, set):
+        marked.discard("opreg")
+    parser.getgroup("opreg").addoption(
+        "--opreg-check", action="append", default=[], metavar="MODULE",
+        help="check each operator that a module, or a file.py, registers, as mx.operator.check does; its dict "
+             "opreg_inputs says what on: {'gate': (x, y, {'beta': 2.0})}")
+
+
+def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Add a test for each operator of the modules that are asked for."""
+    modules = config.getoption("--opreg-check")
+    if modules:
+        from .command.collected import collected
+
+        items += [item for module in modules for item in collected(session, module)]
+
+
