@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from opreg.core.namespaces import public
 
-from . import autograd, bodies, bound, numpy_protocol, random  # noqa: F401  all of them, before __getattr__ is there
+from . import autograd, bound, numpy_protocol, random  # noqa: F401  all of them, before __getattr__ is there
 from .cached_op import CachedOp
 from .context import Context, cpu, current_context, gpu
 from .creation import (

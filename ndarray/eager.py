@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["BODY", "Lasting", "Runner", "Settled", "inferred", "run", "settle"]
 
 #: Runs a traced operator by what its body did before, and says what ran; None where that cannot be kept.
-BODY = Slot("arrays")
+BODY = Slot("bodies")
 
 _RUNNERS = following(4096, "settled eager calls")
 _FLOAT32 = np.dtype(np.float32)

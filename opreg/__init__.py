@@ -156,6 +156,7 @@ _slots.install({
     "operators": ("opreg.builtin", "opreg.backends.operators"),
     "users' operators": ("opreg.custom.operator",),
     "arrays": ("opreg.ndarray",),
+    "bodies": ("opreg.custom.reads", "opreg.ndarray.bodies"),
     "npz": ("opreg.ndarray.npz_file",),
     "safetensors": ("opreg.ndarray.safetensors_file",),
     "graphs": ("opreg.symbol", "opreg.symbol.show"),

@@ -22,14 +22,14 @@ from ..core.value import Value
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, Where, note
 from .dry_run import dry_run, spec_of
 from .first_run import note_given
-from .gradient import Arriving, Use, by_rule, derive, own, shown
-from .reads import BodyReads
+from .gradient import READS, Arriving, Use, by_rule, derive, own, shown
 from .signature import GIVEN, Signature, check_rule, read, read_types
 
 if TYPE_CHECKING:
     from ..ndarray.context import Context
     from ..ndarray.ndarray import NDArray
     from ..typing import Array
+    from .reads import BodyReads
 
 __all__ = ["DefinedFunction", "FunctionUse", "of_function"]
 
@@ -69,7 +69,8 @@ class DefinedFunction(Schema):
         """See ``FunctionUse.version``."""
         rule = self.op._gradient
         if self._reads is None or self._reads[0] is not rule:
-            self._reads = rule, BodyReads([self.rule.function, *([rule.function] if isinstance(rule, Rule) else [])])
+            traced = [self.rule.function, *([rule.function] if isinstance(rule, Rule) else [])]
+            self._reads = rule, READS.function(traced)
         return self._reads[1].version()
 
     def complete(self, given: Mapping[str, object]) -> FunctionUse:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..ndarray.context import Context
     from ..typing import Array
 
-__all__ = ["Use", "GradientUse", "by_rule", "derive", "own", "shown", "Arriving", "COMPUTED"]
+__all__ = ["Use", "GradientUse", "by_rule", "derive", "own", "shown", "Arriving", "COMPUTED", "READS"]
 
 T = TypeVar("T")
 
@@ -39,7 +39,9 @@ T = TypeVar("T")
 Arriving: TypeAlias = Value | Sequence[Value | None] | None
 
 #: What computes a gradient that follows from a body, on the arrays of a call.
-COMPUTED = Slot("arrays")
+COMPUTED = Slot("bodies")
+#: Makes a `BodyReads` of the functions and classes that are traced together.
+READS = Slot("bodies")
 
 
 class Use(Attributes):

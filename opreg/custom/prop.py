@@ -20,10 +20,9 @@ from ..core.spec import ANY, Shape, TypeFlag, as_dtype, known
 from ..core.value import Value
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, did_you_mean, note
 from .first_run import is_default
-from .gradient import Arriving, Use, by_rule, derive, own, shown
+from .gradient import READS, Arriving, Use, by_rule, derive, own, shown
 from .invocation import backward_steps, forward_steps
 from .purity import answers_alike, is_plain, methods_of
-from .reads import BodyReads
 from .signature import hints
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from ..ndarray.ndarray import NDArray
     from ..typing import Array
     from .operator import CustomOp, CustomOpProp
+    from .reads import BodyReads
 
 __all__ = ["RegisteredProp", "PropUse", "Kept", "asked_by", "of_prop"]
 
@@ -303,7 +303,7 @@ class PropUse(Use):
             custom_op = self.make(ctx, *asked_by(arrays))
             self.check(custom_op)
             plain = is_default(custom_op.backward) and all(map(is_plain, vars(custom_op).values()))
-            kept.body = BodyReads([type(self.prop), type(custom_op)], plain)
+            kept.body = READS.function([type(self.prop), type(custom_op)], plain)
         version = kept.body.version()
         return None if version is None else (kept, version)
 

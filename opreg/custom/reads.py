@@ -22,6 +22,7 @@ from ..core.comparisons import ABSENT, CONTAINERS, PLAIN, Comparisons, elements
 from ..core.loads import loads
 from ..core.op import Op
 from ..errors import is_ours
+from .gradient import READS
 
 __all__ = ["BodyReads"]
 
@@ -38,6 +39,7 @@ _OF_CLASSES = frozenset({"__module__", "__dict__", "__weakref__", "__doc__", "__
                          "__static_attributes__"})
 
 
+@READS.provide
 class BodyReads:
     """What functions read from outside of their arguments.
 
