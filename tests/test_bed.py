@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import runpy
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ import pytest
 import opreg as mx
 from opreg.backends.cuda import compiler, elementwise
 from opreg.errors import OpError
-from tests.cuda import bed
+from tests.cuda import bed, nvrtc
 
 pytestmark = [pytest.mark.gpu,
               pytest.mark.skipif(os.environ.get("OPREG_TEST_GPU") != "bed", reason="./run test-cupy has the bed")]
@@ -177,6 +179,20 @@ def test_a_template(cupy: Any) -> None:
 def test_a_text_that_is_no_kernel(cupy: Any) -> None:
     with pytest.raises(cupy.cuda.compiler.CompileException, match="nonsense"):
         cupy.RawKernel('extern "C" __global__ void f(int* x) { nonsense; }', "f").compile()
+
+
+@pytest.mark.skipif(nvrtc.library() is None, reason="needs NVRTC")
+@pytest.mark.parametrize("name", ["raw_kernel", "elementwise_kernel"])
+def test_kernels_of_examples_are_what_nvrtc_takes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The host's compiler takes more than that of CUDA."""
+    with bed.checked(80, 90):
+        runpy.run_path(str(Path(__file__).parent.parent / "examples" / f"{name}.py"), run_name="__main__")
+    assert "agree" in (said := capsys.readouterr().out) or "expected" in said
+
+
+def test_what_nvrtc_refuses(cupy: Any) -> None:
+    with bed.checked(90), pytest.raises(cupy.cuda.compiler.CompileException, match=r"sm_90: .*ambiguous"):
+        cupy.ElementwiseKernel("T x", "T y", "y = x > 0 ? x : 2.0f * x", "halved")(cupy.ones(3, "float16"))
 
 
 def test_a_kernel_of_ours_that_does_not_compile(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,8 +25,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import compiler, loading
+from .compiler import checked
 
-__all__ = ["install", "missing", "ordered", "waits"]
+__all__ = ["checked", "install", "missing", "ordered", "waits"]
 
 
 def missing() -> str:

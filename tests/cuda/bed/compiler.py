@@ -6,10 +6,13 @@ A module of kernels becomes a library of the host with two functions for each ke
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from typing import Any
+from unittest import mock
 
 from opreg.backends.cuda.instructions import PRELUDE
 
@@ -18,7 +21,7 @@ from ..host import meets
 from . import loading
 from .checking import check
 
-__all__ = ["install", "library"]
+__all__ = ["checked", "install", "library"]
 
 #: Where a kernel is declared that CuPy looks up by its own name.
 _KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+'
@@ -30,6 +33,22 @@ _PLACE = re.compile(r"/\S+\.cpp:(\d+):\d+: (error|note|warning)")
 _FLAGS = "-O1", "-shared", "-fPIC"
 # Kernels of several modules have one name, and their libraries are in one process.
 _OF_CUPY = "-fno-gnu-unique", "-fvisibility=hidden", "-fpermissive", "-Wl,-Bsymbolic"
+
+
+#: For these the real NVRTC compiles each text, too.
+_ARCHITECTURES = [int(each) for each in os.environ.get("BED_NVRTC", "").split(",") if each]
+
+
+@contextlib.contextmanager
+def checked(*architectures: int) -> Iterator[None]:
+    """While inside, the real NVRTC compiles each text for GPUs, also those that were compiled before."""
+    import cupy
+
+    place = cupy.cuda.compiler
+    with mock.patch.object(sys.modules[__name__], "_ARCHITECTURES", list(architectures)), \
+            mock.patch.object(place, "_kernel_cache_backend", type(place._kernel_cache_backend)()):
+        cupy.clear_memo()
+        yield
 
 
 def library(source: str, options: Sequence[str], expressions: Sequence[str]) -> tuple[str, dict[str, str]]:
@@ -64,8 +83,6 @@ def install() -> None:
 
     place = cupy.cuda.compiler
 
-    architectures = [int(each) for each in os.environ.get("BED_NVRTC", "").split(",") if each]
-
     class Program:
         """A text to compile, as CuPy's own class for it."""
 
@@ -77,8 +94,8 @@ def install() -> None:
         def compile(self, options: Sequence[str] = (), log_stream: Any = None) -> tuple[bytes, Any]:
             """The image, and the names that expressions were given."""
             try:
-                if architectures and self.source:
-                    check(self.source, options, architectures)
+                if _ARCHITECTURES and self.source:
+                    check(self.source, options, _ARCHITECTURES)
                 path, lowered = library(self.source, options, self.expressions)
             except KernelError as error:
                 raise place.CompileException(str(error), self.source, "kernel.cu", options, "nvrtc") from None
