@@ -52,7 +52,7 @@ def test_readme_runs(capsys):
         exec(compile(block, "README.md", "exec"), space)
     assert space["value"].shape == () and [g.shape for g in space["gradients"]] == [(2, 3), (2,)]
     printed = capsys.readouterr().out
-    assert ": 19 ok, 0 failed, " in printed and "\nDense(" in printed
+    assert ": 21 ok, 0 failed, " in printed and "\nDense(" in printed
     gradient = space["executor"].grad_dict["fc_weight"].asnumpy()
     assert gradient.shape == (10, 64)
     mx = space["mx"]

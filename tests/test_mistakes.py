@@ -82,6 +82,40 @@ def test_a_kernel_of_too_few_axes_says_which() -> None:
         nd.Convolution(nd.ones((1, 4)), nd.ones((2, 1, 3, 3)), nd.ones(2), kernel=(3, 3), num_filter=2)
 
 
+# ------------------------------------------------------------------------------------------------------ Cells
+
+
+def test_a_cell_with_forward_is_told_what_it_is_called_here() -> None:
+    class Net(nn.Cell):
+        def forward(self, x: Any) -> Any:
+            return x
+
+    with pytest.raises(AttributeError, match="no attribute 'construct': rename forward to construct"):
+        Net()(mx.Tensor([1.0]))
+
+
+def test_a_bprop_is_told_what_it_is_given() -> None:
+    class Twice(nn.Cell):
+        def construct(self, x: Any, y: Any) -> Any:
+            return x * y
+
+        def bprop(self, x: Any, dout: Any) -> Any:
+            return dout
+
+    with pytest.raises(TypeError) as caught:
+        mx.grad(Twice())(mx.Tensor([1.0]), mx.Tensor([1.0]))
+    assert "it is given the inputs, the output and its gradient: bprop(self, x, y, out, dout)" in "".join(
+        caught.value.__notes__)
+
+    class Failing(Twice):
+        def bprop(self, x: Any, y: Any, out: Any, dout: Any) -> Any:
+            raise TypeError("of its own")
+
+    with pytest.raises(TypeError) as caught:
+        mx.grad(Failing())(mx.Tensor([1.0]), mx.Tensor([1.0]))
+    assert "it is given" not in "".join(caught.value.__notes__)
+
+
 # ------------------------------------------------------------------------------------------------------ names
 
 

@@ -55,7 +55,28 @@ WRONG = [
     ("mx.ops.nonzero(t, as_tuple=True).shape", "attr-defined"),
     ("t.where('text', t)", "arg-type"),
     ("mx.operator.register(3)", "arg-type"),
-    ("text: str = mx.nd.exp(x)", "assignment"),
+    ("typed.cube(x, scal=2.0)", "call-overload"),
+    ("typed.cube(x, scale='two')", "call-overload"),
+    ("typed.cube()", "call-overload"),
+    ("typed.cube('text')", "call-overload"),
+    ("typed.cube(x, 2.0)", "call-overload"),
+    ("typed.cube(t, scal=2.0)", "call-overload"),
+    ("typed.both(x)", "call-overload"),
+    ("typed.both(x, x, x)", "call-overload"),
+    ("text = typed.cube(x)", "assignment"),
+    ("text = typed.cube(t)", "assignment"),
+    ("text = typed.cube(s)", "assignment"),
+    ("text = typed.both(x, x)", "assignment"),
+    ("typed.cube.grdd(3)", "attr-defined"),
+    ("mx.jit(typed.scaled)(t, facto=2.0)", "call-arg"),
+    ("typed.compiled(t, 2.0)", "call-arg"),
+    ("text = mx.jit(typed.scaled)(t)", "assignment"),
+    ("mx.grad(typed.scaled)(t, facto=2.0)", "call-arg"),
+    ("mx.value_and_grad(typed.scaled)(t, factor='two')", "arg-type"),
+    ("text = mx.value_and_grad(typed.scaled)(t)[0]", "assignment"),
+    ("mx.value_and_grad(typed.scaled, has_aux=True)(t, facto=2.0)", "call-arg"),
+    ("mx.jit(mx.value_and_grad(typed.scaled))(t, facto=2.0)", "call-arg"),
+    ("text = mx.nd.exp(x)", "assignment"),
     ("number: int = mx.nn.ReLU()(t)", "assignment"),
 ]
 
@@ -83,12 +104,14 @@ def test_mypy_sees_mistakes_and_nothing_else(tmp_path: Path) -> None:
     public += [f"mx.{name}.{word}" for name in dir(mx) if inspect.ismodule(module := getattr(mx, name))
                for word in dir(module)]
     (tmp_path / "public.py").write_text("\n".join(["import opreg as mx", *public]))
-    head = ["import opreg as mx", "x, s, t = mx.nd.ones(2), mx.sym.var('s'), mx.Tensor([1.0])"]
+    head = ["import opreg as mx", "from tests.data import typed", "text: str",
+            "x, s, t = mx.nd.ones(2), mx.sym.var('s'), mx.Tensor([1.0])"]
     (tmp_path / "wrong.py").write_text("\n".join([*head, *[line for line, _ in WRONG]]))
     found = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file=", "--no-error-summary",
          "--hide-error-context", f"--cache-dir={tmp_path / 'cache'}", str(PROGRAM), "wrong.py", "public.py"],
-        capture_output=True, text=True, check=False, cwd=tmp_path, env={**os.environ, "MYPYPATH": str(ROOT)})
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(ROOT)})
     assert not found.stderr, found.stderr
     said = re.findall(r"^(.*?)([\w]+)\.py:(\d+): error: .*\[([\w-]+)\]$", found.stdout, re.M)
     assert not [line for line in said if line[1] != "wrong"], found.stdout

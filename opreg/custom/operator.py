@@ -9,7 +9,18 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    overload,
+)
 
 from ..core.dispatch import write
 from ..core.op import Op
@@ -25,12 +36,18 @@ from .function import of_function
 from .prop import of_prop
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from opreg.testing import Report
 
     from ..ndarray.context import Context
     from ..ndarray.ndarray import NDArray
+    from ..nn.tensor import Tensor
+    from ..symbol.symbol import Symbol
 
 P = TypeVar("P", bound="type[CustomOpProp]")
+Q = ParamSpec("Q")
+R = TypeVar("R", covariant=True)
 #: Names of states, or what each of them begins with.
 Auxiliary: TypeAlias = Sequence[str] | Mapping[str, Any]
 
@@ -239,6 +256,46 @@ def registered(name: str) -> Op | None:
 # ---------------------------------------------------------------------------------------- one function
 
 
+if TYPE_CHECKING:  # what checkers know of a function that became an operator: its parameters and results
+
+    class Defined(Op, Generic[Q, R]):
+        """Calls go by the function's own parameters, the first input by position; symbols stand for any input."""
+
+        @overload  # type: ignore[override]
+        def __call__(self: Defined[Q, tuple[Any, ...]], x: Tensor, /, *args: Q.args,  # type: ignore[overload-overlap]
+                     **keywords: Q.kwargs) -> tuple[Tensor, ...]: ...
+        @overload
+        def __call__(self: Defined[Q, tuple[Any, ...]], x: NDArray | np.ndarray, /,  # type: ignore[overload-overlap]
+                     *args: Q.args, **keywords: Q.kwargs) -> list[NDArray]: ...
+        @overload
+        def __call__(self, x: Tensor, /, *args: Q.args,
+                     **keywords: Q.kwargs) -> Tensor: ...
+        @overload
+        def __call__(self, x: NDArray | np.ndarray, /, *args: Q.args,
+                     **keywords: Q.kwargs) -> NDArray: ...
+        @overload
+        def __call__(self, x: Symbol, /, *args: Any, **keywords: Any) -> Symbol: ...
+        @overload
+        def __call__(self, x: NDArray, /, *args: Any, out: NDArray | Sequence[NDArray], **keywords: Any) -> Any: ...
+        @overload
+        def __call__(self, *args: Any, name: str, **keywords: Any) -> Any: ...
+        def __call__(self, *args: Any, **keywords: Any) -> Any: ...  # type: ignore[misc]
+
+    class Defining(Protocol):
+        """Makes an operator of a function."""
+
+        @overload
+        def __call__(self, function: Callable[Concatenate[Any, Q], R], /) -> Defined[Q, R]: ...
+        @overload
+        def __call__(self, function: Callable[..., Any], /) -> Op: ...
+
+
+@overload
+def define(function: Callable[Concatenate[Any, Q], R], /, *, name: str | None = None,
+           outputs: Sequence[str] = ("output",), auxiliary: Auxiliary = (), types: str | None = None,
+           loss: bool = False, traced: bool = False, capturable: bool = False) -> Defined[Q, R]: ...
+
+
 @overload
 def define(function: Callable[..., Any], /, *, name: str | None = None, outputs: Sequence[str] = ("output",),
            auxiliary: Auxiliary = (), types: str | None = None, loss: bool = False, traced: bool = False,
@@ -248,7 +305,7 @@ def define(function: Callable[..., Any], /, *, name: str | None = None, outputs:
 @overload
 def define(function: None = None, /, *, name: str | None = None, outputs: Sequence[str] = ("output",),
            auxiliary: Auxiliary = (), types: str | None = None, loss: bool = False, traced: bool = False,
-           capturable: bool = False) -> Callable[[Callable[..., Any]], Op]: ...
+           capturable: bool = False) -> Defining: ...
 
 
 def define(function: Callable[..., Any] | None = None, /, *, name: str | None = None,
@@ -288,7 +345,9 @@ def define(function: Callable[..., Any] | None = None, /, *, name: str | None = 
     Returns
     -------
     Op
-        Called on arrays and symbols as functions of ``nd`` and ``sym`` are. ``@f.grad`` adds a gradient, a function
+        Called on arrays and symbols as functions of ``nd`` and ``sym`` are. Type checkers see the function's own
+        parameters, its first input by position; for them ``ctx`` and ``is_train`` want a default, which counts for
+        nothing. ``@f.grad`` adds a gradient, a function
         ``(g, ins, outs, **attrs)`` that returns one for each input, of its shape or of one that it broadcasts to; None
         is none. One written in operators becomes nodes of a graph and is differentiated to any order; one that needs
         numbers, in NumPy for one, runs as Python. ``@f.infer`` adds a shape rule. Without one, shapes and dtypes come

@@ -57,6 +57,15 @@ def _dout(structure: Structure, arriving: Iterator[TensorBase | None]) -> Any:
     return parts[0] if len(parts) == 1 else tuple(parts)
 
 
+def _takes(function: Callable[..., Any], count: int) -> bool:
+    """Whether a function can be called with as many arguments."""
+    try:
+        inspect.signature(function).bind(*[None] * count)
+    except TypeError:
+        return False
+    return True
+
+
 def _gradients(cell: Cell, inputs: list[Any], out: object, dout: object, internal: Sequence[Parameter]) -> Gradients:
     """Call ``bprop``: a gradient for each tensor of the inputs and for each internal parameter, None for zeros."""
     values = [*inputs, out]
@@ -67,6 +76,10 @@ def _gradients(cell: Cell, inputs: list[Any], out: object, dout: object, interna
         gradients = cell.bprop(*values, dout)
     except Exception as error:
         note(error, f"in the bprop of Cell {cell.path}")
+        if isinstance(error, TypeError) and not _takes(cell.bprop, len(values) + 1):
+            names = [*inspect.signature(cell.construct).parameters][:len(inputs)]
+            note(error, "it is given the inputs, the output and its gradient: bprop(self, "
+                        f"{', '.join([*names, 'out', 'dout'])})")
         raise
     if gradients is None:
         raise TypeError(f"Cell {cell.path}: The python function output is none: bprop must return the gradients of "

@@ -116,8 +116,9 @@ class Cell(ParameterContainer, Shown):
 
     def construct(self, *inputs: Any, **kwargs: Any) -> Any:
         """What the Cell computes; every Cell defines its own."""
-        raise AttributeError(f"The '{type(self).__name__}' object has no attribute 'construct': define construct(self, "
-                             "...), which computes what the Cell returns")
+        what = "rename forward to construct" if hasattr(type(self), "forward") else "define construct(self, ...)"
+        raise AttributeError(f"The '{type(self).__name__}' object has no attribute 'construct': {what}, which computes "
+                             "what the Cell returns")
 
     if TYPE_CHECKING:  # takes and gives what ``construct`` does
 

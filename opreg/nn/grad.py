@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from ..core.mode import MODE, Asked, Mode, Scope
 from ..core.registry import ops
@@ -21,6 +21,8 @@ from .tensor_base import TensorBase
 from .typing import TensorLike
 
 F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
 __all__ = ["grad", "value_and_grad", "GradOperation", "get_grad", "stop_gradient", "no_grad", "asked", "answer"]
 
@@ -126,8 +128,8 @@ class _Grad:
         return f"<gradient of {name_of(self.__wrapped__)}>"
 
 
-def grad(fn: Callable[..., Any], grad_position: Positions = 0, weights: Parameters | None = None, has_aux: bool = False,
-         return_ids: bool = False) -> Callable[..., Any]:
+def grad(fn: Callable[P, Any], grad_position: Positions = 0, weights: Parameters | None = None, has_aux: bool = False,
+         return_ids: bool = False) -> Callable[P, Any]:
     """A function that computes gradients of a function or Cell.
 
     Parameters
@@ -158,6 +160,16 @@ def grad(fn: Callable[..., Any], grad_position: Positions = 0, weights: Paramete
     (Tensor(shape=[], dtype=Float32, value= 12), Tensor(shape=[], dtype=Float32, value= 12))
     """
     return _Grad(fn, _Gradients(fn, grad_position, weights, has_aux, return_ids, False))
+
+
+@overload
+def value_and_grad(fn: Callable[P, R], grad_position: Positions = 0, weights: Parameters | None = None,
+                   has_aux: Literal[False] = False, return_ids: bool = False) -> Callable[P, tuple[R, Any]]: ...
+
+
+@overload
+def value_and_grad(fn: Callable[P, Any], grad_position: Positions = 0, weights: Parameters | None = None,
+                   has_aux: bool = False, return_ids: bool = False) -> Callable[P, tuple[Any, Any]]: ...
 
 
 def value_and_grad(fn: Callable[..., Any], grad_position: Positions = 0, weights: Parameters | None = None,

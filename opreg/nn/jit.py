@@ -11,7 +11,7 @@ import inspect
 import sys
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import Any, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -392,6 +392,12 @@ class Jitted:
         return f"<compiled {self.function!r}>"
 
 
+class _Decorator(Protocol):
+    """What gives back a function of the type of the one that it is given."""
+
+    def __call__(self, function: F, /) -> F: ...
+
+
 @overload
 def jit(function: F, *, input_signature: object = None, hash_args: object = None, jit_config: object = None,
         compile_once: bool = False, capture_mode: str = "ast", jit_level: str = "O0", dynamic: int = 0,
@@ -403,7 +409,7 @@ def jit(function: F, *, input_signature: object = None, hash_args: object = None
 def jit(function: None = None, *, input_signature: object = None, hash_args: object = None, jit_config: object = None,
         compile_once: bool = False, capture_mode: str = "ast", jit_level: str = "O0", dynamic: int = 0,
         fullgraph: bool = False, backend: str = "", check_numbers: bool | str | None = None, **options: object
-        ) -> Callable[[F], F]: ...
+        ) -> _Decorator: ...
 
 
 def jit(function: Any = None, mode: object = None, input_signature: object = None, hash_args: object = None,

@@ -66,6 +66,62 @@ def twice_grad(g: NDArray, ins: Sequence[NDArray], outs: Sequence[NDArray]) -> N
     return g * 2
 
 
+@mx.operator.define(outputs=["sum", "difference"])
+def both(x: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
+    """The sum and the difference."""
+    return x + y, x - y
+
+
+@mx.operator.define(name="typed_total", traced=True)
+def total_of(*xs: NDArray, by: int = 1) -> NDArray:
+    """The sum of any number."""
+    return sum(xs[1:], xs[0]) * by
+
+
+@mx.operator.define(name="typed_fresh")
+def fresh(*, size: int) -> NDArray:
+    """Ones, of nothing."""
+    return mx.nd.ones(size)
+
+
+@mx.operator.define(name="typed_halved", auxiliary={"runs": "zeros"})
+def halved(x: NDArray, runs: NDArray, *, is_train: bool = False) -> NDArray:
+    """Half of x in training, whose runs are counted."""
+    if is_train:
+        runs[:] = runs + 1
+    return x * 0.5 if is_train else x * 1
+
+
+def scaled(x: Tensor, *, factor: float = 1.0) -> Tensor:
+    """A multiple of x."""
+    return x * factor
+
+
+@mx.jit(jit_level="O0")
+def compiled(x: Tensor) -> Tensor:
+    """Two times x."""
+    return scaled(x, factor=2.0)
+
+
+def own_operators() -> list[NDArray]:
+    """Operators of one's own on arrays, tensors and symbols, and functions made of functions."""
+    x, t, s = mx.nd.ones(2), Tensor([1.0, 2.0]), mx.sym.var("s")
+    arrays: list[NDArray] = [cube(x), cube(x, scale=2.0), cube(np.ones(2)), total_of(x, x, by=2), twice(x),
+                             halved(x, mx.nd.zeros(1))]
+    tensors: list[Tensor] = [cube(t, scale=2.0), total_of(t, t), compiled(t), mx.jit(scaled)(t, factor=2.0)]
+    symbols: list[mx.Symbol] = [cube(s, scale=2.0), cube(s, name="a"), cube(x=s, name="b"), total_of(s, s),
+                                halved(s, name="c")]
+    arrays += both(x, x)
+    parts: tuple[Tensor, ...] = both(t, t)
+    cube(x, out=arrays[0])
+    value, gradient = mx.value_and_grad(scaled)(t, factor=2.0)
+    number: Tensor = value
+    assert len(parts) == 2 and gradient.shape == number.shape and len(tensors) + len(symbols) == 9
+    assert mx.grad(scaled)(t).shape == mx.jit(mx.value_and_grad(scaled))(t)[0].shape == (2,)
+    assert fresh(size=2).shape == (2,)
+    return arrays
+
+
 class Cube(mx.autograd.Function):
     """The third power."""
 
@@ -182,5 +238,5 @@ def functions(x: Tensor) -> Tensor:
 
 
 if __name__ == "__main__":
-    assert functions(Tensor([[1.0, 2.0]])).shape == (1, 2)
+    assert functions(Tensor([[1.0, 2.0]])).shape == (1, 2) and len(own_operators()) == 8
     print(eager().shape, len(graph()), train(), cells().shape)
