@@ -21,8 +21,9 @@ from opreg.core.launch import Call, Kernel, Prepared
 from opreg.core.op import Op
 from opreg.core.processor import processor
 from opreg.core.spec import Spec
-from opreg.ndarray import NDArray, cpu
+from opreg.ndarray import cpu
 from opreg.ndarray.context import Context
+from opreg.ndarray.ndarray import wrap
 
 from .running import Use
 
@@ -67,7 +68,7 @@ def called(use: Use, ins: Sequence[np.ndarray] | None = None, outs: Sequence[np.
     return Call(use.op, use.attrs, [np.array(each) for each in use.arrays] if ins is None else list(ins),
                 [np.zeros(spec.shape, spec.dtype) for spec in specs] if outs is None else list(outs),
                 list(reqs) or ["write"] * count, ctx.xp, ctx, use.train, generators.generator(ctx.backend_name), specs,
-                lambda number, shape, dtype: ctx.xp.empty(shape, dtype), NDArray, {HERE: True})
+                lambda number, shape, dtype: ctx.xp.empty(shape, dtype), wrap, {HERE: True})
 
 
 def computed(call: Call, kernel: Kernel, bound: Callable[[], object] = lambda: None) -> str | None:

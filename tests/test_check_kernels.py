@@ -211,5 +211,6 @@ def test_with_recomputation():
 
 
 def test_fused_steps_may_read_constants_first():
-    net = sym.maximum(sym.zeros_like(sym.Variable("x")), sym.Variable("y")) * 2 + sym.ones_like(sym.Variable("x"))
+    x = sym.Variable("x")
+    net = sym.maximum(sym.zeros_like(x), sym.Variable("y")) * 2 + sym.ones_like(x)
     ran(sym.tanh(net), {"x": (3, 4), "y": (3, 4)})

@@ -128,7 +128,7 @@ def swish(opreg: Command, tmp_path: Path) -> Path:
 
 def test_check(opreg: Command, swish: Path) -> None:
     code, out, _ = opreg("check", "cells.py:swish", "--input", "2x3", "--attr", "beta=2.0")
-    assert code == 0 and ": 19 ok, 0 failed, " in out
+    assert code == 0 and ": 21 ok, 0 failed, " in out
     code, out, _ = opreg("check", f"{swish}:wrong", "--input", "2x3", "--json")
     told = json.loads(out)
     assert code == 1 and not told["ok"]

@@ -154,13 +154,16 @@ def test_equal_heads_are_both_written():
     assert first.asnumpy().any()
 
 
+STATES = [sym.Variable(name) for name in "gbmv"]
+
+
 @pytest.mark.parametrize("left, right", [
     (lambda x: x * 2.0, lambda x: x * 3.0),
     (lambda x: x * 0.0, lambda x: x * -0.0),
     (lambda x: sym.sum(x, axis=1, keepdims=True), lambda x: sym.sum(x, axis=0, keepdims=True)),
     (lambda x: sym.Dropout(x, p=0.5, mode="always"),) * 2,
     (lambda x: sym.Custom(x, op_type="test_common_identity"),) * 2,
-    (lambda x: sym.BatchNorm(x, sym.Variable("g"), sym.Variable("b"), sym.Variable("m"), sym.Variable("v")),) * 2,
+    (lambda x: sym.BatchNorm(x, *STATES),) * 2,
 ], ids=["attributes", "zeros", "axes", "random", "users", "states"])
 def test_what_is_not_the_same_stays(left, right):
     x = sym.Variable("x")

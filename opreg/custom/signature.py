@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..core.attrs import REQUIRED, Field, Schema
+from ..core.attrs import REQUIRED, Few, Field, Schema
 from ..core.op import Op
 from ..core.spec import as_dtype
 from ..errors import ArgumentError, DTypeError, Where, did_you_mean, passing
@@ -110,7 +110,7 @@ def read(function: Any, auxiliary: Sequence[str] = ()) -> Signature:
             inputs.append(name)
     states = _states(title, inputs, many, auxiliary)
     if many is not None:
-        fields.append(Field("num_args", int, REQUIRED))
+        fields.append(Field("num_args", int, REQUIRED, Few))
     return Signature(tuple(inputs[:len(inputs) - len(states)]), many, states, Schema(fields))
 
 
