@@ -8,16 +8,16 @@ kept for later calls with the same attributes, specs and mode, for as long as wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from opreg.core import generators
 from opreg.core.backward_graph import grow
-from opreg.core.graph import Entry, Node
+from opreg.core.graph import Entry, Node, reachable
 from opreg.core.launch import Call, reference
-from opreg.core.mode import MODE, Recording, inside
+from opreg.core.mode import MODE, Recording, quiet
 from opreg.core.op import EDITION, Op, following, keep
 from opreg.core.registry import ops
 from opreg.core.spec import Spec, is_floating, known
@@ -35,6 +35,8 @@ from .traced_numpy import INSTEAD
 from .traced_rules import Recipe, Unfit
 
 __all__ = ["Body", "Traced", "Use", "computed", "trace_body"]
+
+_FLOAT32 = np.dtype(np.float32)
 
 
 class Use:
@@ -59,7 +61,7 @@ class Use:
 
 
 class Traced(NamedTuple):
-    """What an operator does: its body, the variables that stand for its inputs, and the entries its outputs are."""
+    """The trace of an operator: its body, the variables that stand for its inputs, the entries that are its outputs."""
 
     body: BodyTracer
     slots: list[Entry]
@@ -67,7 +69,7 @@ class Traced(NamedTuple):
 
 
 def trace_body(op: Op, attrs: Any, use: Use, before: Traced | None = None) -> Traced:
-    """What the operator does; of a gradient that follows from a body, behind what that did ``before``."""
+    """Trace the body of an operator; a gradient that is derived from a body goes on from the trace ``before``."""
     body = BodyTracer(use.name, use.tags, use.ctx) if before is None else before.body.extended()
     known = [] if before is None else before.slots
     names = op.arguments(attrs) + op.auxiliary(attrs)
@@ -116,15 +118,23 @@ def _derived(attrs: Any, use: Use, body: BodyTracer, slots: list[Entry], before:
     forward = Use(use.name, use.tags, use.where, use.ctx, use.is_train, use.ins[count:], use.ins[:count], use.memo)
     heads = _heads(inner.op, inner, forward, body, slots) if before is None else before.heads
     tracer = RuleTracer(body.nodes, body.specs)
-    gradients = grow(tracer, body.order, [(head, tracer.value(top)) for top, head in zip(tops, heads)],
-                 {node for (node, _), need in zip(slots, attrs.needs) if need}, use.is_train)
+    gradients = _gradients(tracer, body, [(head, tracer.value(top)) for top, head in zip(tops, heads)], slots,
+                           attrs.needs, use.is_train)
     body.settle()
-    return [body.cast(gradients[slot]._entry, spec.dtype) if slot in gradients and is_floating(spec.dtype)  # type: ignore
-            else body.zeros(spec) for slot, spec in zip(slots, use.outs)]
+    return [body.zeros(spec) if value is None else body.cast(value._entry, spec.dtype)
+            for value, spec in zip(gradients, use.outs)]
+
+
+def _gradients(tracer: RuleTracer, body: BodyTracer, seeds: Sequence[tuple[Entry, TracedValue | None]],
+               slots: Sequence[Entry], needs: Sequence[bool], is_train: bool) -> list[TracedValue | None]:
+    """Gradients of the inputs of a body that want one; None for others, and for whole numbers."""
+    gradients = grow(tracer, body.order, seeds, {node for (node, _), need in zip(slots, needs) if need}, is_train)
+    return [gradients.get(slot) if need and is_floating(body.spec(slot).dtype or _FLOAT32) else None
+            for slot, need in zip(slots, needs)]
 
 
 def _randomness(ctx: Context) -> tuple[object, ...]:
-    """What changes when the random generators that everybody shares are drawn from."""
+    """The state of the random generators that everybody shares, which a draw changes."""
     state: Any = np.random.get_state()  # noqa: NPY002  what it is for
     own = generators.generator(ctx.backend_name, ctx.device_id)
     return state[1][:4].tobytes(), state[2], repr(getattr(getattr(own, "bit_generator", None), "state", None))
@@ -162,10 +172,10 @@ def computed(call: Call) -> Callable[[], None]:
 
 
 class Body(Lasting):
-    """What the body of a traced operator did, for inputs of certain specs, and what its gradient does.
+    """The trace of an operator for inputs of certain specs, as functions of raw arrays, and its gradient.
 
-    Call it with raw arrays; it returns the outputs, then *residuals*: what gradients read of that which was computed
-    between. To make one is to run it once: ``results`` are those of the arrays that it is made for.
+    Call it with raw arrays; it returns the outputs, then *residuals*: intermediate results that gradients read. To
+    make one is to run it once: ``results`` are those of the arrays that it is made for.
 
     Parameters
     ----------
@@ -198,7 +208,7 @@ class Body(Lasting):
         self.recipes, self._first = {} if recorded else None, None
         if recorded:
             self._outputs += self._residuals(arrays)
-        graph = Subgraph(_needed(body.nodes, self._outputs), self._given, self._outputs)
+        graph = Subgraph(reachable(body.nodes, self._outputs), self._given, self._outputs)
         with Recording(False, is_train):
             values = [*arrays, *self.constants]
             self._recipe = Recipe(graph, ctx, values, wrap)
@@ -210,7 +220,7 @@ class Body(Lasting):
 
     def rule(self, arriving: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
              specs: Callable[[], Sequence[Spec]]) -> Subgraph:
-        """What its gradient does: the user's rule, or the derivative of the body."""
+        """The gradient as a subgraph: of the user's rule, or the derivative of the body."""
         if self.attrs.ruled:
             return rule_graph(self.op, self.attrs, arriving, needs, is_train, specs())
         first, self._first = self._first, None  # as a rule the gradients of all inputs are asked for, once
@@ -218,15 +228,15 @@ class Body(Lasting):
         tops, gradients, nodes = first[1] if first is not None and first[0] == asked else self._gradient(*asked)
         slots = self._traced.slots
         given: list[Entry | None] = [*tops, *slots, *self._outputs, *self._given[len(slots):]]
-        again = _needed(self._traced.body.nodes, [entry for node in nodes for entry in node.inputs], given)
+        again = reachable(self._traced.body.nodes, [entry for node in nodes for entry in node.inputs],
+                          given={*self._outputs, *self._given})
         if any(node.op.random for node in again if node.op is not None):
             raise Unfit  # it would draw other numbers
         return Subgraph([*again, *nodes], given, gradients)
 
     def _gradient(self, arriving: Sequence[bool], needs: Sequence[bool], is_train: bool
                   ) -> tuple[list[Entry | None], list[Entry | None], list[Node]]:
-        """The derivative of what the body does: gradients that arrive at its outputs, those of its inputs, and the
-        nodes between."""
+        """The derivative of the body: output gradients, gradients of the inputs, and the nodes between."""
         body, slots, _ = self._traced
         tracer = RuleTracer(known=body.specs)
         tops: list[Entry | None] = []
@@ -238,20 +248,16 @@ class Body(Lasting):
                 seeds.append((head, tracer.value(top)))
             elif self.op.loss(self.attrs):  # nothing need arrive at it
                 seeds.append((head, ops.ones_like(tracer.value(head))))
-        wanted = [slot for slot, need in zip(slots, needs) if need]
-        gradients = grow(tracer, body.order, seeds, {node for node, _ in wanted}, is_train)
         results: list[Entry | None] = []
-        for slot, need in zip(slots, needs):
-            value, dtype = gradients.get(slot) if need else None, body.spec(slot).dtype or np.dtype(np.float32)
-            if not is_floating(dtype):
-                value = None
+        for slot, value in zip(slots, _gradients(tracer, body, seeds, slots, needs, is_train)):
+            dtype = body.spec(slot).dtype
             if value is not None and tracer.spec(value._entry).dtype != dtype:
                 value = ops.Cast(value, dtype=dtype)
             results.append(None if value is None else value._entry)
-        return tops, results, _needed(tracer.nodes, results)
+        return tops, results, reachable(tracer.nodes, [entry for entry in results if entry is not None])
 
     def _residuals(self, arrays: Sequence[Array]) -> list[Entry]:
-        """What the gradients of all inputs, these arrays, read that is neither input nor output."""
+        """Intermediate results that the gradients of all inputs, these arrays, read."""
         if self.attrs.ruled:
             return []
         asked = (True,) * self.count, tuple([is_floating(array.dtype) for array in arrays]), self.is_train
@@ -264,17 +270,6 @@ class Body(Lasting):
         own, known = set(self._traced.body.nodes), {*self._given, *self._outputs}
         return list(dict.fromkeys(entry for node in gradient[2] for entry in node.inputs
                                   if entry[0] in own and entry not in known))
-
-
-def _needed(nodes: Sequence[Node], heads: Iterable[Entry | None], given: Iterable[Entry | None] = ()) -> list[Node]:
-    """Those of the nodes that entries depend on, inputs before users; not what these are made of that is ``given``."""
-    there, wanted = set(given), {entry[0] for entry in heads if entry is not None and entry not in set(given)}
-    found = []
-    for node in reversed(nodes):
-        if node in wanted:
-            found.append(node)
-            wanted.update(source[0] for source in node.inputs if source not in there)
-    return found[::-1]
 
 
 _BODIES = following(1024, "bodies of traced operators")
@@ -299,12 +294,7 @@ def body_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> tuple[
     if body is _REFUSED:
         return None
     try:
-        try:
-            return body, mode.run(body, arrays)
-        except RuntimeError as error:
-            if not inside(error):
-                raise
-        return body, body(arrays)
+        return body, quiet(body, arrays)
     except Exception as error:
         note(error, f"in operator {op.op_type or op.name!r}")
         raise

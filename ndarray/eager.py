@@ -40,7 +40,7 @@ _FLOAT32 = np.dtype(np.float32)
 
 
 class Lasting:
-    """What runs an operator on any arrays of the same specs, and is kept for that.
+    """A cached way to run an operator on any arrays of the same specs.
 
     Call it with arrays; it returns the list of its outputs (and, for auxiliary states in training, their new values
     after them).
@@ -85,7 +85,7 @@ class Lasting:
 
     def rule(self, arriving: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
              specs: Callable[[], Sequence[Spec]]) -> Subgraph:
-        """What its gradient does; see ``opreg.core.subgraph.subgraph``."""
+        """Its gradient as a subgraph; see ``opreg.core.subgraph.subgraph``."""
         return subgraph(self.op, self.attrs, arriving, needs, is_train, specs)
 
 

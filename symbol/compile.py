@@ -10,7 +10,7 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from opreg.core.graph import Entry, Node, verify
+from opreg.core.graph import Entry, Node, reachable, verify
 from opreg.core.slots import Slot
 from opreg.ndarray.context import Context
 from opreg.typing import Array
@@ -27,7 +27,7 @@ from .passes.reduce_gradients import reduce_gradients
 from .passes.rematerialization import rematerialize
 from .passes.simplify import simplify
 from .plan import Plan, Segment, Step
-from .program import Bound, Program, reachable, uncollected
+from .program import Bound, Program, uncollected
 from .replay import segments
 from .symbol import output_name
 

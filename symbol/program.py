@@ -16,7 +16,7 @@ from opreg.typing import Array
 
 from .reduction import Reduced, Reduction, bucketed
 
-__all__ = ["Bound", "Program", "nbytes", "reachable", "replaced", "uncollected"]
+__all__ = ["Bound", "Program", "nbytes", "replaced", "uncollected"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -167,21 +167,6 @@ class Program:
     def mutates(self) -> bool:
         """Whether a node writes over one of its inputs, so that it matters when that is read."""
         return any(node.op is not None and node.op.mutates for node in self.nodes)
-
-
-def reachable(nodes: Sequence[Node], heads: Sequence[Entry], read: bool = False) -> list[Node]:
-    """The nodes that heads need, in the given order; with ``read`` without those wanted for their shapes alone, and
-    with those that run in any case."""
-    needed = {node for node, _ in heads}
-    if read:
-        needed.update([node for node in nodes if node.op is not None and node.op.runs_unread(node.attrs)])
-    for node in reversed(nodes):
-        if node in needed and node.op is not None:
-            unread = node.op.unread if read else ()
-            for i, (source, _) in enumerate(node.inputs):
-                if i not in unread:
-                    needed.add(source)
-    return [node for node in nodes if node in needed]
 
 
 def replaced(node: Node, inputs: Sequence[Entry], specs: dict[Node, list[Spec]], became: dict[Entry, Entry]) -> Node:

@@ -36,7 +36,7 @@ _TIMEOUT = 60.0
 #: Seconds to wait for the end of the pipe, which a process that has left the group may keep open.
 _LEFT_OPEN = 1.0
 
-#: What the process tells, as it comes; None behind the last.
+#: Messages of the process, in order; None behind the last.
 Lines = queue.SimpleQueue[dict[str, Any] | None]
 
 

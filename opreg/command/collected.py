@@ -130,7 +130,7 @@ def check(op: Op, given: Sequence[Any] | None) -> None:
 
 
 def _wanted(op: Op, why: str) -> str:
-    """What to write where no inputs could be guessed."""
+    """The line to write where no inputs could be guessed."""
     needed = [field.name for field in op.schema.fields if field.required and field.name != op.variadic]
     words = [*(op.input_names or ["x"]), *([f"{{{', '.join(f'{name!r}: …' for name in needed)}}}"] if needed else [])]
     return f"{why}. Say what it is checked on: {_INPUTS} = {{{op.op_type!r}: ({', '.join(words)})}}"

@@ -6,7 +6,7 @@ without operator. Nodes never change after they are made: a pass builds new ones
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from ..errors import OpError, Where, note
@@ -14,7 +14,8 @@ from .attrs import Attributes, Field
 from .op import Op
 from .spec import Shape, Spec, stated
 
-__all__ = ["Node", "Entry", "Graph", "INFERENCE", "topological", "rewrite", "verify", "fail", "declared_shape"]
+__all__ = ["Node", "Entry", "Graph", "INFERENCE", "topological", "reachable", "rewrite", "verify", "fail",
+           "declared_shape"]
 
 #: Tag of a node that computes as in inference, whatever the plan it is part of is for.
 INFERENCE = "__inference__"
@@ -163,6 +164,29 @@ class Graph:
         variables = [node for node in self.nodes if node.op is None]
         return ([node for node in variables if node not in auxiliary],
                 [node for node in variables if node in auxiliary])
+
+
+def reachable(nodes: Sequence[Node], heads: Iterable[Entry], read: bool = False, given: Collection[Entry] = ()
+              ) -> list[Node]:
+    """The nodes that heads need, in the given order, inputs before users.
+
+    Parameters
+    ----------
+    read : bool
+        Whether to leave out nodes that are wanted for their shapes alone, and to take those that run in any case.
+    given : collection of entries
+        What is there already: the nodes that it is made of are not needed for it.
+    """
+    needed = {entry[0] for entry in heads if entry not in given}
+    if read:
+        needed.update([node for node in nodes if node.op is not None and node.op.runs_unread(node.attrs)])
+    for node in reversed(nodes):
+        if node in needed and node.op is not None:
+            unread = node.op.unread if read else ()
+            for i, entry in enumerate(node.inputs):
+                if i not in unread and entry not in given:
+                    needed.add(entry[0])
+    return [node for node in nodes if node in needed]
 
 
 def rewrite(graph: Graph, change: Callable[[Node, list[Entry]], Sequence[Entry] | None]) -> Graph:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dis
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from .cache import cached
 
-__all__ = ["Loads", "loads"]
+__all__ = ["Loads", "loads", "parts"]
 
 _GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _OUTER = frozenset({"LOAD_DEREF", "LOAD_FROM_DICT_OR_DEREF"})
@@ -88,6 +88,14 @@ def loads(code: types.CodeType) -> Loads:
         elif isinstance(const, str):
             found.texts.add(const)
     return found
+
+
+def parts(code: types.CodeType) -> Iterator[types.CodeType]:
+    """A piece of code, and those inside."""
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from parts(const)
 
 
 def _is_changed(steps: Sequence[dis.Instruction], i: int) -> bool:

@@ -544,7 +544,7 @@ class Op:
                 for shape in (answer if isinstance(answer, list) else [answer])]
 
     def _shapes_of(self, answer: Any, attrs: Attrs) -> list[Shape]:
-        """What a user's rule said of the shapes of the outputs, checked."""
+        """Shapes of the outputs from the answer of a user's rule, checked."""
         names, shapes = self.outputs(attrs), answer if isinstance(answer, list) else [answer]
         found: list[Shape] = []
         try:

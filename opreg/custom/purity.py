@@ -13,11 +13,12 @@ import builtins
 import dis
 import math
 import operator
-from collections.abc import Iterator
 from types import CodeType, FunctionType, GetSetDescriptorType
 from typing import Any
 
 import numpy as np
+
+from ..core.loads import parts
 
 __all__ = ["answers_alike", "is_plain", "methods_of"]
 
@@ -109,7 +110,7 @@ class _Method:
             return False
         if self._name not in _CALLED and not all(value in self._mro for value in self._free.values()):
             return False
-        return all(self._allows(part) for part in _parts(code))
+        return all(self._allows(part) for part in parts(code))
 
     def _allows(self, code: CodeType) -> bool:
         """Whether one piece of code, a method's or that of a comprehension in it, does nothing that is not known."""
@@ -170,14 +171,6 @@ class _Method:
         if isinstance(static, FunctionType):
             return name in _ASKED[1:] and (step.opname == "LOAD_METHOD" or "NULL|self" in step.argrepr)
         return self._name in _CALLED and not hasattr(type(static), "__get__")
-
-
-def _parts(code: CodeType) -> Iterator[CodeType]:
-    """A piece of code, and those inside."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _parts(constant)
 
 
 def _loads(step: dis.Instruction, name: str) -> bool:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..core.comparisons import ABSENT, CONTAINERS, PLAIN, Comparisons, elements
-from ..core.loads import loads
+from ..core.loads import loads, parts
 from ..core.op import Op
 from ..errors import is_ours
 from .gradient import READS
@@ -58,17 +58,20 @@ class BodyReads:
     def version(self) -> object:
         """A value that stays the same object for as long as everything that is read stays as it is; None where
         something is read that cannot be compared."""
-        if self._changed is not None and self._changed() is not None:
-            self._read()
-        return self._version
+        changed, version = self._seen  # one pair: another thread may read anew meanwhile
+        if changed is not None and changed() is not None:
+            version = self._read()
+        return version
 
-    def _read(self) -> None:
+    def _read(self) -> object:
+        """Read everything anew; the version from now on."""
         places = _Places()
         for each in self._functions:
             (places.kind if isinstance(each, type) else places.function)(each)
         places.comparisons.settle()
-        self._changed = places.comparisons.compiled()
-        self._version = object() if self.comparable and places.known and not places.comparisons.unseen else None
+        version = object() if self.comparable and places.known and not places.comparisons.unseen else None
+        self._seen = places.comparisons.compiled(), version
+        return version
 
 
 class _Places:
@@ -183,14 +186,9 @@ def _is_constant(value: object) -> bool:
     return isinstance(value, (np.ufunc, type(np.sum)))
 
 
-def _parts(code: types.CodeType) -> list[types.CodeType]:
-    """A piece of code, and those inside."""
-    return [code, *[part for const in code.co_consts if isinstance(const, types.CodeType) for part in _parts(const)]]
-
-
 def _globals(code: types.CodeType) -> list[str]:
-    return list(dict.fromkeys(name for part in _parts(code) for name in loads(part).scope))
+    return list(dict.fromkeys(name for part in parts(code) for name in loads(part).scope))
 
 
 def _names(code: types.CodeType) -> frozenset[str]:
-    return frozenset(name for part in _parts(code) for name in loads(part).names)
+    return frozenset(name for part in parts(code) for name in loads(part).names)

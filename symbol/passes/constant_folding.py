@@ -5,13 +5,13 @@ Only small arrays are: to keep a large one takes memory, and to fill it takes as
 
 from __future__ import annotations
 
-from opreg.core.graph import Entry, Node, fail
+from opreg.core.graph import Entry, Node, fail, reachable
 from opreg.core.launch import Call, reference
 from opreg.core.mode import quiet
 from opreg.core.spec import known
 from opreg.typing import Array
 
-from ..program import Program, nbytes, reachable
+from ..program import Program, nbytes
 from .cse import pure
 
 __all__ = ["fold_constants"]

@@ -8,11 +8,11 @@ made is there for as long anyway.
 
 from __future__ import annotations
 
-from opreg.core.graph import INFERENCE, Entry, Node
+from opreg.core.graph import INFERENCE, Entry, Node, reachable
 from opreg.core.keys import exact, lasting
 from opreg.core.op import Op
 
-from ..program import Program, reachable, replaced
+from ..program import Program, replaced
 
 __all__ = ["cse", "pure"]
 

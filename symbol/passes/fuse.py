@@ -27,7 +27,7 @@ from opreg.backends.expressions import fuses
 from opreg.builtin.elementwise.elementwise import attach
 from opreg.core.attrs import Schema
 from opreg.core.cache import cached
-from opreg.core.graph import Entry, Node
+from opreg.core.graph import Entry, Node, reachable
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
 from opreg.core.spec import Shape, Spec, size
@@ -36,7 +36,7 @@ from opreg.elementwise.composition import Composition
 from opreg.elementwise.expression import Expression, Instruction, astype
 from opreg.errors import Where
 
-from ..program import Program, nbytes, reachable, replaced
+from ..program import Program, nbytes, replaced
 from .rematerialization import AGAIN
 
 __all__ = ["Part", "fuse"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from opreg.core.backward_graph import grow
-from opreg.core.graph import Entry, Node
+from opreg.core.graph import Entry, Node, reachable
 from opreg.core.spec import Spec
 from opreg.core.tracing import RuleTracer, TracedValue
 from opreg.typing import Array
 
 from .. import infer as inference
-from ..program import Bound, Program, reachable
+from ..program import Bound, Program
 from ..symbol import output_name
 
 __all__ = ["gradient"]

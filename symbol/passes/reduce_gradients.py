@@ -21,7 +21,7 @@ import numpy as np
 
 from opreg.backends.private_operators import private
 from opreg.core.attrs import AS_GIVEN
-from opreg.core.graph import Entry, Graph, Node
+from opreg.core.graph import Entry, Graph, Node, reachable
 from opreg.core.launch import Call, FirstRun
 from opreg.core.op import Op
 from opreg.core.spec import Shape, Spec
@@ -29,7 +29,7 @@ from opreg.core.value import Value
 from opreg.ndarray.context import Context
 from opreg.typing import Array, ArrayModule
 
-from ..program import Program, reachable
+from ..program import Program
 from ..reduction import Bucket, Member, Reduced, Reduction, joined, some
 
 if TYPE_CHECKING:

@@ -19,12 +19,12 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 
-from opreg.core.graph import Entry, Node
+from opreg.core.graph import Entry, Node, reachable
 from opreg.core.tracing import RuleTracer
 from opreg.errors import ArgumentError
 
 from .. import infer as inference
-from ..program import Program, nbytes, reachable, replaced
+from ..program import Program, nbytes, replaced
 from .cse import pure
 
 __all__ = ["rematerialize", "asked", "AGAIN"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from opreg.core.graph import Entry, Node
+from opreg.core.graph import Entry, Node, reachable
 from opreg.core.spec import Spec
 
-from ..program import Program, reachable, replaced
+from ..program import Program, replaced
 
 __all__ = ["simplify"]
 
