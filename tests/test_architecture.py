@@ -61,6 +61,8 @@ ORDER = _floors("""
     opreg.elementwise.tiling opreg.elementwise.integers
     opreg.elementwise.expression
     opreg.elementwise.composition opreg.elementwise.algebra opreg.elementwise.rows
+    opreg.elementwise.loops
+    opreg.elementwise.loop_text
     opreg.custom.gradient opreg.custom.signature opreg.custom.first_run
     opreg.custom.invocation opreg.custom.purity opreg.custom.reads opreg.custom.composed
     opreg.custom.prop
@@ -148,13 +150,15 @@ INSIDE = {package: _floors(lines) for package, lines in {
         numba.compiler
         cuda.cudnn cuda.elementwise cuda.products cuda.rows cuda.updates numba.elementwise numba.recurrent
             numba.row_reductions numba.updates
-        cuda.columns
+        cuda.columns numba.loops
         cuda.folds
         cuda.sets
+        cuda.loops
     """,
     "opreg.builtin": """
         collectives elementwise reductions shapes lookup matrices layers vision randomness optimizers numpy_names
             contrib quantized
+        looped
         elementwise.elementwise vision.image_size numpy_names.numpy_like_logic outputs layers.rnn_parts shapes.shape
             layers.sliding shapes.subscript optimizers.update_formulas optimizers.updating contrib.contrib_misc
             quantized.ranges

@@ -13,6 +13,7 @@ import pytest
 import opreg as mx
 from opreg.backends.cuda import cublaslt, elementwise, folds, row_operators, rows, updates
 from opreg.backends.cuda.layout import Arrangement, Reach, arrange
+from opreg.builtin.layers import layer_norm, softmax
 from opreg.core.array_module import backend
 from opreg.core.registry import ops
 from opreg.elementwise import expression as e
@@ -188,12 +189,12 @@ class RowCase(NamedTuple):
 
 
 ROW_CASES = {
-    "softmax": RowCase(row_operators._softmax, (ELEMENT,), (ELEMENT,), lambda x: [_softmax(x * 0.5)], {"scale": 0.5}),
-    "log_softmax": RowCase(row_operators._log_softmax, (ELEMENT,), (ELEMENT,), lambda x: [np.log(_softmax(x))],
+    "softmax": RowCase(softmax.softmax_of, (ELEMENT,), (ELEMENT,), lambda x: [_softmax(x * 0.5)], {"scale": 0.5}),
+    "log_softmax": RowCase(softmax._log_softmax, (ELEMENT,), (ELEMENT,), lambda x: [np.log(_softmax(x))],
                            {"scale": 1.0}),
-    "backward_softmax": RowCase(row_operators._backward_softmax, (ELEMENT, ELEMENT), (ELEMENT,),
+    "backward_softmax": RowCase(softmax._through_softmax, (ELEMENT, ELEMENT), (ELEMENT,),
                                 lambda g, y: [(g - (g * y).sum(-1, keepdims=True)) * y], {"scale": 1.0}),
-    "layer_norm": RowCase(row_operators._layer_norm, (ELEMENT, COLUMN, COLUMN), (ELEMENT, ROW, ROW),
+    "layer_norm": RowCase(layer_norm._layer_norm, (ELEMENT, COLUMN, COLUMN), (ELEMENT, ROW, ROW),
                           lambda x, g, b: [_norm(x)[0] * g + b, *_norm(x)[1:]], {"eps": 1e-5}),
     "classes": RowCase(row_operators._backward_softmax_output, (ELEMENT, ROW), (ELEMENT,), lambda y, label: [
         (y - (np.arange(y.shape[1]) == np.trunc(label)[:, None])) * 2.0], {"scale": 2.0}),
@@ -252,7 +253,7 @@ def test_threads_of_a_block_do_not_race() -> None:
     device = Host()
     _sums(device, 20, 40)
     x, y = array(np.ones((1, 300)), np.float32), blank((1, 300), np.float32)
-    expression = trace_rows(row_operators._softmax, (ELEMENT,), scale=1.0)
+    expression = trace_rows(softmax.softmax_of, (ELEMENT,))
     rows.bound_rows(expression, [x], [y], 1, 300, device)()  # type: ignore[arg-type]
     device.run("thread")
 

@@ -1,4 +1,4 @@
-"""The kernels that back ends make of expressions: every element-wise operator is given them."""
+"""The kernels that back ends make of expressions and loops: every operator that is one is given them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
 from opreg.elementwise.expression import Expression
+from opreg.elementwise.loops import Loop
 from opreg.typing import ArrayModule
 
 from . import modules
 
-__all__ = ["attach", "attach_compilers", "fuses"]
+__all__ = ["attach", "attach_compilers", "attach_loop", "fuses"]
 
 _COMPILERS: list[ModuleType] = []
-_ATTACHED: list[tuple[Op, Callable[[Attrs], Expression], Callable[[Call], list[Callable[[], object]]]]] = []
+_LOOPERS: list[ModuleType] = []
+Ufuncs = Callable[[Call], list[Callable[[], object]]]
+_ATTACHED: list[tuple[Op, Callable[[Attrs], Expression], Ufuncs]] = []
+_LOOPS: list[tuple[Op, Callable[[Call], Loop], Ufuncs]] = []
 
 
-def attach(op: Op, expression: Callable[[Attrs], Expression],
-           ufuncs: Callable[[Call], list[Callable[[], object]]]) -> None:
+def attach(op: Op, expression: Callable[[Attrs], Expression], ufuncs: Ufuncs) -> None:
     """Give an operator with an expression, a function of its attributes, a kernel of each back end that compiles them.
 
     Until one has compiled something the kernel ``ufuncs`` may compute.
@@ -31,6 +34,13 @@ def attach(op: Op, expression: Callable[[Attrs], Expression],
     _ATTACHED.append((op, expression, ufuncs))
     for module in _COMPILERS:
         module.attach(op, expression, ufuncs)
+
+
+def attach_loop(op: Op, loop: Callable[[Call], Loop], ufuncs: Ufuncs) -> None:
+    """The same for an operator that is a loop, a function of a call."""
+    _LOOPS.append((op, loop, ufuncs))
+    for module in _LOOPERS:
+        module.attach(op, loop, ufuncs)
 
 
 @cached(256)
@@ -48,6 +58,11 @@ def attach_compilers() -> None:
             fuses.cache_clear()  # type: ignore[attr-defined]  # of a function that is cached
             for attached in _ATTACHED:
                 module.attach(*attached)
+    for module in modules("loops"):
+        if module not in _LOOPERS:
+            _LOOPERS.append(module)
+            for looped in _LOOPS:
+                module.attach(*looped)
 
 
 attach_compilers()

@@ -232,6 +232,7 @@ class Op:
         self.forms: dict[str, Op] = {}  # of a user's operator: those that do the same in another form
         self.kernels: list[Kernel] = []
         self.expression: Any = None  # of an element-wise operator, see builtin.elementwise
+        self.sets: Rule | None = None  # of one that is a loop, see builtin.looped
         self.prepared: Rule | None = None
         self.unrolled: Callable | None = None  # of a loop or branch: by operators that autograd sees
         self.__name__ = self.__qualname__ = name
@@ -401,6 +402,11 @@ class Op:
         return function
 
     # -------------------------------------------------------------------------------------------- questions
+
+    @property
+    def infers(self) -> bool:
+        """Whether a shape rule was declared."""
+        return self._shapes is not None or self._all_shapes is not None
 
     def adds(self, xp: ArrayModule) -> bool:
         """Whether a kernel for arrays of a module obeys the request ``add``."""

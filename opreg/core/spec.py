@@ -19,8 +19,8 @@ from .mode import MODE
 
 __all__ = [
     "ANY", "Spec", "Shape", "known", "stated", "size", "bytes_of", "unify", "broadcast", "check_axis", "check_axes",
-    "show", "DTYPES", "as_dtype", "dtype_flag", "TypeFlag", "common_dtype", "is_floating", "is_numpy_float",
-    "is_narrow", "whole_up_to", "limits",
+    "reduced_axes", "show", "DTYPES", "as_dtype", "dtype_flag", "TypeFlag", "common_dtype", "is_floating",
+    "is_numpy_float", "is_narrow", "whole_up_to", "limits",
 ]
 
 
@@ -236,6 +236,14 @@ DTYPES: dict[int, str] = {
 }
 _FLAGS = {name: flag for flag, name in DTYPES.items()}
 _CACHE: dict[tuple[type, object], np.dtype] = {}
+
+
+def reduced_axes(axis: int | Sequence[int] | None, exclude: bool, rank: int) -> tuple[int, ...]:
+    """The axes that are reduced; naming none names all, whatever ``exclude`` says."""
+    named = check_axes(axis, rank)
+    if exclude and axis is not None and axis != ():
+        return tuple([i for i in range(rank) if i not in named])
+    return named
 
 
 def as_dtype(value: object) -> np.dtype:

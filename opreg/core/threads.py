@@ -23,7 +23,7 @@ from ..typing import Array, ArrayModule
 from .locks import lock
 from .processor import processor
 
-__all__ = ["count", "run", "by_rows", "whole", "copy", "alone"]
+__all__ = ["count", "run", "by_rows", "parts_of", "whole", "copy", "alone"]
 
 # Bytes of an array that are worked on at a time: an eighth, within bounds. Less would be spent in threads that wait for
 # each other between NumPy's functions; of more, what is read and what is written would not stay in the second-level
@@ -197,16 +197,28 @@ def by_rows(xp: ArrayModule, array: Array, work: Callable[[slice], Any]) -> list
     An array of another device than the host, or a small one, is worked on as a whole. The slices do not depend on the
     number of threads. Returns what ``work`` returns, in the order of the rows.
     """
-    length, rows = array.shape[0], _rows(array)
-    if xp is not np or rows == length:
+    parts = parts_of(array) if xp is np else [slice(None)]
+    if len(parts) == 1:
         return [work(slice(None))]
-    results: list[Any] = [None] * -(-length // rows)
+    results: list[Any] = [None] * len(parts)
 
     def part(number: int) -> None:
-        results[number] = work(slice(number * rows, (number + 1) * rows))
+        results[number] = work(parts[number])
 
     run([functools.partial(part, number) for number in range(len(results))])
     return results
+
+
+def parts_of(array: Array) -> list[slice]:
+    """The slices of the first axis that ``by_rows`` works on, of an array of the host.
+
+    Examples
+    --------
+    >>> parts_of(np.zeros((2, 3)))
+    [slice(None, None, None)]
+    """
+    length, rows = array.shape[0], _rows(array)
+    return [slice(None)] if rows == length else [slice(start, start + rows) for start in range(0, length, rows)]
 
 
 def _rows(array: Array) -> int:

@@ -36,7 +36,7 @@ from . import special_functions as special
 from . import tiling as schedule
 
 __all__ = ["Term", "Expression", "Instruction", "Primitive", "PRIMITIVES", "primitive", "polygamma", "trace", "derive",
-           "accepting", "astype", "compiled", "in_order"]
+           "accepting", "astype", "compiled", "in_order", "lowered"]
 
 
 class Primitive(NamedTuple):
@@ -550,7 +550,7 @@ class Expression:
         registers = list(ins)
         for prim, args in self.code:
             values = [registers[a] if isinstance(a, int) else a for a in args]
-            registers.append(_lower(prim, values, broadcasts))
+            registers.append(lowered(prim, values, broadcasts))
         if isinstance(self.result, float):
             return ops._plus_scalar(ops.zeros_like(ins[0]), scalar=self.result)
         return registers[self.result]
@@ -560,7 +560,7 @@ class Expression:
 _PYTHON = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv}
 
 
-def _lower(prim: Primitive, args: Sequence[Value | float], broadcasts: bool) -> Value:
+def lowered(prim: Primitive, args: Sequence[Value | float], broadcasts: bool) -> Value:
     """A primitive as an operator call."""
     if not isinstance(prim.operator, str):
         return prim.operator(*args)

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
-from ..core.cache import Recent
+from ..core.cache import Recent, cached
 from ..core.keys import exact
 from .expression import Expression, Instruction, Primitive, Term, compiled
 
-__all__ = ["REDUCTIONS", "Along", "RowExpression", "column", "extracted", "parted", "row_max", "row_min",
+__all__ = ["REDUCTIONS", "Along", "RowExpression", "column", "extracted", "of_results", "parted", "row_max", "row_min",
            "row_product", "row_size", "row_sum", "trace_rows", "traced"]
 
 
@@ -179,6 +179,24 @@ def extracted(expression: Expression, results: Sequence[int | float], known: Seq
         places[register] = len(inputs) + len(taken)
         taken.append(Instruction(prim, tuple([places[a] if isinstance(a, int) else a for a in args])))
     return Expression.of(len(inputs), taken, [places[r] if isinstance(r, int) else r for r in results]), inputs
+
+
+@cached(256)
+def of_results(rows: RowExpression, wanted: tuple[bool, ...]) -> RowExpression:
+    """The same with the wanted ones of its results alone, and without the instructions that none of them needs.
+
+    Examples
+    --------
+    >>> rows = trace_rows(lambda x: (x - row_sum(x), row_sum(x) * x), (Along.ELEMENT,))
+    >>> of_results(rows, (True, False)).expression
+    row_sum(0) subtract(0, 1)
+    """
+    if all(wanted):
+        return rows
+    results = [result for result, want in zip(rows.expression.results, wanted) if want]
+    inputs = range(rows.expression.arity)
+    expression, _ = extracted(rows.expression, results, inputs, inputs)
+    return RowExpression(expression, rows.inputs)
 
 
 _TRACED = Recent(256, "elementwise.rows.trace_rows")

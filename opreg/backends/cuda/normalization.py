@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opreg.builtin.layers import batch_norm, batch_norm_moving, layer_norm, norm, normalize
+from opreg.builtin.layers import batch_norm, batch_norm_moving, layer_norm, normalize
 from opreg.builtin.layers.normalize import Layout, layout_of
 from opreg.core.launch import Call
 from opreg.core.op import Op
@@ -259,30 +259,3 @@ _attach(normalize.backward_sums, _backward_sums_steps)
 _attach(normalize.backward_normalize, _backward_steps)
 _attach(normalize.normalize_total, _total_steps)
 _attach(normalize.normalize_scale, _scale_steps)
-
-# --------------------------------------------------------------------------------------- L2Normalization
-
-
-def _normalized(x: Any, *, eps: float) -> tuple[Any, Any]:
-    length = sqrt(row_sum(square(x)) + eps)
-    return x / length, length
-
-
-def _backward_normalized(g: Any, y: Any, length: Any) -> Any:
-    return (g - y * row_sum(g * y)) / length
-
-
-def _normalized_steps(call: Call) -> list[Callable]:
-    data = call.ins[0]
-    return _sets(call, _normalized, [(data, _ELEMENT)], call.outs, norm.length_axes(call.attrs["mode"], data.ndim),
-                 eps=call.attrs["eps"])
-
-
-def _backward_normalized_steps(call: Call) -> list[Callable]:
-    g, y, length = call.ins
-    return _sets(call, _backward_normalized, [(g, _ELEMENT), (y, _ELEMENT), (length, _SET)], call.outs,
-                 norm.length_axes(call.attrs["mode"], g.ndim))
-
-
-_attach(norm.l2_normalization, _normalized_steps)
-_attach(norm.backward_l2_normalization, _backward_normalized_steps)

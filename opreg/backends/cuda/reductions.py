@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from opreg.builtin.layers.convolution import convolution_bias
-from opreg.builtin.reductions.reduce import reduced_axes
 from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.core.registry import REGISTERED
+from opreg.core.spec import reduced_axes
 from opreg.elementwise.expression import absolute, equal, sqrt, square, where
 from opreg.elementwise.rows import Along, row_max, row_min, row_product, row_size, row_sum, traced
 from opreg.typing import Array

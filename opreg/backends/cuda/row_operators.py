@@ -1,4 +1,4 @@
-"""softmax and its relatives, LayerNorm, and their gradients, along any axis, by rows and columns."""
+"""The gradients of SoftmaxOutput and LayerNorm, along any axis, by rows and columns."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from opreg.builtin.layers import layer_norm, losses
-from opreg.builtin.layers.softmax import fold
 from opreg.builtin.optimizers import updating
 from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.core.registry import REGISTERED
 from opreg.core.spec import Shape
-from opreg.elementwise.expression import equal, exp, log, sqrt, square, trunc
-from opreg.elementwise.rows import Along, RowExpression, column, row_max, row_size, row_sum, trace_rows, traced
+from opreg.elementwise.expression import equal, trunc
+from opreg.elementwise.loops import folded
+from opreg.elementwise.rows import Along, RowExpression, column, row_size, row_sum, trace_rows, traced
 
 from . import elementwise, updates
 from .compiler import attach, can_compile, keep
@@ -60,61 +60,12 @@ def _declines(call: Call) -> str | None:
     return "nothing to compute" if math.prod(call.ins[0].shape) == 0 else None
 
 
-# ----------------------------------------------------------------------------------------------- softmax
-
-
-def _softmax(x: Any, *, scale: float) -> Any:
-    scaled = x * scale
-    grown = exp(scaled - row_max(scaled))
-    return grown / row_sum(grown)
-
-
-def _log_softmax(x: Any, *, scale: float) -> Any:
-    moved = x * scale - row_max(x * scale)
-    return moved - log(row_sum(exp(moved)))
-
-
-def _backward_softmax(g: Any, y: Any, *, scale: float) -> Any:
-    return (g - row_sum(g * y)) * y * scale
-
-
-def _backward_log_softmax(g: Any, y: Any, *, scale: float) -> Any:
-    return (g - exp(y) * row_sum(g)) * scale
-
-
-def _scaled(function: Callable, inputs: tuple[Along, ...], sign: float = 1.0) -> Callable[[Call], Rows | str]:
-    def rows_of(call: Call) -> Rows | str:
-        if len(call.ins) != len(inputs) and call.attrs.get("use_length"):
-            return "lengths are given"
-        rows = trace_rows(function, inputs, scale=sign / (call.attrs["temperature"] or 1.0))
-        return rows, fold(call.ins[0].shape, call.attrs["axis"])
-
-    return rows_of
-
-
-def _activation(call: Call) -> Rows | str:
-    axis = 1 if call.attrs["mode"] == "channel" else -1
-    return trace_rows(_softmax, (_ELEMENT,), scale=1.0), fold(call.ins[0].shape, axis)
-
-
-_attach(REGISTERED["softmax"], _scaled(_softmax, (_ELEMENT,)))
-_attach(REGISTERED["softmin"], _scaled(_softmax, (_ELEMENT,), -1.0))
-_attach(REGISTERED["log_softmax"], _scaled(_log_softmax, (_ELEMENT,)))
-_attach(REGISTERED["SoftmaxActivation"], _activation)
-_attach(REGISTERED["_backward_softmax"], _scaled(_backward_softmax, (_ELEMENT, _ELEMENT)))
-_attach(REGISTERED["_backward_log_softmax"], _scaled(_backward_log_softmax, (_ELEMENT, _ELEMENT)))
-
 # ----------------------------------------------------------------------------------------- SoftmaxOutput
 
 
 def _backward_softmax_output(y: Any, label: Any, *, scale: float) -> Any:
     """Labels are class numbers; towards zero, and a number that is no class stands for none."""
     return (y - equal(column(), trunc(label))) * scale
-
-
-def _softmax_output(call: Call) -> Rows | str:
-    view = losses.softmax_view(call.ins[0].shape, call.attrs["multi_output"], call.attrs["preserve_shape"])
-    return trace_rows(_softmax, (_ELEMENT,), scale=1.0), view
 
 
 def _chosen(y: Any, label: Any, classes: Any, *, scale: float) -> Any:
@@ -141,17 +92,9 @@ def _softmax_output_gradient_steps(call: Call) -> list[Callable]:
         [call.outs[0].reshape(view)], call.xp)]
 
 
-_attach(REGISTERED["SoftmaxOutput"], _softmax_output)
 _attach(REGISTERED["_backward_SoftmaxOutput"], _softmax_output_gradient, _softmax_output_gradient_steps)
 
 # --------------------------------------------------------------------------------------------- LayerNorm
-
-
-def _layer_norm(x: Any, gamma: Any, beta: Any, *, eps: float) -> Any:
-    mean = row_sum(x) / row_size()
-    moved = x - mean
-    deviation = sqrt(row_sum(square(moved)) / row_size() + eps)
-    return moved / deviation * gamma + beta, mean, deviation
 
 
 def _backward_layer_norm(g: Any, x: Any, gamma: Any, mean: Any, inverse: Any) -> Any:
@@ -163,33 +106,14 @@ def _layer_norm_sums(g: Any, x: Any, mean: Any, inverse: Any) -> Any:
     return row_sum(g * ((x - mean) * inverse)), row_sum(g)
 
 
-def _rows_of_layer_norm(call: Call) -> Rows | str:
-    rows = trace_rows(_layer_norm, (_ELEMENT, _COLUMN, _COLUMN), eps=call.attrs["eps"])
-    return rows, fold(call.ins[0].shape, call.attrs["axis"])
-
-
-def _layer_norm_steps(call: Call) -> list[Callable]:
-    rows, view = call.found
-    if len(view) == 2:
-        return _steps(call)
-    data, *vectors = call.ins
-    keep = (view[0], 1, *view[2:])
-    return bound_sets(rows.expression, [data.reshape(view), *[each.reshape(_between(view)) for each in vectors]],
-                      rows.inputs, [None if out is None else out.reshape(view if i == 0 else keep)
-                                    for i, out in enumerate(call.outs)], (1,), call.xp, call.scratch)
-
-
 def _between(view: Shape) -> Shape:
     """The shape of a vector along the second axis."""
     return (1, view[1], *(1,) * (len(view) - 2))
 
 
-_attach(layer_norm.layer_norm, _rows_of_layer_norm, _layer_norm_steps)
-
-
 def _rows_of_gradient(call: Call) -> Rows | str:
     rows = trace_rows(_backward_layer_norm, (_ELEMENT, _ELEMENT, _COLUMN, _ROW, _ROW))
-    return rows, fold(call.ins[1].shape, call.attrs["axis"])
+    return rows, folded(call.ins[1].shape, (call.attrs["axis"] % call.ins[1].ndim,))[0]
 
 
 def _gradient_steps(call: Call) -> list[Callable]:

@@ -266,7 +266,8 @@ def _fill_registers(function: ir.Function) -> None:
 
 @functools.cache
 def _scope(dtype: np.dtype) -> dict[str, object]:
-    """What the texts name: instructions, ``address``, which makes a pointer of an integer, and a panel's ``width``."""
+    """What the texts name: instructions, ``address``, which makes a pointer of an integer, ``place``, which makes a
+    number of one, and a panel's ``width``."""
     numba = importlib.import_module("numba")
     extending = importlib.import_module("numba.extending")
     kind = FORMATS[dtype]
@@ -295,8 +296,15 @@ def _scope(dtype: np.dtype) -> dict[str, object]:
 
         return pointer(numba.types.int64), emit
 
+    def place(typing: Typing, integer: Type) -> Emitted:
+        def emit(context: BaseContext, builder: IRBuilder, signature: Signature, values: Sequence[Value]) -> Value:
+            return builder.sitofp(values[0], context.get_value_type(number))
+
+        return number(numba.types.int64), emit
+
     functions = {**VECTOR, "plus": vector.plus, "largest": vector.largest}
-    return {"address": extending.intrinsic(address), "width": gemm.width(dtype), **pointers.access(dtype),
+    return {"address": extending.intrinsic(address), "place": extending.intrinsic(place), "width": gemm.width(dtype),
+            **pointers.access(dtype),
             **{make.__name__: make(dtype) for make in (gemm.product, gemm.transposed, gemm.pack, gemm.turned)},
             **{name: instruction(function) for name, function in functions.items()},
             **{name: simd.row(step, dtype) for name, step in rnn_cells.STEPS.items()}}

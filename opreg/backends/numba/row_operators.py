@@ -1,19 +1,18 @@
-"""softmax, its relatives, LayerNorm and their gradients along the last axis, compiled with numba where it is there."""
+"""The gradients of SoftmaxOutput and LayerNorm along the last axis, compiled with numba where it is there."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 
 import numpy as np
 
 from opreg.builtin.layers import layer_norm, losses
-from opreg.builtin.layers.softmax import fold
 from opreg.builtin.optimizers import updating
 from opreg.core.launch import Call
 from opreg.core.registry import REGISTERED
 from opreg.core.spec import Shape
+from opreg.elementwise.loops import folded
 
 from . import updates
 from .row_reductions import Task, attach_rows
@@ -25,7 +24,7 @@ def _rows(shape: Shape, axis: int) -> tuple[int, int] | None:
     """How many rows there are and numbers in each, or None where rows are not side by side."""
     if math.prod(shape) == 0:
         return 0, 0
-    view = fold(shape, axis)
+    view, _ = folded(shape, (axis % len(shape),))
     return (view[0], view[1]) if len(view) == 2 else None
 
 
@@ -33,70 +32,6 @@ def _along(program: str, call: Call, axis: int, *constants: float) -> Task | str
     rows = _rows(call.ins[0].shape, axis)
     return Task(program, call.ins, call.outs, constants, *rows) if rows else "its axis is not the last"
 
-
-# ----------------------------------------------------------------------------------------------- softmax
-
-_EXPONENTIALS = """
-for row in range(first, last):
-    o = row * n
-    top = least
-    for i in range(n):
-        top = largest(top, in0[o + i] * c0)
-    total = zero
-    for i in range(n):
-"""
-_SOFTMAX = _EXPONENTIALS + """\
-        y = exp(in0[o + i] * c0 - top)
-        out0[o + i] = y
-        total = plus(total, y)
-    for i in range(n):
-        out0[o + i] = out0[o + i] / total
-"""
-_LOG_SOFTMAX = _EXPONENTIALS + """\
-        total = plus(total, exp(in0[o + i] * c0 - top))
-    total = log(total)
-    for i in range(n):
-        out0[o + i] = (in0[o + i] * c0 - top) - total
-"""
-_BACKWARD_SOFTMAX = """
-for row in range(first, last):
-    o = row * n
-    total = zero
-    for i in range(n):
-        total = plus(total, in0[o + i] * in1[o + i])
-    for i in range(n):
-        out0[o + i] = (in0[o + i] - total) * in1[o + i] * c0
-"""
-_BACKWARD_LOG_SOFTMAX = """
-for row in range(first, last):
-    o = row * n
-    total = zero
-    for i in range(n):
-        total = plus(total, in0[o + i])
-    for i in range(n):
-        out0[o + i] = (in0[o + i] - exp(in1[o + i]) * total) * c0
-"""
-
-
-def _scaled(program: str, sign: float = 1.0) -> Callable[[Call], Task | str]:
-    def task(call: Call) -> Task | str:
-        if len(call.ins) != program.count("in1") + 1 and call.attrs.get("use_length"):
-            return "lengths are given"
-        return _along(program, call, call.attrs["axis"], sign / (call.attrs["temperature"] or 1.0))
-
-    return task
-
-
-def _activation(call: Call) -> Task | str:
-    return _along(_SOFTMAX, call, 1 if call.attrs["mode"] == "channel" else -1, 1.0)
-
-
-attach_rows(REGISTERED["softmax"], _scaled(_SOFTMAX))
-attach_rows(REGISTERED["softmin"], _scaled(_SOFTMAX, -1.0))
-attach_rows(REGISTERED["log_softmax"], _scaled(_LOG_SOFTMAX))
-attach_rows(REGISTERED["SoftmaxActivation"], _activation)
-attach_rows(REGISTERED["_backward_softmax"], _scaled(_BACKWARD_SOFTMAX))
-attach_rows(REGISTERED["_backward_log_softmax"], _scaled(_BACKWARD_LOG_SOFTMAX))
 
 # ----------------------------------------------------------------------------------------- SoftmaxOutput
 
@@ -115,14 +50,6 @@ for row in range(first, last):
 """
 
 
-def _softmax_output(call: Call) -> Task | str:
-    view = losses.softmax_view(call.ins[0].shape, call.attrs["multi_output"], call.attrs["preserve_shape"])
-    if len(view) != 2:
-        return "its axis is not the last"
-    rows, n = view
-    return Task(_SOFTMAX, call.ins[:1], call.outs, [1.0], rows, n)
-
-
 def _backward_softmax_output(call: Call) -> Task | str:
     declined = losses.plain_classes(call)
     if declined:
@@ -133,29 +60,10 @@ def _backward_softmax_output(call: Call) -> Task | str:
     return Task(_BACKWARD_SOFTMAX_OUTPUT, call.ins, call.outs, [scale], rows, n)
 
 
-attach_rows(REGISTERED["SoftmaxOutput"], _softmax_output)
 attach_rows(REGISTERED["_backward_SoftmaxOutput"], _backward_softmax_output)
 
 # --------------------------------------------------------------------------------------------- LayerNorm
 
-_LAYER_NORM = """
-for row in range(first, last):
-    o = row * n
-    total = zero
-    for i in range(n):
-        total = plus(total, in0[o + i])
-    mean = total * c0
-    total = zero
-    for i in range(n):
-        x = in0[o + i] - mean
-        total = plus(total, x * x)
-    deviation = sqrt(total * c0 + c1)
-    inverse = reciprocal(deviation)
-    for i in range(n):
-        out0[o + i] = (in0[o + i] - mean) * inverse * in1[i] + in2[i]
-    out1[row] = mean
-    out2[row] = deviation
-"""
 # The inputs are g, data, gamma, mean and inverse. The sums over all rows are taken of blocks of them first, which are
 # the same for any number of threads.
 _BLOCK = 64
@@ -186,11 +94,6 @@ for block in range(first, last):
 """
 
 
-def _layer_norm(call: Call) -> Task | str:
-    size = call.ins[0].shape[call.attrs["axis"]]
-    return _along(_LAYER_NORM, call, call.attrs["axis"], 1.0 / max(size, 1), call.attrs["eps"])
-
-
 def _backward_layer_norm(call: Call) -> Task | str:
     data, (dx, *sums) = call.ins[1], call.outs
     n = data.shape[call.attrs["axis"]]
@@ -203,7 +106,6 @@ def _backward_layer_norm(call: Call) -> Task | str:
         functools.partial(np.add.reduce, part, 0, None, out) for part, out in zip(parts, sums) if out is not None])
 
 
-attach_rows(layer_norm.layer_norm, _layer_norm)
 attach_rows(layer_norm.backward_layer_norm, _backward_layer_norm)
 
 # --------------------------------------------------------------------------------------- optimizer updates

@@ -137,8 +137,10 @@ def _followed(run: Callable[[], None], epilogue: Sequence[Callable[[], object]])
     return both
 
 
-def attach_rows(op: Op, task: Callable[[Call], Task | str]) -> None:
-    """Give an operator the kernel ``numba``; ``task`` says for a call what is computed, or why it is not."""
+def attach_rows(op: Op, task: Callable[[Call], Task | str],
+                ufuncs: Callable[[Call], list[Callable[[], object]]] | None = None) -> None:
+    """Give an operator the kernel ``numba``; ``task`` says for a call what is computed, or why it is not. Until a
+    function is compiled ``ufuncs`` computes, by default the reference."""
 
     def accepts(call: Call) -> str | None:
         return unavailable(call) or _declines(call, task(call))
@@ -148,4 +150,4 @@ def attach_rows(op: Op, task: Callable[[Call], Task | str]) -> None:
         rows = task(call)
         assert isinstance(rows, Task)
         function, run = _plan(rows)
-        return steps(function, run, lambda: reference(call).steps()[0])
+        return steps(function, run, lambda: reference(call).steps()[0] if ufuncs is None else ufuncs(call))

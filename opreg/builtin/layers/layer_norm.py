@@ -11,8 +11,12 @@ from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, show
 from ...core.threads import by_rows
 from ...core.value import Value
+from ...elementwise.expression import sqrt, square
+from ...elementwise.loops import sets
+from ...elementwise.rows import Along, row_size, row_sum
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..looped import looped
 from ..outputs import floating, out_like, out_or_empty_like, wide, write_out
 from .normalize import (
     Layout,
@@ -22,7 +26,6 @@ from .normalize import (
     from_statistics,
     layout_of,
     moments,
-    statistics_shape,
 )
 
 __all__: list[str] = []
@@ -90,23 +93,22 @@ def layer_norm_fill(ins, outs, *, axis):
     return [ins[0], vector, vector]
 
 
-@layer_norm.infer
-def layer_norm_infer(data, gamma, beta, *, axis):
-    statistics = statistics_shape(data, "axis", axis, 0)
-    return [data, statistics, statistics]
-
-
 @layer_norm.types
 def layer_norm_types(ins, outs):
     dtype = floating([*ins, *outs])
     return [dtype] * len(ins), [dtype] * len(outs)
 
 
-@layer_norm.kernel()
-def layer_norm_xp(xp, data, gamma, beta, *, axis, eps, out=None):
-    layout = layout_of(data.shape, "axis", axis, 0)
-    results = _sample_norm(xp, data, gamma, beta, eps, layout, None if out is None else out[0])
-    return _with_statistics(results, statistics_shape(data.shape, "axis", axis, 0), out)
+def _layer_norm(x: Any, gamma: Any, beta: Any, *, eps: float) -> Any:
+    mean = row_sum(x) / row_size()
+    moved = x - mean
+    deviation = sqrt(row_sum(square(moved)) / row_size() + eps)
+    return moved * (1.0 / deviation) * gamma + beta, mean, deviation
+
+
+@looped(layer_norm)
+def layer_norm_loop(*, axis, eps):
+    return sets(_layer_norm, axis, (Along.ELEMENT, Along.COLUMN, Along.COLUMN), eps=eps)
 
 
 @layer_norm.grad

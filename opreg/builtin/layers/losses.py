@@ -16,17 +16,19 @@ from ...core.array_module import number_on
 from ...core.launch import Call, Rank
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, known, show, size, unify
+from ...elementwise.loops import sets
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
+from ..looped import looped
 from ..outputs import floating, one_of, out_like, wide, write_out
-from .softmax import SHORT, fold, soften_by_rows
+from .softmax import soften, softmax_of
 
 __all__ = ["per_sample", "plain_classes", "plain_scale", "softmax_view"]
 
 Normalization = Literal["batch", "null", "valid"]
 
-# Numbers up to which a step is settled before it runs: the time of small ones is that of asking what to do.
-_FEW = 1 << 14
+# Classes and numbers up to which a step is settled before it runs: the time of small ones is that of asking what to do.
+_SHORT, _FEW = 32, 1 << 14
 
 
 def _types_with_label(ins, outs):
@@ -53,9 +55,10 @@ def _batch_from(data: Shape, label: Shape | None) -> Shape:
 def softmax_view(shape: Shape, multi_output: bool, preserve_shape: bool) -> Shape:
     """The shape with the classes of ``SoftmaxOutput`` in an axis of their own, the second."""
     if multi_output:
-        return fold(shape, 1)
+        places = size(shape[2:])
+        return (shape[0], shape[1], places) if places != 1 else shape[:2]
     if preserve_shape:
-        return fold(shape, -1)
+        return (size(shape[:-1]), shape[-1])
     return (shape[0], size(shape[1:]))
 
 
@@ -122,11 +125,11 @@ def softmax_output_infer(data, label):
 softmax_output.types(_types_with_label)
 
 
-@softmax_output.kernel()
-def softmax_output_xp(xp, data, label, *, multi_output, preserve_shape, out=None):
-    x = wide(data).reshape(softmax_view(data.shape, multi_output, preserve_shape))
-    target = out_like(out, x)
-    return write_out(out, target, soften_by_rows(xp, x, out=target), data.shape)
+@looped(softmax_output)
+def softmax_output_loop(*, multi_output, preserve_shape):
+    if multi_output:
+        return sets(softmax_of, 1)
+    return sets(softmax_of, -1) if preserve_shape else sets(softmax_of, 0, exclude=True)
 
 
 def _few_classes(call: Call) -> str | None:
@@ -137,24 +140,11 @@ def _few_classes(call: Call) -> str | None:
     if data.dtype.name not in ("float32", "float64") or out.dtype != data.dtype:
         return "for float32 and float64"
     view = softmax_view(data.shape, call.attrs["multi_output"], call.attrs["preserve_shape"])
-    if len(view) != 2 or not 0 < view[1] <= SHORT or not 0 < size(view) <= _FEW:
-        return f"for rows of up to {SHORT} classes, {_FEW} numbers in all"
+    if len(view) != 2 or not 0 < view[1] <= _SHORT or not 0 < size(view) <= _FEW:
+        return f"for rows of up to {_SHORT} classes, {_FEW} numbers in all"
     if not (data.flags.c_contiguous and out.flags.c_contiguous):
         return "an array does not lie in one piece"
     return None
-
-
-@softmax_output.kernel("settled", bound=True, accepts=_few_classes, rank=Rank.OPERATOR)
-def softmax_output_settled(call: Call) -> list[Callable]:
-    view = softmax_view(call.ins[0].shape, call.attrs["multi_output"], call.attrs["preserve_shape"])
-    scores, probabilities = (array.reshape(view).T for array in (call.ins[0], call.outs[0]))
-    y, row = (call.scratch(i, shape, scores.dtype) for i, shape in enumerate((scores.shape, scores.shape[1:])))
-    ones = np.ones(view[1], scores.dtype)
-    return [functools.partial(np.copyto, y, scores),
-            functools.partial(np.maximum.reduce, y, 0, None, row), functools.partial(np.subtract, y, row, y),
-            functools.partial(np.exp, y, y),
-            functools.partial(np.matmul, ones, y, row), functools.partial(np.divide, y, row, y),
-            functools.partial(np.copyto, probabilities, y)]
 
 
 @softmax_output.grad
@@ -497,7 +487,7 @@ softmax_cross_entropy.types(_types_with_label)
 
 @softmax_cross_entropy.kernel()
 def softmax_cross_entropy_xp(xp, data, label):
-    p = soften_by_rows(xp, wide(data))
+    p = soften(xp, wide(data))
     index, inside = _columns(xp, label, p.shape[1])
     picked = p[xp.arange(p.shape[0]), index] * inside
     return -xp.sum(xp.log(xp.maximum(picked, 1e-8)), keepdims=True)
@@ -528,7 +518,7 @@ def backward_softmax_cross_entropy_types(ins, outs):
 
 @backward_softmax_cross_entropy.kernel()
 def backward_softmax_cross_entropy_xp(xp, g, data, label):
-    dx = soften_by_rows(xp, wide(data))
+    dx = soften(xp, wide(data))
     index, inside = _columns(xp, label, dx.shape[1])
     dx[xp.arange(dx.shape[0]), index] -= inside.astype(dx.dtype)
     dx *= g

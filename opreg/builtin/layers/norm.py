@@ -6,12 +6,15 @@ from typing import Any, Literal
 
 from ...core.registry import declare, ops
 from ...core.spec import show
-from ...core.value import Value
+from ...elementwise.expression import sqrt, square
+from ...elementwise.loops import sets
+from ...elementwise.rows import Along, row_sum
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import floating, out_like, wide, write_out
+from ..looped import by_loop, looped
+from ..outputs import floating, wide
 
-__all__ = ["length_axes"]
+__all__: list[str] = []
 
 
 # -------------------------------------------------------------------------------------- L2Normalization
@@ -19,13 +22,6 @@ __all__ = ["length_axes"]
 #: Which axes a mode sums over, in the words of the operator ``sum``.
 _SUMMED: dict[str, dict[str, Any]] = {
     "instance": {"axis": 0, "exclude": True}, "channel": {"axis": 1}, "spatial": {"axis": (0, 1), "exclude": True}}
-
-
-def length_axes(mode: str, rank: int) -> tuple[int, ...]:
-    """The axes along which the numbers lie whose length data are divided by."""
-    if mode == "channel":
-        return (1,)
-    return tuple(range(1 if mode == "instance" else 2, rank))
 
 
 @declare(name="L2Normalization", inplace=(0,), outputs=("output", "norm"), visible=lambda: 1)
@@ -38,8 +34,7 @@ def l2_normalization_infer(data, *, mode):
     least = 3 if mode == "spatial" else 2
     if len(data) < least:
         raise ShapeError(f"data: expected at least {least} axes in mode {mode!r}, got shape {show(data)}")
-    axes = length_axes(mode, len(data))
-    return [data, tuple(1 if i in axes else dim for i, dim in enumerate(data))]
+    return l2_normalization_loop(eps=0.0, mode=mode).results([data])
 
 
 @l2_normalization.types
@@ -48,15 +43,14 @@ def l2_normalization_types(ins, outs):
     return [dtype], [dtype, dtype]
 
 
-@l2_normalization.kernel()
-def l2_normalization_xp(xp, data, *, eps, mode, out=None):
-    x = wide(data)
-    norm = xp.sqrt(xp.sum(x * x, axis=length_axes(mode, data.ndim), keepdims=True) + eps)
-    if out is None:
-        return x / norm, norm
-    out[1][...] = norm
-    target = out_like(out[0], x)
-    return write_out(out[0], target, xp.divide(x, norm, out=target), data.shape), out[1]
+def _normalized(x: Any, *, eps: float) -> Any:
+    length = sqrt(row_sum(square(x)) + eps)
+    return x / length, length
+
+
+@looped(l2_normalization)
+def l2_normalization_loop(*, eps, mode):
+    return sets(_normalized, **_SUMMED[mode], eps=eps)
 
 
 @l2_normalization.grad
@@ -71,30 +65,16 @@ def backward_l2_normalization(g, output, norm, *, mode: Literal["channel", "inst
     """The gradient of ``L2Normalization``."""
 
 
-@backward_l2_normalization.infer
-def backward_l2_normalization_infer(g, output, norm):
-    return g
+def _through_normalized(g: Any, y: Any, length: Any) -> Any:
+    return (g - y * row_sum(g * y)) / length
 
 
-@backward_l2_normalization.kernel()
-def backward_l2_normalization_xp(xp, g, output, norm, *, mode):
-    g, y = wide(g), wide(output)
-    dx = g * y
-    xp.multiply(y, -xp.sum(dx, axis=length_axes(mode, y.ndim), keepdims=True), out=dx)
-    dx += g
-    dx /= norm
-    return dx
+@looped(backward_l2_normalization)
+def backward_l2_normalization_loop(*, mode):
+    return sets(_through_normalized, inputs=(Along.ELEMENT, Along.ELEMENT, Along.ROW), **_SUMMED[mode])
 
 
-@backward_l2_normalization.grad
-def backward_l2_normalization_grad(h, ins, outs, *, mode):
-    g, y, norm = ins
-
-    def total(value: Value) -> Value:
-        return ops.sum(value, keepdims=True, **_SUMMED[mode])
-
-    return (ops._backward_L2Normalization(h, y, norm, mode=mode), (h * total(g * y) + g * total(h * y)) / -norm,
-            total(h * outs[0]) / -norm)
+by_loop(backward_l2_normalization)
 
 
 # -------------------------------------------------------------------------------------------------- LRN

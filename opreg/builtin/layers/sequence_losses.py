@@ -134,7 +134,7 @@ def _ctc_step(xp: ArrayModule, logs: Array, skips: Array, shift: int) -> Array:
 
 def _ctc_scores(xp: ArrayModule, data: Array) -> Array:
     x = wide(data)
-    return soften(xp, x.reshape(-1, x.shape[2]), log=True).reshape(x.shape)
+    return soften(xp, x, log=True)
 
 
 @ctc_loss.kernel()

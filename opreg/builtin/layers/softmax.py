@@ -1,142 +1,70 @@
-"""softmax and its relatives: log_softmax, softmin and SoftmaxActivation.
-
-Data are seen as an array of two or three axes with the classes along the second, two if the last would have one
-element.
-"""
+"""softmax and its relatives: log_softmax, softmin and SoftmaxActivation, loops over the numbers along an axis."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from ...core.cache import cached
-from ...core.host_memory import empty
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import Shape, as_dtype, check_axis, limits
-from ...core.threads import by_rows, whole
+from ...core.spec import as_dtype, check_axis
 from ...core.value import Value
+from ...elementwise.expression import equal, exp, log, where
+from ...elementwise.loop_text import run_loop
+from ...elementwise.loops import sets
+from ...elementwise.rows import Along, column, row_max, row_min, row_sum
 from ...errors import AttrError, DTypeError
 from ...typing import Array, ArrayModule
-from ..outputs import as_output, floating, out_like, out_or_empty_like, together, wide, write_out
+from ..looped import by_loop, looped
+from ..outputs import as_output, floating, together
 
-__all__ = ["SHORT", "soften", "soften_by_rows", "fold"]
+__all__ = ["soften", "softmax_of"]
 
-#: Up to here classes come first while numbers are reduced: reductions of short rows cost more than two transpositions.
-SHORT = 32
-
-
-@cached(1024)
-def fold(shape: Shape, axis: int) -> Shape:
-    """The shape that data are seen in: what is before the axis, the axis, and what is behind if it is more than one.
-
-    Examples
-    --------
-    >>> fold((2, 3, 4, 5), 1), fold((2, 3, 4), -1)
-    ((2, 3, 20), (6, 4))
-    """
-    axis %= len(shape)
-    behind = math.prod(shape[axis + 1:])
-    return (math.prod(shape[:axis]), shape[axis], *((behind,) if behind != 1 else ()))
-
-
-def _sum(xp: ArrayModule, x: Array, axis: int) -> Array:
-    words = ("ij->j", "ij->i", "ijk->ik")[axis + x.ndim - 2]
-    return xp.einsum(words, x)[(slice(None), None) if axis else None]
-
-
-def soften(xp: ArrayModule, x: Array, scale: float = 1.0, length: Array | None = None, log: bool = False,
-           out: Array | None = None) -> Array:
-    """Softmax of ``scale * x`` along the second axis, or its logarithm.
-
-    Parameters
-    ----------
-    xp : module
-        Array module.
-    x : array
-        Floating, of two or three axes.
-    scale : float
-        One by the temperature.
-    length : array or None
-        How many classes count, of the shape of ``x`` without the second axis; the others get 0.
-    log : bool
-        Whether to take the logarithm, more exactly than afterwards.
-    out : array or None
-        Where to write; it may be ``x``.
-    """
-    if x.size == 0:
-        return xp.empty_like(x) if out is None else out
-    axis, y = 1, out
-    if length is not None:
-        counts = xp.arange(x.shape[1]).reshape(-1, *[1] * (x.ndim - 2)) < xp.expand_dims(length, 1)
-        x, scale = xp.where(counts, x * scale, -math.inf), 1.0
-    if x.ndim == 2 and x.shape[1] <= SHORT:
-        axis, x, y = 0, xp.array(x.T, order="C"), None
-    top = x.max(axis=axis, keepdims=True) if scale > 0 else x.min(axis=axis, keepdims=True)
-    if length is not None:
-        top = xp.maximum(top, limits(x.dtype)[0])  # where nothing counts
-    y = xp.subtract(x, top, out=x if axis == 0 else y)
-    if scale != 1.0:
-        y *= scale
-    if log:
-        y -= xp.log(_sum(xp, xp.exp(y), axis))
-    else:
-        xp.exp(y, out=y)
-        total = _sum(xp, y, axis)
-        if length is not None:
-            total += total == 0
-        y *= 1.0 / total  # of at least one; faster than as many divisions
-    if axis == 1:
-        return y
-    if out is None:
-        return y.T
-    out[...] = y.T
-    return out
-
-
-def soften_by_rows(xp: ArrayModule, x: Array, scale: float = 1.0, length: Array | None = None, log: bool = False,
-                   out: Array | None = None) -> Array:
-    """``soften`` in parts that stay in the cache, which threads share."""
-    y = out_or_empty_like(xp, out, x)
-    by_rows(xp, x, lambda rows: soften(xp, x[rows], scale, None if length is None else length[rows], log, y[rows]))
-    return y
+_ELEMENT, _ROW = Along.ELEMENT, Along.ROW
 
 
 def _scale(temperature: float | None) -> float:
     return 1.0 if temperature is None else 1.0 / temperature
 
 
-def _softened(xp: ArrayModule, data: Array, axis: int, scale: float, out: Array | None, dtype: np.dtype | None = None,
-              length: Array | None = None, log: bool = False) -> Array:
-    """A kernel's result, computed in the wider of two dtypes."""
-    x = wide(data).reshape(fold(data.shape, axis))
-    if dtype is not None and dtype.itemsize > x.dtype.itemsize:
-        x = x.astype(dtype)
-    if length is not None:
-        length = length.reshape(x.shape[:1] + x.shape[2:])
-    target = out_like(out, x)
-    return write_out(out, target, soften_by_rows(xp, x, scale, length, log, target), data.shape)
+# ------------------------------------------------------------------------------------------------- loops
+# Gradients are those of the output alone, by which they cost one run less through the data than derived ones.
 
 
-def _settled(data: Array, axis: int, scale: float, dtype: np.dtype | None, log: bool = False
-             ) -> Callable[[Array], Array] | None:
-    """What ``_softened`` does with arrays like this one; None where another dtype has a part in it."""
-    own, shape, folded = data.dtype, data.shape, fold(data.shape, axis)
-    if own.name not in ("float32", "float64") or (dtype is not None and dtype != own):
-        return None
+def softmax_of(x: Any, *, scale: float = 1.0) -> Any:
+    """Exponentials of ``scale * x``, scaled to add up to one."""
+    grown = exp((x - (row_max(x) if scale > 0 else row_min(x))) * scale)
+    return grown * (1.0 / row_sum(grown))  # by a number of at least one; faster than as many divisions
 
-    at_once = whole(data.reshape(folded))
 
-    def run(data: Array) -> Array:
-        x, y = data.reshape(folded), empty(folded, own)
-        if at_once:
-            return soften(np, x, scale, None, log, y).reshape(shape)
-        return soften_by_rows(np, x, scale, None, log, y).reshape(shape)
+def _softmax_of_some(x: Any, length: Any, *, scale: float) -> Any:
+    """That of the first ``length`` numbers, where there are any; the others get 0."""
+    scaled = where(column() < length, x * scale, -math.inf)
+    top = row_max(scaled)
+    grown = exp(scaled - where(equal(top, -math.inf), 0.0, top))
+    total = row_sum(grown)
+    return grown * (1.0 / (total + equal(total, 0.0)))
 
-    return run
+
+def _log_softmax(x: Any, *, scale: float) -> Any:
+    moved = (x - (row_max(x) if scale > 0 else row_min(x))) * scale
+    return moved - log(row_sum(exp(moved)))
+
+
+def _through_softmax(g: Any, y: Any, *, scale: float) -> Any:
+    return (g - row_sum(g * y)) * y * scale
+
+
+def _through_log_softmax(g: Any, y: Any, *, scale: float) -> Any:
+    return (g - exp(y) * row_sum(g)) * scale
+
+
+def soften(xp: ArrayModule, x: Array, axis: int = -1, log: bool = False) -> Array:
+    """The softmax of float32 or float64 numbers along an axis, or its logarithm."""
+    loop = sets(_log_softmax if log else softmax_of, axis, scale=1.0).on([x.shape])
+    return run_loop(loop, xp, [x], None, x.dtype)[0]
 
 
 def _infer(data, *, axis, temperature, use_length):
@@ -194,14 +122,11 @@ def softmax_types(ins, outs, *, dtype):
     return [data, length], outs
 
 
-@softmax.kernel()
-def softmax_xp(xp, data, length=None, *, axis, temperature, dtype, out=None):
-    return _softened(xp, data, axis, _scale(temperature), out, dtype, length)
-
-
-@softmax.prepare
-def softmax_prepare(data, length=None, *, axis, temperature, dtype):
-    return None if length is not None else _settled(data, axis, _scale(temperature), dtype)
+@looped(softmax)
+def softmax_loop(*, axis, temperature, use_length):
+    if use_length:
+        return sets(_softmax_of_some, axis, (_ELEMENT, _ROW), scale=_scale(temperature))
+    return sets(softmax_of, axis, scale=_scale(temperature))
 
 
 @softmax.grad
@@ -221,14 +146,9 @@ softmin.infer(_infer)
 softmin.types(_types)
 
 
-@softmin.kernel()
-def softmin_xp(xp, data, *, axis, temperature, dtype, out=None):
-    return _softened(xp, data, axis, -_scale(temperature), out, dtype)
-
-
-@softmin.prepare
-def softmin_prepare(data, *, axis, temperature, dtype):
-    return _settled(data, axis, -_scale(temperature), dtype)
+@looped(softmin)
+def softmin_loop(*, axis, temperature):
+    return sets(softmax_of, axis, scale=-_scale(temperature))
 
 
 @softmin.grad
@@ -247,14 +167,9 @@ log_softmax.infer(_infer)
 log_softmax.types(_types)
 
 
-@log_softmax.kernel()
-def log_softmax_xp(xp, data, *, axis, temperature, dtype, out=None):
-    return _softened(xp, data, axis, _scale(temperature), out, dtype, log=True)
-
-
-@log_softmax.prepare
-def log_softmax_prepare(data, *, axis, temperature, dtype):
-    return _settled(data, axis, _scale(temperature), dtype, log=True)
+@looped(log_softmax)
+def log_softmax_loop(*, axis, temperature):
+    return sets(_log_softmax, axis, scale=_scale(temperature))
 
 
 @log_softmax.grad
@@ -281,9 +196,9 @@ def softmax_activation_types(ins, outs):
     return _types(ins, outs, dtype=None)
 
 
-@softmax_activation.kernel()
-def softmax_activation_xp(xp, data, *, mode, out=None):
-    return _softened(xp, data, _axis(mode), 1.0, out)
+@looped(softmax_activation)
+def softmax_activation_loop(*, mode):
+    return sets(softmax_of, _axis(mode), scale=1.0)
 
 
 @softmax_activation.grad
@@ -310,72 +225,9 @@ def backward_softmax(g, output, *, axis: int = -1, temperature: float | None = N
     """The gradient of ``softmax``."""
 
 
-def _through_softmax(xp: ArrayModule, g: Array, y: Array, scale: float, out: Array) -> None:
-    xp.subtract(g, xp.expand_dims(xp.einsum("ij,ij->i" if g.ndim == 2 else "ijk,ijk->ik", g, y), 1), out=out)
-    out *= y
-    if scale != 1.0:
-        out *= scale
-
-
-def _through_log_softmax(xp: ArrayModule, g: Array, y: Array, scale: float, out: Array) -> None:
-    xp.exp(y, out=out)
-    out *= -_sum(xp, g, 1)
-    out += g
-    if scale != 1.0:
-        out *= scale
-
-
-#: Stores the gradient of the data: of what arrives, the output and the scale.
-Through = Callable[[ArrayModule, Array, Array, float, Array], None]
-
-
-def _differentiated(through: Through, xp: ArrayModule, g: Array, output: Array, axis: int, scale: float,
-                    out: Array | None) -> Array:
-    """A kernel's result, computed in a dtype that is wide enough."""
-    shape = fold(g.shape, axis)
-    g, y = wide(g).reshape(shape), wide(output).reshape(shape)
-    target = out_like(out, g)
-    dx = out_or_empty_like(xp, target, g)
-    by_rows(xp, g, lambda rows: through(xp, g[rows], y[rows], scale, dx[rows]))
-    return write_out(out, target, dx, output.shape)
-
-
-def _settled_gradient(through: Through, g: Array, axis: int, scale: float) -> Callable[[Array, Array], Array] | None:
-    """What ``_differentiated`` does with arrays like this one."""
-    dtype, shape, folded = g.dtype, g.shape, fold(g.shape, axis)
-    if dtype.name not in ("float32", "float64"):
-        return None
-
-    at_once = whole(g.reshape(folded))
-
-    def run(g: Array, y: Array) -> Array:
-        g, y, dx = g.reshape(folded), y.reshape(folded), empty(folded, dtype)
-        if at_once:
-            through(np, g, y, scale, dx)
-            return dx.reshape(shape)
-        by_rows(np, g, lambda rows: through(np, g[rows], y[rows], scale, dx[rows]))
-        return dx.reshape(shape)
-
-    return run
-
-
-@backward_softmax.kernel()
-def backward_softmax_xp(xp, g, output, *, axis, temperature, out=None):
-    return _differentiated(_through_softmax, xp, g, output, axis, _scale(temperature), out)
-
-
-@backward_softmax.prepare
-def backward_softmax_prepare(g, output, *, axis, temperature):
-    return _settled_gradient(_through_softmax, g, axis, _scale(temperature))
-
-
-@backward_softmax.grad
-def backward_softmax_grad(h, ins, outs, *, axis, temperature):
-    g, y = ins
-    scale = _scale(temperature)
-    total = ops.sum(g * y, axis=axis, keepdims=True)
-    dy = h * (g - total) - g * ops.sum(h * y, axis=axis, keepdims=True)
-    return (ops._backward_softmax(h, y, axis=axis, temperature=temperature), dy * scale)
+@looped(backward_softmax)
+def backward_softmax_loop(*, axis, temperature):
+    return sets(_through_softmax, axis, (_ELEMENT, _ELEMENT), scale=_scale(temperature))
 
 
 @declare(name="_backward_log_softmax", inplace=(1,))
@@ -383,20 +235,10 @@ def backward_log_softmax(g, output, *, axis: int = -1, temperature: float | None
     """The gradient of ``log_softmax``."""
 
 
-@backward_log_softmax.kernel()
-def backward_log_softmax_xp(xp, g, output, *, axis, temperature, out=None):
-    return _differentiated(_through_log_softmax, xp, g, output, axis, _scale(temperature), out)
+@looped(backward_log_softmax)
+def backward_log_softmax_loop(*, axis, temperature):
+    return sets(_through_log_softmax, axis, (_ELEMENT, _ELEMENT), scale=_scale(temperature))
 
 
-@backward_log_softmax.prepare
-def backward_log_softmax_prepare(g, output, *, axis, temperature):
-    return _settled_gradient(_through_log_softmax, g, axis, _scale(temperature))
-
-
-@backward_log_softmax.grad
-def backward_log_softmax_grad(h, ins, outs, *, axis, temperature):
-    g, y = ins
-    scale = _scale(temperature)
-    hp = h * ops.exp(y)
-    dy = hp * ops.sum(g, axis=axis, keepdims=True) * -scale
-    return ((h - ops.sum(hp, axis=axis, keepdims=True)) * scale, dy)
+by_loop(backward_softmax)
+by_loop(backward_log_softmax)

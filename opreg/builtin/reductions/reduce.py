@@ -18,27 +18,19 @@ from ...core.attrs import Limit
 from ...core.launch import Call, Rank
 from ...core.op import ZERO, Op
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, check_axes, check_axis, is_narrow, is_numpy_float, show, unify
+from ...core.spec import ANY, Shape, check_axis, is_narrow, is_numpy_float, reduced_axes, show, unify
 from ...core.value import Value
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule, DTypeLike
 from ..outputs import as_output
 from ..shapes.shape import as_view, stored
 
-__all__ = ["reduced", "reduced_axes", "reducing", "reduction", "spreading"]
+__all__ = ["reduced", "reducing", "reduction", "spreading"]
 
 Axes = int | tuple[int, ...] | None
 _SUMMED = ("float16", "float32", "float64", "int32", "int64", "int8")
 #: What sums may be asked for in.
 Summed = Annotated[np.dtype, Limit(f"among {', '.join(_SUMMED)}", lambda dtype: dtype.name in _SUMMED)]
-
-
-def reduced_axes(axis: Axes, exclude: bool, rank: int) -> tuple[int, ...]:
-    """The axes that are reduced; naming none names all, whatever ``exclude`` says."""
-    named = check_axes(axis, rank)
-    if exclude and axis is not None and axis != ():
-        return tuple([i for i in range(rank) if i not in named])
-    return named
 
 
 def reduced(data: Shape, axes: Sequence[int], keepdims: bool) -> Shape:

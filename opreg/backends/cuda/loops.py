@@ -1,0 +1,48 @@
+"""Loops as kernels of rows and columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from opreg.core.launch import Call
+from opreg.core.op import Op
+from opreg.elementwise.loops import Loop
+from opreg.typing import Array
+
+from .compiler import attach as attach_compiled
+from .compiler import keep
+from .instructions import STORED
+from .rows import bound_rows
+from .sets import bound_sets
+
+__all__ = ["attach"]
+
+
+def _declines(call: Call, loop: Loop) -> str | None:
+    for array in (*call.ins[:len(loop.rows.inputs)], *call.outs):
+        if array is not None and array.dtype.name not in STORED:
+            return f"dtype {array.dtype}: {', '.join(STORED)} are compiled"
+        if array is not None and not array.flags.c_contiguous:
+            return "an array is not contiguous"
+    return "nothing to compute" if math.prod(loop.view) == 0 else None
+
+
+def attach(op: Op, loop_of: Callable[[Call], Loop], ufuncs: Callable[[Call], list[Callable[[], object]]]) -> None:
+    """Give an operator that is a loop the kernel ``cuda``."""
+
+    def accepts(call: Call) -> str | None:
+        loop = loop_of(call)
+        return _declines(call, loop) or keep(call, loop)
+
+    attach_compiled(op, accepts, _steps)
+
+
+def _steps(call: Call) -> list[Callable[[], None]]:
+    loop: Loop = call.found
+    rows = loop.rows
+    ins: list[Array] = [array.reshape(loop.place(along)) for array, along in zip(call.ins, rows.inputs)]
+    outs = [None if out is None else out.reshape(loop.place(along)) for out, along in zip(call.outs, rows.results)]
+    if len(loop.view) == 2 and loop.axes == (1,):
+        return [bound_rows(rows, ins, outs, *loop.view, call.xp)]
+    return bound_sets(rows.expression, ins, rows.inputs, outs, loop.axes, call.xp, call.scratch)

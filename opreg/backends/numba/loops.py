@@ -1,0 +1,196 @@
+"""Loops over sets that lie side by side, compiled with numba: rows of numbers, one after the other.
+
+A row is run through once a phase. What is dear to compute, as an exponential, and needed in a later phase is kept in
+an output until its own result comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from opreg.core.cache import cached
+from opreg.core.launch import Call
+from opreg.core.op import Op
+from opreg.elementwise.loops import Loop
+from opreg.elementwise.rows import REDUCTIONS, Along, RowExpression, of_results
+
+from .row_reductions import Task, attach_rows
+from .vector import VECTOR
+
+__all__ = ["attach", "program"]
+
+# What costs no more than to read a number again.
+_CHEAP = frozenset({"add", "subtract", "multiply", "negative", "absolute", "square", "greater", "greater_equal", "less",
+                    "less_equal", "equal", "not_equal", "where", "maximum", "minimum", "trunc", "floor", "ceil",
+                    "column"})
+_STARTS = {"row_sum": "zero", "row_max": "least", "row_min": "least"}
+
+
+class _Program:
+    """Writes the lines that compute rows."""
+
+    def __init__(self, rows: RowExpression):
+        self.rows, self.code, self.arity = rows, rows.expression.code, rows.expression.arity
+        self.constants: dict[str, int] = {}
+        self.names = [f"x{i}" for i in range(self.arity)] + [f"r{p}" for p in range(len(self.code))]
+        self.last_phase = max(rows.phases, default=0)
+        self.kept: dict[int, int] = {}  # of registers, the outputs that they are kept in
+        self.lines: list[str] = []
+
+    def operand(self, value: int | float) -> str:
+        if isinstance(value, int):
+            return self.names[value]
+        return f"c{self.constants.setdefault(repr(value), len(self.constants))}"
+
+    def statement(self, position: int) -> str:
+        prim, args = self.code[position]
+        name = self.names[self.arity + position]
+        if prim.name == "column":
+            return f"{name} = place(i)"
+        if prim.name == "row_size":
+            return f"{name} = place(n)"
+        return f"{name} = {prim.name}({', '.join(map(self.operand, args))})"
+
+    def reduced(self, phase: int) -> list[int]:
+        """The instructions that reduce at the end of a phase."""
+        return [p for p, (prim, _) in enumerate(self.code)
+                if prim.name in REDUCTIONS and self.rows.phases[self.arity + p] == phase + 1]
+
+    def wanted(self, phase: int) -> list[int]:
+        """The registers of elements that a phase has to have."""
+        found: list[int | float] = [self.code[p].args[0] for p in self.reduced(phase)]
+        if phase == self.last_phase:
+            found += [r for r, along in zip(self.rows.expression.results, self.rows.results) if along is Along.ELEMENT]
+        return [r for r in found if isinstance(r, int)]
+
+    def needed(self, phase: int) -> list[int]:
+        """The instructions by element of a phase, without those whose numbers are kept."""
+        stack, found = self.wanted(phase), set()
+        while stack:
+            register = stack.pop()
+            if register < self.arity or register in found or self.rows.registers[register] is Along.ROW or (
+                    register in self.kept and self.rows.phases[register] < phase):
+                continue
+            found.add(register)
+            stack += [a for a in self.code[register - self.arity].args if isinstance(a, int)]
+        return sorted(register - self.arity for register in found)
+
+    def keep(self) -> None:
+        """Choose what is kept: dear numbers that the last phase needs, where it reads no input of elements."""
+        last = self.last_phase
+        if not last:
+            return
+        free = [j for j, along in enumerate(self.rows.results) if along is Along.ELEMENT]
+        dear = [self.arity + p for p in self.needed(last) if self.code[p].prim.name not in _CHEAP
+                and self.rows.phases[self.arity + p] < last and self.arity + p in self.read_before(last)]
+        if len(dear) != 1 or not free:
+            return
+        self.kept[dear[0]] = free[0]
+        if any(self.rows.inputs[i] is Along.ELEMENT for i in self.inputs(last)):  # which an output may lie over
+            self.kept.clear()
+
+    def read_before(self, phase: int) -> set[int]:
+        """The registers of elements that the phase before has."""
+        return {self.arity + p for p in self.needed(phase - 1)}
+
+    def inputs(self, phase: int) -> list[int]:
+        """The inputs by element or column that a phase reads."""
+        read = {a for p in self.needed(phase) for a in self.code[p].args} | set(self.wanted(phase))
+        return [i for i in range(self.arity) if i in read and self.rows.registers[i] is Along.ELEMENT]
+
+    def of_the_row(self, phase: int) -> None:
+        """What a row has one number of and a phase is the first to know."""
+        for p, (prim, _) in enumerate(self.code):
+            register = self.arity + p
+            if self.rows.registers[register] is Along.ROW and self.rows.phases[register] == phase \
+                    and prim.name not in REDUCTIONS:
+                self.lines.append(f"    {self.statement(p)}")
+
+    def through(self, phase: int) -> None:
+        """Run through a row."""
+        reduced = self.reduced(phase)
+        for p in reduced:
+            self.lines.append(f"    t{p} = {_STARTS[self.code[p].prim.name]}")
+        body = [f"x{i} = in{i}[{'o + ' if self.rows.inputs[i] is Along.ELEMENT else ''}i]" for i in self.inputs(phase)]
+        needed = self.needed(phase)
+        for register, j in self.kept.items():
+            if register - self.arity not in needed and self.rows.phases[register] < phase:
+                body.append(f"{self.names[register]} = out{j}[o + i]")
+        for p in needed:
+            body.append(self.statement(p))
+            if self.arity + p in self.kept and phase == self.last_phase - 1:
+                body.append(f"out{self.kept[self.arity + p]}[o + i] = {self.names[self.arity + p]}")
+        for p in reduced:
+            kind, value = self.code[p].prim.name, self.operand(self.code[p].args[0])
+            value = f"negative({value})" if kind == "row_min" else value
+            body.append(f"t{p} = {'plus' if kind == 'row_sum' else 'largest'}(t{p}, {value})")
+        if phase == self.last_phase:
+            body += [f"out{j}[o + i] = {self.operand(result)}" for j, result in enumerate(self.rows.expression.results)
+                     if self.rows.results[j] is Along.ELEMENT]
+        if body:
+            self.lines += ["    for i in range(n):", *[f"        {line}" for line in body]]
+        for p in reduced:
+            ending = f"negative(t{p})" if self.code[p].prim.name == "row_min" else f"t{p}"
+            self.lines.append(f"    {self.names[self.arity + p]} = {ending}")
+
+    def text(self) -> str:
+        self.keep()
+        self.lines = ["for row in range(first, last):", "    o = row * n"]
+        self.lines += [f"    x{i} = in{i}[row]" for i, along in enumerate(self.rows.inputs) if along is Along.ROW]
+        self.of_the_row(0)
+        for phase in range(self.last_phase + 1):
+            self.through(phase)
+            self.of_the_row(phase + 1)
+        self.lines += [f"    out{j}[row] = {self.operand(result)}" for j, result in
+                       enumerate(self.rows.expression.results) if self.rows.results[j] is Along.ROW]
+        return "\n".join(self.lines)
+
+
+@cached(256)
+def program(rows: RowExpression) -> tuple[str, list[float]] | str:
+    """The lines that compute rows, and the constants that they read; or why they cannot.
+
+    Examples
+    --------
+    >>> from opreg.elementwise.expression import exp
+    >>> from opreg.elementwise.rows import row_sum, trace_rows
+    >>> text, constants = program(trace_rows(lambda x: exp(x) / row_sum(exp(x)), (Along.ELEMENT,)))
+    >>> print(text)
+    for row in range(first, last):
+        o = row * n
+        t1 = zero
+        for i in range(n):
+            x0 = in0[o + i]
+            r0 = exp(x0)
+            out0[o + i] = r0
+            t1 = plus(t1, r0)
+        r1 = t1
+        for i in range(n):
+            r0 = out0[o + i]
+            r2 = divide(r0, r1)
+            out0[o + i] = r2
+    """
+    for prim, _ in rows.expression.code:
+        if prim.name not in VECTOR and prim.name not in (*_STARTS, "column", "row_size"):
+            return f"{prim.name} has no vectorised form"
+    if Along.CYCLE in rows.inputs:
+        return "an input is counted anew after some rows"
+    made = _Program(rows)
+    return made.text(), [float(text) for text in made.constants]
+
+
+def _task(loop: Loop, call: Call) -> Task | str:
+    if len(loop.view) != 2 or loop.axes != (1,):
+        return "its axis is not the last"
+    outs = [out for out in call.outs if out is not None]
+    made = program(of_results(loop.rows, tuple([out is not None for out in call.outs])))
+    if isinstance(made, str):
+        return made
+    text, constants = made
+    return Task(text, call.ins[:len(loop.rows.inputs)], outs, constants, *loop.view)
+
+
+def attach(op: Op, loop_of: Callable[[Call], Loop], ufuncs: Callable[[Call], list[Callable[[], object]]]) -> None:
+    """Give an operator that is a loop the kernel ``numba``; until a function is compiled the kernel ``ufuncs``
+    computes."""
+    attach_rows(op, lambda call: _task(loop_of(call), call), ufuncs)

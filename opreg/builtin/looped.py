@@ -1,0 +1,86 @@
+"""Operators that are loops: one description, from which the kernels of all back ends come.
+
+An operator declares for shapes and attributes the loop that it computes. Its kernels follow: calls of ufuncs, for any
+array module, and what back ends compile. So does a gradient, by ``by_loop``, unless a rule of its own is better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from ..backends import expressions as kernels_of_backends
+from ..core.addresses import address_of
+from ..core.launch import Call, Rank
+from ..core.op import Op
+from ..core.rules import Attrs, Rule
+from ..core.value import Value
+from ..elementwise.loop_text import bound_loop, computed_in, run_loop, settled_loop
+from ..elementwise.loops import Loop, Sets, gradient_of, lower
+from ..typing import Array, ArrayModule
+
+__all__ = ["by_loop", "looped"]
+
+F = TypeVar("F", bound=Callable[..., Sets])
+
+
+def looped(op: Op) -> Callable[[F], F]:
+    """Declare what an operator computes of sets: ``f(**attrs)`` returns it. Its kernels come from that, and its shape
+    rule where it has none."""
+
+    def declare(function: F) -> F:
+        rule = op.sets = Rule(function)
+
+        def loop_of(attrs: Attrs, arrays: Sequence[Array]) -> Loop:
+            described: Sets = rule(attrs)
+            return described.on([array.shape for array in arrays])
+
+        if not op.infers:
+            op.infer(lambda *shapes, **attrs: rule(attrs).results(shapes))
+
+        @op.kernel()
+        def loop_xp(xp: ArrayModule, *arrays: Array, out: Any = None, **attrs: Any) -> Any:
+            loop = loop_of(attrs, arrays)
+            outs = None if out is None else list(out) if isinstance(out, tuple) else [out]
+            told = [attrs.get("dtype")] if outs is None else [each.dtype for each in outs]
+            dtype = computed_in(loop, [array.dtype for array in arrays[:len(loop.rows.inputs)]], told)
+            results = run_loop(loop, xp, arrays, outs, dtype)
+            return out if outs is not None else results[0] if len(results) == 1 else tuple(results)
+
+        @op.prepare
+        def loop_prepare(*arrays: Array, **attrs: Any) -> Callable[..., Any] | None:
+            told = attrs.get("dtype")
+            if told is not None and told != arrays[0].dtype:
+                return None
+            return settled_loop(loop_of(attrs, arrays), arrays)
+
+        def of_call(call: Call) -> Loop:
+            return loop_of(call.attrs, call.ins)
+
+        def accepts(call: Call) -> str | None:
+            read = call.ins[:len(of_call(call).rows.inputs)]
+            if all(array is None or array.flags.c_contiguous for array in (*read, *call.outs)):
+                return None
+            return "an array does not lie in one piece"
+
+        @op.kernel("ufuncs", bound=True, accepts=accepts, rank=Rank.OPERATOR)
+        def loop_ufuncs(call: Call) -> list[Callable[[], object]]:
+            return bound_loop(of_call(call), call.xp, call.ins, call.outs, address_of)
+
+        kernels_of_backends.attach_loop(op, of_call, loop_ufuncs)
+        return function
+
+    return declare
+
+
+def by_loop(op: Op) -> None:
+    """Declare the gradient of an operator that is a loop of numbers for each element: the derivative of the loop, as
+    operators."""
+
+    @op.grad
+    def loop_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, needs: Sequence[bool], **attrs: Any
+                  ) -> list[Value | None]:
+        assert op.sets is not None
+        described: Sets = op.sets(attrs)
+        return [lower(described, gradient_of(described.rows, i), g, *ins) if need else None
+                for i, need in enumerate(needs)]

@@ -1,0 +1,482 @@
+"""Loops as Python functions of arrays: the text of calls of ufuncs, which NumPy and CuPy run.
+
+The text of a loop is a function of the inputs and outputs of some sets, in the shape of the loop's view. Every
+instruction is one call into memory that is free: an output whose own result comes later, a temporary that nobody reads
+any more, else a new one. Sets are shared out in parts that stay in a cache, among threads, where that pays.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import math
+from collections.abc import Callable, Sequence
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.cache import cached
+from ..core.host_memory import empty
+from ..core.spec import Shape, is_numpy_float
+from ..core.steps import own_bytes
+from ..core.threads import by_rows, parts_of, run
+from ..typing import Array, ArrayModule
+from .expression import Primitive
+from .loops import Loop
+from .rows import REDUCTIONS, Along, RowExpression
+
+__all__ = ["Layout", "bound_loop", "computed_in", "loop_text", "settled_loop", "run_loop"]
+
+# Sets of up to so many numbers are reduced with the numbers of all first: reductions of short rows cost more than two
+# transpositions. Sums of more than so many are taken pairwise.
+_SHORT, _LONG = 32, 1 << 14
+
+
+class Layout(NamedTuple):
+    """What the text of a loop depends on beside its instructions.
+
+    Attributes
+    ----------
+    rank : int
+        How many axes the view has.
+    axes : tuple of int
+        Those that sets lie along.
+    converted : tuple of bool
+        Of each input, whether its dtype is another than numbers are computed in.
+    direct : tuple of (bool or None)
+        Of each output, whether it is computed in place; None where nobody reads it.
+    shared : tuple of (tuple of int)
+        For each output the inputs that lie in its memory.
+    turned : bool
+        Whether sets are computed transposed.
+    long : bool
+        Whether sums are pairwise.
+    """
+
+    rank: int
+    axes: tuple[int, ...]
+    converted: tuple[bool, ...]
+    direct: tuple[bool | None, ...]
+    shared: tuple[tuple[int, ...], ...]
+    turned: bool
+    long: bool
+
+
+def computed_in(loop: Loop, ins: Sequence[np.dtype], outs: Sequence[np.dtype | None]) -> np.dtype:
+    """The dtype that a loop is computed in: float64 where an input or output of elements is, else float32."""
+    told = [*zip(ins, loop.rows.inputs), *zip(outs, loop.rows.results)]
+    wide = any(dtype is not None and is_numpy_float(dtype) and dtype.itemsize == 8 and along is Along.ELEMENT
+               for dtype, along in told)
+    return np.dtype(np.float64 if wide else np.float32)
+
+
+# ------------------------------------------------------------------------------------------------ the text
+
+
+class _Writer:
+    """Writes the lines of a loop, one instruction after the other."""
+
+    def __init__(self, rows: RowExpression, layout: Layout):
+        self.rows, self.layout = rows, layout
+        self.code, self.arity = rows.expression.code, rows.expression.arity
+        self.lines: list[str] = []
+        self.names = [f"x{i}" for i in range(self.arity)] + [f"r{p}" for p in range(len(self.code))]
+        self.axes = (0,) if layout.turned else layout.axes
+        letters = "ijkl"[:layout.rank]
+        kept = "".join(letter for axis, letter in enumerate(letters) if axis not in self.axes)
+        self.words = letters, kept
+        self.back = f"[{', '.join('None' if axis in self.axes else ':' for axis in range(layout.rank))}]"
+        self.axis = str(self.axes[0] if len(self.axes) == 1 else self.axes)
+        # How far a register reaches: whether it differs within a set, and among sets.
+        self.within = [along in (Along.ELEMENT, Along.COLUMN) for along in rows.inputs]
+        self.among = [along is not Along.COLUMN for along in rows.inputs]
+        for prim, args in self.code:
+            read = [a for a in args if isinstance(a, int)]
+            reduced = prim.name in REDUCTIONS
+            self.within.append(prim.name == "column" or (not reduced and any(self.within[a] for a in read)))
+            # What reduces places in a set has one number for all sets, in an array.
+            self.among.append(any(self.among[a] or (reduced and self.within[a]) for a in read))
+        self.factors = self._factors()
+        self.last = self._last_uses()
+        self.memory: dict[int, str] = {}  # of a register whose memory is not an input's
+        self.free: list[str] = []
+        self.lent: dict[str, int] = {}  # the register that lives in an output
+        self.first = next((i for i, along in enumerate(rows.inputs) if along is Along.ELEMENT), None)
+
+    # Products that are only summed are never stored.
+
+    def _factors(self) -> dict[int, tuple[int, int]]:
+        """For each sum of a product, or of a square, that nothing else reads: its factors."""
+        if self.layout.long or self.layout.turned:
+            return {}
+        uses: dict[int, int] = {}
+        for a in (*self.rows.expression.results, *[a for _, args in self.code for a in args]):
+            if isinstance(a, int):
+                uses[a] = uses.get(a, 0) + 1
+        found: dict[int, tuple[int, int]] = {}
+        for position, (prim, args) in enumerate(self.code):
+            source = args[0] if prim.name == "row_sum" else None
+            if not isinstance(source, int) or source < self.arity or uses[source] > 1:
+                continue
+            inner, factors = self.code[source - self.arity]
+            pair = (factors[0], factors[0]) if inner.name == "square" else factors if inner.name == "multiply" else ()
+            if len(pair) == 2 and all(isinstance(a, int) and self._is_full(a) for a in pair):
+                found[self.arity + position] = pair  # type: ignore[assignment]  # of two registers
+        return found
+
+    @functools.cached_property
+    def skipped(self) -> set[int]:
+        """The products that are summed without being stored."""
+        return {self.code[register - self.arity].args[0] for register in self.factors}  # type: ignore[misc]
+
+    def _reads(self, register: int) -> tuple[int | float, ...]:
+        return self.factors.get(register, self.code[register - self.arity].args)
+
+    def _last_uses(self) -> dict[int, int]:
+        """For each register the position of the instruction that reads it last; results are read behind all."""
+        last: dict[int, int] = {}
+        for position in range(len(self.code)):
+            if self.arity + position not in self.skipped:
+                last.update({a: position for a in self._reads(self.arity + position) if isinstance(a, int)})
+        last.update({result: len(self.code) for result in self.rows.expression.results if isinstance(result, int)})
+        return last
+
+    def text(self) -> str:
+        """The function ``tile(x0, ..., y0, ...)``."""
+        layout, expression = self.layout, self.rows.expression
+        outs = [f"y{j}" for j, direct in enumerate(layout.direct) if direct is not None]
+        self.lines.append(f"def tile({', '.join([*self.names[:self.arity], *outs])}):")
+        self._open()
+        for position in range(len(self.code)):
+            if self.arity + position not in self.skipped:
+                self._instruct(position)
+        for j, (result, direct) in enumerate(zip(expression.results, layout.direct)):
+            if direct is None or (isinstance(result, int) and self.memory.get(result) == f"y{j}"):
+                continue
+            turned = layout.turned and isinstance(result, int)
+            self._line(f"y{j}[...] = {self._operand(result)}{'.T' if turned else ''}")
+        return "\n".join([*self.lines, ""])
+
+    def _line(self, text: str) -> None:
+        self.lines.append(f"    {text}")
+
+    def _open(self) -> None:
+        """Inputs in the dtype that is computed in, and in the order."""
+        for i, (converted, along) in enumerate(zip(self.layout.converted, self.rows.inputs)):
+            if i not in self.last:
+                continue
+            name, full = self.names[i], along is Along.ELEMENT
+            if self.layout.turned:
+                self._line(f"{name} = array({name}.T, dtype, order='C')" if full or converted else f"{name} = {name}.T")
+            elif converted:
+                self._line(f"{name} = {name}.astype(dtype)")
+            elif self._is_overwritten(i):
+                self._line(f"{name} = {name}.copy()")
+            if converted or (self.layout.turned and full):
+                self.memory[i] = name
+
+    def _is_overwritten(self, i: int) -> bool:
+        """Whether an input is a result itself, and another output lies over it."""
+        is_result = [isinstance(result, int) and result == i for result in self.rows.expression.results]
+        return any(is_result) and any(i in inputs and not same for inputs, same in zip(self.layout.shared, is_result))
+
+    def _operand(self, value: int | float) -> str:
+        if isinstance(value, int):
+            return self.memory.get(value, self.names[value])
+        return repr(value)
+
+    def _instruct(self, position: int) -> None:
+        register = self.arity + position
+        prim, _ = self.code[position]
+        reads = self._reads(register)
+        name = self.names[register]
+        if prim.name in REDUCTIONS:
+            self._release(position, [a for a in reads if isinstance(a, int)])
+            self._line(f"{name} = {self._reduced(prim.name, register, reads)}")
+            self.memory[register] = name
+        elif prim.name in ("column", "row_size"):
+            self._line(f"{name} = {'places()' if prim.name == 'column' else 'size'}")
+        elif not self.within[register] and not self.among[register]:
+            self._line(f"{name} = float({prim.name}({', '.join(map(self._operand, reads))}))")
+        else:
+            self._compute(prim, register, position, reads)
+
+    def _reduced(self, kind: str, register: int, reads: Sequence[int | float]) -> str:
+        """The call that reduces."""
+        (letters, kept), value = self.words, self._operand(reads[0])
+        source = reads[0]
+        if not isinstance(source, int) or not self.within[source]:  # one number for all of a set
+            return {"row_sum": f"{value} * size", "row_product": f"power({value}, size)"}.get(kind, f"{value} + 0.0")
+        whole = self._is_full(source)
+        if kind == "row_sum" and len(reads) == 2 and register in self.factors:
+            other = self._operand(reads[1])
+            return f"einsum('{letters},{letters}->{kept}', {value}, {other}){self.back}"
+        if kind == "row_sum" and whole and self.layout.turned:
+            return f"matmul(ones, {value})[None]"
+        if kind == "row_sum" and whole and not self.layout.long:
+            return f"einsum('{letters}->{kept}', {value}){self.back}"
+        return f"{kind}({value}, {self.axis}, None, None, True)"
+
+    def _is_full(self, register: int) -> bool:
+        return self.within[register] and self.among[register]
+
+    def _compute(self, prim: Primitive, register: int, position: int, reads: Sequence[int | float]) -> None:
+        """An instruction by element, or of numbers that are fewer."""
+        operands = [self._operand(a) for a in reads]
+        dying = [a for a in dict.fromkeys(reads) if isinstance(a, int) and self.last[a] == position]
+        name = self.names[register]
+        call = f"{prim.name}({', '.join(operands)}"
+        if not self._is_full(register):
+            self._release(position, dying)
+            self._line(f"{name} = {call})" + ".astype(dtype)" * prim.logical)
+            self.memory[register] = name
+            return
+        place = self._place(register, position, dying)
+        self.memory[register] = place
+        named = "out=" if prim.name in ("maximum", "minimum") else ""
+        self._line(f"{call}, {named}{place})")
+
+    def _release(self, position: int, registers: Sequence[int]) -> None:
+        """Free the memory of what is read for the last time."""
+        for register in dict.fromkeys(registers):
+            place = self.memory.get(register)
+            if self.last[register] != position or place is None or not self._is_full(register):
+                continue
+            if place in self.lent:
+                del self.lent[place]
+            elif place not in self.free and not place.startswith("y"):
+                self.free.append(place)
+
+    def _place(self, register: int, position: int, dying: Sequence[int]) -> str:
+        """Memory for a number an element: the register's own output, another output until its result comes, what is
+        free by now, or a new temporary."""
+        self._release(position, dying)
+        results = self.rows.expression.results
+        open_outs = [j for j, direct in enumerate(self.layout.direct)
+                     if direct and self.rows.results[j] is Along.ELEMENT and f"y{j}" not in self.lent
+                     and all(self.last.get(i, -1) <= position for i in self.layout.shared[j])]
+        for j in open_outs:
+            if results[j] == register and results.index(register) == j:
+                return f"y{j}"
+        for j in open_outs:
+            final = results[j]
+            if isinstance(final, int) and final >= self.arity and register < final \
+                    and self.last[register] <= final - self.arity and results.index(final) == j:
+                self.lent[f"y{j}"] = register
+                return f"y{j}"
+        if self.free:
+            return self.free.pop()
+        name = f"t{position}"
+        self._line(f"{name} = empty({self._shape()}, dtype)")
+        return name
+
+    def _shape(self) -> str:
+        if self.first is None:
+            return "shape"
+        turned = self.layout.turned and self.first not in self.last  # nobody has turned it
+        return f"x{self.first}{'.T' if turned else ''}.shape"
+
+
+@cached(512)
+def loop_text(rows: RowExpression, layout: Layout) -> str:
+    """The text of a function ``tile`` of inputs and outputs of some sets.
+
+    Examples
+    --------
+    >>> from .expression import exp
+    >>> from .rows import row_sum, trace_rows
+    >>> rows = trace_rows(lambda x: exp(x) / row_sum(exp(x)), (Along.ELEMENT,))
+    >>> print(loop_text(rows, Layout(2, (1,), (False,), (True,), ((),), False, False)))
+    def tile(x0, y0):
+        exp(x0, y0)
+        r1 = einsum('ij->i', y0)[:, None]
+        divide(y0, r1, y0)
+    <BLANKLINE>
+    """
+    return _Writer(rows, layout).text()
+
+
+# ------------------------------------------------------------------------------------------------ functions
+
+
+@cached(512)
+def _code(text: str) -> CodeType:
+    whole = compile(text, "<loop>", "exec")
+    return next(each for each in whole.co_consts if isinstance(each, CodeType))
+
+
+def _places(xp: ArrayModule, size: int, dtype: np.dtype, shape: Shape) -> Array:
+    """Which number of its set one is."""
+    return xp.arange(size, dtype=dtype).reshape(shape)
+
+
+def _divide_one(xp: ArrayModule) -> Callable[..., Array]:
+    return lambda x, out=None: xp.divide(1.0, x, out)
+
+
+def _reducing(xp: ArrayModule, name: str) -> Callable[..., Array]:
+    """A reduction with the parameters of a ufunc's."""
+    if xp is np:
+        ufunc: np.ufunc = {"row_sum": np.add, "row_max": np.maximum, "row_min": np.minimum, "row_product": np.multiply}[
+            name]
+        return ufunc.reduce
+    reduce = {"row_sum": xp.sum, "row_max": xp.max, "row_min": xp.min, "row_product": xp.prod}[name]
+    return lambda array, axis, *_: reduce(array, axis=axis, keepdims=True)
+
+
+@cached(512)
+def _tile(loop: Loop, layout: Layout, dtype: np.dtype, xp: ArrayModule) -> Callable[..., None]:
+    """The function of inputs and outputs of some sets."""
+    size = loop.size
+    space: dict[str, Any] = {
+        "__builtins__": builtins, "dtype": dtype, "size": float(size), "inf": math.inf, "nan": math.nan,
+        "empty": empty if xp is np else xp.empty, "array": xp.array, "einsum": xp.einsum, "matmul": xp.matmul,
+        "power": xp.power, "shape": loop.view}
+    for prim, _ in loop.rows.expression.code:
+        if prim.name in REDUCTIONS:
+            space[prim.name] = _reducing(xp, prim.name)
+        elif prim.name == "column":
+            place = (size, 1) if layout.turned else loop.place(Along.COLUMN)
+            space["places"] = functools.partial(_places, xp, size, dtype, place)
+        elif prim.name == "reciprocal" and xp is np:  # half as fast as the division
+            space[prim.name] = _divide_one(xp)
+        elif prim.name != "row_size":
+            space[prim.name] = prim.resolve(xp)
+    if layout.turned:
+        space["ones"] = xp.ones(size, dtype)
+    tile = FunctionType(_code(loop_text(loop.rows, layout)), space)
+    tile.__dict__["plain"] = True  # it calls ufuncs alone
+    return tile
+
+
+def _laid_out(loop: Loop, ins: Sequence[np.dtype], outs: Sequence[np.dtype | None], dtype: np.dtype, xp: ArrayModule,
+              shared: tuple[tuple[int, ...], ...] | None = None) -> Layout:
+    rows, size = loop.rows, loop.size
+    extreme = any(prim.name in ("row_max", "row_min") for prim, _ in rows.expression.code)
+    turned = xp is np and len(loop.view) == 2 and size <= _SHORT and extreme
+    direct = tuple([None if out is None else out == dtype and not (turned and along is Along.ELEMENT)
+                    for out, along in zip(outs, rows.results)])
+    return Layout(len(loop.view), loop.axes, tuple([each != dtype for each in ins]), direct,
+                  shared or ((),) * len(outs), turned, size > _LONG)
+
+
+def _seen(loop: Loop, array: Array, along: Along) -> Array:
+    """An array in the view of a loop."""
+    shape = loop.place(along)
+    return array if array.shape == shape else array.reshape(shape)
+
+
+def _is_empty(loop: Loop) -> bool:
+    """Whether there is nothing to compute, and nothing to reduce."""
+    return math.prod(loop.view) == 0 and all(along is Along.ELEMENT for along in loop.rows.results)
+
+
+def _parts(loop: Loop, arrays: Sequence[Array], reaches: Sequence[Along], rows: slice) -> list[Array]:
+    """What belongs to some sets."""
+    whole = loop.view[0]
+    return [array if array.shape[0] != whole or along is Along.COLUMN else array[rows]
+            for array, along in zip(arrays, reaches)]
+
+
+def run_loop(loop: Loop, xp: ArrayModule, ins: Sequence[Array], outs: Sequence[Array | None] | None,
+             dtype: np.dtype) -> list[Array]:
+    """The results of a loop, computed in a dtype: in ``outs`` where they are given, else in new arrays."""
+    rows = loop.rows
+    ins = ins[:len(rows.inputs)]
+    views = [_seen(loop, array, along) for array, along in zip(ins, rows.inputs)]
+    made: list[Array] = []
+    for i, along in enumerate(rows.results):
+        out, shape = None if outs is None else outs[i], loop.place(along)
+        if out is None or not out.flags.c_contiguous:
+            made.append(empty(shape, dtype) if xp is np else xp.empty(shape, dtype))
+        else:
+            made.append(out.reshape(shape))
+    if not _is_empty(loop):
+        shared = tuple([tuple([i for i, each in enumerate(views) if xp.may_share_memory(each, array)])
+                        for array in made])
+        layout = _laid_out(loop, [array.dtype for array in ins], [array.dtype for array in made], dtype, xp, shared)
+        tile = _tile(loop, layout, dtype, xp)
+        arrays, reaches = [*views, *made], (*rows.inputs, *rows.results)
+        by_rows(xp, _pattern(arrays, reaches), lambda part: tile(*_parts(loop, arrays, reaches, part)))
+    results = [array.reshape(shape) for array, shape in zip(made, loop.results)]
+    for i, out in enumerate(outs or ()):
+        if out is not None and not out.flags.c_contiguous:
+            out[...] = results[i]
+            results[i] = out
+    return results
+
+
+def _nothing(*arrays: Array) -> None:
+    """Computes sets that have no elements."""
+
+
+def _pattern(arrays: Sequence[Array], reaches: Sequence[Along]) -> Array:
+    """The first array that has a number for each element, which parts are cut after."""
+    return next(array for array, along in zip(arrays, reaches) if along is Along.ELEMENT)
+
+
+def settled_loop(loop: Loop, ins: Sequence[Array]) -> Callable[..., Any] | None:
+    """A function of arrays of the host like these that gives the results, new arrays; None where they have not all one
+    dtype."""
+    rows, shapes, dtype = loop.rows, loop.results, ins[0].dtype
+    count = len(ins)
+    ins = ins[:len(rows.inputs)]
+    if dtype.name not in ("float32", "float64") or any(array.dtype != dtype for array in ins):
+        return None
+    layout = _laid_out(loop, [dtype] * len(ins), [dtype] * len(rows.results), dtype, np)
+    tile = _nothing if _is_empty(loop) else _tile(loop, layout, dtype, np)
+    places = [loop.place(along) for along in rows.inputs]
+    targets = [loop.place(along) for along in rows.results]
+    reaches = (*rows.inputs, *rows.results)
+    seen = [None if array.shape == place else place for array, place in zip(ins, places)]
+    given = [None if target == shape else shape for target, shape in zip(targets, shapes)]
+    parts = parts_of(np.broadcast_to(np.empty((), dtype), loop.view))
+    if count == len(shapes) == 1 and len(parts) == 1:
+        (place,), (target,), (shape,) = seen, targets, given
+
+        def run_one(array: Array) -> Array:
+            out = empty(target, dtype)
+            tile(array if place is None else array.reshape(place), out)
+            return out if shape is None else out.reshape(shape)
+
+        return run_one
+
+    def run_all(*arrays: Array) -> Any:
+        outs = [empty(target, dtype) for target in targets]
+        views = [*[array if place is None else array.reshape(place) for array, place in zip(arrays, seen)], *outs]
+        if len(parts) == 1:
+            tile(*views)
+        else:
+            run([functools.partial(tile, *_parts(loop, views, reaches, part)) for part in parts])
+        results = [out if shape is None else out.reshape(shape) for out, shape in zip(outs, given)]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    return run_all
+
+
+def bound_loop(loop: Loop, xp: ArrayModule, ins: Sequence[Array], outs: Sequence[Array | None],
+               address: Callable[[Array], object]) -> list[Callable[[], object]]:
+    """A step without arguments that computes a loop of arrays into others; all lie in one piece."""
+    if _is_empty(loop):
+        return []
+    rows = loop.rows
+    ins = ins[:len(rows.inputs)]
+    dtype = computed_in(loop, [array.dtype for array in ins], [None if out is None else out.dtype for out in outs])
+    places = [address(array) for array in ins]
+    shared = tuple([() if out is None else tuple([i for i, place in enumerate(places) if place == address(out)])
+                    for out in outs])
+    layout = _laid_out(loop, [array.dtype for array in ins], [None if out is None else out.dtype for out in outs],
+                       dtype, xp, shared)
+    tile = _tile(loop, layout, dtype, xp)
+    pairs = [(_seen(loop, array, along), along) for array, along in zip((*ins, *outs), (*rows.inputs, *rows.results))
+             if array is not None]
+    arrays, reaches = [array for array, _ in pairs], [along for _, along in pairs]
+    parts = parts_of(_pattern(arrays, reaches)) if xp is np else [slice(None)]
+    step = functools.partial(tile, *arrays)
+    if len(parts) > 1:
+        step = functools.partial(run, [functools.partial(tile, *_parts(loop, arrays, reaches, part))
+                                       for part in parts])
+    moved = list(map(own_bytes, arrays))
+    step.__dict__.update(read=sum(moved[:len(ins)]), written=sum(moved[len(ins):]))
+    return [step]

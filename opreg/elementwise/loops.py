@@ -1,0 +1,217 @@
+"""Loops: arithmetic over the elements of an array and over sets of them, described once for all back ends.
+
+A set is the numbers along some axes: a row, a channel, a sample. What is computed is a function of terms with
+reductions over sets in between, as ``rows`` has them. ``Sets`` is that function with the axes that sets lie along; on
+arrays of a shape it is a ``Loop``, of which printers make kernels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ..core.cache import cached
+from ..core.registry import ops
+from ..core.spec import Shape, reduced_axes
+from ..core.value import Value
+from .expression import Expression, Operand, Term, compiled, equal, lowered
+from .rows import REDUCTIONS, Along, RowExpression, row_sum, trace_rows
+
+__all__ = ["Loop", "Sets", "folded", "gradient_of", "lower", "sets"]
+
+
+class Sets(NamedTuple):
+    """What is computed of sets, and which they are, for arrays of any shape.
+
+    Attributes
+    ----------
+    rows : RowExpression
+        What is computed; a row of it is a set.
+    axis, exclude
+        The axes that a set lies along, or with ``exclude`` those that it does not, as the operator ``sum`` is told.
+    """
+
+    rows: RowExpression
+    axis: int | tuple[int, ...] | None
+    exclude: bool
+
+    def on(self, shapes: Sequence[Shape]) -> Loop:
+        """The loop over inputs of these shapes."""
+        shape, axes = self._seen(shapes)
+        return _loop(self.rows, shape, axes)
+
+    def results(self, shapes: Sequence[Shape]) -> list[Shape]:
+        """The shapes of the results for inputs of these shapes."""
+        shape, axes = self._seen(shapes)
+        return [_placed(along, shape, axes) for along in self.rows.results]
+
+    def _seen(self, shapes: Sequence[Shape]) -> tuple[Shape, tuple[int, ...]]:
+        """The shape of the elements, and the axes of sets."""
+        shape = shapes[self.rows.inputs.index(Along.ELEMENT)]
+        return shape, reduced_axes(self.axis, self.exclude, len(shape))
+
+
+def sets(function: Callable[..., Any], axis: int | tuple[int, ...] | None,
+         inputs: tuple[Along, ...] = (Along.ELEMENT,), exclude: bool = False, **settings: Any) -> Sets:
+    """A function of terms, one an input, over the sets along some axes; it gives a term, or several.
+
+    ``inputs`` says what each has a number for; ``settings`` are passed on to the function.
+
+    Examples
+    --------
+    >>> sets(lambda x: (x, row_sum(x)), -1).on([(2, 3)]).results
+    ((2, 3), (2, 1))
+    """
+    return Sets(trace_rows(function, inputs, **settings), axis, exclude)
+
+
+class Loop(NamedTuple):
+    """A row expression over arrays of a shape.
+
+    Attributes
+    ----------
+    rows : RowExpression
+        What is computed.
+    view : tuple of int
+        The shape that elements are seen in. No two neighbouring axes are both reduced, or both not.
+    axes : tuple of int
+        Those of the view that a set lies along.
+    results : tuple of Shape
+        The shapes of the results. One with a number for each set keeps the axes, with one element.
+    """
+
+    rows: RowExpression
+    view: Shape
+    axes: tuple[int, ...]
+    results: tuple[Shape, ...]
+
+    @property
+    def size(self) -> int:
+        """How many numbers a set has."""
+        return math.prod([self.view[axis] for axis in self.axes])
+
+    def place(self, reach: Along) -> Shape:
+        """The shape, in the view, of an input or a result that has a number for each element, set, or place in a set.
+
+        Examples
+        --------
+        >>> loop = sets(lambda x: x - row_sum(x), 1).on([(2, 3, 4, 5)])
+        >>> loop.view, loop.axes, loop.place(Along.ROW), loop.place(Along.COLUMN)
+        ((2, 3, 20), (1,), (2, 1, 20), (1, 3, 1))
+        """
+        return _placed(reach, self.view, self.axes)
+
+
+@cached(1024)
+def _loop(rows: RowExpression, shape: Shape, axes: tuple[int, ...]) -> Loop:
+    view, reduced = folded(shape, axes)
+    return Loop(rows, view, reduced, tuple([_placed(along, shape, axes) for along in rows.results]))
+
+
+def _placed(reach: Along, shape: Shape, axes: Sequence[int]) -> Shape:
+    if reach is Along.ELEMENT:
+        return shape
+    kept = [reach is Along.COLUMN if i in axes else reach is not Along.COLUMN for i in range(len(shape))]
+    if reach is Along.CYCLE:
+        kept[0] = False
+    return tuple([n if keep else 1 for n, keep in zip(shape, kept)])
+
+
+@cached(1024)
+def folded(shape: Shape, axes: tuple[int, ...]) -> tuple[Shape, tuple[int, ...]]:
+    """A shape with neighbouring axes joined that are all reduced or all not, and the axes that are.
+
+    The first axis is never a reduced one, and there always is one that is.
+
+    Examples
+    --------
+    >>> folded((2, 3, 4, 5), (1,)), folded((2, 3, 4), (2,)), folded((2, 3), (0,))
+    (((2, 3, 20), (1,)), ((6, 4), (1,)), ((1, 2, 3), (1,)))
+    """
+    runs: list[tuple[int, bool]] = [(1, False)]
+    for axis, n in enumerate(shape):
+        reduced = axis in axes
+        if n == 1:
+            continue
+        if runs[-1][1] is reduced:
+            runs[-1] = runs[-1][0] * n, reduced
+        else:
+            runs.append((n, reduced))
+    if not any(reduced for _, reduced in runs):
+        runs.append((1, True))
+    return tuple([n for n, _ in runs]), tuple([axis for axis, (_, reduced) in enumerate(runs) if reduced])
+
+
+# --------------------------------------------------------------------------------------------- gradients
+
+# What a reduction hands down to an element of a set: of what arrives, what was reduced to, and the element. All that
+# are the largest get the whole of it.
+_HANDED: dict[str, Callable[[Operand, Term, Operand], Operand]] = {
+    "row_sum": lambda g, y, x: g, "row_product": lambda g, y, x: g * y / x,
+    "row_max": lambda g, y, x: g * equal(x, y), "row_min": lambda g, y, x: g * equal(x, y)}
+
+
+@cached(256)
+def gradient_of(rows: RowExpression, wrt: int) -> Expression:
+    """The gradient of an input as instructions of output gradients, one a result, and then of the inputs.
+
+    An input that has a number for each set gets the sum over it. That of one with a number for each place in a set
+    still has to be added up over all sets.
+
+    Examples
+    --------
+    >>> gradient_of(trace_rows(lambda x: x - row_sum(x), (Along.ELEMENT,)), 0)
+    negative(0) row_sum(2) add(0, 3)
+    """
+    expression, reach = rows.expression, rows.registers
+    arity = expression.arity
+    given = [Term(None, (-1 - i,)) for i in range(len(expression.results))]
+    terms = [Term(None, (i,)) for i in range(arity)]
+    for prim, args in expression.code:
+        terms.append(Term(prim, tuple([terms[a] if isinstance(a, int) else a for a in args])))
+    arrived: dict[int, Operand] = {}
+
+    def add(register: int, value: Operand, reader: Along) -> None:
+        if reach[register] is Along.ROW and reader is Along.ELEMENT:
+            value = row_sum(value)
+        arrived[register] = arrived[register] + value if register in arrived else value
+
+    for result, arriving, along in zip(expression.results, given, rows.results):
+        if isinstance(result, int):
+            add(result, arriving, along)
+    for register in range(len(terms) - 1, arity - 1, -1):
+        prim, args = expression.code[register - arity]
+        if register not in arrived:
+            continue
+        g, y, operands = arrived[register], terms[register], [terms[a] if isinstance(a, int) else a for a in args]
+        parts: Sequence[Operand | None] = ()
+        if prim.name in REDUCTIONS:
+            parts = [_HANDED[prim.name](g, y, operands[0])]
+        elif prim.derivative is not None:
+            parts = prim.derivative(g, y, *operands)
+        for a, part in zip(args, parts):
+            if isinstance(a, int) and part is not None:
+                add(a, part, Along.ELEMENT if prim.name in ("row_sum", "row_product") else reach[register])
+    return compiled([*given, *terms[:arity]], arrived.get(wrt, 0.0))
+
+
+def lower(described: Sets, expression: Expression, *ins: Value) -> Value | None:
+    """A computation over sets as operators on values, which broadcast against the elements; None where it is zero."""
+    if expression.result == 0.0 and isinstance(expression.result, float):
+        return None
+    registers: list[Any] = list(ins)
+    for prim, args in expression.code:
+        values = [registers[a] if isinstance(a, int) else a for a in args]
+        if prim.name in REDUCTIONS:
+            reduce = getattr(ops, _REDUCERS[prim.name])
+            registers.append(reduce(values[0], axis=described.axis, exclude=described.exclude, keepdims=True))
+        else:
+            assert not all(isinstance(value, float) for value in values), f"{prim.name} is no operator"
+            registers.append(lowered(prim, values, True))
+    assert isinstance(expression.result, int)
+    return registers[expression.result]
+
+
+#: The operator that reduces as an instruction does.
+_REDUCERS = {"row_sum": "sum", "row_max": "max", "row_min": "min", "row_product": "prod"}

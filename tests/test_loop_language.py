@@ -1,0 +1,433 @@
+"""Loops over sets of numbers: what each printer makes of one description, its texts, and derivatives."""
+
+import functools
+import importlib.util
+import itertools
+import math
+import random
+
+import numpy as np
+import pytest
+
+from opreg.backends.numba import compiler
+from opreg.backends.numba.loops import program
+from opreg.core.addresses import address_of
+from opreg.core.registry import get
+from opreg.elementwise.expression import (
+    absolute,
+    exp,
+    greater,
+    log,
+    maximum,
+    negative,
+    reciprocal,
+    sqrt,
+    square,
+    tanh,
+    where,
+)
+from opreg.elementwise.loop_text import Layout, bound_loop, loop_text, run_loop, settled_loop
+from opreg.elementwise.loops import Loop, folded, gradient_of, lower, sets
+from opreg.elementwise.rows import (
+    REDUCTIONS,
+    Along,
+    column,
+    of_results,
+    row_max,
+    row_min,
+    row_product,
+    row_size,
+    row_sum,
+    trace_rows,
+)
+from opreg.ndarray import array
+
+ELEMENT, ROW, COLUMN = Along.ELEMENT, Along.ROW, Along.COLUMN
+needs_numba = pytest.mark.skipif(not importlib.util.find_spec("numba"), reason="numba is not installed")
+
+
+# ------------------------------------------------------------------------------------- programs at random
+
+
+def _written(seed, reductions=(row_sum, row_max, row_min, row_product)):
+    """A function of terms that is made at random, and what its inputs have a number for."""
+    inputs = (ELEMENT, *random.Random(seed).choices([ELEMENT, ROW, COLUMN], k=seed % 3))
+
+    def function(*terms):
+        dice = random.Random(seed)
+        known, elements = list(terms), [terms[0]]
+        for _ in range(dice.randrange(3, 10)):
+            a, b = dice.choice(known), dice.choice(known)
+            kind = dice.randrange(9)
+            if kind < 3:
+                new = (a + b, a - b, a * b)[kind]
+            elif kind < 6:
+                new = dice.choice([square, absolute, negative, tanh, lambda x: sqrt(absolute(x) + 0.5),
+                                   lambda x: exp(tanh(x)), lambda x: reciprocal(square(x) + 1.0)])(a)
+            elif kind == 6:
+                new = dice.choice([lambda: maximum(a, b), lambda: where(greater(a, 0.25), a, b * 0.5),
+                                   lambda: column() * 0.125 + a, lambda: a / row_size(), lambda: greater(a, b)])()
+            else:
+                source, reduce = dice.choice(elements), dice.choice(reductions)
+                new = reduce(tanh(source) if reduce is row_product else source) * 0.25
+            known.append(new)
+            if kind < 7:
+                elements.append(new)
+        return tuple(dice.sample(known[1:], k=min(dice.randrange(1, 4), len(known) - 1)))
+
+    return function, inputs
+
+
+def _plainly(rows, ins, axes, size, dtype):
+    """The results, one instruction after the other as NumPy has it."""
+    registers = list(ins)
+    for prim, args in rows.expression.code:
+        values = [registers[a] if isinstance(a, int) else dtype.type(a) for a in args]
+        if prim.name == "row_size":
+            registers.append(dtype.type(size))
+        elif prim.name == "column":
+            shape = [1] * ins[0].ndim
+            shape[axes[0]] = size
+            registers.append(np.arange(size, dtype=dtype).reshape(shape))
+        elif prim.name in REDUCTIONS:
+            ufunc = {"row_sum": np.add, "row_max": np.maximum, "row_min": np.minimum, "row_product": np.multiply}
+            full = np.broadcast_to(values[0], np.broadcast_shapes(np.shape(values[0]), ins[0].shape))
+            registers.append(ufunc[prim.name].reduce(full, axis=axes, keepdims=True))
+        else:
+            registers.append(np.asarray(prim.resolve(np)(*values)).astype(dtype))
+    return [registers[r] if isinstance(r, int) else dtype.type(r) for r in rows.expression.results]
+
+
+def _arrays(loop: Loop, seed, dtype):
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal(loop.place(along)).astype(dtype) for along in loop.rows.inputs]
+
+
+SHAPES = [((4, 3), 1), ((3, 40), -1), ((2, 5, 3), 1), ((6,), 0), ((2, 3, 4, 2), (1, 2)), ((70, 9), 1)]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_calls_of_ufuncs_give_what_the_instructions_say(seed: int) -> None:
+    function, inputs = _written(seed)
+    for (shape, axis), dtype in itertools.product(SHAPES, (np.float32, np.float64)):
+        if isinstance(axis, tuple) and seed % 3:
+            continue
+        described = sets(function, axis, inputs)
+        loop = described.on([shape] * len(inputs))
+        ins = _arrays(loop, seed, dtype)
+        if any(prim.name == "column" for prim, _ in loop.rows.expression.code) and len(loop.axes) > 1:
+            continue
+        wide = [each.astype(float) for each in ins]
+        with np.errstate(all="ignore"):
+            expected = _plainly(loop.rows, wide, loop.axes, loop.size, np.dtype(float))
+            own = [each.copy() for each in ins]
+            found = run_loop(loop, np, own, None, np.dtype(dtype))
+            bound = [np.full(each.shape, 7, dtype) for each in found]
+            for step in bound_loop(loop, np, own, bound, address_of):
+                step()
+            settled = settled_loop(loop, own)
+            again = settled(*own) if settled is not None else found
+        for before, after in zip(ins, own):
+            np.testing.assert_array_equal(before, after, err_msg="an input was written")
+        again = list(again) if isinstance(again, tuple) else [again]
+        for want, result, along, one, two in zip(expected, found, loop.rows.results, bound, again):
+            want = np.broadcast_to(want, loop.place(along)).reshape(result.shape)
+            tolerance = 2e-4 if dtype is np.float32 else 1e-10
+            np.testing.assert_allclose(result, want, tolerance, tolerance * max(1.0, np.abs(want).max(initial=0)))
+            np.testing.assert_array_equal(result, one)
+            np.testing.assert_array_equal(result, two)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_an_output_may_lie_over_an_input(seed: int) -> None:
+    function, inputs = _written(seed + 1000)
+    loop = sets(function, 1, inputs).on([(5, 40)] * len(inputs))
+    ins = _arrays(loop, seed, np.float64)
+    expected = run_loop(loop, np, [each.copy() for each in ins], None, np.dtype(float))
+    for (i, source), (j, target) in itertools.product(enumerate(loop.rows.inputs), enumerate(loop.rows.results)):
+        if source is not ELEMENT or target is not ELEMENT:
+            continue
+        own = [each.copy() for each in ins]
+        outs = [np.empty(each.shape) for each in expected]
+        outs[j] = own[i]
+        for step in bound_loop(loop, np, own, outs, address_of):
+            step()
+        for found, want in zip(outs, expected):
+            np.testing.assert_allclose(found, want, 1e-12, 1e-12)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_results_that_nobody_reads_are_left_out(seed: int) -> None:
+    function, inputs = _written(seed + 2000)
+    loop = sets(function, 1, inputs).on([(5, 40)] * len(inputs))
+    ins = _arrays(loop, seed, np.float64)
+    expected = run_loop(loop, np, ins, None, np.dtype(float))
+    for wanted in itertools.product((True, False), repeat=len(expected)):
+        if not any(wanted):
+            continue
+        outs = [np.empty(each.shape) if want else None for each, want in zip(expected, wanted)]
+        for step in bound_loop(loop, np, ins, outs, address_of):
+            step()
+        for found, want in zip(outs, expected):
+            if found is not None:
+                np.testing.assert_allclose(found, want, 1e-12, 1e-12)
+        assert len(of_results(loop.rows, wanted).results) == sum(wanted)
+
+
+def test_half_precision_is_rounded_once() -> None:
+    loop = sets(lambda x: exp(x) / row_sum(exp(x)), 1).on([(3, 50)])
+    x = np.random.default_rng(0).standard_normal((3, 50)).astype(np.float16)
+    out = np.empty((3, 50), np.float16)
+    for step in bound_loop(loop, np, [x], [out], address_of):
+        step()
+    wide = np.exp(x.astype(np.float32))
+    np.testing.assert_array_equal(out, (wide / wide.sum(1, keepdims=True)).astype(np.float16))
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0,)])
+def test_nothing_is_computed_of_nothing(shape: tuple[int, ...]) -> None:
+    for described in (sets(lambda x: x - row_max(x), -1), sets(lambda x: x - row_sum(x), -1)):
+        loop = described.on([shape])
+        x = np.zeros(shape, np.float32)
+        (found,) = run_loop(loop, np, [x], None, x.dtype)
+        settled = settled_loop(loop, [x])
+        assert found.shape == shape and settled is not None and settled(x).shape == shape
+
+
+def test_many_sets_are_shared_out_in_parts() -> None:
+    loop = sets(lambda x: (x - row_sum(x) / row_size(), row_max(x)), 1).on([(4096, 300)])
+    x = np.random.default_rng(0).standard_normal((4096, 300)).astype(np.float32)
+    moved, top = run_loop(loop, np, [x], None, x.dtype)
+    np.testing.assert_allclose(moved, x - x.mean(1, keepdims=True), 0, 1e-5)
+    np.testing.assert_array_equal(top, x.max(1, keepdims=True))
+    settled = settled_loop(loop, [x])
+    assert settled is not None
+    for one, other in zip((moved, top), settled(x)):
+        np.testing.assert_array_equal(one, other)
+
+
+# ------------------------------------------------------------------------------------------------ the texts
+
+
+def _softmax(x):
+    grown = exp(x - row_max(x))
+    return grown * (1.0 / row_sum(grown))
+
+
+def _norm(x, gamma, beta):
+    moved = x - row_sum(x) / row_size()
+    deviation = sqrt(row_sum(square(moved)) / row_size() + 1e-5)
+    return moved * (1.0 / deviation) * gamma + beta, deviation
+
+
+SOFTMAX = """\
+def tile(x0, y0):
+    r0 = row_max(x0, 1, None, None, True)
+    subtract(x0, r0, y0)
+    exp(y0, y0)
+    r3 = einsum('ij->i', y0)[:, None]
+    r4 = reciprocal(r3)
+    multiply(y0, r4, y0)
+"""
+TURNED = """\
+def tile(x0, y0):
+    x0 = array(x0.T, dtype, order='C')
+    r0 = row_max(x0, 0, None, None, True)
+    subtract(x0, r0, x0)
+    exp(x0, x0)
+    r3 = matmul(ones, x0)[None]
+    r4 = reciprocal(r3)
+    multiply(x0, r4, x0)
+    y0[...] = x0.T
+"""
+NORM = """\
+def tile(x0, x1, x2, y0, y1):
+    r0 = einsum('ijk->ik', x0)[:, None, :]
+    r1 = size
+    r2 = divide(r0, r1)
+    subtract(x0, r2, y0)
+    r5 = einsum('ijk,ijk->ik', y0, y0)[:, None, :]
+    r6 = divide(r5, r1)
+    r7 = add(r6, 1e-05)
+    r8 = sqrt(r7)
+    r9 = reciprocal(r8)
+    multiply(y0, r9, y0)
+    multiply(y0, x1, y0)
+    add(y0, x2, y0)
+    y1[...] = r8
+"""
+NUMBA = """\
+for row in range(first, last):
+    o = row * n
+    t0 = least
+    for i in range(n):
+        x0 = in0[o + i]
+        t0 = largest(t0, x0)
+    r0 = t0
+    t3 = zero
+    for i in range(n):
+        x0 = in0[o + i]
+        r1 = subtract(x0, r0)
+        r2 = exp(r1)
+        out0[o + i] = r2
+        t3 = plus(t3, r2)
+    r3 = t3
+    r4 = reciprocal(r3)
+    for i in range(n):
+        r2 = out0[o + i]
+        r5 = multiply(r2, r4)
+        out0[o + i] = r5"""
+
+
+@pytest.mark.parametrize("function, inputs, layout, text", [
+    (_softmax, (ELEMENT,), Layout(2, (1,), (False,), (True,), ((),), False, False), SOFTMAX),
+    (_softmax, (ELEMENT,), Layout(2, (1,), (False,), (False,), ((),), True, False), TURNED),
+    (_norm, (ELEMENT, COLUMN, COLUMN), Layout(3, (1,), (False,) * 3, (True, True), ((), ()), False, False), NORM),
+], ids=["softmax", "turned", "norm"])
+def test_text_of_calls(function, inputs, layout, text) -> None:
+    assert loop_text(trace_rows(function, inputs), layout) == text
+
+
+def test_text_for_numba() -> None:
+    assert program(trace_rows(_softmax, (ELEMENT,))) == (NUMBA, [])
+
+
+# ------------------------------------------------------------------------------------------- other printers
+
+
+@needs_numba
+@pytest.mark.parametrize("seed", range(12))
+def test_numba_gives_what_the_calls_give(seed: int, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    from opreg.backends.numba import loops, row_reductions
+
+    monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path))
+    function, inputs = _written(seed + 3000, (row_sum, row_max, row_min))
+    loop = sets(function, 1, inputs).on([(6, 50)] * len(inputs))
+    ins = _arrays(loop, seed, np.float64)
+    expected = run_loop(loop, np, [each.copy() for each in ins], None, np.dtype(float))
+    outs = [np.full(each.shape, 7.0) for each in expected]
+
+    class Called:
+        pass
+
+    call = Called()
+    call.ins, call.outs = ins, outs
+    task = loops._task(loop, call)
+    assert not isinstance(task, str), task
+    function, run = row_reductions._plan(task)
+    with compiler.use("numba"):
+        function.compile()
+        run()()
+    for found, want in zip(outs, expected):
+        np.testing.assert_allclose(found.reshape(want.shape), want, 1e-9, 1e-9)
+
+
+# ---------------------------------------------------------------------------------------------- derivatives
+
+
+def _smooth(seed):
+    """A smooth function of terms at random, of one result, and what its inputs have a number for."""
+    dice = random.Random(seed)
+    inputs = (ELEMENT, *dice.choices([ELEMENT, ROW], k=dice.randrange(2)))
+    picks = [dice.random() for _ in range(64)]
+
+    def function(*terms):
+        draws = iter(picks)
+
+        def choose(options):
+            return options[int(next(draws) * len(options))]
+
+        known = list(terms)
+        for _ in range(6):
+            a, b = choose(known), choose(known)
+            known.append(choose([
+                lambda: a + b, lambda: a * b, lambda: tanh(a), lambda: square(a), lambda: exp(tanh(a)),
+                lambda: row_sum(a * terms[0]), lambda: row_product(square(terms[0] + a) * 0.1 + 1.0),
+                lambda: sqrt(square(a) + 1.0), lambda: log(square(b) + 1.0), lambda: a / (square(b) + 1.0)])())
+        return known[-1] * terms[0]
+
+    return function, inputs
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_gradients_are_central_differences(seed: int) -> None:
+    function, inputs = _smooth(seed)
+    loop = sets(function, 1, inputs).on([(3, 4)] * len(inputs))
+    ins = _arrays(loop, seed, np.float64)
+    g = np.random.default_rng(seed + 1).standard_normal(loop.results[0])
+    dtype = np.dtype(float)
+    for wrt, x in enumerate(ins):
+        derived = gradient_of(loop.rows, wrt)
+        if isinstance(derived.result, float):
+            assert derived.result == 0
+            continue
+        slopes = sets(lambda *terms: _rerun(derived, terms), 1, (ELEMENT, *inputs)).on([(3, 4)])
+        (found,) = _plainly(slopes.rows, [g, *ins], (1,), 4, dtype)
+        found = np.broadcast_to(found, x.shape)
+        for at in np.ndindex(x.shape):
+            sides = []
+            for step in (1e-6, -1e-6):
+                moved = [each.copy() for each in ins]
+                moved[wrt][at] += step
+                sides.append((run_loop(loop, np, moved, None, dtype)[0] * g).sum())
+            assert found[at] == pytest.approx((sides[0] - sides[1]) / 2e-6, rel=1e-4, abs=1e-5)
+
+
+def _rerun(expression, terms):
+    """Instructions as a function of terms once more."""
+    from opreg.elementwise.expression import Term
+
+    registers = list(terms)
+    for prim, args in expression.code:
+        registers.append(Term(prim, tuple([registers[a] if isinstance(a, int) else a for a in args])))
+    result = expression.result
+    return registers[result]
+
+
+@pytest.mark.parametrize("axis, exclude", [(1, False), (0, True), ((0, 2), False)])
+def test_loops_become_operators(axis, exclude) -> None:
+    described = sets(lambda x: x - row_max(x) + row_sum(square(x)) * row_min(x), axis, exclude=exclude)
+    x = np.random.default_rng(0).standard_normal((2, 3, 4))
+    (expected,) = run_loop(described.on([x.shape]), np, [x], None, x.dtype)
+    found = lower(described, described.rows.expression, array(x, dtype="float64"))
+    np.testing.assert_allclose(found.asnumpy(), expected, 1e-12)
+
+
+@pytest.mark.parametrize("name, attrs, count", [
+    ("_backward_softmax", {"axis": 1, "temperature": 2.0}, 2), ("_backward_log_softmax", {"axis": -1}, 2),
+    ("_backward_L2Normalization", {"mode": "channel"}, 3)])
+def test_derived_gradients_of_gradients(name, attrs, count) -> None:
+    """What operators that are loops hand down is the difference of what they give."""
+    op, rng = get(name), np.random.default_rng(0)
+    shapes = [(2, 3, 2)] * 2 + [(2, 1, 2)] * (count - 2)
+    values = [rng.uniform(0.5, 1.5, shape) for shape in shapes]
+    from opreg import autograd
+
+    ins = [array(value, dtype="float64") for value in values]
+    for each in ins:
+        each.attach_grad()
+    weights = array(rng.standard_normal((2, 3, 2)), dtype="float64")
+    with autograd.record():
+        total = (op(*ins, **attrs) * weights).sum()
+    total.backward()
+    for i, value in enumerate(values):
+        for at in np.ndindex(value.shape):
+            sides = []
+            for step in (1e-6, -1e-6):
+                moved = [each.copy() for each in values]
+                moved[i][at] += step
+                made = op(*[array(each, dtype="float64") for each in moved], **attrs)
+                sides.append(float((made * weights).sum().asscalar()))
+            assert ins[i].grad.asnumpy()[at] == pytest.approx((sides[0] - sides[1]) / 2e-6, rel=1e-5, abs=1e-6)
+
+
+def test_shapes_are_folded() -> None:
+    assert folded((2, 1, 3), (1,)) == ((6, 1), (1,))
+    assert folded((1, 1), (0, 1)) == ((1, 1), (1,))
+    assert folded((2, 3, 4), (0, 1, 2)) == ((1, 24), (1,))
+    for shape in itertools.product((1, 2, 3), repeat=3):
+        for axes in itertools.chain(*[itertools.combinations(range(3), k) for k in (1, 2, 3)]):
+            view, reduced = folded(shape, axes)
+            assert math.prod(view) == math.prod(shape)
+            assert math.prod(view[i] for i in reduced) == math.prod(shape[i] for i in axes)
+            assert 0 not in reduced and functools.reduce(lambda a, b: a and b, [i < len(view) for i in reduced])
