@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -77,12 +76,6 @@ def _backward_cross_entropy(g: Any, x: Any, label: Any) -> Any:
     return (grown / row_sum(grown) - equal(column(), trunc(label))) * g
 
 
-def _backward_svm(x: Any, label: Any, *, margin: float, factor: float, linear: bool) -> Any:
-    direction = 1.0 - equal(column(), trunc(label)) * 2.0
-    lack = maximum(direction * x + margin, 0.0)
-    return direction * ((lack > 0.0) if linear else lack * 2.0) * factor
-
-
 def _cross_entropy_steps(call: Call) -> list[Callable]:
     data = call.ins[0]
     count, n = data.shape
@@ -98,13 +91,5 @@ def _backward_cross_entropy_steps(call: Call) -> list[Callable]:
     return [bound_rows(rows, call.ins, call.outs, count, n, call.xp)]
 
 
-def _backward_svm_steps(call: Call) -> list[Callable]:
-    attrs, shape = call.attrs, call.ins[0].shape
-    rows = trace_rows(_backward_svm, (_ELEMENT, _ROW), margin=attrs["margin"], linear=attrs["use_linear"],
-                      factor=attrs["regularization_coefficient"])
-    return [bound_rows(rows, call.ins, call.outs, math.prod(shape[:-1]), shape[-1], call.xp)]
-
-
 _attach(losses.softmax_cross_entropy, _cross_entropy_steps)
 _attach(losses.backward_softmax_cross_entropy, _backward_cross_entropy_steps)
-_attach(losses.backward_svm_output, _backward_svm_steps)

@@ -16,7 +16,9 @@ from ...core.array_module import number_on
 from ...core.launch import Call, Rank
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, known, show, size, unify
+from ...elementwise.expression import equal, maximum, trunc
 from ...elementwise.loops import sets
+from ...elementwise.rows import Along, column
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
 from ..looped import looped
@@ -115,11 +117,6 @@ def softmax_output_fill(ins, outs, *, multi_output):
     if label not in allowed:
         raise ShapeError(f"label: expected shape {' or '.join(map(show, allowed))}, got {show(label)}")
     return [data, one_of(label, allowed)]
-
-
-@softmax_output.infer
-def softmax_output_infer(data, label):
-    return data
 
 
 softmax_output.types(_types_with_label)
@@ -372,8 +369,9 @@ def svm_output_fill(ins, outs):
     return [data, data[:-1]]
 
 
+svm_output.infer(lambda data, label: data)
+
 for _op in (svm_output, backward_svm_output):
-    _op.infer(lambda data, label: data)
     _op.types(_types_with_label)
 
 svm_output.view(lambda array: array)
@@ -389,16 +387,16 @@ def svm_output_grad(g, ins, outs, **attrs):
     return (ops._backward_SVMOutput(outs[0], ins[1], **attrs), None)
 
 
-@backward_svm_output.kernel()
-def backward_svm_output_xp(xp, output, label, *, margin, regularization_coefficient, use_linear):
-    x = wide(output)
-    rows = x.reshape(-1, x.shape[-1])
-    index, inside = _columns(xp, label.reshape(-1), rows.shape[1])
-    direction = xp.ones_like(rows)
-    direction[xp.arange(rows.shape[0]), index] -= inside.astype(rows.dtype) * 2.0
-    lack = xp.maximum(direction * rows + margin, 0.0)
-    slope = lack > 0 if use_linear else 2.0 * lack
-    return (direction * slope * regularization_coefficient).reshape(output.shape)
+def _through_svm(x: Any, label: Any, *, margin: float, factor: float, linear: bool) -> Any:
+    direction = 1.0 - equal(column(), trunc(label)) * 2.0
+    lack = maximum(direction * x + margin, 0.0)
+    return direction * ((lack > 0.0) if linear else lack * 2.0) * factor
+
+
+@looped(backward_svm_output)
+def backward_svm_output_loop(*, margin, regularization_coefficient, use_linear):
+    return sets(_through_svm, -1, (Along.ELEMENT, Along.ROW), margin=margin, factor=regularization_coefficient,
+                linear=use_linear)
 
 
 # ------------------------------------------------------------------------------------ MakeLoss, make_loss
