@@ -104,14 +104,16 @@ ORDER = _floors("""
         opreg.backends.cuda.fuse_dense_backward
     opreg.backends.onednn.channels_last opreg.backends.cuda.channels_last
     opreg.backends.onednn.passes opreg.backends.cuda.passes
-    opreg.symbol.memory_use
+    opreg.symbol.inspect opreg.symbol.inspect.memory_use
     opreg.symbol.plan
-    opreg.symbol.replay
-    opreg.symbol.arrays opreg.symbol.work opreg.symbol.checking
-    opreg.symbol.finite opreg.symbol.sharding
-    opreg.symbol.profile opreg.symbol.estimate
+    opreg.symbol.replay opreg.symbol.inspect.explain opreg.symbol.inspect.monitor
+    opreg.symbol.arrays opreg.symbol.inspect.work opreg.symbol.inspect.checking
+    opreg.symbol.inspect.finite opreg.symbol.sharding
+    opreg.symbol.inspect.profile opreg.symbol.inspect.estimate
+    opreg.symbol.inspect.questions opreg.symbol.alone
     opreg.symbol.head_gradients opreg.symbol.update
     opreg.symbol.compile
+    opreg.symbol.plans
     opreg.backends.passes opreg.symbol.executor
     opreg.symbol.stages
     opreg.symbol.binding

@@ -10,7 +10,7 @@ from opreg.core.looks import Shown
 from opreg.core.spec import Spec
 from opreg.ndarray.context import Context
 
-from .passes.memory import Memory, Storage
+from ..passes.memory import Memory, Storage
 
 __all__ = ["MemoryRow", "MemoryUse", "largest", "results_between", "size_text"]
 

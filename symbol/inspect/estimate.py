@@ -18,8 +18,8 @@ from typing import NamedTuple
 from opreg.core.looks import Shown
 from opreg.errors import ArgumentError, did_you_mean
 
-from .plan import Plan, Segment, Step
-from .replay import runs_python
+from ..plan import Plan, Segment, Step
+from ..replay import runs_python
 from .work import Rounds, Work, names_of, scaled, timed, work_of
 
 __all__ = ["Estimate", "EstimateRow", "H100", "H200", "MACHINES", "Machine", "estimate", "machine_of"]
