@@ -18,7 +18,7 @@ import numpy as np
 
 from opreg.core.graph import Entry, Graph, Node, fail, rewrite
 from opreg.core.launch import Call
-from opreg.core.looks import Explanation
+from opreg.core.looks import Explanation, report
 from opreg.core.op import ZERO
 from opreg.core.registry import get
 from opreg.core.spec import ANY, Shape, Spec, show, unify
@@ -296,11 +296,11 @@ class Staged(Executor):
         """Each step of the plans, of the part before shapes are known and of what follows for those that came."""
         is_train = self._keeps_gradients if is_train is None else bool(is_train)
         names = ", ".join(node.name for node, _, _ in self._border)
-        lines = [] if self._first is None else [f"before {names}:", self._first.explain(is_train)]
+        lines = [] if self._first is None else [f"before {names}:", *self._first.explain(is_train).split("\n")]
         for key, part in self._rests.items():
             shapes = ", ".join(show(shape) for shapes in key for shape in shapes)
-            lines += [f"from {names} of shape {shapes}:", part.explain(is_train)]
-        return Explanation("\n".join(lines if self._rests else [*lines, f"from {names}: planned when it has run"]))
+            lines += [f"from {names} of shape {shapes}:", *part.explain(is_train).split("\n")]
+        return Explanation(report(lines if self._rests else [*lines, f"from {names}: planned when it has run"]))
 
     def _asked(self, is_train: bool) -> Sequence[Asked]:
         return [asked for part in (self._first, self._rest) if part is not None for asked in part._asked(is_train)]

@@ -37,8 +37,9 @@ ORDER = _floors("""
     opreg.core opreg.elementwise opreg.custom opreg.typing
     opreg.core.parameters opreg.aliases opreg.core.locks opreg.core.slots opreg._extends opreg.core.cache
     opreg.core.processes opreg.core.addresses
+    opreg.core.looks
     opreg.errors opreg.engine opreg.log
-    opreg.core.mode opreg.core.versions opreg.core.comparisons opreg.core.loads opreg.core.files opreg.core.looks
+    opreg.core.mode opreg.core.versions opreg.core.comparisons opreg.core.loads opreg.core.files
         opreg.core.progress
     opreg.core.events opreg.core.processor opreg.elementwise.special_functions opreg.core.keys
     opreg.core.spec

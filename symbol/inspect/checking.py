@@ -17,7 +17,7 @@ import numpy as np
 from opreg.core import generators
 from opreg.core.array_module import backend
 from opreg.core.graph import Node
-from opreg.core.looks import Shown
+from opreg.core.looks import Shown, report
 from opreg.core.spec import is_floating, is_numpy_float
 from opreg.elementwise.expression import Expression
 from opreg.errors import OpError
@@ -98,7 +98,7 @@ class KernelReport(Shown):
         for row in self.rows:
             lines.append(f"{row.half:>8} {row.step:4}  {row.absolute:9.2g}  {row.relative:9.2g}  "
                          f"{row.resolutions:11.3g}  {row.runs:4}  {row.kernel}, {row.operator}")
-        return "\n".join(lines)
+        return report(lines)
 
     def __repr__(self) -> str:
         return f"<KernelReport of {len(self.rows)} steps>"

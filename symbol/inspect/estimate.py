@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from opreg.core.looks import Shown
+from opreg.core.looks import Shown, report
 from opreg.errors import ArgumentError, did_you_mean
 
 from ..plan import Plan, Segment, Step
@@ -230,7 +230,7 @@ class Estimate(Shown):
         rest = self.rows[count:]
         if rest:
             lines.append(f"and {len(rest)} more steps, {timed(sum(row.replayed for row in rest))} replayed")
-        return "\n".join(lines)
+        return report(lines)
 
     __str__ = table
 

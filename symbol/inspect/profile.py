@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opreg.core import generators, threads
-from opreg.core.looks import Shown
+from opreg.core.looks import Shown, report
 from opreg.core.processor import processor
 from opreg.core.spec import is_floating, is_narrow
 from opreg.ndarray.context import Context
@@ -171,7 +171,7 @@ class Profile(Shown):
         if len(self.rows) > count:
             rest = self.rows[count:]
             lines.append(f"and {len(rest)} more steps, {timed(sum(row.seconds for row in rest))} in all")
-        return "\n".join(lines)
+        return report(lines)
 
     __str__ = table
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
-from opreg.core.looks import Explanation, Shown
+from opreg.core.looks import Explanation, Shown, report
 from opreg.errors import ArgumentError
 from opreg.ndarray.context import Context
 
@@ -95,8 +95,7 @@ class Questions(Shown):
             Which plan; the training plan when gradients are kept, by default.
         """
         with self._alone():
-            return Explanation("\n".join(line for asked in self._asked(self._mode_of(is_train))
-                                         for line in asked.lines))
+            return Explanation(report(line for asked in self._asked(self._mode_of(is_train)) for line in asked.lines))
 
     def memory(self, is_train: bool | None = None) -> MemoryUse:
         """Where the memory of a plan goes.
