@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import opreg as mx
-from opreg.symbol.estimate import machine_of
+from opreg.symbol.inspect.estimate import machine_of
 
 from . import device, mindspore_api, mxnet_api
 from .workloads import start_time

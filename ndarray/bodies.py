@@ -28,11 +28,11 @@ from opreg.errors import ArgumentError, NotDifferentiableError, Where, note
 from opreg.typing import Array
 
 from .context import Context
-from .eager import BODY, Lasting, inferred, run
+from .eager import BODY, Lasting, inferred
 from .ndarray import wrap
 from .traced import BodyTracer, TracedArray, wrap_traced
 from .traced_numpy import INSTEAD
-from .traced_rules import Recipe, Unfit
+from .traced_rules import Recipe, Unfit, one_by_one
 
 __all__ = ["Body", "Traced", "Use", "computed", "trace_body"]
 
@@ -147,23 +147,21 @@ def computed(call: Call) -> Callable[[], None]:
     use = Use(op.name, {}, None, ctx, call.is_train, [Spec(array.shape, array.dtype) for array in call.ins], call.specs,
               call.memo)
     body, slots, heads = trace_body(op, attrs, use)
-
-    applied = [(node, node.op) for node in body.nodes if node.op is not None]
-    drawing = next((inner.name for _, inner in applied if inner.random and call.is_train), None)
+    given = [*slots, *[(node, 0) for node in body.arrays]]
+    graph = Subgraph([node for node in body.nodes if node.op is not None], given, heads)
+    drawing = next((inner.name for inner, *_ in graph.steps if inner.random and call.is_train), None)
     if drawing is not None:
         raise NotDifferentiableError(f"operator {op.name.removeprefix('_gradient_')!r} draws random numbers with "
                                      f"{drawing}, which an eager backward would draw anew: give it a backward, or use "
                                      "it in a graph")
 
     def compute() -> None:
-        values: dict[Entry, Array] = {(node, 0): array._data for node, array in body.arrays.items()}
-        values.update(zip(slots, call.ins))
-        for node, inner in applied:
-            _, results = run(inner, node.attrs, [values[entry] for entry in node.inputs], ctx, None, wrap)
-            values.update(zip([(node, i) for i in range(node.count)], results))
-        for out, head in zip(call.outs, heads):
-            if out is not None:
-                out[...] = values[head]
+        arrays = [*call.ins, *[array._data for array in body.arrays.values()]]
+        for _ in one_by_one(graph, ctx, arrays, wrap):
+            pass
+        for out, place in zip(call.outs, graph.results):
+            if out is not None and place is not None:
+                out[...] = arrays[place]
 
     return compute
 

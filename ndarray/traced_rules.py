@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opreg.core.mode import MODE, inside
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .context import Context
     from .landing import Landing
 
-__all__ = ["Recipe", "Unfit", "differentiate", "reads"]
+__all__ = ["Recipe", "Unfit", "differentiate", "one_by_one", "reads"]
 
 
 class Unfit(Exception):
@@ -65,17 +65,15 @@ class Recipe:
         self._steps: list[tuple[Callable[..., Any], Callable[[list[Any]], Sequence[Any]], bool, Sequence[int]]] = []
         last = graph.last_uses()
         writers: dict[int, int] = {}  # steps that can be told where to write, by the places of what they make
-        for op, attrs, _, places, _ in graph.steps:
-            if op.states or op.mutates or (op.kernels[0].bound and not op.traced):
-                raise Unfit
-            settled, results = run(op, attrs, [arrays[place] for place in places], ctx, None, wrap)
+        if any(op.states or op.mutates or (op.kernels[0].bound and not op.traced) for op, *_ in graph.steps):
+            raise Unfit
+        for (_, _, _, places, count), settled in zip(graph.steps, one_by_one(graph, ctx, arrays, wrap)):
             if not isinstance(settled, Lasting) or not all(map(known, settled.shapes)):
                 raise Unfit
             if settled.single is not None and settled.takes_out:
-                writers[len(arrays)] = len(self._steps)
+                writers[len(arrays) - count] = len(self._steps)
             self._steps.append((settled.single or settled, _picked(places), settled.single is None,
                                 last[len(self._steps)]))
-            arrays += results
         none = len(arrays)
         self._none = None in graph.results or not graph.results
         self._results = _picked([none if place is None else place for place in graph.results])
@@ -107,6 +105,19 @@ class Recipe:
         if self._none:
             arrays.append(None)
         return self._results(arrays)
+
+
+def one_by_one(graph: Subgraph, ctx: Context, arrays: list[Any], wrap: Any = None) -> Iterator[Settled]:
+    """Run a subgraph operator by operator, as eager calls do; what each makes is appended to the arrays that it is
+    given. What each settles to is given back.
+
+    Two others run nodes in turn, by their reference kernels: the pass ``fold_constants``, which leaves nothing settled
+    for a single run and has a context for each node, and checks of kernels, which look at results between.
+    """
+    for op, attrs, _, places, _ in graph.steps:
+        settled, results = run(op, attrs, [arrays[place] for place in places], ctx, None, wrap)
+        arrays += results
+        yield settled
 
 
 def _picked(places: Sequence[int]) -> Callable[[list[Any]], Sequence[Any]]:

@@ -84,6 +84,9 @@ _DEEPER = {
        for package, extra in (("opreg.ndarray", ()), ("opreg.symbol", ("random",)))},
 }
 
+#: Modules that are known by the name of a place where they were.
+_MOVED = {"opreg.symbol.estimate": "opreg.symbol.inspect.estimate"}
+
 
 class _Aliases:
     """Finds the modules that go by a second name."""
@@ -91,8 +94,8 @@ class _Aliases:
     def __init__(self) -> None:
         self.refused: dict[str, dict[str, str]] = {}
         self.library = ""
-        self.targets = {f"{package}.{name}": target for package, names in _DEEPER.items()
-                        for name, target in names.items()}
+        self.targets = {**_MOVED, **{f"{package}.{name}": target for package, names in _DEEPER.items()
+                                     for name, target in names.items()}}
 
     def target(self, name: str) -> str:
         """The real name of what is called ``name``, perhaps below an alias; itself where there is no alias."""

@@ -12,6 +12,7 @@ from types import CodeType, FrameType
 from typing import Any, TypeAlias
 
 from .core.cache import cached
+from .core.looks import shown
 
 __all__ = [
     "OpError", "MXNetError", "AttrError", "ShapeError", "SubscriptError", "DTypeError", "UnknownOperatorError",
@@ -31,6 +32,9 @@ class OpError(RuntimeError):
     >>> issubclass(ShapeError, OpError) and issubclass(ShapeError, ValueError)
     True
     """
+
+    def __str__(self) -> str:
+        return shown(super().__str__())
 
 
 #: The name that programs written for Apache MXNet catch.
@@ -199,6 +203,7 @@ def family() -> str:
 
 def note(error: BaseException, text: str) -> None:
     """Add a note to an exception, once, and let it leave as itself."""
+    text = shown(text)
     if text not in getattr(error, "__notes__", ()) and not (isinstance(error, NonFiniteError) and text in str(error)):
         error.add_note(text)
 
@@ -222,7 +227,7 @@ def warn(text: str, category: type[Warning] = UserWarning, where: Where | None =
     [('something is odd', 3)]
     """
     filename, line = where or here() or (__file__, 1)
-    warnings.warn_explicit(text, category, filename, line, registry=_WARNED)
+    warnings.warn_explicit(shown(text), category, filename, line, registry=_WARNED)
 
 
 #: What our own kernels call: an error in there is not one of user code.

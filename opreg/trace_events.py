@@ -29,9 +29,8 @@ import numpy as np
 from opreg.ndarray import creation, ndarray, tape
 from opreg.ndarray.context import Context
 from opreg.symbol.executor import Executor
-from opreg.symbol.plan import Segment, Step
-from opreg.symbol.replay import RecordedSegment
-from opreg.symbol.work import names_of
+from opreg.symbol.inspect.work import names_of
+from opreg.symbol.plan import Function, Step, Watch, instrument_all
 
 from .core.events import Events
 from .core.locks import rlock
@@ -46,7 +45,7 @@ __all__ = ["collect", "start", "stop"]
 _clock = time.perf_counter
 _LOCK = rlock()
 #: How to put back what was replaced, while somebody collects.
-_UNDO: list[Callable[[], None]] = []
+_UNDO: list[Callable[[], object]] = []
 
 
 @contextmanager
@@ -114,9 +113,7 @@ def _watch_arrays(events: Events, ranges: _Ranges) -> None:
 
 
 def _watch_graphs(events: Events, ranges: _Ranges) -> None:
-    for segment in (Segment, RecordedSegment):
-        _replace(segment, "run", functools.partial(_steps, events, ranges))
-    _replace(Segment, "native", _without)
+    _UNDO.append(instrument_all(functools.partial(_watch, events, ranges), functools.partial(_around, events)))
     for name in ("forward", "backward"):
         _replace(Executor, name, _spanning(events, "executor", functools.partial(_half, name)))
     _replace(Cache, "call", _spanning(events, "compiled", _function_name))
@@ -246,52 +243,30 @@ def _gradient(events: Events, ranges: _Ranges, step: Callable) -> Callable:
     return noted
 
 
-def _steps(events: Events, ranges: _Ranges, run: Callable) -> Callable:
-    """``Segment.run``, step by step, each noted."""
+def _watch(events: Events, ranges: _Ranges, number: int, step: Step) -> Watch | None:
+    """What notes a step of a plan."""
+    if not step.run:
+        return None
+    title = _title(step)
 
-    def noted(segment: Segment, after: Callable[[Step], None] | None = None) -> None:
-        if isinstance(after, _Watch):  # of a recorded segment, whose run comes to that of all segments
-            run(segment, after)
-            return
-        watch = _Watch(events, ranges, segment.steps, after)
-        try:
-            run(segment, watch)
-        finally:
-            watch.end()
-            events.span("plan", f"{len(segment.steps)} steps", watch.began, _clock())
+    def noted(work: Function) -> None:
+        start = _clock()
+        with ranges(step.ctx, title):
+            work()
+            if step.ctx.xp is not np:
+                step.ctx.backend.synchronize(step.ctx.device_id)
+            _note(events, step, start)
 
     return noted
 
 
-class _Watch:
-    """What is called behind each step of a segment: notes it, and begins the range of the next one."""
-
-    def __init__(self, events: Events, ranges: _Ranges, steps: Sequence[Step], after: Callable[[Step], None] | None):
-        self._events, self._ranges, self._after = events, ranges, after
-        self._steps = iter(steps)
-        self.began = self._last = _clock()
-        self._begin()
-
-    def _begin(self) -> None:
-        step = next(self._steps, None)
-        self._range = _NOTHING if step is None or not step.run else self._ranges(step.ctx, _title(step))
-        self._range.__enter__()
-
-    def __call__(self, step: Step) -> None:
-        if step.run:
-            if step.ctx.xp is not np:
-                step.ctx.backend.synchronize(step.ctx.device_id)
-            _note(self._events, step, self._last)
-        self.end()
-        if self._after is not None:
-            self._after(step)
-        self._last = _clock()
-        self._begin()
-
-    def end(self) -> None:
-        """End the range that has begun, if any has."""
-        self._range.__exit__(None, None, None)
-        self._range = _NOTHING
+def _around(events: Events, steps: Sequence[Step], run: Function) -> None:
+    """Note a run of a segment."""
+    start = _clock()
+    try:
+        run()
+    finally:
+        events.span("plan", f"{len(steps)} steps", start, _clock())
 
 
 def _title(step: Step) -> str:
@@ -308,8 +283,3 @@ def _note(events: Events, step: Step, start: float) -> None:
         args.update(_about(node.op, node.where))
     events.span("operator", operator or step.kernel, start, _clock(), **args)
     events.sample_memory()
-
-
-def _without(slot: Any) -> property:
-    """``Segment.native``, of which nobody is to know while steps are noted."""
-    return property(lambda segment: None, slot.__set__)

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import NoReturn, TypeAlias, TypeVar
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
+from opreg.backends.devices import staging
+from opreg.core.mode import quiet
 from opreg.core.spec import Shape, known, show, size
-from opreg.errors import ShapeError, did_you_mean
+from opreg.core.versions import wrote
+from opreg.errors import ArgumentError, ShapeError, did_you_mean
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
 from opreg.typing import Array, DTypeLike
 
-__all__ = ["Gradients", "Named", "Requests", "Values", "front", "reshaped", "zeros"]
+from .symbol import Symbol
+
+__all__ = ["BoundArrays", "Gradients", "Named", "Requests", "Values", "front", "reshaped", "zeros"]
 
 #: Arrays of variables as a caller gives them: in their order, or by name.
 Values: TypeAlias = Sequence[NDArray | np.ndarray] | Mapping[str, NDArray | np.ndarray]
@@ -69,3 +75,118 @@ def reshaped(name: str, old: NDArray, shape: Shape | None, allowed: bool, larger
 def front(old: NDArray, shape: Shape) -> NDArray:
     """The first numbers of an array, in another shape."""
     return NDArray(old._data.reshape(-1)[:size(shape)].reshape(shape), old.context)
+
+
+class BoundArrays:
+    """A symbol and the arrays that it is bound to, in their order and by name.
+
+    Parameters
+    ----------
+    symbol : Symbol
+    ctx : Context
+    args, grads, reqs, aux
+        Arguments, their gradients and what is asked of these, auxiliary states, in the order of ``list_arguments`` and
+        ``list_auxiliary_states``.
+    head_grads : list of (NDArray or None)
+        Gradients of the outputs, where they are bound.
+    """
+
+    def __init__(self, symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None], reqs: list[str],
+                 aux: list[NDArray], head_grads: list[NDArray | None]):
+        self._symbol, self._ctx, self._reqs, self.head_grads = symbol, ctx, reqs, head_grads
+        self._arguments, self._auxiliary = symbol._graph().variables()
+        self._output_names = symbol.list_outputs()
+        self.arg_arrays, self.grad_arrays, self.aux_arrays = args, grads, aux
+        self.outputs: list[NDArray] = []
+        self._dicts: dict[str, Named[Any]] = {}
+        self._staging: dict[str, Callable[[np.ndarray], None] | None] = {}  # of arguments on devices, by name
+
+    @property
+    def _keeps_gradients(self) -> bool:
+        return any(grad is not None and req != "null" for grad, req in zip(self.grad_arrays, self._reqs))
+
+    def _dict(self, what: str, named: Iterable[str], arrays: Sequence[A]) -> Named[A]:
+        """Arrays by names, which are gone through once: programs ask for the dict anew for every array."""
+        if what not in self._dicts:
+            names = list(named)
+            twice = [name for name, count in Counter(names).items() if count > 1]
+            if twice:
+                raise ArgumentError(f"{what}: the name {min(twice)!r} occurs twice; use the list instead")
+            self._dicts[what] = Named(what, names, arrays)
+        return self._dicts[what]
+
+    @property
+    def arg_dict(self) -> dict[str, NDArray]:
+        """Arguments by name."""
+        return self._dict("arg_dict", (node.name for node in self._arguments), self.arg_arrays)
+
+    @property
+    def grad_dict(self) -> dict[str, NDArray | None]:
+        """Gradients by argument name, None where none is kept."""
+        return self._dict("grad_dict", (node.name for node in self._arguments), self.grad_arrays)
+
+    @property
+    def aux_dict(self) -> dict[str, NDArray]:
+        """Auxiliary states by name."""
+        return self._dict("aux_dict", (node.name for node in self._auxiliary), self.aux_arrays)
+
+    @property
+    def output_dict(self) -> dict[str, NDArray]:
+        """Outputs by name."""
+        return self._dict("output_dict", self._output_names, self.outputs)
+
+    def _feed(self, values: Mapping[str, NDArray | np.ndarray]) -> None:
+        arguments = self.arg_dict
+        for name, value in values.items():
+            if name not in arguments:
+                raise ArgumentError(f"forward: unknown argument {name!r}. {did_you_mean(name, arguments)}")
+            if not isinstance(value, (NDArray, np.ndarray)):
+                raise ArgumentError(f"forward: {name} must be an NDArray or a NumPy array, got {type(value).__name__}")
+            if tuple(value.shape) != arguments[name].shape:
+                raise ShapeError(f"forward: {name} has shape {show(value.shape)}, it is bound with "
+                                 f"{show(arguments[name].shape)}; executor.reshape makes room for another")
+        for name, value in values.items():
+            argument = arguments[name]
+            if isinstance(argument._data, np.ndarray) or isinstance(value, NDArray):
+                argument._store(Ellipsis, value)
+            else:
+                self._bring(name, argument, value)
+
+    def _bring(self, name: str, argument: NDArray, value: np.ndarray) -> None:
+        """Store numbers of the host in an argument on a device, without waiting for that."""
+        if name not in self._staging:
+            ctx = argument.context
+            self._staging[name] = staging(ctx.xp, argument._data, ctx.device_id)
+        bring = self._staging[name]
+        if bring is None:
+            argument._store(Ellipsis, value)
+        else:
+            quiet(bring, value)
+            wrote(argument._data)
+
+    def _get_outputs(self) -> list[NDArray]:
+        """The outputs, by the name that programs of MXNet call."""
+        return list(self.outputs)
+
+    def copy_params_from(self, arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray] | None = None,
+                         allow_extra_params: bool = False) -> None:
+        """Copy values into arguments and auxiliary states by name, casting their dtype.
+
+        Raises
+        ------
+        ArgumentError
+            For a name that the graph does not have, unless ``allow_extra_params``.
+        """
+        todo = []
+        for what, own, params in (("argument", self.arg_dict, arg_params),
+                                  ("auxiliary state", self.aux_dict, aux_params or {})):
+            for name, value in params.items():
+                if name in own:
+                    if tuple(value.shape) != own[name].shape:
+                        raise ShapeError(f"copy_params_from: {name} has shape {show(value.shape)}, expected "
+                                         f"{show(own[name].shape)}")
+                    todo.append((own[name], value))
+                elif not allow_extra_params:
+                    raise ArgumentError(f"copy_params_from: there is no {what} {name!r}. {did_you_mean(name, own)}")
+        for target, value in todo:  # only now: nothing is half done
+            target._store(Ellipsis, value)

@@ -407,7 +407,7 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
     if any(depends_on_data(node) and node not in specs for node in graph.nodes):
         if reduction is not None:
             raise ArgumentError(UNREDUCED)
-        return Staged(symbol, ctx, args, grads, reqs, aux, head_grads, again, check, specs, bool(outputs))
+        return Staged(symbol, ctx, args, grads, reqs, aux, head_grads, again, specs, bool(outputs))
     specs = inference.infer(graph, shapes, dtypes, dict(specs))
     for node, bound_dtype in dtypes.items():
         if specs[node][0].dtype != bound_dtype:

@@ -26,9 +26,9 @@ from opreg.ndarray.ndarray import NDArray
 from . import infer as inference
 from .binding import make, resolved
 from .executor import Executor
+from .inspect.work import Rounds
 from .symbol import Symbol
 from .unrolled import UNROLLED
-from .work import Rounds
 
 __all__ = ["FOREACH", "WHILE_LOOP", "COND", "Operands", "check_locations", "find"]
 

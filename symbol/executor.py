@@ -3,46 +3,32 @@
 from __future__ import annotations
 
 import functools
-import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from opreg.backends.devices import staging
 from opreg.core import generators
-from opreg.core.array_module import ENTERED
-from opreg.core.backward_graph import GRADIENTS
 from opreg.core.gradient import CUT
-from opreg.core.graph import Node
-from opreg.core.looks import Explanation, Shown
-from opreg.core.mode import MODE, quiet
-from opreg.core.op import EDITION, Op, watch
+from opreg.core.op import Op, watch
 from opreg.core.spec import known, show
-from opreg.core.versions import WATCHED, wrote
-from opreg.errors import TRIMMED, ArgumentError, OpError, ShapeError, did_you_mean, trim
-from opreg.ndarray.context import Context
-from opreg.ndarray.finite import inherited
+from opreg.errors import TRIMMED, ArgumentError, OpError, did_you_mean, trim
 from opreg.ndarray.ndarray import NDArray
 
 from . import infer as inference
-from .arrays import Named, reshaped, zeros
-from .checking import KernelReport, check_kernels, titled
-from .compile import compile_plan
-from .estimate import Estimate, Machine, estimate, machine_of
-from .finite import check_numbers
+from .alone import OneAtATime
+from .arrays import BoundArrays, reshaped, zeros
 from .head_gradients import HeadGradients, OutGrads
-from .memory_use import MemoryUse, results_between
+from .inspect.monitor import Told
+from .inspect.questions import Asked, Questions
 from .plan import Plan, Segment, Step
-from .profile import Profile, profile
+from .plans import Plans, run_segment
 from .program import Bound
 from .reduction import Reduced, Reduction
 from .replay import segments
 from .sharding import leaves
-from .symbol import Symbol, output_name
+from .symbol import Symbol
 from .update import Index, Update, Updater
 
 if TYPE_CHECKING:
@@ -50,10 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Executor", "truth"]
 
-A = TypeVar("A", bound=NDArray | None)
 
-
-class Executor(Shown):
+class Executor(OneAtATime, BoundArrays, Questions):
     """A graph bound to arrays.
 
     ``forward`` computes the outputs, ``backward`` the gradients. There are two plans, for inference and training,
@@ -76,12 +60,12 @@ class Executor(Shown):
     def __init__(self, symbol: Symbol, bound: Bound, args: list[NDArray], grads: list[NDArray | None],
                  reqs: list[str], aux: list[NDArray], head_grads: list[NDArray | None],
                  make: Callable[..., Executor], check: bool | str = False, numbers: bool | str = False):
-        self._hold(symbol, bound.ctx, args, grads, reqs, aux, head_grads, make)
-        self._bound = bound
-        self._plans: dict[bool, Plan] = {}  # those in use: without a monitor, or with one
-        self._others: dict[bool, Plan] = {}
-        self._check, self._numbers = check, numbers  # whether kernels and numbers are checked
-        self._reports: dict[bool, Callable[[], KernelReport]] = {}
+        OneAtATime.__init__(self)
+        BoundArrays.__init__(self, symbol, bound.ctx, args, grads, reqs, aux, head_grads)
+        self._bound, self._make = bound, make
+        # How gradients are taken that follow a forward of either mode: as in training, in inference, or not at all.
+        self._gradients: dict[bool, bool | None] = {True: True, False: None}
+        self._plans = Plans(bound, self._gradients, check, numbers)
         # Where generators stood before the last forward of a mode.
         self._drawn: dict[bool, dict[tuple[str, int], object]] = {}
         self._ready: Plan | None = None  # the plan whose forward was the last to run, and its backward has not
@@ -89,106 +73,18 @@ class Executor(Shown):
         self._heads = HeadGradients(bound.head_grads, head_grads, self._output_names, bound.ctx)
         watch(self)
 
-    def _hold(self, symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None], reqs: list[str],
-              aux: list[NDArray], head_grads: list[NDArray | None], make: Callable[..., Executor]) -> None:
-        """Take what every executor has."""
-        self._symbol, self._ctx, self._make = symbol, ctx, make
-        self._arguments, self._auxiliary = symbol._graph().variables()
-        self.arg_arrays, self.grad_arrays, self.aux_arrays, self._reqs = args, grads, aux, reqs
-        self.head_grads = head_grads
-        self._output_names = symbol.list_outputs()
-        self._monitor: tuple[Callable, bool] | None = None
-        self._mode = False  # of the last forward
-        # How gradients are taken that follow a forward of either mode: as in training, in inference, or not at all.
-        self._gradients: dict[bool, bool | None] = {True: True, False: None}
-        # Threads that run this, in the order they came, behind a number that keeps the list's memory.
-        self._inside, self._process = [0], os.getpid()
-        # By context on a device: what orders runs on several of its streams, since they use the same memory.
-        self._orders: dict[Context, Callable[[], None]] = {}
-        self._dicts: dict[str, Named[Any]] = {}
-        self._staging: dict[str, Callable[[np.ndarray], None] | None] = {}  # of arguments on devices, by name
-        self._update: Update | None = None  # how weights move
-        # Forward, backward and update as one, and what that is made of.
-        self._whole: tuple[Plan, Segment | None, Segment] | None = None
+    _mode = False  # of the last forward
+    _update: Update | None = None  # how weights move
+    _whole: tuple[Plan, Segment | None, Segment] | None = None  # what all as one is made of, and that
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an executor is bound to memory: pickle or copy its symbol and its arrays, and bind them again")
-
-    # --------------------------------------------------------------------------------------------- questions
-
-    def _dict(self, what: str, named: Iterable[str], arrays: Sequence[A]) -> Named[A]:
-        """Arrays by names, which are gone through once: programs ask for the dict anew for every array."""
-        if what not in self._dicts:
-            names = list(named)
-            twice = [name for name, count in Counter(names).items() if count > 1]
-            if twice:
-                raise ArgumentError(f"{what}: the name {min(twice)!r} occurs twice; use the list instead")
-            self._dicts[what] = Named(what, names, arrays)
-        return self._dicts[what]
-
-    @property
-    def arg_dict(self) -> dict[str, NDArray]:
-        """Arguments by name."""
-        return self._dict("arg_dict", (node.name for node in self._arguments), self.arg_arrays)
-
-    @property
-    def grad_dict(self) -> dict[str, NDArray | None]:
-        """Gradients by argument name, None where none is kept."""
-        return self._dict("grad_dict", (node.name for node in self._arguments), self.grad_arrays)
-
-    @property
-    def aux_dict(self) -> dict[str, NDArray]:
-        """Auxiliary states by name."""
-        return self._dict("aux_dict", (node.name for node in self._auxiliary), self.aux_arrays)
-
-    @property
-    def output_dict(self) -> dict[str, NDArray]:
-        """Outputs by name."""
-        return self._dict("output_dict", self._output_names, self.outputs)
-
-    # ------------------------------------------------------------------------------------------- one at a time
-
-    def _refuse(self, me: int) -> None:
-        """A thread has come in behind another. It stays out, unless the other was one of the process that forked."""
-        if self._process != os.getpid():
-            self._process, self._inside[1:] = os.getpid(), [me]
-            return
-        self._inside.remove(me)
-        raise OpError(f"{self!r}: another thread runs this executor, whose memory serves one at a time. Bind one for "
-                      "each thread, which may share arguments, or let them wait for each other")
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """A stretch of code for one thread at a time, which may come in again, as users' operators do."""
-        inside, me = self._inside, get_ident()
-        inside.append(me)
-        if inside[1] != me:
-            self._refuse(me)
-        try:
-            yield
-        finally:
-            del inside[1]
 
     # --------------------------------------------------------------------------------------------- running
 
     def plan(self, is_train: bool) -> Plan:
         """The plan for training or inference, built at first use."""
-        plan = self._plans.get(is_train)
-        if plan is None:
-            edition = EDITION[0]
-            with inherited(self._numbers):
-                plan = compile_plan(self._bound, is_train, self._gradients[is_train], self._monitor is not None)
-            if self._check:
-                self._reports[is_train] = check_kernels(plan, self._check != "report")
-            if self._numbers:
-                check_numbers(plan, self._numbers)
-            for ctx in set(plan.contexts.values()) - self._orders.keys():
-                order = ctx.backend.order(ctx.device_id)
-                if order is not None:
-                    self._orders[ctx] = order
-            if edition == EDITION[0]:  # else another thread has registered something meanwhile
-                self._plans[is_train] = plan
-        return plan
+        return self._plans[is_train]
 
     def forward(self, is_train: bool = False, **kwargs: NDArray | np.ndarray) -> list[NDArray]:
         """Compute the outputs.
@@ -210,19 +106,20 @@ class Executor(Shown):
         if inside[1] != me:
             self._refuse(me)
         try:
-            if self._orders:
-                self._wait()
+            plans = self._plans
+            if plans.orders:
+                plans.wait()
             if kwargs:
                 self._feed(kwargs)
             if is_train is not True and is_train is not False:
                 is_train = truth("forward", is_train)
-            plan = self._plans.get(is_train) or self.plan(is_train)
+            plan = plans[is_train]
             self._ready = None
             self._mode = is_train
             if plan.draws:
-                self._drawn[is_train] = plan.noting(functools.partial(self._run, plan, plan.forward, is_train))
+                self._drawn[is_train] = plan.noting(functools.partial(run_segment, plan.forward, self._ctx, is_train))
             else:
-                self._run(plan, plan.forward, is_train)
+                run_segment(plan.forward, self._ctx, is_train)
             for store in plan.stores:
                 store()
             self._ready = plan
@@ -262,29 +159,22 @@ class Executor(Shown):
         finally:
             del inside[1]
 
-    def _wait(self) -> None:
-        """Let the current streams wait for those of the run before, which used the same memory."""
-        for order in self._orders.values():
-            order()
-
     def _back(self, out_grads: OutGrads, is_train: bool) -> None:
-        self._wait()
+        plans = self._plans
+        if plans.orders:
+            plans.wait()
         mode = is_train or self._mode
         if self._gradients[mode] is not is_train:
             self._differentiate(mode, is_train)
-        plan = self._plans.get(mode) or self.plan(mode)
+        plan = plans[mode]
         if out_grads is not None or not self._heads.complete:
             self._heads.take(plan.bound, out_grads)
         if self._ready is not plan:
-            self._repeat(mode, functools.partial(self._run, plan, plan.forward, mode))
+            self._repeat(mode, functools.partial(run_segment, plan.forward, self._ctx, mode))
         self._ready = None
-        self._run(plan, plan.backward, is_train)
-        self._tell_cut()
-
-    def _tell_cut(self) -> None:
-        """Say what gradients of whole numbers have lost."""
+        run_segment(plan.backward, self._ctx, is_train)
         if CUT.lost:
-            CUT.tell(array._data.dtype for array in self.grad_arrays if array is not None)
+            _tell_cut(self.grad_arrays)
 
     def set_optimizer(self, optimizer: Any, weights: Sequence[str] | Mapping[str, Index] | None = None) -> None:
         """Choose how ``update`` moves weights.
@@ -393,12 +283,12 @@ class Executor(Shown):
             self._refuse(me)
         try:
             update = self._optimized("update")
-            self._wait()
+            self._plans.wait()
             segment = update.ready()
             if segment is None:
                 update.alone()
             else:
-                self._run_unseen(segment, True)
+                run_segment(segment, self._ctx, True)
         except Exception as error:
             trim(error)
             raise
@@ -443,15 +333,17 @@ class Executor(Shown):
                 self.backward(out_grads)
                 self.update()
                 return self.outputs
-            self._wait()
+            self._plans.wait()
             if kwargs:
                 self._feed(kwargs)
             if out_grads is not None or not self._heads.complete:
                 self._heads.take(plan.bound, out_grads)
             segment = update.ready()
             self._ready, self._mode = None, True
-            self._drawn[True] = plan.noting(functools.partial(self._run_unseen, self._as_one(plan, segment), True))
-            self._tell_cut()
+            self._drawn[True] = plan.noting(
+                functools.partial(run_segment, self._as_one(plan, segment), self._ctx, True))
+            if CUT.lost:
+                _tell_cut(self.grad_arrays)
             if segment is None:
                 update.alone()
             return self.outputs
@@ -460,8 +352,8 @@ class Executor(Shown):
         """The plan for training, where its segments are recorded and nobody watches."""
         if self._gradients[True] is not True:
             self._differentiate(True, True)
-        plan = self._plans.get(True) or self.plan(True)
-        return None if self._monitor is not None or type(plan.forward) is Segment else plan
+        plan = self._plans[True]
+        return None if self._plans.monitored or type(plan.forward) is Segment else plan
 
     def _as_one(self, plan: Plan, update: Segment | None) -> Segment:
         """Forward, backward and update as one segment."""
@@ -495,16 +387,15 @@ class Executor(Shown):
 
     def _forget(self, mode: bool) -> None:
         """Make the plans for a mode anew when they are used again."""
-        self._plans.pop(mode, None)
-        self._others.pop(mode, None)
+        self._plans.forget(mode)
         self._ready = self._whole = None
 
     def _go(self, is_train: bool) -> None:
         """The steps of ``forward``, without what is stored behind them."""
-        self._wait()
-        plan = self._plans.get(is_train) or self.plan(is_train)
+        self._plans.wait()
+        plan = self._plans[is_train]
         self._ready, self._mode = None, is_train
-        self._drawn[is_train] = plan.noting(functools.partial(self._run, plan, plan.forward, is_train))
+        self._drawn[is_train] = plan.noting(functools.partial(run_segment, plan.forward, self._ctx, is_train))
         self._ready = plan
 
     def _store(self) -> None:
@@ -518,116 +409,6 @@ class Executor(Shown):
             self._forget(mode)
         if self._update is not None:
             self._update.forget()
-
-    def _run(self, plan: Plan, segment: Segment, is_train: bool) -> None:
-        """Run a segment in its mode: nothing recorded, this context the current one, no numeric warnings."""
-        if self._monitor is None:
-            self._run_unseen(segment, is_train)
-        else:
-            self._in_mode(is_train, functools.partial(segment.run, functools.partial(self._report, plan)))
-            segment.targets.wrote()
-
-    def _run_unseen(self, segment: Segment, is_train: bool) -> None:
-        """Do so without telling the monitor."""
-        if segment.native is not None:
-            segment.native()
-        elif segment.plain:
-            quiet(segment.run)
-        else:
-            self._in_mode(is_train, segment.run)
-        if WATCHED:
-            (segment.noted or segment.targets).wrote()
-
-    def _in_mode(self, is_train: bool, function: Callable[[], None]) -> None:
-        """Call a function in the mode that steps run in."""
-        if ENTERED:
-            function = functools.partial(self._entered, function)
-        thread = MODE.__dict__
-        token = thread["set"](thread["now"]().computing(is_train, self._ctx))
-        try:
-            with np.errstate(all="ignore"):
-                function()
-        finally:
-            thread["reset"](token)
-
-    def _entered(self, function: Callable[[], None]) -> None:
-        """Call a function on the device of this context."""
-        with self._ctx.entered():
-            function()
-
-    def _report(self, plan: Plan, step: Step) -> None:
-        """Tell the monitor what a step has computed."""
-        node = step.node
-        if node is None or node.op is None or self._monitor is None:
-            return
-        callback, everything = self._monitor
-        ctx = plan.contexts[node]
-        if everything:
-            names = node.op.arguments(node.attrs) + node.op.auxiliary(node.attrs)
-            for name, entry in zip(names, node.inputs):
-                if plan.arrays.get(entry) is not None:
-                    callback(f"{node.name}_{name}", NDArray(plan.arrays[entry], ctx).copy())
-        for i, data in enumerate(step.outs[:node.op.visible(node.attrs)]):
-            if data is not None:
-                callback(told(node, i), NDArray(data, ctx).copy())
-
-    def _feed(self, values: Mapping[str, NDArray | np.ndarray]) -> None:
-        arguments = self.arg_dict
-        for name, value in values.items():
-            if name not in arguments:
-                raise ArgumentError(f"forward: unknown argument {name!r}. {did_you_mean(name, arguments)}")
-            if not isinstance(value, (NDArray, np.ndarray)):
-                raise ArgumentError(f"forward: {name} must be an NDArray or a NumPy array, got {type(value).__name__}")
-            if tuple(value.shape) != arguments[name].shape:
-                raise ShapeError(f"forward: {name} has shape {show(value.shape)}, it is bound with "
-                                 f"{show(arguments[name].shape)}; executor.reshape makes room for another")
-        for name, value in values.items():
-            argument = arguments[name]
-            if isinstance(argument._data, np.ndarray) or isinstance(value, NDArray):
-                argument._store(Ellipsis, value)
-            else:
-                self._bring(name, argument, value)
-
-    def _bring(self, name: str, argument: NDArray, value: np.ndarray) -> None:
-        """Store numbers of the host in an argument on a device, without waiting for that."""
-        if name not in self._staging:
-            ctx = argument.context
-            self._staging[name] = staging(ctx.xp, argument._data, ctx.device_id)
-        bring = self._staging[name]
-        if bring is None:
-            argument._store(Ellipsis, value)
-        else:
-            quiet(bring, value)
-            wrote(argument._data)
-
-    # ---------------------------------------------------------------------------------------------- arrays
-
-    def _get_outputs(self) -> list[NDArray]:
-        """The outputs, by the name that programs of MXNet call."""
-        return list(self.outputs)
-
-    def copy_params_from(self, arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray] | None = None,
-                         allow_extra_params: bool = False) -> None:
-        """Copy values into arguments and auxiliary states by name, casting their dtype.
-
-        Raises
-        ------
-        ArgumentError
-            For a name that the graph does not have, unless ``allow_extra_params``.
-        """
-        todo = []
-        for what, own, params in (("argument", self.arg_dict, arg_params),
-                                  ("auxiliary state", self.aux_dict, aux_params or {})):
-            for name, value in params.items():
-                if name in own:
-                    if tuple(value.shape) != own[name].shape:
-                        raise ShapeError(f"copy_params_from: {name} has shape {show(value.shape)}, expected "
-                                         f"{show(own[name].shape)}")
-                    todo.append((own[name], value))
-                elif not allow_extra_params:
-                    raise ArgumentError(f"copy_params_from: there is no {what} {name!r}. {did_you_mean(name, own)}")
-        for target, value in todo:  # only now: nothing is half done
-            target._store(Ellipsis, value)
 
     def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False,
                 **kwargs: Sequence[int]) -> Executor:
@@ -671,90 +452,33 @@ class Executor(Shown):
 
     # ------------------------------------------------------------------------------------------- inspection
 
-    def set_monitor_callback(self, callback: Callable[[str, NDArray], None] | None, monitor_all: bool = False) -> None:
-        """Call a function with name and value of every output of every node as it is computed.
+    def _tell(self, callback: Told | None, monitor_all: bool) -> None:
+        self._plans.monitor(callback, monitor_all)
 
-        Parameters
-        ----------
-        callback : function of name and NDArray, or None
-            None stops it.
-        monitor_all : bool
-            Inputs too.
-        """
-        if callback is not None and not callable(callback):
-            raise TypeError(f"set_monitor_callback: expected a function, got {type(callback).__name__}")
-        with self._alone():
-            if (callback is None) is not (self._monitor is None):
-                self._plans, self._others = self._others, self._plans
-            self._monitor = None if callback is None else (callback, monitor_all)
-
-    def _watch_as(self, other: Executor) -> None:
-        """Have the monitor that another executor has."""
-        if self._monitor != other._monitor:
-            self.set_monitor_callback(*other._monitor or (None,))
-
-    def debug_str(self) -> str:
-        """Every node with its inputs, a line each, and what the plans hold in memory."""
+    def _held(self) -> str:
+        """What the plans hold in memory, in words."""
         with self._alone():
             total = self.plan(self._keeps_gradients).nbytes
-        return self._symbol.debug_str() + "".join(
-            f"{'training' if is_train else 'inference'} plan: {plan.nbytes / 2 ** 20:.2f} MB\n"
-            for is_train, plan in sorted(self._plans.items())) + f"Total {total >> 20} MB allocated\n"
+        return "".join(f"{'training' if is_train else 'inference'} plan: {plan.nbytes / 2 ** 20:.2f} MB\n"
+                       for is_train, plan in sorted(self._plans.items())) + f"Total {total >> 20} MB allocated\n"
 
-    def explain(self, is_train: bool | None = None) -> Explanation:
-        """Each step of a plan: its node, its kernel and why faster ones declined, where its result lives.
+    def _asked(self, is_train: bool) -> Sequence[Asked]:
+        plan = self._plans[is_train]
+        found, update = [("forward", plan.forward), ("backward", plan.backward)], self._update
+        more = [] if self._whole is None or self._whole[0] is not plan else [
+            f"a step of all, {self._whole[2].said()}"]
+        if update is not None and update.segment is None:
+            more.append(f"update: {update.reason}")
+        elif update is not None and update.segment is not None and is_train:
+            found.append(("update", update.segment))
+        return [Asked(plan, found, self._bound, functools.partial(run_segment, ctx=self._ctx, is_train=is_train), more,
+                      self._plans.reports.get(is_train))]
 
-        Parameters
-        ----------
-        is_train : bool, optional
-            Which plan; the training plan when gradients are kept, by default.
-        """
-        with self._alone():
-            plan = self.plan(self._keeps_gradients if is_train is None else bool(is_train))
-        lines = [f"{'training' if plan.is_train else 'inference'} plan, {plan.nbytes} bytes beside arguments, outputs "
-                 "and gradients"]
-        for title, segment in self._segments(plan):
-            if segment.steps:
-                lines.append(f"{title}, {segment.said()}:" if segment.said() else f"{title}:")
-            for number, step in enumerate(segment.steps):
-                name = f"{step.title}: " if step.title else "" if step.node is None else f"{titled(step.node)}: "
-                declined = "".join(f"; {kernel} declined: {reason}" for kernel, reason in step.declined)
-                copies = step.copies and f"; {step.copies}"
-                said = segment.said(step) and f"; {segment.said(step)}"
-                lines.append(f"  {number:4} {name}{step.kernel}{declined}{copies} -> {step.where}{said}")
-        if self._whole is not None and self._whole[0] is plan:
-            lines.append(f"a step of all, {self._whole[2].said()}")
-        if self._update is not None and self._update.segment is None:
-            lines.append(f"update: {self._update.reason}")
-        return Explanation("\n".join(lines))
-
-    def _segments(self, plan: Plan) -> list[tuple[str, Segment]]:
-        """The segments that run with a plan, and what they are called."""
-        found = [("forward", plan.forward), ("backward", plan.backward)]
-        if plan.is_train and self._update is not None and self._update.segment is not None:
-            found.append(("update", self._update.segment))
-        return found
-
-    def memory(self, is_train: bool | None = None) -> MemoryUse:
-        """Where the memory of a plan goes.
-
-        Parameters
-        ----------
-        is_train : bool, optional
-            Which plan; the training plan when gradients are kept, by default.
-
-        Returns
-        -------
-        MemoryUse
-            ``print`` it for a table, largest results first; ``rows`` and ``bound`` have the numbers, in bytes.
-        """
-        with self._alone():
-            plan = self.plan(self._keeps_gradients if is_train is None else bool(is_train))
-        return MemoryUse(results_between(plan.memory, plan.specs), plan.memory.arena,
-                         plan.nbytes - sum(plan.memory.arena.values()), self._nbytes_bound(), plan.is_train)
+    def _measured(self, is_train: bool) -> Sequence[Asked]:
+        self._ready = self._whole = None
+        return self._asked(is_train)
 
     def _nbytes_bound(self) -> dict[str, int]:
-        """Bytes of what callers hold, by what it is."""
         groups: dict[str, Sequence[NDArray | None]] = {
             "arguments": self.arg_arrays, "gradients": self.grad_arrays, "states": self.aux_arrays,
             "outputs": self.outputs}
@@ -764,82 +488,13 @@ class Executor(Shown):
         return {name: sum({id(array._data): array._data.nbytes for array in arrays if array is not None}.values())
                 for name, arrays in groups.items()}
 
-    def profile(self, runs: int = 10, is_train: bool | None = None) -> Profile:
-        """Where the time of a plan goes: run it step by step with a clock.
-
-        Forward and backward run ``2 * runs + 1`` times with the arguments as they are, and with the gradients of the
-        outputs that are bound or that the last backward was given, zeros before the first. Outputs, gradients,
-        auxiliary states, what updates change and the states of random generators are restored; what users' operators
-        and hooks do beside that happens in each run. A backward that was to follow runs its forward again.
-
-        Parameters
-        ----------
-        runs : int
-            How often each step is measured.
-        is_train : bool, optional
-            Which plan; the training plan when gradients are kept, by default.
-
-        Returns
-        -------
-        Profile
-            ``print`` it for a table, slowest step first; ``rows`` has the numbers.
-        """
-        with self._alone():
-            plan = self.plan(self._keeps_gradients if is_train is None else bool(is_train))
-            self._ready = self._whole = None
-            return profile(plan, self._segments(plan), self._bound,
-                           lambda segment: self._run(plan, segment, plan.is_train),
-                           functools.partial(self._in_mode, plan.is_train), runs)
-
-    def estimate(self, is_train: bool | None = None, machine: Machine | str | None = None
-                 ) -> Estimate:
-        """How long a plan would take on a device that need not be there: what its steps do is counted, nothing runs.
-
-        Parameters
-        ----------
-        is_train : bool, optional
-            Which plan; the training plan when gradients are kept, by default.
-        machine : Machine or str, optional
-            What the device does: a ``Machine``, or ``"H100"`` or ``"H200"`` (``opreg.symbol.estimate.MACHINES``). By
-            default that of the device where the executor is bound, by its name, and an H100 on any other.
-
-        Returns
-        -------
-        Estimate
-            ``print`` it for a table, longest step first; ``rows``, ``eager`` and ``replayed`` have the numbers. They
-            are those of the plan for where the executor is bound, whose kernels other devices may not have.
-        """
-        with self._alone():
-            plan = self.plan(self._keeps_gradients if is_train is None else bool(is_train))
-            return estimate(plan, self._segments(plan),
-                            machine_of(machine, self._ctx.backend.title(self._ctx.device_id)))
-
-    def kernel_report(self, is_train: bool | None = None) -> KernelReport:
-        """How far kernels were from the reference, in all runs of a plan so far; of an executor that checks kernels.
-
-        Parameters
-        ----------
-        is_train : bool, optional
-            Which plan; the training plan when gradients are kept, by default.
-
-        Raises
-        ------
-        ArgumentError
-            When the executor was bound without ``check_kernels``.
-        """
-        if not self._check:
-            raise ArgumentError("kernel_report: kernels are not checked; bind with check_kernels=True")
-        is_train = self._keeps_gradients if is_train is None else bool(is_train)
-        with self._alone():
-            self.plan(is_train)
-        return self._reports[is_train]()
-
-    @property
-    def _keeps_gradients(self) -> bool:
-        return any(grad is not None and req != "null" for grad, req in zip(self.grad_arrays, self._reqs))
-
     def __repr__(self) -> str:
         return f"<Executor of {self._symbol!r} on {self._ctx}>"
+
+
+def _tell_cut(grads: Sequence[NDArray | None]) -> None:
+    """Say what gradients of whole numbers have lost."""
+    CUT.tell(grad._data.dtype for grad in grads if grad is not None)
 
 
 def truth(method: str, is_train: object) -> bool:
@@ -851,9 +506,3 @@ def truth(method: str, is_train: object) -> bool:
                             + ("arguments go by name, as in forward(data=…)" if method == "forward" else
                                "gradients of several outputs go in a list, as in backward([g, h])"))
     return bool(is_train)
-
-
-def told(node: Node, index: int) -> str:
-    """What a monitor is told an output is called; those that are gradients have the number of their input."""
-    numbers = node.tags.get(GRADIENTS)
-    return output_name((node, index)) if numbers is None else f"{node.name}_{numbers.split()[index]}"

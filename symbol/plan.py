@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import NoReturn, TypeAlias
+from typing import NamedTuple, NoReturn, TypeAlias
+from weakref import WeakSet
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from opreg.core import generators
 from opreg.core.array_module import TRANSFERS
 from opreg.core.graph import Entry, Node, fail
 from opreg.core.launch import Call, FirstRun, prepare
+from opreg.core.locks import rlock
 from opreg.core.mode import Recording
 from opreg.core.spec import Shape, Spec, known
 from opreg.core.steps import JoinableStep, TieredStep, is_plain
@@ -22,14 +24,17 @@ from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import wrap
 from opreg.typing import Array, DTypeLike
 
-from .memory_use import largest
+from .inspect.memory_use import largest
 from .passes.memory import Memory, Storage
 from .program import Program, nbytes
 
-__all__ = ["Function", "Plan", "Segment", "Step"]
+__all__ = ["Around", "Function", "Instrument", "Plan", "Segment", "Step", "Watch", "Wrap", "instrument_all"]
 
 #: What a step does, without arguments: it holds its arrays. A first run that is watched returns what takes its place.
 Function: TypeAlias = Callable[[], object]
+
+#: What watches a step: called in place of its work, which it is given and calls once.
+Watch: TypeAlias = Callable[[Function], object]
 
 
 class Step:
@@ -72,8 +77,24 @@ class Step:
         self.writes: list[Array] = [] if node is not None else [out for out in outs if out is not None]
 
 
+#: What watches steps: asked once for each step, by its number, for the watch of that one; None for none.
+Wrap: TypeAlias = "Callable[[int, Step], Watch | None]"
+#: What watches whole runs: called with the steps and with their work, which it calls once.
+Around: TypeAlias = Callable[[Sequence[Step], Function], object]
+
+
+class Instrument(NamedTuple):
+    """What watches a segment: steps, and whole runs. It holds no plan, which holds it."""
+
+    watches: Mapping[Step, Watch]
+    around: Around | None
+
+
 class Segment:
     """A stretch of a plan that runs as one: the forward, the backward or the update steps.
+
+    All that watches steps is attached by ``instrument``. While anything is, they run one by one, and there is no
+    ``plain`` or ``native`` way.
 
     Attributes
     ----------
@@ -87,7 +108,8 @@ class Segment:
         All of its functions as one, where all are compiled and share no work among threads.
     """
 
-    __slots__ = ("steps", "fresh", "plain", "native", "flat", "_owners", "_tiered", "_joined", "noted")
+    __slots__ = ("steps", "fresh", "plain", "native", "flat", "_owners", "_tiered", "_joined", "noted", "_instruments",
+                 "_ways", "__weakref__")
 
     def __init__(self, steps: list[Step]):
         self.steps = steps
@@ -98,6 +120,45 @@ class Segment:
         self._owners: list[Step] = []
         self._tiered: list[TieredStep] = []
         self._joined: list[JoinableStep] = []
+        self._instruments: list[Instrument] = []  # from the innermost
+        self._ways: tuple[bool, Function | None] = False, None  # ``plain`` and ``native`` where nothing is attached
+        with _LOCK:
+            _SEGMENTS.add(self)
+            for wrap, around in _EVERYWHERE:
+                self.instrument(wrap, around, innermost=True)
+
+    def instrument(self, wrap: Wrap, around: Around | None = None, innermost: bool = False) -> Instrument:
+        """Attach what watches the steps, until ``take_off``.
+
+        Parameters
+        ----------
+        wrap : Wrap
+            What watches each step.
+        around : Around, optional
+            What watches each run of all.
+        innermost : bool
+            Whether it sees a step's own work alone, and not that of what else is attached; as clocks do.
+
+        Returns
+        -------
+        Instrument
+            What ``take_off`` is given.
+        """
+        watches = {step: watch for number, step in enumerate(self.steps)
+                   if (watch := wrap(number, step)) is not None}
+        instrument = Instrument(watches, around)
+        before = self._instruments
+        if not before:
+            self._ways = self.plain, self.native
+        self._instruments = [instrument, *before] if innermost else [*before, instrument]
+        self.plain, self.native = False, None
+        return instrument
+
+    def take_off(self, instrument: Instrument) -> None:
+        """Take off what was attached."""
+        self._instruments = [each for each in self._instruments if each is not instrument]
+        if not self._instruments:
+            self.plain, self.native = self._ways
 
     def _flatten(self) -> None:
         """Put the steps' functions in one list, compiled ones that follow each other as one.
@@ -115,6 +176,9 @@ class Segment:
         self.flat, self._owners, self._tiered, self._joined = functions, owners, tiered, joined
         self.native, self.plain, self.fresh = native, plain, False
         self._place()
+        if self._instruments:
+            self._ways = self.plain, self.native
+            self.plain, self.native = False, None
 
     def _place(self) -> None:
         """Where a device has to be entered, do so wherever it changes; who runs the segment comes back to the one
@@ -131,13 +195,13 @@ class Segment:
         self.flat, self._owners = [function for function, _ in placed], [owner for _, owner in placed]
         self.native, self.plain = None, False
 
-    def run(self, after: Callable[[Step], None] | None = None) -> None:
-        """Run all steps in order; ``after`` is called behind each.
+    def run(self) -> None:
+        """Run all steps in order.
 
         An exception leaves as itself, with notes that name the operator, the node and its place in the plan.
         """
-        if self.fresh or after is not None:
-            self._run_slowly(after)
+        if self.fresh or self._instruments:
+            self._run_watched()
             return
         steps = iter(self.flat)
         try:
@@ -149,28 +213,43 @@ class Segment:
         if self._tiered and all(function.made for function in self._tiered):
             self._flatten()
 
-    def _run_slowly(self, after: Callable[[Step], None] | None) -> None:
-        """Run step by step; the first time what comes of watched first runs takes their place."""
-        for number, step in enumerate(self.steps):
-            functions: list[Function] = []
-            before = TRANSFERS.to_host, TRANSFERS.from_host
-            try:
-                with step.ctx.entered():
-                    for function in step.run:
-                        if isinstance(function, FirstRun):
-                            functions += function()
-                        else:
-                            function()
-                            functions.append(function)
-            except Exception as error:
-                self._fail(error, step, number)
-            step.run = functions
-            if self.fresh:
-                step.copies = _copies(TRANSFERS.to_host - before[0], TRANSFERS.from_host - before[1])
-            if after is not None:
-                after(step)
+    def _run_watched(self) -> None:
+        """Run as it is watched, or the first time, when what comes of watched first runs takes their place."""
+        run: Function = self._one_by_one
+        for instrument in self._instruments:
+            if instrument.around is not None:
+                run = functools.partial(instrument.around, self.steps, run)
+        run()
         if self.fresh:
             self._flatten()
+
+    def _one_by_one(self) -> None:
+        every = [instrument.watches for instrument in self._instruments]
+        for number, step in enumerate(self.steps):
+            work: Function = functools.partial(self._first if self.fresh else _work, step)
+            for watches in every:
+                watch = watches.get(step)
+                if watch is not None:
+                    work = functools.partial(watch, work)
+            try:
+                with step.ctx.entered():
+                    work()
+            except Exception as error:
+                self._fail(error, step, number)
+
+    @staticmethod
+    def _first(step: Step) -> None:
+        """The work of a step that runs for the first time."""
+        functions: list[Function] = []
+        before = TRANSFERS.to_host, TRANSFERS.from_host
+        for function in step.run:
+            if isinstance(function, FirstRun):
+                functions += function()
+            else:
+                function()
+                functions.append(function)
+        step.run = functions
+        step.copies = _copies(TRANSFERS.to_host - before[0], TRANSFERS.from_host - before[1])
 
     @property
     def targets(self) -> Targets:
@@ -179,9 +258,6 @@ class Segment:
         if self.noted is None:
             self.noted = Targets({id(array): array for step in self.steps for array in step.writes}.values())
         return self.noted
-
-    def renew(self) -> None:
-        """Forget what was made of the steps together: somebody has run them one by one."""
 
     @property
     def nbytes(self) -> int:
@@ -202,6 +278,37 @@ class Segment:
             fail(error, step.node)
         finally:
             del error  # its traceback keeps this frame
+
+
+#: All segments that there are, and what watches all that there are and will be.
+_SEGMENTS: WeakSet[Segment] = WeakSet()
+_EVERYWHERE: list[tuple[Wrap, Around]] = []
+_LOCK = rlock()
+
+
+def instrument_all(wrap: Wrap, around: Around) -> Function:
+    """Attach what watches the steps of all plans, of those too that are made from now on; see ``Segment.instrument``.
+
+    The function that is returned takes it off again.
+    """
+    with _LOCK:
+        _EVERYWHERE.append((wrap, around))
+        for segment in _SEGMENTS:
+            segment.instrument(wrap, around, innermost=True)
+    return functools.partial(_take_off_all, around)
+
+
+def _take_off_all(around: Around) -> None:
+    with _LOCK:
+        _EVERYWHERE[:] = [each for each in _EVERYWHERE if each[1] is not around]
+        for segment in _SEGMENTS:
+            for each in [each for each in segment._instruments if each.around is around]:
+                segment.take_off(each)
+
+
+def _work(step: Step) -> None:
+    for function in step.run:
+        function()
 
 
 def _copies(to_host: int, from_host: int) -> str:
@@ -318,6 +425,11 @@ class Plan:
         of these."""
         self.forward = segment(self._halves[0] + after_forward)
         self.backward = segment(self._halves[1] + after_backward)
+
+    def instrument(self, wrap: Callable[[str, int, Step], Watch | None]) -> None:
+        """Attach what watches the steps for good; ``wrap`` is told the half, ``forward`` or ``backward``, too."""
+        self.forward.instrument(functools.partial(wrap, "forward"))
+        self.backward.instrument(functools.partial(wrap, "backward"))
 
     def noting(self, run: Callable[[], object]) -> generators.States:
         """Run a half; where the generators stood that it drew from."""

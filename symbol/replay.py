@@ -80,16 +80,12 @@ class RecordedSegment(Segment):
         if self._phase is not _Phase.OFF:
             self._phase = _Phase.WARM
 
-    def renew(self) -> None:
-        if not self.fresh:
-            self._flatten()
-
-    def run(self, after: Callable[[Step], None] | None = None) -> None:
+    def run(self) -> None:
         recorder = self._recorder
-        if after is not None:  # steps run by themselves, and leave arrays that no graph knows
-            super().run(after)
+        if self._instruments:  # steps run by themselves, and leave arrays that no graph knows
+            super().run()
             if self._phase is not _Phase.OFF:
-                self.renew()
+                self._flatten()
             return
         if self._phase is not _Phase.REPLAY and recorder is not None and not self.fresh:
             if self._phase is _Phase.WARM:
@@ -209,6 +205,8 @@ class RecordedSegment(Segment):
             graphs = len({text for text in self._said.values() if text.startswith("graph")})
             islands = sum(text.startswith("island") for text in self._said.values())
             return f"{graphs} graph{'s' * (graphs != 1)}, {islands} island{'s' * (islands != 1)}"
+        if self._instruments and self._phase is not _Phase.OFF:
+            return "not captured: its steps are watched"
         return self._phase.value + (f": {self._reason}" if self._phase is _Phase.OFF else "")
 
     def _fail(self, error: Exception, step: Step, number: int) -> NoReturn:

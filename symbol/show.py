@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from opreg.core.graph import Graph
+from opreg.core.looks import report
 
 from .json import stored_attrs, stored_name, versions
 from .symbol import DEBUG_STR
@@ -41,4 +42,4 @@ def debug_str(graph: Graph) -> str:
         attrs = stored_attrs(node)
         if attrs:
             lines += ["Attrs:", *(f"\t{name}={text}" for name, text in attrs.items())]
-    return "\n".join(lines) + "\n"
+    return report(lines) + "\n"

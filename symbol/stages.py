@@ -18,7 +18,7 @@ import numpy as np
 
 from opreg.core.graph import Entry, Graph, Node, fail, rewrite
 from opreg.core.launch import Call
-from opreg.core.looks import Explanation
+from opreg.core.looks import Explanation, report
 from opreg.core.op import ZERO
 from opreg.core.registry import get
 from opreg.core.spec import ANY, Shape, Spec, show, unify
@@ -27,14 +27,14 @@ from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray, wrap
 
 from . import infer as inference
-from .arrays import zeros
-from .checking import KernelReport
-from .estimate import Estimate, Machine, machine_of
+from .alone import OneAtATime
+from .arrays import BoundArrays, zeros
 from .executor import Executor, truth
 from .head_gradients import HeadGradients, OutGrads, fitted, in_order
-from .memory_use import MemoryUse
+from .inspect.monitor import Told
+from .inspect.questions import Asked
 from .plan import Plan
-from .profile import Profile
+from .plans import in_mode
 from .reduction import Reduction
 from .symbol import Symbol, output_name
 
@@ -118,7 +118,7 @@ class Staged(Executor):
 
     def __init__(self, symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None],
                  reqs: list[str], aux: list[NDArray], head_grads: OutGrads, make: Callable[..., Executor],
-                 check: bool | str, known: Mapping[Node, list[Spec]], reshaped: bool):
+                 known: Mapping[Node, list[Spec]], reshaped: bool):
         graph = symbol._graph()
         arguments, auxiliary = graph.variables()
         self._arrays = dict(zip(arguments + auxiliary, args + aux))
@@ -129,8 +129,9 @@ class Staged(Executor):
                                          {node: [spec.dtype for spec in specs] for node, specs in known.items()})
         bound = fitted(head_grads, symbol.list_outputs(),
                        [Spec(shapes[node][i], dtypes[node][i]) for node, i in graph.heads], ctx, reshaped)
-        self._hold(symbol, ctx, args, grads, reqs, aux, bound, make)
-        self._check = check
+        OneAtATime.__init__(self)
+        BoundArrays.__init__(self, symbol, ctx, args, grads, reqs, aux, bound)
+        self._make, self._gradients = make, {True: True, False: None}
         targets = [None if gradient is None or (node.op is not None and node.op.loss(node.attrs)) else gradient._data
                    for gradient, (node, _) in zip(bound, graph.heads)]
         self._heads = HeadGradients(targets, bound, self._output_names, ctx)
@@ -183,14 +184,13 @@ class Staged(Executor):
         for mode, is_train in self._gradients.items():
             if rest._gradients[mode] is not is_train:
                 rest._differentiate(mode, is_train)
-        if self._monitor is not None:
-            rest.set_monitor_callback(*self._monitor)
+        rest._tell(*self._monitor)
         return rest
 
     def _parts(self) -> list[Executor]:
         return [*([] if self._first is None else [self._first]), *self._rests.values()]
 
-    def _measured(self, is_train: bool) -> tuple:
+    def _sizes(self, is_train: bool) -> tuple:
         """The shapes of the operators at the border, from the numbers that are there now."""
         border: list[tuple[Shape | None, ...]] = []
         for node, shapes, _ in self._border:
@@ -221,7 +221,7 @@ class Staged(Executor):
         if self._first is not None:
             self._first._go(is_train)
         shapes: list[tuple] = []
-        self._in_mode(is_train, lambda: shapes.extend(self._measured(is_train)))
+        in_mode(lambda: shapes.extend(self._sizes(is_train)), self._ctx, is_train)
         key = tuple(shapes)
         rest = self._rests.pop(key, None) or self._bind_rest(key)
         self._rests[key] = self._rest = rest
@@ -285,53 +285,33 @@ class Staged(Executor):
     def _recorded_plan(self) -> Plan | None:
         return None
 
-    def set_monitor_callback(self, callback: Callable[[str, NDArray], None] | None, monitor_all: bool = False) -> None:
-        """Call a function with name and value of every output of every node; see ``Executor.set_monitor_callback``."""
-        with self._alone():
-            for part in self._parts():
-                part.set_monitor_callback(callback, monitor_all)
-            self._monitor = None if callback is None else (callback, monitor_all)
+    def _tell(self, callback: Told | None, monitor_all: bool) -> None:
+        for part in self._parts():
+            part._tell(callback, monitor_all)
 
-    def debug_str(self) -> str:
-        """Every node with its inputs, a line each, and what the plans hold in memory."""
-        return self._symbol.debug_str() + "".join(part.debug_str()[len(part._symbol.debug_str()):]
-                                                  for part in self._parts())
+    def _held(self) -> str:
+        return "".join(part._held() for part in self._parts())
 
     def explain(self, is_train: bool | None = None) -> Explanation:
         """Each step of the plans, of the part before shapes are known and of what follows for those that came."""
         is_train = self._keeps_gradients if is_train is None else bool(is_train)
         names = ", ".join(node.name for node, _, _ in self._border)
-        lines = [] if self._first is None else [f"before {names}:", self._first.explain(is_train)]
+        lines = [] if self._first is None else [f"before {names}:", *self._first.explain(is_train).split("\n")]
         for key, part in self._rests.items():
             shapes = ", ".join(show(shape) for shapes in key for shape in shapes)
-            lines += [f"from {names} of shape {shapes}:", part.explain(is_train)]
-        return Explanation("\n".join(lines if self._rests else [*lines, f"from {names}: planned when it has run"]))
+            lines += [f"from {names} of shape {shapes}:", *part.explain(is_train).split("\n")]
+        return Explanation(report(lines if self._rests else [*lines, f"from {names}: planned when it has run"]))
 
-    def memory(self, is_train: bool | None = None) -> MemoryUse:
-        """Where the memory of the plans goes that there are so far; see ``Executor.memory``."""
-        is_train = self._keeps_gradients if is_train is None else bool(is_train)
-        return MemoryUse.joined([part.memory(is_train) for part in self._parts()], self._nbytes_bound(), is_train)
+    def _asked(self, is_train: bool) -> Sequence[Asked]:
+        return [asked for part in (self._first, self._rest) if part is not None for asked in part._asked(is_train)]
 
-    def profile(self, runs: int = 10, is_train: bool | None = None) -> Profile:
-        """Where the time goes, for the shapes of the last forward; see ``Executor.profile``."""
-        is_train = self._keeps_gradients if is_train is None else bool(is_train)
-        with self._alone():
-            self._go(is_train)
-            self._ran = None
-            return Profile.joined([part.profile(runs, is_train) for part in (self._first, self._rest)
-                                   if part is not None])
+    def _every(self, is_train: bool) -> Sequence[Asked]:
+        return [asked for part in self._parts() for asked in part._every(is_train)]
 
-    def estimate(self, is_train: bool | None = None, machine: Machine | str | None = None) -> Estimate:
-        """How long the plans would take that there are so far, for the shapes of the last forward; see
-        ``Executor.estimate``."""
-        is_train = self._keeps_gradients if is_train is None else bool(is_train)
-        found = machine_of(machine, self._ctx.backend.title(self._ctx.device_id))
-        return Estimate.joined([part.estimate(is_train, found) for part in (self._first, self._rest)
-                                if part is not None], found, is_train)
-
-    def kernel_report(self, is_train: bool | None = None) -> KernelReport:
-        """How far kernels were from the reference; see ``Executor.kernel_report``."""
-        return KernelReport.joined([part.kernel_report(is_train) for part in self._parts()])
+    def _measured(self, is_train: bool) -> Sequence[Asked]:
+        self._go(is_train)
+        self._ran = None
+        return [asked for part in (self._first, self._rest) if part is not None for asked in part._measured(is_train)]
 
 
 def _nothing(shape: Shape | None, dtype: np.dtype | None, ctx: Context) -> NDArray:

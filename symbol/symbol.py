@@ -14,7 +14,7 @@ from opreg.core.attrs import to_text
 from opreg.core.backward_graph import gradients
 from opreg.core.cache import cached
 from opreg.core.graph import Entry, Graph, Node, rewrite
-from opreg.core.looks import SVG
+from opreg.core.looks import SVG, report
 from opreg.core.op import Op
 from opreg.core.placeholder import resolve
 from opreg.core.registry import user_operator
@@ -177,8 +177,8 @@ class Symbol(Methods):
 
     def __repr__(self) -> str:
         if self.name is not None:
-            return f"<Symbol {self.name}>"
-        return f"<Symbol group [{', '.join(node.name for node, _ in self._entries)}]>"
+            return report([f"<Symbol {self.name}>"])
+        return report([f"<Symbol group [{', '.join(node.name for node, _ in self._entries)}]>"])
 
     def _repr_svg_(self) -> str | None:
         picture: str | None = SVG.function(self)

@@ -37,8 +37,9 @@ ORDER = _floors("""
     opreg.core opreg.elementwise opreg.custom opreg.typing
     opreg.core.parameters opreg.aliases opreg.core.locks opreg.core.slots opreg._extends opreg.core.cache
     opreg.core.processes opreg.core.addresses
+    opreg.core.looks
     opreg.errors opreg.engine opreg.log
-    opreg.core.mode opreg.core.versions opreg.core.comparisons opreg.core.loads opreg.core.files opreg.core.looks
+    opreg.core.mode opreg.core.versions opreg.core.comparisons opreg.core.loads opreg.core.files
         opreg.core.progress
     opreg.core.events opreg.core.processor opreg.elementwise.special_functions opreg.core.keys
     opreg.core.spec
@@ -106,14 +107,16 @@ ORDER = _floors("""
         opreg.backends.cuda.fuse_dense_backward
     opreg.backends.onednn.channels_last opreg.backends.cuda.channels_last
     opreg.backends.onednn.passes opreg.backends.cuda.passes
-    opreg.symbol.memory_use
+    opreg.symbol.inspect opreg.symbol.inspect.memory_use
     opreg.symbol.plan
-    opreg.symbol.replay
-    opreg.symbol.arrays opreg.symbol.work opreg.symbol.checking
-    opreg.symbol.finite opreg.symbol.sharding
-    opreg.symbol.profile opreg.symbol.estimate
+    opreg.symbol.replay opreg.symbol.inspect.explain opreg.symbol.inspect.monitor
+    opreg.symbol.arrays opreg.symbol.inspect.work opreg.symbol.inspect.checking
+    opreg.symbol.inspect.finite opreg.symbol.sharding
+    opreg.symbol.inspect.profile opreg.symbol.inspect.estimate
+    opreg.symbol.inspect.questions opreg.symbol.alone
     opreg.symbol.head_gradients opreg.symbol.update
     opreg.symbol.compile
+    opreg.symbol.plans
     opreg.backends.passes opreg.symbol.executor
     opreg.symbol.stages
     opreg.symbol.binding

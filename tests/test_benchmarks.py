@@ -19,7 +19,7 @@ import pytest
 import opreg as mx
 from benchmarks import counts, device, gpu_kernels, gpu_questions, worker
 from benchmarks.workloads import WORKLOADS
-from opreg.symbol.estimate import H100
+from opreg.symbol.inspect.estimate import H100
 from tests.cuda.device import gpus
 from tests.cuda.host import COMPILER
 

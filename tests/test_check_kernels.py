@@ -11,8 +11,8 @@ import opreg as mx
 from opreg.backends.onednn import convolution as onednn_convolution
 from opreg.core.launch import Kernel
 from opreg.core.registry import get
-from opreg.symbol import checking
 from opreg.symbol import compile as compiler
+from opreg.symbol.inspect import checking
 
 from .test_cse import assert_same, bound
 

@@ -77,12 +77,12 @@ OTHERWISE = {
         core.comparisons: MOST_ELEMENTS MOST_BYTES MOST_PLACES
         nn.trace: ASKED
         stubs: _WIDTH
-        symbol.estimate: _SHOWN
+        symbol.inspect.estimate: _SHOWN
         symbol.json: _MOST_OUTPUTS _DEEPEST
-        symbol.memory_use: _SHOWN
+        symbol.inspect.memory_use: _SHOWN
         symbol.passes.constant_folding: MOST
         symbol.passes.memory: _ALIGN
-        symbol.profile: _ORDER _TIMES _SHOWN
+        symbol.inspect.profile: _ORDER _TIMES _SHOWN
         symbol.stages: KEPT
         train.executor_group: _MOST_SHAPES
         train.states: _DEEPEST
@@ -118,7 +118,7 @@ OTHERWISE = {
         elementwise.special_functions: _EULER
         nn.ops.activation: _ALPHA _LAMBDA
         nn.ops.losses: _LEAST
-        symbol.checking: ROUNDING
+        symbol.inspect.checking: ROUNDING
         symbol.passes.fuse: _NUMBERS
     """,
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import opreg as mx
 from opreg.backends.cuda import rows
 from opreg.backends.cuda.compiler import Launch
 from opreg.core.steps import bytes_moved
-from opreg.symbol.work import work_of
+from opreg.symbol.inspect.work import work_of
 from tests.cuda.device import Gpu, gpus
 from tests.cuda.host import COMPILER
 from tests.rows import Row
@@ -45,7 +46,8 @@ def check(executor: Any, xp: Gpu, is_train: bool, heads: Sequence[Any] | None) -
         executor.backward(*heads)
     plan, names = executor.plan(is_train), []
     with xp.counting() as launched:
-        def after(step: Any) -> None:
+        def watched(step: Any, work: Callable[[], object]) -> None:
+            work()
             own = [function for function in step.run if isinstance(function, Launch)]
             assert len(own) == len(launched) or not own, "a step of ours launches what it does not name"
             for function, found in zip(own, launched):
@@ -61,14 +63,15 @@ def check(executor: Any, xp: Gpu, is_train: bool, heads: Sequence[Any] | None) -
                 names.append(found.name)
             moved = [bytes_moved(function) for function in step.run]
             if own and None not in moved and step.node is not None:
-                work = work_of(plan, step)
-                assert (work.read, work.written) == tuple(map(sum, zip(*moved)))
+                counted = work_of(plan, step)
+                assert (counted.read, counted.written) == tuple(map(sum, zip(*moved)))
             launched.clear()
 
+        plan.instrument(lambda half, number, step: functools.partial(watched, step))
         with executor._ctx.entered():
-            plan.forward.run(after)
+            plan.forward.run()
             if heads is not None:
-                plan.backward.run(after)
+                plan.backward.run()
     return names
 
 

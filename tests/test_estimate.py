@@ -13,7 +13,7 @@ import pytest
 import opreg as mx
 from opreg.backends.private_operators import PRIVATE
 from opreg.core.registry import get
-from opreg.symbol.estimate import H100, H200, Machine
+from opreg.symbol.inspect.estimate import H100, H200, Machine
 from tests.cuda.device import gpus
 from tests.cuda.host import COMPILER
 from tests.cuda.machine import Machine as Running
@@ -40,6 +40,10 @@ def mlp(batch: int = 4, width: int = 6) -> Any:
 
 
 # ------------------------------------------------------------------------------------------------- counts
+
+
+def test_the_module_is_known_by_the_name_that_docstrings_say() -> None:
+    assert importlib.import_module("opreg.symbol.estimate").H100 is H100
 
 
 def test_a_perceptron_forward_and_backward() -> None:

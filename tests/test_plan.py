@@ -24,6 +24,7 @@ from opreg.core.op import Op
 from opreg.elementwise.expression import trace
 from opreg.errors import ShapeError
 from opreg.symbol import infer
+from opreg.symbol.plan import instrument_all
 
 sym, nd = mx.sym, mx.nd
 MODES = ["numpy", pytest.param("numba", marks=pytest.mark.skipif(
@@ -111,6 +112,64 @@ def test_products_and_losses_know_nothing_of_modes() -> None:
     plan = executor.plan(True)
     assert plan.forward.plain and plan.backward.plain
     assert plan.forward.native is None
+
+
+def _watched(name: str, seen: list[str]) -> Any:
+    """What notes by this name when a step begins and ends."""
+
+    def watch(work: Any) -> None:
+        seen.append(f"{name} {{")
+        work()
+        seen.append(f"}} {name}")
+
+    return watch
+
+
+@both
+def test_what_watches_is_called_around_each_step_and_leaves_no_trace(kernels: str) -> None:
+    executor = chain(sym.Variable("x"), 3).simple_bind(mx.cpu(), x=(4,))
+    plan, seen = executor.plan(True), list[str]()
+    executor.forward(is_train=True)
+    segment, count = plan.forward, sum(bool(step.run) for step in plan.forward.steps)
+    before = segment.plain, segment.native
+
+    def outer(number: int, step: Any) -> Any:
+        return _watched("outer", seen) if step.run else None
+
+    def around(steps: Any, run: Any) -> None:
+        seen.append(f"run of {len(steps)}")
+        run()
+
+    first = segment.instrument(outer, around)
+    inner = segment.instrument(lambda number, step: _watched("inner", seen) if step.run else None, innermost=True)
+    assert (segment.plain, segment.native) == (False, None)
+    executor.forward(is_train=True, x=np.ones(4, "float32"))
+    step = ["outer {", "inner {", "} inner", "} outer"]
+    assert seen == [f"run of {len(segment.steps)}", *step * count]
+    watched = executor.outputs[0].asnumpy()
+    segment.take_off(first)
+    segment.take_off(inner)
+    assert (segment.plain, segment.native) == before
+    seen.clear()
+    executor.forward(is_train=True)
+    assert not seen
+    np.testing.assert_array_equal(executor.outputs[0].asnumpy(), watched)
+
+
+def test_what_watches_all_is_told_of_plans_before_and_behind_it() -> None:
+    old, seen = chain(sym.Variable("x"), 2).simple_bind(mx.cpu(), x=(4,)), list[int]()
+    old.forward()
+    take_off = instrument_all(lambda number, step: None, lambda steps, run: (seen.append(len(steps)), run()))
+    try:
+        new = chain(sym.Variable("x"), 2).simple_bind(mx.cpu(), x=(4,))
+        old.forward()
+        new.forward()
+        assert len(seen) == 2
+    finally:
+        take_off()
+    old.forward()
+    new.forward()
+    assert len(seen) == 2
 
 
 class Fragile(mx.operator.CustomOp):

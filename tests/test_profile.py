@@ -11,7 +11,7 @@ import pytest
 import opreg as mx
 from opreg.core.registry import get
 from opreg.errors import OpError
-from opreg.symbol import profile as profiling
+from opreg.symbol.inspect import profile as profiling
 
 from .test_cse import bound, results
 

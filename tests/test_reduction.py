@@ -14,7 +14,7 @@ import pytest
 import opreg as mx
 from opreg.distributed.groups import Call, Group, Request
 from opreg.errors import ArgumentError, RankError
-from opreg.symbol import profile
+from opreg.symbol.inspect import profile
 from opreg.symbol.reduction import BUCKET, Reduction, joined
 from tests.cuda.device import gpus
 from tests.thread_ranks import ThreadGroup, on_ranks

@@ -803,7 +803,7 @@ def test_a_stream_that_captures_a_run_waits_for_no_other(gpu: Gpu) -> None:
         stream.begin_capture()
         for step in executor.plan(False).forward.flat:
             step()
-        executor._wait()
+        executor._plans.wait()
         graph = stream.end_capture()
     graph.launch(stream)
     stream.synchronize()

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ..errors import ArgumentError, did_you_mean
 from .files import whole
-from .looks import Shown
+from .looks import Shown, report
 
 __all__ = ["Events", "Span", "TableRow"]
 
@@ -200,7 +200,7 @@ class Events(Shown):
         lines += [f"{row.own * 1e3:10.3f} {row.total * 1e3:10.3f} {row.calls:7}  {row.name}" for row in rows[:count]]
         if len(rows) > count:
             lines.append(f"and {len(rows) - count} more")
-        return "\n".join(lines)
+        return report(lines)
 
     def __str__(self) -> str:
         return "\n\n".join(self.table(by) for by in _KEYS if self.rows(by))

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from ..errors import OpError, Where, note
 from .attrs import Attributes, Field
+from .looks import report
 from .op import Op
 from .spec import Shape, Spec, stated
 
@@ -54,7 +55,7 @@ class Node:
         self._count = 0
 
     def __repr__(self) -> str:
-        return f"<{'variable' if self.op is None else self.op.name} {self.name}>"
+        return report([f"<{'variable' if self.op is None else self.op.name} {self.name}>"])
 
     @property
     def built_in(self) -> str:

@@ -1,13 +1,13 @@
-"""What notebooks show in the place of text: HTML and SVG, made where somebody looks and nowhere before."""
+"""What texts and notebooks show: reports without control characters; HTML and SVG, made where somebody looks."""
 
 from __future__ import annotations
 
-import html
 import re
+from collections.abc import Iterable
 
 from .slots import Slot
 
-__all__ = ["Explanation", "HTML", "SVG", "Shown", "escaped", "printable"]
+__all__ = ["Explanation", "HTML", "SVG", "Shown", "escaped", "printable", "report", "shown"]
 
 #: A value as HTML, and as SVG.
 HTML, SVG = Slot("pictures"), Slot("pictures")
@@ -36,7 +36,34 @@ def escaped(text: str) -> str:
     >>> escaped("a<b>\\0")
     'a&lt;b&gt;␀'
     """
-    return html.escape(printable(text))
+    return printable(text).translate(_ENTITIES)
+
+
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
+#: What ends a line or goes back to its beginning, but for the one character that text has for it.
+_ENDS = str.maketrans({"\r": "␍", "\x85": "\ufffd", "\u2028": "\ufffd", "\u2029": "\ufffd"})
+
+
+def shown(text: str) -> str:
+    """A text that does nothing to a terminal but end lines, whatever names it holds.
+
+    Examples
+    --------
+    >>> shown("fc\x1b[31m\r")
+    'fc␛[31m␍'
+    """
+    return printable(text).translate(_ENDS)
+
+
+def report(lines: Iterable[str]) -> str:
+    """A text of lines, each of which is one, whatever names it holds: all reports are made here.
+
+    Examples
+    --------
+    >>> report(["forward:", "  exp a\nb"])
+    'forward:\n  exp a␊b'
+    """
+    return "\n".join(shown(line).replace("\n", "␊") for line in lines)
 
 
 class Shown:

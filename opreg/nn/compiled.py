@@ -16,7 +16,7 @@ from opreg.ndarray.landing import Landing
 from opreg.ndarray.ndarray import NDArray
 from opreg.ndarray.needed import lost
 from opreg.symbol.compile import compile_program
-from opreg.symbol.finite import check_numbers
+from opreg.symbol.inspect.finite import check_numbers
 from opreg.symbol.plan import Segment
 from opreg.symbol.program import Bound, Program
 

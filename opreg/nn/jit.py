@@ -18,9 +18,10 @@ import numpy as np
 from opreg.core import generators
 from opreg.ndarray.context import current_context
 from opreg.ndarray.finite import asked
+from opreg.symbol.inspect.explain import said_of
 
 from ..core.locks import rlock
-from ..core.looks import Explanation
+from ..core.looks import Explanation, report
 from ..core.mode import MODE
 from ..core.op import Op, watch
 from ..errors import refuse_keywords, warn
@@ -280,13 +281,8 @@ class Cache:
                 for title, plan in compiled.plans:
                     lines.append(f"for {key}{title}:")
                     steps = [*plan.plan.forward.steps, *plan.plan.backward.steps]
-                    lines += [f"  {number:4} {step!s}" for number, step in enumerate(map(_line, steps))]
-        return Explanation("\n".join(lines))
-
-
-def _line(step: Any) -> str:
-    name = "" if step.node is None else f"{step.node.op.name} {step.node.name}: "
-    return f"{name}{step.kernel} -> {step.where}"
+                    lines += [said_of(number, step) for number, step in enumerate(steps)]
+        return Explanation(report(lines))
 
 
 def _key(args: Args, kwargs: Keywords) -> tuple[Hashable, Sequence[Tensor]]:

@@ -11,6 +11,7 @@ import numpy as np
 from opreg.ndarray.landing import Landing
 from opreg.ndarray.ndarray import NDArray
 
+from ..core.looks import report
 from ..core.mode import MODE
 from ..core.registry import ops
 from ..core.spec import as_dtype, show
@@ -144,8 +145,8 @@ class Parameter(Tensor):
         self.set_data(value)
 
     def __repr__(self) -> str:
-        return (f"Parameter (name={self._name}, shape={self.shape}, dtype={self.dtype}, "
-                f"requires_grad={self._requires_grad})")
+        return report([f"Parameter (name={self._name}, shape={self.shape}, dtype={self.dtype}, "
+                       f"requires_grad={self._requires_grad})"])
 
     __str__ = __repr__
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from opreg.ndarray.ndarray import NDArray
 
+from ..core.looks import report
 from ..core.spec import is_floating
 from ..errors import did_you_mean, warn
 from .buffers import Buffer, Buffered
@@ -371,7 +372,8 @@ class ParameterContainer(Buffered):
 
     def __repr__(self) -> str:
         extra = self.extend_repr()
-        children = [f"({name}): {_indented(repr(cell))}" for name, cell in self._cells.items() if cell is not None]
+        children = [f"({report([name])}): {_indented(repr(cell))}" for name, cell in self._cells.items()
+                    if cell is not None]
         if not children and "\n" not in extra:
             return f"{type(self).__name__}({extra})"
         lines = ([extra] if extra else []) + children

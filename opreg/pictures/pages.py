@@ -16,10 +16,10 @@ from opreg.core.files import whole
 from opreg.core.looks import escaped, printable
 from opreg.errors import ArgumentError
 from opreg.symbol.executor import Executor
-from opreg.symbol.memory_use import size_text
-from opreg.symbol.profile import Profile
+from opreg.symbol.inspect.memory_use import size_text
+from opreg.symbol.inspect.profile import Profile
+from opreg.symbol.inspect.work import timed
 from opreg.symbol.symbol import Symbol
-from opreg.symbol.work import timed
 
 from .drawing import Drawing
 from .layout import Level, lay_out

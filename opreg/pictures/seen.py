@@ -16,11 +16,11 @@ from opreg.errors import ArgumentError, did_you_mean
 from opreg.nn.cell import Cell
 from opreg.symbol import infer as inference
 from opreg.symbol.executor import Executor
+from opreg.symbol.inspect.profile import Profile
+from opreg.symbol.inspect.work import timed
 from opreg.symbol.plan import Plan, Segment
-from opreg.symbol.profile import Profile
 from opreg.symbol.stages import Staged
 from opreg.symbol.symbol import Symbol
-from opreg.symbol.work import timed
 
 from .drawing import Drawing, of_graph, of_plan
 from .names import Path
@@ -193,5 +193,5 @@ def _executor(executor: Executor, is_train: bool | None) -> Seen:
     found = Seen(symbol, graph, specs, set(), None, executor)
     if not isinstance(executor, Staged):  # of one with several plans the graph is shown
         found.plan = executor.plan(executor._keeps_gradients if is_train is None else is_train)
-        found.segments = executor._segments(found.plan)
+        found.segments = list(executor._asked(found.plan.is_train)[0].segments)
     return found

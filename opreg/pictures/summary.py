@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from opreg.core.graph import Node
+from opreg.core.looks import report
 from opreg.core.spec import known, size
 from opreg.errors import OpError
 from opreg.nn.cell import Cell
@@ -100,7 +101,7 @@ def _print_row(fields: Sequence[str], ends: Sequence[int]) -> None:
     line = ""
     for text, end in zip([*fields, *[""] * len(ends)], ends):
         line = (line + text)[:end].ljust(end)
-    print(line)
+    print(report([line]))
 
 
 # ------------------------------------------------------------------------------------------------- symbols

@@ -12,12 +12,12 @@ from opreg.core.spec import show
 from opreg.errors import OpError
 from opreg.ndarray.ndarray import NDArray
 from opreg.nn.cell import Cell
-from opreg.symbol.estimate import Estimate
 from opreg.symbol.executor import Executor
-from opreg.symbol.memory_use import MemoryUse, size_text
-from opreg.symbol.profile import Profile
+from opreg.symbol.inspect.estimate import Estimate
+from opreg.symbol.inspect.memory_use import MemoryUse, size_text
+from opreg.symbol.inspect.profile import Profile
+from opreg.symbol.inspect.work import scaled, timed
 from opreg.symbol.symbol import Symbol
-from opreg.symbol.work import scaled, timed
 from opreg.typing import Array
 
 from .layout import lay_out

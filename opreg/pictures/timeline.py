@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from opreg.core.graph import Entry, Node
 from opreg.core.looks import escaped
 from opreg.ndarray.context import Context
-from opreg.symbol.memory_use import size_text
+from opreg.symbol.inspect.memory_use import size_text
 from opreg.symbol.passes.memory import Storage
 from opreg.symbol.plan import Plan, Segment
 

@@ -1,7 +1,7 @@
 """Profiling: where the time of a plan goes, step by step, beside what the machine could do.
 
-What a step does is counted, see ``opreg.symbol.work``. What memory and BLAS can do is measured once in a process, by a
-copy of a large array and by a product of large matrices.
+What a step does is counted, see ``work.py``. What memory and BLAS can do is measured once in a process, by a copy of a
+large array and by a product of large matrices.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from typing import NamedTuple
 import numpy as np
 
 from opreg.core import generators, threads
-from opreg.core.looks import Shown
+from opreg.core.looks import Shown, report
 from opreg.core.processor import processor
 from opreg.core.spec import is_floating, is_narrow
-from opreg.errors import ArgumentError
 from opreg.ndarray.context import Context
 from opreg.typing import Array
 
-from .plan import Plan, Segment, Step
-from .program import Bound
+from ..plan import Function, Plan, Segment, Step, Watch
+from ..program import Bound
 from .work import names_of, scaled, timed, work_of
 
 __all__ = ["Profile", "ProfileRow", "profile", "memory_rate", "product_rate"]
@@ -172,7 +171,7 @@ class Profile(Shown):
         if len(self.rows) > count:
             rest = self.rows[count:]
             lines.append(f"and {len(rest)} more steps, {timed(sum(row.seconds for row in rest))} in all")
-        return "\n".join(lines)
+        return report(lines)
 
     __str__ = table
 
@@ -221,7 +220,7 @@ def _kept(arrays: Sequence[tuple[Array, Context]], plan: Plan) -> Iterator[None]
 
 
 def profile(plan: Plan, halves: Sequence[tuple[str, Segment]], bound: Bound, run: Callable[[Segment], None],
-            inside: Callable[[Callable[[], None]], None], runs: int) -> Profile:
+            runs: int) -> Profile:
     """Time the steps of a plan; see ``Executor.profile``.
 
     Parameters
@@ -233,14 +232,10 @@ def profile(plan: Plan, halves: Sequence[tuple[str, Segment]], bound: Bound, run
     bound : Bound
         What it was made of.
     run : function of a segment
-        Runs it as a whole.
-    inside : function of a function
-        Calls it in the mode that steps run in.
+        Runs it in the mode that steps run in.
     runs : int
         How often.
     """
-    if not isinstance(runs, int) or runs < 1:  # type: ignore[redundant-expr]
-        raise ArgumentError(f"profile: runs={runs!r}: expected a positive number")
     sync = _synchronizer(plan)
 
     def whole() -> float:
@@ -253,24 +248,27 @@ def profile(plan: Plan, halves: Sequence[tuple[str, Segment]], bound: Bound, run
     with _kept(_written(plan, halves, bound), plan):
         whole()  # settles what is watched in its first run
         least = min([whole() for _ in range(runs)])
+        times: dict[Step, list[float]] = {}
+
+        def clocked(seconds: list[float], work: Function) -> None:
+            start = time.perf_counter()
+            work()
+            sync()
+            seconds.append(time.perf_counter() - start)
+
+        def wrap(_: int, step: Step) -> Watch | None:
+            return functools.partial(clocked, times.setdefault(step, [])) if step.run else None
+
+        clocks = [(segment, segment.instrument(wrap, innermost=True)) for _, segment in halves]
+        try:
+            for _ in range(runs):
+                whole()
+        finally:
+            for segment, clock in clocks:
+                segment.take_off(clock)
         steps = [(half, number, step) for half, segment in halves for number, step in enumerate(segment.steps)
                  if step.run]
-        times: list[list[float]] = [[] for _ in steps]
-
-        def clocked() -> None:
-            for (_, _, step), seconds in zip(steps, times):
-                start = time.perf_counter()
-                with step.ctx.entered():
-                    for function in step.run:
-                        function()
-                sync()
-                seconds.append(time.perf_counter() - start)
-
-        for _ in range(runs):
-            inside(clocked)
-        for _, segment in halves:
-            segment.renew()
-    return _summed(plan, steps, times, least, int(runs))
+    return _summed(plan, steps, [times[step] for _, _, step in steps], least, int(runs))
 
 
 def _synchronizer(plan: Plan) -> Callable[[], None]:

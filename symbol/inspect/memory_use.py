@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from opreg.core.graph import Entry, Node
-from opreg.core.looks import Shown
+from opreg.core.looks import Shown, report
 from opreg.core.spec import Spec
 from opreg.ndarray.context import Context
 
-from .passes.memory import Memory, Storage
+from ..passes.memory import Memory, Storage
 
 __all__ = ["MemoryRow", "MemoryUse", "largest", "results_between", "size_text"]
 
@@ -100,7 +100,7 @@ class MemoryUse(Shown):
                   + (f", then {', '.join(row.users[1:])}" if len(row.users) > 1 else "") for row in self.rows[:count]]
         if len(self.rows) > count:
             lines.append(f"... and {len(self.rows) - count} more")
-        return "\n".join(lines)
+        return report(lines)
 
     __repr__ = __str__ = table
 

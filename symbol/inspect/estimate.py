@@ -15,11 +15,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from opreg.core.looks import Shown
+from opreg.core.looks import Shown, report
 from opreg.errors import ArgumentError, did_you_mean
 
-from .plan import Plan, Segment, Step
-from .replay import runs_python
+from ..plan import Plan, Segment, Step
+from ..replay import runs_python
 from .work import Rounds, Work, names_of, scaled, timed, work_of
 
 __all__ = ["Estimate", "EstimateRow", "H100", "H200", "MACHINES", "Machine", "estimate", "machine_of"]
@@ -230,7 +230,7 @@ class Estimate(Shown):
         rest = self.rows[count:]
         if rest:
             lines.append(f"and {len(rest)} more steps, {timed(sum(row.replayed for row in rest))} replayed")
-        return "\n".join(lines)
+        return report(lines)
 
     __str__ = table
 

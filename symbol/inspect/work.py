@@ -16,8 +16,8 @@ from opreg.core.graph import Node
 from opreg.core.spec import size
 from opreg.core.steps import bytes_moved
 
-from .plan import Plan, Step
-from .program import nbytes
+from ..plan import Plan, Step
+from ..program import nbytes
 
 __all__ = ["Rounds", "Work", "names_of", "scaled", "timed", "work_of"]
 

@@ -9,22 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opreg.core.graph import Node
-from opreg.core.launch import FirstRun
 from opreg.core.mode import quiet
-from opreg.core.steps import TieredStep
 from opreg.elementwise.expression import Expression
 from opreg.errors import Where
 from opreg.ndarray.finite import Compute, Named, complain, deliberate, is_finite, reference_of
 from opreg.typing import Array
 
+from ..plan import Function, Plan, Step, Watch
 from .checking import Member, folded_members, fused_members
-from .plan import Function, Plan, Step
 
 __all__ = ["check_numbers"]
 
 
-class _Watched:
-    """The functions of a step, and a look at what they have made behind them.
+class _Look:
+    """Looks at what a step has made.
 
     Parameters
     ----------
@@ -34,7 +32,7 @@ class _Watched:
 
     def __init__(self, place: str, step: Step, plan: Plan, choice: bool | str):
         self.place, self.node, self.kernel, self.choice = place, step.node, step.kernel, choice
-        self.functions, self.xp, self.where = list(step.run), step.ctx.xp, step.where
+        self.xp, self.where = step.ctx.xp, step.where
         self.is_train = plan.is_train
         ins, outs = list(step.ins), list(step.outs)
         names = [step.where] * len(ins)
@@ -55,18 +53,10 @@ class _Watched:
         self.changed = [array is not None and any(out is not None and self.xp.may_share_memory(array, out)
                                                   for out in outs) for array in ins]
 
-    def __call__(self) -> None:
+    def __call__(self, work: Function) -> None:
         before = [(name, array.copy() if changed and array is not None else array)
                   for (name, array), changed in zip(self.ins, self.changed)]
-        functions: list[Function] = []
-        for function in self.functions:
-            if isinstance(function, FirstRun):
-                functions += function()
-            else:
-                function = (isinstance(function, TieredStep) and function.made) or function
-                function()
-                functions.append(function)
-        self.functions = functions
+        work()
         xp = self.xp
         if self.blameless or all(array is None or is_finite(xp, array) for _, array in self.outs):
             return
@@ -148,12 +138,14 @@ def check_numbers(plan: Plan, choice: bool | str) -> None:
     Parameters
     ----------
     plan : Plan
-        Its steps are changed.
+        What is watched.
     choice : True or "debug"
         Whether a debugger stops before the error is raised.
     """
-    for half, segment in (("forward", plan.forward), ("backward", plan.backward)):
-        count = len(segment.steps)
-        for number, step in enumerate(segment.steps):
-            if step.run:
-                step.run = [_Watched(f"{half} step {number} of {count}, kernel {step.kernel}", step, plan, choice)]
+    counts = {"forward": len(plan.forward.steps), "backward": len(plan.backward.steps)}
+
+    def wrap(half: str, number: int, step: Step) -> Watch | None:
+        place = f"{half} step {number} of {counts[half]}, kernel {step.kernel}"
+        return _Look(place, step, plan, choice) if step.run else None
+
+    plan.instrument(wrap)

@@ -17,17 +17,18 @@ import numpy as np
 from opreg.core import generators
 from opreg.core.array_module import backend
 from opreg.core.graph import Node
-from opreg.core.looks import Shown
+from opreg.core.looks import Shown, report
 from opreg.core.spec import is_floating, is_numpy_float
 from opreg.elementwise.expression import Expression
 from opreg.errors import OpError
 from opreg.ndarray.finite import Compute, reference_of
 from opreg.typing import Array, ArrayModule
 
-from .passes.fuse import Part
-from .plan import Plan, Step
+from ..passes.fuse import Part
+from ..plan import Function, Plan, Step, Watch
+from .explain import titled
 
-__all__ = ["KernelCheck", "KernelReport", "Member", "check_kernels", "folded_members", "fused_members", "titled"]
+__all__ = ["KernelCheck", "KernelReport", "Member", "check_kernels", "folded_members", "fused_members"]
 
 #: How far kernels may differ, as a share of the largest number of the reference's result, by bytes of a number. A sum
 #: of thousands of products in another order, or a convolution by another formula, stays far below.
@@ -97,19 +98,10 @@ class KernelReport(Shown):
         for row in self.rows:
             lines.append(f"{row.half:>8} {row.step:4}  {row.absolute:9.2g}  {row.relative:9.2g}  "
                          f"{row.resolutions:11.3g}  {row.runs:4}  {row.kernel}, {row.operator}")
-        return "\n".join(lines)
+        return report(lines)
 
     def __repr__(self) -> str:
         return f"<KernelReport of {len(self.rows)} steps>"
-
-
-def titled(node: Node) -> str:
-    """Operator and name; of a fused node the operators it is made of too, and what ``channels_last`` decided."""
-    assert node.op is not None
-    title = f"{node.op.name} {node.name}"
-    if "__layout__" in node.tags:
-        title += f" [{node.tags['__layout__']}]"
-    return title if "operators" not in node.attrs else f"{title} ({', '.join(node.attrs['operators'])})"
 
 
 # ---------------------------------------------------------------------------------------------- the reference
@@ -258,14 +250,14 @@ def _largest(array: np.ndarray) -> float:
 
 
 class _Checked:
-    """The functions of a step, and its reference behind them."""
+    """Runs a step, and its reference behind it."""
 
     def __init__(self, number: int, half: str, step: Step, plan: Plan, compute: Compute,
                  rng: np.random.Generator | None, strict: bool):
         self.number, self.half, self.kernel, self.outs, self.strict = number, half, step.kernel, step.outs, strict
         assert step.node is not None and step.node.op is not None
         self.node, self.op = step.node, step.node.op
-        self.compute, self.functions = compute, list(step.run)
+        self.compute = compute
         ctx = plan.contexts[self.node]
         self.backend = backend(ctx.backend_name)
         self.xp, self.places = ctx.xp, [] if rng is None else [(ctx.backend_name, ctx.device_id)]
@@ -273,12 +265,11 @@ class _Checked:
         self.specs = [plan.specs[source][i] for source, i in self.node.inputs]
         self.runs, self.absolute, self.relative, self.resolutions = 0, 0.0, 0.0, 0.0
 
-    def __call__(self) -> None:
+    def __call__(self, work: Function) -> None:
         live = self.live
         ins = [self._stand_in(i) if array is None else array.copy() for i, array in enumerate(live)]
         before = [generators.state(*place) for place in self.places]
-        for function in self.functions:
-            function()
+        work()
         after = [generators.state(*place) for place in self.places]
         try:
             for place, state in zip(self.places, before):
@@ -324,7 +315,7 @@ def check_kernels(plan: Plan, strict: bool) -> Callable[[], KernelReport]:
     Parameters
     ----------
     plan : Plan
-        Its steps are changed.
+        What is watched.
     strict : bool
         Whether a difference far beyond rounding raises an error that names operator, node, kernel and place.
 
@@ -334,17 +325,20 @@ def check_kernels(plan: Plan, strict: bool) -> Callable[[], KernelReport]:
         Makes the report of what has run so far.
     """
     checked: list[_Checked] = []
-    others = 0
-    for half, segment in (("forward", plan.forward), ("backward", plan.backward)):
-        for number, step in enumerate(segment.steps):
-            rng = None
-            if step.node is not None and step.node.op is not None and step.node.op.random:
-                ctx = plan.contexts[step.node]
-                rng = generators.generator(ctx.backend_name, ctx.device_id)
-            compute = _beside(step, plan, rng)
-            if compute is None:
-                others += bool(step.run)
-                continue
+    others: list[Step] = []
+
+    def wrap(half: str, number: int, step: Step) -> Watch | None:
+        rng = None
+        if step.node is not None and step.node.op is not None and step.node.op.random:
+            ctx = plan.contexts[step.node]
+            rng = generators.generator(ctx.backend_name, ctx.device_id)
+        compute = _beside(step, plan, rng)
+        if compute is not None:
             checked.append(_Checked(number, half, step, plan, compute, rng, strict))
-            step.run = [checked[-1]]
-    return lambda: KernelReport([step.row() for step in checked], others)
+            return checked[-1]
+        if step.run:
+            others.append(step)
+        return None
+
+    plan.instrument(wrap)
+    return lambda: KernelReport([step.row() for step in checked], len(others))

@@ -1,0 +1,40 @@
+"""Explanations: each step of a plan in a line: its kernel, why faster ones declined, where its result lives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from opreg.core.graph import Node
+
+from ..plan import Plan, Segment, Step
+
+__all__ = ["explained", "said_of", "titled"]
+
+
+def titled(node: Node) -> str:
+    """Operator and name; of a fused node the operators it is made of too, and what ``channels_last`` decided."""
+    assert node.op is not None
+    title = f"{node.op.name} {node.name}"
+    if "__layout__" in node.tags:
+        title += f" [{node.tags['__layout__']}]"
+    return title if "operators" not in node.attrs else f"{title} ({', '.join(node.attrs['operators'])})"
+
+
+def said_of(number: int, step: Step) -> str:
+    """A step in a line."""
+    name = f"{step.title}: " if step.title else "" if step.node is None else f"{titled(step.node)}: "
+    declined = "".join(f"; {kernel} declined: {reason}" for kernel, reason in step.declined)
+    copies = step.copies and f"; {step.copies}"
+    return f"  {number:4} {name}{step.kernel}{declined}{copies} -> {step.where}"
+
+
+def explained(plan: Plan, segments: Sequence[tuple[str, Segment]]) -> Iterator[str]:
+    """A plan in lines."""
+    yield (f"{'training' if plan.is_train else 'inference'} plan, {plan.nbytes} bytes beside arguments, outputs and "
+           "gradients")
+    for title, segment in segments:
+        if segment.steps:
+            yield f"{title}, {segment.said()}:" if segment.said() else f"{title}:"
+        for number, step in enumerate(segment.steps):
+            said = segment.said(step)
+            yield said_of(number, step) + (said and f"; {said}")

@@ -1,0 +1,125 @@
+"""Plans of an executor, for inference and training, each made at first use; and how their segments are run."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+
+from opreg.core.array_module import ENTERED
+from opreg.core.mode import MODE, quiet
+from opreg.core.op import EDITION
+from opreg.core.versions import WATCHED
+from opreg.ndarray.context import Context
+from opreg.ndarray.finite import inherited
+
+from .compile import compile_plan
+from .inspect.checking import KernelReport, check_kernels
+from .inspect.finite import check_numbers
+from .inspect.monitor import Monitor, Told
+from .plan import Plan, Segment
+from .program import Bound
+
+__all__ = ["Plans", "in_mode", "run_segment"]
+
+
+class Plans(dict[bool, Plan]):
+    """The plans of a bound graph, by whether they are for training.
+
+    Parameters
+    ----------
+    bound : Bound
+        What they are made of.
+    gradients : dict of bool to (bool or None)
+        How gradients are taken that follow a forward of either mode: as in training, in inference, or not at all.
+    check : bool or "report"
+        Whether kernels are checked.
+    numbers : bool or "debug"
+        Whether numbers are.
+
+    Attributes
+    ----------
+    orders : dict of Context to function
+        By context on a device: what orders runs on several of its streams, since they use the same memory.
+    reports : dict of bool to function
+        The reports of kernels that are checked.
+    """
+
+    def __init__(self, bound: Bound, gradients: dict[bool, bool | None], check: bool | str, numbers: bool | str):
+        self.bound, self._gradients, self._check, self._numbers = bound, gradients, check, numbers
+        self.reports: dict[bool, Callable[[], KernelReport]] = {}
+        self._monitor = Monitor()
+        self._others: dict[bool, Plan] = {}  # with a monitor, while there is none, or without
+        self.orders: dict[Context, Callable[[], None]] = {}
+
+    def __missing__(self, is_train: bool) -> Plan:
+        edition = EDITION[0]
+        with inherited(self._numbers):
+            plan = compile_plan(self.bound, is_train, self._gradients[is_train], self.monitored)
+        if self._check:
+            self.reports[is_train] = check_kernels(plan, self._check != "report")
+        if self._numbers:
+            check_numbers(plan, self._numbers)
+        if self.monitored:
+            self._monitor.watch(plan)
+        for ctx in set(plan.contexts.values()) - self.orders.keys():
+            order = ctx.backend.order(ctx.device_id)
+            if order is not None:
+                self.orders[ctx] = order
+        if edition == EDITION[0]:  # else another thread has registered something meanwhile
+            self[is_train] = plan
+        return plan
+
+    def wait(self) -> None:
+        """Let the current streams wait for those of the run before, which used the same memory."""
+        for order in self.orders.values():
+            order()
+
+    def forget(self, is_train: bool) -> None:
+        """Make the plans for a mode anew when they are used again."""
+        self.pop(is_train, None)
+        self._others.pop(is_train, None)
+
+    @property
+    def monitored(self) -> bool:
+        """Whether a monitor is told what is computed."""
+        return self._monitor.callback is not None
+
+    def monitor(self, callback: Told | None, everything: bool) -> None:
+        """Have what is computed told from now on; None for nobody."""
+        if (callback is None) is self.monitored:
+            others, self._others = self._others, dict(self)
+            self.clear()
+            self.update(others)
+        self._monitor.callback, self._monitor.everything = callback, everything
+
+
+def run_segment(segment: Segment, ctx: Context, is_train: bool) -> None:
+    """Run a segment in its mode: nothing recorded, its context the current one, no numeric warnings."""
+    if segment.native is not None:
+        segment.native()
+    elif segment.plain:
+        quiet(segment.run)
+    else:
+        in_mode(segment.run, ctx, is_train)
+    if WATCHED:
+        (segment.noted or segment.targets).wrote()
+
+
+def in_mode(function: Callable[[], object], ctx: Context, is_train: bool) -> None:
+    """Call a function in the mode that steps run in."""
+    if ENTERED:
+        function = functools.partial(_entered, function, ctx)
+    thread = MODE.__dict__
+    token = thread["set"](thread["now"]().computing(is_train, ctx))
+    try:
+        with np.errstate(all="ignore"):
+            function()
+    finally:
+        thread["reset"](token)
+
+
+def _entered(function: Callable[[], object], ctx: Context) -> None:
+    with ctx.entered():
+        function()
