@@ -291,7 +291,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
         check collected plot profile run show_missing summary
     """,
     "opreg.interop": """
-        . source translation
+        . foreign source translation
         jax_functions torch_operators
     """,
     "opreg.testing": """

@@ -392,10 +392,12 @@ def check(op_or_cell: Any, /, *inputs: Any, **attrs: Any) -> Report:
     ----------
     op_or_cell
         An operator: made by ``define``, a ``CustomOpProp`` class, the name of a registered one, or a function of ``nd``
-        or ``sym``; an ``autograd.Function``; a Cell; a function of tensors, compiled by ``jit`` or not.
+        or ``sym``; an ``autograd.Function``, PyTorch's too; a ``custom_vjp`` function of JAX; a Cell; a function of
+        tensors, compiled by ``jit`` or not.
     *inputs : array
         What it is run on: arguments, then auxiliary states. Those at the end of an operator's that follow from the
-        others may be left out. A few numbers are best, without ties and zeros.
+        others may be left out. A few numbers are best, without ties and zeros. Numbers of Python are handed on to
+        functions of other libraries as they are.
     **attrs
         Attributes of an operator, keywords of a function.
 

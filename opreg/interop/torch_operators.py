@@ -1,4 +1,4 @@
-"""Operators in PyTorch.
+"""Operators in PyTorch, and functions of PyTorch as operators to be checked.
 
 What becomes of an operator is one of ``torch.library``. One that has a translation is made of PyTorch's own operations
 wherever it is traced or called; any other is called with arrays over the memory of the tensors, and says what comes out
@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import keyword
+import sys
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -22,13 +23,15 @@ from opreg.ndarray.exchange import from_dlpack
 
 from ..core.attrs import Field, to_text
 from ..core.keys import exact
+from ..core.op import Op
 from ..core.spec import ANY, Shape, Spec, as_dtype
 from ..custom.operator import TO_TORCH
 from ..errors import ArgumentError, DTypeError
+from .foreign import given, operator_of
 from .source import Program, Source, needed
 from .translation import Untranslatable, promising, translate
 
-__all__ = ["to_torch"]
+__all__ = ["function_of_torch", "to_torch"]
 
 _NAMESPACE = "opreg"
 #: What was made, by what of; operators of PyTorch stay for as long as the process.
@@ -502,3 +505,36 @@ def _dialect() -> Any:
             return Rule.apply(forward, backward, *xs)
 
     return TorchDialect()
+
+
+# ------------------------------------------------------------------------------------------ theirs, checked
+
+
+def function_of_torch(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[Op, list[np.ndarray]] | None:
+    """An ``autograd.Function`` of PyTorch as an operator, and the arrays among its inputs; None for anything else."""
+    torch = sys.modules.get("torch")
+    if torch is None or not (isinstance(what, type) and issubclass(what, torch.autograd.Function)):
+        return None
+    if attrs:
+        raise ArgumentError(f"check: {what.__name__}.apply takes no keywords: got {', '.join(attrs)}")
+    call = given(what.__name__, inputs, what.forward,  # type: ignore[attr-defined]  # which has ctx first, where alone
+                 skipped=int(what.setup_context is torch.autograd.Function.setup_context))  # type: ignore[attr-defined]
+
+    def outputs(tensors: Sequence[Any]) -> list[Any]:
+        outs = what.apply(*call.having(tensors))  # type: ignore[attr-defined]
+        return [*outs] if isinstance(outs, (tuple, list)) else [outs]
+
+    def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        return [out.detach().numpy() for out in outputs([torch.from_numpy(each) for each in arrays])]
+
+    def pull(heads: Sequence[np.ndarray], arrays: Sequence[np.ndarray]) -> list[np.ndarray | None]:
+        tensors = [torch.from_numpy(each) for each in arrays]
+        moved = [tensor.requires_grad_() for tensor in tensors if tensor.dtype.is_floating_point]
+        with torch.enable_grad():
+            pairs = [(out, torch.from_numpy(head)) for out, head in zip(outputs(tensors), heads) if out.requires_grad]
+        found = iter(torch.autograd.grad([out for out, _ in pairs], moved, [head for _, head in pairs],
+                                         allow_unused=True) if pairs and moved else [None] * len(moved))
+        gradients = [next(found) if tensor.dtype.is_floating_point else None for tensor in tensors]
+        return [None if each is None else each.numpy() for each in gradients]
+
+    return operator_of(what.__name__, run, pull, call), call.arrays
