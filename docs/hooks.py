@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 #: Pages of docs/ in the order of reading; those that are not there yet are left out, what is not named comes last.
 SECTIONS = {
     "Learn": ["write_an_operator", "twelve_operators", "train_a_model", "pictures", "command", "interop"],
-    "Come from elsewhere": ["mxnet", "mindspore", "mindspore_names", "scripts"],
+    "Come from elsewhere": ["from_torch_and_jax", "mxnet", "mindspore", "mindspore_names", "scripts"],
     "How it works": ["architecture", "performance", "gpu", "distributed"],
 }
 

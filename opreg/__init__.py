@@ -164,6 +164,7 @@ _slots.install({
     "training": ("opreg.train.updater",),
     "initializers": ("opreg.train.initializer",),
     "checks": ("opreg.testing",),
+    "other libraries": ("opreg.interop.torch_operators", "opreg.interop.jax_functions"),
     "pictures": ("opreg.pictures",),
 })
 _aliases.install((door, module) for door, (module, name) in _DOORS.items() if name is None)

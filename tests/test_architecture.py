@@ -131,7 +131,7 @@ ORDER = _floors("""
     opreg.error
     opreg.train opreg.nn
     opreg.nn.model
-    opreg.trace_events
+    opreg.trace_events opreg.interop
     opreg.contrib opreg.common opreg.notebook opreg.profiler opreg.testing opreg.pictures
     opreg
     opreg.context opreg.porting
@@ -297,6 +297,10 @@ INSIDE = {package: _floors(lines) for package, lines in {
         as_mindspore checked convert info launch models ops params port show trace_cache
         check collected plot profile run show_missing summary
     """,
+    "opreg.interop": """
+        . foreign source translation
+        jax_functions torch_operators
+    """,
     "opreg.testing": """
         uses comparison report
         subjects
@@ -328,7 +332,7 @@ LATE = {
 
 #: Libraries that not everybody has, imported inside of the functions that need them.
 OPTIONAL = {"PIL", "cudnn", "cupy", "fissix", "jax", "llvmlite", "ml_dtypes", "mpi4py", "numba", "pandas",
-            "pytest"}
+            "pytest", "torch"}
 
 #: Packages whose modules have floors of their own. Their folders stand beside that of ``opreg``, which links to them.
 PACKAGES = ("opreg", "opreg.ndarray", "opreg.symbol")

@@ -51,12 +51,16 @@ R = TypeVar("R", covariant=True)
 #: Names of states, or what each of them begins with.
 Auxiliary: TypeAlias = Sequence[str] | Mapping[str, Any]
 
-__all__ = ["CustomOp", "CustomOpProp", "register", "define", "check", "get", "get_all_registered_operators",
-           "get_operator_arguments", "OperatorArguments", "custom", "PythonOp", "NumpyOp", "NDArrayOp"]
+__all__ = ["CustomOp", "CustomOpProp", "register", "define", "check", "to_torch", "to_jax", "get",
+           "get_all_registered_operators", "get_operator_arguments", "OperatorArguments", "custom", "PythonOp",
+           "NumpyOp", "NDArrayOp"]
 
 
 #: Asks all questions of ``check``.
 CHECK = Slot("checks")
+#: Make operators functions of other libraries.
+TO_TORCH = Slot("other libraries")
+TO_JAX = Slot("other libraries")
 
 
 class CustomOp:
@@ -388,10 +392,12 @@ def check(op_or_cell: Any, /, *inputs: Any, **attrs: Any) -> Report:
     ----------
     op_or_cell
         An operator: made by ``define``, a ``CustomOpProp`` class, the name of a registered one, or a function of ``nd``
-        or ``sym``; an ``autograd.Function``; a Cell; a function of tensors, compiled by ``jit`` or not.
+        or ``sym``; an ``autograd.Function``, PyTorch's too; a ``custom_vjp`` function of JAX; a Cell; a function of
+        tensors, compiled by ``jit`` or not.
     *inputs : array
         What it is run on: arguments, then auxiliary states. Those at the end of an operator's that follow from the
-        others may be left out. A few numbers are best, without ties and zeros.
+        others may be left out. A few numbers are best, without ties and zeros. Numbers of Python are handed on to
+        functions of other libraries as they are.
     **attrs
         Attributes of an operator, keywords of a function.
 
@@ -429,6 +435,98 @@ def check(op_or_cell: Any, /, *inputs: Any, **attrs: Any) -> Report:
     the gradient of 'x' at (0,) is 6, central differences say 12
     """
     return CHECK.function(op_or_cell, inputs, attrs)
+
+
+def to_torch(op: Any, /, *, parameters: Mapping[str, Any] | None = None, random: bool | None = None, **attrs: Any
+             ) -> Any:
+    """Make an operator of PyTorch of an operator, a Symbol or a Cell; it passes PyTorch's ``opcheck`` and compiles.
+
+    What is traced, composed or built in and can be said in PyTorch's own operations is: it fuses with its neighbours
+    and runs wherever they do. Anything else is called, with arrays over the memory of the tensors, as a
+    ``torch.library.custom_op`` that knows its shapes and its gradient.
+
+    Parameters
+    ----------
+    op : Op, str, Symbol or Cell
+        An operator or its name; a Symbol; a Cell that needs no example for ``to_symbol``.
+    parameters : dict of str to NDArray, optional
+        Variables of a Symbol that become parameters. Then the result is a ``torch.nn.Module`` over their memory, as of
+        a Cell with Parameters: tensors of the same numbers, which a step of PyTorch's optimizers changes here, too.
+    random : bool, optional
+        Whether a user's operator draws random numbers; built-in ones say so themselves. What draws repeats after
+        ``torch.manual_seed``.
+    **attrs
+        Attributes that are settled now. The others are keywords of each call, as ``is_train`` is, which is False by
+        default. Those that PyTorch has no type for, and those that the inputs follow from, are settled here.
+
+    Returns
+    -------
+    torch.library.CustomOpDef, torch.OpOverload, function or torch.nn.Module
+        An operator of PyTorch; for one with auxiliary states, which it changes in place behind the inputs, or with
+        random numbers, a function around it, whose attribute ``custom_op`` it is.
+
+    Raises
+    ------
+    UnknownOperatorError, ArgumentError
+        For what is no operator, with the nearest names; for operators that change their inputs.
+    ImportError
+        Where PyTorch is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> @define(name="_example_swish", traced=True)
+    ... def swish(x, *, beta: float = 1.0):
+    ...     x = x.asnumpy()
+    ...     return x / (1 + np.exp(-beta * x))
+    >>> import torch                                            # doctest: +SKIP
+    >>> to_torch(swish)(torch.zeros(2), beta=2.0)               # doctest: +SKIP
+    tensor([0., 0.])
+    """
+    return TO_TORCH.function(op, parameters, random, attrs)
+
+
+def to_jax(op: Any, /, *, parameters: Mapping[str, Any] | None = None, random: bool | None = None, **attrs: Any
+           ) -> Callable[..., Any]:
+    """Make a function of JAX of an operator, a Symbol or a Cell, which ``jit``, ``grad`` and ``vmap`` take.
+
+    What is traced, composed or built in and can be said in JAX's own operations is. Anything else is a ``custom_vjp``
+    over ``pure_callback``: the host computes it, with arrays over the memory of JAX's.
+
+    Parameters
+    ----------
+    op : Op, str, Symbol or Cell
+        An operator or its name; a Symbol; a Cell that needs no example for ``to_symbol``.
+    parameters : dict of str to NDArray, optional
+        Variables of a Symbol that become parameters, as those of a Cell are: copies of them are the function's
+        attribute ``parameters``, and ``f(x, parameters=changed)`` takes others in their place.
+    random : bool, optional
+        Whether a user's operator draws random numbers; built-in ones say so themselves. What draws is given a seed with
+        each call, an integer.
+    **attrs
+        Attributes that are settled now. The others are keywords of each call, as ``is_train`` is, which is False by
+        default; none of them is traced.
+
+    Returns
+    -------
+    function
+        Of arrays, auxiliary states behind the inputs. With states it returns ``(outputs, states)``.
+
+    Raises
+    ------
+    UnknownOperatorError, ArgumentError
+        For what is no operator, with the nearest names; for operators that change their inputs; where shapes follow
+        from numbers.
+    ImportError
+        Where JAX is not installed.
+
+    Examples
+    --------
+    >>> import jax                                              # doctest: +SKIP
+    >>> jax.grad(lambda x: to_jax("square")(x))(3.0)            # doctest: +SKIP
+    Array(6., dtype=float32, weak_type=True)
+    """
+    return TO_JAX.function(op, parameters, random, attrs)
 
 
 def get_all_registered_operators() -> list[str]:

@@ -21,6 +21,8 @@ from ..custom.function import FunctionUse as DefinedUse
 from ..custom.operator import CustomOpProp
 from ..custom.prop import RegisteredProp, of_prop
 from ..errors import ArgumentError, OpError
+from ..interop.jax_functions import function_of_jax
+from ..interop.torch_operators import function_of_torch
 from ..nn.cell import Cell
 from ..nn.jacobian import vjp
 from ..nn.jit import Jitted
@@ -236,6 +238,10 @@ def subject(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Subje
     ArgumentError
         When it is nothing that can be checked, or inputs are missing that do not follow from the others.
     """
+    theirs = function_of_torch(what, inputs, attrs) or function_of_jax(what, inputs, attrs)
+    if theirs is not None:
+        what, inputs = theirs
+        attrs = {}
     op = operator_of(what)
     if op is not None:
         return _operator_use(op, _together(op, inputs, dict(attrs)), dict(attrs))

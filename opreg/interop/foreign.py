@@ -1,0 +1,104 @@
+"""Functions of other libraries as operators here, so that what checks operators checks them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.op import Op
+from ..custom.function import of_function
+from ..errors import ArgumentError
+
+__all__ = ["Given", "given", "operator_of"]
+
+
+class Given(NamedTuple):
+    """What a function of another library is called with.
+
+    Attributes
+    ----------
+    arrays : list of numpy.ndarray
+        Those among its arguments, lists included.
+    places : list of int
+        Where they stand.
+    args : list
+        All arguments; others are handed on as they are.
+    names : list of str
+        Those of the arrays.
+    """
+
+    arrays: list[np.ndarray]
+    places: list[int]
+    args: list[Any]
+    names: list[str]
+
+    def having(self, values: Sequence[Any]) -> list[Any]:
+        """The arguments with other values in the places of arrays."""
+        args = list(self.args)
+        for i, value in zip(self.places, values):
+            args[i] = value
+        return args
+
+
+def given(title: str, inputs: Sequence[Any], function: Callable[..., Any], skipped: int = 0) -> Given:
+    """What a function is called with, sorted; lists become arrays of float32, as ``nd.array`` makes them. The names are
+    those of the parameters of ``function`` behind the first few.
+
+    Raises
+    ------
+    ArgumentError
+        Where no input is an array.
+    """
+    places = [i for i, value in enumerate(inputs) if isinstance(value, list) or hasattr(value, "dtype")]
+    if not places:
+        raise ArgumentError(f"check: {title} is given no array: check({title}, x) with an x like those it is for")
+    words = [*inspect.signature(function).parameters.values()][skipped:]
+    names = [word.name for word in words if word.kind in (word.POSITIONAL_ONLY, word.POSITIONAL_OR_KEYWORD)]
+    names += [f"input{i}" for i in range(len(names), len(inputs))]
+    return Given([_numbers(inputs[i]) for i in places], places, list(inputs), [names[i] for i in places])
+
+
+def _numbers(value: Any) -> np.ndarray:
+    if isinstance(value, list):
+        return np.asarray(value, np.float32)
+    for name in ("detach", "asnumpy"):  # of PyTorch, of ours
+        value = getattr(value, name)() if hasattr(value, name) else value
+    return np.array(value)
+
+
+def operator_of(name: str, run: Callable[[Sequence[np.ndarray]], list[np.ndarray]],
+                pull: Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], Sequence[np.ndarray | None]],
+                what: Given) -> Op:
+    """An operator whose forward and backward call another library's.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    run : callable
+        The outputs, from arrays.
+    pull : callable
+        Gradients of the arrays, from those of the outputs and the arrays; None where there is none.
+    what : Given
+        What it is called with.
+    """
+
+    def forward(*arrays: Any) -> Any:
+        outs = run([each.asnumpy() for each in arrays])
+        return outs[0] if len(outs) == 1 else tuple(outs)
+
+    def backward(g: Any, ins: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
+        heads = [each.asnumpy() for each in (g if isinstance(g, (tuple, list)) else (g,))]
+        found = pull(heads, [each.asnumpy() for each in ins])
+        return [None if each is None else like._lift(each) for each, like in zip(found, ins)]
+
+    forward.__signature__ = inspect.Signature([  # type: ignore[attr-defined]
+        inspect.Parameter(word, inspect.Parameter.POSITIONAL_OR_KEYWORD) for word in what.names])
+    count = len(run([each.copy() for each in what.arrays]))
+    outputs = ["output"] if count == 1 else [f"output{i}" for i in range(count)]
+    op = of_function(name, forward, outputs, (), None, False, False)
+    op.grad(backward)
+    return op

@@ -1,0 +1,339 @@
+"""Operators in JAX, and functions of JAX as operators to be checked.
+
+An operator becomes a function that ``jit``, ``grad`` and ``vmap`` take. One that has a translation is made of JAX's own
+operations; any other is called back on the host, with arrays over the memory of JAX's, and has the gradient
+that it has here. Values of JAX never change, so states come out beside the outputs, and random numbers follow from a
+seed that is given.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.ndarray import NDArray
+from opreg.ndarray.exchange import from_dlpack
+
+from ..core.op import Op
+from ..core.spec import Shape, Spec, is_floating
+from ..custom.operator import TO_JAX
+from ..errors import ArgumentError
+from .foreign import given, operator_of
+from .source import Program, Source, needed
+from .translation import Untranslatable, promising, translate
+
+__all__ = ["function_of_jax", "to_jax"]
+
+
+@TO_JAX.provide
+def to_jax(what: Any, parameters: Mapping[str, Any] | None, random: bool | None, attrs: Mapping[str, Any]) -> Any:
+    """See ``mx.operator.to_jax``."""
+    import jax
+
+    source = Source(what, "to_jax", parameters, random, attrs)
+    if source.data_dependent is not None:
+        raise ArgumentError(f"to_jax: {source.title}: shapes of {source.data_dependent!r} follow from numbers, and JAX "
+                            "knows all shapes before it has any")
+    own = {name: jax.numpy.array(value.asnumpy()) for name, value in source.parameters.items()}
+
+    def function(*arrays: Any, **attrs: Any) -> Any:
+        values = {**own, **attrs.pop("parameters", {})} if own else {}
+        seed, is_train = attrs.pop("seed", None), attrs.pop("is_train", False)
+        inputs = _inputs(source, arrays, values)
+        source.check_names(attrs)
+        for name, value in {"is_train": is_train, **attrs}.items():
+            if isinstance(value, jax.core.Tracer):
+                raise ArgumentError(f"{source.title}: {name} is a value that JAX traces: attributes are settled when a "
+                                    f"function is compiled, as by jax.jit(f, static_argnames={name!r})")
+        program = source.program(attrs, is_train)
+        if seed is not None and not source.random:
+            raise ArgumentError(f"{source.title} draws no random numbers: leave seed= out, or say random=True to "
+                                "to_jax")
+        if seed is None and program.draws:
+            raise ArgumentError(f"{source.title} draws random numbers, which in JAX follow from a seed: give seed=, an "
+                                "integer")
+        results = _results(program, inputs, seed)
+        outs, states = results[:len(source.outputs)], results[len(source.outputs):]
+        out = outs[0] if len(outs) == 1 else tuple(outs)
+        return (out, tuple(states)) if states else out
+
+    function.__name__ = function.__qualname__ = source.name
+    takes = ", ".join([name for name in source.inputs + source.states if name not in own])
+    function.__doc__ = f"The {source.title}: takes {takes}" + (", and gives the states behind the outputs."
+                                                               if source.states else ".")
+    if own:
+        function.parameters = own  # type: ignore[attr-defined]
+    return function
+
+
+def _inputs(source: Source, arrays: Sequence[Any], values: Mapping[str, Any]) -> list[Any]:
+    import jax
+
+    names = [name for name in source.inputs + source.states if name not in values]
+    if len(arrays) != len(names):
+        raise ArgumentError(f"{source.title}: expected {len(names)} arrays ({', '.join(names)}), got {len(arrays)}")
+    found = {**dict(zip(names, arrays)), **values}
+    return [jax.numpy.asarray(found[name]) for name in source.inputs + source.states]
+
+
+def _results(program: Program, inputs: Sequence[Any], seed: Any) -> list[Any]:
+    """The outputs, then the states."""
+    source, nodes = program.source, program.graph.nodes
+    if not (source.states or source.random) and promising(nodes):
+        values = {(node, 0): inputs[source.inputs.index(node.name)] for node in nodes if node.op is None}
+        try:
+            return translate(_dialect(), nodes, values, program.graph.heads, program.is_train)
+        except Untranslatable:
+            pass
+    return _called(program, inputs, seed)
+
+
+def _called(program: Program, inputs: Sequence[Any], seed: Any) -> list[Any]:
+    """The operator called back, with its gradient, and the gradient of that."""
+    import jax
+
+    source, count = program.source, len(inputs)
+    specs = [_spec(each) for each in inputs]
+    outs = program.specs(specs)
+    wanted = needed([spec.dtype for spec in specs[:len(source.inputs)]], [True] * len(source.inputs))
+    floating = needed([out.dtype for out in outs], [True] * len(outs))
+    results = [*map(_struct, outs), *map(_struct, specs[len(source.inputs):])]
+    heads_of, grads_of = [results[i] for i in floating], [_struct(specs[i]) for i in wanted]
+    seeds = [] if seed is None else [jax.numpy.asarray(seed)]
+
+    def split(arrays: Sequence[Any]) -> tuple[list[NDArray], int | None]:
+        return [*map(_array, arrays[:count])], int(arrays[count]) if len(arrays) > count else None
+
+    def host(work: Callable[..., list[NDArray]], structs: Sequence[Any], *groups: Sequence[Any]) -> list[Any]:
+        """Work on arrays of the host, whose results are known before."""
+        lengths = [len(group) for group in groups]
+
+        def back(*flat: Any) -> list[np.ndarray]:
+            rest, parts = list(flat), []
+            for length in lengths:
+                parts.append(rest[:length])
+                rest = rest[length:]
+            return [np.asarray(each.asnumpy(), struct.dtype) for each, struct in zip(work(*parts), structs)]
+
+        if not structs:
+            return []
+        return list(jax.pure_callback(back, list(structs), *[each for group in groups for each in group],
+                                      vmap_method="sequential"))
+
+    def forward(given: Sequence[Any]) -> list[NDArray]:
+        arrays, number = split(given)
+        return program.forward(arrays, number)
+
+    def first(given: Sequence[Any], heads: Sequence[Any]) -> list[NDArray]:
+        arrays, number = split(given)
+        return program.gradients(arrays, [*map(_array, heads)], wanted, number)
+
+    def second(given: Sequence[Any], heads: Sequence[Any], tops: Sequence[Any]) -> list[NDArray]:
+        arrays, number = split(given)
+        return program.second(arrays, [*map(_array, heads)], wanted, [*map(_array, tops)], wanted, number)
+
+    def spread(found: Sequence[Any]) -> list[Any]:
+        """A gradient for each of those that are given, None for those that have none."""
+        places = dict(zip(wanted, found))
+        return [places.get(i) for i in range(count + len(seeds))]
+
+    @jax.custom_vjp
+    def gradient(given: list[Any], heads: list[Any]) -> list[Any]:
+        return host(first, grads_of, given, heads)
+
+    def gradient_kept(given: list[Any], heads: list[Any]) -> tuple[list[Any], Any]:
+        return gradient(given, heads), (given, heads)
+
+    def gradient_pulled(kept: Any, tops: list[Any]) -> tuple[list[Any], list[Any]]:
+        given, heads = kept
+        found = host(second, [*heads_of, *grads_of], given, heads, tops)
+        return spread(found[len(heads):]), found[:len(heads)]
+
+    gradient.defvjp(gradient_kept, gradient_pulled)
+
+    @jax.custom_vjp
+    def function(given: list[Any]) -> list[Any]:
+        return host(forward, results, given)
+
+    def function_kept(given: list[Any]) -> tuple[list[Any], Any]:
+        return function(given), given
+
+    def function_pulled(given: list[Any], heads: list[Any]) -> tuple[list[Any]]:
+        return (spread(gradient(given, [heads[i] for i in floating])),)
+
+    function.defvjp(function_kept, function_pulled)
+    return function([*inputs, *seeds])
+
+
+# --------------------------------------------------------------------------------------------------- values
+
+
+def _array(value: Any) -> NDArray:
+    """An array over the memory of one of JAX, or of NumPy."""
+    return from_dlpack(value)
+
+
+def _spec(value: Any) -> Spec:
+    return Spec(tuple(value.shape), np.dtype(value.dtype))
+
+
+def _struct(spec: Spec) -> Any:
+    import jax
+
+    return jax.ShapeDtypeStruct(spec.shape, jax.dtypes.canonicalize_dtype(spec.dtype))
+
+
+# -------------------------------------------------------------------------------------------------- dialect
+
+
+@functools.cache
+def _dialect() -> Any:
+    """JAX's words for operators."""
+    import jax
+
+    jnp = jax.numpy
+
+    def logical(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *xs: function(*xs).astype(xs[0].dtype)
+
+    class JaxDialect:
+        primitives: Mapping[str, Callable[..., Any]] = {
+            **{name: getattr(jnp, name) for name in (
+                "floor", "ceil", "trunc", "add", "subtract", "multiply", "divide", "negative", "square", "reciprocal",
+                "sqrt", "cbrt", "hypot", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan",
+                "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "sign",
+                "absolute", "power", "mod")},
+            **{name: logical(getattr(jnp, name)) for name in (
+                "greater", "greater_equal", "less", "less_equal", "equal", "not_equal", "logical_and", "logical_or",
+                "logical_xor", "logical_not")},
+            "positive": jnp.sign,
+            "maximum": lambda x, y: jnp.where((x >= y) | (x != x), x, y),
+            "minimum": lambda x, y: jnp.where((x <= y) | (x != x), x, y),
+            "erf": jax.lax.erf, "erfinv": jax.lax.erf_inv, "gammaln": jax.lax.lgamma, "polygamma0": jax.lax.digamma,
+            "where": lambda c, x, y: jnp.where(c != 0, x, y)}
+
+        def spec(self, x: Any) -> Spec:
+            return _spec(x)
+
+        def cast(self, x: Any, dtype: np.dtype) -> Any:
+            return x.astype(jax.dtypes.canonicalize_dtype(dtype))
+
+        def array(self, numbers: np.ndarray, like: Any) -> Any:
+            return jnp.asarray(numbers)
+
+        def number(self, value: float, like: Any) -> Any:
+            return jnp.asarray(value, like.dtype)
+
+        def stop(self, x: Any) -> Any:
+            return jax.lax.stop_gradient(x)
+
+        def reshape(self, x: Any, shape: Shape) -> Any:
+            return x.reshape(shape)
+
+        def transpose(self, x: Any, axes: Sequence[int]) -> Any:
+            return x.transpose(axes)
+
+        def broadcast(self, x: Any, shape: Shape) -> Any:
+            return jnp.broadcast_to(x, shape)
+
+        def sum(self, x: Any, axes: Sequence[int]) -> Any:
+            return x.sum(tuple(axes), keepdims=True)
+
+        def prod(self, x: Any, axes: Sequence[int]) -> Any:
+            return x.prod(tuple(axes), keepdims=True)
+
+        def max(self, x: Any, axes: Sequence[int]) -> Any:
+            return x.max(tuple(axes), keepdims=True)
+
+        def min(self, x: Any, axes: Sequence[int]) -> Any:
+            return x.min(tuple(axes), keepdims=True)
+
+        def concat(self, xs: Sequence[Any], axis: int) -> Any:
+            return jnp.concatenate(xs, axis)
+
+        def flip(self, x: Any, axes: Sequence[int]) -> Any:
+            return jnp.flip(x, tuple(axes))
+
+        def where(self, condition: Any, x: Any, y: Any) -> Any:
+            return jnp.where(condition, x, y)
+
+        def matmul(self, x: Any, y: Any) -> Any:
+            return jnp.matmul(x, y)
+
+        def softmax(self, x: Any, axis: int) -> Any:
+            return jax.nn.softmax(x, axis)
+
+        def log_softmax(self, x: Any, axis: int) -> Any:
+            return jax.nn.log_softmax(x, axis)
+
+        def subscript(self, x: Any, key: tuple[Any, ...]) -> Any:
+            return x[key]
+
+        def elementwise(self, forward: Callable[..., Any], pull: Callable[..., Any], xs: Sequence[Any]) -> Any:
+            @jax.custom_jvp
+            def function(*xs: Any) -> Any:
+                return forward(*xs)
+
+            @function.defjvp
+            def moved(xs: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+                y = function(*xs)
+                return y, functools.reduce(operator.add, [pull(i, t, xs, y) for i, t in enumerate(tangents)])
+
+            return function(*xs)
+
+        def ruled(self, forward: Callable[..., Sequence[Any]], backward: Callable[..., Sequence[Any]],
+                  xs: Sequence[Any]) -> Sequence[Any]:
+            floating = [is_floating(x.dtype) for x in xs]
+
+            @jax.custom_vjp
+            def function(xs: list[Any]) -> list[Any]:
+                return list(forward(*xs))
+
+            def kept(xs: list[Any]) -> tuple[list[Any], Any]:
+                outs = function(xs)
+                return outs, (xs, outs)
+
+            def pulled(kept: Any, heads: list[Any]) -> tuple[list[Any]]:
+                found = iter(backward(heads, *kept))
+                return ([next(found) if moves else None for moves in floating],)
+
+            function.defvjp(kept, pulled)
+            return function(list(xs))
+
+    return JaxDialect()
+
+
+# ------------------------------------------------------------------------------------------ theirs, checked
+
+
+def function_of_jax(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[Op, list[np.ndarray]] | None:
+    """A ``custom_vjp`` function of JAX as an operator, and the arrays among its inputs; None for anything else.
+
+    It runs with JAX's 64 bits on, since checks compare gradients in float64.
+    """
+    jax = sys.modules.get("jax")
+    if jax is None or not isinstance(what, jax.custom_vjp):
+        return None
+    name = getattr(what, "__name__", "custom_vjp")
+    call = given(name, inputs, getattr(what, "fun", what))
+
+    def outputs(*arrays: Any) -> list[Any]:
+        return jax.tree_util.tree_leaves(what(*call.having(arrays), **attrs))
+
+    def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        with jax.enable_x64(True):
+            return [np.array(out) for out in outputs(*map(jax.numpy.asarray, arrays))]
+
+    def pull(heads: Sequence[np.ndarray], arrays: Sequence[np.ndarray]) -> list[np.ndarray | None]:
+        with jax.enable_x64(True):
+            outs, back = jax.vjp(outputs, *map(jax.numpy.asarray, arrays))
+            arriving = [jax.numpy.asarray(head) if is_floating(out.dtype) else
+                        np.zeros(out.shape, jax.dtypes.float0) for head, out in zip(heads, outs)]
+            return [None if each.dtype == jax.dtypes.float0 else np.array(each) for each in back(arriving)]
+
+    return operator_of(name, run, pull, call), call.arrays

@@ -1,0 +1,343 @@
+"""What becomes a function of another library: an operator, a Symbol or a Cell, as a graph that runs on shared arrays.
+
+Another library asks three things of it: specs of the outputs, the outputs, and gradients. The last two run the graph as
+``autograd`` does, so each library gets the numbers that are computed here. A backward runs forward again: another
+library keeps arrays between the two, and no tape.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.ndarray import NDArray, autograd
+from opreg.ndarray.cached_op import CachedOp
+from opreg.ndarray.context import Context
+
+from ..core import generators
+from ..core.addresses import address_of
+from ..core.attrs import REQUIRED, Field
+from ..core.cache import Recent
+from ..core.graph import Graph
+from ..core.keys import exact
+from ..core.mode import Recording
+from ..core.op import EDITION, Op, following, keep
+from ..core.placeholder import resolve
+from ..core.registry import find, names
+from ..core.spec import Spec, is_floating
+from ..errors import ArgumentError, AttrError, ShapeError, UnknownOperatorError, did_you_mean, note
+from ..nn.cell import Cell
+from ..symbol import Symbol, Variable
+from ..symbol.infer import infer_dtypes, infer_shapes
+
+__all__ = ["Program", "Source", "needed"]
+
+
+_PROGRAMS = following(256, "operators in other libraries")
+
+
+class Source:
+    """An operator, Symbol or Cell that is to be a function of another library.
+
+    Parameters
+    ----------
+    what : str, Op, Symbol or Cell
+        What is converted.
+    way : str
+        The function that converts, as errors name it.
+    parameters : mapping of str to array, or None
+        Values of variables of a Symbol; those of a Cell are its own.
+    random : bool or None
+        Whether it draws random numbers; None for what operators say of themselves.
+    attrs : mapping
+        Attributes that are settled now.
+
+    Attributes
+    ----------
+    name : str
+        One that other libraries take.
+    title : str
+        What it is, as errors name it.
+    inputs, states, outputs : tuple of str
+        Names of what it is given, parameters last, of auxiliary states, and of what it returns.
+    fields : list of Field
+        Attributes that each call chooses.
+    mode : bool
+        Whether it may depend on ``is_train``.
+    """
+
+    def __init__(self, what: Any, way: str, parameters: Mapping[str, Any] | None, random: bool | None,
+                 attrs: Mapping[str, Any]):
+        self.way = way
+        self.op: Op | None = None
+        self.symbols: dict[bool, Symbol] = {}
+        self.fields: list[Field] = []
+        self.parameters: dict[str, NDArray] = {}
+        if isinstance(what, Cell):
+            own = {each.name: each for each in what.get_parameters()}
+            twin = copy.deepcopy(what)
+            self._of_symbols({mode: twin.set_train(mode).to_symbol() for mode in (False, True)},
+                             f"Cell {type(what).__name__}", own, parameters or {}, attrs)
+        elif isinstance(what, Symbol):
+            self._of_symbols(dict.fromkeys((False, True), what), f"Symbol {what.name or 'of several outputs'!r}", {},
+                             parameters or {}, attrs)
+        elif parameters:
+            raise ArgumentError(f"{way}: parameters= are those of a Symbol or a Cell, got {what!r}")
+        else:
+            self._of_operator(what, attrs)
+        nodes = self._operators()
+        self.mode = any(op.mode or op.random for op in nodes) or self.symbols.get(False) is not self.symbols.get(True)
+        self.forced, self.random = bool(random), any(op.random for op in nodes) if random is None else random
+        mutating = next((op for op in nodes if op.mutates), None)
+        if mutating is not None:
+            raise ArgumentError(f"{way}: operator {mutating.name!r} changes its inputs, which functions of other "
+                                "libraries do not")
+        self.data_dependent = next((op.name for op in nodes if op.data_dependent), None)
+
+    def _of_symbols(self, symbols: dict[bool, Symbol], title: str, own: Mapping[str, Any],
+                    parameters: Mapping[str, Any], attrs: Mapping[str, Any]) -> None:
+        """``own`` are the parameters of a Cell, ``parameters`` those that the caller gave."""
+        if attrs:
+            raise ArgumentError(f"{self.way}: {title} has no attributes: got {', '.join(attrs)}")
+        self.symbols, self.title = symbols, title
+        self.name = _identifier(symbols[True].name or "graph")
+        states = list(dict.fromkeys([*symbols[True].list_auxiliary_states(), *symbols[False].list_auxiliary_states()]))
+        arguments = [name for name in dict.fromkeys([*symbols[True].list_arguments(), *symbols[False].list_arguments()])
+                     if name not in states]
+        unknown = [name for name in parameters if name not in [*arguments, *states]]
+        if unknown:
+            raise ArgumentError(f"{self.way}: {title} has no variable {unknown[0]!r}. "
+                                f"{did_you_mean(unknown[0], [*arguments, *states])}")
+        values = {**own, **parameters}
+        self.parameters = {name: values[name] for name in [*arguments, *states] if name in values}
+        self.inputs = tuple(sorted(arguments, key=lambda name: name in values))
+        self.states, self.outputs = tuple(states), tuple(symbols[True].list_outputs())
+
+    def _of_operator(self, what: Any, attrs: Mapping[str, Any]) -> None:
+        op = _named(what) if isinstance(what, str) else what
+        if not isinstance(op, Op):
+            raise ArgumentError(f"{self.way}: expected an operator, its name, a Symbol or a Cell, got {what!r}")
+        self.op, self.title = op, f"operator {op.op_type or op.name!r}"
+        self.name = _identifier(op.op_type or op.name)
+        fields = list(op.schema.fields)
+        if op.variadic:
+            fields = [field for field in fields if field.name != op.variadic]
+        self._fixed = dict(attrs)
+        if op.variadic and op.variadic not in attrs:
+            raise ArgumentError(f"{self.way}: {self.title} takes any number of inputs: say how many, as in "
+                                f"{self.way}({op.op_type or op.name!r}, {op.variadic}=2)")
+        self.fields = [field for field in fields if field.name not in attrs]
+        missing = {field.name: _anything(field) for field in self.fields if field.required}
+        try:
+            use = op.complete({**missing, **attrs})
+            self.inputs, self.states = op.arguments(use), op.auxiliary(use)
+            self.outputs = op.outputs(use)[:op.visible(use)]
+        except Exception as error:
+            note(error, f"{self.way}: {self.title}: attributes that inputs and outputs follow from are given here")
+            raise
+        if not self.inputs:
+            raise ArgumentError(f"{self.way}: {self.title} has no input")
+
+    def _operators(self) -> list[Op]:
+        """All that it applies."""
+        if self.op is not None:
+            return [self.op]
+        return [node.op for symbol in self.symbols.values() for node in resolve(symbol._graph()).nodes
+                if node.op is not None]
+
+    def program(self, attrs: Mapping[str, Any], is_train: bool) -> Program:
+        """It with all attributes settled, in one of the modes."""
+        try:
+            key: Any = self, is_train, exact(sorted(attrs.items()))
+        except TypeError:
+            key = None
+        found = None if key is None else _PROGRAMS.find(key)
+        if found is None:
+            edition = EDITION[0]
+            found = Program(self, attrs, is_train)
+            if key is not None:
+                keep(_PROGRAMS, key, found, edition)
+        return found
+
+    def check_names(self, attrs: Mapping[str, Any]) -> None:
+        """Refuse attributes that it has not.
+
+        Raises
+        ------
+        AttrError
+            With the nearest of those it has.
+        """
+        open_ones = [field.name for field in self.fields]
+        for name in attrs:
+            if name not in open_ones:
+                given = self.op is not None and name in self._fixed
+                raise AttrError(f"{self.title}: attribute {name!r} was settled by {self.way}" if given else
+                                f"{self.title}: unknown attribute {name!r}. {did_you_mean(name, open_ones)}")
+
+
+def _named(name: str) -> Op:
+    """An operator by its name, a user's before a built-in one."""
+    op = find(f"custom.{name}") or find(name)
+    if op is None:
+        known_names = [other.removeprefix("custom.") for other in names()]
+        raise UnknownOperatorError(f"there is no operator {name!r}. " + did_you_mean(name, [
+            other for other in known_names if other.startswith("_") == name.startswith("_")]))
+    return op
+
+
+def _identifier(name: str) -> str:
+    name = re.sub(r"\W", "_", name).strip("_") or "operator"
+    return f"graph_{name}" if name[0].isdigit() else name
+
+
+def _anything(field: Field) -> Any:
+    """A value that an attribute may have, to ask what the names of inputs are."""
+    for value in (1, "1", (1,), True):
+        with contextlib.suppress(Exception):
+            field(value)
+            return value
+    return REQUIRED
+
+
+class Program:
+    """A graph that runs on arrays, with its attributes settled.
+
+    Attributes
+    ----------
+    graph : Graph
+        Its nodes.
+    draws : bool
+        Whether a run draws random numbers.
+    """
+
+    def __init__(self, source: Source, attrs: Mapping[str, Any], is_train: bool):
+        self.source, self.is_train = source, is_train
+        if source.op is not None:
+            op = source.op.current
+            given = {**source._fixed, **attrs}
+            use = op.complete(given)
+            inputs = op.arguments(use)
+            if inputs != source.inputs or op.auxiliary(use) != source.states:
+                raise ArgumentError(f"{source.title} takes {', '.join(inputs) or 'nothing'} with these attributes, not "
+                                    f"{', '.join(source.inputs)}: give attributes that inputs follow from to "
+                                    f"{source.way}")
+            values: list[Any] = [Variable(name) for name in source.inputs + source.states]
+            self.symbol = values[0]._apply(op, values, given)
+        else:
+            self.symbol = source.symbols[is_train]
+        self.graph: Graph = resolve(self.symbol._graph())
+        self.draws = source.random and (source.forced or any(
+            node.op is not None and node.op.random
+            and (is_train or not node.op.mode or node.attrs.get("mode") == "always") for node in self.graph.nodes))
+        self._cached: CachedOp = CachedOp(self.symbol)
+        places = {name: i for i, name in enumerate(source.inputs + source.states)}
+        self._order: list[int] = [places[node.name] for node in self.graph.nodes if node.op is None]
+        self._specs: Recent = Recent(64)
+
+    def specs(self, specs: Sequence[Spec]) -> list[Spec]:
+        """Specs of the outputs, from those of inputs and states; dimensions that follow from numbers are ``ANY``.
+
+        Raises
+        ------
+        ShapeError
+            Where not even the number of axes follows from the inputs.
+        """
+        key = tuple(specs)
+        found = self._specs.find(key)
+        if found is None:
+            variables = [node for node in self.graph.nodes if node.op is None]
+            given = dict(zip(variables, [specs[i] for i in self._order]))
+            shapes = infer_shapes(self.graph, {node: spec.shape for node, spec in given.items()})
+            dtypes = infer_dtypes(self.graph, {node: spec.dtype for node, spec in given.items()})
+            found = [Spec(shapes[node][i], dtypes[node][i] or np.dtype(np.float32)) for node, i in self.graph.heads]
+            for name, spec in zip(self.source.outputs, found):
+                if spec.shape is None:
+                    raise ShapeError(f"{self.source.title}: the shape of {name!r} follows from numbers, not from the "
+                                     "shapes of the inputs")
+            self._specs.keep(key, found)
+        return found
+
+    def _apply(self, arrays: Sequence[NDArray]) -> list[NDArray]:
+        results = self._cached(*[arrays[i] for i in self._order])
+        return list(results) if isinstance(results, (list, tuple)) else [results]
+
+    def forward(self, arrays: Sequence[NDArray], seed: int | None) -> list[NDArray]:
+        """The outputs, then the states as they are afterwards; each in memory of its own."""
+        count = len(self.source.inputs)
+        given = [*arrays[:count], *[array.copy() for array in arrays[count:]]]
+        with Recording(False, self.is_train), drawn(seed, given):
+            results = [*self._apply(given), *given[count:]]
+        taken = {address_of(array._data) for array in arrays}
+        owned = []
+        for result in results:
+            data = result._data
+            if getattr(data, "base", None) is not None or not data.flags.c_contiguous or address_of(data) in taken:
+                result = result.copy()
+            taken.add(address_of(result._data))
+            owned.append(result)
+        return owned
+
+    def gradients(self, arrays: Sequence[NDArray], heads: Sequence[NDArray], needs: Sequence[int],
+                  seed: int | None) -> list[NDArray]:
+        """Gradients of the inputs with these numbers, from those of the floating outputs."""
+        given, outs = self._recorded(arrays, needs, seed)
+        return _pulled(outs, heads, [given[i] for i in needs], self.is_train)
+
+    def second(self, arrays: Sequence[NDArray], heads: Sequence[NDArray], needs: Sequence[int], tops: Sequence[NDArray],
+               wanted: Sequence[int], seed: int | None) -> list[NDArray]:
+        """Gradients of ``heads``, then of inputs ``wanted``, from those of the gradients of inputs ``needs``."""
+        given, outs = self._recorded(arrays, wanted, seed)
+        heads = [head.detach() for head in heads]
+        for head in heads:
+            head.attach_grad()
+        with Recording(True, self.is_train):
+            first = _pulled(outs, heads, [given[i] for i in needs], self.is_train, create_graph=True)
+        return _pulled(first, tops, [*heads, *[given[i] for i in wanted]], self.is_train)
+
+    def _recorded(self, arrays: Sequence[NDArray], wanted: Sequence[int], seed: int | None
+                  ) -> tuple[list[NDArray], list[NDArray]]:
+        """The inputs, of which some want gradients, and the floating outputs, recorded."""
+        count = len(self.source.inputs)
+        given = [*[array.detach() for array in arrays[:count]], *[array.copy() for array in arrays[count:]]]
+        for i in wanted:
+            given[i].attach_grad()
+        with Recording(True, self.is_train), drawn(seed, given):
+            return given, [out for out in self._apply(given) if is_floating(np.dtype(out.dtype))]
+
+
+def _pulled(outs: Sequence[NDArray], heads: Sequence[NDArray], variables: Sequence[NDArray], is_train: bool,
+            create_graph: bool = False) -> list[NDArray]:
+    """Gradients of variables from those of outputs; zeros where nothing leads there."""
+    pairs = [(out, head) for out, head in zip(outs, heads) if out._entry is not None]
+    if not pairs:
+        return [each.zeros_like() for each in variables]
+    return autograd.grad([out for out, _ in pairs], [*variables], [head for _, head in pairs],
+                         create_graph=create_graph, train_mode=is_train)
+
+
+def needed(dtypes: Sequence[Any], wanted: Sequence[bool]) -> list[int]:
+    """The numbers of the inputs that want a gradient and can have one."""
+    return [i for i, (dtype, want) in enumerate(zip(dtypes, wanted)) if want and is_floating(np.dtype(dtype))]
+
+
+@contextlib.contextmanager
+def drawn(seed: int | None, arrays: Sequence[NDArray]) -> Iterator[None]:
+    """A stretch of code whose random numbers follow from a seed, NumPy's shared ones too; generators stay as they were.
+    Without a seed generators go on."""
+    if seed is None:
+        yield
+        return
+    context: Context = arrays[0]._ctx
+    shared = np.random.get_state()  # noqa: NPY002  which users' operators draw from
+    with generators.kept():
+        generators.seed(int(seed), context.backend_name, context.device_id)
+        np.random.seed(int(seed) % 2 ** 32)  # noqa: NPY002
+        try:
+            yield
+        finally:
+            np.random.set_state(shared)  # noqa: NPY002
