@@ -532,6 +532,32 @@ def test_numbers_in_the_bodies_of_loops_are_left_to_python():
         np.testing.assert_allclose(value.asnumpy(), function(Tensor(like)).asnumpy())
 
 
+def in_a_branch(x: Any) -> Any:
+    most = x.max()
+    return opreg.ops.cond(x.sum() > 0, lambda: x * int(most), lambda: -x)
+
+
+def in_a_loop(x: Any) -> Any:
+    most = abs(x).max() + 1.0
+    return opreg.ops.while_loop(lambda v: v.sum() < 20.0, lambda v: v + int(most), x)
+
+
+@pytest.mark.parametrize("function", [in_a_branch, in_a_loop])
+@pytest.mark.parametrize("ask", [lambda function: function, lambda function: grad(lambda x: function(x).sum())])
+def test_bodies_may_ask_for_numbers_from_outside(function: Any, ask: Any) -> None:
+    compiled = jit(ask(function))
+    np.testing.assert_equal([plain(compiled(Tensor(value))) for value in VALUES],
+                            [plain(ask(function)(Tensor(value))) for value in VALUES])
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: opreg.ops.cond(x.sum() > 0, lambda: x * int(x.max()), lambda: -x),
+    lambda x: opreg.ops.cond(x.sum() > 0, lambda y: y * int((x * y).max()), lambda y: -y, x)])
+def test_numbers_that_branches_compute_are_left_to_python(function: Any) -> None:
+    found = left(jit(function), r"int\(\) asks for numbers in the body of a loop or a branch", *map(Tensor, VALUES))
+    np.testing.assert_equal([plain(each) for each in found], [plain(function(Tensor(value))) for value in VALUES])
+
+
 def test_a_symbol_has_no_numbers():
     with pytest.raises(TraceError, match=r"test_nn_control.py:\d+: bool\(\) needs the numbers of a tensor.*ops.cond"):
         Of(branch).to_symbol(Tensor(VALUES[0]))

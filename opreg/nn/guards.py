@@ -300,7 +300,7 @@ class Numbers:
             if node in place.arrays:
                 self._arrays[node, 0] = place.arrays[node]._data
                 return
-            outside = place.outer.get(node) or place.slots.get(node)
+            outside = place.outer.get(node, place.slots.get(node))
             if outside is not None:
                 self._same[node, 0] = outside._entry
                 return

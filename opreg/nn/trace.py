@@ -510,6 +510,11 @@ class FunctionTracer(Tracer):
             raise TraceError(f"{title} needs the numbers of a tensor, which a Symbol does not know. Use "
                              "ops.select for a choice of values, ops.cond for one of computations, ops.while_loop for "
                              "a loop")
+        if self.parent is not None and not self.assigns:  # nobody reads a guard in such a body: it stands before it
+            if entry[0] not in self.outer:
+                self.leave(f"{title} asks for numbers in the body of a loop or a branch, where they differ from round "
+                           "to round")
+            return self.parent.ask(self.outer[entry[0]], title)
         if len(root.path.steps) >= ASKED:
             self.leave(f"it asks for more than {ASKED} numbers; ops.while_loop asks for none")
 
