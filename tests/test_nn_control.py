@@ -212,6 +212,22 @@ def test_each_way_is_traced_once(function):
     assert len(seen) == count and compiled.cache_size == 1
 
 
+@pytest.mark.parametrize("function", [
+    lambda x: x[x > 0], lambda x: opreg.ops.masked_select(x * x, x > 0), lambda x: x[x.sum(axis=1) > 0] * 2,
+    lambda x: x[Tensor([True, False, True, True])[:3]]])
+@pytest.mark.parametrize("ask", [lambda f: f, lambda f: value_and_grad(lambda x: (f(x) ** 2).sum())])
+@pytest.mark.filterwarnings("error:.*runs as Python")
+def test_of_a_mask_the_count_is_asked_for(function: Any, ask: Any) -> None:
+    """Other places of as many numbers need no other plan."""
+    rows = [np.random.default_rng(seed).normal(size=(3, 4)).astype(np.float32) for seed in range(40)]
+    compiled = jit(ask(function))
+    for numbers in (*rows, -abs(rows[0]), abs(rows[1])):
+        x = Tensor(numbers)
+        for found, expected in zip(flat(plain([compiled(x)])), flat(plain([ask(function)(x)])), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert compiled.explain().count("_guard") <= 13 * 2
+
+
 def test_a_parameter_may_be_asked():
     class Switch(Cell):
         def __init__(self) -> None:

@@ -33,8 +33,8 @@ from .guards import GUARD, LOOKS, Answer, Look, Measure, Numbers, Path, Unknown,
 from .moving import moving
 from .reads import Reads
 from .state import STATE, unfollowed
-from .subscripts import subscript
-from .tensor import Tensor, made, picked, tensor
+from .subscripts import mask_of, subscript
+from .tensor import Tensor, made, masked, picked, tensor
 from .tensor_base import TensorBase
 from .typing import TensorLike
 
@@ -145,6 +145,9 @@ class TracedTensor(Sized, OneNumber, TensorBase):
     # -------------------------------------------------------------------------------------------- subscripts
 
     def __getitem__(self, key: Any) -> Tensor:
+        mask = mask_of(key, self.shape)
+        if mask is not None:
+            return masked(self, mask)
         key = subscript(key, self.shape)
         if isinstance(key, TensorBase):
             return picked(self, key)
