@@ -18,6 +18,7 @@ from opreg.core.dispatch import INVOKE
 from opreg.core.looks import HTML
 from opreg.core.mode import MODE, quiet
 from opreg.core.op import Op, watch
+from opreg.core.other_names import name_others, without_others
 from opreg.core.registry import get, ops
 from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
@@ -531,6 +532,9 @@ class NDArray(OneNumber, Methods):
     def __deepcopy__(self, memo: dict[int, Any]) -> NDArray:
         return self.copy()
 
+    def __dir__(self) -> list[str]:
+        return without_others(type(self), super().__dir__())
+
     def __repr__(self) -> str:
         shape = "x".join(map(str, self.shape)) or "scalar"
         return f"\n{self._copied()}\n<NDArray {shape} @{self._ctx}>"
@@ -818,6 +822,7 @@ def over(data: Array, ctx: Context) -> NDArray:
     return (NDArray if may_be_written else LentNDArray)(data, ctx)
 
 
+name_others(NDArray)
 attach(NDArray, {NDArray, FrozenNDArray, LentNDArray},
        {name: BINARY[name] for name in ("eq", "ne", "gt", "ge", "lt", "le")}, "number")
 

@@ -142,6 +142,11 @@ class BodyTracer(Tracer):
                 [wrap_traced(self.value(entry), self.ctx) for entry in entries])
 
 
+#: What to write for a branch.
+_CHOOSE = ("Choose between numbers by where(condition, x, y), or leave traced off; around the operator ops.cond chooses"
+           " between computations")
+
+
 def _refuse(what: str, instead: str = "") -> Callable[..., NoReturn]:
     """A method that says what cannot be followed."""
 
@@ -303,13 +308,12 @@ class TracedArray(Sized):
     def __rmatmul__(self, other: ArrayLike) -> TracedArray:
         return np.matmul(other, self)
 
-    __bool__ = _refuse("a branch or a loop condition")
-    __float__ = _refuse("float()")
-    __int__ = __index__ = _refuse("int()")
-    __complex__ = _refuse("complex()")
+    __bool__ = _refuse("a branch or a loop condition", _CHOOSE)
+    __float__, __int__, __complex__ = map(_refuse, ("float()", "int()", "complex()"))
+    __index__ = _refuse("an index")
     __array__ = _refuse("an array in memory")
     __format__ = _refuse("a format")
-    item = tolist = tobytes = tofile = _refuse("item() or tolist()")
+    item, tolist, tobytes, tofile = map(_refuse, ("item()", "tolist()", "tobytes()", "tofile()"))
 
 
 def _dunder(name: str, ufunc: np.ufunc) -> None:
@@ -401,7 +405,11 @@ class TracedNDArray(NDArray):
     def detach(self) -> NDArray:
         return self
 
-    asscalar = item = tolist = _refuse("asscalar()")
+    __bool__ = _refuse("a branch or a loop condition", _CHOOSE)
+    __float__, __int__, __round__, __trunc__ = map(_refuse, ("float()", "int()", "round()", "trunc()"))
+    __index__ = _refuse("an index")
+    __format__ = _refuse("a format")
+    asscalar, item, tolist = map(_refuse, ("asscalar()", "item()", "tolist()"))
     __array__ = __jax_array__ = __reduce__ = _refuse("an array in memory")
     __dlpack__ = to_dlpack_for_read = to_dlpack_for_write = _refuse("DLPack")
     attach_grad = backward = _refuse("autograd inside of a body", "Leave traced off, or let the gradient follow from "

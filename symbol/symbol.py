@@ -16,6 +16,7 @@ from opreg.core.cache import cached
 from opreg.core.graph import Entry, Graph, Node, rewrite
 from opreg.core.looks import SVG, report
 from opreg.core.op import Op
+from opreg.core.other_names import elsewhere
 from opreg.core.placeholder import resolve
 from opreg.core.registry import user_operator
 from opreg.core.rules import Attrs, Dtypes, Shapes
@@ -92,7 +93,8 @@ _OF_NUMBERS = {
 @cached(256)
 def _no_attribute(kind: type, name: str) -> str:
     public = [attribute for attribute in dir(kind) if not attribute.startswith("_")]
-    return f"a {kind.__name__} has no attribute {name!r}. {_OF_NUMBERS.get(name) or did_you_mean(name, public)}"
+    words = _OF_NUMBERS.get(name) or elsewhere(name)
+    return f"a {kind.__name__} has no attribute {name!r}. {words or did_you_mean(name, public)}"
 
 
 @autograd.SYMBOL.provide

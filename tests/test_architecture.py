@@ -35,8 +35,8 @@ def _floors(text: str) -> list[list[str]]:
 #: From the ground up. A module imports from lines above its own.
 ORDER = _floors("""
     opreg.core opreg.elementwise opreg.custom opreg.typing
-    opreg.core.parameters opreg.aliases opreg.core.locks opreg.core.slots opreg._extends opreg.core.cache
-    opreg.core.processes opreg.core.addresses
+    opreg.core.parameters opreg.core.other_names opreg.aliases opreg.core.locks opreg.core.slots opreg._extends
+    opreg.core.cache opreg.core.processes opreg.core.addresses
     opreg.core.looks
     opreg.errors opreg.engine opreg.log
     opreg.core.mode opreg.core.versions opreg.core.comparisons opreg.core.loads opreg.core.files

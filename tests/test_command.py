@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -394,3 +395,31 @@ def test_no_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["nonsense"])
     assert end.value.code == 2 and "as-mxnet" in capsys.readouterr().err
+    assert main([]) == 2
+    assert capsys.readouterr().out.startswith("usage: opreg ") and set(COMMANDS) >= {"ops", "run"}
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert end.value.code == 0 and capsys.readouterr().out == f"opreg {mx.__version__}\n"
+
+
+def test_plain_names_come_first(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ops"]) == 0
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    private = [name.startswith("_") for name in names]
+    assert private == sorted(private) and True in private and names[0].lower() < names[1].lower()
+
+
+@pytest.mark.parametrize("argv, words", [
+    (["run", "net.json", "--inpt", "x=1"], r"unrecognized arguments: --inpt.*Did you mean '--input'"),
+    (["ops", "--al=1"], "all"), (["ops", "--jsn"], "Did you mean '--json'"), (["ops", "a", "b"], "arguments: b$"),
+    (["profile", "net.json", "--trase=f"], "Did you mean '--trace'"),
+    (["--versoin"], "Did you mean '--version'")])
+def test_misspelt_options_are_told_the_nearest(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]
+                                               ) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(argv)
+    told = capsys.readouterr().err
+    assert end.value.code == 2 and re.search(words, told.strip().splitlines()[-1]), told

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.errors import ArgumentError, DTypeError, ShapeError
+from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError
 
 nd, sym = mx.nd, mx.sym
 _NUMBERS = itertools.count()
@@ -307,21 +307,11 @@ def test_they_follow_in_every_executor_and_in_gradients() -> None:
     mx.operator.check(op, [0.5, -0.3, 1.2]).raise_if_failed()
 
 
-def test_a_compiled_function_leaves_them_to_python_and_says_where() -> None:
-    op = compressing()
-    compiled = mx.jit(lambda z: (op(z) * 2).sum())
-    with pytest.warns(UserWarning, match=rf"runs as Python: the shape of what operator {op.op_type!r} gives follows "
-                                         r"from numbers, which are not there yet \(.*test_custom_declared.py:\d+\)"):
-        assert compiled(mx.Tensor(ROWS[0])).asnumpy() == 6
-    assert compiled(mx.Tensor(ROWS[1])).asnumpy() == 6
-    with pytest.warns(UserWarning, match="follows from numbers"):
-        value, slope = mx.jit(mx.value_and_grad(lambda z: (op(z) * 2).sum()))(mx.Tensor(ROWS[0]))
-    assert (value.asnumpy(), slope.asnumpy().tolist()) == (6, [2, 0, 2])
+def compressed(prop: bool, dims: Any = (None,)) -> Callable[[Any], Any]:
+    """An operator that keeps positive numbers, as a function or as a Prop."""
+    if not prop:
+        return compressing()
 
-
-@pytest.mark.parametrize("dims", [(None,), [None]])
-@pytest.mark.parametrize("what", ["sum", "gradient", "itself"])
-def test_those_of_props_do_so_too(what: str, dims: Any) -> None:
     class Body(mx.operator.CustomOp):
         def forward(self, is_train: Any, req: Any, in_data: Any, out_data: Any, aux: Any) -> None:
             self.assign(out_data[0], req[0], _positive(in_data[0]))
@@ -342,15 +332,174 @@ def test_those_of_props_do_so_too(what: str, dims: Any) -> None:
         def create_operator(self, ctx: Any, shapes: Any, dtypes: Any) -> Any:
             return Body()
 
-    def compress(z: Any) -> Any:
-        return mx.ops.Custom(z, op_type=name)
+    return lambda z: mx.ops.Custom(z, op_type=name)
 
-    functions = {"sum": lambda z: compress(z).sum(), "gradient": mx.value_and_grad(lambda z: compress(z).sum()),
-                 "itself": compress}
-    with pytest.warns(UserWarning, match=rf"operator {name!r} gives follows from numbers"):
-        found = mx.jit(functions[what])(mx.Tensor(ROWS[0]))
-    expected = functions[what](mx.Tensor(ROWS[0]))
-    assert str(found) == str(expected)
+
+#: What functions do with an operator ``op`` whose shape follows from numbers.
+BEHIND: dict[str, Callable[[Any, Any], Any]] = {
+    "itself": lambda op, x: op(x),
+    "a sum": lambda op, x: (op(x) * 2).sum(),
+    "products": lambda op, x: op(x) * op(x) * x.sum(),
+    "its shape": lambda op, x: op(x) * op(x).shape[0] + len(op(x)),
+    "a branch on its shape": lambda op, x: op(x).sum() if op(x).shape[0] > 1 else x * 3,
+    "a number before": lambda op, x: op(x * 2) if x.sum() > 0 else op(-x),
+    "one behind another": lambda op, x: op(op(x * 2) - 2.5) * 3,
+    "in a Cell": lambda op, x: _Inner(op)(x) * 2,
+    "recomputed": lambda op, x: _Inner(op).recompute()(x * 2) + 1,
+    "a branch of ops": lambda op, x: mx.ops.cond(x.sum() > 0, lambda: op(x).sum(), lambda: x.sum()),
+    "before and behind": lambda op, x: mx.ops.exp(x).sum() * mx.ops.exp(op(mx.ops.relu(x) - 0.5)).sum()}
+
+
+class _Inner(mx.nn.Cell):
+    def __init__(self, op: Any) -> None:
+        super().__init__()
+        self.op = op
+
+    def construct(self, x: Any) -> Any:
+        return self.op(x)
+
+    def recompute(self) -> Any:  # type: ignore[override]
+        super().recompute()
+        return self
+
+
+#: What is asked of a function.
+GOES: dict[str, Callable[[Any], Callable[[Any], Any]]] = {
+    "value": lambda f: f, "gradient": lambda f: mx.value_and_grad(lambda x: (f(x) ** 2).sum())}
+
+
+@pytest.mark.parametrize("goes", GOES)
+@pytest.mark.parametrize("body", BEHIND)
+@pytest.mark.parametrize("prop", [False, True])
+@pytest.mark.filterwarnings("error:.*runs as Python")
+def test_compiled_functions_go_on_behind_them(prop: bool, body: str, goes: str) -> None:
+    op, asked = compressed(prop), GOES[goes]
+
+    def function(x: Any) -> Any:
+        return BEHIND[body](op, x)
+
+    for compiled in (mx.jit(asked(function)), asked(mx.jit(function))):
+        for row in ROWS + ROWS:
+            x = mx.Tensor(np.float32(row))
+            for found, expected in zip(_flat(compiled(x)), _flat(asked(function)(x)), strict=True):
+                assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+                np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def _flat(value: Any) -> list[Any]:
+    return [each.asnumpy() for each in (value if isinstance(value, tuple) else [value])]
+
+
+def test_there_is_a_plan_for_each_shape_and_the_operator_runs_once_in_each_run() -> None:
+    calls = []
+
+    def body(x: Any) -> Any:
+        calls.append(1)
+        return _positive(x)
+
+    op = defined(body)
+    op.infer_from_data(_count)
+    compiled = mx.jit(lambda z: op(z * 2).sum())
+    for row in [*ROWS, *reversed(ROWS)]:
+        compiled(mx.Tensor(np.float32(row)))
+    assert len(calls) == 2 * len(ROWS) and compiled.cache_size == 1
+    assert compiled.explain().count("_guard") == 4  # three, two, one and none
+
+
+def test_what_is_trained_behind_them_is_what_it_is_eagerly() -> None:
+    op = compressing()
+
+    class Net(mx.nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = mx.Parameter(mx.Tensor(np.float32([1, 2, 3])), name="w")
+            self.drop = mx.nn.Dropout(p=0.5)
+
+        def construct(self, x: Any) -> Any:
+            return (op(self.drop(x * self.w)) ** 2).sum()
+
+    def trained(compiled: bool) -> list[Any]:
+        mx.random.seed(4)
+        net = Net()
+        step = mx.nn.TrainOneStepCell(net, mx.nn.SGD(net.trainable_params(), 0.01))
+        step.set_train()
+        run = mx.jit(step) if compiled else step
+        return [[run(mx.Tensor(np.float32(row))).asnumpy().tolist(), net.w.asnumpy().tolist()] for row in ROWS * 3]
+
+    for found, expected in zip(trained(True), trained(False)):
+        np.testing.assert_allclose(np.hstack(found), np.hstack(expected), rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("error:.*runs as Python")
+def test_gradient_rules_may_have_such_shapes_within() -> None:
+    op = defined(lambda x: x * x, traced=True)
+
+    def slope(g: Any, ins: Any, outs: Any) -> Any:
+        x = ins[0]
+        kept = mx.nd.contrib.boolean_mask(2 * g * x, x > 0)
+        return mx.nd._internal._backward_contrib_boolean_mask(kept, x > 0, x)
+
+    op.grad(slope)
+    first = mx.grad(lambda x: (op(x) * x).sum())
+    for asked in (first, mx.grad(lambda x: (first(x) ** 2).sum())):
+        compiled = mx.jit(asked)
+        for row in ROWS:
+            x = mx.Tensor(np.float32(row))
+            np.testing.assert_array_equal(compiled(x).asnumpy(), asked(x).asnumpy())
+
+
+@pytest.mark.parametrize("function, why", [
+    (lambda op, x: op(_printed(x)), "behind a hook, a print or what several processes do, which would be called twice"),
+    (lambda op, x: mx.ops.cond(x.sum() > 0, lambda: op(x * 2).sum(), lambda: x.sum()),
+     "in the body of a loop or a branch, where they differ from round to round")])
+def test_where_a_trace_cannot_go_on_it_says_why_and_where(function: Any, why: str) -> None:
+    op = compressing()
+    compiled, rows = mx.jit(lambda z: function(op, z)), [mx.Tensor(np.float32(row)) for row in ROWS]
+    with pytest.warns(UserWarning, match=rf"runs as Python: the shape of what operator {op.op_type!r} gives follows "
+                                         rf"from numbers {why} \(.*test_custom_declared.py:\d+\)"):
+        found = [compiled(x).asnumpy() for x in rows]
+    np.testing.assert_equal(found, [function(op, x).asnumpy() for x in rows])
+
+
+def _printed(x: Any) -> Any:
+    mx.ops.Print()("", x)
+    return x
+
+
+@pytest.mark.filterwarnings("error:.*runs as Python")
+def test_states_of_such_an_operator_move() -> None:
+    def body(x: Any, seen: Any) -> Any:
+        found = _positive(x)
+        seen[:] = seen + len(found)
+        return found
+
+    op = defined(body, auxiliary=["seen"])
+    op.infer_from_data(lambda x, seen: _count(x))
+    op.grad(lambda g, ins, outs: _scattered(g, ins, outs))
+
+    def run(make: Any) -> list[Any]:
+        state = mx.Parameter(mx.Tensor(np.float32([0])), name="seen", requires_grad=False)
+        call = make(mx.value_and_grad(lambda z: (op(z * 2, state) ** 2).sum() + state.sum()))
+        return [[*_flat(call(mx.Tensor(np.float32(row)))), state.asnumpy().copy()] for row in ROWS * 2]
+
+    np.testing.assert_equal(run(mx.jit), run(lambda f: f))
+
+
+@pytest.mark.parametrize("rule, words", [
+    (lambda x: [(1,), (2,)], "expected a shape for each of its outputs"), (lambda x: (1,), "function returned"),
+    (lambda x: 1 // 0, "by zero")])
+def test_a_wrong_rule_is_told_in_compiled_functions_too(rule: Any, words: str) -> None:
+    op = compressing(rule)
+    with pytest.raises((OpError, ZeroDivisionError), match=words) as told:
+        mx.jit(lambda z: op(z).sum())(mx.Tensor(np.float32(ROWS[0])))
+    assert op.op_type in "".join([str(told.value), *told.value.__notes__])
+
+
+@pytest.mark.parametrize("dims", [(None,), [None]])
+@pytest.mark.filterwarnings("error:.*runs as Python")
+def test_props_leave_dimensions_open_as_tuples_and_lists(dims: Any) -> None:
+    compress = compressed(True, dims)
+    assert mx.jit(compress)(mx.Tensor(np.float32(ROWS[0]))).asnumpy().tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("shape, words", [

@@ -574,8 +574,14 @@ def _recorded(x):
 
 REFUSED = {
     "a branch": (lambda x: x if x.sum().asscalar() > 0 else -x, r"asscalar\(\) needs numbers"),
-    "the truth": (lambda x: x if x[0] > 0 else -x, r"asscalar\(\) needs numbers"),
-    "float()": (lambda x: x * float(x[0]), "needs numbers"),
+    "the truth": (lambda x: x if x[0] > 0 else -x, r"a branch or a loop condition needs numbers.*where\(condition"),
+    "float()": (lambda x: x * float(x[0]), r"\.py:\d+: float\(\) needs numbers"),
+    "int()": (lambda x: x * int(x[0]), r"\.py:\d+: int\(\) needs numbers"),
+    "round()": (lambda x: x * round(x[0]), r"\.py:\d+: round\(\) needs numbers"),
+    "an index": (lambda x: x * [1, 2, 3][x[0]], r"\.py:\d+: an index needs numbers"),
+    "a format": (lambda x: x * len(f"{x[0]:.2f}"), r"\.py:\d+: a format needs numbers"),
+    "item()": (lambda x: x * x[0].item(), r"\.py:\d+: item\(\) needs numbers"),
+    "tolist()": (lambda x: x * x.tolist()[0], r"\.py:\d+: tolist\(\) needs numbers"),
     "memory": (_stored, "an array in memory needs numbers"),
     "a change of an input": (_changed, "read-only"),
     "numbers in NumPy": (lambda x: x.asnumpy().tolist(), r"tolist\(\) needs numbers"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import opreg as mx
 from opreg import nn
+from opreg.core import other_names
 from opreg.errors import ArgumentError, OpError, ShapeError
 
 nd, sym = mx.nd, mx.sym
@@ -217,3 +219,67 @@ def test_it_can_be_printed_and_kept_all_the_same() -> None:
         y = nd.Custom(x, op_type=name)
     y.backward()
     assert seen[0][:3] == ("<out_data[0], not asked for>", "<out_data[0], not asked for>", False)
+
+
+# ---------------------------------------------------------------------------------- names of other libraries
+
+
+_ELSEWHERE = sorted({**other_names._BOTH, **other_names._ARRAYS})
+
+
+@pytest.mark.parametrize("kind", ["array", "tensor", "symbol"])
+@pytest.mark.parametrize("name", _ELSEWHERE)
+def test_attributes_of_tensors_elsewhere_say_what_to_write(name: str, kind: str) -> None:
+    """What is said runs, wherever it is said."""
+    make: Callable[[Any], Any] = {
+        "array": lambda data: nd.array(data), "tensor": lambda data: mx.Tensor(np.float32(data)),
+        "symbol": lambda data: sym.var("x")}[kind]
+    x = make([[1, 2], [3, 4]])
+    if hasattr(x, name):
+        return
+    if kind == "symbol" and name not in other_names._BOTH:
+        with pytest.raises(AttributeError, match=f"a Symbol has no attribute '{name}'"):
+            getattr(x, name)
+        return
+    with pytest.raises(AttributeError, match=rf"no attribute '{name}'.* write .* here") as told:
+        getattr(x, name)
+    words = str(told.value).split("write ")[1].removesuffix(" here")
+    index = {"array": nd.array([0], dtype="int32"), "tensor": mx.Tensor([0]), "symbol": x}[kind]
+    known = {"mx": mx, "x": x, "y": make([[0, 1], [1, 0]]), "z": make([[[1, 2], [3, 4]]]), "index": index,
+             "mask": make([[0, 1], [1, 0]]), "axes": (1, 0), "axis": 0, "shape": (2, 2), "dtype": "float32", "count": 2}
+    if "gpu" not in words:
+        exec(words, known)
+
+
+def test_what_a_property_raises_is_what_is_told() -> None:
+    class Mine(mx.Tensor):
+        @property
+        def view(self) -> Any:
+            raise AttributeError("mine")
+
+    with pytest.raises(AttributeError, match=r"^mine"):
+        _ = Mine([1.0]).view
+
+
+@pytest.mark.parametrize("name, words", [
+    ("step", r"call it: optimizer\(grads\)"), ("zero_grad", "they are given: call it"), ("param_groups", "get_lr")])
+def test_optimizers_are_called(name: str, words: str) -> None:
+    weight = mx.Parameter(mx.Tensor([1.0]), name="w")
+    with pytest.raises(AttributeError, match=f"'SGD' object has no attribute '{name}': .*{words}"):
+        getattr(nn.SGD([weight], 0.1), name)
+
+
+@pytest.mark.parametrize("name", ["step", "zero_grad"])
+def test_optimizers_of_modules_update(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"'SGD' object has no attribute '{name}': .*update\\(index, weight"):
+        getattr(mx.optimizer.create("sgd"), name)
+
+
+@pytest.mark.parametrize("name", sorted(other_names.CELLS))
+def test_cells_are_no_modules_of_elsewhere(name: str) -> None:
+    net = nn.Dense(1, 1)
+    if not hasattr(net, name):
+        with pytest.raises(AttributeError, match=f"'Dense' object has no attribute '{name}': ") as told:
+            getattr(net, name)
+        for method in re.findall(r"net\.(\w+)\(", str(told.value)):
+            assert callable(getattr(net, method))

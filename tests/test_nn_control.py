@@ -212,6 +212,22 @@ def test_each_way_is_traced_once(function):
     assert len(seen) == count and compiled.cache_size == 1
 
 
+@pytest.mark.parametrize("function", [
+    lambda x: x[x > 0], lambda x: opreg.ops.masked_select(x * x, x > 0), lambda x: x[x.sum(axis=1) > 0] * 2,
+    lambda x: x[Tensor([True, False, True, True])[:3]]])
+@pytest.mark.parametrize("ask", [lambda f: f, lambda f: value_and_grad(lambda x: (f(x) ** 2).sum())])
+@pytest.mark.filterwarnings("error:.*runs as Python")
+def test_of_a_mask_the_count_is_asked_for(function: Any, ask: Any) -> None:
+    """Other places of as many numbers need no other plan."""
+    rows = [np.random.default_rng(seed).normal(size=(3, 4)).astype(np.float32) for seed in range(40)]
+    compiled = jit(ask(function))
+    for numbers in (*rows, -abs(rows[0]), abs(rows[1])):
+        x = Tensor(numbers)
+        for found, expected in zip(flat(plain([compiled(x)])), flat(plain([ask(function)(x)])), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert compiled.explain().count("_guard") <= 13 * 2
+
+
 def test_a_parameter_may_be_asked():
     class Switch(Cell):
         def __init__(self) -> None:
@@ -530,6 +546,32 @@ def test_numbers_in_the_bodies_of_loops_are_left_to_python():
     found = left(jit(function), "in the body of a loop", Tensor([1.0, 2.0]), Tensor([20.0, 2.0]))
     for value, like in zip(found, ([1.0, 2.0], [20.0, 2.0])):
         np.testing.assert_allclose(value.asnumpy(), function(Tensor(like)).asnumpy())
+
+
+def in_a_branch(x: Any) -> Any:
+    most = x.max()
+    return opreg.ops.cond(x.sum() > 0, lambda: x * int(most), lambda: -x)
+
+
+def in_a_loop(x: Any) -> Any:
+    most = abs(x).max() + 1.0
+    return opreg.ops.while_loop(lambda v: v.sum() < 20.0, lambda v: v + int(most), x)
+
+
+@pytest.mark.parametrize("function", [in_a_branch, in_a_loop])
+@pytest.mark.parametrize("ask", [lambda function: function, lambda function: grad(lambda x: function(x).sum())])
+def test_bodies_may_ask_for_numbers_from_outside(function: Any, ask: Any) -> None:
+    compiled = jit(ask(function))
+    np.testing.assert_equal([plain(compiled(Tensor(value))) for value in VALUES],
+                            [plain(ask(function)(Tensor(value))) for value in VALUES])
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: opreg.ops.cond(x.sum() > 0, lambda: x * int(x.max()), lambda: -x),
+    lambda x: opreg.ops.cond(x.sum() > 0, lambda y: y * int((x * y).max()), lambda y: -y, x)])
+def test_numbers_that_branches_compute_are_left_to_python(function: Any) -> None:
+    found = left(jit(function), r"int\(\) asks for numbers in the body of a loop or a branch", *map(Tensor, VALUES))
+    np.testing.assert_equal([plain(each) for each in found], [plain(function(Tensor(value))) for value in VALUES])
 
 
 def test_a_symbol_has_no_numbers():

@@ -67,6 +67,16 @@ WRONG = [
     ("text = typed.cube(t)", "assignment"),
     ("text = typed.cube(s)", "assignment"),
     ("text = typed.both(x, x)", "assignment"),
+    ("typed.cube(x=x, scal=2.0)", "call-overload"),
+    ("typed.cube(x=x, scale='two')", "call-overload"),
+    ("typed.cube(x='text')", "call-overload"),
+    ("typed.cube(y=x)", "call-overload"),
+    ("typed.both(x=x)", "call-overload"),
+    ("text = typed.cube(x=x)", "assignment"),
+    ("typed.total_of(t, bye=2)", "call-overload"),
+    ("typed.fresh(sise=2)", "call-overload"),
+    ("typed.fresh()", "call-overload"),
+    ("text = typed.fresh(size=2)", "assignment"),
     ("typed.cube.grdd(3)", "attr-defined"),
     ("mx.jit(typed.scaled)(t, facto=2.0)", "call-arg"),
     ("typed.compiled(t, 2.0)", "call-arg"),
@@ -118,6 +128,11 @@ def test_mypy_sees_mistakes_and_nothing_else(tmp_path: Path) -> None:
     by_line = {int(number): code for _, name, number, code in said if name == "wrong"}
     expected = {number: code for number, (_, code) in enumerate(WRONG, len(head) + 1)}
     assert by_line == expected, found.stdout
+
+
+def test_what_makes_a_tensor_is_known_to_make_one() -> None:
+    """Checkers that believe ``__new__`` before ``__init__`` know nothing of what is Any."""
+    assert inspect.signature(mx.Tensor.__new__).return_annotation == "Self"
 
 
 @pytest.mark.parametrize("name", METHODS)

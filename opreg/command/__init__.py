@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Sequence
 from types import TracebackType
 
+import opreg
 from opreg.errors import OpError, did_you_mean, is_ours, nearest
 
 __all__ = ["main", "said", "users", "COMMANDS"]
@@ -46,6 +47,13 @@ class _Parser(argparse.ArgumentParser):
             message = f"there is no {words[1]!r}. {did_you_mean(words[1], COMMANDS, limit=len(COMMANDS))}"
         super().error(message)
 
+    def unknown(self, words: Sequence[str]) -> None:
+        """Refuse what is left of a command line, by its first option if it has one."""
+        first = next((word.partition("=")[0] for word in words if word.startswith("-")), words[0])
+        valid = [name for name in self._option_string_actions if name.startswith("--")]
+        offered = f". {did_you_mean(first, valid, limit=len(valid))}" if first.startswith("-") else ""
+        super().error(f"unrecognized arguments: {' '.join(words)}{offered}")
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a subcommand.
@@ -63,6 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     argv = list(sys.argv[1:] if argv is None else argv)
     parser = _Parser(prog="opreg", description="Operators: scripts, files and what there is.", epilog=_ENDS)
+    parser.add_argument("--version", action="version", version=f"opreg {opreg.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     chosen = argv[0] if argv else ""
     for name, (module, purpose) in COMMANDS.items():
@@ -71,8 +80,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         if name == chosen:  # the others are not imported
             code = importlib.import_module(f"{__name__}.{module}")
             code.configure(command)
-            command.set_defaults(run=code.run)
-    options = parser.parse_args(argv)
+            command.set_defaults(run=code.run, parser=command)
+    if not argv:
+        parser.print_help()
+        return 2
+    if chosen.startswith("-") and not any(name.startswith(chosen) for name in parser._option_string_actions):
+        parser.unknown([chosen])
+    options, unknown = parser.parse_known_args(argv)
+    if unknown:
+        options.parser.unknown(unknown)
     try:
         code = options.run(options)
         if sys.stdout is not None:  # it was closed

@@ -23,13 +23,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a name and what it is, a line an operator; 1 where there is none."""
+    """Print a name and what it is, a line an operator, plain names first; 1 where there is none."""
     pattern = options.pattern.lower()
     pattern = pattern if set(pattern) & set("*?[") else f"*{pattern}*"
     found = {op.name: op.doc.partition("\n")[0] for op in operators()
              if (options.all or not op.name.startswith("_backward"))
              and any(fnmatch.fnmatchcase(name.lower(), pattern) for name in (op.name, *op.aliases))}
-    say(options, found, columns([(name, found[name]) for name in sorted(found, key=str.lower)]))
+    order = sorted(found, key=lambda name: (name.startswith("_"), name.lower()))
+    say(options, found, columns([(name, found[name]) for name in order]))
     if not found:
         print(f"opreg ops: no operator is called {options.pattern!r}. {did_you_mean(options.pattern, names())}",
               file=sys.stderr)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from ..symbol.symbol import Symbol
 
 P = TypeVar("P", bound="type[CustomOpProp]")
+A = ParamSpec("A")
 Q = ParamSpec("Q")
 R = TypeVar("R", covariant=True)
 #: Names of states, or what each of them begins with.
@@ -262,23 +263,37 @@ def registered(name: str) -> Op | None:
 
 if TYPE_CHECKING:  # what checkers know of a function that became an operator: its parameters and results
 
-    class Defined(Op, Generic[Q, R]):
-        """Calls go by the function's own parameters, the first input by position; symbols stand for any input."""
+    class _First(Protocol[Q, R]):
+        """An operator of a function whose first parameter is left out of ``Q``."""
+
+        @property
+        def _function(self) -> Callable[Concatenate[Any, Q], R]: ...
+
+    class Defined(Op, Generic[A, R]):
+        """Calls go by the function's own parameters; a tensor or a symbol that stands first says what comes out."""
+
+        @property
+        def _function(self) -> Callable[A, R]: ...
 
         @overload  # type: ignore[override]
-        def __call__(self: Defined[Q, tuple[Any, ...]], x: Tensor, /, *args: Q.args,  # type: ignore[overload-overlap]
-                     **keywords: Q.kwargs) -> tuple[Tensor, ...]: ...
+        def __call__(self: _First[Q, tuple[Any, ...]], x: Tensor, /,  # type: ignore[overload-overlap]
+                     *args: Q.args, **keywords: Q.kwargs) -> tuple[Tensor, ...]: ...
         @overload
-        def __call__(self: Defined[Q, tuple[Any, ...]], x: NDArray | np.ndarray, /,  # type: ignore[overload-overlap]
+        def __call__(self: _First[Q, tuple[Any, ...]], x: NDArray | np.ndarray, /,  # type: ignore[overload-overlap]
                      *args: Q.args, **keywords: Q.kwargs) -> list[NDArray]: ...
         @overload
-        def __call__(self, x: Tensor, /, *args: Q.args,
-                     **keywords: Q.kwargs) -> Tensor: ...
+        def __call__(self: _First[Q, R], x: Tensor, /, *args: Q.args, **keywords: Q.kwargs) -> Tensor: ...
         @overload
-        def __call__(self, x: NDArray | np.ndarray, /, *args: Q.args,
+        def __call__(self: _First[Q, R], x: NDArray | np.ndarray, /, *args: Q.args,
                      **keywords: Q.kwargs) -> NDArray: ...
         @overload
-        def __call__(self, x: Symbol, /, *args: Any, **keywords: Any) -> Symbol: ...
+        def __call__(self, x: Symbol, /, *args: Any,  # type: ignore[overload-overlap]
+                     **keywords: Any) -> Symbol: ...
+        @overload
+        def __call__(self: Defined[A, tuple[Any, ...]], *args: A.args,  # type: ignore[overload-overlap]
+                     **keywords: A.kwargs) -> Sequence[NDArray]: ...
+        @overload
+        def __call__(self, *args: A.args, **keywords: A.kwargs) -> NDArray: ...
         @overload
         def __call__(self, x: NDArray, /, *args: Any, out: NDArray | Sequence[NDArray], **keywords: Any) -> Any: ...
         @overload
@@ -288,22 +303,13 @@ if TYPE_CHECKING:  # what checkers know of a function that became an operator: i
     class Defining(Protocol):
         """Makes an operator of a function."""
 
-        @overload
-        def __call__(self, function: Callable[Concatenate[Any, Q], R], /) -> Defined[Q, R]: ...
-        @overload
-        def __call__(self, function: Callable[..., Any], /) -> Op: ...
+        def __call__(self, function: Callable[A, R], /) -> Defined[A, R]: ...
 
 
 @overload
-def define(function: Callable[Concatenate[Any, Q], R], /, *, name: str | None = None,
-           outputs: Sequence[str] = ("output",), auxiliary: Auxiliary = (), types: str | None = None,
-           loss: bool = False, traced: bool = False, capturable: bool = False) -> Defined[Q, R]: ...
-
-
-@overload
-def define(function: Callable[..., Any], /, *, name: str | None = None, outputs: Sequence[str] = ("output",),
+def define(function: Callable[A, R], /, *, name: str | None = None, outputs: Sequence[str] = ("output",),
            auxiliary: Auxiliary = (), types: str | None = None, loss: bool = False, traced: bool = False,
-           capturable: bool = False) -> Op: ...
+           capturable: bool = False) -> Defined[A, R]: ...
 
 
 @overload

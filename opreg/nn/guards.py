@@ -2,7 +2,8 @@
 
 The number is found at once, by computing as much of the graph as it follows from, and Python goes on with it. In its
 place the graph has a guard, a step that looks at the number of each run. Where it is another, the run is given up and
-started over in the variant of the function that was traced for that number, or is traced now.
+started over in the variant of the function that was traced for that number, or is traced now. Shapes that follow from
+numbers, with ``infer_from_data``, are asked for in the same way.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from opreg.ndarray.eager import run
 from opreg.ndarray.ndarray import wrap
 
 from ..core.attrs import AS_GIVEN
-from ..core.graph import Entry, Node
+from ..core.graph import Entry, Node, fail
 from ..core.launch import Call
 from ..core.mode import Recording
 from ..core.op import Op
+from ..core.spec import Shape
 from ..errors import Where, here
 from ..typing import Array
 from .bailout import NumberChanged
@@ -33,10 +35,11 @@ if TYPE_CHECKING:
     from .tensor import Tensor
     from .trace import FunctionTracer
 
-#: What Python gets when it asks for a number.
-Answer: TypeAlias = float | np.generic | np.ndarray
+#: What Python gets when it asks for a number, or a trace for shapes.
+Answer: TypeAlias = float | np.generic | np.ndarray | tuple[Shape, ...]
 
-__all__ = ["GUARD", "LOOKS", "Fork", "Look", "Numbers", "Path", "Unknown", "Variants", "calls", "up_to"]
+__all__ = ["GUARD", "LOOKS", "Fork", "Look", "Measure", "Numbers", "Path", "Unknown", "Variants", "calls", "effects",
+           "up_to"]
 
 
 class Look(NamedTuple):
@@ -55,6 +58,43 @@ class Look(NamedTuple):
     title: str
     of: Callable[[Tensor], Answer]
     again: Callable[[np.ndarray], Answer]
+
+    def finder(self, step: Call) -> Callable[[], Answer]:
+        """What looks again, in a run, at the numbers that a guard is given."""
+        data, look = step.ins[0], self.again
+        if isinstance(data, np.ndarray):
+            return lambda: look(data)
+        host = step.ctx.backend.to_numpy
+        return lambda: look(host(data))
+
+
+class Measure(NamedTuple):
+    """A question for the shapes of an operator's outputs, which follow from the numbers in its inputs.
+
+    Attributes
+    ----------
+    op : Op
+        The operator.
+    """
+
+    op: Op
+
+    @staticmethod
+    def of(node: Node, arrays: Sequence[Array], ctx: Context) -> tuple[Shape, ...]:
+        """The shapes that its rule gives for raw arrays."""
+        op, training = node.op, node.in_training(True)
+        assert op is not None
+        call = Call(op, node.attrs, list(arrays), [], [], ctx.xp, ctx, training, wrap=wrap)
+        with Recording(False, training), unfollowed(), ctx, ctx.entered():
+            try:
+                return tuple(op.shapes_from_data(call))
+            except Exception as error:
+                fail(error, node)
+
+    def finder(self, step: Call) -> Callable[[], Answer]:
+        """What measures again, in a run, the inputs that a guard is given."""
+        node = step.attrs["node"]
+        return lambda: self.of(node, step.ins[:len(node.inputs)], step.ctx)
 
 
 #: What Python may ask of a tensor.
@@ -81,7 +121,7 @@ class Fork:
     ----------
     where : Where or None
         The line of user code.
-    look : Look
+    look : Look or Measure
         What is asked.
     answers : dict
         By key, what came.
@@ -93,7 +133,7 @@ class Fork:
 
     __slots__ = ("where", "look", "answers", "branches", "latest")
 
-    def __init__(self, where: Where | None, look: Look):
+    def __init__(self, where: Where | None, look: Look | Measure):
         self.where, self.look = where, look
         self.answers: dict[Hashable, Answer] = {}
         self.branches: dict[Hashable, Fork | int] = {}
@@ -152,7 +192,7 @@ class Path:
         self._variants, self._known = variants, list(known)
         self.steps: list[Step] = []
 
-    def ask(self, look: Look, find: Callable[[], Answer]) -> Step:
+    def ask(self, look: Look | Measure, find: Callable[[], Answer]) -> Step:
         """The next fork and its number, which is found if it is not known."""
         fork = self._next(look)
         answer = self._known.pop(0)[1] if self._known and self._known[0][0] is fork else find()
@@ -160,7 +200,7 @@ class Path:
         self.steps.append((fork, answer))
         return fork, answer
 
-    def _next(self, look: Look) -> Fork:
+    def _next(self, look: Look | Measure) -> Fork:
         where = here()
         if self.steps:
             before, answer = self.steps[-1]
@@ -191,8 +231,9 @@ class Path:
             variants.compiled.append(compiled)
 
 
-#: Looks whether a number is what it was taken for. It is given the results of random operators before it, too, so that
-#: they are drawn in a run as they were when the number was found.
+#: Looks whether a number, or the shapes of a ``node`` that follow from numbers, are what they were taken for. It is
+#: given the results of random operators before it, too, so that a run draws them as they were drawn when the number was
+#: found.
 GUARD = Op("_guard", AS_GIVEN, lambda *, count: [f"data{i}" for i in range(count)], types="*?->bool",
            per_instance=True, has_side_effect=True)
 GUARD.shapes(lambda ins, outs: (ins, [()]))
@@ -202,11 +243,10 @@ GUARD.shapes(lambda ins, outs: (ins, [()]))
 def _guard(step: Call) -> Callable[[], None]:
     """Give the run up when the number is another."""
     fork, expected = step.attrs["fork"], _key(step.attrs["answer"])
-    data, look = step.ins[0], fork.look.again
-    host = None if isinstance(data, np.ndarray) else step.ctx.backend.to_numpy
+    find = fork.look.finder(step)
 
     def run() -> None:
-        answer = look(data if host is None else host(data))
+        answer = find()
         if _key(answer) != expected:
             raise NumberChanged(fork, answer)
 
@@ -235,23 +275,24 @@ class Numbers:
         self._drawn = 0
         self._before: generators.States = {}  # where random generators stood
 
-    def of(self, trace: FunctionTracer, entry: Entry) -> Array:
-        """The raw array of an entry of a trace, or of the body of a Cell in it.
+    def of(self, trace: FunctionTracer, entries: Sequence[Entry], behind: str) -> list[Array]:
+        """The raw arrays of entries of a trace, or of the body of a Cell in it, if they are behind nothing that must
+        not be called twice.
 
         Raises
         ------
         Unknown
-            Saying what it follows from.
+            Saying what they follow from.
         """
         root = trace.root
-        if root.calls:
-            raise Unknown(f"behind {root.calls}, which would be called twice")
+        if behind:
+            raise Unknown(f"behind {behind}, which would be called twice")
         with Recording(False, None), unfollowed(), generators.noting() as drawn:
             try:
                 for node in root.drawn[self._drawn:]:  # in their order
                     self._find(trace, (node, 0))
                 self._drawn = len(root.drawn)
-                return self._find(trace, entry)
+                return [self._find(trace, entry) for entry in entries]
             finally:
                 self._before = {**drawn, **self._before}
 
@@ -300,7 +341,7 @@ class Numbers:
             if node in place.arrays:
                 self._arrays[node, 0] = place.arrays[node]._data
                 return
-            outside = place.outer.get(node) or place.slots.get(node)
+            outside = place.outer.get(node, place.slots.get(node))
             if outside is not None:
                 self._same[node, 0] = outside._entry
                 return
@@ -317,9 +358,12 @@ class Numbers:
             return run(op, node.attrs, arrays, ctx, None, wrap)[1][:node.count]
 
 
+def effects(op: Op) -> str:
+    """What an operator does to others on every run, in words; nothing for most."""
+    return "a hook, a print or what several processes do" if op.has_side_effect and op is not GUARD else ""
+
+
 def calls(op: Op) -> str:
-    """What an operator does on every run that must not be done twice, in words; nothing for others."""
-    if op.has_side_effect and op is not GUARD:
-        return "a hook, a print or what several processes do"
-    return f"the operator {op.name}" if op.where is not None and not op.traced else ""
+    """What must not be done twice where a number is asked for, in words: effects, and users' code."""
+    return effects(op) or (f"the operator {op.name}" if op.where is not None and not op.traced else "")
 

@@ -235,8 +235,8 @@ class Cache:
         """Trace the function."""
         first = kind.variants.first
         if len(kind.variants.compiled) >= VARIANTS and isinstance(first, Fork):
-            return self._left(function, f"the numbers that it asks for, at {first.where} first, came in "
-                                        f"more than {VARIANTS} variants")
+            return self._left(function, f"the numbers that it asks for or shapes follow from, at {first.where} "
+                                        f"first, came in more than {VARIANTS} variants")
         arguments = _taken_apart(args, kwargs)[2]
         path = Path(kind.variants, known)
         try:

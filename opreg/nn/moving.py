@@ -11,11 +11,17 @@ import functools
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from opreg.ndarray.context import current_context
+from opreg.ndarray.ndarray import wrap
+
 from ..core.attrs import AS_GIVEN
 from ..core.launch import Call, Step, prepare
+from ..core.mode import MODE
 from ..core.op import Op
 from ..core.rules import Attrs, Dtypes, Shapes
+from ..core.spec import Shape
 from ..core.value import Value
+from ..typing import Array, ArrayModule
 
 __all__ = ["moving"]
 
@@ -50,6 +56,12 @@ def _moving(op: Op) -> Op:
     def types(ins: Dtypes, outs: Dtypes, *, inner: Attrs) -> tuple[Dtypes, Dtypes]:
         ins, own = op.infer_dtypes(ins, outs[:len(op.outputs(inner))], inner)
         return ins, [*own, *_states(op, inner, ins)]
+
+    if op.data_dependent:
+        @result.infer_from_data
+        def measured(xp: ArrayModule, *arrays: Array, inner: Attrs) -> list[Shape]:
+            call = Call(op, inner, list(arrays), [], [], xp, current_context(), MODE.training, wrap=wrap)
+            return [*op.shapes_from_data(call), *[state.shape for state in _states(op, inner, arrays)]]
 
     @result.kernel(op.kernels[0].name, bound=True)
     def steps(call: Call) -> list[Step]:

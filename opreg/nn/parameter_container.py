@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence, ValuesView
+from collections.abc import Callable, Iterator, Mapping, Sequence, ValuesView
 from typing import TYPE_CHECKING, Any, Self
 
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.looks import report
+from ..core.other_names import CELLS
 from ..core.spec import is_floating
 from ..errors import did_you_mean, warn
 from .buffers import Buffer, Buffered
@@ -50,6 +51,7 @@ class ParameterContainer(Buffered):
     _cells: OrderedDict[str, Any]  # Cells, None where one was taken away
     _buffers: OrderedDict[str, Tensor | None]
     _hooks: dict[str, Hooks]
+    _other_names: Mapping[str, str] = CELLS
 
     def __init__(self, auto_prefix: bool = True):
         self.__dict__.update(_params=OrderedDict(), _cells=OrderedDict(), _buffers=OrderedDict(), _transient=set(),
@@ -178,8 +180,9 @@ class ParameterContainer(Buffered):
             return own["_buffers"][name]
         if name in own["_cells"]:
             return own["_cells"][name]
-        raise AttributeError(f"The '{type(self).__name__}' object has no attribute '{name}'. "
-                             f"{did_you_mean(name, [*own['_params'], *own['_cells']])}")
+        words = self._other_names.get(name)
+        words = f": {words}" if words else f". {did_you_mean(name, [*own['_params'], *own['_cells']])}"
+        raise AttributeError(f"The '{type(self).__name__}' object has no attribute '{name}'{words}")
 
     def __delattr__(self, name: str) -> None:
         own = self.__dict__

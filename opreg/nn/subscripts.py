@@ -20,7 +20,7 @@ from ..typing import Array
 from .state import STATE
 from .tensor_base import TensorBase
 
-__all__ = ["subscript"]
+__all__ = ["mask_of", "subscript"]
 
 
 def subscript(key: Any, shape: Shape) -> Any:
@@ -28,7 +28,8 @@ def subscript(key: Any, shape: Shape) -> Any:
     and truth values as arrays without axes.
 
     A mask becomes the indices where it holds. A tensor of a trace becomes its numbers, which are looked at in every
-    run; of integers that stand alone it stays.
+    run; of integers that stand alone it stays. To read where a mask of a trace holds that stands alone, see
+    ``mask_of``.
 
     Raises
     ------
@@ -51,6 +52,12 @@ def subscript(key: Any, shape: Shape) -> Any:
             return part
         parts = _held(part, shape[:part.ndim], 0) if part.ndim and shape else _fitted([part], shape)
     return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def mask_of(key: Any, shape: Shape) -> Any:
+    """The tensor of truth values in a trace that a subscript is, for the first axes of a shape; None for all others."""
+    mask = _variable(key)
+    return mask if mask is not None and mask._dt.kind == "b" and mask.ndim and mask.shape == shape[:mask.ndim] else None
 
 
 def _variable(value: Any) -> Any:

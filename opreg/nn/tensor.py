@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from ..typing import Array, ArrayModule, DTypeLike
 from . import dtype as dtypes
 from . import printing
 from .state import STATE
-from .subscripts import subscript
+from .subscripts import mask_of, subscript
 from .tensor_base import COMPARISONS, TensorBase, is_number
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .typing import TensorDType, TensorLike
 
 __all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "made", "zeros_as", "argument", "fresh", "lent",
-           "lent_raw", "picked", "from_numpy", "is_tensor", "has_numbers", "TENSORS", "FRESH"]
+           "lent_raw", "picked", "masked", "from_numpy", "is_tensor", "has_numbers", "TENSORS", "FRESH"]
 
 #: A shape that may have lengths that are not known, None or -1.
 OpenShape: TypeAlias = int | Sequence[int | None]
@@ -80,7 +80,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
     _requires_grad = False  # nobody trains what is no Parameter
 
     def __new__(cls, *positional: Any, init: Initializer | None = None, shape: OpenShape | None = None,
-                **keywords: Any) -> Any:
+                **keywords: Any) -> Self:
         value = positional[0] if positional else keywords.get("input_data")
         if STATE.trace is not None and cls is Tensor and (traced := _in_trace(value)) is not None:  # a copy
             dtype = positional[1] if len(positional) > 1 else keywords.get("dtype")
@@ -241,6 +241,8 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         return Tensor, (self.asnumpy(),)
 
     def __getitem__(self, key: Any) -> Tensor:
+        if STATE.trace is not None and (mask := mask_of(key, self.shape)) is not None:
+            return masked(self, mask)
         key = subscript(key, self.shape)
         if isinstance(key, TensorBase):
             return picked(self, key)
@@ -316,7 +318,7 @@ setattr(Tensor, "__hash__", object.__hash__)  # noqa: B010  == makes a tensor, i
 for _name in ("add", "sub", "mul", "truediv", "mod", "pow"):  # x += y is x = x + y: nothing changes for others
     setattr(Tensor, f"__i{_name}__", getattr(Tensor, f"__{_name}__"))
 
-_new = NDArray.__new__
+_new: Any = NDArray.__new__
 Tensor._results = Tensor
 TENSORS.add(Tensor)
 
@@ -618,3 +620,9 @@ def fresh(value: NDArray) -> Tensor:
 def picked(value: TensorBase, places: TensorBase) -> Tensor:
     """The parts along the first axis at the places an integer tensor names; negative ones count from the end."""
     return ops.take(value, places, axis=0, mode="index")
+
+
+def masked(value: Any, mask: Any) -> Tensor:
+    """The parts where a mask of the first axes holds, one behind another."""
+    rows = value.reshape((mask.size, *value.shape[mask.ndim:]))
+    return ops._contrib_boolean_mask(rows, mask.reshape((mask.size,)))

@@ -24,17 +24,17 @@ from ..core.mode import MODE
 from ..core.op import Op
 from ..core.registry import ops
 from ..core.rules import Attrs
-from ..core.spec import Shape, Spec, known, show
+from ..core.spec import Shape, Spec, known, show, unify
 from ..core.tracing import RuleTracer, Sized, TraceError, Tracer
 from ..errors import OpError, here
 from . import dtype as dtypes
 from .bailout import HookSignatures
-from .guards import GUARD, LOOKS, Answer, Numbers, Path, Unknown, calls
+from .guards import GUARD, LOOKS, Answer, Look, Measure, Numbers, Path, Unknown, calls, effects
 from .moving import moving
 from .reads import Reads
 from .state import STATE, unfollowed
-from .subscripts import subscript
-from .tensor import Tensor, made, picked, tensor
+from .subscripts import mask_of, subscript
+from .tensor import Tensor, made, masked, picked, tensor
 from .tensor_base import TensorBase
 from .typing import TensorLike
 
@@ -145,6 +145,9 @@ class TracedTensor(Sized, OneNumber, TensorBase):
     # -------------------------------------------------------------------------------------------- subscripts
 
     def __getitem__(self, key: Any) -> Tensor:
+        mask = mask_of(key, self.shape)
+        if mask is not None:
+            return masked(self, mask)
         key = subscript(key, self.shape)
         if isinstance(key, TensorBase):
             return picked(self, key)
@@ -243,8 +246,8 @@ class FunctionTracer(Tracer):
     minds_training : bool
         Whether the mode of the caller matters: an operator joined, outside of all Cells, that may compute otherwise in
         training than in inference, or the mode was asked for.
-    calls : str
-        What calls Python on every run, in words, if something does.
+    calls, effects : str
+        What calls users' code, and what acts on others, on every run, in words, if something does.
     drawn : list of Node
         Random operators in their order.
     path, numbers : Path, Numbers or None
@@ -280,7 +283,7 @@ class FunctionTracer(Tracer):
         self.assigns: bool = parent is None or parent.assigns
         self.states: dict[Entry, NDArray] = {}
         self.minds_training = False
-        self.calls, self.left = "", ""
+        self.calls, self.effects, self.left = "", "", ""
         self.drawn: list[Node] = []
         self.symbolic = False
         self.path: Path | None = None
@@ -458,10 +461,30 @@ class FunctionTracer(Tracer):
         followed."""
         with unfollowed():
             specs = [Spec(shape, dtype or _FLOAT32) for shape, dtype in super().infer(node, ins)]
-        if not self.root.symbolic and not all(known(spec.shape) for spec in specs) and node.op is not None:
-            name = node.op.name if node.op.op_type is None else node.op.op_type
-            self.leave(f"the shape of what operator {name!r} gives follows from numbers, which are not there yet")
+        if not self.root.symbolic and not all(known(spec.shape) for spec in specs):
+            try:
+                shapes = list(map(unify, [spec.shape for spec in specs], self._measure(node)))
+            except Exception as error:
+                self._failed(error, node, ins)
+                raise
+            specs = [Spec(shape, spec.dtype) for shape, spec in zip(shapes, specs)]
         return specs
+
+    def _measure(self, node: Node) -> Sequence[Shape]:
+        """The shapes of a node that follow from numbers: they are found now, and guarded in every run. The operators
+        before it run once more when they are others."""
+        root, op = self.root, node.op
+        assert op is not None
+        what = f"the shape of what operator {op.op_type or op.name!r} gives follows from numbers"
+        if root.numbers is None or not op.data_dependent:
+            self.leave(f"{what}, which are not there yet")
+
+        def find() -> Answer:
+            numbers = root.numbers
+            assert numbers is not None
+            return Measure.of(node, numbers.of(self, node.inputs, root.effects), numbers.ctx)
+
+        return self._guarded(Measure(op), find, node.inputs, what, node)  # type: ignore[return-value]
 
     def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None = None) -> Node:
         """Add a node over entries; where users' code may change states in place, one that gives them back."""
@@ -496,7 +519,7 @@ class FunctionTracer(Tracer):
         root = self.root
         if op.random:
             root.drawn.append(node)
-        root.calls = root.calls or calls(op)
+        root.calls, root.effects = root.calls or calls(op), root.effects or effects(op)
 
     # ------------------------------------------------------------------------------------------------- numbers
 
@@ -510,22 +533,39 @@ class FunctionTracer(Tracer):
             raise TraceError(f"{title} needs the numbers of a tensor, which a Symbol does not know. Use "
                              "ops.select for a choice of values, ops.cond for one of computations, ops.while_loop for "
                              "a loop")
-        if len(root.path.steps) >= ASKED:
-            self.leave(f"it asks for more than {ASKED} numbers; ops.while_loop asks for none")
 
         def find() -> Answer:
-            found = made(root.numbers.of(self, entry), root.numbers.ctx)  # type: ignore[union-attr]
+            numbers = root.numbers
+            assert numbers is not None
+            found = made(numbers.of(self, [entry], root.calls)[0], numbers.ctx)
             self.constant(found)
             return look.of(found)
 
+        answer = self._guarded(look, find, [entry], f"{title} asks for numbers")
+        return np.array(answer) if isinstance(answer, np.ndarray) else answer
+
+    def _guarded(self, look: Look | Measure, find: Callable[[], Answer], entries: Sequence[Entry], what: str,
+                 node: Node | None = None) -> Answer:
+        """The answer to a question, and a guard that asks it of these entries in every run."""
+        root = self.root
+        if self.parent is not None and not self.assigns:  # nobody reads the guard in such a body: it stands before it
+            outside = [self.outer.get(source) for source, _ in entries]
+            if any(each is None for each in outside):
+                self.leave(f"{what} in the body of a loop or a branch, where they differ from round to round")
+            return self.parent._guarded(look, find, [each._entry for each in outside if each is not None], what, node)
+        assert root.path is not None
+        if len(root.path.steps) >= ASKED:
+            self.leave(f"it asks for more than {ASKED} numbers; ops.while_loop asks for none")
         try:
             fork, answer = root.path.ask(look, find)
         except Unknown as error:
-            self.leave(f"{title} asks for numbers {error}")
+            self.leave(f"{what} {error}")
         drawn = [(node, 0) for node in root.drawn if node in self.specs]
-        attrs = {"fork": fork, "answer": answer, "count": 1 + len(drawn)}
-        self.add(GUARD, attrs, [entry, *drawn])
-        return np.array(answer) if isinstance(answer, np.ndarray) else answer
+        attrs = {"fork": fork, "answer": answer, "node": node, "count": len(entries) + len(drawn)}
+        self.add(GUARD, attrs, [*entries, *drawn])
+        if node is not None and node in self.nodes:  # one that a gradient rule has made: the guard stands before it
+            self.nodes.insert(self.nodes.index(node), self.nodes.pop())
+        return answer
 
     # ----------------------------------------------------------------------------------------------- gradients
 

@@ -14,6 +14,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..builtin.optimizers.bound_updates import Alike, Row
 from ..core.cache import cached
+from ..core.other_names import UPDATES
 from ..core.registry import get, ops
 from ..core.slots import Slot
 from ..core.spec import Shape
@@ -130,6 +131,13 @@ class Optimizer:
     elementwise = False
     #: Settings that are a number or None.
     _may_be_none = frozenset({"clip_gradient"})
+
+    if not TYPE_CHECKING:  # any name would do
+
+        def __getattr__(self, name: str) -> Any:
+            words = UPDATES.get(name)
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}"
+                                 + (f": {words}" if words else ""), name=name, obj=self)
 
     def __init__(self, rescale_grad: float = 1.0, param_idx2name: Mapping[Index, str] | None = None, wd: float = 0.0,
                  clip_gradient: float | None = None, learning_rate: float | None = None,

@@ -107,11 +107,12 @@ def own_operators() -> list[NDArray]:
     """Operators of one's own on arrays, tensors and symbols, and functions made of functions."""
     x, t, s = mx.nd.ones(2), Tensor([1.0, 2.0]), mx.sym.var("s")
     arrays: list[NDArray] = [cube(x), cube(x, scale=2.0), cube(np.ones(2)), total_of(x, x, by=2), twice(x),
-                             halved(x, mx.nd.zeros(1))]
+                             halved(x, mx.nd.zeros(1)), cube(x=x), cube(scale=2.0, x=x), halved(x=x, runs=x * 0),
+                             cube(x=t), fresh(size=2)]
     tensors: list[Tensor] = [cube(t, scale=2.0), total_of(t, t), compiled(t), mx.jit(scaled)(t, factor=2.0)]
     symbols: list[mx.Symbol] = [cube(s, scale=2.0), cube(s, name="a"), cube(x=s, name="b"), total_of(s, s),
                                 halved(s, name="c")]
-    arrays += both(x, x)
+    arrays += [*both(x, x), *both(x=x, y=x), *both(x, y=x)]
     parts: tuple[Tensor, ...] = both(t, t)
     cube(x, out=arrays[0])
     value, gradient = mx.value_and_grad(scaled)(t, factor=2.0)
@@ -238,5 +239,5 @@ def functions(x: Tensor) -> Tensor:
 
 
 if __name__ == "__main__":
-    assert functions(Tensor([[1.0, 2.0]])).shape == (1, 2) and len(own_operators()) == 8
+    assert functions(Tensor([[1.0, 2.0]])).shape == (1, 2) and len(own_operators()) == 17
     print(eager().shape, len(graph()), train(), cells().shape)

@@ -15,7 +15,7 @@ import numpy as np
 from ...core.registry import ops
 from ...core.spec import is_floating, limits
 from ...errors import ArgumentError, ShapeError
-from ..tensor import Tensor
+from ..tensor import Tensor, masked
 from ..tensor_base import is_number
 from ..typing import TensorLike, TensorShape
 from .array import broadcast_to, swapaxes
@@ -370,10 +370,9 @@ def argwhere(input: TensorLike) -> Tensor:
 
 def masked_select(input: TensorLike, mask: TensorLike) -> Tensor:
     """The numbers where a mask holds, in a row."""
-    x, holds = tensor(input), _known(mask)
+    x, holds = tensor(input), tensor(mask)
     shape = np.broadcast_shapes(x.shape, holds.shape)
-    places = tensor(np.flatnonzero(np.broadcast_to(holds, shape)))
-    return ops.take(broadcast_to(x, shape).reshape((-1,)), places, axis=0)
+    return masked(broadcast_to(x, shape), broadcast_to(holds, shape))
 
 
 def unique(input: TensorLike) -> tuple[Tensor, Tensor]:

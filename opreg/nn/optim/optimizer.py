@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from opreg.ndarray.ndarray import NDArray
 
+from ...core.other_names import OPTIMIZERS
 from ...core.registry import ops
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError, did_you_mean
@@ -76,6 +77,8 @@ class Optimizer(Cell):
     >>> w.asnumpy()
     array([0.5, 1.5], dtype=float32)
     """
+
+    _other_names = OPTIMIZERS
 
     #: Whether an eager call runs a plan of ``construct``.
     _planned = False
