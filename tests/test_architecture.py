@@ -232,9 +232,9 @@ INSIDE = {package: _floors(lines) for package, lines in {
         compiled
         jit
         cell
-        checkpoint jacobian symbolic
+        batching checkpoint jacobian symbolic
             ops.custom optim.schedule
-        grad
+        grad vmap
             optim.optimizer
         grad_func parallel
         train
