@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opreg import Tensor
+from opreg import Tensor, jit
 from opreg.core.dispatch import apply
 from opreg.core.mode import Recording
+from opreg.core.registry import get
 from opreg.errors import ArgumentError, OpError
 from opreg.nn.vmap import vmap
 from tests.rows import Row, all_rows
@@ -73,3 +74,35 @@ def test_is_a_loop_over_samples(row: Row) -> None:
             found = vmap(function, axes)(*map(Tensor, inputs))
         for i, (out, want) in enumerate(zip(found, expected)):
             agree(out.asnumpy(), want, max(row.tolerance, TOLERANCES.get(want.dtype.name, 0.0)), f"{axes}, output {i}")
+
+
+def _by_operator() -> dict[str, Row]:
+    """The first row of each operator that has a rule."""
+    rows: dict[str, Row] = {}
+    for row in all_rows():
+        if row.deterministic and row.inputs and get(row.op).has_vmap:
+            rows.setdefault(row.op, row)
+    return rows
+
+
+@pytest.mark.parametrize("row", named(_by_operator().values()))
+def test_rules_join_compiled_functions(row: Row) -> None:
+    use = Use.of(row, "float32" if "float32" in row.dtypes else None)
+    function = _applied(use)
+    inputs = [_samples(array) for array in use.arrays]
+    with Recording(False, False):
+        expected = _looped(function, inputs, (0,) * len(inputs))
+        found = jit(vmap(function))(*map(Tensor, inputs))
+    for i, (out, want) in enumerate(zip(found, expected)):
+        agree(out.asnumpy(), want, max(row.tolerance, TOLERANCES.get(want.dtype.name, 0.0)), f"output {i}")
+
+
+def test_families_have_rules() -> None:
+    """What networks are made of is computed at once: a loop over samples would be as slow as Python's."""
+    without = [name for name in ("broadcast_add", "relu", "sum", "softmax", "log_softmax", "transpose", "Reshape",
+                                 "Concat", "FullyConnected", "batch_dot", "_npi_matmul", "take", "pick", "LayerNorm",
+                                 "BatchNorm", "Convolution", "Pooling", "Dropout", "_subscript", "where",
+                                 "_reduce_like", "_backward_FullyConnected_weight", "_backward_LayerNorm",
+                                 "_backward_take")
+               if not get(name).has_vmap]
+    assert not without

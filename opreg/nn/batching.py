@@ -19,7 +19,7 @@ from ..core.graph import Entry, Node, reachable
 from ..core.mode import MODE, Recording
 from ..core.op import Op
 from ..core.registry import ops
-from ..core.rules import Attrs
+from ..core.rules import Again, Attrs
 from ..core.spec import Spec, is_floating, show
 from ..core.tracing import TraceError
 from ..errors import ArgumentError, NotDifferentiableError, ShapeError, note, warn
@@ -103,10 +103,15 @@ def _outputs(node: Node, ins: Sequence[Mapped], specs: Sequence[Spec], size: int
                             "leave them alone after set_train(False)")
     if op.inlines:
         return _application(node, ins, size)
+    if not any(own and i not in op.unread for i, own in enumerate(batched)) and size:
+        values = [value[0] if own else value for value, own in zip(values, batched)]
+        batched = [False] * len(ins)
     if not any(batched) and not (op.random or (not op.opaque and op.draws(attrs))):
         return [Mapped(out, False) for out in applied(op, attrs, node.given, values)]
-    if op.has_vmap and any(batched):
+    if op.has_vmap and any(batched) and size:
         returned = op.over_samples(values if op.where is None else [value.shown() for value in values], batched, attrs)
+        if isinstance(returned, Again):
+            returned = applied(op, op.complete(returned.attrs), returned.attrs, returned.ins)
         if returned is not NotImplemented:
             return _checked(op, returned, values, specs, size)
     if op.traced and not op.has_vmap:
@@ -132,17 +137,22 @@ def _say(node: Node, size: int) -> None:
 
 
 def _checked(op: Op, returned: Any, ins: Sequence[Any], specs: Sequence[Spec], size: int) -> list[Mapped]:
-    """What a vmap rule returned, in the shapes that samples have."""
+    """What a vmap rule returned, in the shapes that samples have. Outputs of built-in operators that have no axis of
+    samples are the same for all of them."""
     outs = list(returned) if isinstance(returned, (tuple, list)) else [returned]
     title = f"the vmap rule of operator {op.op_type or op.name}"
     if len(outs) != len(specs):
         raise ArgumentError(f"{title} returned {len(outs)} values, expected {len(specs)}, one for each output")
+    results = []
     for i, (out, spec) in enumerate(zip(outs, specs)):
         if not isinstance(out, NDArray) and not isinstance(out, TensorBase):
             raise ArgumentError(f"{title} returned {type(out).__name__} for output {i}, expected what operators make "
                                 "of its inputs: a gradient passes through it")
-        out = as_tensor(out)
+        out = ops._copy(out) if any(out is value for value in ins) else as_tensor(out)
         expected = (size, *(spec.shape or ()))
+        if op.where is None and out.shape == spec.shape != expected and size != 1:
+            results.append(Mapped(out, False))
+            continue
         if out.shape != expected:
             if op.where is not None or out.size != math.prod(expected):
                 raise ShapeError(f"{title} returned shape {show(out.shape)} for output {i}, expected {show(expected)}: "
@@ -152,8 +162,8 @@ def _checked(op: Op, returned: Any, ins: Sequence[Any], specs: Sequence[Spec], s
                 getattr(value, "_entry", None) is not None for value in ins) and op.differentiable:
             raise NotDifferentiableError(f"{title} computes output {i} by other means than operators, so it has no "
                                          "gradient: write it in operators of its inputs, as op(…) itself")
-        outs[i] = out if out._dt == spec.dtype else out._cast(spec.dtype)
-    return [Mapped(out, True) for out in outs]
+        results.append(Mapped(out if out._dt == spec.dtype else out._cast(spec.dtype), True))
+    return results
 
 
 def _looped(node: Node, ins: Sequence[Mapped], specs: Sequence[Spec], size: int) -> list[Mapped]:

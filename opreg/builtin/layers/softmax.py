@@ -22,6 +22,7 @@ from ...core.value import Value
 from ...errors import AttrError, DTypeError
 from ...typing import Array, ArrayModule
 from ..outputs import as_output, floating, out_like, out_or_empty_like, together, wide, write_out
+from ..samples import along
 
 __all__ = ["SHORT", "soften", "soften_by_rows", "fold"]
 
@@ -169,6 +170,9 @@ def softmax(data, length, *, axis: int = -1, temperature: float | None = None, d
     """
 
 
+along(softmax)
+
+
 @softmax.fill
 def softmax_fill(ins, outs, *, axis, use_length):
     data = together([ins[0], outs[0]])
@@ -216,6 +220,9 @@ def softmin(data, *, axis: int = -1, temperature: float | None = None, dtype: np
     """Exponentials of ``-data / temperature``, scaled to add up to one along ``axis``."""
 
 
+along(softmin)
+
+
 softmin.fill(as_output)
 softmin.infer(_infer)
 softmin.types(_types)
@@ -240,6 +247,9 @@ def softmin_grad(g, ins, outs, *, axis, temperature, dtype):
 def log_softmax(data, *, axis: int = -1, temperature: float | None = None, dtype: np.dtype | None = None,
                 use_length: bool | None = False):
     """The logarithm of ``softmax``, without the rounding of taking it afterwards."""
+
+
+along(log_softmax)
 
 
 log_softmax.fill(as_output)
@@ -308,6 +318,9 @@ def _backward(op: Op, g: Value, y: Value, data: Value, axis: int, temperature: f
 @declare(name="_backward_softmax", inplace=(0,))
 def backward_softmax(g, output, *, axis: int = -1, temperature: float | None = None):
     """The gradient of ``softmax``."""
+
+
+along(backward_softmax)
 
 
 def _through_softmax(xp: ArrayModule, g: Array, y: Array, scale: float, out: Array) -> None:
@@ -381,6 +394,9 @@ def backward_softmax_grad(h, ins, outs, *, axis, temperature):
 @declare(name="_backward_log_softmax", inplace=(1,))
 def backward_log_softmax(g, output, *, axis: int = -1, temperature: float | None = None):
     """The gradient of ``log_softmax``."""
+
+
+along(backward_log_softmax)
 
 
 @backward_log_softmax.kernel()
