@@ -227,7 +227,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
         python_op parameter ops.creation ops.math
         application hooks ops.multitype ops.reduce ops.scalars
         bprop communication function parameter_container pullback
-        observer
+        observer pushforward
         follow positions
         compiled
         jit

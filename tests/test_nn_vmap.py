@@ -15,6 +15,8 @@ from opreg.errors import ArgumentError, OpError, ShapeError
 from opreg.nn.grad_func import custom_vjp
 from opreg.nn.jacobian import jacrev, jvp
 
+pytestmark = pytest.mark.usefixtures("unregistered")
+
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((4, 3)).astype("float32")
 W = RNG.standard_normal(3).astype("float32")
@@ -324,6 +326,38 @@ def test_rules_with_other_parameters_are_refused(rule):
     op = tanh([], "vmap_parameters")
     with pytest.raises(ArgumentError, match="the vmap rule of operator 'vmap_parameters'"):
         op.vmap(rule)
+
+
+def test_a_rule_of_a_class_is_called(run):
+    calls: list[Any] = []
+
+    class Twice(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            calls.append(in_data[0].shape)
+            self.assign(out_data[0], req[0], in_data[0].asnumpy() * 2)
+
+        def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+            self.assign(in_grad[0], req[0], out_grad[0] * 2)
+
+    class TwiceProp(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            return Twice()
+
+        def vmap(self, ins, batched):
+            return nd.Custom(ins[0], op_type="vmap_twice")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mx.operator.register("vmap_twice")(TwiceProp)
+    close(run(vmap(lambda a: nd.Custom(a, op_type="vmap_twice")))(x()), X * 2)
+    assert set(calls) <= {(4, 3)}
+
+    class Wrong(TwiceProp):
+        def vmap(self, ins):
+            return ins
+
+    with pytest.raises(ArgumentError, match=r"Wrong.vmap takes \(self, ins\), expected \(self, ins, batched\)"):
+        mx.operator.register("vmap_wrong")(Wrong)
 
 
 # ------------------------------------------------------------------------------------------------ random numbers

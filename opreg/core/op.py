@@ -217,6 +217,7 @@ class Op:
         self._again: Rule | None = None
         self._raw_gradient: Callable | None = None
         self._vmap: Rule | None = None
+        self._jvp: Rule | None = None
         self._body: Rule | None = None
         self._moved: Rule | None = None
         self._draws: Rule | None = None
@@ -370,6 +371,18 @@ class Op:
         self._changed()
         return function
 
+    def jvp(self, function: F) -> F:
+        """Declare the derivative along directions: ``f(t, ins, outs, **attrs)`` returns a value or None for each
+        output.
+
+        ``t`` are the directions of the inputs, None for those that stay. It is ordinary code over values, as a
+        gradient is, and linear in ``t``. Without a rule it follows from the gradient.
+        """
+        self._look_at("jvp", function)
+        self._jvp = Rule.of(function)
+        self._changed()
+        return function
+
     def inline(self, function: F) -> F:
         """Declare what takes a node's place in a graph once gradients are made: ``f(inputs, specs, **attrs)`` gets the
         entries of the inputs, adds the specs of new nodes, and returns these and the entries of the outputs."""
@@ -506,9 +519,18 @@ class Op:
         """Whether a rule says how it computes many samples at once."""
         return self._vmap is not None
 
+    @property
+    def has_jvp(self) -> bool:
+        """Whether a rule says its derivative along directions."""
+        return self._jvp is not None
+
     def over_samples(self, ins: Sequence[Any], batched: Sequence[bool], attrs: Attrs) -> Any:
         """The outputs of many samples, by its rule."""
         return self._vmap(attrs, ins, batched)  # type: ignore[misc]
+
+    def along(self, t: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any], attrs: Attrs) -> Any:
+        """The derivatives of the outputs along directions of the inputs, by its rule."""
+        return self._jvp(attrs, t, ins, outs)  # type: ignore[misc]
 
     @property
     def raw_gradient(self) -> Callable | None:

@@ -208,7 +208,8 @@ _RULES: dict[str, tuple[str, tuple[str, ...] | None, str]] = {
     "fill": ("rule for shapes of inputs", ("ins", "outs"), ""),
     "shapes": ("rule for all shapes", ("ins", "outs"), ""),
     "types": ("dtype rule", ("ins", "outs"), ""),
-    "vmap": ("vmap rule", ("ins", "batched"), "")}
+    "vmap": ("vmap rule", ("ins", "batched"), ""),
+    "jvp": ("jvp rule", ("t", "ins", "outs"), "")}
 
 
 def check_rule(op: Op, what: str, function: Any) -> None:

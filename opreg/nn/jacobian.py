@@ -21,6 +21,7 @@ from .cell import Cell
 from .parameter import Parameter, Parameters, parameters
 from .positions import Positions, check_positions, positions_of
 from .pullback import Pullback, differentiate, name_of, pullback
+from .pushforward import pushforward
 from .state import STATE
 from .tensor import Tensor, as_array, as_tensor, tensor
 from .tensor_base import TensorBase
@@ -89,7 +90,8 @@ def vjp(fn: Callable[..., Any], *inputs: Any, weights: Parameters | None = None,
 def jvp(fn: Callable[..., Any], inputs: Several, v: Several, has_aux: bool = False) -> tuple[Any, ...]:
     """The value of a function, and its derivative along directions of its inputs.
 
-    The derivative of a gradient with respect to what arrives is linear in it; so it is the gradient of a gradient.
+    A gradient is linear in what arrives; so the derivative is the gradient of the gradient. Operators of users that
+    have a rule, ``@op.jvp``, say theirs themselves, and need no gradient.
 
     Parameters
     ----------
@@ -121,8 +123,10 @@ def jvp(fn: Callable[..., Any], inputs: Several, v: Several, has_aux: bool = Fal
     def of_seeds(*seeds: TensorBase) -> tuple[Any, ...]:
         return tuple(back(tuple(seeds), keep=True)[0])
 
-    probes = [ops.zeros_like(head) for head in back.heads]
-    _, tangents, _ = differentiate(of_seeds, probes, {}, range(len(probes)), seed=tuple(along))
+    tangents: Sequence[Any] | None = pushforward(back, along)
+    if tangents is None:
+        probes = [ops.zeros_like(head) for head in back.heads]
+        _, tangents, _ = differentiate(of_seeds, probes, {}, range(len(probes)), seed=tuple(along))
     value = _value(back, has_aux)
     return _with_aux((value, tree.rebuild(tree.flatten(value, []), iter(tangents))), back, has_aux)
 
