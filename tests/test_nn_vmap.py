@@ -113,6 +113,14 @@ def test_arrays_are_recorded() -> None:
     close(weight.grad, (slope * X).sum(0))
 
 
+def test_results_are_tensors_of_their_own():
+    given = x()
+    assert vmap(lambda a: a)(given) is not given
+    flat = vmap(lambda a: a.reshape(3))(given)
+    flat[0] = 7.0
+    assert np.array_equal(given.asnumpy(), X)
+
+
 def test_keywords_are_shared() -> None:
     close(vmap(lambda a, scale: a * scale)(x(), scale=w()), X * W)
 
@@ -248,6 +256,16 @@ def test_gradients_that_users_wrote(run, function, axes):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         agrees(lambda a, b: function(a, b), axes, run, *inputs)
+
+
+@pytest.mark.parametrize("axes", [(0, None), (0, 0), (None, 0)])
+def test_gradients_that_are_the_same_for_all_samples(run, axes):
+    @custom_vjp
+    def function(a: Any, b: Any) -> Any:
+        return a * b
+
+    function.defbwd(lambda a, b, out, g: (None, ops.ones_like(b)))
+    agrees(lambda a, b: function(a, b), axes, run, *[x() if axis == 0 else w() for axis in axes])
 
 
 def test_loops_in_graphs(run):

@@ -272,12 +272,16 @@ def _apart(forward: Callable[[Sequence[Mapped]], list[Mapped]], gradient: Callab
     if STATE.trace is None and not MODE.recording:
         return forward(ins)
     batched = [each.batched for each in ins]
-    flags: list[bool] = []
+    some = any(batched)
+
+    def values_of(results: Sequence[Mapped]) -> list[Any]:
+        """Each with samples where an input has some: what is the same for all of them counts for each."""
+        return [value if own or not some else
+                ops.broadcast_to(value.reshape((1, *value.shape)), shape=(size, *value.shape))
+                for value, own in results]
 
     def run(values: Sequence[Any]) -> list[Any]:
-        outs = forward(list(map(Mapped, values, batched)))
-        flags[:] = [out.batched for out in outs]
-        return [out.value for out in outs]
+        return values_of(forward(list(map(Mapped, values, batched))))
 
     def back(g: Sequence[Any], values: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
         def of_one(*sample: Any) -> list[Any]:
@@ -285,18 +289,13 @@ def _apart(forward: Callable[[Sequence[Mapped]], list[Mapped]], gradient: Callab
             return [ops.zeros_like(value) if each is None else each
                     for each, value in zip(gradient(arriving, inputs, results), inputs)]
 
-        given = [*map(Mapped, g, flags), *map(Mapped, values, batched), *map(Mapped, outs, flags)]
-        gradients, _ = mapped(of_one, given, size, title)
-        return [_summed(each, own) for each, own in zip(gradients, batched)]
+        given = [Mapped(each, some) for each in (*g, *outs)]
+        given[len(g):len(g)] = map(Mapped, values, batched)
+        # Whoever fits gradients to their inputs sums those of an input that samples share.
+        return values_of(mapped(of_one, given, size, title)[0])
 
     outs = bprop.apply(_Apart(run, back), tuple([each.value for each in ins]), {})
-    return list(map(Mapped, outs, flags))
-
-
-def _summed(gradient: Mapped, batched: bool) -> Any:
-    """The gradient of a value of all samples; that of one that they share is the sum of theirs."""
-    return gradient.value if batched or not gradient.batched else ops.sum(gradient.value, axis=0).reshape(
-        gradient.value.shape[1:])
+    return [Mapped(out, some) for out in outs]
 
 
 # --------------------------------------------------------------------------------------------------- functions
@@ -369,7 +368,9 @@ def mapped(function: Callable[..., Any], values: Sequence[Mapped], size: int, ti
         replay(reachable(trace.nodes, heads), entries, trace.specs, size)
     finally:
         MODE.reset(token)
-    results = [entries[head] for head in heads]
+    given = {id(value) for value, _ in values}
+    results = [Mapped(ops._copy(value) if id(value) in given else value, batched)
+               for value, batched in map(entries.__getitem__, heads)]
     if outer is not None and not MODE.recording:
         results = [Mapped(ops.BlockGrad(value), batched) for value, batched in results]
     return results, structure

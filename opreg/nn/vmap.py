@@ -180,7 +180,8 @@ def vmap(fn: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Calla
     Where an input is an NDArray, NDArrays come back.
 
     Operators of users have a rule, ``@op.vmap``, or a body of operators that is followed. Others run once for each
-    sample, which a warning says. Random operators draw anew for each sample.
+    sample, which a warning says. Random operators draw anew for each sample. Backward hooks are called for gradients
+    that the function computes, once, while it is followed, and not for gradients of the whole.
 
     Examples
     --------
