@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -24,13 +24,15 @@ if TYPE_CHECKING:
     from opreg.symbol.symbol import Symbol
 
 __all__ = ["record", "pause", "train_mode", "predict_mode", "is_recording", "is_training", "set_recording",
-           "set_training", "mark_variables", "backward", "grad", "get_symbol", "Function",
+           "set_training", "mark_variables", "backward", "grad", "jvp", "vmap", "get_symbol", "Function",
            "NDArray"]  # scripts take it from here, by a star
 
 #: Where arrays are asked for: one, or several.
 NDArrays: TypeAlias = NDArray | Sequence[NDArray]
 #: A symbol of entries of a graph.
 SYMBOL = Slot("graphs")
+#: A function of many samples at once; a function's value and its derivative along directions.
+VMAP, JVP = Slot("transforms"), Slot("transforms")
 
 
 def record(train_mode: bool = True, check_numbers: bool | str | None = None) -> Recording:
@@ -199,6 +201,46 @@ def grad(heads: NDArrays, variables: NDArrays, head_grads: NDArray | Sequence[ND
         for g in gradients:
             g._entry = g._entry or tape.constant([head._entry for head in heads], g)
     return gradients
+
+
+def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
+    """A function that applies a function of one sample to many at once; see ``opreg.vmap``.
+
+    Parameters
+    ----------
+    function : callable
+        Of arrays; it is followed once, with values that have the shape of a sample and no numbers.
+    in_axes, out_axes : int, None, or nesting of them
+        Along which axis of inputs and outputs the samples lie; None for what all of them share.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> weights, rows = nd.array([1.0, 2.0]), nd.array([[1.0, 1.0], [0.0, 3.0], [2.0, 0.0]])
+    >>> vmap(lambda row, w: nd.sum(row * w), in_axes=(0, None))(rows, weights).asnumpy().tolist()
+    [[3.0], [6.0], [2.0]]
+    """
+    return VMAP.function(function, in_axes, out_axes)
+
+
+def jvp(function: Callable[..., Any], inputs: NDArrays, v: NDArrays) -> tuple[Any, ...]:
+    """The value of a function, and its derivative along directions of its inputs; see ``opreg.jvp``.
+
+    Parameters
+    ----------
+    function : callable
+        Of arrays; returns one, or several.
+    inputs, v : NDArray or list of them
+        Its inputs, and a direction for each, of the same shape.
+
+    Examples
+    --------
+    >>> from opreg.ndarray import array
+    >>> value, along = jvp(lambda x: x * x, array([3.0]), array([2.0]))
+    >>> value.asscalar(), along.asscalar()
+    (np.float32(9.0), np.float32(12.0))
+    """
+    return JVP.function(function, inputs, v)
 
 
 def get_symbol(x: NDArray) -> Symbol:

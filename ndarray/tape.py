@@ -555,6 +555,23 @@ def gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], head_grads
     return result
 
 
+def order_of(entries: Iterable[TapeEntry]) -> list[TapeNode]:
+    """The nodes that entries need, inputs before users."""
+    return _order(list(entries))
+
+
+def arrays_of(node: TapeNode) -> tuple[list[NDArray], list[NDArray]]:
+    """The inputs and outputs of a node as arrays that are recorded as they were."""
+    return _values([None] * node.count, (True,) * len(node.inputs), node.in_training(None), node)
+
+
+def through(node: TapeNode, arriving: Sequence[NDArray | None]) -> dict[TapeEntry, NDArray]:
+    """Gradients of the inputs of one node from those of its outputs, recorded themselves."""
+    seeds = {(node, i): g for i, g in enumerate(arriving) if g is not None}
+    return _walk(dict(seeds), [source for source, _ in node.inputs if source is not _UNDIFFERENTIATED], [node], None,
+                 True)
+
+
 def raw_gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], entries: Sequence[TapeEntry],
                   head_grads: Sequence[Any] | None, retain_graph: bool = False,
                   train_mode: bool | None = True) -> list[Array]:

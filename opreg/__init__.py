@@ -102,6 +102,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
         "grad", "value_and_grad", "get_grad", "no_grad")},
     "amp": ("opreg.nn.amp", None),
     **{name: ("opreg.nn.jacobian", name) for name in ("jvp", "vjp", "jacrev", "jacfwd")},
+    "vmap": ("opreg.nn.vmap", "vmap"),
     **{name: (module, name) for name, module in _aliases.TRAINING.items()},
     "train": ("opreg.train", None),
     "mutable": ("opreg.nn.tree", "mutable"),
@@ -148,7 +149,6 @@ _ABSENT_OF_MINDSPORE = {
     "nn.probability": "ops has distributions to draw from",
     "parallel": "each process has a whole network: communication and set_auto_parallel_context",
     **dict.fromkeys(("export", "load"), "cell.to_symbol() is a graph, which is saved"),
-    "vmap": "operators take leading axes",
 }
 
 # What fills the slots of lower floors: modules that are imported when one that is empty is asked for.
@@ -166,6 +166,7 @@ _slots.install({
     "checks": ("opreg.testing",),
     "other libraries": ("opreg.interop.torch_operators", "opreg.interop.jax_functions"),
     "pictures": ("opreg.pictures",),
+    "transforms": ("opreg.nn.vmap", "opreg.nn.jacobian"),
 })
 _aliases.install((door, module) for door, (module, name) in _DOORS.items() if name is None)
 for _library, _page, _names in (("MXNet", "mxnet", _ABSENT), ("MindSpore", "mindspore_names", _ABSENT_OF_MINDSPORE)):

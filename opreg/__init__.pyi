@@ -138,6 +138,7 @@ from opreg.nn.tensor import tensor as tensor
 from opreg.nn.tensor import from_numpy as from_numpy
 from opreg.nn.tensor import is_tensor as is_tensor
 from opreg.nn.tree import mutable as mutable
+from opreg.nn.vmap import vmap as vmap
 from opreg import notebook as notebook
 from opreg import pictures as viz
 from opreg import pictures as visualization
@@ -202,7 +203,7 @@ __all__ = [
     "recordio", "registry", "reset_auto_parallel_context", "rnd", "rnn", "runtime", "save_checkpoint", "seed",
     "set_auto_parallel_context", "set_context", "set_device", "set_np_shape", "set_rng_state", "set_seed", "sym",
     "symbol", "tensor", "test_utils", "train", "uint16", "uint32", "uint64", "uint8", "use_np", "use_np_array",
-    "use_np_shape", "util", "value_and_grad", "visualization", "viz", "vjp",
+    "use_np_shape", "util", "value_and_grad", "visualization", "viz", "vjp", "vmap",
 ]
 
 __version__: str

@@ -160,7 +160,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
     """,
     "opreg.builtin": """
         collectives elementwise reductions shapes lookup matrices layers vision randomness optimizers numpy_names
-            contrib quantized
+            contrib quantized samples
         looped
         elementwise.elementwise vision.image_size numpy_names.numpy_like_logic outputs layers.rnn_parts shapes.shape
             layers.sliding shapes.subscript optimizers.update_formulas optimizers.updating contrib.contrib_misc
@@ -234,14 +234,14 @@ INSIDE = {package: _floors(lines) for package, lines in {
         python_op parameter ops.creation ops.math
         application hooks ops.multitype ops.reduce ops.scalars
         bprop communication function parameter_container pullback
-        observer
+        observer pushforward
         follow positions
         compiled
         jit
         cell
-        checkpoint jacobian symbolic
+        batching checkpoint jacobian symbolic
             ops.custom optim.schedule
-        grad
+        grad vmap
             optim.optimizer
         grad_func parallel
         train

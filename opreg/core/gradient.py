@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .op import Op
     from .value import Value
 
-__all__ = ["CUT", "by_rule", "filled", "fitted", "walk"]
+__all__ = ["CUT", "by_rule", "filled", "fitted", "push", "walk"]
 
 _ALONE = (True,)
 # Stands for the gradient of an output that nothing arrives at; None arrives at losses, which need none.
@@ -193,6 +193,31 @@ def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Itera
                 total = grads.get(entry)
                 grads[entry] = result if total is None else add(entry, total, result)
     return grads
+
+
+def push(order: Iterable[N], tangents: dict[tuple[N, int], G], along: Callable[[N, list[G | None]], Sequence[G | None]]
+         ) -> None:
+    """Derivatives along directions, from inputs to heads.
+
+    Parameters
+    ----------
+    order : sequence of nodes
+        Inputs before users.
+    tangents : dict of entry to value
+        Directions of variables. Derivatives of the outputs of all nodes that move with these are noted in it.
+    along : function of a node and the derivatives of its inputs
+        Those of its outputs; None, here and there, where there is none.
+    """
+    for node in order:
+        arriving = [tangents.get(entry) for entry in node.inputs]
+        if node.op is None or all(t is None for t in arriving):
+            continue
+        try:
+            results = along(node, arriving)
+        except Exception as error:
+            note(error, f"in the derivative of {node.describe()}")
+            raise
+        tangents.update([((node, i), result) for i, result in enumerate(results) if result is not None])
 
 
 def by_rule(node: N, arriving: Sequence[W | None], needs: Sequence[bool],

@@ -216,6 +216,8 @@ class Op:
         self._flops: Rule | None = None
         self._again: Rule | None = None
         self._raw_gradient: Callable | None = None
+        self._vmap: Rule | None = None
+        self._jvp: Rule | None = None
         self._body: Rule | None = None
         self._moved: Rule | None = None
         self._draws: Rule | None = None
@@ -358,6 +360,30 @@ class Op:
         self._changed()
         return function
 
+    def vmap(self, function: F) -> F:
+        """Declare how it computes many samples at once: ``f(ins, batched, **attrs)`` returns the outputs of all.
+
+        ``batched`` says which inputs have a first axis of samples; there is at least one, and the others are the same
+        for all samples. Each output has a first axis of samples. It is ordinary code over values, as a gradient is.
+        Without a rule ``vmap`` goes from sample to sample.
+        """
+        self._look_at("vmap", function)
+        self._vmap = Rule.of(function)
+        self._changed()
+        return function
+
+    def jvp(self, function: F) -> F:
+        """Declare the derivative along directions: ``f(t, ins, outs, **attrs)`` returns a value or None for each
+        output.
+
+        ``t`` are the directions of the inputs, None for those that stay. It is ordinary code over values, as a
+        gradient is, and linear in ``t``. Without a rule it follows from the gradient.
+        """
+        self._look_at("jvp", function)
+        self._jvp = Rule.of(function)
+        self._changed()
+        return function
+
     def inline(self, function: F) -> F:
         """Declare what takes a node's place in a graph once gradients are made: ``f(inputs, specs, **attrs)`` gets the
         entries of the inputs, adds the specs of new nodes, and returns these and the entries of the outputs."""
@@ -493,6 +519,24 @@ class Op:
     def has_grad(self) -> bool:
         """Whether a gradient rule exists."""
         return self._gradient is not None
+
+    @property
+    def has_vmap(self) -> bool:
+        """Whether a rule says how it computes many samples at once."""
+        return self._vmap is not None
+
+    @property
+    def has_jvp(self) -> bool:
+        """Whether a rule says its derivative along directions."""
+        return self._jvp is not None
+
+    def over_samples(self, ins: Sequence[Any], batched: Sequence[bool], attrs: Attrs) -> Any:
+        """The outputs of many samples, by its rule."""
+        return self._vmap(attrs, ins, batched)  # type: ignore[misc]
+
+    def along(self, t: Sequence[Any], ins: Sequence[Any], outs: Sequence[Any], attrs: Attrs) -> Any:
+        """The derivatives of the outputs along directions of the inputs, by its rule."""
+        return self._jvp(attrs, t, ins, outs)  # type: ignore[misc]
 
     @property
     def raw_gradient(self) -> Callable | None:

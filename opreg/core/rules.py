@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .parameters import parameters_of
 from .spec import Shape, as_dtype, common_dtype
 
-__all__ = ["SAME_TYPE", "Attrs", "AttrsRule", "Dtypes", "Rule", "Shapes", "TypeRule"]
+__all__ = ["SAME_TYPE", "Again", "Attrs", "AttrsRule", "Dtypes", "Rule", "Shapes", "TypeRule"]
 
 Shapes = list[Shape | None]
 Dtypes = list[np.dtype | None]
 Attrs = Mapping[str, Any]
+
+
+class Again(NamedTuple):
+    """What a vmap rule returns where the operator itself computes all samples.
+
+    Attributes
+    ----------
+    ins : sequence of values
+        Its inputs.
+    attrs : mapping
+        Its attributes.
+    """
+
+    ins: Sequence[Any]
+    attrs: Attrs
 
 
 class Rule:

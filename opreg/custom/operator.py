@@ -154,6 +154,10 @@ class CustomOpProp:
     order, and one whose operator has no ``backward`` follows from its ``forward``. What needs numbers (``if x > 0``,
     ``float(x)``), random numbers, and changes of auxiliary states are errors. Eagerly the methods run as always.
 
+    A class may have two methods more, written in operators as a ``gradient(self, g, ins, outs)`` is:
+    ``vmap(self, ins, batched)`` computes many samples at once, and ``jvp(self, t, ins, outs)`` the derivative along
+    directions; see ``Op.vmap`` and ``Op.jvp``.
+
     A class that sets ``capturable = True`` promises that, on a GPU, everything its operator's methods do is launched on
     the device, and follows from the arrays they are given and leaves nothing behind but what it writes to them. Graphs
     then capture what the methods launch and replay it: Python runs in the first runs alone. When it is captured a

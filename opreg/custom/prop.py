@@ -529,7 +529,24 @@ def of_prop(op_type: str, prop: type[CustomOpProp]) -> Op:
         op.infer_from_data(AttrsRule(PropUse.shapes_from_data))
     op.kernel("CustomOp.forward", bound=True)(forward_steps)
     op.grad(AttrsRule(PropUse.differentiate))
+    if _has_rule(op_type, prop, "vmap", ("ins", "batched")):
+        op.vmap(AttrsRule(lambda use, ins, batched: use.ask("vmap", ins, batched)))
+    if _has_rule(op_type, prop, "jvp", ("t", "ins", "outs")):
+        op.jvp(AttrsRule(lambda use, t, ins, outs: use.ask("jvp", t, ins, outs)))
     return op
+
+
+def _has_rule(op_type: str, prop: type[CustomOpProp], name: str, parameters: Sequence[str]) -> bool:
+    """Whether a class has such a method, which can be called as it will be."""
+    method = getattr(prop, name, None)
+    if method is None:
+        return False
+    try:
+        inspect.signature(method).bind(None, *parameters)
+    except TypeError:
+        raise ArgumentError(f"register({op_type!r}): {prop.__name__}.{name} takes {inspect.signature(method)}, "
+                            f"expected ({', '.join(['self', *parameters])})") from None
+    return True
 
 
 def _backward(forward: Op, read: int, unread: int) -> Op:

@@ -207,7 +207,9 @@ _RULES: dict[str, tuple[str, tuple[str, ...] | None, str]] = {
     "infer_from_data": ("rule for shapes that follow from numbers", None, ": an array for each input"),
     "fill": ("rule for shapes of inputs", ("ins", "outs"), ""),
     "shapes": ("rule for all shapes", ("ins", "outs"), ""),
-    "types": ("dtype rule", ("ins", "outs"), "")}
+    "types": ("dtype rule", ("ins", "outs"), ""),
+    "vmap": ("vmap rule", ("ins", "batched"), ""),
+    "jvp": ("jvp rule", ("t", "ins", "outs"), "")}
 
 
 def check_rule(op: Op, what: str, function: Any) -> None:

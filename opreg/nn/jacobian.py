@@ -10,6 +10,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from opreg.ndarray.autograd import JVP
+from opreg.ndarray.ndarray import NDArray
+
 from ..core.registry import ops
 from ..core.spec import show
 from ..errors import ArgumentError, ShapeError
@@ -18,8 +21,9 @@ from .cell import Cell
 from .parameter import Parameter, Parameters, parameters
 from .positions import Positions, check_positions, positions_of
 from .pullback import Pullback, differentiate, name_of, pullback
+from .pushforward import pushforward
 from .state import STATE
-from .tensor import Tensor, tensor
+from .tensor import Tensor, as_array, as_tensor, tensor
 from .tensor_base import TensorBase
 
 #: A tensor, or several.
@@ -82,10 +86,12 @@ def vjp(fn: Callable[..., Any], *inputs: Any, weights: Parameters | None = None,
     return _with_aux((_value(first, has_aux), back), first, has_aux)
 
 
+@JVP.provide
 def jvp(fn: Callable[..., Any], inputs: Several, v: Several, has_aux: bool = False) -> tuple[Any, ...]:
     """The value of a function, and its derivative along directions of its inputs.
 
-    The derivative of a gradient with respect to what arrives is linear in it; so it is the gradient of a gradient.
+    A gradient is linear in what arrives; so the derivative is the gradient of the gradient. Operators of users that
+    have a rule, ``@op.jvp``, say theirs themselves, and need no gradient.
 
     Parameters
     ----------
@@ -103,6 +109,8 @@ def jvp(fn: Callable[..., Any], inputs: Several, v: Several, has_aux: bool = Fal
     """
     values: list[Any] = list(inputs) if isinstance(inputs, (tuple, list)) else [inputs]
     along: list[Any] = list(v) if isinstance(v, (tuple, list)) else [v]
+    if any(isinstance(each, NDArray) and not isinstance(each, TensorBase) for each in (*values, *along)):
+        return _of_arrays(fn, values, along, has_aux)
     if len(values) != len(along):
         raise ArgumentError(f"jvp: expected {len(values)} directions, one for each input, got {len(along)}")
     for i, (value, direction) in enumerate(zip(values, along)):
@@ -115,10 +123,22 @@ def jvp(fn: Callable[..., Any], inputs: Several, v: Several, has_aux: bool = Fal
     def of_seeds(*seeds: TensorBase) -> tuple[Any, ...]:
         return tuple(back(tuple(seeds), keep=True)[0])
 
-    probes = [ops.zeros_like(head) for head in back.heads]
-    _, tangents, _ = differentiate(of_seeds, probes, {}, range(len(probes)), seed=tuple(along))
+    tangents: Sequence[Any] | None = pushforward(back, along)
+    if tangents is None:
+        probes = [ops.zeros_like(head) for head in back.heads]
+        _, tangents, _ = differentiate(of_seeds, probes, {}, range(len(probes)), seed=tuple(along))
     value = _value(back, has_aux)
     return _with_aux((value, tree.rebuild(tree.flatten(value, []), iter(tangents))), back, has_aux)
+
+
+def _of_arrays(fn: Callable[..., Any], values: Sequence[Any], along: Sequence[Any], has_aux: bool) -> tuple[Any, ...]:
+    """The same of NDArrays, which the function is given, and which come back."""
+
+    def function(*tensors: Any) -> Any:
+        return tree.mapped(as_tensor, fn(*map(as_array, tensors)))
+
+    results = jvp(function, [*map(as_tensor, values)], [*map(as_tensor, along)], has_aux)
+    return tuple(tree.mapped(as_array, results))
 
 
 def jacrev(fn: Callable[..., Any], grad_position: Positions = 0, has_aux: bool = False) -> Callable[..., Any]:

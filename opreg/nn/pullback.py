@@ -113,6 +113,11 @@ class Pullback:
     _variables: Sequence[TensorBase]
     _entries: list[Any]
 
+    @property
+    def entries(self) -> Sequence[Any]:
+        """Where the tensors that are differentiated in come from."""
+        return self._entries[:len(self._inputs.leaves)]
+
     def __call__(self, seed: object = None, keep: bool = False) -> tuple[Sequence[Any], Sequence[TensorBase]]:
         """Gradients by position, nested as the inputs are, and of weights.
 

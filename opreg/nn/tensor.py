@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from .trace import TracedTensor
     from .typing import TensorDType, TensorLike
 
-__all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "made", "zeros_as", "argument", "fresh", "lent",
-           "lent_raw", "picked", "masked", "from_numpy", "is_tensor", "has_numbers", "TENSORS", "FRESH"]
+__all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "made", "as_array", "as_tensor", "zeros_as",
+           "argument", "fresh", "lent", "lent_raw", "picked", "masked", "from_numpy", "is_tensor", "has_numbers",
+           "TENSORS", "FRESH"]
 
 #: A shape that may have lengths that are not known, None or -1.
 OpenShape: TypeAlias = int | Sequence[int | None]
@@ -561,6 +562,24 @@ def has_numbers(value: object) -> TypeGuard[Tensor]:
     (True, False)
     """
     return isinstance(value, NDArray) and isinstance(value, TensorBase)
+
+
+def as_tensor(array: NDArray | TensorBase) -> Any:
+    """An array as a tensor with the same numbers, recorded as it is; tensors, also those of a trace, as they are."""
+    if isinstance(array, TensorBase):
+        return array
+    result = made(array._data, array._ctx)
+    result._entry = array._entry
+    return result
+
+
+def as_array(value: Any) -> Any:
+    """A tensor as an NDArray with the same numbers, recorded as it is; those of a trace as they are."""
+    if not (isinstance(value, NDArray) and isinstance(value, TensorBase)):
+        return value
+    result = NDArray(value._data, value._ctx)
+    result._entry = value._entry
+    return result
 
 
 def zeros_as(array: NDArray) -> Tensor:

@@ -569,13 +569,14 @@ class FunctionTracer(Tracer):
 
     # ----------------------------------------------------------------------------------------------- gradients
 
-    def differentiate(self, seeds: Sequence[tuple[TracedTensor, TracedTensor]], wanted: Sequence[Entry]
-                      ) -> list[TracedTensor | None]:
-        """Gradients with respect to entries, grown behind all nodes so far; None where there is none."""
+    def differentiate(self, seeds: Sequence[tuple[TracedTensor, TracedTensor]], wanted: Sequence[Entry],
+                      order: Sequence[Node] | None = None) -> list[TracedTensor | None]:
+        """Gradients with respect to entries, grown behind all nodes so far; None where there is none. ``order`` are the
+        nodes that are gone back through, all by default."""
         tracer = _Rules(self)
         arriving = [(value._entry, tracer.value(seed._entry)) for value, seed in seeds]
         with self:
-            gradients = grow(tracer, self.order, arriving, {node for node, _ in wanted})
+            gradients = grow(tracer, self.order if order is None else order, arriving, {node for node, _ in wanted})
         self.settle()
         return [self.wrap(gradients[entry]._entry) if entry in gradients else None for entry in wanted]
 

@@ -14,7 +14,7 @@ from ...core.array_module import number_on
 from ...core.attrs import Field, Schema
 from ...core.launch import Call, Rank
 from ...core.registry import declare, get, ops
-from ...core.rules import Attrs
+from ...core.rules import Again, Attrs
 from ...core.spec import Shape, known, show
 from ...elementwise import expression as e
 from ...elementwise.expression import Expression, Term
@@ -234,6 +234,12 @@ def dropout(data, *, p: float = 0.5, mode: Literal["always", "training"] = "trai
 
     N. Srivastava et al., Dropout: A Simple Way to Prevent Neural Networks from Overfitting, 2014.
     """
+
+
+@dropout.vmap
+def dropout_vmap(ins, batched, *, axes, **attrs):
+    rank = len(ins[0].shape) - 1
+    return Again(ins, {**attrs, "axes": tuple([axis % rank + 1 for axis in axes])})
 
 
 def _mask_shape(data: Shape, axes: tuple[int, ...]) -> Shape:

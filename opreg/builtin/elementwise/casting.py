@@ -15,6 +15,7 @@ from ...core.spec import is_floating
 from ...errors import AttrError
 from ...typing import Array, ArrayModule
 from ..outputs import as_output, numbered
+from ..samples import alike
 from ..shapes.joining import single
 from ..shapes.shape import stored
 
@@ -24,6 +25,9 @@ __all__: list[str] = []
 @declare(name="_copy", aliases=("identity",), inplace=(0,))
 def copy(data):
     """The same numbers."""
+
+
+alike(copy)
 
 
 @copy.view
@@ -44,6 +48,9 @@ def copy_grad(g, ins, outs):
 @declare(name="BlockGrad", aliases=("stop_gradient", "_sparse_stop_gradient"), inplace=(0,), loss=True)
 def stop_gradient(data):
     """The same numbers, through which no gradient passes."""
+
+
+alike(stop_gradient)
 
 
 @stop_gradient.view
@@ -94,6 +101,9 @@ def cast(data, *, dtype: np.dtype):
     """``data`` as numbers of ``dtype``; fractions are cut off towards zero."""
 
 
+alike(cast)
+
+
 @cast.view
 def cast_view(array, *, dtype):
     return array if array.dtype == dtype else None
@@ -112,6 +122,9 @@ def cast_grad(g, ins, outs):
 @declare(name="_backward_cast", types="T,U->U", unread=(1,))
 def cast_like(g, data):
     """``g`` as numbers of the dtype of ``data``."""
+
+
+alike(cast_like)
 
 
 @cast_like.kernel()
@@ -133,6 +146,9 @@ def cast_like_grad(g, ins, outs):
 @declare
 def amp_cast(data, *, dtype: np.dtype):
     """``data`` as numbers of ``dtype`` if it holds floating numbers; others stay as they are."""
+
+
+alike(amp_cast)
 
 
 @amp_cast.types

@@ -30,6 +30,7 @@ from ...core.value import Value
 from ...elementwise.expression import Expression, accepting, derive, trace
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
+from ..samples import alike
 
 __all__ = ["elementwise", "attach", "traced"]
 
@@ -87,10 +88,12 @@ def _read(expression: Expression, is_read: tuple[bool, ...]) -> Expression:
     return Expression.of(expression.arity, expression.code, list(itertools.compress(expression.results, is_read)))
 
 
-def attach(op: Op, expression: Traced, finite: bool = False) -> Callable[[Call], list[Callable[[], object]]]:
+def attach(op: Op, expression: Traced, finite: bool = False, broadcasts: bool = False
+           ) -> Callable[[Call], list[Callable[[], object]]]:
     """Give an operator an expression and the two kernels that come from it, of which the one that writes is returned.
     With ``finite``, integers have a zero where the result is not finite."""
     op.expression = expression
+    alike(op, broadcasts)
 
     @op.kernel()
     def elementwise_xp(xp: ArrayModule, *arrays: Array, **attrs: Any) -> Array:
@@ -155,7 +158,7 @@ def elementwise(function: Callable, *, name: str, arguments: Sequence[str], sche
     op = Op(name, schema or Schema.of(function), arguments, inplace=range(len(arguments)),
             doc=doc or inspect.getdoc(function) or "")
     _shaped(op, broadcasts)
-    attach(op, expression)
+    attach(op, expression, broadcasts=broadcasts)
     written = derivatives or [None] * len(arguments)
     slopes = [_derived(expression, i) if derivative is None else traced(derivative, len(arguments) + 2)
               for i, derivative in enumerate(written)]
@@ -213,7 +216,7 @@ def _backward(op: Op, slope: Traced, name: str, broadcasts: bool) -> Part | None
                                                           if len(arguments) > 1 else "."))
     if broadcasts:
         backward.infer(broadcast)
-    attach(backward, expression, finite=True)
+    attach(backward, expression, finite=True, broadcasts=broadcasts)
     parts = [_lowered(_derived(expression, i), broadcasts) for i in range(len(used))]
     _differentiate(backward, parts, broadcasts)
     register(backward)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...core.registry import declare, ops
+from ...core.rules import Again
 from ...core.spec import as_dtype, check_axis, common_dtype
 from ...core.threads import by_rows
 from ...core.value import Value
 from ...distributed import world
 from ...typing import Array, ArrayModule
 from ..outputs import floating, out_like, out_or_empty_like, wide, write_out
+from ..samples import folded
 from .normalize import count_of, from_statistics, layout_of, moments
 
 __all__: list[str] = []
@@ -127,6 +129,13 @@ def batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e-3,
 
     S. Ioffe, C. Szegedy, Batch Normalization, arXiv:1502.03167.
     """
+
+
+@batch_norm.vmap
+def batch_norm_vmap(ins, batched, *, axis, **attrs):
+    if any(batched[1:]) or not axis % (len(ins[0].shape) - 1):
+        return NotImplemented
+    return Again([folded(ins[0]), *ins[1:]], {**attrs, "axis": axis % (len(ins[0].shape) - 1)})
 
 
 @declare(name="_contrib_BatchNormWithReLU", mode=True, auxiliary=("moving_mean", "moving_var"), states=(0, 1),

@@ -37,6 +37,7 @@ from ...core.value import Value
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..matrices.dense import adjoint, bilinear, product, wide, with_bias
+from ..samples import of_rows
 from .sliding import Window, channels_first, channels_last, extent, needed, span, spatial, window
 
 __all__ = ["Then", "correlate", "spread", "match", "plus", "product_alone", "run_convolution", "of_deconvolution",
@@ -661,6 +662,9 @@ def convolution(data, weight, bias, *, kernel: tuple[int, ...], stride: tuple[in
     """
 
 
+of_rows(convolution, 0)
+
+
 def _filled(ins, outs, weights, *, kernel, num_filter, num_group, no_bias, layout, weights_first=False):
     """Shapes of data, weight and bias; ``weights(channels)`` begins the shape of the weight."""
     data = ins[0]
@@ -706,6 +710,7 @@ def convolution_xp(xp, data, weight, bias=None, *, kernel, stride, dilate, pad, 
 
 
 convolution_data = adjoint("_backward_Convolution_data", convolution, ("g", "weight", "data"))
+of_rows(convolution_data, 0, 2)
 convolution_weight = adjoint("_backward_Convolution_weight", convolution, ("g", "data", "weight"))
 
 
@@ -773,6 +778,9 @@ def deconvolution(data, weight, bias, *, kernel: tuple[int, ...], stride: tuple[
     ``stride * (n - 1) + dilate * (kernel - 1) + 1 - 2 * pad + adj`` places along an axis of ``n``, or those of
     ``target_shape``, which takes the place of ``pad`` and ``adj``.
     """
+
+
+of_rows(deconvolution, 0)
 
 
 def of_deconvolution(size: Shape, kernel: Shape, stride: Shape, dilate: Shape, pad: Shape, adj: Shape,

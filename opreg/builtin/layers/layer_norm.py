@@ -18,6 +18,7 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..looped import looped
 from ..outputs import floating, out_like, out_or_empty_like, wide, write_out
+from ..samples import along, repeated, size_of
 from .normalize import (
     Layout,
     backward_normalize_grad,
@@ -83,6 +84,9 @@ def layer_norm(data, gamma, beta, *, axis: int = -1, eps: float = 1e-5, output_m
 
     J. L. Ba, J. R. Kiros, G. E. Hinton, Layer Normalization, arXiv:1607.06450.
     """
+
+
+along(layer_norm, shared=(1, 2))
 
 
 @layer_norm.fill
@@ -166,6 +170,22 @@ def backward_layer_norm_xp(xp, g, data, gamma, mean, inverse, *, axis, out=None)
     write_out(out[0], target, y, data.shape)
     out[1][...], out[2][...] = sums
     return out
+
+
+@backward_layer_norm.vmap
+def backward_layer_norm_vmap(ins, batched, *, axis):
+    if batched[2]:
+        return NotImplemented
+    size, gamma = size_of(ins, batched), ins[2]
+    g, data, mean, inverse = repeated([*ins[:2], *ins[3:]], [*batched[:2], *batched[3:]])
+    rank = len(data.shape) - 1
+    axis = axis % rank
+    dx, _, _ = ops._backward_LayerNorm(g, data, gamma, mean, inverse, axis=axis + 1)
+    kept = (size, *[1 if i == axis else dim for i, dim in enumerate(data.shape[1:])])
+    normal = ops.broadcast_mul(ops.broadcast_sub(data, mean.reshape(kept)), inverse.reshape(kept))
+    others = tuple([i + 1 for i in range(rank) if i != axis])
+    sums = [value if not others else ops.sum(value, axis=others) for value in (g * normal, g)]
+    return dx, *sums
 
 
 @backward_layer_norm.grad

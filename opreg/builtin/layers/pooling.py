@@ -24,6 +24,7 @@ from ...core.spec import Shape, common_dtype, is_floating, limits, show
 from ...errors import AttrError, DTypeError, ShapeError
 from ...typing import Array, ArrayModule
 from ..matrices.dense import wide
+from ..samples import of_rows
 from .sliding import Window, channels_first, channels_last, span, spatial, window
 
 __all__ = ["Pool", "pool_of", "window_of"]
@@ -229,6 +230,9 @@ def pooling(data, *, kernel: tuple[int, ...] = (), pool_type: Literal["max", "av
     """
 
 
+of_rows(pooling, 0)
+
+
 @pooling.types
 def pooling_types(ins, outs, *, pool_type):
     dtype = common_dtype([*ins, *outs])
@@ -306,6 +310,10 @@ pooling_max = register(Op(
 pooling_at_max = register(Op(
     "_backward_Pooling_at_max", pooling.schema, ("h", "data", "maxima"),
     doc="What ``h`` holds where windows of ``data`` have their maxima: the gradient's gradient."))
+
+
+for _op in (pooling_sum, pooling_max, pooling_at_max):
+    of_rows(_op, 0, 1, 2)
 
 
 @pooling_sum.infer

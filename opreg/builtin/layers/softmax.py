@@ -19,6 +19,7 @@ from ...errors import AttrError, DTypeError
 from ...typing import Array, ArrayModule
 from ..looped import by_loop, looped
 from ..outputs import as_output, floating, together
+from ..samples import along
 
 __all__ = ["soften", "softmax_of"]
 
@@ -97,6 +98,9 @@ def softmax(data, length, *, axis: int = -1, temperature: float | None = None, d
     """
 
 
+along(softmax)
+
+
 @softmax.fill
 def softmax_fill(ins, outs, *, axis, use_length):
     data = together([ins[0], outs[0]])
@@ -141,6 +145,9 @@ def softmin(data, *, axis: int = -1, temperature: float | None = None, dtype: np
     """Exponentials of ``-data / temperature``, scaled to add up to one along ``axis``."""
 
 
+along(softmin)
+
+
 softmin.fill(as_output)
 softmin.infer(_infer)
 softmin.types(_types)
@@ -160,6 +167,9 @@ def softmin_grad(g, ins, outs, *, axis, temperature, dtype):
 def log_softmax(data, *, axis: int = -1, temperature: float | None = None, dtype: np.dtype | None = None,
                 use_length: bool | None = False):
     """The logarithm of ``softmax``, without the rounding of taking it afterwards."""
+
+
+along(log_softmax)
 
 
 log_softmax.fill(as_output)
@@ -225,6 +235,9 @@ def backward_softmax(g, output, *, axis: int = -1, temperature: float | None = N
     """The gradient of ``softmax``."""
 
 
+along(backward_softmax)
+
+
 @looped(backward_softmax)
 def backward_softmax_loop(*, axis, temperature):
     return sets(_through_softmax, axis, (_ELEMENT, _ELEMENT), scale=_scale(temperature))
@@ -233,6 +246,9 @@ def backward_softmax_loop(*, axis, temperature):
 @declare(name="_backward_log_softmax", inplace=(1,))
 def backward_log_softmax(g, output, *, axis: int = -1, temperature: float | None = None):
     """The gradient of ``log_softmax``."""
+
+
+along(backward_log_softmax)
 
 
 @looped(backward_log_softmax)

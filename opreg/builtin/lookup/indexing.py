@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ...core.spec import ANY, Shape, check_axis, common_dtype, show, unify
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import one_of
+from ..samples import alike, along, repeated
 from ..shapes.shape import constant
 
 __all__ = ["whole", "check_some", "add_at"]
@@ -139,6 +140,32 @@ def take_grad(g, ins, outs, *, axis, mode):
     return (ops._backward_take(g, ins[1], ins[0], axis=axis, mode=mode), None)
 
 
+@take.vmap
+def take_vmap(ins, batched, *, axis, mode):
+    a, indices = ins
+    if not batched[1]:
+        return ops.take(a, indices, axis=axis % (len(a.shape) - 1) + 1, mode=mode)
+    if axis % (len(a.shape) - batched[0]):
+        return NotImplemented
+    if not batched[0]:
+        return ops.take(a, indices, axis=0, mode=mode)
+    if mode in ("raise", "index"):  # which refuse what is beyond one sample
+        return NotImplemented
+    size, length, *rest = a.shape
+    return ops.take(a.reshape((size * length, *rest)), _apart(indices, size, length, mode), axis=0)
+
+
+def _apart(indices: Any, size: int, length: int, mode: Mode) -> Any:
+    """Indices of samples as those of all in a row."""
+    places = ops.Cast(indices, dtype="int64")
+    if mode == "clip":
+        places = ops.clip(places, a_min=0, a_max=length - 1)
+    elif mode != "raise":  # negative ones count from the end
+        places = ops._npi_mod_scalar(places, scalar=length)
+    first = ops._contrib_arange_like(places, axis=0, step=length).reshape((size, *[1] * (len(places.shape) - 1)))
+    return ops.broadcast_add(places, first)
+
+
 @declare(name="_backward_take", types="T,I,U->T", unread=(2,))
 def take_sum(g, indices, a, *, axis: int = 0, mode: Mode = "clip"):
     """Zeros of the shape of ``a`` with ``g`` added at the slices that ``take`` reads."""
@@ -160,6 +187,20 @@ def take_sum_xp(xp, g, indices, a, *, axis, mode):
 @take_sum.grad
 def take_sum_grad(g, ins, outs, *, axis, mode):
     return (ops.take(g, ins[1], axis=axis, mode=mode), None, None)
+
+
+@take_sum.vmap
+def take_sum_vmap(ins, batched, *, axis, mode):
+    g, indices, a = ins
+    if not batched[1]:
+        g, a = repeated([g, a], [batched[0], batched[2]])
+        return ops._backward_take(g, indices, a, axis=axis % (len(a.shape) - 1) + 1, mode=mode)
+    g, indices, a = repeated(ins, batched)
+    size, length, *rest = a.shape
+    if axis % (len(rest) + 1):
+        return NotImplemented
+    places = _apart(indices, size, length, mode)
+    return ops._backward_take(g, places, a.reshape((size * length, *rest)), axis=0)
 
 
 @declare(name="Embedding", partly=(1,), aliases=("_sparse_Embedding", "_contrib_SparseEmbedding", "_npx_embedding"))
@@ -201,6 +242,11 @@ def embedding_grad(g, ins, outs):
     return (None, ops._backward_take(g, *ins))
 
 
+@embedding.vmap
+def embedding_vmap(ins, batched, **attrs):
+    return NotImplemented if batched[1] else ops.Embedding(*ins, **attrs)
+
+
 # --------------------------------------------------------------------------------------------------- pick
 
 PickMode = Literal["wrap", "clip", "index"]
@@ -217,6 +263,9 @@ def _reduced(data: Shape, axis: int | None, keepdims: bool) -> Shape:
 @declare(types="T,I->T", partly=(0,), aliases=("choose_element_0index", "_npx_pick"))
 def pick(data, index, *, axis: int | None = -1, keepdims: bool = False, mode: PickMode = "clip"):
     """One number of ``data`` along ``axis`` for each of the other places, the one ``index`` names there."""
+
+
+along(pick, flat=True)
 
 
 @pick.fill
@@ -284,6 +333,9 @@ def pick_grad(g, ins, outs, *, axis, keepdims, mode):
 @declare(name="_backward_pick", types="T,I,U->T", unread=(2,))
 def pick_put(g, index, data, *, axis: int | None = -1, keepdims: bool = False, mode: PickMode = "clip"):
     """Zeros of the shape of ``data`` with ``g`` at the places that ``pick`` reads."""
+
+
+along(pick_put, of=2, flat=True)
 
 
 @pick_put.infer
@@ -359,6 +411,9 @@ def one_hot(indices, *, depth: Count, on_value: Number = 1.0, off_value: Number 
     """For each index a row of ``off_value`` with ``on_value`` at that place, or nowhere if out of range."""
 
 
+alike(one_hot)
+
+
 @one_hot.infer
 def one_hot_infer(indices, *, depth):
     return (*indices, depth)
@@ -381,6 +436,9 @@ one_hot.grad(ZERO)
 @declare(types="C,T,T->T", aliases=("_sparse_where",))
 def where(condition, x, y):
     """Numbers of ``x`` where ``condition`` is not zero, of ``y`` elsewhere; a vector chooses whole rows."""
+
+
+alike(where)
 
 
 @where.fill

@@ -24,6 +24,7 @@ from ...core.value import Value
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..reductions.reduce import reduced
+from ..samples import folded, of_rows, repeated
 
 __all__ = ["FACTORS", "adjoint", "bias_of", "bilinear", "dense_weight", "factors_of", "product", "views_of", "wide",
            "with_bias"]
@@ -222,6 +223,24 @@ def fully_connected_infer(data, weight, bias=None, *, num_hidden, flatten):
     return (data[0], num_hidden) if flatten else (*data[:-1], num_hidden)
 
 
+@fully_connected.vmap
+def fully_connected_vmap(ins, batched, *, num_hidden, no_bias, flatten):
+    words = {"num_hidden": num_hidden, "no_bias": no_bias, "flatten": flatten}
+    if not any(batched[1:]):
+        data = folded(ins[0]) if flatten or len(ins[0].shape) > 2 else ins[0]
+        return ops.FullyConnected(data, *ins[1:], **words)
+    data, weight, *bias = repeated(ins, batched)
+    product = ops.batch_dot(_rows_of_samples(data, flatten), weight, transpose_b=True)
+    return ops.broadcast_add(product, bias[0].reshape((-1, 1, num_hidden))) if bias else product
+
+
+def _rows_of_samples(data: Any, flatten: bool) -> Any:
+    """The rows that a layer takes of each sample."""
+    size, *shape = data.shape
+    columns = math.prod(shape[1:]) if flatten else shape[-1]
+    return data.reshape((size, shape[0] if flatten else math.prod(shape[:-1]), columns))
+
+
 @fully_connected.kernel()
 def fully_connected_xp(xp, data, weight, bias=None, *, num_hidden, flatten, out=None):
     shape = (data.shape[0], num_hidden) if flatten else (*data.shape[:-1], num_hidden)
@@ -262,6 +281,24 @@ def fully_connected_data_xp(xp, g, weight, data, *, out=None):
 @fully_connected_weight.kernel()
 def fully_connected_weight_xp(xp, g, data, weight, *, flatten, out=None):
     return _matrix(xp, *dense_weight(g, data, flatten=flatten), out, weight.shape)
+
+
+@fully_connected_data.vmap
+def fully_connected_data_vmap(ins, batched, **attrs):
+    g, weight, data = ins
+    if batched[1]:
+        g, weight, data = repeated(ins, batched)
+        return ops.batch_dot(_rows_of_samples(g, False), weight)
+    g, data = repeated([g, data], [batched[0], batched[2]])
+    if attrs["flatten"] or len(data.shape) > 2:
+        g, data = folded(g), folded(data)
+    return ops._backward_FullyConnected_data(g, weight, data, **attrs)
+
+
+@fully_connected_weight.vmap
+def fully_connected_weight_vmap(ins, batched, *, flatten, **attrs):
+    g, data, _ = repeated(ins, batched)
+    return ops.batch_dot(_rows_of_samples(g, False), _rows_of_samples(data, flatten), transpose_a=True)
 
 
 @fully_connected.prepare
@@ -399,6 +436,40 @@ def dot_rhs_xp(xp, g, lhs, rhs, *, transpose_a, transpose_b, out=None):
     return _matrix(xp, g.T, a, out, rhs.shape) if transpose_b else _matrix(xp, a.T, g, out, rhs.shape)
 
 
+@dot.vmap
+def dot_vmap(ins, batched, *, transpose_a, transpose_b, **attrs):
+    if batched == [True, False] and not transpose_a:
+        return ops.dot(*ins, transpose_b=transpose_b)
+    left, right = repeated(ins, batched)
+    size, ranks = left.shape[0], [len(left.shape) - 1, len(right.shape) - 1]
+    if (max(ranks) > 2 and (transpose_a or transpose_b)) or min(ranks) < 1:
+        return NotImplemented
+    left = left.reshape((size, -1, left.shape[-1])) if ranks[0] != 2 else left
+    right = right.reshape((size, right.shape[1], -1)) if ranks[1] != 2 else right
+    return ops.batch_dot(left, right, transpose_a=transpose_a and ranks[0] == 2, transpose_b=transpose_b and
+                         ranks[1] == 2)
+
+
+@dot_lhs.vmap
+def dot_lhs_vmap(ins, batched, *, transpose_a, transpose_b, **attrs):
+    g, right, left = repeated(ins, batched)
+    if len(left.shape) != 3 or len(right.shape) != 3:
+        return NotImplemented
+    if transpose_a:
+        return ops.batch_dot(right, g, transpose_a=transpose_b, transpose_b=True)
+    return ops.batch_dot(g, right, transpose_b=not transpose_b)
+
+
+@dot_rhs.vmap
+def dot_rhs_vmap(ins, batched, *, transpose_a, transpose_b, **attrs):
+    g, left, right = repeated(ins, batched)
+    if len(left.shape) != 3 or len(right.shape) != 3:
+        return NotImplemented
+    if transpose_b:
+        return ops.batch_dot(g, left, transpose_a=True, transpose_b=transpose_a)
+    return ops.batch_dot(left, g, transpose_a=not transpose_a)
+
+
 def _dot_lhs(call: Call) -> tuple[Array, Array]:
     g, rhs, lhs = call.ins
     b = _right(rhs, call.attrs["transpose_b"])
@@ -437,6 +508,9 @@ def batch_dot_infer(lhs, rhs, *, transpose_a, transpose_b):
         raise ShapeError(f"batches of matrices {show(lhs)}{' transposed' * transpose_a} and "
                          f"{show(rhs)}{' transposed' * transpose_b} do not fit each other")
     return (*lhs[:-2], m, n)
+
+
+of_rows(batch_dot, 0, 1)
 
 
 def _stacks(lhs: Array, rhs: Array, *, transpose_a: bool, transpose_b: bool) -> tuple[Array, Array]:

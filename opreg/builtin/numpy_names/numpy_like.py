@@ -22,6 +22,7 @@ from ...elementwise.integers import floor_quotient
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..matrices.dense import FACTORS, adjoint, bilinear, product
+from ..samples import aligned, alike, repeated, same_numbers, summed_like
 from ..shapes.broadcasting import reduce_like_xp
 from ..shapes.shape import as_view, constant, delivered, reshape_fill, reshaped, stored
 from ..shapes.subscript import subscript_infer
@@ -50,6 +51,9 @@ def _literal(source: Shape, newshape: int | Sequence[int]) -> Shape:
 @declare(name="_np_reshape")
 def reshape(a, *, newshape: int | tuple[int, ...], order: Literal["C"] = "C"):
     """``a`` in another shape, given literally: 0 is a length, () a single number; one -1 follows from the rest."""
+
+
+same_numbers(reshape)
 
 
 reshape.fill(reshape_fill)
@@ -158,6 +162,39 @@ def matmul_b_xp(xp, g, a, b, *, out=None):
 bilinear(matmul, matmul_a, matmul_b)
 
 
+@matmul.vmap
+def matmul_vmap(ins, batched):
+    left, right = [value.reshape((*value.shape, 1)[:own] + extra(value.shape[own:])) for value, own, extra in
+                   zip(ins, batched, (_row, _column))]
+    return ops._npi_matmul(*aligned([left, right], batched))
+
+
+def _row(shape: Shape) -> Shape:
+    return shape if len(shape) > 1 else (1, *shape)
+
+
+def _column(shape: Shape) -> Shape:
+    return shape if len(shape) > 1 else (*shape, 1)
+
+
+@matmul_a.vmap
+def matmul_a_vmap(ins, batched):
+    g, b, a = repeated(ins, batched)
+    if min(len(a.shape), len(b.shape)) < 3:
+        return NotImplemented
+    product = ops._npi_matmul(*aligned([g, ops.swapaxes(b, dim1=-1, dim2=-2)], (True, True)))
+    return summed_like(product, product.shape[1:], a.shape[1:])
+
+
+@matmul_b.vmap
+def matmul_b_vmap(ins, batched):
+    g, a, b = repeated(ins, batched)
+    if min(len(a.shape), len(b.shape)) < 3:
+        return NotImplemented
+    product = ops._npi_matmul(*aligned([ops.swapaxes(a, dim1=-1, dim2=-2), g], (True, True)))
+    return summed_like(product, product.shape[1:], b.shape[1:])
+
+
 def _folded(a: Array, b: Array) -> tuple[Array, Array]:
     """Many matrices times one as a single product, where they lie one after the other."""
     if b.ndim == 2 and a.ndim > 2 and a.flags.c_contiguous:
@@ -204,6 +241,9 @@ def where(condition, x, y):
     """Numbers of ``x`` where ``condition`` is not zero, of ``y`` elsewhere. Shapes broadcast."""
 
 
+alike(where, broadcasts=True)
+
+
 where.infer(broadcast)
 
 
@@ -224,9 +264,15 @@ def where_lscalar(condition, x, *, scalar: Number = 0.0):
     """A number where ``condition`` is not zero, numbers of ``x`` elsewhere. Shapes broadcast."""
 
 
+alike(where_lscalar)
+
+
 @declare(name="_npi_where_rscalar", types="C,T->T")
 def where_rscalar(condition, y, *, scalar: Number = 0.0):
     """Numbers of ``y`` where ``condition`` is not zero, one number elsewhere. Shapes broadcast."""
+
+
+alike(where_rscalar)
 
 
 where_lscalar.infer(broadcast)
@@ -336,6 +382,9 @@ def floor_divide(x1, x2):
     """
 
 
+alike(floor_divide, broadcasts=True)
+
+
 floor_divide.infer(broadcast)
 floor_divide.grad(ZERO)
 
@@ -355,6 +404,7 @@ def _triangle(name: str, function: str, doc: str) -> None:
         """A triangle."""
 
     op.doc = doc
+    alike(op)
 
     @op.infer
     def triangle_infer(data):
@@ -417,6 +467,9 @@ Decimals = Annotated[int, Limit("from -308 to 308", lambda decimals: abs(decimal
 @declare(name="_npi_around")
 def around(x, *, decimals: Decimals = 0):
     """The nearest number with so many decimals, halves to the even one; of fewer than none, tens, hundreds."""
+
+
+alike(around)
 
 
 around.grad(ZERO)

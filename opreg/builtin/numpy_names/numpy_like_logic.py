@@ -18,6 +18,7 @@ from ...core.registry import declare, register
 from ...core.spec import broadcast, common_dtype, fits, wrapped
 from ...errors import DTypeError
 from ...typing import Array, ArrayModule
+from ..samples import alike
 
 __all__: list[str] = []
 
@@ -34,6 +35,7 @@ def _ufunc(name: str, function: str, arguments: Sequence[str], types: str | Call
     op = register(Op(name, Schema([]), arguments, types=types, doc=doc))
     op.infer(broadcast)
     op.grad(ZERO)
+    alike(op, broadcasts=True)
 
     @op.kernel()
     def ufunc_xp(xp: ArrayModule, *arrays: Array, out: Array | None = None) -> Array | np.generic:
@@ -64,6 +66,7 @@ def _ufunc_scalar(name: str, function: str, number: Callable, types: str | Calla
     op = register(Op(name, _SCALAR, ("data",), types=types, doc=doc))
     op.infer(lambda data: data)
     op.grad(ZERO)
+    alike(op)
 
     @op.kernel()
     def scalar_xp(xp: ArrayModule, data: Array, *, scalar: float, out: Array | None = None) -> Array | np.generic:

@@ -23,6 +23,7 @@ from ...core.value import Value
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule, DTypeLike
 from ..reductions.reduce import reducing, spreading
+from ..samples import along
 from ..shapes.shape import as_view, stored
 
 __all__: list[str] = []
@@ -81,6 +82,9 @@ def spread(g, a, *, axis: Axes = None, keepdims: bool = False):
     """``g`` repeated along the axes of ``a`` that were reduced."""
 
 
+along(spread, of=1)
+
+
 @spread.infer
 def spread_infer(g, a, *, axis, keepdims):
     unify(g, _kept(a, _axes(axis, len(a)), keepdims))
@@ -114,6 +118,9 @@ def spread_grad(g, ins, outs, *, axis, keepdims):
 @declare(name="_backward_npi_mean", types="T,U->T", unread=(1,), inplace=(0,))
 def share(g, a, *, axis: Axes = None, ddof: int = 0):
     """``g`` divided by how many numbers of ``a`` are reduced to one, less ``ddof``."""
+
+
+along(share, of=1)
 
 
 @share.infer
@@ -235,6 +242,9 @@ def sum_(a, *, axis: Axes = None, dtype: np.dtype | None = None, keepdims: bool 
     """The sum."""
 
 
+along(sum_)
+
+
 _reduces(sum_, _sum, whole=np.int64, single="sum")
 
 
@@ -255,6 +265,9 @@ def mean(a, *, axis: Axes = None, dtype: np.dtype | None = None, keepdims: bool 
     """The mean; NaN of no numbers."""
 
 
+along(mean)
+
+
 _reduces(mean, _mean, whole=np.float64, single="mean")
 
 
@@ -273,6 +286,9 @@ def mean_grad(g, ins, outs, *, axis, dtype, keepdims):
 @declare(name="_np_prod", aliases=("_np_product",))
 def prod(a, *, axis: Axes = None, dtype: np.dtype | None = None, keepdims: bool = False, initial: None = None):
     """The product. Its gradient is right at zeros too."""
+
+
+along(prod)
 
 
 _reduces(prod, _prod, whole=np.int64, single="prod")
@@ -296,6 +312,7 @@ def _extreme(name: str, function: str, alias: str, doc: str) -> None:
         """An extreme."""
 
     op.doc = f"{doc} Equal ones share a gradient evenly."
+    along(op)
     _reduces(op, lambda xp, a, axes, dtype: getattr(xp, function)(a, axis=axes, keepdims=True), single=function,
              empty=False)
 
@@ -333,6 +350,9 @@ def var(a, *, axis: Axes = None, dtype: np.dtype | None = None, ddof: int = 0, k
     """The mean of squared distances from the mean; the divisor is the number of numbers less ``ddof``."""
 
 
+along(var)
+
+
 _reduces(var, _var, whole=np.float64)
 
 
@@ -344,6 +364,9 @@ def var_grad(g, ins, outs, *, axis, dtype, ddof, keepdims):
 @declare(name="_npi_std")
 def std(a, *, axis: Axes = None, dtype: np.dtype | None = None, ddof: int = 0, keepdims: bool = False):
     """The square root of ``_npi_var``."""
+
+
+along(std)
 
 
 _reduces(std, lambda xp, *args: xp.sqrt(_var(xp, *args)), whole=np.float64)
@@ -367,6 +390,7 @@ def _place(name: str, function: str, doc: str) -> None:
 
     op.doc = doc
     op.grad(ZERO)
+    along(op, flat=True)
 
     @op.infer
     def place_infer(data, *, axis, keepdims):
@@ -397,6 +421,7 @@ def _truth(name: str, function: str, doc: str, *aliases: str) -> None:
     op.doc = doc
     _reduces(op, lambda xp, data, axes, dtype: getattr(xp, function)(data, axis=axes, keepdims=True))
     op.grad(ZERO)
+    along(op)
 
 
 _truth("_np_any", "any", "Whether one of the numbers is not zero, as bool.", "_np_sometrue")

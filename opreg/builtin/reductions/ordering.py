@@ -16,6 +16,7 @@ from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..lookup.indexing import check_some
+from ..samples import along
 
 __all__: list[str] = []
 
@@ -50,6 +51,9 @@ def sort(data, *, axis: int | None = -1, is_ascend: bool = True):
     """``data`` in order along ``axis``, or all of it; a hidden output holds the places it came from."""
 
 
+along(sort, flat=True)
+
+
 @sort.infer
 def sort_infer(data, *, axis):
     return [_flat(data, axis)] * 2
@@ -69,6 +73,9 @@ def sort_grad(g, ins, outs, *, axis):
 @declare(types="T->@dtype", aliases=("_npi_argsort",))
 def argsort(data, *, axis: int | None = -1, is_ascend: bool = True, dtype: np.dtype = _FLOAT32):
     """The places along ``axis``, or in all of ``data``, that its numbers in order come from."""
+
+
+along(argsort, flat=True)
 
 
 @argsort.infer
@@ -102,6 +109,9 @@ def topk(data, *, axis: int | None = -1, k: int = 1, ret_typ: Returned = "indice
     For ``k`` below one, all of them. ``ret_typ`` chooses their values, their places as ``dtype``, both, or a
     mask with ones where they are.
     """
+
+
+along(topk, flat=True)
 
 
 @topk.types

@@ -13,6 +13,7 @@ from ...core.spec import check_axes
 from ...core.value import Value
 from ...typing import Array, ArrayModule
 from ..outputs import wide
+from ..samples import along
 
 __all__: list[str] = []
 
@@ -44,6 +45,9 @@ def of_others(data, *, axis: Axes = None, exclude: bool = False):
     """For every number the product of the others it is multiplied with along ``axis``: all for None, none for ()."""
 
 
+along(of_others)
+
+
 @of_others.kernel()
 def of_others_xp(xp, data, *, axis, exclude):
     parted = _Parted(xp, data, axis, exclude)
@@ -58,6 +62,9 @@ def of_others_grad(g, ins, outs, **attrs):
 @declare(name="_prod_of_pairs")
 def of_pairs(h, data, *, axis: Axes = None, exclude: bool = False):
     """For every number the sum over the others of ``h`` times the product of all but the two."""
+
+
+along(of_pairs)
 
 
 @of_pairs.kernel()

@@ -18,11 +18,13 @@ from ...core.attrs import Limit
 from ...core.launch import Call, Rank
 from ...core.op import ZERO, Op
 from ...core.registry import declare, ops
+from ...core.rules import Again
 from ...core.spec import ANY, Shape, check_axis, is_narrow, is_numpy_float, reduced_axes, show, unify
 from ...core.value import Value
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule, DTypeLike
 from ..outputs import as_output
+from ..samples import along, repeated
 from ..shapes.shape import as_view, stored
 
 __all__ = ["reduced", "reducing", "reduction", "spreading"]
@@ -159,6 +161,19 @@ def mean_backward_grad(g, ins, outs, **attrs):
     return (ops.mean(g, **attrs), None)
 
 
+def _spread_at_once(op: Op) -> None:
+    @op.vmap
+    def spread_vmap(ins, batched, *, axis, keepdims, exclude):
+        g, data = repeated(ins, batched)
+        axes = tuple([i + 1 for i in reduced_axes(axis, exclude, len(data.shape) - 1)])
+        return Again([g.reshape(reduced(data.shape, axes, True)), data], {"axis": axes, "keepdims": True}) if axes \
+            else NotImplemented
+
+
+_spread_at_once(sum_backward)
+_spread_at_once(mean_backward)
+
+
 # --------------------------------------------------------------------------------------------- the family
 
 
@@ -184,6 +199,7 @@ def reduction(name: str, function: Callable, doc: str, gradient: Callable | None
         """A reduction."""
 
     op.doc = doc
+    along(op)
 
     @op.infer
     def reduction_infer(data, *, axis, keepdims, exclude):
@@ -297,6 +313,9 @@ def norm(data, *, ord: Literal[1, 2] = 2, axis: Axes = None, out_dtype: Summed |
     """The sum of absolute values, or the square root of the sum of squares."""
 
 
+along(norm)
+
+
 @norm.infer
 def norm_infer(data, *, axis, keepdims):
     return reduced(data, reduced_axes(axis, False, len(data)), keepdims)
@@ -368,6 +387,7 @@ def _place(name: str, doc: str) -> None:
         """A place."""
 
     op.doc = doc
+    along(op, flat=True)
 
     @op.infer
     def place_infer(data, *, axis, keepdims):
@@ -416,6 +436,9 @@ def cumsum(a, *, axis: int | None = None, dtype: Summed | None = None):
     """The sums of the numbers so far, along an axis or of all of them in a row; ``dtype`` is that of what is added."""
 
 
+along(cumsum, flat=True)
+
+
 @cumsum.fill
 def cumsum_fill(ins, outs, *, axis):
     return ins if axis is None else as_output(ins, outs)
@@ -451,6 +474,9 @@ def cumsum_grad(g, ins, outs, *, axis):
 @declare(name="_backward_cumsum", types="T,U->U", unread=(1,))
 def cumsum_backward(g, a, *, axis: int | None = None):
     """The sums of the numbers of ``g`` from each place on, in the shape and dtype of ``a``."""
+
+
+along(cumsum_backward, of=1, flat=True)
 
 
 @cumsum_backward.infer

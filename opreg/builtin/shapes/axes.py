@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ...core.registry import declare, ops
 from ...core.spec import check_axis
 from ...errors import AttrError
+from ..samples import along
 from .shape import stored
 
 __all__: list[str] = []
@@ -57,9 +58,18 @@ def transpose_grad(g, ins, outs, *, axes):
     return (ops.transpose(g, axes=tuple([order.index(i) for i in range(len(order))])),)
 
 
+@transpose.vmap
+def transpose_vmap(ins, batched, *, axes):
+    rank = len(ins[0].shape) - 1
+    return ops.transpose(ins[0], axes=(0, *[axis + 1 for axis in _order(axes, rank)]))
+
+
 @declare(name="SwapAxis", aliases=("swapaxes", "_npi_swapaxes"))
 def swapaxes(data, *, dim1: int = 0, dim2: int = 0):
     """``data`` with two axes exchanged."""
+
+
+along(swapaxes, "dim1", "dim2")
 
 
 @swapaxes.fill

@@ -14,6 +14,7 @@ from ...core.registry import declare, ops
 from ...core.spec import Shape, check_axis, is_narrow, show, unify
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..samples import along, padded, repeated, summed_like
 from .shape import as_view, delivered, out_or_empty, stored
 
 __all__: list[str] = []
@@ -68,9 +69,22 @@ def broadcast_to_grad(g, ins, outs):
     return (ops._reduce_like(g, ins[0]),)
 
 
+@broadcast_to.vmap
+def broadcast_to_vmap(ins, batched, *, shape):
+    size, *sample = ins[0].shape
+    shape = _kept(sample, shape)
+    return ops.broadcast_to(padded(ins[0], len(shape)), shape=(size, *shape)) if all(shape) else NotImplemented
+
+
 @declare(name="_np_broadcast_to")
 def np_broadcast_to(array, *, shape: int | tuple[int, ...]):
     """``array`` repeated along its axes of length one to fill ``shape``, in which 0 is a length."""
+
+
+@np_broadcast_to.vmap
+def np_broadcast_to_vmap(ins, batched, *, shape):
+    shape = (shape,) if isinstance(shape, int) else shape
+    return ops._np_broadcast_to(padded(ins[0], len(shape)), shape=(ins[0].shape[0], *shape))
 
 
 def _literal(shape: int | Shape) -> Shape:
@@ -227,6 +241,12 @@ def reduce_like_grad(g, ins, outs):
     return (ops.broadcast_like(g, ins[0]), None)
 
 
+@reduce_like.vmap
+def reduce_like_vmap(ins, batched):
+    data, like = repeated(ins, batched)
+    return summed_like(data, data.shape[1:], like.shape[1:])
+
+
 # ----------------------------------------------------------------------------------- whole, or by number
 
 
@@ -261,6 +281,12 @@ def tile_grad(g, ins, outs, *, reps):
     return (ops._backward_tile(g, ins[0], reps=reps),)
 
 
+@tile.vmap
+def tile_vmap(ins, batched, *, reps):
+    times, _ = _repetitions(reps, ins[0].shape[1:])
+    return ops.tile(padded(ins[0], len(times)), reps=(1, *times))
+
+
 @declare(name="_backward_tile", types="T,U->T", unread=(1,))
 def tile_sum(g, data, *, reps: Count | tuple[Count, ...]):
     """The sum of the tiles of ``g``, in the shape of ``data``."""
@@ -287,6 +313,9 @@ def tile_sum_grad(g, ins, outs, *, reps):
 @declare(aliases=("_np_repeat",))
 def repeat(data, *, repeats: Count, axis: int | None = None):
     """Every number of ``data`` repeated in place: along ``axis``, or all of them in one row; no numbers for zero."""
+
+
+along(repeat, flat=True)
 
 
 @repeat.infer
@@ -320,6 +349,9 @@ def repeat_grad(g, ins, outs, *, repeats, axis):
 @declare(name="_backward_repeat", types="T,U->T", unread=(1,))
 def repeat_sum(g, data, *, repeats: Count, axis: int | None = None):
     """The sums of the numbers that ``repeat`` made of one, in the shape of ``data``."""
+
+
+along(repeat_sum, of=1, flat=True)
 
 
 @repeat_sum.infer

@@ -14,6 +14,7 @@ from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import numbered, together
+from ..samples import along
 from .shape import stored
 
 __all__ = ["MANY", "single"]
@@ -75,6 +76,8 @@ def _declare_concat(name: str, aliases: tuple[str, ...]) -> None:
     def concat(*data, num_args: Few = 1, dim: int = 1):
         """The inputs one after the other along ``dim``."""
 
+    along(concat, "dim")
+
     @concat.fill
     def concat_fill(ins, outs, *, dim):
         return _join_fill(ins, outs, dim)
@@ -102,6 +105,9 @@ _declare_concat("_rnn_param_concat", ("_npi_rnn_param_concat",))
          outputs=lambda *, num_args: numbered(num_args - 1))
 def concat_split(*data, num_args: Few = 2, dim: int = 1):
     """The first input cut along ``dim`` into the shapes of the others."""
+
+
+along(concat_split, "dim")
 
 
 @concat_split.infer
@@ -147,6 +153,9 @@ def concat_split_grad(g, ins, outs, *, dim):
 @declare
 def stack(*data, axis: int = 0, num_args: Few = 1):
     """The inputs side by side along a new axis."""
+
+
+along(stack, more=1)
 
 
 @stack.fill
@@ -220,6 +229,9 @@ def split(data, *, num_outputs: Few, axis: int = 1, squeeze_axis: bool = False):
     """``data`` in equal parts along ``axis``; with ``squeeze_axis`` their length is one and the axis goes."""
 
 
+along(split)
+
+
 def _whole(outs: Sequence[Shape | None], axis: int, squeeze_axis: bool) -> Shape | None:
     """The shape of what was cut along an axis, as far as it follows from those of the parts."""
     some: Any = None
@@ -286,6 +298,9 @@ def _count(indices: int | Sequence[int], sections: int) -> int:
 def split_v2(data, *, indices: int | tuple[int, ...], axis: int = 1, squeeze_axis: bool = False,
              sections: Annotated[int, Limit("from 0 to 65,536", lambda number: 0 <= number <= 1 << 16)] = 0):
     """``data`` in parts along ``axis`` that begin at ``indices``, or in ``sections`` nearly equal ones."""
+
+
+along(split_v2)
 
 
 @split_v2.fill

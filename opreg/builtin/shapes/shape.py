@@ -19,6 +19,7 @@ from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, fits, known, show, size, wrapped
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..samples import same_numbers
 
 __all__ = ["reshape_codes", "stored", "constant", "out_or_empty", "delivered", "reshaped", "as_view"]
 
@@ -203,6 +204,9 @@ def reshape(data, *, shape: int | tuple[int, ...] = (), reverse: bool = False,
     """
 
 
+same_numbers(reshape)
+
+
 @reshape.fill
 def reshape_fill(ins, outs):
     return _refill(ins, outs)
@@ -255,6 +259,9 @@ def reshape_like(lhs, rhs, *, lhs_begin: int | None = None, lhs_end: int | None 
     dimensions ``[rhs_begin, rhs_end)`` of ``rhs``."""
 
 
+same_numbers(reshape_like)
+
+
 @reshape_like.infer
 def reshape_like_infer(lhs, rhs, *, lhs_begin, lhs_end, rhs_begin, rhs_end):
     return _like(lhs, rhs, lhs_begin, lhs_end, rhs_begin, rhs_end)
@@ -278,6 +285,9 @@ def reshape_like_grad(g, ins, outs):
 @declare(name="Flatten", aliases=("flatten", "_npx_batch_flatten"))
 def flatten(data):
     """All axes but the first made one."""
+
+
+same_numbers(flatten)
 
 
 @flatten.fill
@@ -313,6 +323,9 @@ def flatten_grad(g, ins, outs):
 @declare(aliases=("_npi_expand_dims",))
 def expand_dims(data, *, axis: int):
     """``data`` with an axis of length one inserted, so that it is ``axis`` of the result."""
+
+
+same_numbers(expand_dims)
 
 
 def _inserted(shape: Shape, axis: int) -> Shape:
@@ -364,6 +377,9 @@ def _squeezed(shape: Shape, axis: int | Sequence[int] | None) -> Shape:
 @declare
 def squeeze(data, *, axis: int | tuple[int, ...] | None = None):
     """``data`` without those axes, without all axes of length one for None; one axis stays in any case."""
+
+
+same_numbers(squeeze)
 
 
 @squeeze.infer

@@ -14,6 +14,7 @@ from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import as_output, together
+from ..samples import along
 from .shape import constant, stored
 
 __all__: list[str] = []
@@ -124,6 +125,9 @@ def slice_axis(data, *, axis: int, begin: int, end: int | None):
     """The part of ``data`` from ``begin`` to before ``end`` along ``axis``; None is the edge."""
 
 
+along(slice_axis)
+
+
 @slice_axis.infer
 def slice_axis_infer(data, *, axis, begin, end):
     axis = check_axis(axis, len(data))
@@ -152,6 +156,9 @@ def slice_axis_grad(g, ins, outs, *, axis, begin, end):
 @declare(name="_backward_slice_axis", types="T,U->T", unread=(1,))
 def slice_axis_put(g, data, *, axis: int, begin: int, end: int | None):
     """Zeros of the shape of ``data`` with ``g`` where ``slice_axis`` would cut."""
+
+
+along(slice_axis_put, of=1)
 
 
 @slice_axis_put.infer
@@ -322,6 +329,9 @@ def _backwards(axis: int | Sequence[int], rank: int) -> Cut:
 @declare(aliases=("flip",))
 def reverse(data, *, axis: int | tuple[int, ...]):
     """``data`` in opposite order along each ``axis``."""
+
+
+along(reverse)
 
 
 reverse.fill(as_output)

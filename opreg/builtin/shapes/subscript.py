@@ -9,6 +9,7 @@ import numpy as np
 from ...core.registry import declare, ops
 from ...core.spec import known
 from ...errors import SubscriptError
+from ..samples import repeated
 
 __all__: list[str] = []
 
@@ -45,6 +46,23 @@ def subscript_grad(g, ins, outs, *, key):
     return (ops._backward_subscript(g, ins[0], key=key),)
 
 
+def _of_samples(key: Any) -> tuple[Any, ...] | None:
+    """The key of all samples; None where axes that it names by arrays would come first."""
+    parts = key if isinstance(key, tuple) else (key,)
+    plain = [part is None or part is Ellipsis or (isinstance(part, (int, slice)) and not isinstance(part, bool))
+             for part in parts]
+    arrays = len(parts) - sum(plain)
+    if arrays > 1 or (arrays and any(isinstance(part, int) for part in parts)):
+        return None
+    return slice(None), *parts
+
+
+@subscript.vmap
+def subscript_vmap(ins, batched, *, key):
+    key = _of_samples(key)
+    return NotImplemented if key is None else ops._subscript(ins[0], key=key)
+
+
 @declare(name="_backward_subscript", unread=(1,))
 def subscript_scatter(g, data, *, key: Any):
     """Zeros of the shape of ``data`` with ``g`` added at ``key``, as often as an index repeats."""
@@ -65,6 +83,12 @@ def subscript_scatter_xp(xp, g, data, *, key):
 @subscript_scatter.grad
 def subscript_scatter_grad(g, ins, outs, *, key):
     return (ops._subscript(g, key=key), None)
+
+
+@subscript_scatter.vmap
+def subscript_scatter_vmap(ins, batched, *, key):
+    key = _of_samples(key)
+    return NotImplemented if key is None else ops._backward_subscript(*repeated(ins, batched), key=key)
 
 
 @declare(name="_CrossDeviceCopy")

@@ -19,6 +19,7 @@ from ..grad import GradOperation, get_grad, grad, value_and_grad
 from ..hooks import HookBackward, InsertGradientOf
 from ..jacobian import jacfwd, jacrev, jvp, vjp
 from ..settings import constexpr
+from ..vmap import vmap
 from . import (
     activation,
     array,
@@ -63,7 +64,7 @@ from .windows import *  # noqa: F403
 
 if not TYPE_CHECKING:  # type checkers follow the stars
     __all__ = ["GradOperation", "HookBackward", "InsertGradientOf", "constexpr", "get_grad", "grad",  # noqa: PLE0604
-               "jacfwd", "jacrev", "jvp", "value_and_grad", "vjp",
+               "jacfwd", "jacrev", "jvp", "value_and_grad", "vjp", "vmap",
                *activation.__all__, *array.__all__, *collectives.__all__, *control.__all__, *creation.__all__,
                *custom.__all__, *indexing.__all__, *layer_primitives.__all__, *linalg.__all__, *losses.__all__,
                *math.__all__, *multitype.__all__, *nn.__all__, *primitives.__all__, *random.__all__,

@@ -15,6 +15,7 @@ from opreg.nn.ops.multitype import HyperMap as HyperMap, Map as Map, MultitypeFu
 from opreg.nn.ops.primitive import Primitive as Primitive, PrimitiveWithInfer as PrimitiveWithInfer
 from opreg.nn.parameter import assign as assign
 from opreg.nn.settings import constexpr as constexpr
+from opreg.nn.vmap import vmap as vmap
 from opreg.nn.tensor import Tensor
 from opreg.nn.typing import ArrayLike, Axes, Number, Sizes, TensorDType, TensorLike, TensorShape
 

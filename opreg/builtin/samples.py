@@ -1,0 +1,153 @@
+"""Rules of vmap: what families of operators have alike that compute many samples at once.
+
+A rule is given inputs, and which of them have a first axis of samples. A result of as many numbers takes on the shape
+that its samples have. ``NotImplemented`` leaves it to a loop over the samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.op import Op
+from ..core.registry import ops
+from ..core.rules import Again, Rule
+from ..core.spec import Shape
+from ..core.value import Value
+
+__all__ = ["alike", "along", "aligned", "folded", "of_rows", "padded", "repeated", "same_numbers", "size_of",
+           "summed_like"]
+
+
+def size_of(ins: Sequence[Any], batched: Sequence[bool]) -> int:
+    """The number of samples."""
+    return next(value.shape[0] for value, own in zip(ins, batched) if own)
+
+
+def repeated(ins: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
+    """All inputs with a first axis of samples."""
+    size = size_of(ins, batched)
+    return [value if own else _repeat(value, size) for value, own in zip(ins, batched)]
+
+
+def _repeat(value: Any, size: int) -> Any:
+    return ops.broadcast_to(value.reshape((1, *value.shape)), shape=(size, *value.shape))
+
+
+def padded(value: Any, rank: int) -> Any:
+    """Samples with as many axes, those in front of length one."""
+    shape = value.shape
+    return value if len(shape) > rank else value.reshape((shape[0], *[1] * (rank + 1 - len(shape)), *shape[1:]))
+
+
+def aligned(ins: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
+    """Inputs that broadcast as their samples do."""
+    rank = max(len(value.shape) - own for value, own in zip(ins, batched))
+    return [padded(value, rank) if own else value for value, own in zip(ins, batched)]
+
+
+def _together(ins: Sequence[Any], batched: Sequence[bool], **attrs: Any) -> Any:
+    ins = repeated(ins, batched)
+    if any(value.shape != ins[0].shape for value in ins):
+        return NotImplemented
+    return Again(ins, attrs)
+
+
+def _broadcast(ins: Sequence[Any], batched: Sequence[bool], **attrs: Any) -> Any:
+    return Again(aligned(ins, batched), attrs)
+
+
+_TOGETHER, _BROADCAST = Rule(_together), Rule(_broadcast)
+
+
+def alike(op: Op, broadcasts: bool = False) -> None:
+    """Declare that elements are computed apart: all samples are as one."""
+    op.vmap(_BROADCAST if broadcasts else _TOGETHER)
+
+
+def same_numbers(op: Op) -> None:
+    """Declare that the output has the numbers of the first input, in their order."""
+
+    @op.vmap
+    def rule(ins: Sequence[Any], batched: Sequence[bool]) -> Any:
+        return ins[0] if batched[0] else NotImplemented
+
+
+def along(op: Op, *names: str, of: int = 0, more: int = 0, flat: bool = False, shared: Sequence[int] = ()) -> None:
+    """Declare that attributes name axes, which samples have one further back.
+
+    Parameters
+    ----------
+    names : str
+        Attributes; ``axis`` by default.
+    of : int
+        The input whose axes they are.
+    more : int
+        How many axes the output has beside those of that input.
+    flat : bool
+        Whether no axis means the only one of the flattened input, not all of them.
+    shared : sequence of int
+        Inputs that all samples must share, as they are.
+    """
+
+    @op.vmap
+    def rule(ins: Sequence[Any], batched: Sequence[bool], **attrs: Any) -> Any:
+        if any(batched[i] for i in shared if i < len(batched)):
+            return NotImplemented
+        size = size_of(ins, batched)
+        ins = [value if own or i in shared else _repeat(value, size) for i, (value, own) in
+               enumerate(zip(ins, batched))]
+        rank = len(ins[of].shape) - 1
+        if rank == 0 and not more and len(ins) == 1:
+            ins, rank = [ins[0].reshape((size, 1))], 1
+        words = dict(attrs)
+        for name in names or ("axis",):
+            axis = attrs[name]
+            if axis is None and flat and len(ins) == 1:
+                ins, axis = [ins[0].reshape((size, -1))], 1
+            elif axis is None and not flat:
+                axis = tuple(range(1, rank + 1))
+            elif axis is None or axis == () or rank + more == 0:
+                return NotImplemented
+            else:
+                axis = _behind(axis, rank + more, words)
+                if axis == ():
+                    return NotImplemented
+            words[name] = axis
+        return Again(ins, words)
+
+
+def _behind(axis: int | Sequence[int], rank: int, words: dict[str, Any]) -> int | tuple[int, ...]:
+    """The axes where they are behind that of the samples."""
+    if isinstance(axis, int):
+        if not words.get("exclude"):
+            return axis % rank + 1
+        axis = (axis,)
+    named = tuple([each % rank for each in axis])
+    if words.get("exclude"):
+        words["exclude"], named = False, tuple([each for each in range(rank) if each not in named])
+    return tuple([each + 1 for each in named])
+
+
+def folded(value: Any) -> Any:
+    """Samples of rows as rows."""
+    shape = value.shape
+    return value.reshape((shape[0] * shape[1], *shape[2:]))
+
+
+def of_rows(op: Op, *places: int) -> None:
+    """Declare that rows along the first axis of some inputs are computed apart; others are the same for all of them."""
+
+    @op.vmap
+    def rule(ins: Sequence[Any], batched: Sequence[bool], **attrs: Any) -> Any:
+        if any(own for i, own in enumerate(batched) if i not in places):
+            return NotImplemented
+        values = repeated(ins, batched)
+        return Again([folded(values[i]) if i in places else value for i, value in enumerate(ins)], attrs)
+
+
+def summed_like(value: Value, shape: Shape, wanted: Shape) -> Value:
+    """Samples of one shape summed to one that broadcasts to it."""
+    extra = len(shape) - len(wanted)
+    axes = [i + 1 for i, dim in enumerate(shape) if i < extra or (wanted[i - extra] == 1 and dim != 1)]
+    return ops.sum(value, axis=tuple(axes)) if axes else value

@@ -1,0 +1,376 @@
+"""batching: what a trace does to one sample, done to many at once.
+
+A function is traced with one sample; then each of its nodes is applied to all of them: by the vmap rule of its
+operator, by the body of one that is made of others, or else sample by sample, which is always right. Operators are
+applied as everywhere, so what computes is recorded by the tape, or joins the trace around it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+from opreg.ndarray.bodies import Use, trace_body
+from opreg.ndarray.context import current_context
+from opreg.ndarray.ndarray import NDArray, _compute
+
+from ..core.graph import Entry, Node, reachable
+from ..core.mode import MODE, Recording
+from ..core.op import Op
+from ..core.registry import ops
+from ..core.rules import Again, Attrs
+from ..core.spec import Spec, is_floating, show
+from ..core.tracing import TraceError
+from ..errors import ArgumentError, NotDifferentiableError, ShapeError, note, warn
+from . import bprop, tree
+from .application import Application
+from .cell import Cell
+from .guards import LOOKS
+from .state import STATE, unfollowed
+from .tensor import Tensor, as_tensor
+from .tensor_base import TensorBase
+from .trace import FunctionTracer, create
+from .tree import Structure
+
+__all__ = ["Mapped", "mapped"]
+
+#: Operators of users that were said to run sample by sample.
+_SAID: set[str] = set()
+
+
+class Mapped(NamedTuple):
+    """A value of all samples.
+
+    Attributes
+    ----------
+    value : tensor
+        The numbers.
+    batched : bool
+        Whether its first axis is that of the samples; otherwise it is the same for all of them.
+    """
+
+    value: Any
+    batched: bool
+
+
+def applied(op: Op, attrs: Any, given: Attrs, values: Sequence[Any]) -> list[Any]:
+    """All outputs of an operator applied to tensors, the hidden ones, too."""
+    trace = STATE.trace
+    if trace is None:
+        ctx = values[0]._ctx if values else current_context()
+        return _compute(op, attrs, values, ctx, result_class=Tensor)[1]
+    node = trace.add(op, attrs, [trace.read(value)._entry for value in values], given)
+    return [trace.wrap((node, i)) for i in range(node.count)]
+
+
+def replay(nodes: Sequence[Node], values: dict[Entry, Mapped], specs: Mapping[Node, Sequence[Spec]], size: int) -> None:
+    """Apply nodes to all samples.
+
+    Parameters
+    ----------
+    nodes : sequence of Node
+        Inputs before users.
+    values : dict of Entry to Mapped
+        What variables stand for; what nodes make is added.
+    specs : mapping of Node to list of Spec
+        Shapes and dtypes of one sample.
+    size : int
+        The number of samples.
+    """
+    for node in nodes:
+        if node.op is None:
+            continue
+        try:
+            with Recording(None, node.in_training(True)):
+                outs = _outputs(node, [values[entry] for entry in node.inputs], specs[node], size)
+        except Exception as error:
+            note(error, f"vmap of {node.describe()}")
+            raise
+        values.update(zip([(node, i) for i in range(node.count)], outs))
+
+
+def _outputs(node: Node, ins: Sequence[Mapped], specs: Sequence[Spec], size: int) -> Sequence[Mapped]:
+    """The outputs of a node for all samples."""
+    op, attrs = node.op, node.attrs
+    assert op is not None
+    use: Any = attrs
+    batched = [each.batched for each in ins]
+    values = [each.value for each in ins]
+    if op.mutates or op.moved(attrs) or (op.states and node.in_training(True)):
+        raise ArgumentError(f"operator {op.op_type or op.name} changes what it is given in place, which samples that "
+                            "are computed at once cannot share: return what is new; layers with moving statistics "
+                            "leave them alone after set_train(False)")
+    if op.inlines:
+        return _application(node, ins, size)
+    if not any(own and i not in op.unread for i, own in enumerate(batched)) and size:
+        values = [value[0] if own else value for value, own in zip(values, batched)]
+        batched = [False] * len(ins)
+    if not any(batched) and not (op.random or (not op.opaque and op.draws(attrs))):
+        return [Mapped(out, False) for out in applied(op, attrs, node.given, values)]
+    if op.has_vmap and any(batched) and size:
+        returned = op.over_samples(values if op.where is None else [value.shown() for value in values], batched, attrs)
+        if isinstance(returned, Again):
+            returned = applied(op, op.complete(returned.attrs), returned.attrs, returned.ins)
+        if returned is not NotImplemented:
+            return _checked(op, returned, values, specs, size)
+    if op.traced and not op.has_vmap:
+        if op.where is None or use.derived:
+            return _body(node, ins, specs, size)
+        return _ruled(node, ins, specs, size)
+    if op.where is not None:
+        _say(node, size)
+    return _looped(node, ins, specs, size)
+
+
+def _say(node: Node, size: int) -> None:
+    """Warn, once for an operator of a user, that it runs sample by sample."""
+    op: Any = node.op
+    if op.name not in _SAID:
+        _SAID.add(op.name)
+        inner = getattr(node.attrs, "inner", None)
+        what, instead = (f"operator {op.op_type!r} has no vmap rule: it", f"@{op.op_type}.vmap says how it computes "
+                         "them at once") if inner is None else \
+            (f"the gradient of operator {inner.op.op_type!r} needs numbers: it", "one that is written in operators "
+             "computes them at once")
+        warn(f"{what} runs once for each of {size} samples; {instead}", where=node.where)
+
+
+def _checked(op: Op, returned: Any, ins: Sequence[Any], specs: Sequence[Spec], size: int) -> list[Mapped]:
+    """What a vmap rule returned, in the shapes that samples have. Outputs of built-in operators that have no axis of
+    samples are the same for all of them."""
+    outs = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+    title = f"the vmap rule of operator {op.op_type or op.name}"
+    if len(outs) != len(specs):
+        raise ArgumentError(f"{title} returned {len(outs)} values, expected {len(specs)}, one for each output")
+    results = []
+    for i, (out, spec) in enumerate(zip(outs, specs)):
+        if not isinstance(out, NDArray) and not isinstance(out, TensorBase):
+            raise ArgumentError(f"{title} returned {type(out).__name__} for output {i}, expected what operators make "
+                                "of its inputs: a gradient passes through it")
+        out = ops._copy(out) if any(out is value for value in ins) else as_tensor(out)
+        expected = (size, *(spec.shape or ()))
+        if op.where is None and out.shape == spec.shape != expected and size != 1:
+            results.append(Mapped(out, False))
+            continue
+        if out.shape != expected:
+            if op.where is not None or out.size != math.prod(expected):
+                raise ShapeError(f"{title} returned shape {show(out.shape)} for output {i}, expected {show(expected)}: "
+                                 f"{size} samples of {show(spec.shape)}")
+            out = out.reshape(expected)
+        if op.where is not None and out.__class__ is Tensor and out._entry is None and MODE.recording and any(
+                getattr(value, "_entry", None) is not None for value in ins) and op.differentiable:
+            raise NotDifferentiableError(f"{title} computes output {i} by other means than operators, so it has no "
+                                         "gradient: write it in operators of its inputs, as op(…) itself")
+        results.append(Mapped(out if out._dt == spec.dtype else out._cast(spec.dtype), True))
+    return results
+
+
+def _looped(node: Node, ins: Sequence[Mapped], specs: Sequence[Spec], size: int) -> list[Mapped]:
+    """The outputs sample by sample."""
+    op = node.op
+    assert op is not None
+    if size == 0:
+        return [Mapped(create(ops._zeros, shape=(0, *(spec.shape or ())), dtype=spec.dtype), True)
+                for spec in specs]
+    rows = [applied(op, node.attrs, node.given, [value[i] if batched else value for value, batched in ins])
+            for i in range(size)]
+    return [Mapped(ops.stack(*[as_tensor(out) for out in column], axis=0, num_args=size), True)
+            for column in zip(*rows)]
+
+
+def _body(node: Node, ins: Sequence[Mapped], specs: Sequence[Spec], size: int) -> list[Mapped]:
+    """The outputs by what the body of an operator does."""
+    op = node.op
+    assert op is not None
+    ctx = getattr(ins[0].value, "_ctx", None) or current_context()
+    sample = [Spec(value.shape[batched:], value._dt) for value, batched in ins]
+    use = Use(op.name, node.tags, node.where, ctx, node.in_training(True), sample, list(specs), {})
+    body, slots, heads = trace_body(op, node.attrs, use)
+    values = dict(zip(slots, ins))
+    values.update({(variable, 0): Mapped(as_tensor(array), False) for variable, array in body.arrays.items()})
+    replay(reachable(body.nodes, heads), values, body.specs, size)
+    return [values[head] for head in heads]
+
+
+# --------------------------------------------------------------------------------------- gradients of their own
+
+
+class _Apart(Cell):
+    """What computes all samples, with a gradient of its own.
+
+    Parameters
+    ----------
+    forward : function of tensors
+        Returns a list of tensors.
+    backward : function of the gradients that arrive, tensors and outputs
+        Returns a gradient for each tensor.
+    """
+
+    _has_mode = False
+
+    def __init__(self, forward: Callable[..., Any], backward: Callable[..., Any]):
+        super().__init__(auto_prefix=False)
+        self._forward, self._backward = forward, backward
+
+    def construct(self, *values: Any) -> Any:
+        return self._forward(values)
+
+    def bprop(self, *values: Any) -> Any:
+        *ins, outs, g = values
+        return self._backward(g if isinstance(g, tuple) else (g,), ins, outs)
+
+
+def _application(node: Node, ins: Sequence[Mapped], size: int) -> list[Mapped]:
+    """The outputs of a node that stands for others; with the gradient that a user wrote, where one did."""
+    op, record = node.op, node.attrs.get("record")
+    assert op is not None
+    if not isinstance(record, Application) or record.body is None:
+        _, entries = op.inlined(node.attrs, node.inputs, {})
+        by_entry = dict(zip(node.inputs, ins))
+        return [by_entry[entry] for entry in entries]
+    body, count, shown = record.body, record.count, len(record.outs)
+
+    def forward(values: Sequence[Mapped]) -> list[Mapped]:
+        entries = dict(zip([(variable, 0) for variable in record.variables], values))
+        replay(body.nodes, entries, body.specs, size)
+        return [entries[head] for head in record.heads]
+
+    def gradient(arriving: Sequence[Any], values: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
+        gradients, weights = record.compute(arriving[:record.visible], values[:count], outs[:shown])
+        by_weight = {id(weight): value for weight, value in zip(record.internal, weights)}
+        return [*gradients, *[by_weight.get(id(array)) for array in record.arrays]]
+
+    return _apart(forward, gradient, ins, size, record.title)
+
+
+def _ruled(node: Node, ins: Sequence[Mapped], specs: Sequence[Spec], size: int) -> list[Mapped]:
+    """The outputs by what the body of a user's operator does, with the gradient that the user may have written."""
+    op: Any = node.op
+
+    def forward(values: Sequence[Mapped]) -> list[Mapped]:
+        return _body(node, values, specs, size)
+
+    def gradient(arriving: Sequence[Any], values: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
+        return op.differentiate(arriving[0] if len(arriving) == 1 else tuple(arriving), values, outs, node.attrs,
+                                [is_floating(value._dt) for value in values], node.in_training(True))
+
+    return _apart(forward, gradient, ins, size, op.op_type)
+
+
+def _apart(forward: Callable[[Sequence[Mapped]], list[Mapped]], gradient: Callable[..., list[Any]],
+           ins: Sequence[Mapped], size: int, title: str) -> list[Mapped]:
+    """The outputs of all samples, with a gradient of their own.
+
+    Parameters
+    ----------
+    forward : function of values of all samples
+        Returns the outputs.
+    gradient : function of what arrives at the outputs, inputs and outputs of one sample
+        Returns a gradient for each input, None where there is none.
+    """
+    if STATE.trace is None and not MODE.recording:
+        return forward(ins)
+    batched = [each.batched for each in ins]
+    some = any(batched)
+
+    def values_of(results: Sequence[Mapped]) -> list[Any]:
+        """Each with samples where an input has some: what is the same for all of them counts for each."""
+        return [value if own or not some else
+                ops.broadcast_to(value.reshape((1, *value.shape)), shape=(size, *value.shape))
+                for value, own in results]
+
+    def run(values: Sequence[Any]) -> list[Any]:
+        return values_of(forward(list(map(Mapped, values, batched))))
+
+    def back(g: Sequence[Any], values: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
+        def of_one(*sample: Any) -> list[Any]:
+            arriving, inputs, results = sample[:len(g)], sample[len(g):len(g) + len(values)], sample[-len(outs):]
+            return [ops.zeros_like(value) if each is None else each
+                    for each, value in zip(gradient(arriving, inputs, results), inputs)]
+
+        given = [Mapped(each, some) for each in (*g, *outs)]
+        given[len(g):len(g)] = map(Mapped, values, batched)
+        # Whoever fits gradients to their inputs sums those of an input that samples share.
+        return values_of(mapped(of_one, given, size, title)[0])
+
+    outs = bprop.apply(_Apart(run, back), tuple([each.value for each in ins]), {})
+    return [Mapped(out, some) for out in outs]
+
+
+# --------------------------------------------------------------------------------------------------- functions
+
+
+class SampleTracer(FunctionTracer):
+    """What a function does to one sample of many.
+
+    Attributes
+    ----------
+    samples : dict of Entry to Mapped
+        What is there for all samples of the inputs that have some.
+    """
+
+    def __init__(self, title: str, parent: FunctionTracer | None):
+        super().__init__(title, parent)
+        self.assigns = False
+        self.samples: dict[Entry, Mapped] = {}
+
+    def outside(self) -> dict[Entry, Mapped]:
+        """What variables of arrays and of values from outside stand for."""
+        values = {(node, 0): Mapped(as_tensor(array), False) for node, array in self.arrays.items()}
+        values.update({(node, 0): Mapped(value, False) for node, value in self.outer.items()})
+        return values
+
+    def ask(self, value: Any, title: str) -> Any:
+        """What Python asks of the numbers of a tensor: of one that all samples share they are known outside."""
+        entry = self.read(value)._entry
+        nodes = reachable(self.nodes, [entry])
+        if not self.samples.keys() & {entry, *[each for node in nodes for each in node.inputs]}:
+            values = self.outside()
+            with unfollowed() if self.parent is None else self.parent:
+                replay(nodes, values, self.specs, 1)
+                found, drawn = values[entry]
+                if not drawn:
+                    return LOOKS[title].of(found) if self.parent is None else self.parent.ask(found, title)
+        raise TraceError(f"{title} asks for the numbers of one sample in {self.title}, which computes all of them at "
+                         "once. Use ops.select for a choice of values, or a plain loop over the samples")
+
+    def leave(self, reason: str) -> NoReturn:
+        """Refuse what no graph can do."""
+        raise TraceError(f"{self.title} computes all samples at once, and cannot: {reason}")
+
+
+def mapped(function: Callable[..., Any], values: Sequence[Mapped], size: int, title: str
+           ) -> tuple[list[Mapped], Structure]:
+    """The tensors that a function of the tensors of one sample returns, for all samples, and how they are nested."""
+    outer = STATE.trace
+    trace = SampleTracer(title, outer)
+    arguments: list[Any] = []
+    for i, (value, batched) in enumerate(values):
+        if batched:
+            name = f"sample{i}" if outer is None else outer.unique("sample")
+            slot = trace.input(name, value.shape[1:], value._dt)
+            trace.samples[slot._entry] = Mapped(value, True)
+            trace.argument_ids.add(id(slot))
+            arguments.append(slot)
+        else:
+            arguments.append(value)
+    with trace:
+        leaves: list[Any] = []
+        structure = tree.flatten(function(*arguments), leaves)
+        heads = [trace.read(leaf)._entry for leaf in leaves]
+    for parameter in trace.updated.values():
+        raise ArgumentError(f"{title} assigns {getattr(parameter, 'name', 'a tensor')}, of which each sample would "
+                            "have its own: return what is new")
+    entries = {**trace.samples, **trace.outside()}
+    token = MODE.set(MODE.now().but(np_shape=True))
+    try:
+        replay(reachable(trace.nodes, heads), entries, trace.specs, size)
+    finally:
+        MODE.reset(token)
+    given = {id(value) for value, _ in values}
+    results = [Mapped(ops._copy(value) if id(value) in given else value, batched)
+               for value, batched in map(entries.__getitem__, heads)]
+    if outer is not None and not MODE.recording:
+        results = [Mapped(ops.BlockGrad(value), batched) for value, batched in results]
+    return results, structure

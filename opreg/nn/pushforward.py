@@ -1,0 +1,110 @@
+"""Pushforward: derivatives along directions, carried from the inputs of a function that has run to its outputs.
+
+An operator with a jvp rule says its derivative itself. That of any other is the transpose of its gradient: the gradient
+is linear in what arrives, so its own gradient with respect to that, in the direction of the inputs, is the derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from opreg.ndarray import tape
+
+from ..core.gradient import push
+from ..core.graph import reachable
+from ..core.mode import Recording
+from ..core.op import Op
+from ..core.registry import ops
+from ..core.spec import is_floating, show
+from ..errors import ArgumentError, ShapeError
+from .pullback import Pullback, pullback
+from .state import STATE
+from .tensor import as_tensor
+from .tensor_base import TensorBase
+
+__all__ = ["pushforward"]
+
+
+def pushforward(back: Pullback, along: Sequence[Any]) -> list[Any] | None:
+    """Derivatives of the heads along directions of the inputs; None where no operator on the way has a jvp rule, and
+    the transpose of the whole is as good."""
+    trace, entries = STATE.trace, [getattr(head, "_entry", None) for head in back.heads]
+    recorded = [entry for entry in entries if entry is not None]
+    nodes: Any = tape.order_of(recorded) if trace is None else reachable(trace.nodes, recorded)
+    if not any(isinstance(node.op, Op) and node.op.has_jvp for node in nodes):
+        return None
+    tangents: dict[Any, Any] = dict(zip(back.entries, along))
+    with Recording(True if trace is None and STATE.nested else None, None):
+        push(nodes, tangents, _on_tape if trace is None else _in_trace)
+    return [tangents[entry] if entry in tangents else ops.zeros_like(head) for entry, head in zip(entries, back.heads)]
+
+
+def _on_tape(node: Any, t: list[Any]) -> Sequence[Any]:
+    ins, outs = [list(map(as_tensor, arrays)) for arrays in tape.arrays_of(node)]
+
+    def through(*probes: Any) -> list[Any]:
+        gradients = tape.through(node, probes)
+        return [gradients.get(entry) for entry in node.inputs]
+
+    return _along(node, t, ins, outs, through)
+
+
+def _in_trace(node: Any, t: list[Any]) -> Sequence[Any]:
+    trace: Any = STATE.trace
+    outs = [trace.wrap((node, i)) for i in range(node.count)]
+
+    def through(*probes: Any) -> list[Any]:
+        return trace.differentiate([(out, trace.read(probe)) for out, probe in zip(outs, probes) if probe is not None],
+                                   node.inputs, [node])
+
+    return _along(node, t, list(map(trace.wrap, node.inputs)), outs, through)
+
+
+def _along(node: Any, t: list[Any], ins: list[Any], outs: list[Any], through: Callable[..., list[Any]]
+           ) -> Sequence[Any]:
+    """The derivatives of the outputs of a node, by the rule of its operator or as the transpose of its gradient."""
+    op, visible = node.op, node.op.visible(node.attrs)
+    if isinstance(op, Op) and op.has_jvp:
+        with Recording(None, node.in_training(None if STATE.trace is None else True)):
+            returned = op.along([each if each is None else each.shown() for each in t], [each.shown() for each in ins],
+                                [each.shown() for each in outs[:visible]], node.attrs)
+        return _checked(op, returned, outs[:visible])
+    moving = [i for i, out in enumerate(outs) if is_floating(out._dt)]
+    # An entry that is an input twice has one gradient, of both places together.
+    places = [i for i, entry in enumerate(node.inputs) if t[i] is not None and entry not in node.inputs[:i]]
+    reached: list[int] = []
+
+    def transposed(*probes: Any) -> Any:
+        given: list[Any] = [None] * len(outs)
+        for i, probe in zip(moving, probes):
+            given[i] = probe
+        gradients = through(*given)
+        reached[:] = [i for i in places if gradients[i] is not None]
+        return tuple([as_tensor(gradients[i]) for i in reached])
+
+    back = pullback(transposed, [ops.zeros_like(outs[i]) for i in moving], {}, range(len(moving)))
+    results: list[Any] = [None] * len(outs)
+    if reached:
+        for i, result in zip(moving, back(tuple([t[i] for i in reached]), keep=True)[0]):
+            results[i] = result
+    return results
+
+
+def _checked(op: Op, returned: Any, outs: Sequence[Any]) -> list[Any]:
+    """What a jvp rule returned, a value or None for each output."""
+    results = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+    title = f"the jvp rule of operator {op.op_type or op.name}"
+    if len(results) != len(outs):
+        raise ArgumentError(f"{title} returned {len(results)} values, expected {len(outs)}, one for each output")
+    for i, (result, out) in enumerate(zip(results, outs)):
+        if result is None:
+            continue
+        if not hasattr(result, "_entry"):
+            raise ArgumentError(f"{title} returned {type(result).__name__} for output {i}, expected what operators "
+                                "make of its inputs: it may be differentiated again")
+        result = result if isinstance(result, TensorBase) else as_tensor(result)
+        if result.shape != out.shape:
+            raise ShapeError(f"{title} returned shape {show(result.shape)} for output {i}, expected {show(out.shape)}")
+        results[i] = result._cast(out._dt)
+    return results

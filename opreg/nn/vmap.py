@@ -1,0 +1,196 @@
+"""vmap: a function of one sample applied to many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from opreg.ndarray.autograd import VMAP
+
+from ..core.registry import ops
+from ..core.spec import show
+from ..errors import ArgumentError, ShapeError
+from . import tree
+from .batching import Mapped, mapped
+from .jit import Jitted
+from .pullback import name_of
+from .tensor import as_array, as_tensor, tensor
+from .tensor_base import TensorBase
+from .tree import LEAF, Structure
+
+#: An axis, None for what all samples share, or a nesting of these.
+Axes: TypeAlias = int | Sequence["Axes"] | dict[Any, "Axes"] | None
+
+__all__ = ["vmap"]
+
+
+class _Vmap:
+    """What ``vmap`` computes; see there."""
+
+    def __init__(self, fn: Callable[..., Any], in_axes: Axes, out_axes: Axes):
+        if not callable(fn):
+            raise TypeError(f"vmap: fn must be a Cell or a function, got {type(fn).__name__}")
+        for what, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
+            _check(what, axes)
+        if in_axes is None:
+            raise ArgumentError("vmap: in_axes is None: it must say which inputs have an axis of samples")
+        self.fn = fn.function if isinstance(fn, Jitted) else fn
+        self.in_axes, self.out_axes = in_axes, out_axes
+        self.__name__ = f"vmap_{name_of(fn)}"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        title = f"vmap of {name_of(self.fn)}"
+        leaves: list[Any] = []
+        structure = tree.flatten(args, leaves, lambda value: isinstance(value, np.ndarray))
+        axes: list[int | None] = []
+        in_axes = self.in_axes
+        if isinstance(in_axes, (tuple, list)) and len(in_axes) != len(args):
+            raise ArgumentError(f"{title}: in_axes has {len(in_axes)} members, there are {len(args)} inputs")
+        _spread(in_axes, structure, axes, f"{title}: in_axes")
+        values = [tensor(leaf) if isinstance(leaf, np.ndarray) else as_tensor(leaf) for leaf in leaves]
+        sizes: dict[int, int] = {}
+        for i, (value, axis) in enumerate(zip(values, axes)):
+            if axis is not None:
+                what = f"{title}: tensor {i} of the inputs, {show(value.shape)}"
+                axes[i] = axis = _axis(axis, len(value.shape), what)
+                sizes[i] = value.shape[axis]
+        if not sizes:
+            raise ArgumentError(f"{title}: no input has an axis of samples: each is None in in_axes, or no tensor")
+        first, size = next(iter(sizes.items()))
+        for i, other in sizes.items():
+            if other != size:
+                raise ShapeError(f"{title}: tensor {i} of the inputs has {other} samples along axis {axes[i]} of "
+                                 f"{show(values[i].shape)}, tensor {first} has {size} along axis {axes[first]} of "
+                                 f"{show(values[first].shape)}")
+        given = [Mapped(value if axis is None else _moved(value, axis, 0), axis is not None)
+                 for value, axis in zip(values, axes)]
+
+        def function(*samples: Any) -> Any:
+            return self.fn(*tree.rebuild(structure, iter(samples)), **kwargs)
+
+        results, nested = mapped(function, given, size, title)
+        out_axes: list[int | None] = []
+        _spread(self.out_axes, nested, out_axes, f"{title}: out_axes")
+        outs = [_placed(result, axis, size, f"{title}: output {i}")
+                for i, (result, axis) in enumerate(zip(results, out_axes))]
+        if any(not isinstance(leaf, (TensorBase, np.ndarray)) for leaf in leaves):
+            outs = list(map(as_array, outs))
+        return tree.rebuild(nested, iter(outs))
+
+
+def _check(what: str, axes: object) -> None:
+    """Refuse what is no axis, and no nesting of axes."""
+    if isinstance(axes, (tuple, list)):
+        for part in axes:
+            _check(what, part)
+    elif isinstance(axes, dict):
+        for part in axes.values():
+            _check(what, part)
+    elif axes is not None and (isinstance(axes, bool) or not isinstance(axes, (int, np.integer))):
+        raise TypeError(f"vmap: {what} must be an int, None, or a tuple, list or dict of these, got {axes!r}")
+
+
+def _spread(axes: Any, structure: Structure, found: list[int | None], title: str) -> None:
+    """The axis of each tensor in a tree."""
+    if structure is LEAF:
+        if isinstance(axes, (tuple, list, dict)):
+            raise ArgumentError(f"{title} has {axes!r} in the place of one tensor")
+        found.append(None if axes is None else int(axes))
+    elif structure[0] == "constant":
+        return
+    elif axes is None or isinstance(axes, (int, np.integer)):
+        found += [None if axes is None else int(axes)] * tree.count(structure)
+    else:
+        kind, keys, parts = structure
+        if kind == "mutable":
+            _spread(axes, parts[0], found, title)
+            return
+        if isinstance(axes, dict):
+            if kind != "dict" or set(axes) != set(keys):
+                raise ArgumentError(f"{title} has a dict of {', '.join(map(str, axes))} in the place of "
+                                    + (f"one of {', '.join(map(str, keys))}" if kind == "dict" else f"a {kind}"))
+            axes = [axes[key] for key in keys]
+        if len(axes) != len(parts):
+            raise ArgumentError(f"{title} has {len(axes)} members where there are {len(parts)}")
+        for part, inner in zip(axes, parts):
+            _spread(part, inner, found, title)
+
+
+def _axis(axis: int, rank: int, title: str) -> int:
+    if not -rank <= axis < rank:
+        raise ShapeError(f"{title}, has no axis {axis}")
+    return axis % rank
+
+
+def _moved(value: Any, source: int, target: int) -> Any:
+    """A tensor with one axis in another place."""
+    if source == target:
+        return value
+    order = [i for i in range(len(value.shape)) if i != source]
+    order.insert(target, source)
+    return ops.transpose(value, axes=tuple(order))
+
+
+def _placed(result: Mapped, axis: int | None, size: int, title: str) -> Any:
+    """A result with its samples along the axis where they belong."""
+    value, batched = result
+    if axis is None:
+        if batched:
+            raise ArgumentError(f"{title} differs from sample to sample: out_axes must say along which axis they lie, "
+                                "not None")
+        return value
+    target = _axis(axis, len(value.shape) + (not batched), f"{title}, of {len(value.shape) + (not batched)} axes")
+    if not batched:
+        shape = value.shape
+        value = value.reshape((1, *shape))
+        value = ops.broadcast_to(value, shape=(size, *shape)) if size else value[0:0]
+    return _moved(value, 0, target)
+
+
+@VMAP.provide
+def vmap(fn: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callable[..., Any]:
+    """A function that applies a function of one sample to many at once.
+
+    The function is followed once, with values that have the shape of a sample and no numbers; what it does is done to
+    all samples. It may compute gradients, and gradients may be computed of it.
+
+    Parameters
+    ----------
+    fn : Cell or callable
+        Returns a tensor, or a nesting of them. Arrays from outside, weights for one, are the same for all samples.
+    in_axes : int, None, or nesting of them
+        Along which axis of each input the samples lie; None where an input is the same for all samples. One number
+        counts for all inputs, one in the place of an input for all tensors in it. Keywords are the same for all.
+    out_axes : int, None, or nesting of them
+        Along which axis they lie in the outputs; None for what is the same for all samples.
+
+    Raises
+    ------
+    ShapeError
+        When inputs have different numbers of samples, or not the axis.
+    ArgumentError
+        When no input has samples, or axes are not nested as inputs or outputs are.
+    TraceError
+        When the function asks for numbers of a sample, or for shapes that follow from them.
+
+    Notes
+    -----
+    Where an input is an NDArray, NDArrays come back.
+
+    Operators of users have a rule, ``@op.vmap``, or a body of operators that is followed. Others run once for each
+    sample, which a warning says. Random operators draw anew for each sample. Backward hooks are called for gradients
+    that the function computes, once, while it is followed, and not for gradients of the whole.
+
+    Examples
+    --------
+    >>> from .tensor import Tensor
+    >>> x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> vmap(lambda row: row.sum())(x)
+    Tensor(shape=[2], dtype=Float32, value= [ 3.00000000e+00,  7.00000000e+00])
+    >>> vmap(lambda a, b: a * b, in_axes=(0, None), out_axes=1)(x, Tensor([1.0, 10.0])).asnumpy()
+    array([[ 1.,  3.],
+           [20., 40.]], dtype=float32)
+    """
+    return _Vmap(fn, in_axes, out_axes)
