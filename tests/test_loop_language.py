@@ -174,6 +174,15 @@ def test_results_that_nobody_reads_are_left_out(seed: int) -> None:
         assert len(of_results(loop.rows, wanted).results) == sum(wanted)
 
 
+@pytest.mark.parametrize("axes", [(1, 3), (0, 2, 4), (1, 3, 5), (5,), (0, 1, 2, 3, 4, 5)])
+def test_sets_lie_along_any_axes(axes: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).standard_normal((2, 3, 2, 2, 3, 2))
+    moved, square_sum = run_loop(sets(lambda x: (x - row_max(x), row_sum(square(x))), axes).on([x.shape]), np, [x], None,
+                                 x.dtype)
+    np.testing.assert_allclose(moved, x - x.max(axes, keepdims=True))
+    np.testing.assert_allclose(square_sum, (x * x).sum(axes, keepdims=True))
+
+
 def test_half_precision_is_rounded_once() -> None:
     loop = sets(lambda x: exp(x) / row_sum(exp(x)), 1).on([(3, 50)])
     x = np.random.default_rng(0).standard_normal((3, 50)).astype(np.float16)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import functools
 import math
+import string
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
@@ -83,7 +84,7 @@ class _Writer:
         self.lines: list[str] = []
         self.names = [f"x{i}" for i in range(self.arity)] + [f"r{p}" for p in range(len(self.code))]
         self.axes = (0,) if layout.turned else layout.axes
-        letters = "ijkl"[:layout.rank]
+        letters = string.ascii_lowercase[8:8 + layout.rank]
         kept = "".join(letter for axis, letter in enumerate(letters) if axis not in self.axes)
         self.words = letters, kept
         self.back = f"[{', '.join('None' if axis in self.axes else ':' for axis in range(layout.rank))}]"
