@@ -283,7 +283,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
             self._refuse(me)
         try:
             update = self._optimized("update")
-            self._plans.wait()
+            self._wait()
             segment = update.ready()
             if segment is None:
                 update.alone()
@@ -384,6 +384,10 @@ class Executor(OneAtATime, BoundArrays, Questions):
         """From now on take gradients that follow a forward of a mode as in training, or as in inference."""
         self._gradients[mode] = is_train
         self._forget(mode)
+
+    def _wait(self) -> None:
+        """Wait for what runs on the memory of weights."""
+        self._plans.wait()
 
     def _forget(self, mode: bool) -> None:
         """Make the plans for a mode anew when they are used again."""

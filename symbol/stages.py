@@ -282,6 +282,9 @@ class Staged(Executor):
         """There is none of the whole."""
         raise ArgumentError(f"{self!r}: shapes follow from numbers, so it has several plans: explain() prints them")
 
+    def _wait(self) -> None:
+        """Nothing: its parts wait in their own runs."""
+
     def _recorded_plan(self) -> Plan | None:
         return None
 

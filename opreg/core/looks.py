@@ -45,7 +45,7 @@ _ENDS = str.maketrans({"\r": "␍", "\x85": "\ufffd", "\u2028": "\ufffd", "\u202
 
 
 def shown(text: str) -> str:
-    """A text that does nothing to a terminal but end lines, whatever names it holds.
+    r"""A text that does nothing to a terminal but end lines, whatever names it holds.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def shown(text: str) -> str:
 
 
 def report(lines: Iterable[str]) -> str:
-    """A text of lines, each of which is one, whatever names it holds: all reports are made here.
+    r"""A text of lines, each of which is one, whatever names it holds: all reports are made here.
 
     Examples
     --------
