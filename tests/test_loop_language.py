@@ -177,8 +177,8 @@ def test_results_that_nobody_reads_are_left_out(seed: int) -> None:
 @pytest.mark.parametrize("axes", [(1, 3), (0, 2, 4), (1, 3, 5), (5,), (0, 1, 2, 3, 4, 5)])
 def test_sets_lie_along_any_axes(axes: tuple[int, ...]) -> None:
     x = np.random.default_rng(0).standard_normal((2, 3, 2, 2, 3, 2))
-    moved, square_sum = run_loop(sets(lambda x: (x - row_max(x), row_sum(square(x))), axes).on([x.shape]), np, [x], None,
-                                 x.dtype)
+    loop = sets(lambda x: (x - row_max(x), row_sum(square(x))), axes).on([x.shape])
+    moved, square_sum = run_loop(loop, np, [x], None, x.dtype)
     np.testing.assert_allclose(moved, x - x.max(axes, keepdims=True))
     np.testing.assert_allclose(square_sum, (x * x).sum(axes, keepdims=True))
 
@@ -235,7 +235,7 @@ def tile(x0, y0):
     subtract(x0, r0, y0)
     exp(y0, y0)
     r3 = einsum('ij->i', y0)[:, None]
-    r4 = reciprocal(r3)
+    r4 = divide(c0, r3)
     multiply(y0, r4, y0)
 """
 TURNED = """\
@@ -245,7 +245,7 @@ def tile(x0, y0):
     subtract(x0, r0, x0)
     exp(x0, x0)
     r3 = matmul(ones, x0)[None]
-    r4 = reciprocal(r3)
+    r4 = divide(c0, r3)
     multiply(x0, r4, x0)
     y0[...] = x0.T
 """
@@ -257,9 +257,9 @@ def tile(x0, x1, x2, y0, y1):
     subtract(x0, r2, y0)
     r5 = einsum('ijk,ijk->ik', y0, y0)[:, None, :]
     r6 = divide(r5, r1)
-    r7 = add(r6, 1e-05)
+    r7 = add(r6, c0)
     r8 = sqrt(r7)
-    r9 = reciprocal(r8)
+    r9 = divide(c1, r8)
     multiply(y0, r9, y0)
     multiply(y0, x1, y0)
     add(y0, x2, y0)

@@ -21,7 +21,7 @@ from ..core.cache import cached
 from ..core.host_memory import empty
 from ..core.spec import Shape, is_numpy_float
 from ..core.steps import own_bytes
-from ..core.threads import by_rows, parts_of, run
+from ..core.threads import parts_of, run
 from ..typing import Array, ArrayModule
 from .expression import Primitive
 from .loops import Loop
@@ -32,6 +32,8 @@ __all__ = ["Layout", "bound_loop", "computed_in", "loop_text", "settled_loop", "
 # Sets of up to so many numbers are reduced with the numbers of all first: reductions of short rows cost more than two
 # transpositions. Sums of more than so many are taken pairwise.
 _SHORT, _LONG = 32, 1 << 14
+# So many instructions over elements, at least, are worth another thread's while: fewer wait for memory.
+_SHARED = 4
 
 
 class Layout(NamedTuple):
@@ -100,6 +102,7 @@ class _Writer:
             self.among.append(any(self.among[a] or (reduced and self.within[a]) for a in read))
         self.factors = self._factors()
         self.last = self._last_uses()
+        self.constants: dict[str, int] = {}
         self.memory: dict[int, str] = {}  # of a register whose memory is not an input's
         self.free: list[str] = []
         self.lent: dict[str, int] = {}  # the register that lives in an output
@@ -185,7 +188,7 @@ class _Writer:
     def _operand(self, value: int | float) -> str:
         if isinstance(value, int):
             return self.memory.get(value, self.names[value])
-        return repr(value)
+        return f"c{self.constants.setdefault(repr(value), len(self.constants))}"
 
     def _instruct(self, position: int) -> None:
         register = self.arity + position
@@ -225,9 +228,11 @@ class _Writer:
     def _compute(self, prim: Primitive, register: int, position: int, reads: Sequence[int | float]) -> None:
         """An instruction by element, or of numbers that are fewer."""
         operands = [self._operand(a) for a in reads]
+        name, function = self.names[register], prim.name
+        if function == "reciprocal":  # half as fast as the division
+            operands, function = [self._operand(1.0), *operands], "divide"
         dying = [a for a in dict.fromkeys(reads) if isinstance(a, int) and self.last[a] == position]
-        name = self.names[register]
-        call = f"{prim.name}({', '.join(operands)}"
+        call = f"{function}({', '.join(operands)}"
         if not self._is_full(register):
             self._release(position, dying)
             self._line(f"{name} = {call})" + ".astype(dtype)" * prim.logical)
@@ -279,7 +284,6 @@ class _Writer:
         return f"x{self.first}{'.T' if turned else ''}.shape"
 
 
-@cached(512)
 def loop_text(rows: RowExpression, layout: Layout) -> str:
     """The text of a function ``tile`` of inputs and outputs of some sets.
 
@@ -295,7 +299,15 @@ def loop_text(rows: RowExpression, layout: Layout) -> str:
         divide(y0, r1, y0)
     <BLANKLINE>
     """
-    return _Writer(rows, layout).text()
+    return _written(rows, layout)[0]
+
+
+@cached(512)
+def _written(rows: RowExpression, layout: Layout) -> tuple[str, list[float]]:
+    """The text, and the constants ``c0`` and so on that it reads."""
+    writer = _Writer(rows, layout)
+    text = writer.text()
+    return text, [float(number) for number in writer.constants]
 
 
 # ------------------------------------------------------------------------------------------------ functions
@@ -310,10 +322,6 @@ def _code(text: str) -> CodeType:
 def _places(xp: ArrayModule, size: int, dtype: np.dtype, shape: Shape) -> Array:
     """Which number of its set one is."""
     return xp.arange(size, dtype=dtype).reshape(shape)
-
-
-def _divide_one(xp: ArrayModule) -> Callable[..., Array]:
-    return lambda x, out=None: xp.divide(1.0, x, out)
 
 
 def _reducing(xp: ArrayModule, name: str) -> Callable[..., Array]:
@@ -331,7 +339,7 @@ def _tile(loop: Loop, layout: Layout, dtype: np.dtype, xp: ArrayModule) -> Calla
     """The function of inputs and outputs of some sets."""
     size = loop.size
     space: dict[str, Any] = {
-        "__builtins__": builtins, "dtype": dtype, "size": float(size), "inf": math.inf, "nan": math.nan,
+        "__builtins__": builtins, "dtype": dtype, "size": float(size), "divide": xp.divide,
         "empty": empty if xp is np else xp.empty, "array": xp.array, "einsum": xp.einsum, "matmul": xp.matmul,
         "power": xp.power, "shape": loop.view}
     for prim, _ in loop.rows.expression.code:
@@ -340,13 +348,14 @@ def _tile(loop: Loop, layout: Layout, dtype: np.dtype, xp: ArrayModule) -> Calla
         elif prim.name == "column":
             place = (size, 1) if layout.turned else loop.place(Along.COLUMN)
             space["places"] = functools.partial(_places, xp, size, dtype, place)
-        elif prim.name == "reciprocal" and xp is np:  # half as fast as the division
-            space[prim.name] = _divide_one(xp)
         elif prim.name != "row_size":
             space[prim.name] = prim.resolve(xp)
     if layout.turned:
         space["ones"] = xp.ones(size, dtype)
-    tile = FunctionType(_code(loop_text(loop.rows, layout)), space)
+    text, constants = _written(loop.rows, layout)
+    for number, value in enumerate(constants):  # in an array it costs a ufunc of the host half
+        space[f"c{number}"] = np.asarray(value, dtype) if xp is np else value
+    tile = FunctionType(_code(text), space)
     tile.__dict__["plain"] = True  # it calls ufuncs alone
     return tile
 
@@ -399,7 +408,8 @@ def run_loop(loop: Loop, xp: ArrayModule, ins: Sequence[Array], outs: Sequence[A
         layout = _laid_out(loop, [array.dtype for array in ins], [array.dtype for array in made], dtype, xp, shared)
         tile = _tile(loop, layout, dtype, xp)
         arrays, reaches = [*views, *made], (*rows.inputs, *rows.results)
-        by_rows(xp, _pattern(arrays, reaches), lambda part: tile(*_parts(loop, arrays, reaches, part)))
+        parts = _cut(loop, dtype) if xp is np else [slice(None)]
+        run([functools.partial(tile, *_parts(loop, arrays, reaches, part)) for part in parts])
     results = [array.reshape(shape) for array, shape in zip(made, loop.results)]
     for i, out in enumerate(outs or ()):
         if out is not None and not out.flags.c_contiguous:
@@ -412,9 +422,14 @@ def _nothing(*arrays: Array) -> None:
     """Computes sets that have no elements."""
 
 
-def _pattern(arrays: Sequence[Array], reaches: Sequence[Along]) -> Array:
-    """The first array that has a number for each element, which parts are cut after."""
-    return next(array for array, along in zip(arrays, reaches) if along is Along.ELEMENT)
+def _cut(loop: Loop, dtype: np.dtype) -> list[slice]:
+    """The parts of the first axis that are computed apart: as stay in a cache, for threads to share."""
+    rows = loop.rows
+    count = sum(rows.registers[a] is Along.ELEMENT for _, args in rows.expression.code for a in args[:1]
+                if isinstance(a, int))
+    if count < _SHARED:
+        return [slice(None)]
+    return parts_of(np.broadcast_to(np.empty((), dtype), loop.view))
 
 
 def settled_loop(loop: Loop, ins: Sequence[Array]) -> Callable[..., Any] | None:
@@ -432,7 +447,7 @@ def settled_loop(loop: Loop, ins: Sequence[Array]) -> Callable[..., Any] | None:
     reaches = (*rows.inputs, *rows.results)
     seen = [None if array.shape == place else place for array, place in zip(ins, places)]
     given = [None if target == shape else shape for target, shape in zip(targets, shapes)]
-    parts = parts_of(np.broadcast_to(np.empty((), dtype), loop.view))
+    parts = _cut(loop, dtype)
     if count == len(shapes) == 1 and len(parts) == 1:
         (place,), (target,), (shape,) = seen, targets, given
 
@@ -473,7 +488,7 @@ def bound_loop(loop: Loop, xp: ArrayModule, ins: Sequence[Array], outs: Sequence
     pairs = [(_seen(loop, array, along), along) for array, along in zip((*ins, *outs), (*rows.inputs, *rows.results))
              if array is not None]
     arrays, reaches = [array for array, _ in pairs], [along for _, along in pairs]
-    parts = parts_of(_pattern(arrays, reaches)) if xp is np else [slice(None)]
+    parts = _cut(loop, dtype) if xp is np else [slice(None)]
     step = functools.partial(tile, *arrays)
     if len(parts) > 1:
         step = functools.partial(run, [functools.partial(tile, *_parts(loop, arrays, reaches, part))
