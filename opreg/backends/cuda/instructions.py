@@ -15,9 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from opreg.elementwise.expression import Expression, Primitive
+from opreg.typing import Array
 
-__all__ = ["PRELUDE", "STORED", "Value", "computed_in", "converted", "indented", "literal", "missing", "statement",
-           "statements"]
+__all__ = ["PRELUDE", "STORED", "Value", "computed_in", "converted", "declines", "indented", "literal", "missing",
+           "statement", "statements"]
 
 #: The text that stands before every kernel.
 PRELUDE = Path(__file__).with_name("device.cuh").read_text(encoding="utf-8")
@@ -116,3 +117,13 @@ def statements(expression: Expression, inputs: Sequence[Value]) -> tuple[list[st
 def converted(value: Value, type: str) -> str:
     """A value as a number of a type."""
     return value.text if value.type == type else f"({type}){value.text}"
+
+
+def declines(arrays: Sequence[Array | None]) -> str | None:
+    """Why arrays cannot be run through as rows or columns."""
+    for array in arrays:
+        if array is not None and array.dtype.name not in STORED:
+            return f"dtype {array.dtype}: {', '.join(STORED)} are compiled"
+        if array is not None and not array.flags.c_contiguous:
+            return "an array is not contiguous"
+    return "nothing to compute" if any(array is not None and array.size == 0 for array in arrays) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from opreg.core.launch import Call
@@ -12,20 +11,11 @@ from opreg.typing import Array
 
 from .compiler import attach as attach_compiled
 from .compiler import keep
-from .instructions import STORED
+from .instructions import declines
 from .rows import bound_rows
 from .sets import bound_sets
 
 __all__ = ["attach"]
-
-
-def _declines(call: Call, loop: Loop) -> str | None:
-    for array in (*call.ins[:len(loop.rows.inputs)], *call.outs):
-        if array is not None and array.dtype.name not in STORED:
-            return f"dtype {array.dtype}: {', '.join(STORED)} are compiled"
-        if array is not None and not array.flags.c_contiguous:
-            return "an array is not contiguous"
-    return "nothing to compute" if math.prod(loop.view) == 0 else None
 
 
 def attach(op: Op, loop_of: Callable[[Call], Loop], ufuncs: Callable[[Call], list[Callable[[], object]]]) -> None:
@@ -33,7 +23,7 @@ def attach(op: Op, loop_of: Callable[[Call], Loop], ufuncs: Callable[[Call], lis
 
     def accepts(call: Call) -> str | None:
         loop = loop_of(call)
-        return _declines(call, loop) or keep(call, loop)
+        return declines([*call.ins[:len(loop.rows.inputs)], *call.outs]) or keep(call, loop)
 
     attach_compiled(op, accepts, _steps)
 

@@ -16,7 +16,7 @@ from opreg.elementwise.rows import Along, column, row_max, row_sum, trace_rows, 
 from . import elementwise
 from .compiler import attach
 from .folds import bound_fold
-from .reductions import declines
+from .instructions import declines
 from .rows import bound_rows
 
 __all__: list[str] = []

@@ -18,7 +18,7 @@ from opreg.typing import Array
 
 from . import elementwise
 from .compiler import attach
-from .reductions import declines
+from .instructions import declines
 from .sets import bound_sets
 
 __all__: list[str] = []

@@ -25,8 +25,7 @@ from opreg.typing import Array
 
 from .compiler import Launch, attach, grid_of, kernel_of
 from .folds import bound_fold, groups_of
-from .instructions import STORED, computed_in, indented, literal
-from .reductions import declines
+from .instructions import STORED, computed_in, declines, indented, literal
 
 __all__ = ["Shape", "gather_source", "source"]
 

@@ -12,13 +12,12 @@ from opreg.core.registry import REGISTERED
 from opreg.core.spec import reduced_axes
 from opreg.elementwise.expression import absolute, equal, sqrt, square, where
 from opreg.elementwise.rows import Along, row_max, row_min, row_product, row_size, row_sum, traced
-from opreg.typing import Array
 
 from .compiler import attach
 from .folds import bound_fold, groups_of
-from .instructions import STORED
+from .instructions import declines
 
-__all__ = ["declines"]
+__all__: list[str] = []
 
 #: What operators make of the numbers along axes.
 _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
@@ -32,16 +31,6 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "_square_sum": lambda x: row_sum(square(x)),
 }
 _NORMS: dict[int, Callable[[Any], Any]] = {1: lambda x: row_sum(absolute(x)), 2: lambda x: sqrt(row_sum(square(x)))}
-
-
-def declines(arrays: Sequence[Array | None]) -> str | None:
-    """Why arrays cannot be run through as rows or columns."""
-    for array in arrays:
-        if array is not None and array.dtype.name not in STORED:
-            return f"dtype {array.dtype}: {', '.join(STORED)} are compiled"
-        if array is not None and not array.flags.c_contiguous:
-            return "an array is not contiguous"
-    return "nothing to compute" if any(array is not None and array.size == 0 for array in arrays) else None
 
 
 def _attach(op: Op, function_of: Callable[[Call], Callable[[Any], Any]], axes_of: Callable[[Call], Sequence[int]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +20,7 @@ from opreg.elementwise.rows import Along, RowExpression, column, row_size, row_s
 from . import elementwise, updates
 from .compiler import attach, can_compile, keep
 from .folds import bound_fold, groups_of
-from .instructions import STORED
+from .instructions import declines
 from .rows import bound_rows, counted_in
 from .sets import bound_sets
 
@@ -46,18 +45,9 @@ def _attach(op: Op, rows_of: Callable[[Call], Rows | str], steps: Callable[[Call
     """Give an operator the kernel ``cuda``: steps that compute rows."""
 
     def accepts(call: Call) -> str | None:
-        return _declines(call) or keep(call, rows_of(call))
+        return declines([*call.ins, *call.outs]) or keep(call, rows_of(call))
 
     attach(op, accepts, steps)
-
-
-def _declines(call: Call) -> str | None:
-    for array in (*call.ins, *call.outs):
-        if array is not None and array.dtype.name not in STORED:
-            return f"dtype {array.dtype}: {', '.join(STORED)} are compiled"
-        if array is not None and not array.flags.c_contiguous:
-            return "an array is not contiguous"
-    return "nothing to compute" if math.prod(call.ins[0].shape) == 0 else None
 
 
 # ----------------------------------------------------------------------------------------- SoftmaxOutput

@@ -19,7 +19,7 @@ from .vector import VECTOR
 
 __all__ = ["attach", "program"]
 
-# What costs no more than to read a number again.
+# Instructions that cost no more than to read a number again.
 _CHEAP = frozenset({"add", "subtract", "multiply", "negative", "absolute", "square", "greater", "greater_equal", "less",
                     "less_equal", "equal", "not_equal", "where", "maximum", "minimum", "trunc", "floor", "ceil",
                     "column"})
@@ -99,7 +99,7 @@ class _Program:
         return [i for i in range(self.arity) if i in read and self.rows.registers[i] is Along.ELEMENT]
 
     def of_the_row(self, phase: int) -> None:
-        """What a row has one number of and a phase is the first to know."""
+        """Write the instructions of one number a row that a phase is the first to know."""
         for p, (prim, _) in enumerate(self.code):
             register = self.arity + p
             if self.rows.registers[register] is Along.ROW and self.rows.phases[register] == phase \
