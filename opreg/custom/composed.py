@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..core.attrs import Attributes, Schema
+from ..core.graph import Entry, Node
 from ..core.launch import Call
-from ..core.op import Op
+from ..core.op import EDITION, Op, agreed, following, keep
 from ..core.registry import declare
-from ..core.rules import Rule
+from ..core.rules import Attrs, AttrsRule, Rule, Shapes
+from ..core.spec import ANY, Shape, Spec, known
+from ..core.tracing import RuleTracer, SpecsAsked, TracedValue
 from ..core.value import Value
 from .gradient import Arriving, Use, derive
 
@@ -48,8 +53,9 @@ def composed(function: Callable | None = None, /, **options: Any) -> Any:
     """Declare an operator whose body is the function: it calls operators on values and returns one, or several as a
     tuple.
 
-    Shapes have a rule of their own (``infer``), as those of other operators: it serves where they are partly known, and
-    says what is wrong with them in words of the operator. The same holds for dtypes. The body may ask for both.
+    Shapes follow from the body, also where they are partly known, as dimensions it asks for may be ``ANY``. An operator
+    whose body reshapes to dimensions that it computes declares ``infer``, which then serves where some are unknown.
+    Dtypes follow from the declaration, as those of other operators. The body may ask for both.
 
     Parameters
     ----------
@@ -63,9 +69,6 @@ def composed(function: Callable | None = None, /, **options: Any) -> Any:
     ... def swish(data, *, beta: float = 1.0):
     ...     "The data, where they are large."
     ...     return data * nd.sigmoid(data * beta)
-    >>> @swish.infer
-    ... def swish_infer(data):
-    ...     return data
     >>> x = nd.array([0.0, 100.0])
     >>> swish(x).asnumpy().tolist()
     [0.0, 100.0]
@@ -76,6 +79,7 @@ def composed(function: Callable | None = None, /, **options: Any) -> Any:
     schema = _ComposedSchema(op.schema.fields)
     schema.op, op.schema = op, schema
     rule = Rule(function)
+    op.shapes(AttrsRule(lambda use, ins, outs: _shapes(op, rule, use, ins, outs)))
 
     @op.kernel("composed", bound=True)
     def body(call: Call) -> list[Callable[[], None]]:
@@ -98,3 +102,74 @@ def _gradients(op: Op, g: Arriving, ins: Sequence[Value], outs: Sequence[Value],
     if op.has_grad:
         return list(op.by_rule(g, ins, outs, use, needs, is_train))
     return derive(use, g, ins, needs)
+
+
+# --------------------------------------------------------------------------------------------- shapes of a body
+
+
+#: Shapes of outputs by operator, use and shapes of inputs, all of them known.
+_SHAPES = following(4096, "shapes of composed operators")
+
+
+class _ShapeTracer(RuleTracer):
+    """Follows a body to find shapes, of which dimensions may be unknown."""
+
+    def value(self, entry: Entry) -> TracedValue:
+        """An entry as a value."""
+        return _Shaped(self, entry)
+
+    def call(self, op: Op, values: Sequence[object], given: Attrs) -> list[TracedValue]:
+        """Apply an operator to values; what it makes of dimensions that are unknown is unknown."""
+        if any(map(_holds_any, given.values())):
+            raise SpecsAsked
+        return super().call(op, values, given)
+
+    def _failed(self, error: Exception, node: Node, ins: Sequence[Spec]) -> None:
+        """Leave the error as it is: whoever asks for the shapes says which operator it is about."""
+
+
+class _Shaped(TracedValue):
+    """A value whose shape may be partly known; where nobody knows its dtype it is float32."""
+
+    __slots__ = ()
+
+    @property
+    def shape(self) -> Shape:
+        """Dimensions, some of which may be ``ANY``."""
+        shape = self._tracer.spec(self._entry).shape
+        if shape is None:
+            raise SpecsAsked
+        return shape
+
+    @property
+    def _dt(self) -> np.dtype:
+        return self._tracer.spec(self._entry).dtype or np.dtype(np.float32)
+
+
+def _holds_any(value: object) -> bool:
+    return value is ANY or (isinstance(value, (tuple, list)) and any(map(_holds_any, value)))
+
+
+def _shapes(op: Op, rule: Rule, use: Attributes, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """Shapes of inputs and outputs, as far as they follow from a body."""
+    ins = op.filled(ins, outs, use)
+    if any(shape is None for shape in ins):
+        return ins, outs
+    lasting, edition = use.lasting and all(map(known, ins)), EDITION[0]
+    key = (op, use, *ins)
+    found = _SHAPES.find(key) if lasting else None
+    if found is None:
+        try:
+            found = _followed(rule, use, ins)
+        except SpecsAsked:
+            return ins, outs
+        if lasting:
+            keep(_SHAPES, key, found, edition)
+    return ins, [agreed(name, old, new) for name, old, new in zip(op.outputs(use), outs, found)]
+
+
+def _followed(rule: Rule, use: Attributes, ins: Shapes) -> Shapes:
+    tracer = _ShapeTracer()
+    results = rule(use, *[tracer.value(tracer.variable(f"input{i}", Spec(shape))) for i, shape in enumerate(ins)])
+    return [tracer.spec(result._entry).shape
+            for result in (results if isinstance(results, (tuple, list)) else [results])]

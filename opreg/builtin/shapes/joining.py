@@ -338,20 +338,12 @@ def split_v2_grad(g, ins, outs, *, axis, squeeze_axis):
 @composed
 def khatri_rao(*args, num_args: Few = 1):
     """Column by column, the Kronecker product of the inputs' columns."""
+    for arg in args:
+        if len(arg.shape) != 2:
+            raise ShapeError(f"expected matrices, got shape {show(arg.shape)}")
+        unify(arg.shape[1:], args[0].shape[1:])
     result = args[0]
     for arg in args[1:]:
-        rows, columns = result.shape[0] * arg.shape[0], arg.shape[1]
         product = ops.expand_dims(result, axis=1) * ops.expand_dims(arg, axis=0)
-        result = ops._np_reshape(product, newshape=(rows, columns))
+        result = ops.Reshape(product, shape=(-3, 0))
     return result
-
-
-@khatri_rao.infer
-def khatri_rao_infer(*args):
-    rows = 1
-    columns: Any = (ANY,)
-    for shape in args:
-        if len(shape) != 2:
-            raise ShapeError(f"expected matrices, got shape {show(shape)}")
-        rows, columns = rows * shape[0], unify(columns, shape[1:])
-    return (rows, *columns)

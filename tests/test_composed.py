@@ -1,0 +1,79 @@
+"""Composed operators: shapes follow from their bodies, known or not."""
+
+from __future__ import annotations
+
+import pytest
+
+import opreg as mx
+from opreg import nd, sym
+from opreg.core.registry import get, ops
+from opreg.core.spec import ANY
+from opreg.custom.composed import composed
+from opreg.errors import ShapeError
+
+
+@composed(name="_test_padded_twice")
+def padded(data, *, times: int = 2):
+    """The data behind itself, reshaped to dimensions that the body computes."""
+    joined = ops.Concat(*[data] * times, num_args=times, dim=0)
+    return ops.reshape(joined, shape=(data.shape[0] * times, *data.shape[1:]))
+
+
+@composed(name="_test_two_results", outputs=("low", "high"))
+def two(data):
+    """Two results of different shapes."""
+    return ops.min(data, axis=0), ops.expand_dims(ops.max(data, axis=1), axis=0)
+
+
+@pytest.mark.parametrize(("name", "ins", "attrs", "expected"), [
+    ("khatri_rao", [(2, 3), (4, 3)], {"num_args": 2}, [(8, 3)]),
+    ("khatri_rao", [(2, ANY), (4, 3)], {"num_args": 2}, [(8, 3)]),
+    ("khatri_rao", [(ANY, 3), (4, 3)], {"num_args": 2}, [(ANY, 3)]),
+    ("khatri_rao", [None, (4, 3)], {"num_args": 2}, [None]),
+    ("_test_padded_twice", [(2, 3)], {}, [(4, 3)]),
+    ("_test_padded_twice", [(2, 3)], {"times": 3}, [(6, 3)]),
+    ("_test_padded_twice", [(ANY, 3)], {}, [None]),
+    ("_test_two_results", [(2, 3)], {}, [(3,), (1, 2)]),
+    ("_test_two_results", [(2, ANY)], {}, [(ANY,), (1, 2)]),
+])
+def test_shapes_follow_from_the_body(name, ins, attrs, expected):
+    op = get(name)
+    for _ in range(2):  # the second time from the cache
+        _, outs = op.infer_shapes(list(ins), [None] * len(expected), op.complete(attrs))
+        assert list(map(str, outs)) == list(map(str, expected))
+
+
+def test_what_is_known_of_an_output_is_compared_with_the_body():
+    op = get("_test_two_results")
+    with pytest.raises(ShapeError, match="high: expected shape"):
+        op.infer_shapes([(2, 3)], [None, (2, 1)], op.complete({}))
+
+
+def test_an_error_of_a_body_names_the_operator_and_its_node():
+    symbol = sym.khatri_rao(sym.var("a", shape=(2, 3)), sym.var("b", shape=(2, 4)), num_args=2, name="product")
+    with pytest.raises(ShapeError, match="differ") as caught:
+        symbol.infer_shape()
+    assert "khatri_rao, node 'product'" in "".join(caught.value.__notes__)
+
+
+def test_an_operator_that_is_registered_again_changes_the_shapes_of_bodies():
+    @composed(name="_test_inner", aliases=())
+    def inner(data):
+        """The data."""
+        return ops.expand_dims(data, axis=0)
+
+    @composed(name="_test_outer")
+    def outer(data):
+        """What another operator makes of the data."""
+        return ops._test_inner(data)
+
+    assert outer(nd.ones((2,))).shape == (1, 2)
+
+    @composed(name="_test_inner")
+    def again(data):
+        """The data."""
+        return ops.expand_dims(data, axis=1)
+
+    assert sym.Group([ops._test_outer(sym.var("x", shape=(2,)))]).infer_shape()[1] == [(2, 1)]
+    assert outer(nd.ones((2,))).shape == (2, 1)
+    assert mx.caches()
