@@ -25,7 +25,7 @@ class Piece(NamedTuple):
 
 
 HEADER = """
-import argparse, array, collections, contextvars, copy, dataclasses, functools, types
+import argparse, array, collections, contextvars, copy, dataclasses, functools, logging, threading, types, weakref
 import numpy as np
 import opreg as ms
 from opreg import Parameter, Tensor, nn, ops
@@ -78,6 +78,22 @@ PIECES = {
                     "    @classmethod\n    def c(cls): return cls.k", ("T_{i}.s()", "T_{i}.c()", "T_{i}().c()"),
                     ("T_{i}.k = {v}", "T_{i}.s = staticmethod(lambda: {v})")),
     "context": Piece("V{i} = contextvars.ContextVar('V{i}', default={v})", ("V{i}.get()",), ("V{i}.set({v})",)),
+    "thread's own": Piece("H{i} = threading.local()\nH{i}.a = {v}", ("H{i}.a", "getattr(H{i}, 'b', 1.0)"),
+                          ("H{i}.a = {v}", "H{i}.b = {v}")),
+    "weak reference": Piece("class R_{i}: a = {v}\nr{i} = R_{i}()\nR{i} = weakref.ref(r{i})", ("R{i}().a",),
+                            ("r{i}.a = {v}", "R_{i}.a = {v}", "r{i} = R_{i}(); R{i} = weakref.ref(r{i})")),
+    "read-only dict": Piece("h{i} = dict(a={v})\nI{i} = types.MappingProxyType(h{i})",
+                            ("I{i}['a']", "sum(I{i}.values())"), ("h{i}['a'] = {v}", "h{i}['b'] = {v}")),
+    "subclass of list": Piece("class k_{i}(list): pass\nk{i} = k_{i}([{v}])", ("k{i}[0]", "k{i}.copy()[0]"),
+                              ("k{i}[0] = {v}",)),
+    "bound method": Piece("l{i} = [{v}]\nm{i} = l{i}.__getitem__\nn{i} = dict(a={v})\no{i} = n{i}.get\n"
+                          "q{i} = np.full(2, {v})\ns{i} = q{i}.max",
+                          ("m{i}(0)", "o{i}('a')", "float(s{i}())"),
+                          ("l{i}[0] = {v}", "n{i}['a'] = {v}", "q{i}[:] = {v}", "m{i} = [{v}].__getitem__")),
+    "dispatch by type": Piece("@functools.singledispatch\ndef t{i}(x): return {v}", ("t{i}(1)",),
+                              ("t{i}.register(int, lambda x: {v})",)),
+    "object of Python's": Piece("u{i} = logging.Logger('u', 2)", ("float(u{i}.getEffectiveLevel())", "u{i}.level"),
+                                ("u{i}.setLevel(int({v} * 4))",)),
     "functions in a list": Piece("Y{i} = [lambda: y{i}]\ny{i} = {v}", ("Y{i}[0]()",),
                                  ("y{i} = {v}", "Y{i}[0] = lambda: {v}")),
     "tensor": Piece("M{i} = Tensor([{v}, {v}, {v}])",

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import builtins
 import collections
 import cProfile
+import datetime
+import decimal
 import functools
+import io
 import itertools
+import json
+import logging
 import os
 import random
+import secrets
+import socket
 import sys
 import time
 import types
+import uuid
 import warnings
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -188,6 +198,8 @@ WAYS: dict[str, tuple[Callable, Callable[[], Any]]] = {
     "eval": (lambda x: x * eval("K"), put("K", 2.0)),
     "the environment": (lambda x: x * float(os.environ.get("OPREG_TEST_STATE", "1")),
                         lambda: os.environ.__setitem__("OPREG_TEST_STATE", "2")),
+    "a list of the interpreter": (lambda x: x * len(sys.argv), lambda: sys.argv.append("one more")),
+    "a name added to the built-in ones": (lambda x: x * added, lambda: setattr(builtins, "added", 2.0)),  # noqa: F821
     "UserDict": (lambda x: x * settings["a"], lambda: settings.__setitem__("a", 2.0)),
     "ChainMap": (lambda x: x * chain["a"], lambda: chain.maps[0].__setitem__("a", 2.0)),
     "with": (manages, lambda: setattr(manager, "k", 2.0)),
@@ -210,6 +222,8 @@ def test_every_way_of_python(name, monkeypatch):
     before = dict(vars(helper)), dict(vars(Base)), Base.part, vars(helper.Settings)["k"]
     monkeypatch.setitem(sys.modules, "state_helper", helper)
     monkeypatch.setenv("OPREG_TEST_STATE", "1")
+    monkeypatch.setattr(sys, "argv", ["one"])
+    monkeypatch.setattr(builtins, "added", 1.0, raising=False)
     globals()["cell"] = Derived()
     globals().pop("NONE", None)
     try:
@@ -237,13 +251,17 @@ def test_every_way_of_python(name, monkeypatch):
 # ------------------------------------------------------------------------------------ what no comparison can watch
 
 generator = np.random.default_rng(0)
-counter = itertools.count(1)
+counter, lines = itertools.count(1), io.StringIO("\n".join(map(str, range(1, 20))))
 UNWATCHED = {
     "random": (lambda x: x * random.random(), "draws random numbers"),
     "numpy.random": (lambda x: x * float(np.random.rand()), "draws random numbers"),  # noqa: NPY002
     "a generator of NumPy's": (lambda x: x * generator.random(), "draws random numbers"),
     "urandom": (lambda x: x * (1 + os.urandom(8)[0] + 256 * os.urandom(8)[0]), "draws random numbers"),
+    "a name by chance": (lambda x: x * (uuid.uuid4().int % 10007), "draws random numbers"),
+    "a secret": (lambda x: x * secrets.randbelow(10007), "draws random numbers"),
+    "a generator without a seed": (lambda x: x * np.random.default_rng().random(), "draws random numbers"),
     "an iterator": (lambda x: x * next(counter), "takes from an iterator"),
+    "a file that is open": (lambda x: x * float(lines.readline()), "reads from a file"),
 }
 
 
@@ -421,6 +439,82 @@ def test_clocks_are_named():
     with pytest.warns(UserWarning, match=r"does not see changes of time.perf_counter\(\)") as told:
         assert [compiled(x()) for _ in range(3)]
     assert len(told) == 1
+
+
+def loads_text(path: str) -> str:
+    with open(path) as file:
+        return file.read()
+
+
+ASKED: dict[str, tuple[Callable[[Any, str], Any], str]] = {
+    "open": (lambda x, path: x * float(loads_text(path)), r"open\(\)"),
+    "pathlib": (lambda x, path: x * float(Path(path).read_text()), r"open\(\)"),
+    "json": (lambda x, path: x * json.loads(loads_text(path)), r"open\(\)"),
+    "np.loadtxt": (lambda x, path: x * float(np.loadtxt(path)), r"open\(\)"),
+    "np.fromfile": (lambda x, path: x * float(np.fromfile(path, np.uint8)[0]), r"fromfile\(\)"),
+    "exists": (lambda x, path: x * 2 if os.path.exists(path) else x, r"os.stat\(\)"),
+    "listdir": (lambda x, path: x * len(os.listdir(os.path.dirname(path))), r"os.listdir\(\)"),
+    "getcwd": (lambda x, path: x * len(os.getcwd()), r"os.getcwd\(\)"),
+    "the date": (lambda x, path: x * datetime.datetime.now().year, r"datetime.now\(\)"),
+    "a context of decimals": (lambda x, path: x * decimal.getcontext().prec, r"decimal.getcontext\(\)"),
+    "a message": (lambda x, path: x * sockets[1].recv(1)[0], r"recv\(\) of a socket"),
+}
+sockets: Any = None
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_what_lies_outside_of_the_process_is_named_once(name, tmp_path, monkeypatch):
+    function, title = ASKED[name]
+    path = tmp_path / "numbers"
+    path.write_text("2")
+    ends = socket.socketpair()
+    monkeypatch.setitem(globals(), "sockets", ends)
+    try:
+        for end in ends:
+            end.setblocking(False)
+        ends[0].send(b"ab")
+        compiled = jit(lambda x: function(x, str(path)))
+        named = f"does not see changes of .*{title} at .*test_nn_observer.py:[0-9]+"
+        with pytest.warns(UserWarning, match=named) as told:
+            assert [compiled(x()) for _ in range(3)]
+        assert len(told) == 1
+    finally:
+        for end in ends:
+            end.close()
+
+
+def test_a_method_written_in_c_is_no_change():
+    class Names(list):
+        pass
+
+    names, traced = Names("ab"), []
+
+    def function(x: Any) -> Any:
+        traced.append(1)
+        return x * names.count("a")
+
+    compiled = jit(function)
+    for _ in range(3):
+        compiled(x())
+    assert len(traced) == 1
+
+
+def test_what_opreg_and_logs_ask_for_is_no_part_of_the_function(tmp_path):
+    """Messages are written with a time, and warnings show lines of source files."""
+    logger = logging.Logger("quiet", logging.INFO)
+    logger.addHandler(logging.FileHandler(tmp_path / "log"))
+
+    def function(x: Any) -> Any:
+        logger.info("%s", "traced")
+        print("traced", file=sys.stderr)
+        return x * 2
+
+    compiled = jit(function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            same(function, compiled)
+    logger.handlers[0].close()
 
 
 # -------------------------------------------------------------------------------------------------- the machinery

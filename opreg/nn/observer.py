@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import builtins
 import contextvars
+import datetime
+import decimal
 import functools
 import gc
 import importlib.util
@@ -19,6 +21,7 @@ import os
 import random
 import sys
 import sysconfig
+import threading
 import time
 import types
 import weakref
@@ -31,7 +34,7 @@ from ..core.array_module import active
 from ..core.cache import cached
 from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN, elements
 from ..core.loads import loads
-from ..errors import is_ours
+from ..errors import Where, is_ours
 from .class_hooks import hook, hookable, runs_python, unhook
 from .parameter_container import ParameterContainer
 from .reads import TABLES
@@ -52,6 +55,17 @@ _EXAMPLES = os.path.join("opreg", "examples", "")
 #: Functions of Python that answer otherwise each time.
 _CLOCKS = {getattr(time, name): f"time.{name}()" for name in dir(time) if name.removesuffix("_ns") in (
     "time", "perf_counter", "monotonic", "process_time", "thread_time")}
+#: Functions that read files, what is typed, a setting of the process, or chance.
+_READERS = {io.open: "open()", input: "input()", decimal.getcontext: "decimal.getcontext()", np.fromfile: "fromfile()",
+            **{getattr(os, name): f"os.{name}()" for name in (
+                "access", "getcwd", "listdir", "lstat", "open", "scandir", "stat", "urandom")}}
+_NOW = frozenset({"now", "today", "utcnow"})
+#: Names of all these functions, and of those that start programs and receive messages.
+_OUTSIDE = frozenset({*(function.__name__ for function in (*_CLOCKS, *_READERS)), *_NOW, "fork_exec", "recv",
+                      "recv_into", "recvfrom"})
+#: Modules that read source files to show a line of them.
+_SHOWING = frozenset({"linecache", "tokenize", "traceback", "warnings"})
+_BUILT_IN = frozenset(vars(builtins))
 _GENERATORS = (random.Random, np.random.RandomState, np.random.Generator)
 _DRAWS = ("it draws random numbers from a generator of Python's or NumPy's, which a graph cannot; ops and mx.random "
           "have generators that can")
@@ -65,6 +79,7 @@ _MODES = frozenset({"training", "requires_grad"})
 _BY_TEXT = frozenset({"getattr", "hasattr", "vars", "eval", "operator", "attrgetter"})
 #: Values of which nothing is read.
 _SIMPLE = frozenset({bool, int, float, complex, str, bytes, type(None)})
+_BOUND = (types.BuiltinMethodType, types.MethodWrapperType)
 _FINALIZER = weakref.finalize.__call__.__code__
 _CACHED = type(functools.lru_cache(len))
 
@@ -136,6 +151,17 @@ def _is_descriptor(found: object) -> bool:
     return hasattr(type(found), "__get__") and not isinstance(found, (
         types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.MemberDescriptorType,
         types.GetSetDescriptorType, types.WrapperDescriptorType, staticmethod, classmethod, type))
+
+
+def _asked(function: Any) -> str:
+    """What a function written in C asks for outside of the process, as a warning calls it; no text where it does not.
+    """
+    name, owner = function.__name__, getattr(function, "__self__", None)
+    if isinstance(owner, type):
+        return f"{owner.__name__}.{name}()" if name in _NOW and issubclass(owner, datetime.date) else ""
+    if not isinstance(owner, types.ModuleType):
+        return f"{name}() of a socket" if type(owner).__module__ in ("_socket", "socket") else ""
+    return _CLOCKS.get(function) or _READERS.get(function) or ("a program" if name == "fork_exec" else "")
 
 
 def _state_of(generator: Any) -> Any:
@@ -221,6 +247,8 @@ class Observer:
         def profile(frame: types.FrameType, event: str, arg: Any) -> None:
             if another is not None:
                 another(frame, event, arg)
+            if event == "c_call" and arg.__name__ in _OUTSIDE and STATE.trace is not None:
+                self._asks_outside(frame, arg)
             if known(id(frame.f_code)) is not False and self._is_user(frame) and STATE.trace is not None:
                 self._event(frame, event, arg)
 
@@ -236,11 +264,32 @@ class Observer:
                 if level:
                     name = importlib.util.resolve_name("." * level + name, frame.f_globals.get("__package__") or "")
                 self.meet(sys.modules.get(name))
-        elif event == "c_call" and arg.__class__ is types.BuiltinFunctionType:
-            if arg in _CLOCKS:
-                self.comparisons.unseen[_CLOCKS[arg]] = None
-            elif arg is os.urandom:
-                self.reason = self.reason or _DRAWS
+
+    def _asks_outside(self, frame: types.FrameType, function: Any) -> None:
+        """A function written in C is called that may answer by the time, by files or by chance: note it where code of
+        the user's did so, or a library that it calls."""
+        title = _asked(function)
+        caller = self._caller(frame) if title else None
+        if caller is None:
+            return
+        if function is os.urandom:
+            self.reason = self.reason or _DRAWS
+        elif function not in _CLOCKS:
+            self.comparisons.unseen[f"{title} at {Where((caller.f_code.co_filename, caller.f_lineno))}"] = None
+        elif caller is frame:  # logging asks for the time, too
+            self.comparisons.unseen[title] = None
+
+    def _caller(self, frame: types.FrameType | None) -> types.FrameType | None:
+        """The function of the user's that runs, itself or in a library; None where opreg runs, or something aside."""
+        if _is_aside(frame, self._outside):
+            return None
+        while frame is not None and frame is not self._outside:
+            if self._is_user(frame):
+                return frame
+            if is_ours(frame.f_code) or frame.f_globals.get("__name__") in _SHOWING:
+                return None
+            frame = frame.f_back
+        return None
 
     def _is_user(self, frame: types.FrameType) -> bool:
         code = frame.f_code
@@ -289,6 +338,10 @@ class Observer:
                     label = f"the global {name}"
                     self.comparisons.entry(scope, name, value, label)
                     self.read(value, label)
+            elif is_read and name not in _BUILT_IN:
+                value = vars(builtins)[name]
+                self.comparisons.entry(vars(builtins), name, value, f"the built-in {name}")
+                self.read(value, f"the built-in {name}")
         self._updates.update(found.changes.values())
         for owner in tuple(self._owners):
             for name in found.changes.values():
@@ -361,9 +414,21 @@ class Observer:
         elif isinstance(value, functools.partial):
             for part in (value.func, value.args, value.keywords):
                 self.read(part, label)
+        elif isinstance(value, _BOUND):
+            self.read(value.__self__, label)
+        elif isinstance(value, types.MappingProxyType):
+            for part in gc.get_referents(value):
+                self.read(part, label)
+        elif isinstance(value, weakref.ReferenceType):
+            self.comparisons.path(value, "{}()", value(), label)
+            self.read(value(), label)
         elif isinstance(value, contextvars.ContextVar):
             self.comparisons.path(value, "{}.get(absent)", value.get(ABSENT), label)
-        elif isinstance(value, Iterator) and not isinstance(value, io.IOBase) and not (
+        elif isinstance(value, io.IOBase):
+            printed = value in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
+            if not printed and not value.closed and value.readable():
+                self.reason = self.reason or f"it reads from a file, {label}"
+        elif isinstance(value, Iterator) and not (
                 _is_user_module(cls.__module__) and isinstance(_stored(cls, "__next__")[1], types.FunctionType)):
             self.reason = self.reason or f"it takes from an iterator, {label}"
         elif isinstance(value, types.SimpleNamespace) or (
@@ -378,16 +443,17 @@ class Observer:
             return
         self._met[id(value)] = value
         if isinstance(value, types.ModuleType):
-            if _is_user_module(value.__name__):
+            if _is_user_module(value.__name__) or value.__name__.partition(".")[0] in sys.stdlib_module_names:
                 self._own(value)
-            elif value is random or value.__name__ == "numpy.random":
+            if value is random or value.__name__ == "numpy.random":
                 self._names.add("random")
         elif isinstance(value, type):
             if _is_user_module(value.__module__):
                 self._own(value)
         elif isinstance(value, types.FunctionType):
             self._functions.setdefault(id(value.__code__), []).append(value)
-            if (id(value.__code__), id(value.__globals__)) in self._scanned:
+            if (id(value.__code__), id(value.__globals__)) in self._scanned or value.__code__.co_filename.startswith(
+                    _STANDARD):  # made by Python's own decorators, as singledispatch is
                 self._runs(value)
             if value.__dict__:
                 self._own(value)
@@ -414,6 +480,8 @@ class Observer:
             self._hook(cls)
             if not self._names.isdisjoint(_OF_CLASS):
                 self.meet(cls)
+        elif cls is threading.local:
+            self._own(value)
         if cls is _CACHED:
             self.meet(value.__wrapped__)
 
@@ -430,8 +498,17 @@ class Observer:
     def _owned(self, owner: Any, name: str) -> None:
         if isinstance(owner, type):
             self._class_attribute(owner, name)
+        elif isinstance(owner, threading.local):
+            if not hasattr(threading.local, name):
+                value = getattr(owner, name, ABSENT)
+                self.comparisons.path(owner, f"getattr({{}}, {name!r}, absent)", value, f"local.{name}")
+                self.read(value, f"local.{name}")
         elif name in owner.__dict__ and not name.startswith("__"):
-            value = self._first((id(owner), name), owner.__dict__[name], True)
+            value = owner.__dict__[name]
+            if isinstance(owner, types.ModuleType) and not _is_user_module(owner.__name__) and (
+                    value is sys.modules or not isinstance(value, (*PLAIN, *CONTAINERS))):
+                return  # functions and classes of Python's own modules stay
+            value = self._first((id(owner), name), value, True)
             label = f"{getattr(owner, '__name__', type(owner).__name__)}.{name}"
             self.comparisons.entry(owner.__dict__, name, value, label)
             self.read(value, label)
@@ -473,7 +550,8 @@ class Observer:
             return
         self._noted[place] = user
         if not issubclass(cls, ParameterContainer):
-            if user or _is_user_module(cls.__module__):
+            if user or _is_user_module(cls.__module__) or (
+                    id(owner) in self._read and not isinstance(value, CONTAINERS)):  # of Python's own, as a Logger is
                 self._of_object(owner, name, value)
             return
         own = object.__getattribute__(owner, "__dict__")
@@ -524,6 +602,8 @@ class Observer:
                 self.comparisons.path(owner, f"getattr({{}}, {name!r}, absent)", ABSENT, label)
         elif _is_descriptor(found) and (name not in own or hasattr(type(found), "__set__")):
             self._class_attribute(cls, name)  # what its code reads is noted by itself
+        elif name not in own and isinstance(value, _BOUND) and value.__self__ is owner:
+            pass  # a method written in C, another object each time
         elif name in own or not isinstance(value, types.MethodType):
             self.comparisons.path(owner, f"{{}}.{name}", value, label)
         else:
