@@ -22,7 +22,7 @@ import types
 import uuid
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,23 +55,24 @@ def cases() -> list[tuple[str, str, str]]:
     return [(name, read, change) for name, piece in PIECES.items() for read in piece.reads for change in piece.changes]
 
 
+def filled(text: str, values: Iterator[float]) -> str:
+    """The text of a piece of state with values, whose number is 0."""
+    while "{v}" in text:
+        text = text.replace("{v}", repr(next(values)), 1)
+    return text.replace("{i}", "0").replace("{{", "{").replace("}}", "}")
+
+
 @pytest.mark.parametrize("name", PIECES)
 def test_a_change_is_seen(name: str) -> None:
     """Of every kind of state: each way to read it with each way to change it."""
     piece = PIECES[name]
-
-    def filled(text: str) -> str:
-        while "{v}" in text:
-            text = text.replace("{v}", repr(next(values)), 1)
-        return text.replace("{i}", "0").replace("{{", "{").replace("}}", "}")
-
     for read in piece.reads:
         for change in piece.changes:
             module, values = types.ModuleType("state"), itertools.cycle((0.5, 2.0, 4.0))
-            for text in (HEADER, filled(piece.setup), f"def program(x): return x * {filled(read)}"):
+            for text in (HEADER, filled(piece.setup, values), f"def program(x): return x * {filled(read, values)}"):
                 exec(compile(text, "<state>", "exec", dont_inherit=True), vars(module))
             compiled = jit(module.program)
-            for statement in ("", filled(change), filled(change)):
+            for statement in ("", filled(change, values), filled(change, values)):
                 exec(compile(statement, "<state>", "exec", dont_inherit=True), vars(module))
                 for _ in range(2):
                     try:
@@ -481,6 +482,44 @@ def test_what_lies_outside_of_the_process_is_named_once(name, tmp_path, monkeypa
     finally:
         for end in ends:
             end.close()
+
+
+@pytest.mark.parametrize("name", [
+    "global", "long list", "nested", "array", "function", "closure", "class", "object", "slots", "namespace", "context",
+    "thread's own", "weak reference", "read-only dict", "bound method", "dispatch by type", "object of Python's"])
+def test_a_change_is_seen_by_the_body_of_a_traced_operator(name):
+    """In a compiled function it is what the body of a function would be."""
+    piece, values = PIECES[name], itertools.cycle((0.5, 2.0, 4.0))
+
+    for number, (read, change) in enumerate(itertools.product(piece.reads, piece.changes)):
+        module = types.ModuleType("state")
+        operator = (f"@ms.operator.define(traced=True, name={f'reads {name} {number}'!r})\n"
+                    f"def body(x): return x * {filled(read, values)}")
+        for text in (HEADER, filled(piece.setup, values), operator):
+            exec(compile(text, "<state>", "exec", dont_inherit=True), vars(module))
+        compiled = jit(lambda x, op=module.body: op(x) + 1)
+        for statement in ("", filled(change, values), filled(change, values)):
+            exec(compile(statement, "<state>", "exec", dont_inherit=True), vars(module))
+            expected = x() * eval(filled(read, values), vars(module)) + 1
+            np.testing.assert_array_equal(compiled(x()).asnumpy(), expected.asnumpy(), f"{read} after {statement}")
+
+
+def test_a_cached_function_that_does_not_run_is_read():
+    values = [1.0]
+
+    @functools.lru_cache
+    def first() -> float:
+        return values[0]
+
+    def function(x: Any) -> Any:
+        return x * first()
+
+    function(x())
+    compiled = jit(function)
+    same(function, compiled)
+    values[0] = 2.0
+    first.cache_clear()
+    same(function, compiled)
 
 
 def test_a_method_written_in_c_is_no_change():

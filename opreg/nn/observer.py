@@ -483,7 +483,10 @@ class Observer:
         elif cls is threading.local:
             self._own(value)
         if cls is _CACHED:
-            self.meet(value.__wrapped__)
+            function = value.__wrapped__
+            self.meet(function)
+            if isinstance(function, types.FunctionType) and _is_user_code(function.__code__):
+                self._scan(function.__code__, function.__globals__)  # it may not run again
 
     # --------------------------------------------------------------------------- attributes that no hook can note
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from opreg.ndarray.bodies import Use, trace_body
+from opreg.ndarray.context import current_context
 from opreg.ndarray.ndarray import NDArray, numbers_of
 from opreg.ndarray.scalars import OneNumber
 
@@ -511,12 +513,21 @@ class FunctionTracer(Tracer):
             self.mind_training()
         return Node(op, name, attrs, inputs, given, {INFERENCE: "1"} if minds and not MODE.training else {}, here())
 
+    def _read_by_body(self, node: Node) -> None:
+        """Call the body of a user's operator that a plan will trace, so that what it reads from outside is noted."""
+        ctx = current_context() if self.root.numbers is None else self.root.numbers.ctx
+        use = Use(node.name, node.tags, node.where, ctx, MODE.training,
+                  [self.spec(entry) for entry in node.inputs], self.specs[node], {})
+        trace_body(node.op, node.attrs, use)  # type: ignore[arg-type]  # no variable
+
     def _take(self, node: Node) -> None:
         """Its specs, and what Python must know of it before it may ask for numbers."""
         super()._take(node)
         op = node.op
         assert op is not None
-        root = self.root
+        root, derived = self.root, getattr(node.attrs, "derived", True)
+        if op.traced and op.where is not None and self.reads.observer is not None and not derived:
+            self._read_by_body(node)
         if op.random:
             root.drawn.append(node)
         root.calls, root.effects = root.calls or calls(op), root.effects or effects(op)
