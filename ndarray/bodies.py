@@ -179,12 +179,17 @@ class Body(Lasting):
     ----------
     recorded : bool
         Whether the results are to be differentiated. Without, there are no residuals.
+
+    Attributes
+    ----------
+    recipe : Recipe
+        The functions of raw arrays, in order. It is given the inputs and the ``constants`` that the body holds.
     """
 
     attrs: Any
     _first: tuple[Any, tuple[list[Entry | None], list[Entry | None], list[Node]]] | None
     __slots__ = ("op", "attrs", "ctx", "is_train", "shapes", "count", "visible", "recipes", "constants", "results",
-                 "_traced", "_given", "_outputs", "_recipe", "_first")
+                 "_traced", "_given", "_outputs", "recipe", "_first")
     single, takes_out, wrap = None, False, staticmethod(wrap)
 
     def __init__(self, op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, is_train: bool, recorded: bool):
@@ -209,12 +214,12 @@ class Body(Lasting):
         graph = Subgraph(reachable(body.nodes, self._outputs), self._given, self._outputs)
         with Recording(False, is_train):
             values = [*arrays, *self.constants]
-            self._recipe = Recipe(graph, ctx, values, wrap)
+            self.recipe = Recipe(graph, ctx, values, wrap)
         self.results = [values[place] for place in graph.results]  # type: ignore[index]
         self.shapes = shapes
 
     def __call__(self, arrays: Sequence[Array], out: Array | None = None) -> list[Array]:
-        return list(self._recipe([*arrays, *self.constants]))  # type: ignore[arg-type]  # there are no None
+        return list(self.recipe([*arrays, *self.constants]))  # type: ignore[arg-type]  # there are no None
 
     def rule(self, arriving: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
              specs: Callable[[], Sequence[Spec]]) -> Subgraph:
@@ -292,7 +297,7 @@ def body_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> tuple[
     if body is _REFUSED:
         return None
     try:
-        return body, quiet(body, arrays)
+        return body, list(quiet(body.recipe, [*arrays, *body.constants]))
     except Exception as error:
         note(error, f"in operator {op.op_type or op.name!r}")
         raise

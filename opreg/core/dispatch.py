@@ -41,12 +41,7 @@ def apply(op: Op, values: Sequence[object], attrs: Attrs) -> Any:
     ArgumentError
         When no input is an array or symbol.
     """
-    best: Any = None
-    rank = -1
-    for value in values:
-        other = getattr(value, "_rank", -1)
-        if other > rank:
-            best, rank = value, other
+    best = leading(values)
     if best is None:
         kinds = ", ".join(type(value).__name__ for value in values) or "nothing"
         raise ArgumentError(f"operator {op.name}: expected arrays or symbols, got {kinds}"
@@ -65,12 +60,12 @@ def call(op: Op, args: Sequence[object], keywords: dict[str, Any]) -> Any:
 
 def leading(values: Iterable[object]) -> Any:
     """The value that decides how an operator is applied, or None where there is no array and no symbol."""
-    value = max(values, key=_rank, default=None)
-    return None if _rank(value) < 0 else value
-
-
-def _rank(value: object) -> int:
-    return getattr(value, "_rank", -1)
+    best, rank = None, -1
+    for value in values:
+        other = getattr(value, "_rank", -1)
+        if other > rank:
+            best, rank = value, other
+    return best
 
 
 def write(dst: Any, req: str, src: object) -> None:

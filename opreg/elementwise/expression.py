@@ -435,24 +435,34 @@ class Expression:
         """
         # An array of one number costs a ufunc of the host half of what a Python number does; a device is given numbers
         # with a launch.
-        steps = [(function, [a if isinstance(a, int) or xp is not np else xp.asarray(a, dtype) for a in args], logical)
-                 for function, args, logical in self._functions(xp)]
-        if len(steps) == 1 and self.result == self.arity and not steps[0][2]:
-            function, args, _ = steps[0]
+        functions = self._functions(xp)
+        constants = [a if xp is not np else xp.asarray(a, dtype)
+                     for _, args, _ in functions for a in args if not isinstance(a, int)]
+        if len(functions) == 1 and self.result == self.arity and not functions[0][2]:
+            function, args, _ = functions[0]
             inputs = [a if isinstance(a, int) else None for a in args]
             if inputs == list(range(self.arity)):
                 return function
             if inputs == [None, 0] and self.arity == 1:
-                return functools.partial(function, args[0])
+                return functools.partial(function, constants[0])
             if inputs == [0, None] and self.arity == 1:
-                return lambda x: function(x, args[1])
+                return lambda x: function(x, constants[0])
+        # Registers are the inputs, then the constants, then what the instructions make.
+        numbers, shift = iter(range(self.arity, self.arity + len(constants))), len(constants)
+        steps = [(function, operator.itemgetter(*[
+            next(numbers) if not isinstance(a, int) else a if a < self.arity else a + shift for a in args]),
+            len(args) == 1, logical) for function, args, logical in functions]
+        answers = [a if not isinstance(a, int) or a < self.arity else a + shift for a in self.results]
+        answer = answers[0] if len(answers) == 1 and isinstance(answers[0], int) else None
 
         def run(*arrays: Array) -> Any:
-            registers = list(arrays)
-            for function, args, logical in steps:
-                value = function(*[registers[a] if a.__class__ is int else a for a in args])
+            registers: list[Any] = [*arrays, *constants]
+            for function, pick, single, logical in steps:
+                value = function(pick(registers)) if single else function(*pick(registers))
                 registers.append(value.astype(dtype) if logical else value)
-            return self._answer(xp, registers)
+            if answer is not None:
+                return registers[answer]
+            return self._answer(xp, [*arrays, *registers[self.arity + shift:]])
 
         return run
 
