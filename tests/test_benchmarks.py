@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import opreg as mx
-from benchmarks import counts, device, gpu_kernels, gpu_questions, worker
+from benchmarks import counts, device, gpu_kernels, gpu_questions, traced, worker
 from benchmarks.workloads import WORKLOADS
 from opreg.symbol.inspect.estimate import H100
 from tests.cuda.device import gpus
@@ -274,3 +274,12 @@ def test_what_is_written_by_hand_is_counted(capsys: pytest.CaptureFixture[str]) 
     found = counts.counts()
     assert all(number > 0 for number in found.values())
     assert found["operators"] > found["composed operators"] and f"{found['operators']:,}  operators" in printed
+
+
+@pytest.mark.parametrize("order", traced.ORDERS)
+def test_a_traced_operator_calls_as_little_of_python_as_its_line(order: str) -> None:
+    """A gradient takes no more calls; forward alone, an operator is looked up by its attributes and inputs."""
+    line, *others = traced.measure(order, 1, 1)
+    assert [row.way for row in others] == ["a function", "a Prop"]
+    for row in others:
+        assert row.calls <= line.calls * (1.2 if order != "forward" else 2.2), (row, line)
