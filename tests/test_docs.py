@@ -44,21 +44,6 @@ def _blocks(page: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
 
 
-def test_readme_runs(capsys):
-    blocks = _blocks("README.md")
-    assert len(blocks) == 4
-    space: dict = {}
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), space)
-    assert space["value"].shape == () and [g.shape for g in space["gradients"]] == [(2, 3), (2,)]
-    printed = capsys.readouterr().out
-    assert ": 21 ok, 0 failed, " in printed and "\nDense(" in printed
-    gradient = space["executor"].grad_dict["fc_weight"].asnumpy()
-    assert gradient.shape == (10, 64)
-    mx = space["mx"]
-    assert space["swish"](mx.nd.zeros((2,))).asnumpy().tolist() == [0, 0]
-
-
 def test_the_page_on_cells_runs(capsys):
     space: dict = {}
     for block in _blocks("docs/mindspore.md"):

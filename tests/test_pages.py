@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("unregistered")
 ROOT = Path(__file__).parent.parent
 
 #: Pages, each with the names that its first block takes for granted.
-PAGES: dict[str, dict[str, Any]] = {"write_an_operator": {}, "twelve_operators": {}, "train_a_model": {},
+PAGES: dict[str, dict[str, Any]] = {"README": {}, "write_an_operator": {}, "twelve_operators": {}, "train_a_model": {},
                                     "from_torch_and_jax": {}, "mxnet": {"mx": mx, "np": np}}
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
@@ -37,7 +37,7 @@ def test_page_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     if name == "write_an_operator" and np.lib.NumpyVersion(np.__version__) < "2.1.0":
         pytest.skip("NumPy 2.0 exports nothing that is read-only by DLPack")
     monkeypatch.chdir(tmp_path)
-    page = (ROOT / "docs" / f"{name}.md").read_text()
+    page = (ROOT / (f"{name}.md" if name == "README" else f"docs/{name}.md")).read_text()
     space = {"__name__": name, **PAGES[name]}
     checker = doctest.OutputChecker()
     for block in _BLOCK.finditer(page):
