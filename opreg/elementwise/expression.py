@@ -47,6 +47,7 @@ class Primitive(NamedTuple):
     None as a whole says it is zero. ``operator`` is the name of the operator, the key of its forms in
     ``value.BINARY``, or a function that applies it to values. ``exact`` says that integers give integers,
     ``logical`` that it gives 0 or 1. ``dtype`` is that of the result where it is not that of the arguments.
+    ``cost`` is what it takes where an addition takes 1; one without is not worth computing twice.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Primitive(NamedTuple):
     logical: bool = False
     dtype: np.dtype | None = None
     whole: Callable[..., Array] | None = None
+    cost: int | None = None
 
     def resolve(self, xp: ArrayModule, whole: bool = False) -> Callable[..., Array]:
         """The function that computes it on arrays of ``xp``, on integers with ``whole``; a last positional argument is
@@ -82,9 +84,9 @@ class Instruct(Protocol):
 def primitive(name: str, function: str | Callable[..., Array] | None = None,
               derivative: Callable[..., Sequence[Operand | None]] | None = None,
               operator: str | Callable[..., Value] | None = None, *, exact: bool = False, logical: bool = False,
-              whole: Callable[..., Array] | None = None) -> Instruct:
+              whole: Callable[..., Array] | None = None, cost: int | None = None) -> Instruct:
     """Define an instruction and return the function that applies it to terms, or computes it of numbers."""
-    prim = Primitive(name, function or name, derivative, operator or name, exact or logical, logical, whole=whole)
+    prim = Primitive(name, function or name, derivative, operator or name, exact or logical, logical, None, whole, cost)
     PRIMITIVES[name] = prim
 
     def call(*args: Operand) -> Operand:
@@ -212,41 +214,41 @@ def _apply_where(condition: Value, left: Value | float, right: Value | float) ->
 # ------------------------------------------------------------------------------------------ instructions
 
 # Those that need no derivative come first, then each after those its derivative is made of.
-sign = primitive("sign", exact=True)
+sign = primitive("sign", cost=4, exact=True)
 # The sign of a number that is not negative.
-positive = primitive("positive", "sign", operator="sign", exact=True)
-floor = primitive("floor", exact=True)
-ceil = primitive("ceil", exact=True)
-trunc = primitive("trunc", exact=True)
-greater = primitive("greater", operator="gt", logical=True)
-greater_equal = primitive("greater_equal", operator="ge", logical=True)
-less = primitive("less", operator="lt", logical=True)
-less_equal = primitive("less_equal", operator="le", logical=True)
-equal = primitive("equal", operator="eq", logical=True)
-not_equal = primitive("not_equal", operator="ne", logical=True)
+positive = primitive("positive", "sign", cost=2, operator="sign", exact=True)
+floor = primitive("floor", cost=1, exact=True)
+ceil = primitive("ceil", cost=1, exact=True)
+trunc = primitive("trunc", cost=1, exact=True)
+greater = primitive("greater", cost=2, operator="gt", logical=True)
+greater_equal = primitive("greater_equal", cost=2, operator="ge", logical=True)
+less = primitive("less", cost=2, operator="lt", logical=True)
+less_equal = primitive("less_equal", cost=2, operator="le", logical=True)
+equal = primitive("equal", cost=2, operator="eq", logical=True)
+not_equal = primitive("not_equal", cost=2, operator="ne", logical=True)
 logical_and = primitive("logical_and", logical=True)
 logical_or = primitive("logical_or", logical=True)
 logical_xor = primitive("logical_xor", logical=True)
 logical_not = primitive("logical_not", logical=True)
 
-add = primitive("add", derivative=lambda g, y, a, b: (g, g), exact=True)
-subtract = primitive("subtract", derivative=lambda g, y, a, b: (g, -g), operator="sub", exact=True)
-multiply = primitive("multiply", derivative=lambda g, y, a, b: (g * b, g * a), operator="mul", exact=True)
-divide = primitive("divide", derivative=lambda g, y, a, b: (g / b, -g * y / b), operator="truediv",
+add = primitive("add", cost=1, derivative=lambda g, y, a, b: (g, g), exact=True)
+subtract = primitive("subtract", cost=1, derivative=lambda g, y, a, b: (g, -g), operator="sub", exact=True)
+multiply = primitive("multiply", cost=1, derivative=lambda g, y, a, b: (g * b, g * a), operator="mul", exact=True)
+divide = primitive("divide", cost=1, derivative=lambda g, y, a, b: (g / b, -g * y / b), operator="truediv",
                    whole=integers.quotient)
 mod = primitive("mod", derivative=lambda g, y, a, b: (g, -g * floor(a / b)), exact=True,
                 whole=integers.remainder)
-negative = primitive("negative", derivative=lambda g, y, a: (-g,), exact=True)
-absolute = primitive("absolute", derivative=lambda g, y, a: (g * sign(a),), operator="abs", exact=True)
-square = primitive("square", derivative=lambda g, y, a: (g * a * 2.0,), exact=True)
-reciprocal = primitive("reciprocal", derivative=lambda g, y, a: (-g * square(y),), whole=integers.reciprocal)
-sqrt = primitive("sqrt", derivative=lambda g, y, a: (g * 0.5 / y,))
+negative = primitive("negative", cost=1, derivative=lambda g, y, a: (-g,), exact=True)
+absolute = primitive("absolute", cost=1, derivative=lambda g, y, a: (g * sign(a),), operator="abs", exact=True)
+square = primitive("square", cost=1, derivative=lambda g, y, a: (g * a * 2.0,), exact=True)
+reciprocal = primitive("reciprocal", cost=2, derivative=lambda g, y, a: (-g * square(y),), whole=integers.reciprocal)
+sqrt = primitive("sqrt", cost=4, derivative=lambda g, y, a: (g * 0.5 / y,))
 cbrt = primitive("cbrt", derivative=lambda g, y, a: (g / (square(y) * 3.0),))
 hypot = primitive("hypot", derivative=lambda g, y, a, b: (g * a / y, g * b / y))
-exp = primitive("exp", derivative=lambda g, y, a: (g * y,))
-expm1 = primitive("expm1", derivative=lambda g, y, a: (g * (y + 1.0),))
-log = primitive("log", derivative=lambda g, y, a: (g / a,))
-log1p = primitive("log1p", derivative=lambda g, y, a: (g / (a + 1.0),))
+exp = primitive("exp", cost=4, derivative=lambda g, y, a: (g * y,))
+expm1 = primitive("expm1", cost=4, derivative=lambda g, y, a: (g * (y + 1.0),))
+log = primitive("log", cost=4, derivative=lambda g, y, a: (g / a,))
+log1p = primitive("log1p", cost=4, derivative=lambda g, y, a: (g / (a + 1.0),))
 log2 = primitive("log2", derivative=lambda g, y, a: (g / (a * math.log(2.0)),))
 log10 = primitive("log10", derivative=lambda g, y, a: (g / (a * math.log(10.0)),))
 power = primitive("power", operator="pow", whole=integers.power, derivative=lambda g, y, a, b: (
@@ -261,14 +263,14 @@ arccos = primitive("arccos", derivative=lambda g, y, a: (-g / sqrt(1.0 - square(
 arctan = primitive("arctan", derivative=lambda g, y, a: (g / (square(a) + 1.0),))
 sinh = primitive("sinh", derivative=lambda g, y, a: (g * cosh(a),))
 cosh = primitive("cosh", derivative=lambda g, y, a: (g * sinh(a),))
-tanh = primitive("tanh", derivative=lambda g, y, a: (g * (1.0 - square(y)),))
+tanh = primitive("tanh", cost=4, derivative=lambda g, y, a: (g * (1.0 - square(y)),))
 arcsinh = primitive("arcsinh", derivative=lambda g, y, a: (g / sqrt(square(a) + 1.0),))
 arccosh = primitive("arccosh", derivative=lambda g, y, a: (g / sqrt(square(a) - 1.0),))
 arctanh = primitive("arctanh", derivative=lambda g, y, a: (g / (1.0 - square(a)),))
 # Where two arguments are equal MXNet gives the whole gradient to the first.
-maximum = primitive("maximum", exact=True, derivative=lambda g, y, a, b: (
+maximum = primitive("maximum", cost=1, exact=True, derivative=lambda g, y, a, b: (
     g * greater_equal(a, b), g * greater(b, a) if isinstance(b, Term) else None))
-minimum = primitive("minimum", exact=True, derivative=lambda g, y, a, b: (
+minimum = primitive("minimum", cost=1, exact=True, derivative=lambda g, y, a, b: (
     g * less_equal(a, b), g * less(b, a) if isinstance(b, Term) else None))
 erf = primitive("erf", special.erf, lambda g, y, a: (g * exp(-square(a)) * (2.0 / math.sqrt(math.pi)),))
 erfinv = primitive("erfinv", special.erfinv, lambda g, y, a: (g * exp(square(y)) * (math.sqrt(math.pi) / 2),))

@@ -58,12 +58,6 @@ _EQUALITIES = frozenset({"equal", "not_equal"})
 _CASTS = frozenset({"Cast", "_backward_cast", "amp_cast"})
 _NUMBERS = {"zeros_like": 0.0, "ones_like": 1.0}
 
-# What instructions cost, an addition being one; those that are not here are not computed twice.
-_COSTS = {"add": 1, "subtract": 1, "multiply": 1, "divide": 1, "negative": 1, "absolute": 1, "square": 1, "maximum": 1,
-          "minimum": 1, "reciprocal": 2, "greater": 2, "greater_equal": 2, "less": 2, "less_equal": 2, "equal": 2,
-          "not_equal": 2, "floor": 1, "ceil": 1, "trunc": 1, "sign": 4, "positive": 2, "sqrt": 4, "exp": 4, "log": 4,
-          "tanh": 4, "log1p": 4, "expm1": 4}
-
 
 # ------------------------------------------------------------------------------------------- the operator
 
@@ -252,7 +246,7 @@ def _costs(program: Program, expressions: dict[Node, Expression], split: int) ->
         entry, spec = (node, 0), program.specs[node][0]
         cost = _STORING + 1
         if entry not in kept and size(spec.shape) >= _LARGE and spec.dtype.itemsize > 2:  # type: ignore
-            cost = sum([_COSTS.get(prim.name, cost) for prim, _ in expression.code])
+            cost = sum([cost if prim.cost is None else prim.cost for prim, _ in expression.code])
             for source in _read(node):
                 same = program.specs[source[0]][source[1]].shape == spec.shape
                 cost += costs.get(source, _STORING + 1) if same or not costs.get(source) else _STORING + 1
