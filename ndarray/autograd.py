@@ -346,7 +346,7 @@ class _FunctionGradient:
                 array._data = data
 
     def _checked(self, returned: Any, ins: Sequence[NDArray]) -> list[NDArray | None]:
-        """What ``backward`` returned as a list of arrays."""
+        """The gradients that ``backward`` returned, as a list of arrays."""
         results = list(returned) if isinstance(returned, (list, tuple)) else [returned]
         if len(results) != len(ins):
             raise ArgumentError(f"{self.name}.backward: expected {len(ins)} gradients, one for each input of "
@@ -415,7 +415,7 @@ class Function:
 
     @property
     def saved_tensors(self) -> tuple[NDArray, ...]:
-        """What ``save_for_backward`` kept."""
+        """The arrays that ``save_for_backward`` was given."""
         return self._saved
 
     def __call__(self, *inputs: Any) -> Any:

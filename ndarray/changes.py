@@ -170,7 +170,7 @@ def _refresh(array: NDArray, but: NDArray | None, written: Array) -> None:
 
 
 def _of(name: str, attrs: Attrs, array: NDArray, data: Array) -> NDArray:
-    """What an operator makes of an array, whose numbers are there already."""
+    """The output of an operator on an array, whose elements were computed already."""
     result = tape.wrapped(data, array._ctx)
     result._entry = _node(name, attrs, (array._entry or tape.CONSTANT,), [array.shape], result, tape.TapeNode), 0
     return result

@@ -114,7 +114,7 @@ class Context(metaclass=_Contexts):
 
     @property
     def device(self) -> Device | None:
-        """What is entered while something computes here; None on the host, and where there is one device alone."""
+        """The device to enter while something computes here; None on the host, and where there is only one device."""
         return None if self.backend_name == "cpu" else self.backend.device(self.device_id)
 
     def entered(self) -> Device | nullcontext[None]:

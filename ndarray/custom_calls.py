@@ -61,7 +61,7 @@ def custom_run(op: Any, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Cu
 
 
 class CustomRun:
-    """What follows from what a Prop answers for inputs of certain specs.
+    """A call of a Prop's operator, prepared for inputs of certain specs.
 
     Parameters
     ----------

@@ -282,7 +282,7 @@ class FunctionRunner:
         self.count = self.visible = len(op.outputs(attrs))
 
     def run(self, attrs: Any, arrays: Sequence[Array]) -> list[Array]:
-        """What the function makes of these arrays."""
+        """Call the function with these arrays; its outputs."""
         wrap, ctx, inputs = self._wrap, self.ctx, self._inputs
         values = [wrap(array, ctx, i < inputs) for i, array in enumerate(arrays)]
         with Recording(False, None), ctx, ctx.entered():

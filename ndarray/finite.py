@@ -73,7 +73,7 @@ def asked(choice: bool | str | None = None) -> bool | str:
 
 @functools.cache
 def by_environment() -> bool | str:
-    """What the environment variable says, which is read once: it takes as long as an operator."""
+    """The setting of the environment variable, read once: reading takes as long as an operator."""
     text = os.environ.get("OPREG_CHECK_NUMBERS", "").strip().lower()
     return {"": False, "0": False, "1": True, "true": True, "false": False}.get(text, text)
 

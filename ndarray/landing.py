@@ -74,7 +74,7 @@ class Landing:
         self._tokens.append(None)
 
     def fill(self, function: Callable[..., Array], arrays: Sequence[Array]) -> Array:
-        """What a function makes of arrays, there if nobody has what lies there, else anywhere."""
+        """Compute a function of arrays into the reserved buffer if nobody references its contents, else anywhere."""
         array = self.reserve()
         if array is None:
             return function(*arrays)

@@ -920,7 +920,7 @@ def raw(value: object, ctx: Context) -> Array:
 
 
 class Applied(Protocol):
-    """What ran an operator, or noted that it is to run."""
+    """An operator that has run, or that a trace has noted."""
 
     visible: int  # how many of the outputs a user sees
 

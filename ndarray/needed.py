@@ -123,7 +123,7 @@ def _name(node: TapeNode, i: int, count: int) -> str:
 
 
 def lost(title: str, name: str, array: Array, write: Write) -> str:
-    """What is said of numbers that a gradient needs and that were written.
+    """The error about arrays that a gradient needs and that were written since.
 
     Parameters
     ----------

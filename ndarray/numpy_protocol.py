@@ -113,7 +113,7 @@ def _watched(values: object) -> tuple[Any, bool]:
 
 
 def _operator(name: str, left: object, right: object) -> Any:
-    """What Python's operator gives; NotImplemented where there is none of that name."""
+    """The result of Python's operator; NotImplemented where there is none of that name."""
     forward, reflected = _OPERATORS[name]
     result: Any = NotImplemented
     if isinstance(left, Value) and hasattr(left, reflected):

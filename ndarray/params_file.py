@@ -586,7 +586,7 @@ def save(path: str | os.PathLike[str], records: Pairs, names: Sequence[str] = ()
 
 
 def check_names(count: int, names: Sequence[str]) -> list[str]:
-    """What errors call each array, once the names are known to be good."""
+    """Check the names of arrays; returns what errors call each array."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise ArgumentError(f"names must be a sequence of str, not {names!r}")
     if names and len(names) != count:

@@ -74,7 +74,7 @@ def _read(file: BinaryIO, size: int, name: str) -> tuple[list[Record], list[str]
 
 
 class _Entry(NamedTuple):
-    """What the header says of an array: what it stands for, the stored dtype, and where in the file it lies."""
+    """The header's entry of an array: its name, the stored dtype, and where its bytes lie in the file."""
 
     dtype: str
     stored: str

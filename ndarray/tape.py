@@ -149,7 +149,7 @@ class Leaf(TapeNode):
 
 
 class Taped:
-    """What the tape may hold instead of an operator: something that knows its gradient.
+    """An object that knows its own gradient, which the tape holds in the place of an operator.
 
     Parameters
     ----------
@@ -312,7 +312,7 @@ def _ones(like: NDArray) -> Array:
 
 def _seeds(heads: Sequence[NDArray], head_grads: Sequence[Any] | None, recorded: bool
            ) -> dict[TapeEntry, Any]:
-    """What arrives at the heads, by entry: arrays where gradients are recorded, else raw ones."""
+    """Seed gradients of the heads, by entry: NDArrays where gradients are recorded, else raw arrays."""
     if len(heads) == 1 and head_grads is None and not recorded and heads[0]._entry is not None:  # as a rule
         return {heads[0]._entry: _ones(heads[0])}
     if not heads:

@@ -32,14 +32,14 @@ __all__ = ["BodyTracer", "TracedArray", "TracedNDArray", "wrap_traced"]
 
 
 class _Settled:
-    """What has run, as callers of operators ask it: how many outputs there are, and how many a user sees."""
+    """An operator that a trace has noted, as callers ask it: how many outputs it has, and how many a user sees."""
 
     def __init__(self, visible: int, count: int):
         self.visible, self.count = visible, count
 
 
 class BodyTracer(Tracer):
-    """What a body did: nodes over variables that stand for its inputs and for arrays it holds.
+    """The trace of a body: nodes over variables that stand for its inputs and for arrays it holds.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class BodyTracer(Tracer):
         return Node(op, f"{self.name}_{hint}{len(self.nodes)}", attrs, inputs, given, self.tags, here())
 
     def infer(self, node: Node, ins: Sequence[Spec]) -> list[Spec]:
-        """What comes out of a node; in float32 where nothing says otherwise."""
+        """Specs of the outputs of a node; float32 where nothing says otherwise."""
         return [Spec(shape, dtype or np.dtype(np.float32)) for shape, dtype in super().infer(node, ins)]
 
     def one(self, name: str, *entries: Entry, **attrs: Any) -> Entry:
@@ -161,7 +161,7 @@ def _refuse(what: str, instead: str = "") -> Callable[..., NoReturn]:
 
 
 class TracedArray(Sized):
-    """What acts as a NumPy array while a body is followed.
+    """A value without elements that acts as a NumPy array while a body is traced.
 
     One made of another by a subscript, ``reshape`` or ``transpose`` is a view: it reads what the other holds now.
     Basic subscripts write through; changing another kind of view is refused.
@@ -239,7 +239,7 @@ class TracedArray(Sized):
         return TracedArray(self.body, self.spec, self.entry)
 
     def as_ndarray(self, dtype: DTypeLike = None) -> NDArray:
-        """What ``nd.array`` makes of it."""
+        """The NDArray that ``nd.array`` makes of it."""
         return wrap_traced(self.body.value(self.body.cast(self.entry, np.float32 if dtype is None else dtype)),
                              self.body.ctx)
 
@@ -399,7 +399,7 @@ class TracedNDArray(NDArray):
         return self._data.copy()
 
     def as_ndarray(self, dtype: DTypeLike = None) -> NDArray:
-        """What ``nd.array`` makes of it."""
+        """The NDArray that ``nd.array`` makes of it."""
         return self._data.as_ndarray(self._data.dtype if dtype is None else dtype)
 
     def detach(self) -> NDArray:

@@ -205,7 +205,7 @@ def _basic(parts: Sequence[object]) -> bool:
 
 
 def taken(array: TracedArray, key: object) -> TracedArray:
-    """What ``array[key]`` is."""
+    """The entry of ``array[key]``."""
     body = array.body
     parts, inner = _parts(key)
     if inner:
@@ -310,7 +310,7 @@ def function(body: BodyTracer, function: Callable[..., Any] | str, args: Sequenc
 
 
 def _value(body: BodyTracer, name: str, *arrays: object, **attrs: object) -> TracedArray:
-    """What an operator makes of arrays."""
+    """The output of an operator on arrays."""
     return body.value(body.one(name, *[body.entry(_host(array)) for array in arrays], **attrs))
 
 

@@ -13,7 +13,7 @@ __all__ = ["OneAtATime"]
 
 
 class OneAtATime:
-    """What one thread runs at a time: another that comes in meanwhile gets an ``OpError``."""
+    """An object that one thread runs at a time: another that comes in meanwhile gets an ``OpError``."""
 
     def __init__(self) -> None:
         # Threads that run this, in the order they came, behind a number that keeps the list's memory.

@@ -164,7 +164,7 @@ def _inner(shape: Any) -> Any:
 
 
 def _through(body: Symbol, given: Sequence[Any], rule: Callable) -> tuple[list[Any], list[Any]]:
-    """What is known of a body's inputs and outputs, from what is known of its inputs."""
+    """Infer shapes or dtypes of a body's inputs and outputs from those of its inputs."""
     graph = resolved(body)._graph()
     variables = [node for node in graph.nodes if node.op is None]
     known = rule(graph, {node: value for node, value in zip(variables, given) if value is not None})

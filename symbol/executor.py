@@ -460,7 +460,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
         self._plans.monitor(callback, monitor_all)
 
     def _held(self) -> str:
-        """What the plans hold in memory, in words."""
+        """Memory of the plans, in words."""
         with self._alone():
             total = self.plan(self._keeps_gradients).nbytes
         return "".join(f"{'training' if is_train else 'inference'} plan: {plan.nbytes / 2 ** 20:.2f} MB\n"

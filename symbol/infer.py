@@ -52,7 +52,7 @@ class _Rules(Generic[K]):
         self._seen: dict[tuple[object, ...], tuple[list[K], list[tuple[int, K]], object]] = {}
 
     def outputs(self, node: Node, outs: list[K] | None) -> tuple[list[K], list[tuple[int, K]]]:
-        """What follows for the outputs, and what is learned of inputs by their number."""
+        """Specs of the outputs, and what is learned of inputs, by their number."""
         known_of = self.known_of
         ins = [known_of[source][i] for source, i in node.inputs]
         key = node.op, id(node.attrs), *map(id, ins), id(outs)

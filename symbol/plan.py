@@ -38,7 +38,7 @@ Watch: TypeAlias = Callable[[Function], object]
 
 
 class Step:
-    """What the plan does for one node: its kernel, why others declined, its functions.
+    """One node in a plan: its kernel, why others declined, its functions.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ Around: TypeAlias = Callable[[Sequence[Step], Function], object]
 
 
 class Instrument(NamedTuple):
-    """What watches a segment: steps, and whole runs. It holds no plan, which holds it."""
+    """A watcher of the steps and runs of a segment. It holds no plan, which holds it."""
 
     watches: Mapping[Step, Watch]
     around: Around | None
@@ -312,7 +312,7 @@ def _work(step: Step) -> None:
 
 
 def _copies(to_host: int, from_host: int) -> str:
-    """What a first run has copied, in words. A copy to the host waits for the device."""
+    """Copies that a first run made, in words. A copy to the host waits for the device."""
     found = [f"{count} {'copy' if count == 1 else 'copies'} {where} the host" for count, where in
              ((to_host, "to"), (from_host, "from")) if count]
     return f"{'synchronises: ' if to_host else ''}{' and '.join(found)} in its first run" if found else ""

@@ -29,7 +29,7 @@ def _own(ctx: Context, nbytes: int) -> Array:
 
 @dataclass
 class Bound:
-    """What a graph is bound to: raw arrays of its variables and outputs, and what is asked of their gradients.
+    """The arrays that a graph is bound to: those of its variables and outputs, and requests for their gradients.
 
     Attributes
     ----------

@@ -86,7 +86,7 @@ class Reduction:
 
     @classmethod
     def asked(cls, reduce: Group | Reduction | None, shard: str | None) -> Reduction | None:
-        """What ``bind`` is given; None where nothing has to be reduced, one rank among them."""
+        """The reduction that ``bind`` is given; None where nothing has to be reduced, for one rank, too."""
         if reduce is None:
             if shard is not None:
                 raise ArgumentError(f"shard={shard!r} wants a group that parts are divided among: give reduce=, too")
@@ -98,7 +98,7 @@ class Reduction:
 
     @property
     def op(self) -> str:
-        """What becomes of numbers."""
+        """The reduction: a sum or a mean."""
         return "mean" if self.gradients_mean else "sum"
 
     def chosen(self, wanted: Iterable[Node]) -> list[Node]:
@@ -217,7 +217,7 @@ class Reduced:
 
     @property
     def text(self) -> str:
-        """What all ranks have to have alike, a line each. Shapes of data are not among it."""
+        """A line for each thing that all ranks must have alike. Shapes of data are not among them."""
         reduction = self.reduction
         lines = [f"gradients {reduction.op}, shard {reduction.shard}, buckets of {reduction.bucket_bytes} bytes"]
         lines += [f"bucket {bucket.number}: {member.node.name} {bucket.dtype} {show(member.shape)} "

@@ -28,7 +28,7 @@ __all__ = ["RecordedSegment", "runs_python", "segments"]
 
 
 class _Phase(enum.Enum):
-    """What the next run does."""
+    """The state of a recording: what the next run does."""
 
     WARM = "to be captured in its third run"
     RECORD = "to be captured in its next run"
@@ -37,7 +37,7 @@ class _Phase(enum.Enum):
 
 
 def segments(contexts: Iterable[Context]) -> Callable[[list[Step]], Segment]:
-    """What makes the segments of a plan, by where its steps compute."""
+    """The class of a plan's segments, by where its steps compute."""
     places = {ctx for ctx in contexts if ctx.xp is not np}
     if not places:
         return Segment

@@ -60,7 +60,7 @@ BIND, SIMPLE_BIND = Slot("graphs"), Slot("graphs")
 
 
 class Initializer(Protocol):
-    """What files name by a text of its own."""
+    """An initializer, which files name by a text of its own."""
 
     def dumps(self) -> str:
         """The text."""
@@ -542,7 +542,7 @@ class Symbol(Methods):
 
 
 def _of_roles(graph: Graph, answers: Mapping[Node, list[T]]) -> tuple[list[T], list[T], list[T]]:
-    """What is known of arguments, outputs and auxiliary states."""
+    """Specs of arguments, outputs and auxiliary states, as far as they are known."""
     arguments, auxiliary = graph.variables()
     return ([answers[node][0] for node in arguments], [answers[node][i] for node, i in graph.heads],
             [answers[node][0] for node in auxiliary])

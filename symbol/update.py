@@ -33,7 +33,7 @@ Index: TypeAlias = int | str
 
 
 class Updater(Protocol):
-    """What moves weights and keeps their states, as updaters of ``opreg.optimizer`` do."""
+    """An optimizer that updates weights and keeps their states, as updaters of ``opreg.optimizer`` do."""
 
     states: dict[Any, Any]
     #: How states are divided among ranks, where they are.
@@ -42,7 +42,7 @@ class Updater(Protocol):
     def __call__(self, index: Sequence[Index], grad: Sequence[NDArray], weight: Sequence[NDArray]) -> None: ...
 
     def indices(self, names: Sequence[str]) -> Mapping[str, Index]:
-        """What it knows weights by."""
+        """The indices by which it knows weights."""
 
     def one_by_one(self) -> str | None:
         """Why it has to be called; None where it says which operators move the weights."""

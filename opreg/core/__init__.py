@@ -1,3 +1,3 @@
-"""What everything else stands on: values, operators, graphs; how they are declared, found, run and differentiated."""
+"""The core: values, operators and graphs; how they are declared, found, run and differentiated."""
 
 __all__: list[str] = []

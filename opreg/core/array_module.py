@@ -26,7 +26,7 @@ Seed: TypeAlias = int | Sequence[int] | np.random.SeedSequence | None
 
 
 class Device(Protocol):
-    """What is entered while something computes on a device; ``use`` makes it the current one for good."""
+    """A device, entered while something computes on it; ``use`` makes it the current one for good."""
 
     def __enter__(self) -> Any: ...
 
@@ -127,7 +127,7 @@ class Backend:
         """Wait until everything asked of a device is done."""
 
     def device(self, number: int) -> Device | None:
-        """What is entered while something computes on a device; None where there is one alone."""
+        """The device to enter while something computes on it; None where there is only one."""
         return None
 
     def order(self, device: int = 0) -> Callable[[], None] | None:
@@ -136,7 +136,7 @@ class Backend:
         return None
 
     def title(self, device: int = 0) -> str:
-        """What the maker calls a device; nothing where nobody knows."""
+        """The maker's name of a device; empty where nobody knows."""
         return ""
 
     def arena(self, nbytes: int, device: int = 0) -> Array:

@@ -81,7 +81,7 @@ def from_text(text: str) -> Any:
 
 
 class Limit(NamedTuple):
-    """What values of a type have to be beside that: a test, and the words for it in an error."""
+    """A condition on values of a type: a test, and the words for it in an error."""
 
     words: str
     holds: Callable[[Any], bool]

@@ -17,7 +17,7 @@ _CACHED: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 class Recent(dict):
-    """What was used recently, by key, up to a number of entries. Threads may share one.
+    """A cache of what was used recently, by key, up to a number of entries. Threads may share one.
 
     Entries are in two generations, of which this is the younger. When that is full it becomes the older, which goes.
     So a look-up of what is used often, ``cache.get(key)``, costs what one in a dict costs, and whatever was found or
@@ -50,7 +50,7 @@ class Recent(dict):
     __hash__ = object.__hash__  # type: ignore[assignment]  # one cache is no other, whatever they hold
 
     def find(self, key: object) -> Any:
-        """What is kept by a key, None where nothing is."""
+        """The cached value of a key, None where there is none."""
         value = self.get(key)
         if value is None and self._older:
             value = self._older.get(key)
@@ -112,7 +112,7 @@ class CacheReport(list[Cache]):
 
 
 def caches() -> CacheReport:
-    """What is remembered to be faster the next time: settled calls, geometries, expressions, addresses.
+    """All caches: prepared calls, geometries, expressions, addresses.
 
     Returns
     -------

@@ -69,7 +69,7 @@ class TableRow(NamedTuple):
 
 
 class Events(Shown):
-    """What was collected. Appending is safe in threads.
+    """Collected events. Appending is safe in threads.
 
     Attributes
     ----------
@@ -210,7 +210,7 @@ class Events(Shown):
 
 
 def _key(span: Span, by: str) -> str | None:
-    """What a span counts for in a table; None for nothing."""
+    """The row of a table that a span counts for; None for none."""
     if by == "line":
         return span.args.get("line") if span.category == "operator" else None
     return span.name if span.category == by else None

@@ -22,7 +22,7 @@ INFLATED = 1032
 
 @contextmanager
 def adopting() -> Iterator[None]:
-    """What the system refuses inside is an `OSError` that is an `OpError` as well.
+    """Turn an `OSError` of the block into one that is an `OpError` as well.
 
     Examples
     --------
@@ -213,7 +213,7 @@ def _whole(path: str | os.PathLike, mode: int | None) -> Iterator[BinaryIO]:
 
 @contextmanager
 def together() -> Iterator[None]:
-    """What ``whole`` writes within the block appears when the block ends well: all files, or none.
+    """Let files that ``whole`` writes within the block appear when the block ends well: all of them, or none.
 
     Examples
     --------
@@ -241,7 +241,7 @@ def together() -> Iterator[None]:
 
 
 def json_of(text: str | bytes, name: str) -> Any:
-    """What a JSON text says, as dicts and lists.
+    """Parse a JSON text to dicts and lists.
 
     Raises
     ------

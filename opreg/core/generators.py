@@ -64,7 +64,7 @@ def generator(device_type: str, device_id: int = 0) -> np.random.Generator:
 
 
 def counter(device_type: str, device_id: int = 0) -> Array | None:
-    """What kernels of a device that draw by counting read and move on, always the same array; None on the host.
+    """The counter that kernels of a device read and move on when they draw, always the same array; None on the host.
 
     Returns
     -------

@@ -30,7 +30,7 @@ _UNREACHED = object()
 
 
 class _Cut(threading.local):
-    """What gradients of whole numbers lost when they were stored as whole numbers, in the pass that runs.
+    """Gradients of integers whose fractions were cut when they were stored, in the pass that runs.
 
     A mask or an index within the function loses a gradient that nobody asks for. So the kernel only notes the loss,
     and who hands out the gradient of a tensor of whole numbers says it.

@@ -258,7 +258,7 @@ def reference(call: Call) -> Prepared:
 
 
 def as_results(results: object) -> list[Any]:
-    """What a kernel returned as a list: one array, or several."""
+    """The arrays that a kernel returned, one or several, as a list."""
     return list(results) if isinstance(results, (tuple, list)) else [results]
 
 

@@ -24,7 +24,7 @@ _CHANGES = frozenset({"add", "append", "appendleft", "clear", "discard", "extend
 
 
 class Loads(NamedTuple):
-    """What a piece of code loads.
+    """The names that a piece of code loads.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Loads(NamedTuple):
 
 @cached(1024)
 def loads(code: types.CodeType) -> Loads:
-    """What a piece of code loads.
+    """The names that a piece of code loads.
 
     Examples
     --------

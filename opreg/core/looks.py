@@ -1,4 +1,4 @@
-"""What texts and notebooks show: reports without control characters; HTML and SVG, made where somebody looks."""
+"""Reports in terminals and notebooks: text without control characters; HTML and SVG, made where somebody looks."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def report(lines: Iterable[str]) -> str:
 
 
 class Shown:
-    """What has a table for notebooks."""
+    """An object that shows itself as a table in notebooks."""
 
     __slots__ = ()
 

@@ -30,7 +30,7 @@ _KEPT = 32
 
 
 class Mode:
-    """What is chosen.
+    """Recording, training and the other choices of a piece of code.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ def _chosen(name: str) -> Any:
 
 
 class _Thread(threading.local):
-    """What a thread has: the mode of now, some of whose attributes can be read and set here, and a frame."""
+    """State of one thread: the current mode, some of whose attributes can be read and set here, and a frame."""
 
     recording: Any = _chosen("recording")
     training: bool = _chosen("training")

@@ -141,7 +141,7 @@ def public() -> list[str]:
 
 
 def front(title: str, make: Callable[[Op, str], Callable]) -> Callable[[str], Callable]:
-    """What opens the functions of ``nd`` or ``sym`` by name, each made once."""
+    """A ``__getattr__`` that makes the functions of ``nd`` or ``sym`` by name, each once."""
     made: dict[str, Callable] = {}
 
     @functools.cache

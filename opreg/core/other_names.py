@@ -57,7 +57,7 @@ UPDATES = {"step": _UPDATE,
 
 
 def elsewhere(name: str) -> str | None:
-    """What to write for an attribute of a symbol that tensors have elsewhere; None for all others.
+    """Advice for an attribute that symbols do not have and tensors of other libraries do; None for all others.
 
     Examples
     --------

@@ -76,7 +76,7 @@ class Placeholder(Schema):
 
 
 def placeholder(node: Node) -> Placeholder | None:
-    """What a file says of the operator of a node, where it is none that is registered."""
+    """The placeholder that stands for a node's operator; None where its operator is registered."""
     schema = None if node.op is None else node.op.schema
     return schema if isinstance(schema, Placeholder) else None
 
@@ -115,7 +115,7 @@ def warn_of(file: str, op: Op, nodes: Sequence[str], attribute: str) -> None:
 
 def settle(op: Op, texts: Mapping[str, str], **held: object
            ) -> tuple[Attributes, dict[str, str], dict[str, str]]:
-    """What a node holds of the attributes that a file gives it, and of those that are no text.
+    """Sort the attributes that a file gives a node, and those that are no text.
 
     Returns
     -------

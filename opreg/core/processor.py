@@ -219,7 +219,7 @@ def _from_sysctl() -> tuple[str, dict[str, int], tuple[str, ...]]:
 
 
 def _sysctl(name: str, text: bool = False) -> int | str | None:
-    """What the system calls something; None where it does not know."""
+    """The system's name of something; None where it does not know."""
     with suppress(OSError, AttributeError, ValueError):
         function = ctypes.CDLL(None).sysctlbyname
         buffer = ctypes.create_string_buffer(256)

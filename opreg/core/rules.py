@@ -18,7 +18,7 @@ Attrs = Mapping[str, Any]
 
 
 class Again(NamedTuple):
-    """What a vmap rule returns where the operator itself computes all samples.
+    """The answer of a vmap rule where the operator itself computes all samples at once.
 
     Attributes
     ----------

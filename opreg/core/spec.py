@@ -126,7 +126,7 @@ def show(shape: Shape | None) -> str:
 
 
 def unify(left: Shape | None, right: Shape | None) -> Shape | None:
-    """What two descriptions of one shape say together.
+    """Merge two descriptions of one shape.
 
     Raises
     ------

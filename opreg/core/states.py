@@ -1,4 +1,4 @@
-"""What auxiliary states of users' operators begin with: an initializer, said where the operator is declared.
+"""Initial values of auxiliary states of users' operators: an initializer, declared with the operator.
 
 Arrays for states are made by executors, modules and Cells, and filled by initializers, which are defined above all of
 these and below none: a slot has them.

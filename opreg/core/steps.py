@@ -1,4 +1,4 @@
-"""What a plan may do with the functions that bound kernels give it, beside calling them.
+"""Functions that bound kernels give to a plan, and what a plan may do with them beside calling them.
 
 A kernel gives functions without arguments. Most are NumPy's, with their arrays. A back end makes others, and says with
 these classes, or with an attribute of a function, what is known about them: ``plain``, that it knows nothing of modes

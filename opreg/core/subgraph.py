@@ -19,7 +19,7 @@ __all__ = ["Subgraph", "fits", "rule_graph", "subgraph"]
 
 
 class Subgraph:
-    """What nodes do, over numbered places: what they are given, then what each of them makes, in order.
+    """A list of operators over numbered places: the inputs, then the outputs of each operator, in order.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class Subgraph:
 
 def rule_graph(op: Op, attrs: Attrs, arriving: Sequence[bool], needs: Sequence[bool], is_train: bool,
                specs: Sequence[Spec] | None) -> Subgraph:
-    """What the rule of an operator does: it is given gradients of outputs, inputs and outputs, of these ``specs``."""
+    """The gradient rule of an operator as a subgraph of output gradients, inputs and outputs of these ``specs``."""
     count, first = len(arriving), len(arriving) + len(needs)
     tracer = RuleTracer(known=None if specs is None else {})
     input_specs = [Spec()] * (first + count) if specs is None else specs
@@ -114,7 +114,7 @@ def fits(op: Op) -> bool:
 
 def subgraph(op: Op, attrs: Any, arriving: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
              specs: Callable[[], Sequence[Spec]]) -> Subgraph:
-    """What the rule of an operator does.
+    """The gradient rule of an operator as a subgraph, from a cache.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ class NeedsNumbers(OpError, NotImplementedError, TypeError):
 
 
 class TraceError(OpError, TypeError):
-    """What was asked for is not known while tracing; the message says in which line."""
+    """A value that Python asked for is not known while tracing; the message says in which line."""
 
     def __init__(self, what: str):
         where = here()
@@ -45,7 +45,7 @@ class SpecsAsked(Exception):
 
 
 class Tracer:
-    """What is done to values without numbers, as nodes in the order they are made.
+    """Notes operators that are applied to values without elements, as nodes in the order they are made.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class Tracer:
         raise NotImplementedError
 
     def _take(self, node: Node) -> None:
-        """What is noted of a node."""
+        """Note the specs of a node."""
         self.specs[node] = self.infer(node, [self.specs[source][i] for source, i in node.inputs])
 
     @property
@@ -115,7 +115,7 @@ class Tracer:
         self._settled = len(self.nodes)
 
     def infer(self, node: Node, ins: Sequence[Spec]) -> list[Spec]:
-        """What comes out of a node, from what goes in."""
+        """Infer specs of the outputs of a node from those of its inputs."""
         op = node.op
         assert op is not None
         try:
@@ -132,7 +132,7 @@ class Tracer:
 
 
 class Sized:
-    """What follows from a shape and a dtype."""
+    """Properties that follow from a shape and a dtype."""
 
     __slots__ = ()
     shape: Any  # of some a property
@@ -172,7 +172,7 @@ class Sized:
 
 
 class RuleTracer(Tracer):
-    """What gradient rules do. Specs are found when a rule asks for them.
+    """Traces gradient rules. Specs are inferred when a rule asks for them.
 
     Attributes
     ----------
@@ -228,7 +228,7 @@ class RuleTracer(Tracer):
         return self.specs.get(node) or self.known.get(node)  # type: ignore[union-attr]
 
     def _follows(self, node: Node) -> list[Spec]:
-        """What an operator makes of its inputs, and what a variable declares."""
+        """Specs of a node: inferred for an operator, declared for a variable."""
         if node.op is not None:
             return self.infer(node, [self.spec(entry) for entry in node.inputs])
         declared = node.tags.get("__shape__")
@@ -239,7 +239,7 @@ class RuleTracer(Tracer):
 
 
 class TracedValue(Sized, Value):
-    """What gradient rules are given where a graph is made: it acts as an array without numbers.
+    """A value that gradient rules are given where a graph is made: it acts as an array without elements.
 
     It has a shape and a dtype where these are known.
     """

@@ -1,4 +1,4 @@
-"""What comes out of a function: its shapes and dtypes, from a run on numbers that stand for others."""
+"""Shapes and dtypes of a function's results, from a run on zeros."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the first run of a user's operator is watched for."""
+"""Checks of the first run of a user's operator."""
 
 from __future__ import annotations
 

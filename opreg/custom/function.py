@@ -96,7 +96,7 @@ class FunctionUse(Use):
     shapes: Shapes | None = None
 
     def compute(self, arrays: Sequence[NDArray], ctx: Context, is_train: bool) -> list[Any]:
-        """What the function makes of NDArrays: an NDArray, array or number for each output."""
+        """Call the function with NDArrays; it gives an NDArray, array or number for each output."""
         rule, op = self.defined.rule, self.op
         declared = self._declared(arrays)
         keywords = rule.select(self)
@@ -227,7 +227,7 @@ class FunctionUse(Use):
 
     def gradient(self, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool], is_train: bool
                  ) -> list[Value | None]:
-        """What the user's rule gives."""
+        """Call the user's gradient rule; one gradient for each input."""
         g, ins, outs = shown(g), list(map(shown, ins)), list(map(shown, outs))
         gradients = self.op.by_rule(g, ins, outs, self, needs, is_train)
         return own(self.op.arguments(self), gradients, ins, f"operator {self.op.op_type!r}: the gradient")
@@ -333,7 +333,7 @@ def _arguments(signature: Signature) -> Names:
 
 
 def _beginnings(title: str | None, auxiliary: Sequence[str] | Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """What variables of states are told of their initializers."""
+    """Tags that tell variables of states their initializers."""
     found = {}
     for name, value in auxiliary.items() if isinstance(auxiliary, Mapping) else ():
         if value is None:

@@ -1,4 +1,4 @@
-"""What users' operators have in common, and gradients of them that are operators themselves.
+"""Uses of users' operators, and gradients of them that are operators themselves.
 
 An operator that is ``traced`` promises that its body depends on nothing but its arguments. In a graph the body is then
 called once, with values that stand for numbers, and what it did takes the operator's place. So its gradient exists

@@ -65,7 +65,7 @@ TO_JAX = Slot("other libraries")
 
 
 class CustomOp:
-    """What computes: derive from it, and define ``forward`` and ``backward``.
+    """The computation of an operator: derive from it, and define ``forward`` and ``backward``.
 
     Both get lists of NDArrays and write their results through ``assign``.
 
@@ -135,7 +135,7 @@ class CustomOp:
 
 
 class CustomOpProp:
-    """What an operator is: derive from it, and register the class under a name.
+    """The description of an operator: derive from it, and register the class under a name.
 
     Parameters
     ----------
@@ -553,7 +553,7 @@ class OperatorArguments(NamedTuple):
 
 
 def get_operator_arguments(op_name: str) -> OperatorArguments:
-    """What an operator can be given.
+    """Names and types of the arguments of an operator.
 
     Examples
     --------
@@ -582,7 +582,7 @@ _COUNT = itertools.count()
 
 
 class PythonOp:
-    """What operators were before ``CustomOp``: one object that describes itself, and computes.
+    """An operator as before ``CustomOp``: one object that describes itself, and computes.
 
     Derive from ``NumpyOp`` or ``NDArrayOp``, and define what a Prop and its operator do. Calling the object makes a
     symbol. ``CustomOp`` does more: attributes, states, dtypes, requests.

@@ -114,7 +114,7 @@ class PropUse(Use):
         return f"operator {self.registered.op_type!r}: {type(self.prop).__name__}.{method}"
 
     def ask(self, method: str, *args: object) -> Any:
-        """What the Prop answers; its exceptions leave with a note."""
+        """Call a method of the Prop; its exceptions leave with a note."""
         try:
             return getattr(self.prop, method)(*args)
         except Exception as error:
@@ -134,7 +134,7 @@ class PropUse(Use):
                         "write one, as in __init__(self, k: int), or convert them")
 
     def names(self, method: str, answer: object) -> tuple[str, ...]:
-        """What the Prop lists, checked."""
+        """Names that the Prop lists, checked."""
         if not isinstance(answer, (list, tuple)) or not (
                 {*map(type, answer)} <= _PLAIN or all(isinstance(name, str) for name in answer)):
             raise ArgumentError(f"{self.title(method)} returned {answer!r}, expected a list of names")
@@ -146,7 +146,7 @@ class PropUse(Use):
     # ------------------------------------------------------------------------------ shapes and dtypes
 
     def _answer(self, method: str, question: list, complete: bool) -> Any:
-        """What the Prop says to shapes or dtypes; nothing when it cannot say while some are unknown."""
+        """The Prop's answer about shapes or dtypes; nothing when it cannot say while some are unknown."""
         try:
             return self.ask(method, question)
         except Exception:
@@ -240,7 +240,7 @@ class PropUse(Use):
         return memo[id(prop)][0]
 
     def make(self, ctx: Context, shapes: list[list[int]], dtypes: list[TypeFlag]) -> CustomOp:
-        """What ``create_operator`` gives; its exceptions leave with a note."""
+        """Call ``create_operator``; its exceptions leave with a note."""
         try:
             return self.prop.create_operator(ctx, shapes, dtypes)
         except Exception as error:
@@ -345,7 +345,7 @@ class BackwardUse(PropUse):
 
 
 class Kept:
-    """What eager calls of an operator with the same keywords have in common, for as long as their Props agree.
+    """The cache that eager calls of an operator with the same keywords share, for as long as their Props agree.
 
     Attributes
     ----------

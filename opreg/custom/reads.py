@@ -41,7 +41,7 @@ _OF_CLASSES = frozenset({"__module__", "__dict__", "__weakref__", "__doc__", "__
 
 @READS.provide
 class BodyReads:
-    """What functions read from outside of their arguments.
+    """Values that functions read from outside of their arguments.
 
     Parameters
     ----------

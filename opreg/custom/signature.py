@@ -1,4 +1,4 @@
-"""What the signatures of users' functions mean, and what in them cannot be meant."""
+"""Signatures of users' functions: which parameters are inputs, states and attributes, and which are mistakes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TAKEN = ("name", "attr", "out", "op_type")
 
 
 class Signature(NamedTuple):
-    """What the parameters of a function are to an operator.
+    """The parameters of a function, sorted by what they are to an operator.
 
     Attributes
     ----------

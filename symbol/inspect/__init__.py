@@ -1,4 +1,4 @@
-"""What is asked of plans, and what watches their steps: explanations, times, estimates, memory, checks, a monitor."""
+"""Instruments of plans: explanations, times, estimates, memory, checks, a monitor."""
 
 from __future__ import annotations
 

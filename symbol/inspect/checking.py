@@ -40,7 +40,7 @@ ROUNDING = 32
 
 
 class KernelCheck(NamedTuple):
-    """What is known of a step.
+    """The comparison of a step's kernel with its reference.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class KernelReport(Shown):
 
 
 class Member(NamedTuple):
-    """What one operator of a fused or folded node computes.
+    """One operator of a fused or folded node, computed alone.
 
     Attributes
     ----------
@@ -189,7 +189,7 @@ def _folded(members: Sequence[Node]) -> Compute | None:
 
 
 def _beside(step: Step, plan: Plan, rng: np.random.Generator | None) -> Compute | None:
-    """What a step is compared with; None where its kernel is the reference, or there is none."""
+    """The reference that a step is compared with; None where its kernel is the reference, or there is none."""
     node = step.node
     if node is None or node.op is None or not step.run or node.op.where is not None:
         return None
@@ -304,7 +304,7 @@ class _Checked:
                           f"the largest number; allowed is {worst.allowed:.3g}")
 
     def row(self) -> KernelCheck:
-        """What is known so far."""
+        """The row of the table, so far."""
         return KernelCheck(self.number, self.half, titled(self.node), self.node.name, self.kernel, self.runs,
                            self.absolute, self.relative, self.resolutions)
 

@@ -29,7 +29,7 @@ _SHOWN = 40  # rows of a table, unless more are asked for
 
 @dataclass(frozen=True)
 class Machine:
-    """What a device does, as far as estimates ask.
+    """Rates of a device, as far as estimates ask.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ class EstimateRow(NamedTuple):
 
 
 class Estimate(Shown):
-    """What ``executor.estimate`` found; prints as a table, the longest step first.
+    """The report of ``executor.estimate``; prints as a table, the longest step first.
 
     Attributes
     ----------
@@ -239,7 +239,7 @@ class Estimate(Shown):
 
 
 def estimate(plan: Plan, halves: Sequence[tuple[str, Segment]], machine: Machine) -> Estimate:
-    """What the steps of a plan would cost; see ``Executor.estimate``."""
+    """Estimate the time of each step of a plan; see ``Executor.estimate``."""
     rows = [_row(plan, half, number, step, machine) for half, segment in halves
             for number, step in enumerate(segment.steps) if step.run]
     graphs = sum(not island for (_, island), _ in itertools.groupby(rows, lambda row: (row.half, bool(row.island))))

@@ -98,7 +98,7 @@ class _Look:
                  culprit.compute)
 
     def _members(self, node: Node, ins: list[Array | None]) -> Iterator[Member] | None:
-        """What the operators compute that a node is made of; None where it is one."""
+        """The operators that a fused node is made of; None where it is a single one."""
         if "parts" in node.attrs:
             parts, read, results = node.attrs["parts"]
             return _quietly(fused_members(parts, read, results, self.xp, ins))  # type: ignore[arg-type]

@@ -45,7 +45,7 @@ class MemoryRow(NamedTuple):
 
 
 class MemoryUse(Shown):
-    """What ``executor.memory`` found; prints as a table, the largest first.
+    """The report of ``executor.memory``; prints as a table, the largest first.
 
     Attributes
     ----------

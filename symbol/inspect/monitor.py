@@ -61,6 +61,6 @@ class Monitor:
 
 
 def _told(node: Node, index: int) -> str:
-    """What a monitor is told an output is called; those that are gradients have the number of their input."""
+    """The name by which a monitor is told of an output; gradients have the number of their input."""
     numbers = node.tags.get(GRADIENTS)
     return output_name((node, index)) if numbers is None else f"{node.name}_{numbers.split()[index]}"

@@ -124,7 +124,7 @@ class ProfileRow(NamedTuple):
 
 
 class Profile(Shown):
-    """What ``executor.profile`` found; prints as a table, the slowest step first.
+    """The report of ``executor.profile``; prints as a table, the slowest step first.
 
     Attributes
     ----------
@@ -272,7 +272,7 @@ def profile(plan: Plan, halves: Sequence[tuple[str, Segment]], bound: Bound, run
 
 
 def _synchronizer(plan: Plan) -> Callable[[], None]:
-    """What waits for all devices of a plan; those of the host do not run behind."""
+    """A function that waits for all devices of a plan; the host runs nothing asynchronously."""
     places = {(ctx.backend, ctx.device_id) for ctx in plan.contexts.values() if ctx.xp is not np}
 
     def synchronize() -> None:

@@ -59,7 +59,7 @@ class Asked(NamedTuple):
 
 
 class Questions(Shown):
-    """What answers questions about its plans."""
+    """An object that answers questions about its plans."""
 
     _symbol: Symbol
     _ctx: Context

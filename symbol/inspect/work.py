@@ -1,4 +1,4 @@
-"""What the steps of a plan do, counted and not measured: launches, bytes and arithmetic.
+"""Work of the steps of a plan, counted and not measured: launches, bytes and arithmetic.
 
 Kernels of a device say what bytes they move, each pass over an array counted. Of other kernels, as all of the host's,
 inputs and outputs count once, whatever is done inside. Arithmetic is what operators declare, see
@@ -23,7 +23,7 @@ __all__ = ["Rounds", "Work", "names_of", "scaled", "timed", "work_of"]
 
 
 class Work(NamedTuple):
-    """What a step does in a run.
+    """Launches, bytes and arithmetic of a step in one run.
 
     Attributes
     ----------

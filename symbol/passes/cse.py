@@ -23,7 +23,7 @@ def pure(op: Op) -> bool:
 
 
 def _words(node: Node) -> tuple | None:
-    """What must be equal beside operator and inputs; None when that cannot be said."""
+    """The key that must be equal beside operator and inputs; None where attributes cannot be compared."""
     if not all(map(lasting, node.attrs.values())):
         return None
     return exact(tuple(sorted(node.attrs.items()))), node.tags.get("__ctx_group__"), node.tags.get(INFERENCE)

@@ -219,7 +219,7 @@ def _lighter(group: _Group, program: Program, last: dict[Entry, int]) -> bool:
 
 
 def _costs(program: Program, expressions: dict[Node, Expression], split: int) -> tuple[dict[Entry, int], set[Entry]]:
-    """What it costs to have a value of forward in backward, and the values to compute again there.
+    """The cost of each value of forward in backward, and the values to compute again there.
 
     Values that are there anyway cost nothing: arguments, outputs, what other operators of backward read. Auxiliary
     states do not count: they change after forward.
@@ -348,7 +348,7 @@ Term = tuple[Expression, tuple[int | str, ...]]
 
 
 class _Terms:
-    """What the members of a group compute, in terms of each other and of what the group reads.
+    """Terms of the members of a group, over each other and over the inputs of the group.
 
     ``costs`` are those of values that it may compute again.
     """

@@ -41,7 +41,7 @@ AGAIN = "__again__"
 
 
 def asked(choice: bool | str | None) -> bool | str:
-    """What to compute again, as ``bind`` was told; else as the environment says: nothing, cheap results, or ``all``."""
+    """The results to compute again, as ``bind`` was told, else as the environment says: none, cheap ones, ``all``."""
     if choice is None:
         return os.environ.get("MXNET_BACKWARD_DO_MIRROR", "").strip().lower() in ("1", "true")
     if choice not in (False, True, "all"):
