@@ -42,7 +42,7 @@ _LUMA = (0.299, 0.587, 0.114)
 
 
 class Described:
-    """What can say what it is: its class and what it was made with."""
+    """An object that describes itself: its class and its arguments."""
 
     def __init__(self, **kwargs: Any):
         self._kwargs = {name: np.asarray(value.asnumpy() if isinstance(value, NDArray) else value).tolist()
@@ -54,7 +54,7 @@ class Described:
 
 
 class Augmenter(Described):
-    """What is done to an image.
+    """A change of an image.
 
     A subclass hands what it is made with to this constructor, and defines ``__call__``.
 

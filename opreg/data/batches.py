@@ -164,7 +164,7 @@ class DataIter:
 
 
 class Batches(Protocol):
-    """What a module goes over, as a ``DataIter``: batches one after the other, described beforehand."""
+    """The interface of data iterators: batches one after the other, described beforehand."""
 
     @property
     def provide_data(self) -> Any: ...
@@ -468,7 +468,7 @@ T = TypeVar("T")
 
 
 class Ahead(Generic[T]):
-    """What a function gives, made on a thread of its own before it is asked for.
+    """Results of a function, computed on a thread of its own before they are asked for.
 
     The thread ends with the first exception, which ``get`` raises from then on, when it is closed, and when nobody has
     this any more; so the function must not refer to whoever holds this.
@@ -501,7 +501,7 @@ class Ahead(Generic[T]):
 
 def _fetch(make: Callable[[], Any], ready: queue.Queue[tuple[Any, BaseException | None]], stop: threading.Event
            ) -> None:
-    """What the thread does."""
+    """Run in the thread: compute results and hand them over."""
     error = None
     while error is None and not stop.is_set():
         thing = None

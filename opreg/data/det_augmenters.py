@@ -24,7 +24,7 @@ Sample = tuple[NDArray, np.ndarray]
 
 
 class DetAugmenter(Described):
-    """What is done to an image and its boxes.
+    """A change of an image and its boxes.
 
     A subclass hands what it is made with to this constructor, and defines ``__call__``.
     """

@@ -110,7 +110,7 @@ class ImageDetIter(ImageIter):
         return pixels, rows
 
     def augmentation_transform(self, data: NDArray, label: Any = None) -> Any:
-        """What augmenters make of an image and its boxes."""
+        """Apply the augmenters to an image and its boxes."""
         for augmenter in self.auglist:
             data, label = augmenter(data, label)
         return data, label

@@ -293,7 +293,7 @@ class ImageIter(DataIter):
             return file.read()
 
     def augmentation_transform(self, data: NDArray) -> NDArray:
-        """What augmenters make of an image."""
+        """Apply the augmenters to an image."""
         for augmenter in self.auglist:
             data = augmenter(data)
         return data

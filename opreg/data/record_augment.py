@@ -1,4 +1,4 @@
-"""What ``ImageRecordIter`` does to an image: sizes, turns, crops and colours, as many as are asked for, in one order.
+"""Augmentation of images by ``ImageRecordIter``: sizes, turns, crops and colours, in one order.
 
 Images are bytes (height, width, channel) of the host. An image is worked on in any thread, with a generator of its own.
 """
@@ -164,7 +164,7 @@ class Augmentation:
             getattr(self, name) != default for name, default in usual.items() if name not in still)
 
     def __call__(self, image: Pixels, rng: np.random.Generator) -> Pixels:
-        """What becomes of an image."""
+        """Apply all changes to an image."""
         height, width = image.shape[:2]
         if self.resize > 0:
             height, width = shorter(height, width, self.resize)

@@ -1,4 +1,4 @@
-"""What ``ImageDetRecordIter`` does to an image and its boxes."""
+"""Augmentation of images and boxes by ``ImageDetRecordIter``."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class DetAugmentation:
                                               if field.name.endswith("_prob"))
 
     def __call__(self, image: Pixels, label: np.ndarray, rng: np.random.Generator) -> tuple[Pixels, np.ndarray]:
-        """What becomes of an image and its label: a head, and rows of boxes."""
+        """Apply all changes to an image and its label: a head, and rows of boxes."""
         head, rows = _split(label)
         if self.resize > 0:
             height, width = shorter(image.shape[0], image.shape[1], self.resize)

@@ -175,7 +175,7 @@ def _flag(value: Any) -> bool:
 
 
 class _RecordIter(MXDataIter, Generic[A]):
-    """What the iterators over records have in common."""
+    """The base of the iterators over records."""
 
     _kind: type[A]
     _dtype: DTypeLike = "float32"

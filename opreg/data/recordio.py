@@ -62,7 +62,7 @@ def _framed(data: bytes) -> Iterator[bytes]:
 
 
 class _Damage(Exception):
-    """What is wrong with a record."""
+    """The reason why a record is damaged."""
 
 
 class _Reader:

@@ -128,7 +128,7 @@ class Group:
         return self._begin("all_gather", array, (array.shape[0] * self.size, *array.shape[1:]), out)
 
     def all_gather(self, array: Array, out: Array | None = None) -> Array:
-        """What all ranks bring, joined along the first axis in the order of ranks, on all of them."""
+        """Join the arrays of all ranks along the first axis, in the order of ranks, on all of them."""
         return self.iall_gather(array, out).wait()
 
     def ialltoall(self, array: Array, out: Array | None = None) -> Request:
@@ -177,7 +177,7 @@ class Group:
         """Wait until all ranks are here."""
 
     def exchange(self, value: object) -> list[object]:
-        """What all ranks bring, small objects that can be pickled, in the order of ranks; for rare questions."""
+        """Exchange small objects that can be pickled: those of all ranks, in their order. For rare questions."""
         return [value]
 
     def agree(self, what: str, text: str) -> None:

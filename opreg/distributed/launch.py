@@ -45,7 +45,7 @@ def mpiexec() -> str:
 
 
 def command(count: int, program: Sequence[str]) -> list[str]:
-    """What starts a program ``count`` times.
+    """The command that starts a program ``count`` times.
 
     Parameters
     ----------

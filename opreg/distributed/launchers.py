@@ -1,4 +1,4 @@
-"""What launchers tell each process in its environment: which it is, how many there are, and both for its machine."""
+"""Rank and size of a process, as launchers tell them in its environment, over all and for its machine."""
 
 from __future__ import annotations
 

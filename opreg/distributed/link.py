@@ -1,4 +1,4 @@
-"""What connects ``opreg launch`` with the processes that look after its ranks: sockets, a lock, and the input.
+"""Links between ``opreg launch`` and the processes that look after its ranks: sockets, a lock, and the input.
 
 Nothing is sent over the sockets. The launcher has one, and all processes of the job inherit the other. Whoever reads
 finds out that the other side has closed its own, or is gone, however it ended: the processes that look after ranks then

@@ -72,7 +72,7 @@ class _MpiRequest(Request):
 
 
 def refused(position: Position, error: Exception) -> OpError:
-    """What MPI says of a call, in our words."""
+    """The error of an MPI call, in our words."""
     return RankError(f"call {position.number}, {position.call}: MPI says: {error}; another rank may have brought "
                      "another size, or be gone")
 

@@ -105,7 +105,7 @@ class Watch:
         atexit.register(self._goodbye)  # runs before MPI's own end, which would wait for ever for a rank that failed
 
     def key(self, name: str, ranks: Sequence[int]) -> str:
-        """What tells a new group from others, on all of its ranks."""
+        """A key that tells a new group from others, on all of its ranks."""
         title = f"{name} {ranks}"
         self._keys[title] += 1
         return f"{title} {self._keys[title]}"

@@ -60,7 +60,7 @@ def all_finite(inputs: Any) -> Tensor:
 
 
 class LossScaler(ABC):
-    """What scales a loss, divides its gradients by the scale, and moves the scale: derive, and define all three."""
+    """A loss scale with three methods, ``scale``, ``unscale`` and ``adjust``: derive, and define all three."""
 
     @abstractmethod
     def scale(self, inputs: Any) -> Any:
@@ -147,7 +147,7 @@ class DynamicLossScaler(StaticLossScaler):
 
 
 class LossScaleManager:
-    """What says how a loss is scaled: derive, and define all three."""
+    """The policy by which a loss is scaled: derive, and define all three methods."""
 
     def get_loss_scale(self) -> Any:
         """The scale."""

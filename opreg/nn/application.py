@@ -173,7 +173,7 @@ def applied(name: str, optional_out_grads: bool = False) -> Op:
 
 def _through(record: Application, ins: Sequence[T | None], rule: Callable[..., Mapping[Node, Sequence[T | None]]]
              ) -> tuple[list[T | None], list[T | None]]:
-    """What follows for inputs and outputs from what is known of the inputs, through the body."""
+    """Infer shapes or dtypes of inputs and outputs through the body."""
     inputs = record.variables
     results = rule(Graph(record.heads), {node: value for node, value in zip(inputs, ins) if value is not None})
     return ([results[node][0] if node in results else value for node, value in zip(inputs, ins)],

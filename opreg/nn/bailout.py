@@ -42,7 +42,7 @@ class NumberChanged(Bailout):
 
 
 class HookSignatures:
-    """What is known of the hooks of a function that is traced again because one of them returned something else.
+    """Signatures of the hooks of a function that is traced again because one of them returned something else.
 
     Attributes
     ----------

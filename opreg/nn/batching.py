@@ -197,7 +197,7 @@ def _body(node: Node, ins: Sequence[Mapped], specs: Sequence[Spec], size: int) -
 
 
 class _Apart(Cell):
-    """What computes all samples, with a gradient of its own.
+    """A computation of all samples, with a gradient of its own.
 
     Parameters
     ----------
@@ -302,7 +302,7 @@ def _apart(forward: Callable[[Sequence[Mapped]], list[Mapped]], gradient: Callab
 
 
 class SampleTracer(FunctionTracer):
-    """What a function does to one sample of many.
+    """Traces a function of one sample and notes what it does to all of them.
 
     Attributes
     ----------
@@ -316,13 +316,13 @@ class SampleTracer(FunctionTracer):
         self.samples: dict[Entry, Mapped] = {}
 
     def outside(self) -> dict[Entry, Mapped]:
-        """What variables of arrays and of values from outside stand for."""
+        """The values that variables stand for: arrays, and values from outside."""
         values = {(node, 0): Mapped(as_tensor(array), False) for node, array in self.arrays.items()}
         values.update({(node, 0): Mapped(value, False) for node, value in self.outer.items()})
         return values
 
     def ask(self, value: Any, title: str) -> Any:
-        """What Python asks of the numbers of a tensor: of one that all samples share they are known outside."""
+        """Answer what Python asks of the elements of a tensor: those that all samples share are known outside."""
         entry = self.read(value)._entry
         nodes = reachable(self.nodes, [entry])
         if not self.samples.keys() & {entry, *[each for node in nodes for each in node.inputs]}:

@@ -47,7 +47,7 @@ class Buffer:
 
 
 class IncompatibleKeys(NamedTuple):
-    """What a ``state_dict`` lacked, and what it had too much."""
+    """Keys that a ``state_dict`` lacked, and those it had too many."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]

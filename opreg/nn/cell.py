@@ -115,7 +115,7 @@ class Cell(ParameterContainer, Shown):
     # ------------------------------------------------------------------------------------------------ calling
 
     def construct(self, *inputs: Any, **kwargs: Any) -> Any:
-        """What the Cell computes; every Cell defines its own."""
+        """The computation of the Cell; every Cell defines its own."""
         what = "rename forward to construct" if hasattr(type(self), "forward") else "define construct(self, ...)"
         raise AttributeError(f"The '{type(self).__name__}' object has no attribute 'construct': {what}, which computes "
                              "what the Cell returns")
@@ -182,7 +182,7 @@ class Cell(ParameterContainer, Shown):
             error.args = (f"{self.path}: {text}",)
 
     def misfit(self, *inputs: Any) -> str | None:
-        """What is wrong with the inputs, None where nothing is: asked for when ``construct`` has failed with them."""
+        """An explanation of unfit inputs, None where they fit: asked for when ``construct`` has failed with them."""
 
     def _run_with_all(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """With casts, hooks and bprop, in that order around ``construct``."""
@@ -231,7 +231,7 @@ class Cell(ParameterContainer, Shown):
     # -------------------------------------------------------------------------------------------- compilation
 
     def _cache(self) -> Cache:
-        """What it is compiled to, which does not keep it alive."""
+        """Its cache of compiled plans, which does not keep it alive."""
         if self._jitted is None:
             self.__dict__["_jitted"] = Cache(self)
         return self._jitted
@@ -322,7 +322,7 @@ class Cell(ParameterContainer, Shown):
 
     @property
     def param_prefix(self) -> str:
-        """What the names of its parameters begin with."""
+        """The prefix of the names of its parameters."""
         name = self.path.partition(".")[2]
         return name
 

@@ -37,7 +37,7 @@ _BACKENDS = (None, "mccl", "nccl", "mpi")
 
 
 class GlobalComm:
-    """What programs read of the group of all processes."""
+    """Names of the group of all processes, as programs read them."""
 
     WORLD_COMM_GROUP = "world"
     BACKEND = "mpi"

@@ -324,7 +324,7 @@ class Compiled:
         return self.run_recorded(function, leaves, needs)
 
     def changed(self) -> str | None:
-        """What is no longer as it was, in words."""
+        """The thing that has changed since, in words."""
         return self.reads.changed()
 
     def prepare(self) -> None:

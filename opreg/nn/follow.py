@@ -39,7 +39,7 @@ __all__ = ["Followed", "follow", "symbol_of"]
 
 
 class Followed:
-    """What following a function gave: a graph, what its variables are bound to, how its results are nested.
+    """The trace of a function: a graph, the values of its variables, and how its results are nested.
 
     Attributes
     ----------

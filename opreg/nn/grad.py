@@ -63,7 +63,7 @@ def stop_gradient(value: Any) -> Any:
 
 
 class _Gradients:
-    """What ``grad`` and ``value_and_grad`` compute; see there."""
+    """The function that ``grad`` and ``value_and_grad`` return; see there."""
 
     def __init__(self, function: Callable, grad_position: Positions, weights: Parameters | None, has_aux: bool,
                  return_ids: bool, with_value: bool):

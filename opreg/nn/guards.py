@@ -60,7 +60,7 @@ class Look(NamedTuple):
     again: Callable[[np.ndarray], Answer]
 
     def finder(self, step: Call) -> Callable[[], Answer]:
-        """What looks again, in a run, at the numbers that a guard is given."""
+        """A function that looks at the elements again, in a run."""
         data, look = step.ins[0], self.again
         if isinstance(data, np.ndarray):
             return lambda: look(data)
@@ -92,7 +92,7 @@ class Measure(NamedTuple):
                 fail(error, node)
 
     def finder(self, step: Call) -> Callable[[], Answer]:
-        """What measures again, in a run, the inputs that a guard is given."""
+        """A function that asks for the shapes again, in a run."""
         node = step.attrs["node"]
         return lambda: self.of(node, step.ins[:len(node.inputs)], step.ctx)
 
@@ -108,7 +108,7 @@ LOOKS = {look.title: look for look in (
 
 
 def _key(answer: Answer) -> Hashable:
-    """What equals that of another answer only if Python would do the same with both."""
+    """A key that equals another answer's only if Python would do the same with both."""
     if isinstance(answer, np.ndarray):
         return answer.shape, answer.dtype, answer.tobytes()
     return answer.__class__, answer if answer.__class__ in (bool, int) else repr(answer)
@@ -173,7 +173,7 @@ class Variants:
 
 
 def up_to(steps: Sequence[Step], fork: Fork, answer: Answer) -> list[Step]:
-    """What is known of a way when the number at one of its forks is another."""
+    """The steps of a path up to a fork, where the number is another now."""
     return [*steps[:next(i for i, (passed, _) in enumerate(steps) if passed is fork)], (fork, answer)]
 
 
@@ -319,7 +319,7 @@ class Numbers:
         return self._arrays[wanted]
 
     def _needs(self, trace: FunctionTracer, entry: Entry) -> Sequence[Entry]:
-        """What an entry follows from."""
+        """The entries that an entry follows from."""
         node = entry[0]
         if entry in self._same:
             return [self._same[entry]]
@@ -335,7 +335,7 @@ class Numbers:
         return [self._same[entry]]
 
     def _variable(self, trace: FunctionTracer, node: Node) -> None:
-        """What a variable stands for: an array, or an entry outside of a body."""
+        """Find the value of a variable: an array, or an entry outside of a body."""
         place: FunctionTracer | None = trace
         while place is not None:
             if node in place.arrays:
@@ -359,11 +359,11 @@ class Numbers:
 
 
 def effects(op: Op) -> str:
-    """What an operator does to others on every run, in words; nothing for most."""
+    """The side effect of an operator on every run, in words; nothing for most."""
     return "a hook, a print or what several processes do" if op.has_side_effect and op is not GUARD else ""
 
 
 def calls(op: Op) -> str:
-    """What must not be done twice where a number is asked for, in words: effects, and users' code."""
+    """The reason why an operator must not run twice, in words: a side effect, or users' code."""
     return effects(op) or (f"the operator {op.name}" if op.where is not None and not op.traced else "")
 

@@ -39,7 +39,7 @@ class Hook:
 
 
 def _code(function: Callable) -> object:
-    """What two functions have alike that one line made, as a ``lambda`` makes a new one each time."""
+    """A key that functions made by one line share, as a ``lambda`` makes a new one each time."""
     return getattr(function, "__code__", function)
 
 
@@ -68,13 +68,13 @@ class Hooks(dict[int, Hook]):
 
 
 class HookOwner(Protocol):
-    """What hooks are registered on: a Cell, a Parameter, or what stands for one tensor."""
+    """An owner of hooks: a Cell, a Parameter, or a tensor."""
 
     def _touch(self) -> None: ...
 
 
 class HookHandle:
-    """What registering a hook returns: ``remove()`` takes it away, and so does leaving a ``with``.
+    """The handle of a registered hook: ``remove()`` takes it away, and so does leaving a ``with``.
 
     It does not keep alive what the hook was registered on.
     """

@@ -114,7 +114,7 @@ def _itself(hook: Hook) -> Hook:
 
 
 def forward_pre(cell: Cell, args: Args, kwargs: Keywords) -> tuple[Args, Keywords]:
-    """What a Cell is given after its forward pre-hooks."""
+    """Run the forward pre-hooks of a Cell; the inputs after them."""
     hooks, of = _now(cell._hooks["forward_pre"]), _reference(cell)
 
     def chain(args: Args, kwargs: Keywords) -> tuple[Args, Keywords]:
@@ -163,7 +163,7 @@ def changed_inputs(cell: Cell, before: object, after: object) -> str | None:
 
 
 def forward(cell: Cell, args: Args, kwargs: Keywords, out: Any, failed: bool = False) -> Any:
-    """What a Cell returns after its forward hooks; those that always run, when it has failed."""
+    """Run the forward hooks of a Cell; the output after them. When it has failed, only those run that always do."""
     hooks, of = _now(cell._hooks["forward"]), _reference(cell)
 
     def chain(args: Args, kwargs: Keywords, out: Any) -> Any:
@@ -195,7 +195,7 @@ def forward(cell: Cell, args: Args, kwargs: Keywords, out: Any, failed: bool = F
 
 
 class Link:
-    """What the two tags around one call of a Cell share, or what a single tag does.
+    """State that the two tags around one call of a Cell share, or that of a single tag.
 
     Attributes
     ----------
@@ -368,7 +368,7 @@ def _tagged(op: Op, values: Sequence[Any], extra: Sequence[Any], link: Link) -> 
 
 
 def _replaced(cell_path: str, kind: str, returned: object, now: Gradients) -> tuple[Tensor | None, ...]:
-    """What a backward hook returned in the place of gradients, checked."""
+    """Gradients that a backward hook returned, checked."""
     if isinstance(returned, Tensor):
         returned = (returned,)
     if not isinstance(returned, tuple):

@@ -1,4 +1,4 @@
-"""What the numbers of a tensor begin as, by MindSpore's names: ``initializer("xavier_uniform", (5, 3))``.
+"""Initial values of tensors, by MindSpore's names: ``initializer("xavier_uniform", (5, 3))``.
 
 An Initializer fills a NumPy array in place. Random numbers come from the generator that ``random.seed`` and
 ``set_seed`` start over.
@@ -130,7 +130,7 @@ def set_seed(seed: int) -> None:
 
 
 def get_seed() -> int | None:
-    """What ``set_seed`` was given last, or None."""
+    """The seed that ``set_seed`` was given last, or None."""
     return _SEED["latest"]
 
 

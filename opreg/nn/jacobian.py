@@ -181,7 +181,7 @@ def jacrev(fn: Callable[..., Any], grad_position: Positions = 0, has_aux: bool =
 
 
 def _units(heads: Sequence[TensorBase], number: int, at: int) -> list[Tensor]:
-    """What arrives at the heads: one where that number of that head is, zero everywhere else."""
+    """Output gradients with a single one, at that element of that head, and zeros everywhere else."""
     units = []
     for k, head in enumerate(heads):
         unit = np.zeros(head.size, head._dt)

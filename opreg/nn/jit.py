@@ -65,7 +65,7 @@ class _Python:
         self.reason, self._reads = reason, reads
 
     def changed(self) -> str | None:
-        """What is no longer as it was, in words, so that it may be worth to try again."""
+        """The thing that has changed since, in words, so that it may be worth to try again."""
         return None if self._reads is None else self._reads.changed()
 
     def prepare(self) -> None:
@@ -73,7 +73,7 @@ class _Python:
 
 
 class _Kind:
-    """What a function became for inputs of one kind.
+    """The compiled variants of a function for inputs of one kind.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class _Kind:
         self.past: list[tuple[Compiled | _Python, Variants]] = []
 
     def renewed(self) -> str | None:
-        """What has changed, in words, if nothing is there that is true now."""
+        """The thing that has changed, in words, if no variant is valid now."""
         if self.current is None:
             return None
         changed = self.current.changed()
@@ -116,7 +116,7 @@ class _Kind:
 
 
 class Cache:
-    """What a function is compiled to, by kinds of inputs.
+    """The cache of a compiled function, by kinds of inputs.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ class Cache:
 
     def _kind(self, function: Callable, key: Hashable, leaves: Sequence[Tensor], args: tuple[Any, ...],
               kwargs: dict[str, Any]) -> _Kind:
-        """What there is for such inputs, compiled where nothing is that is still true."""
+        """The variants for such inputs, compiled where none is valid any more."""
         with self._lock:
             kind = self.kinds.get(key)
             if kind is not None and not _serves(kind.current, leaves):
@@ -372,7 +372,7 @@ class Jitted:
 
     @property
     def check_numbers(self) -> bool | str | None:
-        """What it was told about checking numbers, see ``jit``."""
+        """The argument ``check_numbers``, see ``jit``."""
         return self._cache.numbers
 
     @property

@@ -46,7 +46,7 @@ def divided(gradient: Any, scale: Tensor) -> Any:
 
 
 class FixedLossScaleUpdateCell(Cell):
-    """What leaves a loss scale as it is.
+    """A loss scale that stays as it is.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class FixedLossScaleUpdateCell(Cell):
 
 
 class DynamicLossScaleUpdateCell(Cell):
-    """What divides a loss scale where gradients overflow, and multiplies it where they have not for some steps.
+    """A loss scale that is divided where gradients overflow, and multiplied where they have not for some steps.
 
     Parameters
     ----------

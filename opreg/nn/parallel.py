@@ -177,7 +177,7 @@ def _reduction(ranks: Group, mean: bool) -> Reduction:
 
 
 def reducer_for(weights: Sequence[Parameter]) -> DistributedGradReducer | None:
-    """What a step of training puts gradients through, as the context says, which may have the weights begin alike."""
+    """The Cell that reduces gradients of a training step, as the context says; it may broadcast the weights first."""
     if _CHOSEN["parallel_mode"] != ParallelMode.DATA_PARALLEL:
         return None
     if _CHOSEN["parameter_broadcast"]:

@@ -370,7 +370,7 @@ class ParameterContainer(Buffered):
                 child._adopt(self, name)
 
     def extend_repr(self) -> str:
-        """What stands between the brackets of its text, such as ``in_channels=3``."""
+        """The text between the brackets of its repr, such as ``in_channels=3``."""
         return ""
 
     def __repr__(self) -> str:

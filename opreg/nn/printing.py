@@ -61,7 +61,7 @@ def _numbers(array: np.ndarray) -> str:
 
 
 def _writer(dtype: np.dtype, digits: str) -> Callable[[object], str]:
-    """What turns one number into text."""
+    """The function that turns one number into text."""
     if not dtypes.of(dtype).is_floating_point:
         return str
     signed = dtype.name != "bfloat16"  # MindSpore widens these first, and so loses the sign of nan

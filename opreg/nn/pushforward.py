@@ -92,7 +92,7 @@ def _along(node: Any, t: list[Any], ins: list[Any], outs: list[Any], through: Ca
 
 
 def _checked(op: Op, returned: Any, outs: Sequence[Any]) -> list[Any]:
-    """What a jvp rule returned, a value or None for each output."""
+    """Directions that a jvp rule returned, a value or None for each output."""
     results = list(returned) if isinstance(returned, (tuple, list)) else [returned]
     title = f"the jvp rule of operator {op.op_type or op.name}"
     if len(results) != len(outs):

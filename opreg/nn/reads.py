@@ -32,7 +32,7 @@ TABLES = frozenset({"_params", "_cells", "_buffers"})
 
 
 def _state(owner: ParameterContainer | Parameter) -> tuple[Any, ...]:
-    """What else matters of a Cell or a Parameter that takes part: hooks, casts, shape, whether it is trained."""
+    """State of a Cell or a Parameter beside attributes: hooks, casts, shape, whether it is trained."""
     if isinstance(owner, NDArray):
         hooks = getattr(owner, "_hooks", None)
         return getattr(owner, "_requires_grad", None), owner.shape, tuple(hooks or ())
@@ -52,7 +52,7 @@ def attribute(owner: ParameterContainer | Parameter, name: str) -> Any:
 
 
 class Reads:
-    """What a trace has read and changed.
+    """Attributes and values that a trace has read and changed.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class Reads:
         self._changed.setdefault(id(owner), set()).add(name)
 
     def renew(self, owner: ParameterContainer | Parameter) -> None:
-        """What is known of a Cell is what it is now: it has just completed itself."""
+        """Forget what was noted of a Cell: it has just completed itself."""
         self._states.pop(id(owner), None)
         self._before.pop(id(owner), None)
         self._changed.pop(id(owner), None)
@@ -131,7 +131,7 @@ class Reads:
         self.check = self.comparisons.compiled()
 
     def join(self, other: Reads) -> None:
-        """What another trace has read matters, too."""
+        """Add the reads of another trace."""
         self._noted += other._noted
         self._settings.update(other._settings)
         self.epoch = min(self.epoch, other.epoch)
@@ -141,13 +141,13 @@ class Reads:
     # --------------------------------------------------------------------------------------------- asking
 
     def changed(self) -> str | None:
-        """What is no longer as it was, in words; None if nothing is."""
+        """The thing that has changed since, in words; None if nothing has."""
         if self.check is not None and (label := self.check()) is not None:
             return label
         return None if self.epoch == EPOCH[0] else self._of_cells(EPOCH[0])
 
     def _of_cells(self, epoch: int) -> str | None:
-        """What has changed of Cells, Parameters and settings."""
+        """The Cell, Parameter or setting that has changed, in words."""
         for name, value in self._settings.items():
             if get_context(name) != value:
                 return f"the setting {name}"

@@ -1,4 +1,4 @@
-"""What programs written for MindSpore say to its compiler, which needs none of it here."""
+"""Settings of MindSpore's compiler, which programs give and which change nothing here."""
 
 from __future__ import annotations
 

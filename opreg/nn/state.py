@@ -1,4 +1,4 @@
-"""What a thread is doing: the trace that is going on, whether a Cell is running; and what the program chose."""
+"""State of a thread: its trace, whether a Cell is running; and settings of the program."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _INITIAL = {"weight": "XavierUniform", "bias": "zeros", "gamma": "ones", "beta":
 
 
 class SymbolCell(Cell):
-    """What ``from_symbol`` makes; see there."""
+    """The Cell that ``from_symbol`` makes; see there."""
 
     def __init__(self, symbol: Symbol, inputs: Sequence[str], params: Mapping[str, TensorLike]):
         super().__init__()

@@ -58,7 +58,7 @@ def is_number(value: object) -> TypeGuard[Number]:
 
 
 class TensorBase(Methods):
-    """What ``Tensor`` and the values of a trace share; see the module."""
+    """The base of ``Tensor`` and of the values of a trace; see the module."""
 
     __slots__ = ()
     _broadcasts = True

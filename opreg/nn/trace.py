@@ -215,7 +215,7 @@ ASKED = 1000
 
 
 class FunctionTracer(Tracer):
-    """What a function does, as nodes in the order they are made.
+    """Traces a function: its operators as nodes, in the order they are made.
 
     Attributes
     ----------
@@ -360,7 +360,7 @@ class FunctionTracer(Tracer):
         return TracedTensor(self, entry, self.specs[entry[0]][entry[1]])
 
     def read(self, value: Any) -> TracedTensor:
-        """What stands for something in this trace: a value of it, or an array held by a variable."""
+        """The value of this trace that stands for something: a traced value, or a variable that holds an array."""
         if isinstance(value, TracedTensor):
             return self._mine(value)
         if not isinstance(value, NDArray):
@@ -535,7 +535,7 @@ class FunctionTracer(Tracer):
     # ------------------------------------------------------------------------------------------------- numbers
 
     def ask(self, value: Any, title: str) -> Any:
-        """What Python asks of the numbers of a tensor: they are found now, and guarded in every run."""
+        """Answer what Python asks of the elements of a tensor: they are computed now, and guarded in every run."""
         root, look = self.root, LOOKS[title]
         entry = self.read(value)._entry
         if root.numbers is None and not root.symbolic:
@@ -613,7 +613,7 @@ class _Rules(RuleTracer):
         self._trace = trace
 
     def infer(self, node: Node, ins: Sequence[Spec]) -> list[Spec]:
-        """What comes out of a node."""
+        """Specs of the outputs of a node."""
         with unfollowed():
             return super().infer(node, ins)
 

@@ -15,7 +15,7 @@ __all__ = ["flatten", "rebuild", "mapped", "emptied", "tensors", "variables", "v
            "key_of", "LEAF", "Structure", "Mutable", "mutable"]
 
 class Mutable:
-    """What counts as an input to be differentiated in, as a tensor does; see ``mutable``."""
+    """An input that is differentiated in, as a tensor is; see ``mutable``."""
 
     __slots__ = ()
 
@@ -87,7 +87,7 @@ def _check_mutable(value: object) -> None:
 
 
 class Structure(tuple):
-    """What is left of a tree without its tensors: a kind, what belongs to it, and its parts."""
+    """A tree without its tensors: a kind, what belongs to it, and its parts."""
 
     __slots__ = ()
 
@@ -220,7 +220,7 @@ def _is_number_or_array(value: object) -> bool:
 
 
 def constants(value: object) -> list[object]:
-    """What a tree has beside tensors, in order."""
+    """The leaves of a tree that are no tensors, in order."""
     values: list[object] = []
 
     def collect(structure: Structure) -> None:
@@ -261,7 +261,7 @@ def names(words: Sequence[str], parts: Sequence[Structure]) -> list[str]:
 
 
 def key_of(structure: Structure) -> Hashable:
-    """What equals the same of another structure only if both mean the same; arrays and objects by identity."""
+    """A key that equals another structure's only if both mean the same; arrays and objects by identity."""
     if structure is LEAF:
         return LEAF
     if structure[0] != "constant":

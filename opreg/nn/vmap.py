@@ -27,7 +27,7 @@ __all__ = ["vmap"]
 
 
 class _Vmap:
-    """What ``vmap`` computes; see there."""
+    """The function that ``vmap`` returns; see there."""
 
     def __init__(self, fn: Callable[..., Any], in_axes: Axes, out_axes: Axes):
         if not callable(fn):

@@ -1,4 +1,4 @@
-"""What there is to draw of a graph: nodes with what is written in them, and wires between their outputs and inputs."""
+"""Drawings of graphs: nodes with the text in them, and wires between their outputs and inputs."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def _written(node: Node, path: Path) -> list[str]:
 
 
 def step_facts(step: Step) -> Facts:
-    """What a plan decided about a step."""
+    """Facts that a plan knows of a step."""
     facts = {"kernel": step.kernel,
              "declined": "; ".join(f"{kernel}: {reason}" for kernel, reason in step.declined),
              "result in": step.where, "copies": step.copies}

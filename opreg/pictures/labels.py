@@ -1,4 +1,4 @@
-"""What a node's label says beside its name, and what kind of operator it is."""
+"""Labels of nodes, and kinds of operators."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _KINDS = {name: kind for kind, names in {
 
 
 def kind_of(node: Node) -> str:
-    """What kind of operator it is; ``unknown`` for one that nobody has registered."""
+    """The kind of an operator; ``unknown`` for one that nobody has registered."""
     if placeholder(node) is not None:
         return "unknown"
     name = stored_name(node)

@@ -60,7 +60,7 @@ class Line:
 
 @dataclass
 class Level:
-    """What is inside of a group, or the whole drawing, whose ``path`` is empty.
+    """The contents of a group, or the whole drawing, whose ``path`` is empty.
 
     Attributes
     ----------

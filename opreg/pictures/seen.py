@@ -1,4 +1,4 @@
-"""What can be looked at: Symbols, Cells and executors, as graphs with all that is known of them."""
+"""Graphs of Symbols, Cells and executors, with all that is known of them."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def roles(graph: Graph) -> tuple[set[Node], set[Node], set[Node]]:
 def seen(what: str, value: object, shape: Mapping[str, Sequence[int]] | None = None,
          dtype: Mapping[str, Any] | None = None, hide_weights: bool = True, inputs: Any = None,
          is_train: bool | None = None) -> Seen:
-    """What there is to see of a Symbol, a Cell or an executor.
+    """The graph of a Symbol, a Cell or an executor, to be drawn.
 
     Parameters
     ----------

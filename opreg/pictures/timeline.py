@@ -149,7 +149,7 @@ def _beginning(name: str, letters: int) -> str:
 
 
 def timelines(plan: Plan, segments: Sequence[tuple[str, Segment]]) -> list[Timeline]:
-    """What lies in the arenas of a plan while it runs, one for each context.
+    """Arrays in the arenas of a plan while it runs, one timeline for each context.
 
     Examples
     --------

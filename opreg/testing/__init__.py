@@ -1,4 +1,4 @@
-"""What operators are tested by: a use of one, run in every way it can be, and the contract that it keeps."""
+"""Checks of operators: one use, run in every way it can be, and the contract that it keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a check found, as text and as HTML."""
+"""Reports of checks, as text and as HTML."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOT_ASKED = "not asked after"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one check found.
+    """The result of one check.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Verdict:
 
 
 class Report(Sequence[Verdict]):
-    """What ``mx.operator.check`` found: a verdict for each check; prints as a table, and is true if none failed.
+    """The report of ``mx.operator.check``: a verdict for each check; prints as a table, and is true if none failed.
 
     Attributes
     ----------

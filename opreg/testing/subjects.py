@@ -1,4 +1,4 @@
-"""What can be checked, each kind as something that is run: operators, Functions, Cells, functions of tensors."""
+"""Subjects of checks: operators, Functions, Cells and functions of tensors, each as something that is run."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def _in_tensors(use: Subject) -> TensorUse:
 
 
 def subject(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Subject:
-    """What a user wants to have checked, with these inputs and attributes.
+    """Make the subject of a check from an object, inputs and attributes.
 
     Raises
     ------

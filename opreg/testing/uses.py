@@ -156,7 +156,7 @@ class Use(Subject):
 
     @property
     def title(self) -> str:  # type: ignore[override]
-        """What it is, as reports name it."""
+        """Its name in reports."""
         return f"operator {self.op.op_type or self.op.name!r}"
 
     @property

@@ -1,4 +1,4 @@
-"""What all optimizers share: rates, decay, counts of updates, and updates of one weight or of several."""
+"""The base of all optimizers: rates, decay, counts of updates, and updates of one weight or of several."""
 
 from __future__ import annotations
 
@@ -87,14 +87,14 @@ def _are_operators(kind: Any, methods: tuple[object, ...]) -> bool:
 
 
 class Factors(Protocol):
-    """What has a weight's own factors of rate and decay."""
+    """An object with a weight's own factors of rate and decay."""
 
     lr_mult: float
     wd_mult: float
 
 
 class Optimizer:
-    """What all optimizers share: rates, decay, and how often each weight was updated.
+    """The base of all optimizers: rates, decay, and how often each weight was updated.
 
     A subclass defines ``create_state(index, weight)`` and ``update(index, weight, grad, state)``.
 
@@ -188,14 +188,14 @@ class Optimizer:
         return Optimizer.opt_registry.made(Optimizer.opt_registry.find(name), **kwargs)
 
     def updater(self) -> Updater:
-        """What applies this to weights by index, and keeps a state for each."""
+        """The updater that applies this to weights by index, and keeps a state for each."""
         updater: Updater = UPDATER.function(self)
         return updater
 
     # ------------------------------------------------------------------------------------------- states
 
     def create_state(self, index: Any, weight: NDArray) -> State:
-        """What is remembered of a weight between updates: None, an array, or a tuple of those."""
+        """The state of a weight between updates: None, an array, or a tuple of those."""
         return None
 
     def create_state_multi_precision(self, index: Any, weight: NDArray) -> State:
@@ -352,7 +352,7 @@ class Optimizer:
         return weight._data.shape
 
     def _label(self, index: Index) -> str:
-        """What errors call a weight."""
+        """The name of a weight in errors."""
         return f"weight {self.idx2name.get(index, index)!r}"
 
     # -------------------------------------------------------------------------------------------- rates

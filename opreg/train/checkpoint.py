@@ -20,7 +20,7 @@ __all__ = ["BatchEndParam", "save_checkpoint", "load_params", "load_checkpoint"]
 
 
 class BatchEndParam(NamedTuple):
-    """What a callback at the end of a batch is given."""
+    """The argument of a callback at the end of a batch."""
 
     epoch: int
     nbatch: int

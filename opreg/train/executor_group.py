@@ -38,7 +38,7 @@ def describe(what: str, shapes: Iterable[object] | None) -> list[DataDesc]:
 
 
 class DataParallelExecutorGroup(GroupSteps):
-    """What a module binds: an executor for each context, over which a batch is divided.
+    """The executors of a module, one for each context, over which a batch is divided.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class DataParallelExecutorGroup(GroupSteps):
 
     @property
     def _total_exec_bytes(self) -> int:
-        """What the plans of all executors hold beside arguments, outputs and gradients."""
+        """Bytes that the plans of all executors hold beside arguments, outputs and gradients."""
         return sum(executor.plan(self.for_training).nbytes for executor in self.execs)
 
     def reshape(self, data_shapes: Descriptions, label_shapes: Descriptions | None) -> None:

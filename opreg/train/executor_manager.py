@@ -1,4 +1,4 @@
-"""What trained networks before ``Module``: a batch cut among executors, one for each context."""
+"""The trainer of networks before ``Module``: a batch cut among executors, one for each context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs take from MindSpore's ``train._utils``: folders that are made, and values that are checked."""
+"""Helpers of MindSpore's ``train._utils``: folders that are made, and values that are checked."""
 
 from __future__ import annotations
 

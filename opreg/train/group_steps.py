@@ -1,4 +1,4 @@
-"""What programs do with the executors of a module by themselves: the steps of a loop, over all contexts."""
+"""Steps of a training loop over all executors of a module, for programs that write the loop themselves."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class EvalMetric:
         return f"EvalMetric: {dict(self.get_name_value())}"
 
     def get_config(self) -> dict[str, Any]:
-        """What it takes to make it again."""
+        """The arguments that make it again."""
         return {**self._kwargs, "metric": type(self).__name__, "name": self.name, "output_names": self.output_names,
                 "label_names": self.label_names}
 
@@ -179,7 +179,7 @@ class EvalMetric:
 
 
 def _pairs(told: tuple[Any, Any]) -> list[tuple[str, float]]:
-    """What ``get`` tells, one name or several, as pairs."""
+    """The answer of ``get``, one name or several, as pairs."""
     names, values = (part if isinstance(part, list) else [part] for part in told)
     return list(zip(names, values))
 
@@ -629,7 +629,7 @@ class Caffe(Torch):
 
 @register
 class CustomMetric(EvalMetric):
-    """What a function of label and prediction, NumPy arrays, says: a number, or a sum and a count.
+    """A metric by a function of label and prediction, NumPy arrays: it returns a number, or a sum and a count.
 
     Parameters
     ----------

@@ -187,7 +187,7 @@ class _Moments(Optimizer):
         return zeros_of(weight), zeros_of(weight)
 
     def _corrected(self, count: int) -> float:
-        """What the rate is multiplied by, so that averages that began at zero count in full."""
+        """The factor of the rate that corrects averages which began at zero."""
         return math.sqrt(1.0 - self.beta2**count) / (1.0 - self.beta1**count)
 
     @property

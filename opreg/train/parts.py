@@ -87,7 +87,7 @@ def cut(value: Any, share: slice | None, axis: int) -> Any:
 
 
 def joined(parts: Sequence[NDArray], axis: int) -> NDArray:
-    """What the contexts computed as one array, on the first; the first's where there is no axis of samples."""
+    """Join the results of the contexts to one array on the first; the first's where there is no axis of samples."""
     if len(parts) == 1 or axis < 0:
         return parts[0]
     return concatenate([part.as_in_context(parts[0].context) for part in parts], axis=axis)

@@ -27,7 +27,7 @@ _DEEPEST = 8  # no optimizer's tuples go half as far
 
 
 class Saved(NamedTuple):
-    """What is saved of an optimizer.
+    """The saved states of an optimizer.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ def _packed(state: object, arrays: dict[str, np.ndarray]) -> dict[str, object]:
 
 
 def loads(content: bytes) -> Saved:
-    """What ``dumps`` wrote.
+    """Read what ``dumps`` wrote.
 
     Raises
     ------

@@ -21,7 +21,7 @@ Key = int | str
 
 
 class KVStoreBase:
-    """What a module asks of a store; derive from it for another kind, and register the class.
+    """The interface of a store, as a module uses it; derive from it for another kind, and register the class.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What checks begin with: a context, arrays of random numbers, and whether two arrays are equal within tolerances.
+"""Helpers of tests: a context, arrays of random numbers, and comparison of arrays within tolerances.
 
 Everybody finds these in ``opreg.test_utils``.
 """
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class _State:
-    """What checks of this process have in common."""
+    """State that checks of this process share."""
 
     rng = np.random.default_rng(0)
     seed: int | None = None

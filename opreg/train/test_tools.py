@@ -1,4 +1,4 @@
-"""What tests are written with beside checks: other variables of the environment, attempts, statistics, optimizers.
+"""Tools of tests beside checks: variables of the environment, attempts, statistics, optimizers.
 
 Everybody finds these in ``opreg.test_utils``.
 """

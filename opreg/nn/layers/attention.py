@@ -154,7 +154,7 @@ class MultiheadAttention(Cell):
 
 
 class TransformerLayer(Cell):
-    """What layers of encoders and decoders share; those of decoders look at another sequence, too."""
+    """The base of encoder and decoder layers; those of decoders look at another sequence, too."""
 
     _looks = False
 

@@ -378,19 +378,19 @@ class ConstantPad3d(_ConstantPad):
 
 
 class ReflectionPad1d(_PadAround):
-    """What a mirror on the outermost numbers of the last axis shows; ``padding`` is (before, after)."""
+    """Pad the last axis by reflection at its outermost elements; ``padding`` is (before, after)."""
 
     _axes, _mode = 1, "reflect"
 
 
 class ReflectionPad2d(ReflectionPad1d):
-    """What mirrors on the outermost numbers of the last two axes show; ``padding`` is (left, right, top, bottom)."""
+    """Pad the last two axes by reflection at their outermost elements; ``padding`` is (left, right, top, bottom)."""
 
     _axes = 2
 
 
 class ReflectionPad3d(ReflectionPad1d):
-    """What mirrors on the outermost numbers of the last three axes show; ``padding`` has six numbers."""
+    """Pad the last three axes by reflection at their outermost elements; ``padding`` has six numbers."""
 
     _axes = 3
 
@@ -642,7 +642,7 @@ class TimeDistributed(Cell):
         self.layer, self.time_axis, self.reshape_with_axis = layer, time_axis, reshape_with_axis
 
     def construct(self, inputs: Tensor) -> Tensor:
-        """What the layer makes of each step of ``inputs``."""
+        """Apply the layer to each step of ``inputs``."""
         rank = len(inputs.shape)
         if rank < 3:
             raise ShapeError(f"TimeDistributed: expected 3 axes at least, got the shape {show(inputs.shape)}")

@@ -1,4 +1,4 @@
-"""What layers are made of: numbers, tuples, words; a mistake is refused when the layer is made, and names it."""
+"""Checks of layers' settings: numbers, tuples, words; a mistake is refused when the layer is made, and names it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def fan_filled(init: InitializerLike | None, shape: Shape, name: str, dtype: Ten
 
 
 def bound_of(init: InitializerLike | None, shape: Shape) -> InitializerLike:
-    """What fills the bias beside a weight of this shape: by default numbers within ``1 / sqrt(inputs)``."""
+    """The initializer of the bias beside a weight of this shape: by default uniform within ``1 / sqrt(inputs)``."""
     inputs = math.prod(shape[1:])
     return init if init is not None else initializers.Uniform(1 / math.sqrt(inputs)) if inputs else "zeros"
 
@@ -97,7 +97,7 @@ def of_one_dtype(cell: Cell, x: Tensor, weight: Tensor) -> None:
 
 
 def no_tensor(x: object) -> str | None:
-    """What is wrong with an input that is no tensor."""
+    """The error about an input that is no tensor."""
     return None if isinstance(x, TensorBase) else f"x must be a Tensor, got {type(x).__name__}"
 
 

@@ -18,7 +18,7 @@ NamedCells: TypeAlias = "CellDict | Mapping[str, Cell] | Iterable[tuple[str, Cel
 
 
 class _Children(Cell):
-    """What the three share: Cells that come, go and are renamed."""
+    """The base of the three containers: Cells that come, go and are renamed."""
 
     def _checked(self, cell: object) -> Cell:
         if not isinstance(cell, Cell):

@@ -22,7 +22,7 @@ PAD_MODES = ("same", "valid", "pad")
 
 
 class _Convolution(Cell):
-    """What all six share."""
+    """The base of all six convolutions."""
 
     _dims = 0
     _transposed = False

@@ -60,7 +60,7 @@ class PSNR(Cell):
 
 
 class _Structure(Cell):
-    """What comparing images by their structure shares: a Gaussian window, and constants that steady it."""
+    """The base of structural similarities of images: a Gaussian window, and constants that steady it."""
 
     def __init__(self, max_val: float, filter_size: int, filter_sigma: float, k1: float, k2: float):
         super().__init__()

@@ -20,7 +20,7 @@ __all__ = ["MaxPool1d", "MaxPool2d", "MaxPool3d", "AvgPool1d", "AvgPool2d", "Avg
 
 
 class _Pool(Cell):
-    """What all windows share: their size, and numbers that are missing at the border."""
+    """The base of all pooling layers: the size of windows, and padding at the border."""
 
     _dims = 0
     _type = ""

@@ -1,4 +1,4 @@
-"""What all losses share: how the elements are reduced, and that tensors come, of shapes that fit."""
+"""The base of all losses: reduction of the elements, and checks that inputs are tensors of shapes that fit."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ _KINDS: dict[str, Callable[..., Any]] = {
 
 
 def names() -> list[str]:
-    """What ``get_metric_fn`` knows.
+    """The names that ``get_metric_fn`` knows.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What was predicted for what there was: matrices of counts, rates, curves of rates."""
+"""Confusion matrices: counts of predictions by label, rates, curves of rates."""
 
 from __future__ import annotations
 

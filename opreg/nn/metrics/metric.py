@@ -27,7 +27,7 @@ def rearrange_inputs(func: F) -> F:
 
 
 class Metric(ABC):
-    """What is gathered from batches; a subclass defines ``clear``, ``update`` and ``eval``.
+    """A measure that is gathered from batches; a subclass defines ``clear``, ``update`` and ``eval``.
 
     Examples
     --------

@@ -17,7 +17,7 @@ _PLACES = ("begin", "epoch_begin", "step_begin", "step_end", "epoch_end", "end")
 
 
 class Params(dict[str, Any]):
-    """What callbacks are told, a dict whose entries are attributes, too."""
+    """Facts that callbacks are told, a dict whose entries are attributes, too."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -31,7 +31,7 @@ class Params(dict[str, Any]):
 
 
 class RunContext:
-    """What a callback is called with: what there is to know, and a way to stop.
+    """The argument of a callback: facts about the run, and a way to stop it.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class RunContext:
         self._original_args, self._stop_requested = original_args, False
 
     def original_args(self) -> Any:
-        """What there is to know; in a training its entries are attributes, too. Callbacks may put more there."""
+        """Facts about the run; in a training its entries are attributes, too. Callbacks may put more there."""
         return self._original_args
 
     def request_stop(self) -> None:

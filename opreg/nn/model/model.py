@@ -109,7 +109,7 @@ class Model:
 
     @property
     def train_network(self) -> Cell:
-        """What makes a step of training of a batch, and gives its loss."""
+        """The Cell that trains on a batch and gives its loss."""
         return self._train_network
 
     @property
@@ -119,7 +119,7 @@ class Model:
 
     @property
     def eval_network(self) -> Cell | None:
-        """What is evaluated."""
+        """The Cell that is evaluated."""
         return self._eval_network
 
     def train(self, epoch: int, train_dataset: Any, callbacks: Given = None, dataset_sink_mode: bool = False,
@@ -319,7 +319,7 @@ class Model:
             loss.update(outputs[places[0]])
 
     def predict(self, *predict_data: Any) -> Any:
-        """What the network gives, not training.
+        """Run the network in predict mode.
 
         Parameters
         ----------

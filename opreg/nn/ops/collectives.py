@@ -17,7 +17,7 @@ __all__ = ["ReduceOp", "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "
 
 
 class ReduceOp:
-    """What numbers of several processes become."""
+    """Reductions of the values of several processes."""
 
     SUM, MAX, MIN, PROD, AVG = "sum", "max", "min", "prod", "avg"
 
@@ -64,7 +64,7 @@ class AllReduce(_Collective):
 
 
 class AllGather(_Collective):
-    """What all processes of a group bring, joined along the first axis in the order of ranks."""
+    """Join the values of all processes of a group along the first axis, in the order of ranks."""
 
     def __init__(self, group: str = "world"):
         super().__init__(group)

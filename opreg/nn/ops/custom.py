@@ -118,7 +118,7 @@ class Custom(PrimitiveWithInfer):
         return _inferred(self.out_dtype, kinds)
 
     def results(self, inputs: tuple[Any, ...]) -> tuple[list[Spec], bool]:
-        """What comes out of the function, and whether it is one result that stands bare."""
+        """Specs of the function's results, and whether it is one result that stands bare."""
         dtype = self.infer_dtype(*[dtypes.of(value._dt) if isinstance(value, TensorBase) else type(value)
                                    for value in inputs])
         shape = self.infer_shape(*[value.shape if isinstance(value, TensorBase) else () for value in inputs])
@@ -180,7 +180,7 @@ class _Called(Cell):
 
 
 def _fitted(title: str, returned: object, specs: list[Spec]) -> list[Tensor]:
-    """What the function returned as tensors, compared with what was said of it."""
+    """Results of the function as tensors, compared with their declared shapes and dtypes."""
     if not specs:
         return []
     parts = list(returned) if isinstance(returned, (tuple, list)) else [returned]

@@ -1,4 +1,4 @@
-"""What functions do with what they are given: numbers and lists become tensors, dtypes are made equal."""
+"""Arguments of functions: numbers and lists become tensors, dtypes are made equal."""
 
 from __future__ import annotations
 

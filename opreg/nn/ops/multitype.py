@@ -130,7 +130,7 @@ class MultitypeFuncGraph:
 
 
 class _Mapped:
-    """What ``Map`` and ``HyperMap`` share: a function, given when made or as the first argument."""
+    """The base of ``Map`` and ``HyperMap``: a function, given when made or as the first argument."""
 
     def __init__(self, ops: Callable | None = None, reverse: bool = False):
         if ops is not None and not callable(ops):

@@ -55,7 +55,7 @@ def same_total(length: int, kernel: int, stride: int, dilation: int = 1) -> int:
 
 def same_pads(lengths: Sequence[int], kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
               ) -> list[tuple[int, int]]:
-    """What is added before and after each axis so that it yields ``ceil(length / stride)`` windows."""
+    """Padding before and after each axis so that it yields ``ceil(length / stride)`` windows."""
     totals = [max(same_total(*each), 0) for each in zip(lengths, kernel, stride, dilation)]
     return [(total // 2, total - total // 2) for total in totals]
 

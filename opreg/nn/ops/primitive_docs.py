@@ -1,4 +1,4 @@
-"""What primitives are, where the function behind them does not say it."""
+"""Docstrings of primitives, where the function behind them does not say it."""
 
 from __future__ import annotations
 

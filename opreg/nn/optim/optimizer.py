@@ -316,7 +316,7 @@ class Optimizer(Cell):
 
     @property
     def global_step_increase_tensor(self) -> Tensor:
-        """What ``global_step`` grows by."""
+        """The tensor that ``global_step`` grows by."""
         return tensor(np.ones(1, np.int32))
 
     def assignadd(self, variable: Parameter, value: Tensor) -> Tensor:
@@ -372,7 +372,7 @@ def store(parameter: Parameter, value: Tensor) -> None:
 
 
 class _Scaled(Cell):
-    """What another Cell gives, multiplied by a number."""
+    """The output of another Cell, multiplied by a number."""
 
     def __init__(self, inner: Cell, factor: float):
         super().__init__(auto_prefix=False)
