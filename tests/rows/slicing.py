@@ -69,7 +69,7 @@ ROWS += [
     _linear("Crop", [_IMAGE], {"num_args": 1, "h_w": (2, 2), "center_crop": True}, lambda x: x[:, :, 1:3, 1:3]),
     _linear("Crop", [_IMAGE, _zeros(3, 1, 3, 2)], {"num_args": 2, "offset": (1, 0)},
             lambda x, y: x[:, :, 1:4, 0:2]),
-    _linear("_backward_Crop", [normal(1, 2, 2, 2), _IMAGE], {"center_crop": True},
+    _linear("_backward_Crop", [normal(1, 2, 2, 2), _IMAGE], {"num_args": 2, "center_crop": True},
             _put((1, 2, 4, 5), np.s_[:, :, 1:3, 1:3])),
     _linear("reverse", [_X], {"axis": (1,)}, lambda x: x[:, ::-1]),
     _linear("reverse", [_X], {"axis": (0, -1)}, lambda x: x[::-1, :, ::-1]),

@@ -18,6 +18,7 @@ from ...core.launch import Call, Rank
 from ...core.op import ZERO
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, common_dtype, show, unify
+from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import one_of
@@ -373,33 +374,18 @@ def pick_put_grad(g, ins, outs, *, axis, keepdims, mode):
     return (ops.pick(g, ins[1], axis=axis, keepdims=keepdims, mode=mode), None, None)
 
 
-@declare(types="T,I->T", partly=(0,))
+@composed(types="T,I->T", partly=(0,))
 def batch_take(a, indices):
     """From each row of ``a`` the number that ``indices`` names; one out of range takes the nearest."""
+    if len(a.shape) != 2 or indices.shape != a.shape[:1]:
+        raise ShapeError(f"expected shapes (rows, columns) and (rows), got {show(a.shape)} and {show(indices.shape)}")
+    return ops.pick(a, indices, axis=1)
 
 
 @batch_take.fill
 def batch_take_fill(ins, outs):
     a, indices = ins
     return [a, a[:1] if indices is None and a is not None else indices]
-
-
-@batch_take.infer
-def batch_take_infer(a, indices):
-    if len(a) != 2 or indices != a[:1]:
-        raise ShapeError(f"expected shapes (rows, columns) and (rows), got {show(a)} and {show(indices)}")
-    check_some(a, 1, indices)
-    return indices
-
-
-@batch_take.kernel()
-def batch_take_xp(xp, a, indices):
-    return xp.take_along_axis(a, whole(xp, indices, a.shape[1]).reshape(-1, 1), axis=1).reshape(-1)
-
-
-@batch_take.grad
-def batch_take_grad(g, ins, outs):
-    return (ops._backward_pick(g, ins[1], ins[0], axis=1), None)
 
 
 # ------------------------------------------------------------------------------------- one_hot and where

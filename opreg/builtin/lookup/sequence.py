@@ -7,6 +7,7 @@ says for each sequence of the batch how long it is; without it all are full.
 from __future__ import annotations
 
 from ...core.attrs import Number
+from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import Shape, show, unify
 from ...errors import AttrError, ShapeError
@@ -30,11 +31,19 @@ def _check(data: Shape, length: Shape | None, axis: int) -> None:
         raise ShapeError(f"sequence_length: expected shape {show((data[1 - axis],))}, got {show(length)}")
 
 
-def _fill(ins: list, axis: int) -> list:
-    """The shape of the lengths from that of the data."""
-    if len(ins) == 2 and ins[0] is not None and len(ins[0]) > 1 and axis in (0, 1):
-        return [ins[0], (ins[0][1 - axis],)]
-    return ins
+def _padded(op: Op) -> None:
+    """Declare the shapes of an operator on padded sequences; its output has that of the data."""
+
+    @op.fill
+    def padded_fill(ins, outs, *, axis):
+        if len(ins) == 2 and ins[0] is not None and len(ins[0]) > 1 and axis in (0, 1):
+            return [ins[0], (ins[0][1 - axis],)]
+        return ins
+
+    @op.infer
+    def padded_infer(data, sequence_length=None, *, axis):
+        _check(data, sequence_length, axis)
+        return data
 
 
 def _laid(row: Array, axis: int) -> Array:
@@ -56,15 +65,7 @@ def sequence_mask(data, sequence_length, *, use_sequence_length: bool = False, v
     """``data`` with ``value`` after the end of each sequence."""
 
 
-@sequence_mask.fill
-def sequence_mask_fill(ins, outs, *, axis):
-    return _fill(ins, axis)
-
-
-@sequence_mask.infer
-def sequence_mask_infer(data, sequence_length=None, *, axis):
-    _check(data, sequence_length, axis)
-    return data
+_padded(sequence_mask)
 
 
 @sequence_mask.view
@@ -107,9 +108,7 @@ def sequence_last(data, sequence_length, *, use_sequence_length: bool = False, a
     """The last step of each sequence."""
 
 
-@sequence_last.fill
-def sequence_last_fill(ins, outs, *, axis):
-    return _fill(ins, axis)
+_padded(sequence_last)
 
 
 @sequence_last.infer
@@ -171,15 +170,7 @@ def sequence_reverse(data, sequence_length, *, use_sequence_length: bool = False
     """Each sequence in opposite order; what comes after its end stays."""
 
 
-@sequence_reverse.fill
-def sequence_reverse_fill(ins, outs, *, axis):
-    return _fill(ins, axis)
-
-
-@sequence_reverse.infer
-def sequence_reverse_infer(data, sequence_length=None, *, axis):
-    _check(data, sequence_length, axis)
-    return data
+_padded(sequence_reverse)
 
 
 @sequence_reverse.view

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from ...core.op import Op
 from ...core.registry import declare, ops
+from ...core.rules import Rule
 from ...core.spec import check_axis
 from ...errors import AttrError
 from ..samples import along
@@ -13,8 +15,35 @@ from .shape import stored
 __all__: list[str] = []
 
 
-def _order(axes: Sequence[int], rank: int) -> tuple[int, ...]:
-    """The axes of the input in the order of the output."""
+def _reordering(op: Op, order: Callable[..., tuple[int, ...]]) -> None:
+    """Declare shapes, view and kernel of an operator that reorders axes.
+
+    ``order(rank, **attrs)`` finds the axes of the input in the order of the output.
+    """
+    rule = Rule(order)
+
+    @op.fill
+    def reordering_fill(ins, outs, **attrs):
+        (out,) = outs
+        if out is None:
+            return ins
+        axes = rule(attrs, len(out))
+        return [tuple([out[axes.index(i)] for i in range(len(out))])]
+
+    @op.infer
+    def reordering_infer(data, **attrs):
+        return tuple([data[axis] for axis in rule(attrs, len(data))])
+
+    @op.view
+    def reordering_view(array, **attrs):
+        return array.transpose(rule(attrs, array.ndim))
+
+    @op.kernel()
+    def reordering_xp(xp, data, *, out=None, **attrs):
+        return stored(xp, data.transpose(rule(attrs, data.ndim)), out)
+
+
+def _order(rank: int, *, axes: Sequence[int]) -> tuple[int, ...]:
     if not axes:
         return tuple(range(rank))[::-1]
     order = tuple([check_axis(axis, rank, "axes") for axis in axes])
@@ -28,28 +57,7 @@ def transpose(data, *, axes: tuple[int, ...] = ()):
     """``data`` with its axes in the order of ``axes``, or in reverse."""
 
 
-@transpose.fill
-def transpose_fill(ins, outs, *, axes):
-    (out,) = outs
-    if out is None:
-        return ins
-    order = _order(axes, len(out))
-    return [tuple([out[order.index(i)] for i in range(len(out))])]
-
-
-@transpose.infer
-def transpose_infer(data, *, axes):
-    return tuple([data[axis] for axis in _order(axes, len(data))])
-
-
-@transpose.view
-def transpose_view(array, *, axes):
-    return array.transpose(_order(axes, array.ndim))
-
-
-@transpose.kernel()
-def transpose_xp(xp, data, *, axes, out=None):
-    return stored(xp, data.transpose(_order(axes, data.ndim)), out)
+_reordering(transpose, _order)
 
 
 @transpose.grad
@@ -61,7 +69,14 @@ def transpose_grad(g, ins, outs, *, axes):
 @transpose.vmap
 def transpose_vmap(ins, batched, *, axes):
     rank = len(ins[0].shape) - 1
-    return ops.transpose(ins[0], axes=(0, *[axis + 1 for axis in _order(axes, rank)]))
+    return ops.transpose(ins[0], axes=(0, *[axis + 1 for axis in _order(rank, axes=axes)]))
+
+
+def _exchanged(rank: int, *, dim1: int, dim2: int) -> tuple[int, ...]:
+    order = list(range(rank))
+    left, right = check_axis(dim1, rank, "dim1"), check_axis(dim2, rank, "dim2")
+    order[left], order[right] = right, left
+    return tuple(order)
 
 
 @declare(name="SwapAxis", aliases=("swapaxes", "_npi_swapaxes"))
@@ -69,30 +84,8 @@ def swapaxes(data, *, dim1: int = 0, dim2: int = 0):
     """``data`` with two axes exchanged."""
 
 
+_reordering(swapaxes, _exchanged)
 along(swapaxes, "dim1", "dim2")
-
-
-@swapaxes.fill
-def swapaxes_fill(ins, outs, *, dim1, dim2):
-    return ins if outs[0] is None else [swapaxes_infer(outs[0], dim1=dim1, dim2=dim2)]
-
-
-@swapaxes.infer
-def swapaxes_infer(data, *, dim1, dim2):
-    left, right = check_axis(dim1, len(data), "dim1"), check_axis(dim2, len(data), "dim2")
-    result = list(data)
-    result[left], result[right] = data[right], data[left]
-    return tuple(result)
-
-
-@swapaxes.view
-def swapaxes_view(array, *, dim1, dim2):
-    return array.swapaxes(dim1, dim2)
-
-
-@swapaxes.kernel()
-def swapaxes_xp(xp, data, *, dim1, dim2, out=None):
-    return stored(xp, data.swapaxes(dim1, dim2), out)
 
 
 @swapaxes.grad

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...core.attrs import Count
-from ...core.op import ZERO
+from ...core.op import ZERO, Op
 from ...core.registry import declare, ops
+from ...core.rules import Rule
 from ...core.spec import Shape, check_axis, is_narrow, show, unify
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
@@ -32,10 +33,31 @@ def _stretched(data: Shape, target: Shape) -> Shape:
     return target
 
 
+def _broadcasting(op: Op, target: Callable[..., Shape]) -> None:
+    """Declare the rules of an operator that repeats its first input to fill a shape, which ``target`` finds."""
+    rule = Rule(target)
+
+    @op.infer
+    def broadcasting_infer(data, *like, **attrs):
+        return _stretched(data, rule(attrs, data, *like))
+
+    @op.view
+    def broadcasting_view(array, *, out_shape, xp):
+        return None if out_shape is None else xp.broadcast_to(array, out_shape)
+
+    @op.kernel()
+    def broadcasting_xp(xp, data, *like, out=None, **attrs):
+        return stored(xp, xp.broadcast_to(data, rule(attrs, data.shape, *[array.shape for array in like])), out)
+
+    @op.grad
+    def broadcasting_grad(g, ins, outs):
+        return (ops._reduce_like(g, ins[0]), *[None] * (len(ins) - 1))
+
+
 # --------------------------------------------------------------------------------------- to a shape given
 
 
-def _kept(data: Shape, shape: int | Sequence[int]) -> Shape:
+def _kept(data: Shape, *, shape: int | Sequence[int]) -> Shape:
     """The target of ``broadcast_to``, where 0 keeps the dimension of ``data``."""
     shape = (shape,) if isinstance(shape, int) else shape
     skipped = len(shape) - len(data)
@@ -49,36 +71,26 @@ def broadcast_to(data, *, shape: int | tuple[int, ...] = ()):
     """``data`` repeated along its axes of length one to fill ``shape``, in which 0 keeps a dimension."""
 
 
-@broadcast_to.infer
-def broadcast_to_infer(data, *, shape):
-    return _stretched(data, _kept(data, shape))
-
-
-@broadcast_to.view
-def broadcast_to_view(array, *, shape, xp):
-    return xp.broadcast_to(array, _kept(array.shape, shape))
-
-
-@broadcast_to.kernel()
-def broadcast_to_xp(xp, data, *, shape, out=None):
-    return stored(xp, xp.broadcast_to(data, _kept(data.shape, shape)), out)
-
-
-@broadcast_to.grad
-def broadcast_to_grad(g, ins, outs):
-    return (ops._reduce_like(g, ins[0]),)
+_broadcasting(broadcast_to, _kept)
 
 
 @broadcast_to.vmap
 def broadcast_to_vmap(ins, batched, *, shape):
     size, *sample = ins[0].shape
-    shape = _kept(sample, shape)
+    shape = _kept(sample, shape=shape)
     return ops.broadcast_to(padded(ins[0], len(shape)), shape=(size, *shape)) if all(shape) else NotImplemented
+
+
+def _literal(array: Shape, *, shape: int | Shape) -> Shape:
+    return (shape,) if isinstance(shape, int) else shape
 
 
 @declare(name="_np_broadcast_to")
 def np_broadcast_to(array, *, shape: int | tuple[int, ...]):
     """``array`` repeated along its axes of length one to fill ``shape``, in which 0 is a length."""
+
+
+_broadcasting(np_broadcast_to, _literal)
 
 
 @np_broadcast_to.vmap
@@ -87,31 +99,7 @@ def np_broadcast_to_vmap(ins, batched, *, shape):
     return ops._np_broadcast_to(padded(ins[0], len(shape)), shape=(ins[0].shape[0], *shape))
 
 
-def _literal(shape: int | Shape) -> Shape:
-    return (shape,) if isinstance(shape, int) else shape
-
-
-@np_broadcast_to.infer
-def np_broadcast_to_infer(array, *, shape):
-    return _stretched(array, _literal(shape))
-
-
-@np_broadcast_to.view
-def np_broadcast_to_view(array, *, shape, xp):
-    return xp.broadcast_to(array, _literal(shape))
-
-
-@np_broadcast_to.kernel()
-def np_broadcast_to_xp(xp, array, *, shape, out=None):
-    return stored(xp, xp.broadcast_to(array, _literal(shape)), out)
-
-
-@np_broadcast_to.grad
-def np_broadcast_to_grad(g, ins, outs):
-    return (ops._reduce_like(g, ins[0]),)
-
-
-def _sized(data: Shape, axis: int | Sequence[int], size: int | Sequence[int]) -> Shape:
+def _sized(data: Shape, *, axis: int | Sequence[int], size: int | Sequence[int]) -> Shape:
     """``data`` with the lengths of some axes, one until now, replaced."""
     axes = (axis,) if isinstance(axis, int) else axis
     sizes = (size,) if isinstance(size, int) else size
@@ -131,30 +119,13 @@ def broadcast_axis(data, *, axis: int | tuple[int, ...] = (), size: Count | tupl
     """``data`` repeated along axes of length one, ``size`` times each."""
 
 
-@broadcast_axis.infer
-def broadcast_axis_infer(data, *, axis, size):
-    return _sized(data, axis, size)
-
-
-@broadcast_axis.view
-def broadcast_axis_view(array, *, axis, size, xp):
-    return xp.broadcast_to(array, _sized(array.shape, axis, size))
-
-
-@broadcast_axis.kernel()
-def broadcast_axis_xp(xp, data, *, axis, size, out=None):
-    return stored(xp, xp.broadcast_to(data, _sized(data.shape, axis, size)), out)
-
-
-@broadcast_axis.grad
-def broadcast_axis_grad(g, ins, outs):
-    return (ops._reduce_like(g, ins[0]),)
+_broadcasting(broadcast_axis, _sized)
 
 
 # ----------------------------------------------------------------------------- to the shape of another
 
 
-def _matched(lhs: Shape, rhs: Shape, lhs_axes: int | Shape | None, rhs_axes: int | Shape | None) -> Shape:
+def _matched(lhs: Shape, rhs: Shape, *, lhs_axes: int | Shape | None, rhs_axes: int | Shape | None) -> Shape:
     """The target of ``broadcast_like``."""
     if lhs_axes is None and rhs_axes is None:
         return rhs
@@ -174,24 +145,7 @@ def broadcast_like(lhs, rhs, *, lhs_axes: int | tuple[int, ...] | None = None,
     """``lhs`` repeated to fill the shape of ``rhs``, or only ``lhs_axes`` to the lengths of ``rhs_axes``."""
 
 
-@broadcast_like.infer
-def broadcast_like_infer(lhs, rhs, *, lhs_axes, rhs_axes):
-    return _stretched(lhs, _matched(lhs, rhs, lhs_axes, rhs_axes))
-
-
-@broadcast_like.view
-def broadcast_like_view(array, *, out_shape, xp):
-    return None if out_shape is None else xp.broadcast_to(array, out_shape)
-
-
-@broadcast_like.kernel()
-def broadcast_like_xp(xp, lhs, rhs, *, lhs_axes, rhs_axes, out=None):
-    return stored(xp, xp.broadcast_to(lhs, _matched(lhs.shape, rhs.shape, lhs_axes, rhs_axes)), out)
-
-
-@broadcast_like.grad
-def broadcast_like_grad(g, ins, outs):
-    return (ops._reduce_like(g, ins[0]), None)
+_broadcasting(broadcast_like, _matched)
 
 
 @declare(name="_reduce_like", types="T,U->T", unread=(1,))
@@ -343,34 +297,13 @@ def repeat_xp(xp, data, *, repeats, axis, out=None):
 
 @repeat.grad
 def repeat_grad(g, ins, outs, *, repeats, axis):
-    return (ops._backward_repeat(g, ins[0], repeats=repeats, axis=axis),)
-
-
-@declare(name="_backward_repeat", types="T,U->T", unread=(1,))
-def repeat_sum(g, data, *, repeats: Count, axis: int | None = None):
-    """The sums of the numbers that ``repeat`` made of one, in the shape of ``data``."""
-
-
-along(repeat_sum, of=1, flat=True)
-
-
-@repeat_sum.infer
-def repeat_sum_infer(g, data, *, repeats, axis):
-    unify(g, repeat_infer(data, repeats=repeats, axis=axis))
-    return data
-
-
-@repeat_sum.kernel()
-def repeat_sum_xp(xp, g, data, *, repeats, axis):
     if repeats == 0:
-        return xp.zeros(data.shape, dtype=g.dtype)
-    cut = len(data.shape) if axis is None else axis % len(data.shape) + 1
-    return xp.sum(g.reshape((*data.shape[:cut], repeats, *data.shape[cut:])), axis=cut)
-
-
-@repeat_sum.grad
-def repeat_sum_grad(g, ins, outs, *, repeats, axis):
-    return (ops.repeat(g, repeats=repeats, axis=axis), None)
+        return (ops.zeros_like(ins[0]),)
+    if axis is None:
+        return (ops.reshape_like(ops.sum(ops.Reshape(g, shape=(-1, repeats)), axis=1), ins[0]),)
+    if axis < 0:
+        return (ops.sum(ops.Reshape(g, shape=(-2, -1, repeats, -4, *[0] * (-1 - axis)), reverse=True), axis=axis),)
+    return (ops.sum(ops.Reshape(g, shape=(*[0] * axis, -4, -1, repeats, -2)), axis=axis + 1),)
 
 
 # -------------------------------------------------------------------------------------- from nothing but it

@@ -11,7 +11,7 @@ from typing import Annotated
 import numpy as np
 
 from ...core.attrs import Count, Few, Finite, Limit, Number, Positive
-from ...core.op import ZERO
+from ...core.op import ZERO, Op
 from ...core.registry import declare
 from ...core.spec import ANY, Shape, as_dtype, check_axis, is_narrow, stated
 from ...errors import AttrError, ShapeError
@@ -42,12 +42,24 @@ def array_shape(shape: int | Shape | None) -> Shape:
     return dims
 
 
-def _filled(xp: ArrayModule, number: float | Array, shape: int | tuple[int, ...] | None, dtype: np.dtype,
-            out: Array | None) -> Array:
-    if out is None:
-        return xp.full(array_shape(shape), number, dtype=dtype)
-    out[...] = number
-    return out
+def _filling(op: Op, number: float | None = None) -> None:
+    """Declare the rules of an operator that makes an array of one number: this one, or its attribute ``value``."""
+
+    @op.infer
+    def filling_infer(*, shape):
+        return inferred_shape(shape)
+
+    @op.kernel()
+    def filling_xp(xp, *, shape, dtype, value=number, out=None):
+        dtype = as_dtype(max(dtype, 0)) if isinstance(dtype, int) else dtype
+        if number is None:
+            value = constant(xp, value, dtype)
+        if out is None:
+            return xp.full(array_shape(shape), value, dtype=dtype)
+        out[...] = value
+        return out
+
+    op.grad(ZERO)
 
 
 @declare(name="_zeros", types="->@dtype")
@@ -55,35 +67,9 @@ def zeros(*, shape: Dims = (), ctx: str = "", dtype: np.dtype = _FLOAT32):
     """Zeros."""
 
 
-@zeros.infer
-def zeros_infer(*, shape):
-    return inferred_shape(shape)
-
-
-@zeros.kernel()
-def zeros_xp(xp, *, shape, dtype, out=None):
-    return _filled(xp, 0, shape, dtype, out)
-
-
-zeros.grad(ZERO)
-
-
 @declare(name="_ones", types="->@dtype")
 def ones(*, shape: Dims = (), ctx: str = "", dtype: np.dtype = _FLOAT32):
     """Ones."""
-
-
-@ones.infer
-def ones_infer(*, shape):
-    return inferred_shape(shape)
-
-
-@ones.kernel()
-def ones_xp(xp, *, shape, dtype, out=None):
-    return _filled(xp, 1, shape, dtype, out)
-
-
-ones.grad(ZERO)
 
 
 @declare(name="_full", aliases=("_npi_full",), types="->@dtype")
@@ -92,27 +78,9 @@ def full(*, shape: Dims | None = None, ctx: str = "", dtype: np.dtype = _FLOAT32
     """One number everywhere, cast to ``dtype`` by cutting off."""
 
 
-@full.infer
-def full_infer(*, shape):
-    return inferred_shape(shape)
-
-
-@full.kernel()
-def full_xp(xp, *, shape, dtype, value, out=None):
-    return _filled(xp, constant(xp, value, dtype), shape, dtype, out)
-
-
-full.grad(ZERO)
-
-
 @declare(name="_zeros_without_dtype")
 def zeros_without_dtype(*, shape: Dims | None = None, ctx: str = "", dtype: int = -1):
     """Zeros whose dtype, given as -1, follows from the rest."""
-
-
-@zeros_without_dtype.infer
-def zeros_without_dtype_infer(*, shape):
-    return inferred_shape(shape)
 
 
 @zeros_without_dtype.types
@@ -120,12 +88,10 @@ def zeros_without_dtype_types(ins, outs, *, dtype):
     return ins, outs if dtype < 0 else [as_dtype(dtype)]
 
 
-@zeros_without_dtype.kernel()
-def zeros_without_dtype_xp(xp, *, shape, dtype, out=None):
-    return _filled(xp, 0, shape, as_dtype(max(dtype, 0)), out)
-
-
-zeros_without_dtype.grad(ZERO)
+_filling(zeros, 0)
+_filling(ones, 1)
+_filling(full)
+_filling(zeros_without_dtype, 0)
 
 
 # ---------------------------------------------------------------------------------------------- counted

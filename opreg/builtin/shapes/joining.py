@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from typing import Annotated, Any
 
 from ...core.attrs import Few, Limit
+from ...core.op import Op
 from ...core.registry import declare, ops
+from ...core.rules import Rule
 from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...core.value import Value
 from ...custom.composed import composed
@@ -214,13 +216,44 @@ def _regather(g: Value | Sequence[Value], count: int, axis: int, squeeze_axis: b
     return ops.Concat(*gs, num_args=count, dim=axis)
 
 
-def _even(shape: Shape, num_outputs: int, axis: int) -> tuple[int, list[int]]:
-    """The axis and its edges, parted evenly."""
-    axis = check_axis(axis, len(shape))
+def _splitting(op: Op, edges: Callable[..., list[int]]) -> None:
+    """Declare the rules of an operator that parts its input along ``axis``, an attribute like ``squeeze_axis``.
+
+    ``edges(shape, axis, **attrs)`` are the places where parts begin, from 0 on, and the length of the axis.
+    """
+    rule = Rule(edges)
+    along(op)
+
+    def cuts(array: Array, axis: int, squeeze_axis: bool, attrs: dict[str, Any]) -> tuple[Array, ...]:
+        axis = check_axis(axis, array.ndim)
+        return _cuts(array, axis, rule(attrs, array.shape, axis), squeeze_axis)
+
+    @op.infer
+    def splitting_infer(data, *, axis, squeeze_axis, **attrs):
+        axis = check_axis(axis, len(data))
+        if data[axis] is not ANY:
+            return _parts(data, axis, rule(attrs, data, axis), squeeze_axis)
+        length = () if squeeze_axis else (ANY,)
+        return [(*data[:axis], *length, *data[axis + 1:])] * len(op.outputs({**attrs, "squeeze_axis": squeeze_axis}))
+
+    @op.view
+    def splitting_view(array, *, axis, squeeze_axis, **attrs):
+        return single(cuts(array, axis, squeeze_axis, attrs))
+
+    @op.kernel()
+    def splitting_xp(xp, data, *, axis, squeeze_axis, out=None, **attrs):
+        return _all_stored(xp, cuts(data, axis, squeeze_axis, attrs), out)
+
+    @op.grad
+    def splitting_grad(g, ins, outs, *, axis, squeeze_axis):
+        return (_regather(g, len(outs), axis, squeeze_axis),)
+
+
+def _even(shape: Shape, axis: int, *, num_outputs: int) -> list[int]:
     if shape[axis] % num_outputs != 0:
         raise ShapeError(f"axis {axis} of {show(shape)} does not fall into {num_outputs} equal parts")
     length = shape[axis] // num_outputs
-    return axis, [i * length for i in range(num_outputs + 1)]
+    return [i * length for i in range(num_outputs + 1)]
 
 
 @declare(name="SliceChannel", aliases=("split",),
@@ -229,7 +262,7 @@ def split(data, *, num_outputs: Few, axis: int = 1, squeeze_axis: bool = False):
     """``data`` in equal parts along ``axis``; with ``squeeze_axis`` their length is one and the axis goes."""
 
 
-along(split)
+_splitting(split, _even)
 
 
 def _whole(outs: Sequence[Shape | None], axis: int, squeeze_axis: bool) -> Shape | None:
@@ -250,43 +283,17 @@ def split_fill(ins, outs, *, axis, squeeze_axis):
     return [_whole([together(outs)] * len(outs), axis, squeeze_axis)]
 
 
-@split.infer
-def split_infer(data, *, num_outputs, axis, squeeze_axis):
-    axis, edges = _even(data, num_outputs, axis)
-    if data[axis] is ANY:
-        length = () if squeeze_axis else (ANY,)
-        return [(*data[:axis], *length, *data[axis + 1:])] * num_outputs
-    return _parts(data, axis, edges, squeeze_axis)
-
-
-@split.view
-def split_view(array, *, num_outputs, axis, squeeze_axis):
-    return single(_cuts(array, *_even(array.shape, num_outputs, axis), squeeze_axis))
-
-
-@split.kernel()
-def split_xp(xp, data, *, num_outputs, axis, squeeze_axis, out=None):
-    return _all_stored(xp, _cuts(data, *_even(data.shape, num_outputs, axis), squeeze_axis), out)
-
-
-@split.grad
-def split_grad(g, ins, outs, *, num_outputs, axis, squeeze_axis):
-    return (_regather(g, num_outputs, axis, squeeze_axis),)
-
-
-def _edges(shape: Shape, indices: int | Sequence[int], axis: int, sections: int) -> tuple[int, list[int]]:
-    """The axis and its edges, given as the places where parts begin or as a number of nearly equal parts."""
-    axis = check_axis(axis, len(shape))
+def _edges(shape: Shape, axis: int, *, indices: int | Sequence[int], sections: int) -> list[int]:
     length = shape[axis]
     if sections > 0:
         quotient, remainder = length // sections, length % sections
-        return axis, [i * quotient + min(i, remainder) for i in range(sections + 1)]
+        return [i * quotient + min(i, remainder) for i in range(sections + 1)]
     starts = (indices,) if isinstance(indices, int) else indices
     edges = [*starts, length]
     if not starts or starts[0] != 0 or any(stop < start for start, stop in pairwise(edges)):
         raise AttrError(f"indices={tuple(starts)}: expected places from 0 on in rising order, none beyond "
                         f"{length}, the length of axis {axis}")
-    return axis, edges
+    return edges
 
 
 def _count(indices: int | Sequence[int], sections: int) -> int:
@@ -300,36 +307,12 @@ def split_v2(data, *, indices: int | tuple[int, ...], axis: int = 1, squeeze_axi
     """``data`` in parts along ``axis`` that begin at ``indices``, or in ``sections`` nearly equal ones."""
 
 
-along(split_v2)
+_splitting(split_v2, _edges)
 
 
 @split_v2.fill
 def split_v2_fill(ins, outs, *, axis, squeeze_axis):
     return [_whole(outs, axis, squeeze_axis)]
-
-
-@split_v2.infer
-def split_v2_infer(data, *, indices, axis, squeeze_axis, sections):
-    axis = check_axis(axis, len(data))
-    if data[axis] is ANY:
-        length = () if squeeze_axis else (ANY,)
-        return [(*data[:axis], *length, *data[axis + 1:])] * _count(indices, sections)
-    return _parts(data, *_edges(data, indices, axis, sections), squeeze_axis)
-
-
-@split_v2.view
-def split_v2_view(array, *, indices, axis, squeeze_axis, sections):
-    return single(_cuts(array, *_edges(array.shape, indices, axis, sections), squeeze_axis))
-
-
-@split_v2.kernel()
-def split_v2_xp(xp, data, *, indices, axis, squeeze_axis, sections, out=None):
-    return _all_stored(xp, _cuts(data, *_edges(data.shape, indices, axis, sections), squeeze_axis), out)
-
-
-@split_v2.grad
-def split_v2_grad(g, ins, outs, *, axis, squeeze_axis):
-    return (_regather(g, len(outs), axis, squeeze_axis),)
 
 
 # --------------------------------------------------------------------------------------------- khatri_rao

@@ -7,15 +7,16 @@ Called on arrays they copy.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from ...core.array_module import number_on
-from ...core.op import ZERO
+from ...core.op import ZERO, Op
 from ...core.registry import declare, ops
+from ...core.rules import Rule
 from ...core.spec import ANY, Shape, check_axis, fits, known, show, size, wrapped
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
@@ -104,6 +105,25 @@ def _refill(ins: list, outs: list) -> list:
     return [tuple(size(out) // rest if dim is ANY else dim for dim in data)]
 
 
+def _reshaping(op: Op, target: Callable[..., Shape | None]) -> None:
+    """Declare the rules of an operator that gives its first input another shape, the one that ``target`` finds."""
+    rule = Rule(target)
+    op.infer(target)
+    same_numbers(op)
+
+    @op.view
+    def reshaping_view(array, *, out_shape):
+        return as_view(array, out_shape)
+
+    @op.kernel()
+    def reshaping_xp(xp, data, *like, out=None, **attrs):
+        return reshaped(xp, data, rule(attrs, data.shape, *[array.shape for array in like]), out)
+
+    @op.grad
+    def reshaping_grad(g, ins, outs):
+        return (ops.reshape_like(g, ins[0]), *[None] * (len(ins) - 1))
+
+
 # ------------------------------------------------------------------------------------------------ Reshape
 
 
@@ -181,7 +201,8 @@ def _halves(dim: int, left: int, right: int, codes: Sequence[int]) -> list[int]:
     return [left, right]
 
 
-def _target(source: Shape, shape: int | Shape, reverse: bool, target_shape: int | Shape, keep_highest: bool) -> Shape:
+def _target(source: Shape, *, shape: int | Shape, reverse: bool, target_shape: int | Shape, keep_highest: bool
+            ) -> Shape:
     """The output shape of Reshape, by its codes or by the attributes that came before them."""
     codes = (shape,) if isinstance(shape, int) else shape
     if not codes:
@@ -204,7 +225,7 @@ def reshape(data, *, shape: int | tuple[int, ...] = (), reverse: bool = False,
     """
 
 
-same_numbers(reshape)
+_reshaping(reshape, _target)
 
 
 @reshape.fill
@@ -212,27 +233,7 @@ def reshape_fill(ins, outs):
     return _refill(ins, outs)
 
 
-@reshape.infer
-def reshape_infer(data, *, shape, reverse, target_shape, keep_highest):
-    return _target(data, shape, reverse, target_shape, keep_highest)
-
-
-@reshape.view
-def reshape_view(array, *, shape, reverse, target_shape, keep_highest):
-    return as_view(array, _target(array.shape, shape, reverse, target_shape, keep_highest))
-
-
-@reshape.kernel()
-def reshape_xp(xp, data, *, shape, reverse, target_shape, keep_highest, out=None):
-    return reshaped(xp, data, _target(data.shape, shape, reverse, target_shape, keep_highest), out)
-
-
-@reshape.grad
-def reshape_grad(g, ins, outs):
-    return (ops.reshape_like(g, ins[0]),)
-
-
-def _like(lhs: Shape, rhs: Shape, lhs_begin: int | None, lhs_end: int | None, rhs_begin: int | None,
+def _like(lhs: Shape, rhs: Shape, *, lhs_begin: int | None, lhs_end: int | None, rhs_begin: int | None,
           rhs_end: int | None) -> Shape:
     """``lhs`` with the dimensions from begin to end replaced by those of ``rhs``."""
 
@@ -259,27 +260,14 @@ def reshape_like(lhs, rhs, *, lhs_begin: int | None = None, lhs_end: int | None 
     dimensions ``[rhs_begin, rhs_end)`` of ``rhs``."""
 
 
-same_numbers(reshape_like)
+_reshaping(reshape_like, _like)
 
 
-@reshape_like.infer
-def reshape_like_infer(lhs, rhs, *, lhs_begin, lhs_end, rhs_begin, rhs_end):
-    return _like(lhs, rhs, lhs_begin, lhs_end, rhs_begin, rhs_end)
-
-
-@reshape_like.view
-def reshape_like_view(array, *, out_shape):
-    return as_view(array, out_shape)
-
-
-@reshape_like.kernel()
-def reshape_like_xp(xp, lhs, rhs, *, lhs_begin, lhs_end, rhs_begin, rhs_end, out=None):
-    return reshaped(xp, lhs, _like(lhs.shape, rhs.shape, lhs_begin, lhs_end, rhs_begin, rhs_end), out)
-
-
-@reshape_like.grad
-def reshape_like_grad(g, ins, outs):
-    return (ops.reshape_like(g, ins[0]), None)
+def _rows(data: Shape) -> Shape:
+    """One row for each place along the first axis."""
+    if not data:
+        raise ShapeError("expected at least one dimension, got shape ()")
+    return (data[0], math.prod(data[1:]))
 
 
 @declare(name="Flatten", aliases=("flatten", "_npx_batch_flatten"))
@@ -287,7 +275,7 @@ def flatten(data):
     """All axes but the first made one."""
 
 
-same_numbers(flatten)
+_reshaping(flatten, _rows)
 
 
 @flatten.fill
@@ -295,29 +283,12 @@ def flatten_fill(ins, outs):
     return _refill(ins, outs)
 
 
-@flatten.infer
-def flatten_infer(data):
-    if not data:
-        raise ShapeError("expected at least one dimension, got shape ()")
-    return (data[0], math.prod(data[1:]))
-
-
-@flatten.view
-def flatten_view(array):
-    return as_view(array, flatten_infer(array.shape))
-
-
-@flatten.kernel()
-def flatten_xp(xp, data, *, out=None):
-    return reshaped(xp, data, flatten_infer(data.shape), out)
-
-
-@flatten.grad
-def flatten_grad(g, ins, outs):
-    return (ops.reshape_like(g, ins[0]),)
-
-
 # ------------------------------------------------------------------------------------ axes of length one
+
+
+def _inserted(shape: Shape, *, axis: int) -> Shape:
+    axis = check_axis(axis, len(shape) + 1)
+    return (*shape[:axis], 1, *shape[axis:])
 
 
 @declare(aliases=("_npi_expand_dims",))
@@ -325,12 +296,7 @@ def expand_dims(data, *, axis: int):
     """``data`` with an axis of length one inserted, so that it is ``axis`` of the result."""
 
 
-same_numbers(expand_dims)
-
-
-def _inserted(shape: Shape, axis: int) -> Shape:
-    axis = check_axis(axis, len(shape) + 1)
-    return (*shape[:axis], 1, *shape[axis:])
+_reshaping(expand_dims, _inserted)
 
 
 @expand_dims.fill
@@ -342,29 +308,11 @@ def expand_dims_fill(ins, outs, *, axis):
     return [(*out[:axis], *out[axis + 1:])]
 
 
-@expand_dims.infer
-def expand_dims_infer(data, *, axis):
-    return _inserted(data, axis)
-
-
-@expand_dims.view
-def expand_dims_view(array, *, axis):
-    return as_view(array, _inserted(array.shape, axis))
-
-
-@expand_dims.kernel()
-def expand_dims_xp(xp, data, *, axis, out=None):
-    return reshaped(xp, data, _inserted(data.shape, axis), out)
-
-
-@expand_dims.grad
-def expand_dims_grad(g, ins, outs):
-    return (ops.reshape_like(g, ins[0]),)
-
-
-def _squeezed(shape: Shape, axis: int | Sequence[int] | None) -> Shape:
+def _squeezed(shape: Shape, *, axis: int | Sequence[int] | None) -> Shape | None:
     if axis is None:
-        gone = {i for i, dim in enumerate(shape) if dim is not ANY and dim == 1}
+        if not known(shape):
+            return None
+        gone = {i for i, dim in enumerate(shape) if dim == 1}
     else:
         gone = {check_axis(a, len(shape)) for a in ((axis,) if isinstance(axis, int) else axis)}
         for a in sorted(gone):
@@ -379,32 +327,24 @@ def squeeze(data, *, axis: int | tuple[int, ...] | None = None):
     """``data`` without those axes, without all axes of length one for None; one axis stays in any case."""
 
 
-same_numbers(squeeze)
-
-
-@squeeze.infer
-def squeeze_infer(data, *, axis):
-    if axis is None and not known(data):
-        return None
-    return _squeezed(data, axis)
-
-
-@squeeze.view
-def squeeze_view(array, *, axis):
-    return as_view(array, _squeezed(array.shape, axis))
-
-
-@squeeze.kernel()
-def squeeze_xp(xp, data, *, axis, out=None):
-    return reshaped(xp, data, _squeezed(data.shape, axis), out)
-
-
-@squeeze.grad
-def squeeze_grad(g, ins, outs):
-    return (ops.reshape_like(g, ins[0]),)
+_reshaping(squeeze, _squeezed)
 
 
 # ----------------------------------------------------------------------------------- shapes as numbers
+
+
+def _as_numbers(op: Op, numbers: Callable[[Shape], Shape]) -> None:
+    """Declare the rules of an operator that gives what follows from a shape as int64 numbers."""
+
+    @op.infer
+    def numbers_infer(data):
+        return (len(numbers(data)),)
+
+    @op.kernel()
+    def numbers_xp(xp, data):
+        return xp.asarray(numbers(data.shape), dtype=xp.int64)
+
+    op.grad(ZERO)
 
 
 @declare(types="T->int64", unread=(0,), aliases=("_npx_shape_array",))
@@ -412,32 +352,10 @@ def shape_array(data):
     """The shape of ``data`` as int64 numbers."""
 
 
-@shape_array.infer
-def shape_array_infer(data):
-    return (len(data),)
-
-
-@shape_array.kernel()
-def shape_array_xp(xp, data):
-    return xp.asarray(data.shape, dtype=xp.int64)
-
-
-shape_array.grad(ZERO)
-
-
 @declare(types="T->int64", unread=(0,))
 def size_array(data):
     """How many numbers ``data`` holds, as one int64 number."""
 
 
-@size_array.infer
-def size_array_infer(data):
-    return (1,)
-
-
-@size_array.kernel()
-def size_array_xp(xp, data):
-    return xp.asarray([math.prod(data.shape)], dtype=xp.int64)
-
-
-size_array.grad(ZERO)
+_as_numbers(shape_array, lambda shape: shape)
+_as_numbers(size_array, lambda shape: (math.prod(shape),))

@@ -1,15 +1,17 @@
 """Parts of an array, cut out by ranges along its axes, and the writing of such parts.
 
 The gradient of a cut puts the numbers back among zeros: each cut has its ``_backward_`` operator, whose own
-gradient is the cut again.
+gradient is the cut again. A family of cuts is one function that finds slices; the rules follow from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...core.attrs import Few, Number
-from ...core.registry import declare, ops
+from ...core.op import Op
+from ...core.registry import declare, ops, register
+from ...core.rules import Rule
 from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
@@ -23,14 +25,63 @@ Cut = tuple[slice, ...]
 Bounds = int | tuple[int | None, ...]
 
 
-def _put(xp: ArrayModule, g: Array, shape: Shape, cut: Cut, out: Array | None) -> Array:
-    """Zeros of a shape with ``g`` at a cut."""
-    if out is None:
-        out = xp.zeros(shape, dtype=g.dtype)
-    else:
-        out[...] = 0
-    out[cut] = g
-    return out
+def _cut_shape(shape: Shape, cut: Cut) -> Shape:
+    dims = [ANY if dim is ANY or part.stop is ANY else len(range(*part.indices(dim))) for dim, part in zip(shape, cut)]
+    return (*dims, *shape[len(cut):])
+
+
+def _cut_by(op: Op, cut: Callable[..., Cut]) -> Rule:
+    """Declare that an operator cuts its output from its first input, where ``cut(*shapes, **attrs)`` says.
+
+    In place of the shape of a second input it may be given that of the output, which has the same lengths.
+    """
+    rule = Rule(cut)
+
+    @op.infer
+    def cut_infer(*shapes, **attrs):
+        return _cut_shape(shapes[0], rule(attrs, *shapes))
+
+    @op.view
+    def cut_view(array, *, out_shape, **attrs):
+        return None if out_shape is None else array[rule(attrs, array.shape, out_shape)]
+
+    @op.kernel()
+    def cut_xp(xp, data, *like, out=None, **attrs):
+        return stored(xp, data[rule(attrs, data.shape, *[array.shape for array in like])], out)
+
+    return rule
+
+
+def _cutting(op: Op, cut: Callable[..., Cut]) -> Op:
+    """Declare the same, and the operator that puts a gradient back, which is returned."""
+    rule = _cut_by(op, cut)
+    put = register(Op(f"_backward_{op.name}", op.schema, ("g", "data"), unread=(1,), types="T,U->T",
+                      doc=f"Zeros of the shape of ``data`` with ``g`` where ``{op.name}`` would cut."))
+
+    @op.grad
+    def cut_grad(g, ins, outs, **attrs):
+        return (put.current(g, ins[0], **attrs), *[None] * (len(ins) - 1))
+
+    @put.infer
+    def put_infer(g, data, **attrs):
+        unify(g, _cut_shape(data, rule(attrs, data, g)))
+        return data
+
+    @put.kernel()
+    def put_xp(xp, g, data, *, out=None, **attrs):
+        if out is None:
+            out = xp.zeros(data.shape, dtype=g.dtype)
+        else:
+            out[...] = 0
+        out[rule(attrs, data.shape, g.shape)] = g
+        return out
+
+    @put.grad
+    def put_grad(g, ins, outs, **attrs):
+        like = ins[:len(op.arguments(attrs)) - 1]  # has the lengths that a second input had
+        return (op.current(g, *like, **attrs), None)
+
+    return put
 
 
 # -------------------------------------------------------------------------------------------------- slice
@@ -40,21 +91,16 @@ def _listed(value: Bounds) -> tuple[int | None, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-def _cut(begin: Bounds, end: Bounds, step: Bounds, rank: int) -> Cut:
+def _cut(data: Shape, like: Shape = (), *, begin: Bounds, end: Bounds, step: Bounds) -> Cut:
     """The slices that ``begin``, ``end`` and ``step`` describe, with NumPy's meaning."""
     starts, stops, steps = _listed(begin), _listed(end), _listed(step)
     if len(starts) != len(stops) or (steps and len(steps) != len(starts)):
         raise AttrError(f"begin={begin}, end={end}, step={step}: expected equally many of each")
-    if len(starts) > rank:
-        raise AttrError(f"begin={begin} names {len(starts)} axes, the array has {rank}")
+    if len(starts) > len(data):
+        raise AttrError(f"begin={begin} names {len(starts)} axes, the array has {len(data)}")
     if 0 in steps:
         raise AttrError(f"step={step}: a step cannot be zero")
     return tuple([slice(*bounds) for bounds in zip(starts, stops, steps or (None,) * len(starts))])
-
-
-def _cut_shape(shape: Shape, cut: Cut) -> Shape:
-    dims = [ANY if dim is ANY else len(range(*part.indices(dim))) for dim, part in zip(shape, cut)]
-    return (*dims, *shape[len(cut):])
 
 
 @declare(name="slice", aliases=("crop", "_sparse_slice", "_npi_slice", "_npx_slice"))
@@ -62,45 +108,7 @@ def slice_(data, *, begin: Bounds, end: Bounds, step: Bounds = ()):
     """The part of ``data`` from ``begin`` to before ``end`` along the first axes; None is the edge."""
 
 
-@slice_.infer
-def slice_infer(data, *, begin, end, step):
-    return _cut_shape(data, _cut(begin, end, step, len(data)))
-
-
-@slice_.view
-def slice_view(array, *, begin, end, step):
-    return array[_cut(begin, end, step, array.ndim)]
-
-
-@slice_.kernel()
-def slice_xp(xp, data, *, begin, end, step, out=None):
-    return stored(xp, data[_cut(begin, end, step, data.ndim)], out)
-
-
-@slice_.grad
-def slice_grad(g, ins, outs, *, begin, end, step):
-    return (ops._backward_slice(g, ins[0], begin=begin, end=end, step=step),)
-
-
-@declare(name="_backward_slice", types="T,U->T", unread=(1,))
-def slice_put(g, data, *, begin: Bounds, end: Bounds, step: Bounds = ()):
-    """Zeros of the shape of ``data`` with ``g`` where ``slice`` would cut."""
-
-
-@slice_put.infer
-def slice_put_infer(g, data, *, begin, end, step):
-    unify(g, slice_infer(data, begin=begin, end=end, step=step))
-    return data
-
-
-@slice_put.kernel()
-def slice_put_xp(xp, g, data, *, begin, end, step, out=None):
-    return _put(xp, g, data.shape, _cut(begin, end, step, len(data.shape)), out)
-
-
-@slice_put.grad
-def slice_put_grad(g, ins, outs, *, begin, end, step):
-    return (ops.slice(g, begin=begin, end=end, step=step), None)
+_cutting(slice_, _cut)
 
 
 # --------------------------------------------------------------------------------------------- slice_axis
@@ -115,9 +123,10 @@ def _span(begin: int, end: int | None, dim: int) -> tuple[int, int]:
     return start, stop
 
 
-def _axis_cut(shape: Shape, axis: int, begin: int, end: int | None) -> Cut:
-    axis = check_axis(axis, len(shape))
-    return (slice(None),) * axis + (slice(*_span(begin, end, shape[axis])),)
+def _axis_cut(data: Shape, like: Shape = (), *, axis: int, begin: int, end: int | None) -> Cut:
+    axis = check_axis(axis, len(data))
+    # Of an unknown axis the length is unknown, as MXNet has it, even where both ends are counted from the same side.
+    return (slice(None),) * axis + (slice(begin, end) if data[axis] is ANY else slice(*_span(begin, end, data[axis])),)
 
 
 @declare
@@ -126,61 +135,13 @@ def slice_axis(data, *, axis: int, begin: int, end: int | None):
 
 
 along(slice_axis)
-
-
-@slice_axis.infer
-def slice_axis_infer(data, *, axis, begin, end):
-    axis = check_axis(axis, len(data))
-    length = ANY  # of an unknown axis, as MXNet has it, even where both ends are counted from the same side
-    if data[axis] is not ANY:
-        start, stop = _span(begin, end, data[axis])
-        length = stop - start
-    return (*data[:axis], length, *data[axis + 1:])
-
-
-@slice_axis.view
-def slice_axis_view(array, *, axis, begin, end):
-    return array[_axis_cut(array.shape, axis, begin, end)]
-
-
-@slice_axis.kernel()
-def slice_axis_xp(xp, data, *, axis, begin, end, out=None):
-    return stored(xp, data[_axis_cut(data.shape, axis, begin, end)], out)
-
-
-@slice_axis.grad
-def slice_axis_grad(g, ins, outs, *, axis, begin, end):
-    return (ops._backward_slice_axis(g, ins[0], axis=axis, begin=begin, end=end),)
-
-
-@declare(name="_backward_slice_axis", types="T,U->T", unread=(1,))
-def slice_axis_put(g, data, *, axis: int, begin: int, end: int | None):
-    """Zeros of the shape of ``data`` with ``g`` where ``slice_axis`` would cut."""
-
-
-along(slice_axis_put, of=1)
-
-
-@slice_axis_put.infer
-def slice_axis_put_infer(g, data, *, axis, begin, end):
-    unify(g, slice_axis_infer(data, axis=axis, begin=begin, end=end))
-    return data
-
-
-@slice_axis_put.kernel()
-def slice_axis_put_xp(xp, g, data, *, axis, begin, end, out=None):
-    return _put(xp, g, data.shape, _axis_cut(data.shape, axis, begin, end), out)
-
-
-@slice_axis_put.grad
-def slice_axis_put_grad(g, ins, outs, *, axis, begin, end):
-    return (ops.slice_axis(g, axis=axis, begin=begin, end=end), None)
+along(_cutting(slice_axis, _axis_cut), of=1)
 
 
 # --------------------------------------------------------------------------------------------- slice_like
 
 
-def _like_shape(data: Shape, like: Shape, axes: int | Sequence[int]) -> Shape:
+def _like_shape(data: Shape, like: Shape, *, axes: int | Sequence[int]) -> Shape:
     """``data`` with the lengths of ``like`` along ``axes``, along all without."""
     named = (axes,) if isinstance(axes, int) else axes
     if not named and len(data) != len(like):
@@ -194,8 +155,8 @@ def _like_shape(data: Shape, like: Shape, axes: int | Sequence[int]) -> Shape:
     return tuple(result)
 
 
-def _corner(shape: Shape) -> Cut:
-    return tuple([slice(dim) for dim in shape])
+def _corner(data: Shape, like: Shape, *, axes: int | Sequence[int]) -> Cut:
+    return tuple([slice(dim) for dim in _like_shape(data, like, axes=axes)])
 
 
 @declare(types="T,U->T", unread=(1,))
@@ -203,54 +164,26 @@ def slice_like(data, shape_like, *, axes: int | tuple[int, ...] = ()):
     """The first numbers of ``data``, along ``axes`` (all by default) as many as ``shape_like`` has."""
 
 
-@slice_like.infer
-def slice_like_infer(data, shape_like, *, axes):
-    return _like_shape(data, shape_like, axes)
-
-
-@slice_like.view
-def slice_like_view(array, *, out_shape):
-    return None if out_shape is None else array[_corner(out_shape)]
-
-
-@slice_like.kernel()
-def slice_like_xp(xp, data, shape_like, *, axes, out=None):
-    return stored(xp, data[_corner(_like_shape(data.shape, shape_like.shape, axes))], out)
-
-
-@slice_like.grad
-def slice_like_grad(g, ins, outs):
-    return (ops._backward_slice_like(g, ins[0]), None)
-
-
-@declare(name="_backward_slice_like", types="T,U->T", unread=(1,))
-def slice_like_put(g, data):
-    """Zeros of the shape of ``data`` with ``g`` in the first places."""
-
-
-@slice_like_put.infer
-def slice_like_put_infer(g, data):
-    _like_shape(data, g, ())
-    return data
-
-
-@slice_like_put.kernel()
-def slice_like_put_xp(xp, g, data, *, out=None):
-    return _put(xp, g, data.shape, _corner(g.shape), out)
-
-
-@slice_like_put.grad
-def slice_like_put_grad(g, ins, outs):
-    return (ops.slice_like(g, ins[0]), None)
+_cutting(slice_like, _corner)
+slice_like.infer(_like_shape)  # a length that the other input knows is known
 
 
 # --------------------------------------------------------------------------------------------------- Crop
 
 
-def _window(data: Shape, size: Sequence[int], offset: Sequence[int], center_crop: bool) -> Cut:
+def _crop_size(shapes: Sequence[Shape], h_w: Sequence[int]) -> Sequence[int]:
+    if len(shapes) > 2 or any(len(shape) != 4 for shape in shapes):
+        raise ShapeError("expected one input or two, of rank 4, got " + ", ".join(show(s) for s in shapes))
+    return h_w if len(shapes) == 1 else shapes[1][2:]
+
+
+def _window(*shapes: Shape, h_w: Sequence[int], offset: Sequence[int], center_crop: bool) -> Cut:
     """Where ``Crop`` cuts height and width."""
+    size = _crop_size(shapes, h_w)
+    if len(size) != 2 or len(offset) != 2:
+        raise AttrError(f"h_w={h_w}, offset={offset}: expected height and width of each")
     cut = [slice(None), slice(None)]
-    for have, want, start in zip(data[2:], size, offset):
+    for have, want, start in zip(shapes[0][2:], size, offset):
         start = (have - want) // 2 if center_crop else start
         if want < 1 or start < 0 or start + want > have:
             raise ShapeError(f"cannot crop {want} numbers from number {start} on out of {have}")
@@ -265,65 +198,21 @@ def crop(*data, num_args: Few, offset: tuple[int, ...] = (0, 0), h_w: tuple[int,
     ``offset`` on or in the centre."""
 
 
-def _crop_size(shapes: Sequence[Shape], h_w: Sequence[int]) -> Sequence[int]:
-    if len(shapes[0]) != 4 or len(shapes) > 2 or len(shapes[-1]) != 4:
-        raise ShapeError("expected one input or two, of rank 4, got " + ", ".join(show(s) for s in shapes))
-    return h_w if len(shapes) == 1 else shapes[1][2:]
+_cutting(crop, _window)
 
 
 @crop.infer
-def crop_infer(*data, offset, h_w, center_crop):
-    size = _crop_size(data, h_w)
-    if len(size) != 2 or len(offset) != 2:
-        raise AttrError(f"h_w={h_w}, offset={offset}: expected height and width of each")
-    _window(data[0], size, offset, center_crop)
-    return (*data[0][:2], *size)
-
-
-@crop.view
-def crop_view(array, *, offset, center_crop, out_shape):
-    return None if out_shape is None else array[_window(array.shape, out_shape[2:], offset, center_crop)]
-
-
-@crop.kernel()
-def crop_xp(xp, *data, offset, h_w, center_crop, out=None):
-    size = _crop_size([array.shape for array in data], h_w)
-    return stored(xp, data[0][_window(data[0].shape, size, offset, center_crop)], out)
-
-
-@crop.grad
-def crop_grad(g, ins, outs, *, offset, center_crop):
-    first = ops._backward_Crop(g, ins[0], offset=offset, center_crop=center_crop)
-    return (first, *[None] * (len(ins) - 1))
-
-
-@declare(name="_backward_Crop", types="T,U->T", unread=(1,))
-def crop_put(g, data, *, offset: tuple[int, ...] = (0, 0), center_crop: bool = False):
-    """Zeros of the shape of ``data`` with ``g`` where ``Crop`` would cut."""
-
-
-@crop_put.infer
-def crop_put_infer(g, data, *, offset, center_crop):
-    unify(g, crop_infer(data, g, offset=offset, h_w=(), center_crop=center_crop))
-    return data
-
-
-@crop_put.kernel()
-def crop_put_xp(xp, g, data, *, offset, center_crop, out=None):
-    return _put(xp, g, data.shape, _window(data.shape, g.shape[2:], offset, center_crop), out)
-
-
-@crop_put.grad
-def crop_put_grad(g, ins, outs, *, offset, center_crop):
-    return (ops.Crop(g, ins[0], num_args=2, offset=offset, center_crop=center_crop), None)
+def crop_infer(*shapes, h_w, offset, center_crop):
+    _window(*shapes, h_w=h_w, offset=offset, center_crop=center_crop)
+    return (*shapes[0][:2], *_crop_size(shapes, h_w))
 
 
 # ------------------------------------------------------------------------------------------------ reverse
 
 
-def _backwards(axis: int | Sequence[int], rank: int) -> Cut:
-    axes = {check_axis(a, rank) for a in ((axis,) if isinstance(axis, int) else axis)}
-    return tuple([slice(None, None, -1 if i in axes else 1) for i in range(rank)])
+def _backwards(data: Shape, like: Shape = (), *, axis: int | Sequence[int]) -> Cut:
+    axes = {check_axis(a, len(data)) for a in ((axis,) if isinstance(axis, int) else axis)}
+    return tuple([slice(None, None, -1 if i in axes else 1) for i in range(len(data))])
 
 
 @declare(aliases=("flip",))
@@ -337,20 +226,7 @@ along(reverse)
 reverse.fill(as_output)
 
 
-@reverse.infer
-def reverse_infer(data, *, axis):
-    _backwards(axis, len(data))
-    return data
-
-
-@reverse.view
-def reverse_view(array, *, axis):
-    return array[_backwards(axis, array.ndim)]
-
-
-@reverse.kernel()
-def reverse_xp(xp, data, *, axis, out=None):
-    return stored(xp, data[_backwards(axis, data.ndim)], out)
+_cut_by(reverse, _backwards)
 
 
 @reverse.grad
@@ -379,12 +255,12 @@ def slice_assign(lhs, rhs, *, begin: Bounds, end: Bounds, step: Bounds = ()):
 @slice_assign.fill
 def slice_assign_fill(ins, outs, *, begin, end, step):
     lhs = together([ins[0], outs[0]])
-    return [lhs, ins[1] if lhs is None else _cut_shape(lhs, _cut(begin, end, step, len(lhs)))]
+    return [lhs, ins[1] if lhs is None else _cut_shape(lhs, _cut(lhs, begin=begin, end=end, step=step))]
 
 
 @slice_assign.infer
 def slice_assign_infer(lhs, rhs, *, begin, end, step):
-    expected = _cut_shape(lhs, _cut(begin, end, step, len(lhs)))
+    expected = _cut_shape(lhs, _cut(lhs, begin=begin, end=end, step=step))
     if rhs != expected:
         raise ShapeError(f"rhs: expected shape {show(expected)}, got {show(rhs)}")
     return lhs
@@ -392,7 +268,7 @@ def slice_assign_infer(lhs, rhs, *, begin, end, step):
 
 @slice_assign.kernel()
 def slice_assign_xp(xp, lhs, rhs, *, begin, end, step, out=None):
-    return _with(xp, lhs, _cut(begin, end, step, lhs.ndim), rhs, out)
+    return _with(xp, lhs, _cut(lhs.shape, begin=begin, end=end, step=step), rhs, out)
 
 
 @slice_assign.grad
@@ -412,13 +288,14 @@ slice_assign_scalar.fill(as_output)
 
 @slice_assign_scalar.infer
 def slice_assign_scalar_infer(data, *, begin, end, step):
-    _cut(begin, end, step, len(data))
+    _cut(data, begin=begin, end=end, step=step)
     return data
 
 
 @slice_assign_scalar.kernel()
 def slice_assign_scalar_xp(xp, data, *, scalar, begin, end, step, out=None):
-    return _with(xp, data, _cut(begin, end, step, data.ndim), constant(xp, scalar, data.dtype), out)
+    cut = _cut(data.shape, begin=begin, end=end, step=step)
+    return _with(xp, data, cut, constant(xp, scalar, data.dtype), out)
 
 
 @slice_assign_scalar.grad
