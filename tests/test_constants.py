@@ -100,6 +100,7 @@ OTHERWISE = {
         symbol.reduction: _SHOWN
         testing.checking: _SHOWN _TRIALS
         testing.comparison: TOLERANCES _ELEMENTS
+        testing.gradients: _ASIDE
         testing.registered: _FILLS
         testing.report: _WIDTH
         testing.ways: _RUNS _SWITCH

@@ -335,6 +335,27 @@ def compressed(prop: bool, dims: Any = (None,)) -> Callable[[Any], Any]:
     return lambda z: mx.ops.Custom(z, op_type=name)
 
 
+def test_a_prop_whose_shapes_follow_from_numbers_has_none_by_default() -> None:
+    class Positive(mx.operator.CustomOp):
+        def forward(self, is_train: Any, req: Any, in_data: Any, out_data: Any, aux: Any) -> None:
+            self.assign(out_data[0], req[0], _positive(in_data[0]))
+
+    class Prop(mx.operator.CustomOpProp):
+        def infer_shape_from_data(self, in_data: Any) -> Any:
+            return [_count(in_data[0])]
+
+        def create_operator(self, ctx: Any, shapes: Any, dtypes: Any) -> Any:
+            return Positive()
+
+    name = f"test_declared_{next(_NUMBERS)}"
+    mx.operator.register(name)(Prop)
+    executor = mx.sym.Custom(mx.sym.var("x"), op_type=name).simple_bind(mx.cpu(), x=(3,), grad_req="null")
+    for row in ROWS:
+        expected = np.float32([each for each in row if each > 0])
+        np.testing.assert_array_equal(mx.nd.Custom(mx.nd.array(row), op_type=name).asnumpy(), expected)
+        np.testing.assert_array_equal(executor.forward(x=mx.nd.array(row))[0].asnumpy(), expected)
+
+
 #: What functions do with an operator ``op`` whose shape follows from numbers.
 BEHIND: dict[str, Callable[[Any, Any], Any]] = {
     "itself": lambda op, x: op(x),

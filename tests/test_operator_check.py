@@ -524,6 +524,20 @@ class CrossEntropyProp(mx.operator.CustomOpProp):
         return CrossEntropy()
 
 
+def _sorting():
+    def slope(g, ins, outs):
+        back = np.argsort(np.argsort(ins[0].asnumpy(), axis=-1), axis=-1)
+        return mx.nd.array(np.take_along_axis(g.asnumpy(), back, -1), dtype=g.dtype)
+
+    return defined(lambda x: np.sort(x.asnumpy(), axis=-1), slope)
+
+
+def _different():
+    op = defined(lambda x: np.unique(x.asnumpy()), lambda g, ins, outs: ins[0] * 0)
+    op.infer_from_data(lambda x: (len(np.unique(x.asnumpy())),))
+    return op
+
+
 def _scaled(x, i):
     return x * i.astype(x.dtype)
 
@@ -615,6 +629,11 @@ RIGHT: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
     "a traced Prop": (lambda: prop(Softplus, traced_body=True), (X,), {}),
     "a loss by its class": (lambda: CrossEntropyProp, (X.astype("float32"), [0, 2]), {}),
     "a loss by its name": (lambda: "_check_cross_entropy", (X.astype("float32"),), {"scale": 2.0}),
+    "a result that float32 holds as its input": (_sorting, (np.float32([[0.5, 0.51], [0.2, 0.201]]),), {}),
+    "a shape that follows from numbers that are equal": (_different, (np.float32([2, 1, 2]),), {}),
+    "floats and integers without types": (
+        lambda: defined(lambda x, i: x * i.astype(x.dtype), traced=True), (np.float32(X), np.int64([[1, 2, 3]] * 2)),
+        {}),
     "a Prop that draws": (lambda: prop(Noise), (X,), {}),
     "a function of two": (lambda: defined(_two, _two_grad, outputs=("a", "b")), (X, Y), {"by": 3.0}),
     "a traced function": (lambda: swish, (X,), {"beta": 1.5}),

@@ -218,9 +218,9 @@ class FunctionUse(Use):
         return ins, [agreed(name, old, spec.shape) for name, old, spec in zip(op.outputs(self), outs, specs)]
 
     def infer_dtypes(self, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-        """Dtypes from a run on other numbers, where shapes came from one; else all are the same."""
+        """Dtypes from a run on other numbers, where shapes came from one; else all are the same, or nobody knows."""
         if self.shapes is None or any(dtype is None for dtype in ins):
-            return SAME_TYPE(ins, outs, self)
+            return SAME_TYPE(ins, outs, self) if len({*ins} - {None}) < 2 else (ins, outs)
         return ins, [spec.dtype for spec in self._dry_run(list(map(Spec, self.shapes, ins)))]
 
     # --------------------------------------------------------------------------------------------- gradient

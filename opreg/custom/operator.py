@@ -186,7 +186,8 @@ class CustomOpProp:
 
     def infer_shape(self, in_shape: list[Any]) -> Any:
         """Shapes of arguments, outputs and auxiliary states, from those of the arguments."""
-        return in_shape, (in_shape[0],) * len(self.list_outputs()), ()
+        first = None if hasattr(self, "infer_shape_from_data") else in_shape[0]
+        return in_shape, (first,) * len(self.list_outputs()), ()
 
     @default
     def infer_type(self, in_type: list[Any]) -> Any:
