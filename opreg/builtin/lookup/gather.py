@@ -98,11 +98,6 @@ def gather_sum_xp(xp, g, indices, data=None, *, shape):
     return add_at(xp, shape, places, g.reshape(places.shape))
 
 
-@gather_sum.grad
-def gather_sum_grad(g, ins, outs):
-    return (ops.gather_nd(g, ins[1]), *[None] * (len(ins) - 1))
-
-
 @declare(types="T,I->T")
 def scatter_nd(data, indices, *, shape: int | tuple[int, ...]):
     """Zeros of ``shape`` with ``data`` where ``gather_nd`` would find it; a later one replaces."""
@@ -125,9 +120,10 @@ def scatter_nd_xp(xp, data, indices, *, shape, out=None):
     return out
 
 
+@gather_sum.grad
 @scatter_nd.grad
-def scatter_nd_grad(g, ins, outs):
-    return (ops.gather_nd(g, ins[1]), None)
+def scatter_grad(g, ins, outs):
+    return (ops.gather_nd(g, ins[1]), *[None] * (len(ins) - 1))
 
 
 @declare(name="_scatter_set_nd", types="T,T,I->T", aliases=("_npi_scatter_set_nd",), inplace=(0,))
@@ -201,16 +197,6 @@ def boolean_mask_shape(xp, data, index, *, axis):
     return (*data.shape[:axis], xp.count_nonzero(index), *data.shape[axis + 1:])
 
 
-@boolean_mask.kernel()
-def boolean_mask_xp(xp, data, index, *, axis):
-    return data[(slice(None),) * (axis % data.ndim) + (index != 0,)]
-
-
-@boolean_mask.grad
-def boolean_mask_grad(g, ins, outs, *, axis):
-    return (ops._backward_contrib_boolean_mask(g, ins[1], ins[0], axis=axis), None)
-
-
 @declare(name="_backward_contrib_boolean_mask", types="T,I,U->T", unread=(2,))
 def boolean_mask_put(g, index, data, *, axis: int = 0):
     """Zeros of the shape of ``data`` with ``g`` where ``index`` is not zero."""
@@ -245,14 +231,16 @@ def boolean_mask_like(data, index, like, *, axis: int = 0):
 boolean_mask_like.infer(lambda data, index, like: like)
 
 
+@boolean_mask.kernel()
 @boolean_mask_like.kernel()
-def boolean_mask_like_xp(xp, data, index, like, *, axis):
-    return boolean_mask_xp(xp, data, index, axis=axis)
+def boolean_mask_xp(xp, data, index, *like, axis):
+    return data[(slice(None),) * (axis % data.ndim) + (index != 0,)]
 
 
+@boolean_mask.grad
 @boolean_mask_like.grad
-def boolean_mask_like_grad(g, ins, outs, *, axis):
-    return (ops._backward_contrib_boolean_mask(g, ins[1], ins[0], axis=axis), None, None)
+def boolean_mask_grad(g, ins, outs, *, axis):
+    return (ops._backward_contrib_boolean_mask(g, ins[1], ins[0], axis=axis), *[None] * (len(ins) - 1))
 
 
 @declare(types="T,T,I->T", inplace=(0,))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from ...core.attrs import Count, Few
+from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import Shape, show, unify
 from ...errors import AttrError, ShapeError
@@ -54,19 +55,6 @@ def depth_to_space_infer(data, *, block_size):
     return (data[0], data[1] // block_size**2, data[2] * block_size, data[3] * block_size)
 
 
-@depth_to_space.kernel()
-def depth_to_space_xp(xp, data, *, block_size, out=None):
-    result = out_or_empty(xp, depth_to_space_infer(data.shape, block_size=block_size), data.dtype, out)
-    for i, part in enumerate(_parts(data, block_size)):
-        result[_every(i, block_size)] = part
-    return delivered(result, out)
-
-
-@depth_to_space.grad
-def depth_to_space_grad(g, ins, outs, *, block_size):
-    return (ops.space_to_depth(g, block_size=block_size),)
-
-
 @declare
 def space_to_depth(data, *, block_size: int):
     """Blocks of height and width laid along the channels: first their rows, then columns, then channels."""
@@ -80,17 +68,29 @@ def space_to_depth_infer(data, *, block_size):
     return (data[0], data[1] * block_size**2, data[2] // block_size, data[3] // block_size)
 
 
-@space_to_depth.kernel()
-def space_to_depth_xp(xp, data, *, block_size, out=None):
-    result = out_or_empty(xp, space_to_depth_infer(data.shape, block_size=block_size), data.dtype, out)
-    for i, part in enumerate(_parts(result, block_size)):
-        part[...] = data[_every(i, block_size)]
-    return delivered(result, out)
+def _moving(op: Op, inverse: Op, infer: Callable[..., Shape]) -> None:
+    """Declare kernel and gradient of an operator that moves numbers between channels and blocks."""
+    spreads = op is depth_to_space
+
+    @op.kernel()
+    def moving_xp(xp, data, *, block_size, out=None):
+        # As body of reshapes and a transpose it would run along rows as short as a block.
+        result = out_or_empty(xp, infer(data.shape, block_size=block_size), data.dtype, out)
+        parts = _parts(data if spreads else result, block_size)
+        for i, part in enumerate(parts):
+            if spreads:
+                result[_every(i, block_size)] = part
+            else:
+                part[...] = data[_every(i, block_size)]
+        return delivered(result, out)
+
+    @op.grad
+    def moving_grad(g, ins, outs, *, block_size):
+        return (inverse.current(g, block_size=block_size),)
 
 
-@space_to_depth.grad
-def space_to_depth_grad(g, ins, outs, *, block_size):
-    return (ops.depth_to_space(g, block_size=block_size),)
+_moving(depth_to_space, space_to_depth, depth_to_space_infer)
+_moving(space_to_depth, depth_to_space, space_to_depth_infer)
 
 
 # ------------------------------------------------------------------------------------------------ columns
@@ -176,17 +176,6 @@ def im2col_sum_infer(g, data, *, kernel, stride, dilate, pad):
     return data
 
 
-@im2col_sum.kernel()
-def im2col_sum_xp(xp, g, data, *, kernel, stride, dilate, pad):
-    space = data.shape[2:]
-    return _from_columns(xp, g, space, _windows(space, kernel, stride, dilate, pad))
-
-
-@im2col_sum.grad
-def im2col_sum_grad(g, ins, outs, *, kernel, stride, dilate, pad):
-    return (ops.im2col(g, kernel=kernel, stride=stride, dilate=dilate, pad=pad), None)
-
-
 @declare
 def col2im(data, *, output_size: Dims, kernel: Dims, stride: Dims = (), dilate: Dims = (), pad: Dims = ()):
     """Columns, as ``im2col`` makes them, added up where they came from in an image of ``output_size``."""
@@ -201,14 +190,17 @@ def col2im_infer(data, *, output_size, kernel, stride, dilate, pad):
     return (data[0], data[1] // taps, *output_size)
 
 
+@im2col_sum.kernel()
 @col2im.kernel()
-def col2im_xp(xp, data, *, output_size, kernel, stride, dilate, pad):
-    return _from_columns(xp, data, output_size, _windows(output_size, kernel, stride, dilate, pad))
+def columns_sum_xp(xp, data, *like, kernel, stride, dilate, pad, output_size=()):
+    space = like[0].shape[2:] if like else output_size
+    return _from_columns(xp, data, space, _windows(space, kernel, stride, dilate, pad))
 
 
+@im2col_sum.grad
 @col2im.grad
-def col2im_grad(g, ins, outs, *, kernel, stride, dilate, pad):
-    return (ops.im2col(g, kernel=kernel, stride=stride, dilate=dilate, pad=pad),)
+def columns_sum_grad(g, ins, outs, *, kernel, stride, dilate, pad):
+    return (ops.im2col(g, kernel=kernel, stride=stride, dilate=dilate, pad=pad), *[None] * (len(ins) - 1))
 
 
 # --------------------------------------------------------------------------------------------- UpSampling
