@@ -10,7 +10,7 @@ from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import as_output
+from ..outputs import adjoint_pair, as_output
 from ..shapes.shape import stored
 from .indexing import add_at, check_some, whole
 
@@ -328,11 +328,6 @@ def diag_xp(xp, data, *, k, axis1, axis2, out=None):
     return stored(xp, data.diagonal(k, axis1, axis2), out)
 
 
-@diag.grad
-def diag_grad(g, ins, outs, *, k, axis1, axis2):
-    return (ops._backward_diag(g, ins[0], k=k, axis1=axis1, axis2=axis2),)
-
-
 @declare(name="_backward_diag", types="T,U->T", unread=(1,))
 def diag_put(g, data, *, k: int = 0, axis1: int = 0, axis2: int = 1):
     """``g`` put back where ``diag`` took it from ``data``."""
@@ -351,9 +346,7 @@ def diag_put_xp(xp, g, data, *, k, axis1, axis2, out=None):
     return stored(xp, _on_diagonal(xp, g, data.shape, k, axis1, axis2), out)
 
 
-@diag_put.grad
-def diag_put_grad(g, ins, outs, *, k, axis1, axis2):
-    return (ops.diag(g, k=k, axis1=axis1, axis2=axis2), None)
+adjoint_pair(diag, diag_put)
 
 
 # ---------------------------------------------------------------------------------- flat indices and back

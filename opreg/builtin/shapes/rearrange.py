@@ -13,6 +13,7 @@ from ...core.registry import declare, ops
 from ...core.spec import Shape, show, unify
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..outputs import adjoint_pair
 from .joining import MANY, single
 from .shape import delivered, out_or_empty, stored
 
@@ -68,8 +69,8 @@ def space_to_depth_infer(data, *, block_size):
     return (data[0], data[1] * block_size**2, data[2] // block_size, data[3] // block_size)
 
 
-def _moving(op: Op, inverse: Op, infer: Callable[..., Shape]) -> None:
-    """Declare kernel and gradient of an operator that moves numbers between channels and blocks."""
+def _moving(op: Op, infer: Callable[..., Shape]) -> None:
+    """Declare the kernel of an operator that moves numbers between channels and blocks."""
     spreads = op is depth_to_space
 
     @op.kernel()
@@ -84,13 +85,10 @@ def _moving(op: Op, inverse: Op, infer: Callable[..., Shape]) -> None:
                 part[...] = data[_every(i, block_size)]
         return delivered(result, out)
 
-    @op.grad
-    def moving_grad(g, ins, outs, *, block_size):
-        return (inverse.current(g, block_size=block_size),)
 
-
-_moving(depth_to_space, space_to_depth, depth_to_space_infer)
-_moving(space_to_depth, depth_to_space, space_to_depth_infer)
+_moving(depth_to_space, depth_to_space_infer)
+_moving(space_to_depth, space_to_depth_infer)
+adjoint_pair(depth_to_space, space_to_depth, like=False)
 
 
 # ------------------------------------------------------------------------------------------------ columns
@@ -160,11 +158,6 @@ def im2col_xp(xp, data, *, kernel, stride, dilate, pad, out=None):
     return _to_columns(xp, data, _windows(data.shape[2:], kernel, stride, dilate, pad), out)
 
 
-@im2col.grad
-def im2col_grad(g, ins, outs, *, kernel, stride, dilate, pad):
-    return (ops._backward_im2col(g, ins[0], kernel=kernel, stride=stride, dilate=dilate, pad=pad),)
-
-
 @declare(name="_backward_im2col", types="T,U->T", unread=(1,))
 def im2col_sum(g, data, *, kernel: Dims, stride: Dims = (), dilate: Dims = (), pad: Dims = ()):
     """Columns added up where they came from in an image of the shape of ``data``."""
@@ -197,10 +190,12 @@ def columns_sum_xp(xp, data, *like, kernel, stride, dilate, pad, output_size=())
     return _from_columns(xp, data, space, _windows(space, kernel, stride, dilate, pad))
 
 
-@im2col_sum.grad
+adjoint_pair(im2col, im2col_sum)
+
+
 @col2im.grad
-def columns_sum_grad(g, ins, outs, *, kernel, stride, dilate, pad):
-    return (ops.im2col(g, kernel=kernel, stride=stride, dilate=dilate, pad=pad), *[None] * (len(ins) - 1))
+def col2im_grad(g, ins, outs, *, kernel, stride, dilate, pad):
+    return (ops.im2col(g, kernel=kernel, stride=stride, dilate=dilate, pad=pad),)
 
 
 # --------------------------------------------------------------------------------------------- UpSampling
