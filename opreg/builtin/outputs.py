@@ -1,17 +1,44 @@
-"""What families of operators on floating numbers share: their dtype, and how results come to be in ``out``."""
+"""What families of operators share: gradients of pairs, dtypes, and how results come to be in ``out``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from ..core.op import Op
 from ..core.spec import Shape, common_dtype, is_floating, unify
 from ..errors import DTypeError
 from ..typing import Array, ArrayModule
 
-__all__ = ["numbered", "as_output", "together", "one_of", "floating", "wide", "out_like",
+__all__ = ["adjoint_pair", "numbered", "as_output", "together", "one_of", "floating", "wide", "out_like",
            "out_or_empty_like", "write_out"]
+
+
+def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
+    """Declare that each of two operators, linear in its first input, is the gradient of the other.
+
+    Parameters
+    ----------
+    op, back : Op
+        ``y = op(x, *others)`` and ``x = back(y, *others, x)``; attributes that only one of them has are left out.
+    like : bool
+        Whether ``back`` takes that last input, of which it reads the shape.
+    """
+
+    def common(attrs: Mapping[str, Any], other: Op) -> dict[str, Any]:
+        return {name: value for name, value in attrs.items() if name in other.schema}
+
+    @op.grad
+    def pair_grad(g: Any, ins: Sequence[Any], outs: Sequence[Any], **attrs: Any) -> tuple:
+        behind = (*ins[1:], ins[0]) if like else ins[1:]
+        return (back.current(g, *behind, **common(attrs, back)), *[None] * (len(ins) - 1))
+
+    @back.grad
+    def pair_back_grad(g: Any, ins: Sequence[Any], outs: Sequence[Any], **attrs: Any) -> tuple:
+        behind = ins[1:-1] if like else ins[1:]
+        return (op.current(g, *behind, **common(attrs, op)), *[None] * (len(ins) - 1))
 
 
 def numbered(count: int) -> list[str]:

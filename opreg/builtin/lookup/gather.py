@@ -10,7 +10,7 @@ from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import as_output
+from ..outputs import adjoint_pair, as_output
 from ..shapes.shape import stored
 from .indexing import add_at, check_some, whole
 
@@ -98,11 +98,6 @@ def gather_sum_xp(xp, g, indices, data=None, *, shape):
     return add_at(xp, shape, places, g.reshape(places.shape))
 
 
-@gather_sum.grad
-def gather_sum_grad(g, ins, outs):
-    return (ops.gather_nd(g, ins[1]), *[None] * (len(ins) - 1))
-
-
 @declare(types="T,I->T")
 def scatter_nd(data, indices, *, shape: int | tuple[int, ...]):
     """Zeros of ``shape`` with ``data`` where ``gather_nd`` would find it; a later one replaces."""
@@ -125,9 +120,10 @@ def scatter_nd_xp(xp, data, indices, *, shape, out=None):
     return out
 
 
+@gather_sum.grad
 @scatter_nd.grad
-def scatter_nd_grad(g, ins, outs):
-    return (ops.gather_nd(g, ins[1]), None)
+def scatter_grad(g, ins, outs):
+    return (ops.gather_nd(g, ins[1]), *[None] * (len(ins) - 1))
 
 
 @declare(name="_scatter_set_nd", types="T,T,I->T", aliases=("_npi_scatter_set_nd",), inplace=(0,))
@@ -201,16 +197,6 @@ def boolean_mask_shape(xp, data, index, *, axis):
     return (*data.shape[:axis], xp.count_nonzero(index), *data.shape[axis + 1:])
 
 
-@boolean_mask.kernel()
-def boolean_mask_xp(xp, data, index, *, axis):
-    return data[(slice(None),) * (axis % data.ndim) + (index != 0,)]
-
-
-@boolean_mask.grad
-def boolean_mask_grad(g, ins, outs, *, axis):
-    return (ops._backward_contrib_boolean_mask(g, ins[1], ins[0], axis=axis), None)
-
-
 @declare(name="_backward_contrib_boolean_mask", types="T,I,U->T", unread=(2,))
 def boolean_mask_put(g, index, data, *, axis: int = 0):
     """Zeros of the shape of ``data`` with ``g`` where ``index`` is not zero."""
@@ -245,14 +231,16 @@ def boolean_mask_like(data, index, like, *, axis: int = 0):
 boolean_mask_like.infer(lambda data, index, like: like)
 
 
+@boolean_mask.kernel()
 @boolean_mask_like.kernel()
-def boolean_mask_like_xp(xp, data, index, like, *, axis):
-    return boolean_mask_xp(xp, data, index, axis=axis)
+def boolean_mask_xp(xp, data, index, *like, axis):
+    return data[(slice(None),) * (axis % data.ndim) + (index != 0,)]
 
 
+@boolean_mask.grad
 @boolean_mask_like.grad
-def boolean_mask_like_grad(g, ins, outs, *, axis):
-    return (ops._backward_contrib_boolean_mask(g, ins[1], ins[0], axis=axis), None, None)
+def boolean_mask_grad(g, ins, outs, *, axis):
+    return (ops._backward_contrib_boolean_mask(g, ins[1], ins[0], axis=axis), *[None] * (len(ins) - 1))
 
 
 @declare(types="T,T,I->T", inplace=(0,))
@@ -340,11 +328,6 @@ def diag_xp(xp, data, *, k, axis1, axis2, out=None):
     return stored(xp, data.diagonal(k, axis1, axis2), out)
 
 
-@diag.grad
-def diag_grad(g, ins, outs, *, k, axis1, axis2):
-    return (ops._backward_diag(g, ins[0], k=k, axis1=axis1, axis2=axis2),)
-
-
 @declare(name="_backward_diag", types="T,U->T", unread=(1,))
 def diag_put(g, data, *, k: int = 0, axis1: int = 0, axis2: int = 1):
     """``g`` put back where ``diag`` took it from ``data``."""
@@ -363,9 +346,7 @@ def diag_put_xp(xp, g, data, *, k, axis1, axis2, out=None):
     return stored(xp, _on_diagonal(xp, g, data.shape, k, axis1, axis2), out)
 
 
-@diag_put.grad
-def diag_put_grad(g, ins, outs, *, k, axis1, axis2):
-    return (ops.diag(g, k=k, axis1=axis1, axis2=axis2), None)
+adjoint_pair(diag, diag_put)
 
 
 # ---------------------------------------------------------------------------------- flat indices and back

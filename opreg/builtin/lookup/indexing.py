@@ -21,7 +21,7 @@ from ...core.spec import ANY, Shape, check_axis, common_dtype, show, unify
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import one_of
+from ..outputs import adjoint_pair, one_of
 from ..samples import alike, along, repeated
 from ..shapes.shape import constant
 
@@ -136,11 +136,6 @@ def take_numpy(call):
     return _take_steps(call, a, indices, call.attrs["axis"], call.attrs["mode"])
 
 
-@take.grad
-def take_grad(g, ins, outs, *, axis, mode):
-    return (ops._backward_take(g, ins[1], ins[0], axis=axis, mode=mode), None)
-
-
 @take.vmap
 def take_vmap(ins, batched, *, axis, mode):
     a, indices = ins
@@ -185,9 +180,7 @@ def take_sum_xp(xp, g, indices, a, *, axis, mode):
     return add_at(xp, a.shape, places, g.reshape(places.shape))
 
 
-@take_sum.grad
-def take_sum_grad(g, ins, outs, *, axis, mode):
-    return (ops.take(g, ins[1], axis=axis, mode=mode), None, None)
+adjoint_pair(take, take_sum)
 
 
 @take_sum.vmap
@@ -326,11 +319,6 @@ def pick_prepare(data, index, *, axis, keepdims, mode):
     return lambda data, index: data.reshape(-1).take(spots(index)).reshape(shape)
 
 
-@pick.grad
-def pick_grad(g, ins, outs, *, axis, keepdims, mode):
-    return (ops._backward_pick(g, ins[1], ins[0], axis=axis, keepdims=keepdims, mode=mode), None)
-
-
 @declare(name="_backward_pick", types="T,I,U->T", unread=(2,))
 def pick_put(g, index, data, *, axis: int | None = -1, keepdims: bool = False, mode: PickMode = "clip"):
     """Zeros of the shape of ``data`` with ``g`` at the places that ``pick`` reads."""
@@ -369,9 +357,7 @@ def pick_put_prepare(g, index, data, *, axis, mode):
     return run
 
 
-@pick_put.grad
-def pick_put_grad(g, ins, outs, *, axis, keepdims, mode):
-    return (ops.pick(g, ins[1], axis=axis, keepdims=keepdims, mode=mode), None, None)
+adjoint_pair(pick, pick_put)
 
 
 @composed(types="T,I->T", partly=(0,))

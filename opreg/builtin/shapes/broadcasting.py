@@ -15,6 +15,7 @@ from ...core.rules import Rule
 from ...core.spec import Shape, check_axis, is_narrow, show, unify
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..outputs import adjoint_pair
 from ..samples import along, padded, repeated, summed_like
 from .shape import as_view, delivered, out_or_empty, stored
 
@@ -230,11 +231,6 @@ def tile_xp(xp, data, *, reps, out=None):
     return delivered(result, out)
 
 
-@tile.grad
-def tile_grad(g, ins, outs, *, reps):
-    return (ops._backward_tile(g, ins[0], reps=reps),)
-
-
 @tile.vmap
 def tile_vmap(ins, batched, *, reps):
     times, _ = _repetitions(reps, ins[0].shape[1:])
@@ -259,9 +255,7 @@ def tile_sum_xp(xp, g, data, *, reps):
     return xp.sum(split, axis=tuple(range(0, 2 * len(pairs), 2))).reshape(data.shape)
 
 
-@tile_sum.grad
-def tile_sum_grad(g, ins, outs, *, reps):
-    return (ops.tile(g, reps=reps), None)
+adjoint_pair(tile, tile_sum)
 
 
 @declare(aliases=("_np_repeat",))

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Literal
 
 from ...core.attrs import Number
-from ...core.registry import declare, ops
+from ...core.registry import declare
 from ...core.spec import Shape, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..outputs import adjoint_pair
 from .shape import constant, stored
 
 __all__: list[str] = []
@@ -59,11 +60,6 @@ def pad_xp(xp, data, *, mode, pad_width, constant_value, out=None):
     return out
 
 
-@pad.grad
-def pad_grad(g, ins, outs, *, mode, pad_width):
-    return (ops._backward_Pad(g, mode=mode, pad_width=pad_width),)
-
-
 @declare(name="_backward_Pad")
 def pad_fold(g, *, mode: Mode, pad_width: tuple[int, ...]):
     """The sum of the numbers of ``g`` that ``Pad`` made of each number."""
@@ -109,6 +105,4 @@ def _folded(xp: ArrayModule, g: Array, axis: int, before: int, after: int, mode:
     return xp.moveaxis(core, 0, axis)
 
 
-@pad_fold.grad
-def pad_fold_grad(g, ins, outs, *, mode, pad_width):
-    return (ops.Pad(g, mode=mode, pad_width=pad_width),)
+adjoint_pair(pad, pad_fold, like=False)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from ...core.attrs import Count, Few
+from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import Shape, show, unify
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..outputs import adjoint_pair
 from .joining import MANY, single
 from .shape import delivered, out_or_empty, stored
 
@@ -54,19 +56,6 @@ def depth_to_space_infer(data, *, block_size):
     return (data[0], data[1] // block_size**2, data[2] * block_size, data[3] * block_size)
 
 
-@depth_to_space.kernel()
-def depth_to_space_xp(xp, data, *, block_size, out=None):
-    result = out_or_empty(xp, depth_to_space_infer(data.shape, block_size=block_size), data.dtype, out)
-    for i, part in enumerate(_parts(data, block_size)):
-        result[_every(i, block_size)] = part
-    return delivered(result, out)
-
-
-@depth_to_space.grad
-def depth_to_space_grad(g, ins, outs, *, block_size):
-    return (ops.space_to_depth(g, block_size=block_size),)
-
-
 @declare
 def space_to_depth(data, *, block_size: int):
     """Blocks of height and width laid along the channels: first their rows, then columns, then channels."""
@@ -80,17 +69,26 @@ def space_to_depth_infer(data, *, block_size):
     return (data[0], data[1] * block_size**2, data[2] // block_size, data[3] // block_size)
 
 
-@space_to_depth.kernel()
-def space_to_depth_xp(xp, data, *, block_size, out=None):
-    result = out_or_empty(xp, space_to_depth_infer(data.shape, block_size=block_size), data.dtype, out)
-    for i, part in enumerate(_parts(result, block_size)):
-        part[...] = data[_every(i, block_size)]
-    return delivered(result, out)
+def _moving(op: Op, infer: Callable[..., Shape]) -> None:
+    """Declare the kernel of an operator that moves numbers between channels and blocks."""
+    spreads = op is depth_to_space
+
+    @op.kernel()
+    def moving_xp(xp, data, *, block_size, out=None):
+        # As body of reshapes and a transpose it would run along rows as short as a block.
+        result = out_or_empty(xp, infer(data.shape, block_size=block_size), data.dtype, out)
+        parts = _parts(data if spreads else result, block_size)
+        for i, part in enumerate(parts):
+            if spreads:
+                result[_every(i, block_size)] = part
+            else:
+                part[...] = data[_every(i, block_size)]
+        return delivered(result, out)
 
 
-@space_to_depth.grad
-def space_to_depth_grad(g, ins, outs, *, block_size):
-    return (ops.depth_to_space(g, block_size=block_size),)
+_moving(depth_to_space, depth_to_space_infer)
+_moving(space_to_depth, space_to_depth_infer)
+adjoint_pair(depth_to_space, space_to_depth, like=False)
 
 
 # ------------------------------------------------------------------------------------------------ columns
@@ -160,11 +158,6 @@ def im2col_xp(xp, data, *, kernel, stride, dilate, pad, out=None):
     return _to_columns(xp, data, _windows(data.shape[2:], kernel, stride, dilate, pad), out)
 
 
-@im2col.grad
-def im2col_grad(g, ins, outs, *, kernel, stride, dilate, pad):
-    return (ops._backward_im2col(g, ins[0], kernel=kernel, stride=stride, dilate=dilate, pad=pad),)
-
-
 @declare(name="_backward_im2col", types="T,U->T", unread=(1,))
 def im2col_sum(g, data, *, kernel: Dims, stride: Dims = (), dilate: Dims = (), pad: Dims = ()):
     """Columns added up where they came from in an image of the shape of ``data``."""
@@ -174,17 +167,6 @@ def im2col_sum(g, data, *, kernel: Dims, stride: Dims = (), dilate: Dims = (), p
 def im2col_sum_infer(g, data, *, kernel, stride, dilate, pad):
     unify(g, im2col_infer(data, kernel=kernel, stride=stride, dilate=dilate, pad=pad))
     return data
-
-
-@im2col_sum.kernel()
-def im2col_sum_xp(xp, g, data, *, kernel, stride, dilate, pad):
-    space = data.shape[2:]
-    return _from_columns(xp, g, space, _windows(space, kernel, stride, dilate, pad))
-
-
-@im2col_sum.grad
-def im2col_sum_grad(g, ins, outs, *, kernel, stride, dilate, pad):
-    return (ops.im2col(g, kernel=kernel, stride=stride, dilate=dilate, pad=pad), None)
 
 
 @declare
@@ -201,9 +183,14 @@ def col2im_infer(data, *, output_size, kernel, stride, dilate, pad):
     return (data[0], data[1] // taps, *output_size)
 
 
+@im2col_sum.kernel()
 @col2im.kernel()
-def col2im_xp(xp, data, *, output_size, kernel, stride, dilate, pad):
-    return _from_columns(xp, data, output_size, _windows(output_size, kernel, stride, dilate, pad))
+def columns_sum_xp(xp, data, *like, kernel, stride, dilate, pad, output_size=()):
+    space = like[0].shape[2:] if like else output_size
+    return _from_columns(xp, data, space, _windows(space, kernel, stride, dilate, pad))
+
+
+adjoint_pair(im2col, im2col_sum)
 
 
 @col2im.grad
