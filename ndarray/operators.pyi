@@ -1145,7 +1145,7 @@ def multi_all_finite(*data: Input | Sequence[Input], num_arrays: int = 1, init_o
 def multi_lars(lrs: Input, weights_sum_sq: Input, grads_sum_sq: Input, wds: Input, eta: float, eps: float,
                rescale_grad: float = 1.0, *, out: Out = None, name: str | None = None) -> NDArray:
     """Learning rates scaled as in LARS."""
-def multi_mp_sgd_mom_update(*data: Input | Sequence[Input], lrs: Floats, wds: Floats, momentum: float = 0.0,
+def multi_mp_sgd_mom_update(*data: Input | Sequence[Input], lrs: Floats, momentum: float = 0.0, wds: Floats,
                             rescale_grad: float = 1.0, clip_gradient: float = -1.0, num_weights: int = 1,
                             out: Out = None, name: str | None = None) -> NDArray:
     """``mp_sgd_mom_update`` of several weights."""
@@ -1153,7 +1153,7 @@ def multi_mp_sgd_update(*data: Input | Sequence[Input], lrs: Floats, wds: Floats
                         clip_gradient: float = -1.0, num_weights: int = 1, out: Out = None,
                         name: str | None = None) -> NDArray:
     """``mp_sgd_update`` of several weights."""
-def multi_sgd_mom_update(*data: Input | Sequence[Input], lrs: Floats, wds: Floats, momentum: float = 0.0,
+def multi_sgd_mom_update(*data: Input | Sequence[Input], lrs: Floats, momentum: float = 0.0, wds: Floats,
                          rescale_grad: float = 1.0, clip_gradient: float = -1.0, num_weights: int = 1,
                          out: Out = None, name: str | None = None) -> NDArray:
     """``sgd_mom_update`` of several weights."""

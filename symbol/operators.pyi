@@ -532,7 +532,7 @@ def multi_lars(lrs: Input, weights_sum_sq: Input, grads_sum_sq: Input, wds: Inpu
                rescale_grad: float = 1.0, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
     """Learning rates scaled as in LARS."""
-def multi_mp_sgd_mom_update(*data: Input | Sequence[Input], lrs: Floats, wds: Floats, momentum: float = 0.0,
+def multi_mp_sgd_mom_update(*data: Input | Sequence[Input], lrs: Floats, momentum: float = 0.0, wds: Floats,
                             rescale_grad: float = 1.0, clip_gradient: float = -1.0, num_weights: int = 1,
                             name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """``mp_sgd_mom_update`` of several weights."""
@@ -540,7 +540,7 @@ def multi_mp_sgd_update(*data: Input | Sequence[Input], lrs: Floats, wds: Floats
                         clip_gradient: float = -1.0, num_weights: int = 1, name: str | None = None,
                         attr: Mapping[str, str] | None = None) -> Symbol:
     """``mp_sgd_update`` of several weights."""
-def multi_sgd_mom_update(*data: Input | Sequence[Input], lrs: Floats, wds: Floats, momentum: float = 0.0,
+def multi_sgd_mom_update(*data: Input | Sequence[Input], lrs: Floats, momentum: float = 0.0, wds: Floats,
                          rescale_grad: float = 1.0, clip_gradient: float = -1.0, num_weights: int = 1,
                          name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """``sgd_mom_update`` of several weights."""

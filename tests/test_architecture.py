@@ -165,7 +165,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
         elementwise.elementwise vision.image_size numpy_names.numpy_like_logic outputs layers.rnn_parts shapes.shape
             layers.sliding shapes.subscript optimizers.update_formulas optimizers.updating contrib.contrib_misc
             quantized.ranges
-        optimizers.bound_updates
+        optimizers.bound_updates optimizers.declared
         elementwise.activation layers.attention shapes.axes elementwise.binary shapes.broadcasting
             randomness.densities contrib.hawkes vision.image lookup.indexing shapes.joining layers.norm
             layers.normalize optimizers.optimizer_updates shapes.padding reductions.products

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from opreg.builtin.layers import rnn_layer, rnn_parts
-from opreg.builtin.optimizers import optimizer_updates as formulas
 from opreg.builtin.optimizers import updating as updates
 from opreg.core import threads
 from opreg.core.registry import get
@@ -150,11 +149,11 @@ def test_many_weights_move_as_one_by_one(name, dtype, cut):
 
 
 @pytest.mark.parametrize("name, count, decayed, instructions", [
-    ("sgd", 2, False, 2), ("sgd", 2, True, 3), ("sgd_mom", 3, False, 4), ("sgd_mom", 3, True, 6),
-    ("lamb_direction", 4, False, 13), ("lamb_direction", 4, True, 15),
+    ("sgd_update", 2, False, 2), ("sgd_update", 2, True, 3), ("sgd_mom_update", 3, False, 4),
+    ("sgd_mom_update", 3, True, 6), ("lamb_update_phase1", 4, False, 13), ("lamb_update_phase1", 4, True, 15),
 ])
 def test_formulas_compute_nothing_for_what_is_not_asked(name, count, decayed, instructions):
-    rule = getattr(formulas, name)
+    rule = vars(get(name).kernels[0].rule.function)["rule"]
     attrs = dict(lr=0.1, wd=0.1 if decayed else 0.0, rescale_grad=0.5, clip_gradient=-1.0, momentum=0.9, beta1=0.9,
                  beta2=0.99, epsilon=1e-6, t=3, bias_correction=True)
     expression, _ = rule.traced(count, attrs)

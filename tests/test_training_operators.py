@@ -1,7 +1,10 @@
-"""What rows cannot say of normalisations, losses and activations: moving statistics, chance, labels' shapes, errors."""
+"""What rows cannot say of normalisations, losses, activations and updates: moving statistics, chance, shapes,
+errors, what declarations bring."""
 
 from __future__ import annotations
 
+import itertools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,11 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opreg import nd
+from opreg.builtin.optimizers.declared import update
 from opreg.core import generators
 from opreg.core.registry import get, ops
 from opreg.errors import AttrError, DTypeError, NotDifferentiableError, OpError, ShapeError
 from opreg.ndarray import array, autograd
 from opreg.symbol import Variable
+from tests.rows import normal
 
 X = np.random.default_rng(0).standard_normal((4, 3, 2))
 
@@ -328,3 +334,32 @@ def test_rates_of_either_sign_of_zero_are_two(name: str) -> None:
         return bool(np.signbit(get(name)(weight, grad, lr=lr).asnumpy()[0]))
 
     assert [updated(lr) for lr in (0.0, -0.0, 0.0, 0.0, -0.0, -0.0)] == [True, False, True, True, False, False]
+
+
+# ------------------------------------------------------------------------------------------------ updates
+
+
+def test_an_update_is_one_function_of_a_few_lines():
+    page = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text()
+    (text,) = [block.partition("```")[0] for block in page.split("```python\n") if block.startswith("@update(")]
+    assert len(text.splitlines()) <= 8
+    exec(text, {"update": update})
+    rates = (0.5, 0.125)
+    for name, dtype in (("heavy_update", "float32"), ("mp_heavy_update", "float16"),
+                        ("multi_heavy_update", "float32"), ("multi_mp_heavy_update", "float16")):
+        close = dict(rtol=2e-3, atol=2e-3) if dtype == "float16" else dict(rtol=1e-6, atol=1e-6)
+        groups, expected = [], []
+        for size, lr in zip((3, 5), rates):
+            weight, grad, mom = (normal(size, seed=seed).astype("float32") for seed in range(3))
+            groups.append([nd.array(weight, dtype=dtype), nd.array(grad, dtype=dtype), nd.array(mom),
+                           *[nd.array(weight)] * ("mp_" in name)])
+            step = mom * 0.5 - (grad + weight * 0.25) * lr
+            expected.append([weight + step, step])
+        function = getattr(nd, name)
+        if name.startswith("multi_"):
+            news = function(*itertools.chain(*groups), lrs=rates, wds=(0.25, 0.25), momentum=0.5, num_weights=2)
+        else:
+            news = [function(*group, lr=lr, wd=0.25, momentum=0.5) for group, lr in zip(groups, rates)]
+        for new, group, (weight, step) in zip(news, groups, expected):
+            np.testing.assert_allclose(new.asnumpy(), weight, **close)
+            np.testing.assert_allclose(group[2].asnumpy(), step, **close)

@@ -22,6 +22,7 @@ from ...core.spec import Shape, show
 from ...elementwise.expression import sign, sqrt, where
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
+from .declared import update, updates
 from .update_formulas import Formula, adam_step, average, clipped, correction, leader_step, rms_step, trust_ratio
 from .updating import Scratch, mixed, single, tiled
 
@@ -71,140 +72,84 @@ def _added(new, grad, lr, rescale_grad, clip_gradient):
     return _adds(new, lr, clip_gradient) and add_multiple(new, -lr * rescale_grad, grad)
 
 
-def _sgd_at_once(new, weight, grad, *, lr, wd, rescale_grad, clip_gradient):
+def _added_alone(new, weight, grad, *, lr, wd, rescale_grad, clip_gradient):
     return weight is new and _zero(wd) and _added(new, grad, lr, rescale_grad, clip_gradient)
 
 
-def sgd(xp, tmp, new, weight, grad, *, lr, wd, rescale_grad, clip_gradient):
-    if new.size >= LONG and weight is new and xp is np:  # not a tile, which one of several threads works on
-        if not _zero(wd):
-            xp.multiply(weight, 1.0 - lr * wd, out=new)
-            wd = 0.0
-        if _added(new, grad, lr, rescale_grad, clip_gradient):
-            return
-    _sgd(xp, tmp, new, weight, grad, lr=lr, wd=wd, rescale_grad=rescale_grad, clip_gradient=clip_gradient)
+def _by_blas(formula):
+    """The rule of gradient descent, of which BLAS does what it can."""
+
+    def sgd(xp, tmp, new, weight, grad, *, lr, wd, rescale_grad, clip_gradient):
+        if new.size >= LONG and weight is new and xp is np:  # not a tile, which one of several threads works on
+            if not _zero(wd):
+                xp.multiply(weight, 1.0 - lr * wd, out=new)
+                wd = 0.0
+            if _added(new, grad, lr, rescale_grad, clip_gradient):
+                return
+        formula(xp, tmp, new, weight, grad, lr=lr, wd=wd, rescale_grad=rescale_grad, clip_gradient=clip_gradient)
+
+    def bound(rates, new, arrays, scratch):
+        weight, grad = arrays
+        attrs, added = rates.attrs, None
+        if _adds(new, **attrs) and weight is new:
+            added = multiple(new, -attrs["lr"] * attrs["rescale_grad"], grad)
+        if added is None:
+            return formula.bound(rates, new, arrays, scratch)
+
+        def change(numbers):
+            added.a = -attrs["lr"] * attrs["rescale_grad"]
+            left[...] = 1.0 - attrs["lr"] * attrs["wd"]
+
+        left = np.empty((), new.dtype)
+        rates.keep(change)
+        return [added] if _zero(attrs["wd"]) else [functools.partial(np.multiply, weight, left, new), added]
+
+    sgd.traced, sgd.bound = formula.traced, bound  # type: ignore[attr-defined]  # what is compiled, and what is bound
+    return sgd
 
 
-@Formula
-def _sgd(weight, grad, *, lr, wd, rescale_grad, clip_gradient):
+@update(aliases=("_sparse_sgd_update",), faster=_by_blas, at_once=_added_alone, halves=True, several=True,
+        preloaded=True)
+def sgd_update(weight, grad, *, lr: float, wd: float = 0.0, rescale_grad: float = 1.0,
+               clip_gradient: float = -1.0, lazy_update: bool = True):
+    """Gradient descent: ``weight - lr * (g + wd * weight)``."""
     return _decayed(weight, lr, wd) - _scaled(grad, rescale_grad, clip_gradient, lr)
 
 
-def _bound_sgd(rates, new, arrays, scratch):
-    weight, grad = arrays
-    attrs = rates.attrs
-    added = multiple(new, -attrs["lr"] * attrs["rescale_grad"], grad) if _adds(new, **attrs) and weight is new else None
-    if added is None:
-        return _sgd.bound(rates, new, arrays, scratch)
-
-    def change(numbers):
-        added.a = -attrs["lr"] * attrs["rescale_grad"]
-        left[...] = 1.0 - attrs["lr"] * attrs["wd"]
-
-    left = np.empty((), new.dtype)
-    rates.keep(change)
-    return [added] if _zero(attrs["wd"]) else [functools.partial(np.multiply, weight, left, new), added]
-
-
-sgd.traced, sgd.bound = _sgd.traced, _bound_sgd  # type: ignore[attr-defined]  # what is compiled, and what is bound
-
-
-@Formula
-def sgd_mom(weight, grad, mom, *, lr, momentum, wd, rescale_grad, clip_gradient):
+@update(aliases=("_sparse_sgd_mom_update",), halves=True, several=True, preloaded=True)
+def sgd_mom_update(weight, grad, mom, *, lr: float, momentum: float = 0.0, wd: float = 0.0,
+                   rescale_grad: float = 1.0, clip_gradient: float = -1.0, lazy_update: bool = True):
+    """Gradient descent with momentum: ``mom = momentum * mom - lr * (g + wd * weight)``, ``weight + mom``."""
     mom = mom * momentum - _scaled(grad, rescale_grad, clip_gradient, lr)
     mom = mom - weight * (lr * wd) if wd else mom
     return weight + mom, mom
 
 
-@Formula
-def _nag(weight, grad, mom, *, lr, momentum, wd, rescale_grad, clip_gradient):
+@update(halves=True)
+def nag_mom_update(weight, grad, mom, *, lr: float, momentum: float = 0.0, wd: float = 0.0,
+                   rescale_grad: float = 1.0, clip_gradient: float = -1.0):
+    """Nesterov's accelerated gradient: with ``s = lr * (g + wd * weight)``, ``mom = momentum * mom - s`` and
+    ``weight + momentum * mom - s``."""
     step = _with_decay(weight, _scaled(grad, rescale_grad, clip_gradient), wd) * lr
     mom = mom * momentum - step
     return weight + (mom * momentum - step), mom
 
 
-@declare(aliases=("_sparse_sgd_update",), inplace=(0,))
-def sgd_update(weight, grad, *, lr: float, wd: float = 0.0, rescale_grad: float = 1.0,
-               clip_gradient: float = -1.0, lazy_update: bool = True):
-    """Gradient descent: ``weight - lr * (g + wd * weight)``."""
-
-
-sgd_update.kernel()(single(sgd, _sgd_at_once))
-
-
-@declare(aliases=("_sparse_sgd_mom_update",), inplace=(0,), mutates=(2,))
-def sgd_mom_update(weight, grad, mom, *, lr: float, momentum: float = 0.0, wd: float = 0.0,
-                   rescale_grad: float = 1.0, clip_gradient: float = -1.0, lazy_update: bool = True):
-    """Gradient descent with momentum: ``mom = momentum * mom - lr * (g + wd * weight)``, ``weight + mom``."""
-
-
-sgd_mom_update.kernel()(single(sgd_mom))
-
-
-@declare(types="T,T,float32->T", inplace=(0,), mutates=(2,))
-def mp_sgd_update(weight, grad, weight32, *, lr: float, wd: float = 0.0, rescale_grad: float = 1.0,
-                  clip_gradient: float = -1.0, lazy_update: bool = True):
-    """``sgd_update`` of a float32 copy of the weight."""
-
-
-mp_sgd_update.kernel()(mixed(sgd))
-
-
-@declare(types="T,T,float32,float32->T", inplace=(0,), mutates=(2, 3))
-def mp_sgd_mom_update(weight, grad, mom, weight32, *, lr: float, momentum: float = 0.0, wd: float = 0.0,
-                      rescale_grad: float = 1.0, clip_gradient: float = -1.0, lazy_update: bool = True):
-    """``sgd_mom_update`` of a float32 copy of the weight."""
-
-
-mp_sgd_mom_update.kernel()(mixed(sgd_mom))
-
-
-@declare(inplace=(0,), mutates=(2,))
-def nag_mom_update(weight, grad, mom, *, lr: float, momentum: float = 0.0, wd: float = 0.0,
-                   rescale_grad: float = 1.0, clip_gradient: float = -1.0):
-    """Nesterov's accelerated gradient: with ``s = lr * (g + wd * weight)``, ``mom = momentum * mom - s`` and
-    ``weight + momentum * mom - s``."""
-
-
-nag_mom_update.kernel()(single(_nag))
-
-
-@declare(types="T,T,float32,float32->T", inplace=(0,), mutates=(2, 3))
-def mp_nag_mom_update(weight, grad, mom, weight32, *, lr: float, momentum: float = 0.0, wd: float = 0.0,
-                      rescale_grad: float = 1.0, clip_gradient: float = -1.0):
-    """``nag_mom_update`` of a float32 copy of the weight."""
-
-
-mp_nag_mom_update.kernel()(mixed(_nag))
-
-
 # ------------------------------------------------------------------------------------------- signs only
 
 
-@declare(inplace=(0,))
+@update
 def signsgd_update(weight, grad, *, lr: float, wd: float = 0.0, rescale_grad: float = 1.0,
                    clip_gradient: float = -1.0):
     """``(1 - lr * wd) * weight - lr * sign(grad)``."""
-
-
-@signsgd_update.kernel()
-@single
-@Formula
-def signsgd(weight, grad, *, lr, wd):
     return _decayed(weight, lr, wd) - sign(grad) * lr
 
 
-@declare(inplace=(0,), mutates=(2,))
+@update
 def signum_update(weight, grad, mom, *, lr: float, momentum: float = 0.0, wd: float = 0.0,
                   rescale_grad: float = 1.0, clip_gradient: float = -1.0, wd_lh: float = 0.0):
     """``(1 - lr * wd_lh) * weight + lr * sign(mom)``, where
     ``mom = momentum * mom - (1 - momentum) * (g + wd * weight)``."""
-
-
-@signum_update.kernel()
-@single
-@Formula
-def signum(weight, grad, mom, *, lr, momentum, wd, rescale_grad, clip_gradient, wd_lh):
     g = _with_decay(weight, _scaled(grad, rescale_grad, clip_gradient), wd)
     mom = mom * momentum - g * (1.0 - momentum)
     return _decayed(weight, lr, wd_lh) + sign(mom) * lr, mom
@@ -217,7 +162,7 @@ def _moments(mean, var, g, beta1, beta2):
     return average(mean, g, beta1), average(var, g * g, beta2)
 
 
-@declare(aliases=("_sparse_adam_update",), inplace=(0,), mutates=(2, 3))
+@update(aliases=("_sparse_adam_update",))
 def adam_update(weight, grad, mean, var, *, lr: float, beta1: float = 0.9, beta2: float = 0.999,
                 epsilon: float = 1e-8, wd: float = 0.0, rescale_grad: float = 1.0,
                 clip_gradient: float = -1.0, lazy_update: bool = True):
@@ -226,12 +171,6 @@ def adam_update(weight, grad, mean, var, *, lr: float, beta1: float = 0.9, beta2
 
     The correction of their bias is left to the learning rate.
     """
-
-
-@adam_update.kernel()
-@single
-@Formula
-def adam(weight, grad, mean, var, *, lr, beta1, beta2, epsilon, wd, rescale_grad, clip_gradient):
     s = _clipped(weight, grad, wd, rescale_grad, clip_gradient)
     mean, var = _moments(mean, var, s, beta1, beta2)
     return weight - adam_step(mean, var, epsilon) * lr, mean, var
@@ -254,26 +193,6 @@ def _adamw(weight, grad, mean, var, scale, usable, *, lr, beta1, beta2, epsilon,
     return weight - step * usable, mean, var
 
 
-def _adamw_shapes(count: int) -> tuple[Callable, Callable]:
-    """Rules of an operator whose last input is one number and whose other ``count`` are alike."""
-
-    def fill(ins: list, outs: list) -> list:
-        weight_shape = next((shape for shape in (*ins[:count], *outs) if shape is not None), None)
-        return [weight_shape if shape is None else shape for shape in ins[:count]] + [ins[count] or (1,)]
-
-    def infer(*shapes: Shape) -> Shape:
-        weight, scale = shapes[0], shapes[count]
-        for shape in shapes[1:count]:
-            if shape != weight:
-                raise ShapeError(f"expected states and gradient of shape {show(weight)}, got {show(shape)}")
-        if any(dim != 1 for dim in scale):
-            raise ShapeError(f"rescale_grad: expected one number, got shape {show(scale)}")
-        return weight
-
-    return fill, infer
-
-
-@declare(types="T,T,T,T,S->T", inplace=(0,), mutates=(2, 3))
 def _adamw_update(weight, grad, mean, var, rescale_grad, *, lr: float, beta1: float = 0.9,
                   beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0.0, eta: float,
                   clip_gradient: float = -1.0):
@@ -283,27 +202,7 @@ def _adamw_update(weight, grad, mean, var, rescale_grad, *, lr: float, beta1: fl
     """
 
 
-_fill, _infer = _adamw_shapes(4)
-_adamw_update.fill(_fill)
-_adamw_update.infer(_infer)
-_adamw_update.kernel()(single(adamw))
-
-
-@declare(types="T,T,float32,float32,float32,S->T", inplace=(0,), mutates=(2, 3, 4))
-def _mp_adamw_update(weight, grad, mean, var, weight32, rescale_grad, *, lr: float, beta1: float = 0.9,
-                     beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0.0, eta: float,
-                     clip_gradient: float = -1.0):
-    """``_adamw_update`` of a float32 copy of the weight."""
-
-
-_fill, _infer = _adamw_shapes(5)
-_mp_adamw_update.fill(_fill)
-_mp_adamw_update.infer(_infer)
-
-
-@_mp_adamw_update.kernel()
-def mp_adamw_xp(xp, weight, grad, mean, var, weight32, scale, *, out=None, **attrs):
-    return mixed(adamw)(xp, weight, grad, mean, var, scale, weight32, out=out, **attrs)
+updates(_adamw_update, adamw, tail=1, halves=True, several=True)
 
 
 @Formula
@@ -399,17 +298,11 @@ mp_lamb_update_phase2.infer(_lamb_infer)
 mp_lamb_update_phase2.kernel()(mixed(lamb_step))
 
 
-@declare(inplace=(0,), mutates=(2, 3, 4))
+@update
 def ftml_update(weight, grad, d, v, z, *, lr: float, beta1: float = 0.6, beta2: float = 0.999,
                 epsilon: float = 1e-8, t: int, wd: float = 0.0, rescale_grad: float = 1.0,
                 clip_grad: float = -1.0):
     """Follow the moving leader: ``-z / d`` for the moving averages that the paper of that name defines."""
-
-
-@ftml_update.kernel()
-@single
-@Formula
-def ftml(weight, grad, d, v, z, *, lr, beta1, beta2, epsilon, t, wd, rescale_grad, clip_grad):
     g = _clipped(weight, grad, wd, rescale_grad, clip_grad)
     v = average(v, g * g, beta2)
     now = (sqrt(v * correction(beta2, t)) + epsilon) * ((1.0 - beta1**t) / lr)
@@ -420,39 +313,27 @@ def ftml(weight, grad, d, v, z, *, lr, beta1, beta2, epsilon, t, wd, rescale_gra
 # ----------------------------------------------------------------------------- step sizes by coordinate
 
 
-@declare(aliases=("_sparse_ftrl_update",), inplace=(0,), mutates=(2, 3))
+@update(aliases=("_sparse_ftrl_update",))
 def ftrl_update(weight, grad, z, n, *, lr: float, lamda1: float = 0.01, beta: float = 1.0, wd: float = 0.0,
                 rescale_grad: float = 1.0, clip_gradient: float = -1.0):
     """Follow the regularised leader: ``z`` shrunk by ``lamda1`` over ``-((beta + sqrt(n)) / lr + wd)``."""
-
-
-@ftrl_update.kernel()
-@single
-@Formula
-def ftrl(weight, grad, z, n, *, lr, lamda1, beta, wd, rescale_grad, clip_gradient):
     g = _scaled(grad, rescale_grad, clip_gradient)
     squares = n + g * g
     return *leader_step(weight, g, z, sqrt(n), sqrt(squares), lr, lamda1, wd, beta), squares
 
 
-@declare(inplace=(0,), mutates=(2,))
+@update
 def rmsprop_update(weight, grad, n, *, lr: float, gamma1: float = 0.95, epsilon: float = 1e-8,
                    wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0,
                    clip_weights: float = -1.0):
     """RMSProp after Tieleman and Hinton: ``weight - lr * s / sqrt(n + epsilon)``, ``n`` the moving average of
     ``s ** 2``, ``s = clip(rescale_grad * grad + wd * weight)``."""
-
-
-@rmsprop_update.kernel()
-@single
-@Formula
-def rmsprop(weight, grad, n, *, lr, gamma1, epsilon, wd, rescale_grad, clip_gradient, clip_weights):
     g = _clipped(weight, grad, wd, rescale_grad, clip_gradient)
     n = average(n, g * g, gamma1)
     return clipped(weight - rms_step(g, n, epsilon) * lr, clip_weights), n
 
 
-@declare(inplace=(0,), mutates=(2, 3, 4))
+@update
 def rmspropalex_update(weight, grad, n, g, delta, *, lr: float, gamma1: float = 0.95, gamma2: float = 0.9,
                        epsilon: float = 1e-8, wd: float = 0.0, rescale_grad: float = 1.0,
                        clip_gradient: float = -1.0, clip_weights: float = -1.0):
@@ -461,29 +342,16 @@ def rmspropalex_update(weight, grad, n, g, delta, *, lr: float, gamma1: float = 
     ``delta = gamma2 * delta - lr * s / sqrt(n - g ** 2 + epsilon)``, ``n`` the moving average of ``s ** 2``
     and ``g`` that of ``s = clip(rescale_grad * grad + wd * weight)``.
     """
-
-
-@rmspropalex_update.kernel()
-@single
-@Formula
-def rmspropalex(weight, grad, n, g, delta, *, lr, gamma1, gamma2, epsilon, wd, rescale_grad, clip_gradient,
-                clip_weights):
     s = _clipped(weight, grad, wd, rescale_grad, clip_gradient)
     n, g = average(n, s * s, gamma1), average(g, s, gamma1)
     delta = delta * gamma2 - rms_step(s, n, epsilon, g) * lr
     return clipped(weight + delta, clip_weights), n, g, delta
 
 
-@declare(inplace=(0,), mutates=(2,))
+@update
 def _sparse_adagrad_update(weight, grad, history, *, lr: float, epsilon: float = 1e-7, wd: float = 0.0,
                            rescale_grad: float = 1.0, clip_gradient: float = -1.0):
     """AdaGrad: ``history += g ** 2``, ``weight - lr * (g / sqrt(history + epsilon) + wd * weight)``."""
-
-
-@_sparse_adagrad_update.kernel()
-@single
-@Formula
-def adagrad(weight, grad, history, *, lr, epsilon, wd, rescale_grad, clip_gradient):
     g = _scaled(grad, rescale_grad, clip_gradient)
     history = history + g * g
     return _decayed(weight, lr, wd) - rms_step(g, history, epsilon) * lr, history

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from ...core.keys import cached_by_value
+from ...core.parameters import parameters_of
 from ...core.registry import ops
-from ...core.rules import Attrs, Rule
+from ...core.rules import Attrs
 from ...core.spec import Shape
 from ...elementwise import expression
 from ...elementwise.expression import Expression, Term, compiled, in_order
@@ -184,7 +185,8 @@ class Formula:
 
     def __init__(self, function: Callable):
         functools.update_wrapper(self, function)
-        self.function, self.names = function, Rule(function).names
+        parameters = parameters_of(function)
+        self.function, self.names, self.defaults = function, parameters.keyword_only, parameters.defaults
         self._traced = cached_by_value(64)(self._trace)
         self._last: tuple[Any, ...] = (None,) * 6  # attributes, array module, dtype, and what ``_schedule`` says
 
@@ -203,10 +205,11 @@ class Formula:
     def traced(self, count: int, attrs: Attrs) -> tuple[Expression, list[Any]]:
         """The expression for ``count`` arrays, and the numbers that are its further inputs."""
         # Some decide what a formula is made of, as a decay of zero does.
+        given = {**self.defaults, **attrs}
         fixed = tuple([value if isinstance(value, (int, float)) and (value <= 0 or value == 1) else None
-                       for value in map(attrs.__getitem__, self.names)])
+                       for value in map(given.__getitem__, self.names)])
         expression, numbers = self._traced(count, fixed)
-        return expression, [number(attrs) for number in numbers]
+        return expression, [number(given) for number in numbers]
 
     def bound(self, rates: Rates, new: Array, arrays: Sequence[Array], scratch: Callable[[int, Shape, np.dtype], Array]
               ) -> list[Callable[[], object]]:

@@ -242,27 +242,27 @@ def single(rule: Callable, at_once: Callable[..., bool] | None = None) -> Callab
     return _as(rule, kernel)
 
 
-def widened(rule: Callable) -> Callable:
-    """The rule on float32 copies of weight and gradient: inputs weight, grad, states, weight32."""
+def widened(rule: Callable, tail: int = 0) -> Callable:
+    """The rule on float32 copies of weight and gradient: inputs weight, grad, states, weight32, and so many more."""
 
     def wide_rule(xp: ArrayModule, tmp: Scratch, new: Array, weight: Array, grad: Array, *rest: Array, **attrs: Any
                   ) -> None:
-        *states, weight32 = rest
+        states, weight32, last = rest[:-1 - tail], rest[-1 - tail], rest[len(rest) - tail:]
         wide = tmp(9)
         wide[...] = grad
-        rule(xp, tmp, weight32, weight32, wide, *states, **attrs)
+        rule(xp, tmp, weight32, weight32, wide, *states, *last, **attrs)
         new[...] = weight32
 
     return wide_rule
 
 
-def mixed(rule: Callable) -> Callable:
+def mixed(rule: Callable, tail: int = 0) -> Callable:
     """The ``widened`` rule as a kernel."""
-    wide_rule = widened(rule)
+    wide_rule = widened(rule, tail)
 
     def kernel(xp: ArrayModule, weight: Array, *rest: Array, out: Array | None = None, **attrs: Any) -> Array:
         new = xp.empty_like(weight) if out is None else out
-        tiled(xp, wide_rule, new, [weight, *rest], rest[-1].dtype, **attrs)
+        tiled(xp, wide_rule, new, [weight, *rest], rest[-1 - tail].dtype, **attrs)
         return new
 
     return _as(rule, kernel)

@@ -1,0 +1,262 @@
+"""Optimizer updates as operators, each declared by one function: its signature is the operator's, its body a formula.
+
+What the operator has kin follows from the same function: the update of a float32 copy of a weight of 16 bits, that of
+several weights a call, and that of several with rates and decays in arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ...core.attrs import Few, Field, Schema
+from ...core.op import Op
+from ...core.parameters import parameters_of
+from ...core.registry import declare, register
+from ...core.rules import Attrs
+from ...core.spec import Shape, as_dtype, common_dtype, show
+from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
+from ..outputs import numbered
+from .update_formulas import Formula
+from .updating import Update, mixed, single, together, widened
+
+__all__ = ["each", "groups", "grouped", "one_number", "update", "updates"]
+
+# Single updates read these of their weight alone; of several weights each has its own.
+_OWN = ("lr", "wd", "eta")
+
+
+def update(function: Callable | None = None, /, *, faster: Callable[[Formula], Callable] | None = None,
+           **options: Any) -> Any:
+    """Declare the update of a weight by a formula.
+
+    The parameters of the function are the operator's: weight, gradient, states, and by keyword the attributes. Its body
+    gives, of terms, the new weight and behind it the new states.
+
+    Parameters
+    ----------
+    function : callable
+        The formula, whose name is the operator's unless ``name`` says another.
+    faster : function
+        Given the formula, the rule to run in its place, which computes the same.
+    **options
+        See ``updates``.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> @update(name="_example_heavy_update")
+    ... def heavy(weight, grad, mom, *, lr: float, momentum: float = 0.9):
+    ...     "The heavy ball: ``mom = momentum * mom - lr * grad``, ``weight + mom``."
+    ...     mom = mom * momentum - grad * lr
+    ...     return weight + mom, mom
+    >>> mom = nd.zeros((2,))
+    >>> heavy(nd.ones((2,)), nd.ones((2,)), mom, lr=0.5).asnumpy(), mom.asnumpy()
+    (array([0.5, 0.5], dtype=float32), array([-0.5, -0.5], dtype=float32))
+    """
+    if function is None:
+        return lambda function: update(function, faster=faster, **options)
+    formula = Formula(function)
+    return updates(function, formula if faster is None else faster(formula), **options)
+
+
+def updates(function: Callable, rule: Callable, *, name: str | None = None, aliases: Sequence[str] = (),
+            tail: int = 0, at_once: Callable[..., bool] | None = None, halves: bool = False, several: bool = False,
+            preloaded: bool = False) -> Op:
+    """Declare the updates that run a rule.
+
+    Parameters
+    ----------
+    function : callable
+        Whose signature the first of them has.
+    rule : callable
+        See ``updating``.
+    name, aliases
+        The name, that of the function by default, and further ones.
+    tail : int
+        How many inputs behind the states are one number.
+    at_once
+        See ``updating.single``.
+    halves : bool
+        Whether there is one of a float32 copy of the weight, ``mp_<name>``.
+    several, preloaded : bool
+        Whether there are those of several weights, ``multi_<name>``, and with rates and decays in two arrays,
+        ``preloaded_multi_<name>``.
+
+    Returns
+    -------
+    Op
+        The first of them.
+    """
+    op: Op = declare(function, name=name, aliases=aliases, inplace=(0,), **_moving(function, tail, False))
+    op.kernel()(single(rule, at_once))
+    forms = [(op, False)]
+    if halves:
+        wide = _named(op, "mp_{}", "``{}`` of a float32 copy of the weight.", op.schema.fields,
+                      inplace=(0,), **_moving(function, tail, True))
+        wide.kernel()(mixed(rule, tail))
+        forms.append((wide, True))
+    for form, is_wide in forms:
+        if tail:
+            one_number(form, len(form.arguments({})) - 1)
+        if several:
+            _several(form, rule, tail, is_wide, preloaded)
+    return op
+
+
+def _named(op: Op, name: str, doc: str, fields: list[Field], **options: Any) -> Op:
+    """Register an operator that follows from another, whose name and words are made of its name."""
+    hidden = "_" if op.name.startswith("_") else ""
+    return register(Op(hidden + name.format(op.name.removeprefix("_")), Schema(fields), doc=doc.format(op.name),
+                       **options))
+
+
+def _moving(function: Callable, tail: int, wide: bool) -> dict[str, Any]:
+    """Inputs, those that change in place, and dtypes, of the update whose signature a function has."""
+    names = parameters_of(function).positional
+    parts, last = list(names[:len(names) - tail]), names[len(names) - tail:]
+    dtypes = ["T"] * len(parts)
+    if wide:
+        parts, dtypes = [*parts, "weight32"], ["T", "T", *["float32"] * (len(parts) - 1)]
+    return dict(arguments=(*parts, *last), input_names=(*parts, *last), mutates=range(2, len(parts)),
+                types=f"{','.join([*dtypes, *['S'] * tail])}->T")
+
+
+def one_number(op: Op, count: int) -> None:
+    """Declare the shapes of an operator whose last input is one number and whose other ``count`` are alike."""
+
+    @op.fill
+    def fill(ins: list, outs: list) -> list:
+        weight = next((shape for shape in (*ins[:count], *outs) if shape is not None), None)
+        return [weight if shape is None else shape for shape in ins[:count]] + [ins[count] or (1,)]
+
+    @op.infer
+    def infer(*shapes: Shape) -> Shape:
+        weight, scale = shapes[0], shapes[count]
+        for shape in shapes[1:count]:
+            if shape != weight:
+                raise ShapeError(f"expected states and gradient of shape {show(weight)}, got {show(shape)}")
+        if any(dim != 1 for dim in scale):
+            raise ShapeError(f"{op.arguments({})[count]}: expected one number, got shape {show(scale)}")
+        return weight
+
+
+# --------------------------------------------------------------------------------------- several weights a call
+
+
+def _several(op: Op, rule: Callable, tail: int, wide: bool, preloaded: bool) -> None:
+    """Declare what moves several weights as an operator moves one."""
+    names = op.arguments({})
+    parts, last = names[:len(names) - tail], names[len(names) - tail:]
+    own = [name for name in _OWN if name in op.schema.names]
+    count = Field("num_weights", int, 1, Few)
+    fields = [Field(f"{field.name}s", tuple[float, ...]) if field.name in own else field
+              for field in op.schema.fields if field.name != "lazy_update"]
+    multi = _named(op, "multi_{}", f"``{{}}`` of several weights: {', '.join(parts)} of each"
+                   f"{''.join([f', and one {name} at the end' for name in last])}.", [*fields, count],
+                   **groups("num_weights", parts, last))
+    grouped(multi, len(parts), tail, range(2, len(parts)) if wide else (), [f"{name}s" for name in own])
+    multi.kernel()(_together(widened(rule, tail) if wide else rule, len(parts), tail, wide, own))
+    if preloaded:
+        loaded = _named(multi, "preloaded_{}", "``{}`` with rates and decays in two arrays, the last inputs.",
+                        [*[field for field in fields if field.name not in ("lrs", "wds")], count],
+                        **groups("num_weights", parts, ("lrs", "wds")))
+        grouped(loaded, len(parts), 2, range(2, len(parts)) if wide else ())
+        loaded.kernel()(_loaded(mixed(rule) if wide else single(rule), len(parts)))
+
+
+def _together(rule: Callable, parts: int, tail: int, wide: bool, own: Sequence[str]) -> Callable:
+    """A kernel that runs a rule for all weights, those with the same rates at once."""
+
+    def kernel(xp: ArrayModule, *arrays: Array, num_weights: int, out: Any = None, **attrs: Any) -> tuple[Array, ...]:
+        rates = [attrs.pop(f"{name}s") for name in own]
+        alike: dict[tuple, list[Update]] = {}
+        news = []
+        for i, group, new in each(xp, arrays, out, num_weights, parts):
+            # One with a number of all weights is moved by itself: the number is no part of it.
+            key = tuple([rate[i] for rate in rates]) + (i,) * tail
+            alike.setdefault(key, []).append((new, [*group, *arrays[num_weights * parts:]]))
+            news.append(new)
+        dtype = as_dtype("float32") if wide else None
+        for key, moved in alike.items():
+            together(xp, rule, moved, dtype, **dict(zip(own, key)), **attrs)
+        return tuple(news)
+
+    return kernel
+
+
+def _loaded(kernel_of_one: Callable, parts: int) -> Callable:
+    """The same with lr and wd in arrays, the last two inputs."""
+
+    def kernel(xp: ArrayModule, *arrays: Array, num_weights: int, out: Any = None, **attrs: Any) -> tuple[Array, ...]:
+        lrs, wds = arrays[-2:]
+        return tuple([kernel_of_one(xp, *group, lr=lrs[i:i + 1], wd=wds[i:i + 1], out=new, **attrs)
+                      for i, group, new in each(xp, arrays, out, num_weights, parts)])
+
+    return kernel
+
+
+def each(xp: ArrayModule, arrays: Sequence[Array], out: Any, count: int, parts: int
+         ) -> Iterator[tuple[int, Sequence[Array], Array]]:
+    """Number, arrays and place of the result of each weight."""
+    for i in range(count):
+        group = arrays[i * parts:(i + 1) * parts]
+        new = out[i] if isinstance(out, (tuple, list)) else out
+        yield i, group, xp.empty_like(group[0]) if new is None else new
+
+
+def groups(count: str, parts: Sequence[str], tail: Sequence[str] = ()) -> dict[str, Any]:
+    """What declarations say of inputs and outputs: all parts of the first weight, then of the second, and so on."""
+
+    def arguments(**attrs: Any) -> list[str]:
+        return [f"{part}_{i}" for i in range(attrs[count]) for part in parts] + list(tail)
+
+    return dict(arguments=arguments, outputs=lambda **attrs: numbered(attrs[count]), per_instance=True,
+                # States follow weight and gradient.
+                mutates=[i for i in range(1024 * len(parts)) if i % len(parts) >= 2])
+
+
+def grouped(op: Op, parts: int, tail: int = 0, wide: Sequence[int] = (), lists: Sequence[str] = (),
+            count: str = "num_weights") -> None:
+    """Shape and dtype rules of groups of ``parts`` inputs alike, of which those in ``wide`` are float32."""
+
+    @op.fill
+    def fill(ins: list, outs: list, **attrs: Any) -> list:
+        shapes: list[Any] = []
+        for i in range(attrs[count]):
+            group = ins[i * parts:(i + 1) * parts]
+            weight_shape = next((shape for shape in (*group, outs[i]) if shape is not None), None)
+            shapes += [weight_shape if shape is None else shape for shape in group]
+        numbers = (attrs[count],) if tail == 2 else (1,)
+        return shapes + [numbers if shape is None else shape for shape in ins[len(ins) - tail:len(ins)]]
+
+    @op.infer
+    def infer(*shapes: Shape, **attrs: Any) -> list[Shape]:
+        number = attrs[count]
+        _check_lengths(number, attrs, lists)
+        for position in range(number * parts):
+            first = shapes[position - position % parts]
+            if shapes[position] != first:
+                raise ShapeError(f"{op.arguments(attrs)[position]}: expected shape {show(first)}, "
+                                 f"got {show(shapes[position])}")
+        return list(shapes[:number * parts:parts])
+
+    @op.types
+    def types(ins: list, outs: list, **attrs: Any) -> tuple[list, list]:
+        number = attrs[count]
+        dtypes = list(ins)
+        for i in range(number):
+            own = [i * parts + j for j in range(parts) if j not in wide]
+            dtype = common_dtype([*(ins[j] for j in own), outs[i]])
+            for j in own:
+                dtypes[j] = dtype
+            for j in wide:
+                dtypes[i * parts + j] = common_dtype([ins[i * parts + j], as_dtype("float32")])
+        return dtypes, [dtypes[i * parts] for i in range(number)]
+
+
+def _check_lengths(count: int, attrs: Attrs, lists: Sequence[str]) -> None:
+    for name in lists:
+        if len(attrs[name]) != count:
+            raise AttrError(f"attribute {name}: expected {count} numbers, one a weight, got {len(attrs[name])}")
