@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -12,14 +12,20 @@ from ...core.gradient import CUT
 from ...core.op import ZERO
 from ...core.registry import declare, ops
 from ...core.spec import is_floating
+from ...core.value import Value
+from ...custom.composed import composed
 from ...errors import AttrError
 from ...typing import Array, ArrayModule
 from ..outputs import as_output, numbered
 from ..samples import alike
-from ..shapes.joining import single
-from ..shapes.shape import stored
+from ..shapes.shape import unchanged
 
 __all__: list[str] = []
+
+
+def passed(g: Value, ins: Sequence[Value], outs: Sequence[Value]) -> tuple[Value | None, ...]:
+    """The gradient rule of an operator whose first input is its output: no other has one."""
+    return (g, *[None] * (len(ins) - 1))
 
 
 @declare(name="_copy", aliases=("identity",), inplace=(0,))
@@ -27,43 +33,9 @@ def copy(data):
     """The same numbers."""
 
 
-alike(copy)
-
-
-@copy.view
-def copy_view(array):
-    return array
-
-
-@copy.kernel()
-def copy_xp(xp, data, *, out=None):
-    return stored(xp, data, out)
-
-
-@copy.grad
-def copy_grad(g, ins, outs):
-    return (g,)
-
-
 @declare(name="BlockGrad", aliases=("stop_gradient", "_sparse_stop_gradient"), inplace=(0,), loss=True)
 def stop_gradient(data):
     """The same numbers, through which no gradient passes."""
-
-
-alike(stop_gradient)
-
-
-@stop_gradient.view
-def stop_gradient_view(array):
-    return array
-
-
-@stop_gradient.kernel()
-def stop_gradient_xp(xp, data, *, out=None):
-    return stored(xp, data, out)
-
-
-stop_gradient.grad(ZERO)
 
 
 @declare(name="_identity_with_attr_like_rhs", inplace=(0,), unread=(1,))
@@ -71,19 +43,27 @@ def identity_like(lhs, rhs):
     """``lhs``, whose shape and dtype are those of ``rhs``."""
 
 
-@identity_like.view
-def identity_like_view(array):
-    return array
+@declare(aliases=("_sparse_cast_storage",), inplace=(0,))
+def cast_storage(data, *, stype: Literal["default", "row_sparse", "csr"]):
+    """``data``, stored densely."""
 
 
-@identity_like.kernel()
-def identity_like_xp(xp, lhs, rhs, *, out=None):
-    return stored(xp, lhs, out)
+cast_storage.fill(as_output)
 
 
-@identity_like.grad
-def identity_like_grad(g, ins, outs):
-    return (g, None)
+@cast_storage.infer
+def cast_storage_infer(data, *, stype):
+    if stype != "default":
+        raise AttrError(f"stype={stype!r}: arrays are dense here, expected 'default'")
+    return data
+
+
+for _op in (copy, stop_gradient, identity_like, cast_storage):
+    unchanged(_op)
+    _op.grad(ZERO if _op is stop_gradient else passed)
+
+for _op in (copy, stop_gradient):
+    alike(_op)
 
 
 # ---------------------------------------------------------------------------------------- in another dtype
@@ -114,11 +94,6 @@ def cast_xp(xp, data, *, dtype, out=None):
     return _cast(xp, data, dtype, out)
 
 
-@cast.grad
-def cast_grad(g, ins, outs):
-    return (ops._backward_cast(g, ins[0]),)
-
-
 @declare(name="_backward_cast", types="T,U->U", unread=(1,))
 def cast_like(g, data):
     """``g`` as numbers of the dtype of ``data``."""
@@ -135,20 +110,23 @@ def cast_like_xp(xp, g, data, *, out=None):
     return result
 
 
+@cast.grad
 @cast_like.grad
-def cast_like_grad(g, ins, outs):
-    return (ops._backward_cast(g, ins[0]), None)
+def cast_grad(g, ins, outs):
+    return (ops._backward_cast(g, ins[0]), *[None] * (len(ins) - 1))
 
 
 # ------------------------------------------------------------------------------------- mixed precision
 
 
-@declare
+@composed
 def amp_cast(data, *, dtype: np.dtype):
     """``data`` as numbers of ``dtype`` if it holds floating numbers; others stay as they are."""
+    own = np.dtype(data.dtype)
+    return ops.Cast(data, dtype=dtype if is_floating(own) else own)
 
 
-alike(amp_cast)
+amp_cast.fill(as_output)
 
 
 @amp_cast.types
@@ -158,35 +136,23 @@ def amp_cast_types(ins, outs, *, dtype):
     return ins, [dtype if is_floating(ins[0]) else ins[0]]
 
 
-@amp_cast.kernel()
-def amp_cast_xp(xp, data, *, dtype, out=None):
-    return _cast(xp, data, dtype if is_floating(data.dtype) else data.dtype, out)
-
-
-@amp_cast.grad
-def amp_cast_grad(g, ins, outs):
-    return (ops._backward_cast(g, ins[0]),)
-
-
 def _common(dtypes: Iterable[np.dtype | None], cast_narrow: bool) -> np.dtype | None:
     """The widest or narrowest of the floating dtypes."""
     known = [dtype for dtype in dtypes if dtype is not None and is_floating(dtype)]
     return (min if cast_narrow else max)(known, key=lambda dtype: dtype.itemsize) if known else None
 
 
-@declare(variadic="num_outputs", outputs=lambda *, num_outputs: numbered(num_outputs))
+@composed(variadic="num_outputs", outputs=lambda *, num_outputs: numbered(num_outputs))
 def amp_multicast(*data, num_outputs: Few, cast_narrow: bool = False):
     """The inputs in the widest of their floating dtypes, or the narrowest; integers stay as they are."""
+    dtypes = [np.dtype(each.dtype) for each in data]
+    common = _common(dtypes, cast_narrow)
+    return tuple([ops.Cast(each, dtype=common if is_floating(own) else own) for each, own in zip(data, dtypes)])
 
 
 @amp_multicast.fill
 def amp_multicast_fill(ins, outs):
     return outs
-
-
-@amp_multicast.infer
-def amp_multicast_infer(*data):
-    return list(data)
 
 
 @amp_multicast.types
@@ -195,45 +161,3 @@ def amp_multicast_types(ins, outs, *, cast_narrow):
         return ins, outs
     common = _common(ins, cast_narrow)
     return ins, [common if dtype is not None and is_floating(dtype) else dtype for dtype in ins]
-
-
-@amp_multicast.kernel()
-def amp_multicast_xp(xp, *data, cast_narrow):
-    common = _common([array.dtype for array in data], cast_narrow)
-    return single([array.astype(common if is_floating(array.dtype) else array.dtype) for array in data])
-
-
-@amp_multicast.grad
-def amp_multicast_grad(g, ins, outs):
-    gs = [g] if len(ins) == 1 else g
-    return tuple([None if g is None else ops._backward_cast(g, x) for g, x in zip(gs, ins)])
-
-
-@declare(aliases=("_sparse_cast_storage",), inplace=(0,))
-def cast_storage(data, *, stype: Literal["default", "row_sparse", "csr"]):
-    """``data``, stored densely."""
-
-
-cast_storage.fill(as_output)
-
-
-@cast_storage.infer
-def cast_storage_infer(data, *, stype):
-    if stype != "default":
-        raise AttrError(f"stype={stype!r}: arrays are dense here, expected 'default'")
-    return data
-
-
-@cast_storage.view
-def cast_storage_view(array):
-    return array
-
-
-@cast_storage.kernel()
-def cast_storage_xp(xp, data, *, out=None):
-    return stored(xp, data, out)
-
-
-@cast_storage.grad
-def cast_storage_grad(g, ins, outs):
-    return (g,)

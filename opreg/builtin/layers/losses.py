@@ -23,6 +23,7 @@ from ...errors import ShapeError
 from ...typing import Array, ArrayModule
 from ..looped import looped
 from ..outputs import floating, one_of, out_like, wide, write_out
+from ..shapes.shape import unchanged
 from .softmax import soften, softmax_of
 
 __all__ = ["per_sample", "plain_classes", "plain_scale", "softmax_view"]
@@ -295,11 +296,7 @@ for _op in (linear_regression_output, mae_regression_output, logistic_regression
     _op.types(_types_with_label)
 
 for _op in (linear_regression_output, mae_regression_output):
-    _op.view(lambda array: array)
-
-    @_op.kernel()
-    def regression_xp(xp, data, label):
-        return data.copy()
+    unchanged(_op)
 
 
 @logistic_regression_output.kernel()
@@ -374,12 +371,7 @@ svm_output.infer(lambda data, label: data)
 for _op in (svm_output, backward_svm_output):
     _op.types(_types_with_label)
 
-svm_output.view(lambda array: array)
-
-
-@svm_output.kernel()
-def svm_output_xp(xp, data, label):
-    return data.copy()
+unchanged(svm_output)
 
 
 @svm_output.grad
@@ -418,11 +410,7 @@ def make_loss(data):
 
 
 for _op in (make_loss_scaled, make_loss):
-    _op.view(lambda array: array)
-
-    @_op.kernel()
-    def make_loss_xp(xp, data):
-        return data.copy()
+    unchanged(_op)
 
 
 @make_loss.grad

@@ -22,7 +22,7 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..samples import same_numbers
 
-__all__ = ["reshape_codes", "stored", "constant", "out_or_empty", "delivered", "reshaped", "as_view"]
+__all__ = ["reshape_codes", "stored", "unchanged", "constant", "out_or_empty", "delivered", "reshaped", "as_view"]
 
 
 # ------------------------------------------------------------------------------------------- for families
@@ -34,6 +34,15 @@ def stored(xp: ArrayModule, view: Array, out: Array | None = None) -> Array:
         return view.copy()
     xp.copyto(out, view)
     return out
+
+
+def unchanged(op: Op) -> None:
+    """Declare that the output of an operator is its first input, as it is."""
+    op.view(lambda array: array)
+
+    @op.kernel()
+    def unchanged_xp(xp: ArrayModule, data: Array, *others: Array, out: Array | None = None) -> Array:
+        return stored(xp, data, out)
 
 
 def constant(xp: ArrayModule, value: float, dtype: np.dtype) -> Array:
