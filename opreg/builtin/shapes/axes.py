@@ -42,6 +42,11 @@ def _reordering(op: Op, order: Callable[..., tuple[int, ...]]) -> None:
     def reordering_xp(xp, data, *, out=None, **attrs):
         return stored(xp, data.transpose(rule(attrs, data.ndim)), out)
 
+    @op.prepare
+    def reordering_prepare(data, **attrs):
+        axes = rule(attrs, data.ndim)
+        return lambda data: data.transpose(axes).copy()
+
 
 def _order(rank: int, *, axes: Sequence[int]) -> tuple[int, ...]:
     if not axes:

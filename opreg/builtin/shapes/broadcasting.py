@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from ...core.attrs import Count
 from ...core.op import ZERO, Op
 from ...core.registry import declare, ops
@@ -49,6 +51,11 @@ def _broadcasting(op: Op, target: Callable[..., Shape]) -> None:
     @op.kernel()
     def broadcasting_xp(xp, data, *like, out=None, **attrs):
         return stored(xp, xp.broadcast_to(data, rule(attrs, data.shape, *[array.shape for array in like])), out)
+
+    @op.prepare
+    def broadcasting_prepare(data, *like, **attrs):
+        shape = rule(attrs, data.shape, *[array.shape for array in like])
+        return lambda data, *like: np.broadcast_to(data, shape).copy()
 
     @op.grad
     def broadcasting_grad(g, ins, outs):

@@ -128,6 +128,18 @@ def _reshaping(op: Op, target: Callable[..., Shape | None]) -> None:
     def reshaping_xp(xp, data, *like, out=None, **attrs):
         return reshaped(xp, data, rule(attrs, data.shape, *[array.shape for array in like]), out)
 
+    @op.prepare
+    def reshaping_prepare(data, *like, **attrs):
+        before, dtype = data.shape, data.dtype
+        after = rule(attrs, before, *[array.shape for array in like])
+
+        def reshape(data, *like):
+            result = np.empty(after, dtype)
+            result.reshape(before)[...] = data
+            return result
+
+        return reshape
+
     @op.grad
     def reshaping_grad(g, ins, outs):
         return (ops.reshape_like(g, ins[0]), *[None] * (len(ins) - 1))

@@ -49,6 +49,11 @@ def _cut_by(op: Op, cut: Callable[..., Cut]) -> Rule:
     def cut_xp(xp, data, *like, out=None, **attrs):
         return stored(xp, data[rule(attrs, data.shape, *[array.shape for array in like])], out)
 
+    @op.prepare
+    def cut_prepare(data, *like, **attrs):
+        part = rule(attrs, data.shape, *[array.shape for array in like])
+        return lambda data, *like: data[part].copy()
+
     return rule
 
 
