@@ -15,6 +15,7 @@ from opreg.elementwise.loop_text import LONG
 from opreg.elementwise.loops import Loop
 from opreg.elementwise.rows import REDUCTIONS, Along, RowExpression, of_results
 
+from .compiler import mode
 from .row_reductions import Task, attach_rows
 from .vector import VECTOR
 
@@ -185,7 +186,7 @@ def program(rows: RowExpression) -> tuple[str, list[float]] | str:
 def _task(loop: Loop, call: Call) -> Task | str:
     if len(loop.view) != 2 or loop.axes != (1,):
         return "its axis is not the last"
-    if Along.ELEMENT not in loop.rows.results:
+    if mode() == "auto" and Along.ELEMENT not in loop.rows.results:
         if all(prim.name in REDUCTIONS or loop.rows.registers[a] is Along.ROW
                for prim, args in loop.rows.expression.code for a in args if isinstance(a, int)):
             return "a call of NumPy reduces as fast"
