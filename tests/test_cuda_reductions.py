@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.backends.cuda import columns, cublaslt, reductions, rows
+from opreg.backends.cuda import columns, cublaslt, rows
 from opreg.backends.cuda.folds import bound_fold, groups_of
+from opreg.builtin.reductions import reduce
+from opreg.core.registry import get
 from opreg.elementwise.expression import equal
 from opreg.elementwise.rows import Along, RowExpression, column, row_size, row_sum, traced
 from tests.cuda import host, nvrtc
@@ -30,6 +32,12 @@ AXES = [((5, 7), (1,)), ((3, 64), (1,)), ((2, 9001), (1,)), ((40000,), (0,)), ((
 #: The functions, and the same in NumPy.
 FUNCTIONS = {"sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min, "prod": np.prod, "nansum": np.nansum,
              "nanprod": np.nanprod, "_square_sum": lambda x, axis: np.sum(x * x, axis)}
+
+
+def _function(name: str) -> Any:
+    """The instructions of an operator that reduces."""
+    described = get(name).sets({"axis": None, "keepdims": False, "exclude": False})  # type: ignore[misc]
+    return described.rows.expression
 
 
 def blank(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
@@ -58,7 +66,7 @@ def test_every_function_of_axes_is_numpys(dtype: Any) -> None:
         if name.startswith("nan"):
             values.reshape(-1)[::3] = np.nan
         data = array(values, dtype)
-        (out,) = fold(device, traced(reductions._FUNCTIONS[name], 1), [data], [Along.ELEMENT], shape, axes, dtype)
+        (out,) = fold(device, _function(name), [data], [Along.ELEMENT], shape, axes, dtype)
         cases.append((f"{name} {shape} {axes}", out, FUNCTIONS[name](np.asarray(data, float), axis=axes), data))
     device.run("address")
     for name, out, expected, data in cases:
@@ -71,7 +79,7 @@ def test_every_function_of_axes_is_numpys(dtype: Any) -> None:
 def test_what_is_no_number_stays_none_and_the_largest_may_be_infinite() -> None:
     device = Host()
     data = array([[1, np.nan, 3], [-np.inf, -np.inf, -np.inf], [np.inf, 0, 1]], np.float32)
-    outs = [fold(device, traced(reductions._FUNCTIONS[name], 1), [data], [Along.ELEMENT], (3, 3), axes, np.float32)[0]
+    outs = [fold(device, _function(name), [data], [Along.ELEMENT], (3, 3), axes, np.float32)[0]
             for name in ("max", "min") for axes in ((0,), (1,))]
     device.run()
     with np.errstate(all="ignore"):
@@ -111,7 +119,7 @@ LARGE = (1 << 24) + 1
 @pytest.mark.parametrize("along", ["rows", "columns"])
 def test_counts_of_large_sets_are_exact(along: str) -> None:
     device, x, out = Host(), array(np.ones((1, 8)), np.float64), blank((1,), np.float64)
-    expression = traced(reductions._FUNCTIONS["mean"], 1)
+    expression = _function("mean")
     if along == "rows":
         rows.bound_rows(RowExpression(expression, [Along.ELEMENT]), [x], [out], 1, 8, device,  # type: ignore[arg-type]
                         size=LARGE)()
@@ -157,7 +165,7 @@ def test_they_compile_for_gpus_without_spilling(architecture: int) -> None:
     texts = []
     for dtype in ("float16", BFLOAT, "float32", "float64"):
         dtype = np.dtype(dtype)
-        for function, count in ((reductions._FUNCTIONS["mean"], 1), (spread, 3)):
+        for function, count in ((reduce._mean, 1), (spread, 3)):
             expression = traced(function, count)
             outs = (dtype,) * len(expression.results)
             alongs = [Along.ELEMENT, Along.ELEMENT, Along.COLUMN][:count]

@@ -13,10 +13,12 @@ from ..backends import expressions as kernels_of_backends
 from ..core.addresses import address_of
 from ..core.launch import Call, Rank
 from ..core.op import Op
+from ..core.registry import ops
 from ..core.rules import Attrs, Rule
 from ..core.value import Value
 from ..elementwise.loop_text import bound_loop, computed_in, run_loop, settled_loop
 from ..elementwise.loops import Loop, Sets, gradient_of, lower
+from ..elementwise.rows import Along
 from ..typing import Array, ArrayModule
 
 __all__ = ["by_loop", "looped"]
@@ -33,7 +35,8 @@ def looped(op: Op) -> Callable[[F], F]:
 
         def loop_of(attrs: Attrs, arrays: Sequence[Array]) -> Loop:
             described: Sets = rule(attrs)
-            return described.on([array.shape for array in arrays])
+            # A ufunc reduces any axes of an array as it lies; what gives elements wants sets side by side.
+            return described.on([array.shape for array in arrays], folds=not described.reduces)
 
         if not op.infers:
             op.infer(lambda *shapes, **attrs: rule(attrs).results(shapes))
@@ -49,23 +52,25 @@ def looped(op: Op) -> Callable[[F], F]:
 
         @op.prepare
         def loop_prepare(*arrays: Array, **attrs: Any) -> Callable[..., Any] | None:
-            told = attrs.get("dtype")
+            told = attrs.get("dtype") or attrs.get("out_dtype")
             if told is not None and told != arrays[0].dtype:
                 return None
             return settled_loop(loop_of(attrs, arrays), arrays)
 
         def of_call(call: Call) -> Loop:
-            return loop_of(call.attrs, call.ins)
+            described: Sets = rule(call.attrs)
+            return described.on([array.shape for array in call.ins])
 
         def accepts(call: Call) -> str | None:
-            read = call.ins[:len(of_call(call).rows.inputs)]
+            described: Sets = rule(call.attrs)
+            read = () if described.reduces else call.ins[:len(described.rows.inputs)]
             if all(array is None or array.flags.c_contiguous for array in (*read, *call.outs)):
                 return None
             return "an array does not lie in one piece"
 
         @op.kernel("ufuncs", bound=True, accepts=accepts, rank=Rank.OPERATOR)
         def loop_ufuncs(call: Call) -> list[Callable[[], object]]:
-            return bound_loop(of_call(call), call.xp, call.ins, call.outs, address_of)
+            return bound_loop(loop_of(call.attrs, call.ins), call.xp, call.ins, call.outs, address_of)
 
         kernels_of_backends.attach_loop(op, of_call, loop_ufuncs)
         return function
@@ -74,13 +79,27 @@ def looped(op: Op) -> Callable[[F], F]:
 
 
 def by_loop(op: Op) -> None:
-    """Declare the gradient of an operator that is a loop of numbers for each element: the derivative of the loop, as
-    operators."""
+    """Declare the gradient of an operator that is a loop with one result, for each element or for each set: the
+    derivative of the loop, as operators."""
 
     @op.grad
     def loop_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, needs: Sequence[bool], **attrs: Any
                   ) -> list[Value | None]:
         assert op.sets is not None
         described: Sets = op.sets(attrs)
+        if described.reduces:
+            return [_through_reduction(described, i, g, ins, outs[0]) if need else None
+                    for i, need in enumerate(needs)]
         return [lower(described, gradient_of(described.rows, i), g, *ins) if need else None
                 for i, need in enumerate(needs)]
+
+
+def _through_reduction(described: Sets, wrt: int, g: Value, ins: Sequence[Value], out: Value) -> Value | None:
+    """The gradient of an input of a loop with a number for each set."""
+    expression = gradient_of(described.rows, wrt, known=True)
+    data = ins[described.rows.inputs.index(Along.ELEMENT)]
+    given = [g, *ins, out]
+    for i in {0, len(ins) + 1} & {*expression.used}:
+        given[i] = ops._backward_sum(given[i], data, axis=described.axis, keepdims=described.keepdims,
+                                     exclude=described.exclude)
+    return lower(described, expression, *given)

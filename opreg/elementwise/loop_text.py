@@ -27,11 +27,11 @@ from .expression import Primitive
 from .loops import Loop
 from .rows import REDUCTIONS, Along, RowExpression
 
-__all__ = ["Layout", "bound_loop", "computed_in", "loop_text", "settled_loop", "run_loop"]
+__all__ = ["LONG", "Layout", "bound_loop", "computed_in", "loop_text", "settled_loop", "run_loop"]
 
 # Sets of up to so many numbers are reduced with the numbers of all first: reductions of short rows cost more than two
 # transpositions. Sums of more than so many are taken pairwise.
-_SHORT, _LONG = 32, 1 << 14
+_SHORT, LONG = 32, 1 << 14
 # So many instructions over elements, at least, are worth another thread's while: fewer wait for memory.
 _SHARED = 4
 
@@ -55,6 +55,8 @@ class Layout(NamedTuple):
         Whether sets are computed transposed.
     long : bool
         Whether sums are pairwise.
+    reduces : bool
+        Whether no result is one of elements.
     """
 
     rank: int
@@ -64,13 +66,17 @@ class Layout(NamedTuple):
     shared: tuple[tuple[int, ...], ...]
     turned: bool
     long: bool
+    reduces: bool = False
 
 
 def computed_in(loop: Loop, ins: Sequence[np.dtype], outs: Sequence[np.dtype | None]) -> np.dtype:
-    """The dtype that a loop is computed in: float64 where an input or output of elements is, else float32."""
+    """The dtype that a loop is computed in: float64 where an input or output of elements is, that which the loop says
+    where all elements are integers, else float32."""
     told = [*zip(ins, loop.rows.inputs), *zip(outs, loop.rows.results)]
     wide = any(dtype is not None and is_numpy_float(dtype) and dtype.itemsize == 8 and along is Along.ELEMENT
                for dtype, along in told)
+    if not wide and all(dtype.kind in "iub" for dtype, along in zip(ins, loop.rows.inputs) if along is Along.ELEMENT):
+        return np.dtype(loop.whole)
     return np.dtype(np.float64 if wide else np.float32)
 
 
@@ -94,8 +100,10 @@ class _Writer:
         # How far a register reaches: whether it differs within a set, and among sets.
         self.within = [along in (Along.ELEMENT, Along.COLUMN) for along in rows.inputs]
         self.among = [along is not Along.COLUMN for along in rows.inputs]
+        self.spans = list(self.among)  # whether its array has numbers for all sets
         for prim, args in self.code:
             read = [a for a in args if isinstance(a, int)]
+            self.spans.append(any(self.spans[a] for a in read))
             reduced = prim.name in REDUCTIONS
             self.within.append(prim.name == "column" or (not reduced and any(self.within[a] for a in read)))
             # What reduces places in a set has one number for all sets, in an array.
@@ -134,6 +142,13 @@ class _Writer:
         """The products that are summed without being stored."""
         return {self.code[register - self.arity].args[0] for register in self.factors}  # type: ignore[misc]
 
+    @functools.cached_property
+    def conditions(self) -> set[int]:
+        """What is true or false and nothing but chosen by, which stays so."""
+        other = {a for prim, args in self.code for a in args[prim.name == "where":]}
+        return {self.arity + p for p, (prim, _) in enumerate(self.code) if prim.logical} - other - {
+            *self.rows.expression.results}
+
     def _reads(self, register: int) -> tuple[int | float, ...]:
         return self.factors.get(register, self.code[register - self.arity].args)
 
@@ -171,6 +186,9 @@ class _Writer:
             if i not in self.last:
                 continue
             name, full = self.names[i], along is Along.ELEMENT
+            if converted and self.layout.reduces and all(
+                    prim.name in REDUCTIONS for prim, args in self.code if i in args):
+                continue  # it converts number by number
             if self.layout.turned:
                 self._line(f"{name} = array({name}.T, dtype, order='C')" if full or converted else f"{name} = {name}.T")
             elif converted:
@@ -197,8 +215,12 @@ class _Writer:
         name = self.names[register]
         if prim.name in REDUCTIONS:
             self._release(position, [a for a in reads if isinstance(a, int)])
-            self._line(f"{name} = {self._reduced(prim.name, register, reads)}")
-            self.memory[register] = name
+            call = self._reduced(prim.name, register, reads)
+            if register in self.memory:
+                self._line(call)
+            else:
+                self._line(f"{name} = {call}")
+                self.memory[register] = name
         elif prim.name in ("column", "row_size"):
             self._line(f"{name} = {'places()' if prim.name == 'column' else 'size'}")
         elif not self.within[register] and not self.among[register]:
@@ -220,7 +242,22 @@ class _Writer:
             return f"matmul(ones, {value})[None]"
         if kind == "row_sum" and whole and not self.layout.long:
             return f"einsum('{letters}->{kept}', {value}){self.back}"
-        return f"{kind}({value}, {self.axis}, None, None, True)"
+        added = kind in ("row_sum", "row_product") and source < self.arity and source not in self.memory
+        dtype = "dtype" if added and self.layout.converted[source] else "None"
+        return f"{kind}({value}, {self.axis}, {dtype}, {self._target(register)}, True)"
+
+    def _target(self, register: int) -> str:
+        """The output that numbers of sets are written to: their own, or that of what they are read for alone."""
+        of_sets = self.layout.reduces and self.spans[register] and not self.within[register]
+        for j, result in enumerate(self.rows.expression.results if of_sets else ()):
+            place = f"y{j}"
+            if not self.layout.direct[j] or self.layout.shared[j] or not isinstance(result, int):
+                continue
+            if result == register or (place not in self.lent and self.last[register] == result - self.arity):
+                self.lent[place] = register
+                self.memory[register] = place
+                return place
+        return "None"
 
     def _is_full(self, register: int) -> bool:
         return self.within[register] and self.among[register]
@@ -235,8 +272,18 @@ class _Writer:
         call = f"{function}({', '.join(operands)}"
         if not self._is_full(register):
             self._release(position, dying)
+            target = "None" if prim.logical or function == "where" else self._target(register)
+            if target != "None":
+                self._line(f"{call}, {'out=' if prim.name in ('maximum', 'minimum') else ''}{target})")
+                return
             self._line(f"{name} = {call})" + ".astype(dtype)" * prim.logical)
             self.memory[register] = name
+            return
+        if function == "where" or register in self.conditions:  # which no memory is needed for beforehand
+            self._release(position, dying)
+            self._line(f"{name} = {call})")
+            if function == "where" and self.spans[register]:
+                self.memory[register] = name
             return
         place = self._place(register, position, dying)
         self.memory[register] = place
@@ -330,8 +377,11 @@ def _reducing(xp: ArrayModule, name: str) -> Callable[..., Array]:
         ufunc: np.ufunc = {"row_sum": np.add, "row_max": np.maximum, "row_min": np.minimum, "row_product": np.multiply}[
             name]
         return ufunc.reduce
-    reduce = {"row_sum": xp.sum, "row_max": xp.max, "row_min": xp.min, "row_product": xp.prod}[name]
-    return lambda array, axis, *_: reduce(array, axis=axis, keepdims=True)
+    if name in ("row_max", "row_min"):
+        choose = xp.max if name == "row_max" else xp.min
+        return lambda array, axis, dtype, out, _: choose(array, axis=axis, out=out, keepdims=True)
+    add = xp.sum if name == "row_sum" else xp.prod
+    return lambda array, axis, dtype, out, _: add(array, axis=axis, dtype=dtype, out=out, keepdims=True)
 
 
 @cached(512)
@@ -339,9 +389,9 @@ def _tile(loop: Loop, layout: Layout, dtype: np.dtype, xp: ArrayModule) -> Calla
     """The function of inputs and outputs of some sets."""
     size = loop.size
     space: dict[str, Any] = {
-        "__builtins__": builtins, "dtype": dtype, "size": float(size), "divide": xp.divide,
+        "__builtins__": builtins, "dtype": dtype, "divide": xp.divide,
         "empty": empty if xp is np else xp.empty, "array": xp.array, "einsum": xp.einsum, "matmul": xp.matmul,
-        "power": xp.power, "shape": loop.view}
+        "power": xp.power, "shape": loop.view, "size": np.asarray(size, dtype) if xp is np else float(size)}
     for prim, _ in loop.rows.expression.code:
         if prim.name in REDUCTIONS:
             space[prim.name] = _reducing(xp, prim.name)
@@ -364,11 +414,13 @@ def _laid_out(loop: Loop, ins: Sequence[np.dtype], outs: Sequence[np.dtype | Non
               shared: tuple[tuple[int, ...], ...] | None = None) -> Layout:
     rows, size = loop.rows, loop.size
     extreme = any(prim.name in ("row_max", "row_min") for prim, _ in rows.expression.code)
-    turned = xp is np and len(loop.view) == 2 and size <= _SHORT and extreme
-    direct = tuple([None if out is None else out == dtype and not (turned and along is Along.ELEMENT)
+    reduces = Along.ELEMENT not in rows.results
+    turned = xp is np and len(loop.view) == 2 and size <= _SHORT and extreme and not reduces
+    floating = is_numpy_float(dtype)  # a quotient of integers goes into no array of them
+    direct = tuple([None if out is None else out == dtype and floating and not (turned and along is Along.ELEMENT)
                     for out, along in zip(outs, rows.results)])
     return Layout(len(loop.view), loop.axes, tuple([each != dtype for each in ins]), direct,
-                  shared or ((),) * len(outs), turned, size > _LONG)
+                  shared or ((),) * len(outs), turned, reduces or size > LONG, reduces)
 
 
 def _seen(loop: Loop, array: Array, along: Along) -> Array:
@@ -427,7 +479,7 @@ def _cut(loop: Loop, dtype: np.dtype) -> list[slice]:
     rows = loop.rows
     count = sum(rows.registers[a] is Along.ELEMENT for _, args in rows.expression.code for a in args[:1]
                 if isinstance(a, int))
-    if count < _SHARED:
+    if count < _SHARED or 0 in loop.axes:
         return [slice(None)]
     return parts_of(np.broadcast_to(np.empty((), dtype), loop.view))
 

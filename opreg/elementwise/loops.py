@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 
 from ..core.cache import cached
 from ..core.registry import ops
-from ..core.spec import Shape, reduced_axes
+from ..core.spec import ANY, Shape, reduced_axes, show
 from ..core.value import Value
+from ..errors import ShapeError
 from .expression import Expression, Operand, Term, compiled, equal, lowered
 from .rows import REDUCTIONS, Along, RowExpression, row_sum, trace_rows
 
-__all__ = ["Loop", "Sets", "folded", "gradient_of", "lower", "sets"]
+__all__ = ["Loop", "Sets", "check_some", "folded", "gradient_of", "lower", "reduced", "sets"]
 
 
 class Sets(NamedTuple):
@@ -30,21 +31,34 @@ class Sets(NamedTuple):
         What is computed; a row of it is a set.
     axis, exclude
         The axes that a set lies along, or with ``exclude`` those that it does not, as the operator ``sum`` is told.
+    keepdims : bool
+        Whether results with a number for each set keep the axes, with one element.
+    whole : str
+        The dtype that integers are computed in.
     """
 
     rows: RowExpression
     axis: int | tuple[int, ...] | None
     exclude: bool
+    keepdims: bool = True
+    whole: str = "int64"
 
-    def on(self, shapes: Sequence[Shape]) -> Loop:
-        """The loop over inputs of these shapes."""
+    def on(self, shapes: Sequence[Shape], folds: bool = True) -> Loop:
+        """The loop over inputs of these shapes, their axes folded or as they are."""
         shape, axes = self._seen(shapes)
-        return _loop(self.rows, shape, axes)
+        return _loop(self.rows, shape, axes, self.keepdims, self.whole, folds)
 
     def results(self, shapes: Sequence[Shape]) -> list[Shape]:
-        """The shapes of the results for inputs of these shapes."""
+        """The shapes of the results for inputs of these shapes; there is no largest of no numbers."""
         shape, axes = self._seen(shapes)
-        return [_placed(along, shape, axes) for along in self.rows.results]
+        if self.reduces and any(prim.name in ("row_max", "row_min") for prim, _ in self.rows.expression.code):
+            check_some(shape, axes)
+        return _results(self.rows, shape, axes, self.keepdims)
+
+    @property
+    def reduces(self) -> bool:
+        """Whether all results have a number for each set."""
+        return all(along is Along.ROW for along in self.rows.results)
 
     def _seen(self, shapes: Sequence[Shape]) -> tuple[Shape, tuple[int, ...]]:
         """The shape of the elements, and the axes of sets."""
@@ -53,17 +67,41 @@ class Sets(NamedTuple):
 
 
 def sets(function: Callable[..., Any], axis: int | tuple[int, ...] | None,
-         inputs: tuple[Along, ...] = (Along.ELEMENT,), exclude: bool = False, **settings: Any) -> Sets:
+         inputs: tuple[Along, ...] = (Along.ELEMENT,), exclude: bool = False, keepdims: bool = True,
+         whole: str = "int64", **settings: Any) -> Sets:
     """A function of terms, one an input, over the sets along some axes; it gives a term, or several.
 
-    ``inputs`` says what each has a number for; ``settings`` are passed on to the function.
+    ``inputs`` says what each has a number for; ``settings`` are passed on to the function. The rest is as ``Sets`` has
+    it.
 
     Examples
     --------
     >>> sets(lambda x: (x, row_sum(x)), -1).on([(2, 3)]).results
     ((2, 3), (2, 1))
+    >>> sets(row_sum, 1, keepdims=False).results([(2, 3, 4)])
+    [(2, 4)]
     """
-    return Sets(trace_rows(function, inputs, **settings), axis, exclude)
+    return Sets(trace_rows(function, inputs, **settings), axis, exclude, keepdims, whole)
+
+
+def check_some(shape: Shape, axes: Sequence[int]) -> None:
+    """Refuse axes along which there are no numbers."""
+    for axis in axes:
+        if shape[axis] is not ANY and shape[axis] == 0:
+            raise ShapeError(f"axis {axis} of {show(shape)} has length zero: there is nothing to choose from")
+
+
+def reduced(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
+    """The shape that is left of one; nothing has rank zero.
+
+    Examples
+    --------
+    >>> reduced((2, 3, 4), (0, 2), False), reduced((2, 3), (0, 1), False), reduced((2, 3), (1,), True)
+    ((3,), (1,), (2, 1))
+    """
+    if keepdims:
+        return tuple([1 if i in axes else dim for i, dim in enumerate(shape)])
+    return tuple([dim for i, dim in enumerate(shape) if i not in axes]) or (1,)
 
 
 class Loop(NamedTuple):
@@ -74,17 +112,21 @@ class Loop(NamedTuple):
     rows : RowExpression
         What is computed.
     view : tuple of int
-        The shape that elements are seen in. No two neighbouring axes are both reduced, or both not.
+        The shape that elements are seen in. Where it is folded, no two neighbouring axes are both reduced, or both
+        not.
     axes : tuple of int
         Those of the view that a set lies along.
     results : tuple of Shape
-        The shapes of the results. One with a number for each set keeps the axes, with one element.
+        The shapes of the results.
+    whole : str
+        The dtype that integers are computed in.
     """
 
     rows: RowExpression
     view: Shape
     axes: tuple[int, ...]
     results: tuple[Shape, ...]
+    whole: str
 
     @property
     def size(self) -> int:
@@ -104,9 +146,14 @@ class Loop(NamedTuple):
 
 
 @cached(1024)
-def _loop(rows: RowExpression, shape: Shape, axes: tuple[int, ...]) -> Loop:
-    view, reduced = folded(shape, axes)
-    return Loop(rows, view, reduced, tuple([_placed(along, shape, axes) for along in rows.results]))
+def _loop(rows: RowExpression, shape: Shape, axes: tuple[int, ...], keepdims: bool, whole: str, folds: bool) -> Loop:
+    view = folded(shape, axes) if folds else (shape, axes)
+    return Loop(rows, *view, tuple(_results(rows, shape, axes, keepdims)), whole)
+
+
+def _results(rows: RowExpression, shape: Shape, axes: Sequence[int], keepdims: bool) -> list[Shape]:
+    return [reduced(shape, axes, keepdims) if along is Along.ROW else _placed(along, shape, axes)
+            for along in rows.results]
 
 
 def _placed(reach: Along, shape: Shape, axes: Sequence[int]) -> Shape:
@@ -153,8 +200,9 @@ _HANDED: dict[str, Callable[[Operand, Term, Operand], Operand]] = {
 
 
 @cached(256)
-def gradient_of(rows: RowExpression, wrt: int) -> Expression:
-    """The gradient of an input as instructions of output gradients, one a result, and then of the inputs.
+def gradient_of(rows: RowExpression, wrt: int, known: bool = False) -> Expression:
+    """The gradient of an input as instructions of output gradients, one a result, and then of the inputs; with
+    ``known`` then of the results.
 
     An input that has a number for each set gets the sum over it. That of one with a number for each place in a set
     still has to be added up over all sets.
@@ -168,8 +216,11 @@ def gradient_of(rows: RowExpression, wrt: int) -> Expression:
     arity = expression.arity
     given = [Term(None, (-1 - i,)) for i in range(len(expression.results))]
     terms = [Term(None, (i,)) for i in range(arity)]
+    results = [Term(None, (arity + i,)) for i in range(len(given))] if known else []
     for prim, args in expression.code:
         terms.append(Term(prim, tuple([terms[a] if isinstance(a, int) else a for a in args])))
+        if known and len(terms) - 1 in expression.results:
+            terms[-1] = results[expression.results.index(len(terms) - 1)]
     arrived: dict[int, Operand] = {}
 
     def add(register: int, value: Operand, reader: Along) -> None:
@@ -193,7 +244,7 @@ def gradient_of(rows: RowExpression, wrt: int) -> Expression:
         for a, part in zip(args, parts):
             if isinstance(a, int) and part is not None:
                 add(a, part, Along.ELEMENT if prim.name in ("row_sum", "row_product") else reach[register])
-    return compiled([*given, *terms[:arity]], arrived.get(wrt, 0.0))
+    return compiled([*given, *terms[:arity], *results], arrived.get(wrt, 0.0))
 
 
 def lower(described: Sets, expression: Expression, *ins: Value) -> Value | None:
@@ -206,6 +257,9 @@ def lower(described: Sets, expression: Expression, *ins: Value) -> Value | None:
         if prim.name in REDUCTIONS:
             reduce = getattr(ops, _REDUCERS[prim.name])
             registers.append(reduce(values[0], axis=described.axis, exclude=described.exclude, keepdims=True))
+        elif prim.name == "row_size":
+            ones = ops.ones_like(ins[len(described.rows.results) + described.rows.inputs.index(Along.ELEMENT)])
+            registers.append(ops.sum(ones, axis=described.axis, exclude=described.exclude, keepdims=True))
         else:
             assert not all(isinstance(value, float) for value in values), f"{prim.name} is no operator"
             registers.append(lowered(prim, values, True))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.elementwise.loops import Loop
+from opreg.elementwise.rows import Along
 from opreg.typing import Array
 
 from .compiler import attach as attach_compiled
@@ -33,6 +34,6 @@ def _steps(call: Call) -> list[Callable[[], None]]:
     rows = loop.rows
     ins: list[Array] = [array.reshape(loop.place(along)) for array, along in zip(call.ins, rows.inputs)]
     outs = [None if out is None else out.reshape(loop.place(along)) for out, along in zip(call.outs, rows.results)]
-    if len(loop.view) == 2 and loop.axes == (1,):
+    if len(loop.view) == 2 and loop.axes == (1,) and Along.ELEMENT in rows.results:
         return [bound_rows(rows, ins, outs, *loop.view, call.xp)]
     return bound_sets(rows.expression, ins, rows.inputs, outs, loop.axes, call.xp, call.scratch)

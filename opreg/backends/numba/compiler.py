@@ -302,7 +302,7 @@ def _scope(dtype: np.dtype) -> dict[str, object]:
 
         return number(numba.types.int64), emit
 
-    functions = {**VECTOR, "plus": vector.plus, "largest": vector.largest}
+    functions = {**VECTOR, "plus": vector.plus, "times": vector.times, "largest": vector.largest}
     return {"address": extending.intrinsic(address), "place": extending.intrinsic(place), "width": gemm.width(dtype),
             **pointers.access(dtype),
             **{make.__name__: make(dtype) for make in (gemm.product, gemm.transposed, gemm.pack, gemm.turned)},

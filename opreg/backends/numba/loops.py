@@ -11,9 +11,11 @@ from collections.abc import Callable
 from opreg.core.cache import cached
 from opreg.core.launch import Call
 from opreg.core.op import Op
+from opreg.elementwise.loop_text import LONG
 from opreg.elementwise.loops import Loop
 from opreg.elementwise.rows import REDUCTIONS, Along, RowExpression, of_results
 
+from .compiler import mode
 from .row_reductions import Task, attach_rows
 from .vector import VECTOR
 
@@ -23,7 +25,9 @@ __all__ = ["attach", "program"]
 _CHEAP = frozenset({"add", "subtract", "multiply", "negative", "absolute", "square", "greater", "greater_equal", "less",
                     "less_equal", "equal", "not_equal", "where", "maximum", "minimum", "trunc", "floor", "ceil",
                     "column"})
-_STARTS = {"row_sum": "zero", "row_max": "least", "row_min": "least"}
+#: With what reductions begin, and what they do with each number.
+_STARTS = {"row_sum": "zero", "row_max": "least", "row_min": "least", "row_product": "zero + 1"}
+_STEPS = {"row_sum": "plus", "row_max": "largest", "row_min": "largest", "row_product": "times"}
 
 
 class _Program:
@@ -123,7 +127,7 @@ class _Program:
         for p in reduced:
             kind, value = self.code[p].prim.name, self.operand(self.code[p].args[0])
             value = f"negative({value})" if kind == "row_min" else value
-            body.append(f"t{p} = {'plus' if kind == 'row_sum' else 'largest'}(t{p}, {value})")
+            body.append(f"t{p} = {_STEPS[kind]}(t{p}, {value})")
         if phase == self.last_phase:
             body += [f"out{j}[o + i] = {self.operand(result)}" for j, result in enumerate(self.rows.expression.results)
                      if self.rows.results[j] is Along.ELEMENT]
@@ -182,6 +186,12 @@ def program(rows: RowExpression) -> tuple[str, list[float]] | str:
 def _task(loop: Loop, call: Call) -> Task | str:
     if len(loop.view) != 2 or loop.axes != (1,):
         return "its axis is not the last"
+    if mode() == "auto" and Along.ELEMENT not in loop.rows.results:
+        if all(prim.name in REDUCTIONS or loop.rows.registers[a] is Along.ROW
+               for prim, args in loop.rows.expression.code for a in args if isinstance(a, int)):
+            return "a call of NumPy reduces as fast"
+        if loop.size > LONG:
+            return f"{loop.size} numbers are added up pairwise"
     outs = [out for out in call.outs if out is not None]
     made = program(of_results(loop.rows, tuple([out is not None for out in call.outs])))
     if isinstance(made, str):

@@ -20,7 +20,7 @@ from opreg.elementwise import special_functions as special
 
 from .values import DOUBLE, SINGLE, BoolValue, FloatValue, IntValue, Operand
 
-__all__ = ["DETOURS", "VECTOR", "largest", "plus"]
+__all__ = ["DETOURS", "VECTOR", "largest", "plus", "times"]
 
 
 def fma(a: FloatValue, b: Operand, c: Operand) -> FloatValue:
@@ -406,6 +406,11 @@ def sign(x: FloatValue) -> FloatValue:
 def plus(total: FloatValue, x: FloatValue) -> FloatValue:
     """A sum of many, whose order the compiler may choose."""
     return total._new(total.builder.fadd(total.ir, x.ir, flags=("reassoc",)))
+
+
+def times(product: FloatValue, x: FloatValue) -> FloatValue:
+    """A product of many, whose order the compiler may choose."""
+    return product._new(product.builder.fmul(product.ir, x.ir, flags=("reassoc",)))
 
 
 def largest(top: FloatValue, x: FloatValue) -> FloatValue:

@@ -17,13 +17,14 @@ from ...backends.blas import SMALL, Matmul, multiplier
 from ...core.attrs import Positive
 from ...core.launch import Call, Rank
 from ...core.op import Op
-from ...core.registry import REGISTERED, declare, ops, register
+from ...core.registry import declare, ops, register
 from ...core.rules import Rule
 from ...core.spec import Shape, broadcast, is_narrow, show
 from ...core.value import Value
+from ...elementwise.loops import reduced
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..reductions.reduce import reduced
+from ..reductions.reduce import sum_
 from ..samples import folded, of_rows, repeated
 
 __all__ = ["FACTORS", "adjoint", "bias_of", "bilinear", "dense_weight", "factors_of", "product", "views_of", "wide",
@@ -357,7 +358,7 @@ def _adds_rows(call: Call) -> str | None:
     return None
 
 
-@REGISTERED["sum"].kernel("product with ones", bound=True, accepts=_adds_rows, rank=Rank.OPERATOR)
+@sum_.kernel("product with ones", bound=True, accepts=_adds_rows, rank=Rank.OPERATOR)
 def sum_by_product(call: Call) -> Callable:
     rows = _rows(call.ins[0], False)
     ones, out = call.xp.ones(rows.shape[0], rows.dtype), call.outs[0].reshape(reduced(rows.shape, (0,), False))

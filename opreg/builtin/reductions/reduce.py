@@ -7,7 +7,6 @@ added up in float32. Gradients are written in operators, so all of them can be d
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
@@ -15,37 +14,25 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from ...core.attrs import Limit
-from ...core.launch import Call, Rank
 from ...core.op import ZERO, Op
 from ...core.registry import declare, ops
 from ...core.rules import Again
-from ...core.spec import ANY, Shape, check_axis, is_narrow, is_numpy_float, reduced_axes, show, unify
-from ...core.value import Value
-from ...errors import ShapeError
+from ...core.spec import Shape, check_axis, is_narrow, is_numpy_float, reduced_axes, unify
+from ...elementwise.expression import absolute, equal, sqrt, square, where
+from ...elementwise.loops import check_some, reduced, sets
+from ...elementwise.rows import row_max, row_min, row_product, row_size, row_sum
 from ...typing import Array, ArrayModule, DTypeLike
+from ..looped import by_loop, looped
 from ..outputs import as_output
 from ..samples import along, repeated
 from ..shapes.shape import as_view, stored
 
-__all__ = ["reduced", "reducing", "reduction", "spreading"]
+__all__ = ["reducing", "reduction", "spreading", "sum_"]
 
 Axes = int | tuple[int, ...] | None
 _SUMMED = ("float16", "float32", "float64", "int32", "int64", "int8")
 #: What sums may be asked for in.
 Summed = Annotated[np.dtype, Limit(f"among {', '.join(_SUMMED)}", lambda dtype: dtype.name in _SUMMED)]
-
-
-def reduced(data: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
-    """The shape that is left of ``data``.
-
-    Examples
-    --------
-    >>> reduced((2, 3, 4), (0, 2), False), reduced((2, 3), (0, 1), False), reduced((2, 3), (1,), True)
-    ((3,), (1,), (2, 1))
-    """
-    if keepdims:
-        return tuple([1 if i in axes else dim for i, dim in enumerate(data)])
-    return tuple([dim for i, dim in enumerate(data) if i not in axes]) or (1,)
 
 
 def reducing(ufunc: np.ufunc, data: Array, axes: tuple[int, ...], shape: Shape, mean: bool = False) -> Callable | None:
@@ -85,12 +72,6 @@ def spreading(data: Array, axes: tuple[int, ...], g: Array, mean: bool = False) 
 def _wide(xp: ArrayModule, data: Array) -> DTypeLike:
     """The dtype to add up in: float32 for smaller floating types, else what the array module takes."""
     return xp.float32 if is_narrow(data.dtype) else None
-
-
-def _check_some(data: Shape, axes: Sequence[int]) -> None:
-    for axis in axes:
-        if data[axis] is not ANY and data[axis] == 0:
-            raise ShapeError(f"axis {axis} of {show(data)} has length zero: there is nothing to choose from")
 
 
 # ---------------------------------------------------------------------------- back to the shape of the data
@@ -177,21 +158,16 @@ _spread_at_once(mean_backward)
 # --------------------------------------------------------------------------------------------- the family
 
 
-def reduction(name: str, function: Callable, doc: str, gradient: Callable | None, *, aliases: Sequence[str] = (),
-              empty: bool = True) -> Op:
-    """Register a reduction.
+def reduction(name: str, function: Callable[[Any], Any], doc: str, aliases: Sequence[str] = ()) -> Op:
+    """Register a reduction: what a function of a term makes of the numbers along axes. Its gradient is that of the
+    function, unless a rule of its own is better.
 
-    Parameters
-    ----------
-    name, doc, aliases
-        Of the operator.
-    function : callable
-        ``f(xp, data, axes)``, with the reduced axes kept at length one.
-    gradient : callable
-        ``f(spread, g, x, y)``, in operators; ``spread`` repeats what has the shape of ``y`` to fill that of
-        ``x``. None where it is declared apart.
-    empty : bool
-        Whether there is a result for no numbers at all.
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> op = reduction("_example_length", lambda x: sqrt(row_sum(square(x))), "The length.")
+    >>> op(nd.array([[3.0, 4.0], [6.0, 8.0]]), axis=1).asnumpy().tolist()
+    [5.0, 10.0]
     """
 
     @declare(name=name, aliases=aliases)
@@ -200,93 +176,43 @@ def reduction(name: str, function: Callable, doc: str, gradient: Callable | None
 
     op.doc = doc
     along(op)
-
-    @op.infer
-    def reduction_infer(data, *, axis, keepdims, exclude):
-        axes = reduced_axes(axis, exclude, len(data))
-        if not empty:
-            _check_some(data, axes)
-        return reduced(data, axes, keepdims)
-
-    @op.kernel()
-    def reduction_xp(xp, data, *, axis, keepdims, exclude):
-        axes = reduced_axes(axis, exclude, data.ndim)
-        return function(xp, data, axes).reshape(reduced(data.shape, axes, keepdims))
-
-    if gradient is None:
-        return op
-
-    @op.grad
-    def reduction_grad(g, ins, outs, *, axis, keepdims, exclude):
-        (x,), (y,) = ins, outs
-
-        def spread(value: Value, by: Op = sum_backward) -> Value:
-            return by.current(value, x, axis=axis, keepdims=keepdims, exclude=exclude)
-
-        return (gradient(spread, g, x, y),)
-
+    looped(op)(lambda *, axis, keepdims, exclude: sets(function, axis, exclude=exclude, keepdims=keepdims))
+    by_loop(op)
     return op
 
 
-def _sum(xp: ArrayModule, data: Array, axes: tuple[int, ...]) -> Array:
-    return xp.sum(data, axis=axes, keepdims=True, dtype=_wide(xp, data))
+def _numbers(x: Any, otherwise: float) -> Any:
+    """All but NaN, which counts as another number."""
+    return where(equal(x, x), x, otherwise)
 
 
-def _mean(xp: ArrayModule, data: Array, axes: tuple[int, ...]) -> Array:
-    return _sum(xp, data, axes) / math.prod([data.shape[i] for i in axes])
+def _mean(x: Any) -> Any:
+    return row_sum(x) / row_size()
 
 
-_UFUNCS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
+sum_ = reduction("sum", row_sum, "The sum.", ("sum_axis",))
+mean = reduction("mean", _mean, "The mean; of integers, cut towards zero.")
+prod = reduction("prod", row_product, "The product.")
+reduction("max", row_max, "The largest number, or NaN.", ("max_axis",))
+reduction("min", row_min, "The smallest number, or NaN.", ("min_axis",))
+nansum = reduction("nansum", lambda x: row_sum(_numbers(x, 0.0)), "The sum of all but NaN.")
+nanprod = reduction("nanprod", lambda x: row_product(_numbers(x, 1.0)), "The product of all but NaN.")
+reduction("_square_sum", lambda x: row_sum(square(x)), "The sum of squares.")
 
 
-def _attach_bound(op: Op, name: str, mean: bool = False) -> None:
-    """Attach the kernels that are one call of the array module's function, everything about it known before."""
-
-    def accepts(call: Call) -> str | None:
-        dtypes = {array.dtype.name for array in (call.ins[0], call.outs[0])}
-        return None if dtypes in ({"float32"}, {"float64"}) else "for float32 and float64"
-
-    @op.kernel("settled", bound=True, accepts=accepts, rank=Rank.OPERATOR)
-    def reduction_settled(call: Call) -> list[Callable]:
-        xp, data, out = call.xp, call.ins[0], call.outs[0]
-        axes = reduced_axes(call.attrs["axis"], call.attrs["exclude"], data.ndim)
-        kept = out.reshape(reduced(data.shape, axes, True))
-        steps: list[Callable] = [functools.partial(getattr(xp, name), data, axis=axes, out=kept, keepdims=True)]
-        if mean:
-            count = xp.asarray(math.prod([data.shape[i] for i in axes]), data.dtype)
-            steps.append(functools.partial(xp.divide, out, count, out))
-        return steps
-
-    @op.prepare
-    def reduction_prepare(data, *, axis, keepdims, exclude):
-        axes = reduced_axes(axis, exclude, data.ndim)
-        return reducing(_UFUNCS[name], data, axes, reduced(data.shape, axes, keepdims), mean)
+@mean.grad  # divides before it repeats
+def mean_grad(g, ins, outs, *, axis, keepdims, exclude):
+    return (ops._backward_mean(g, ins[0], axis=axis, keepdims=keepdims, exclude=exclude),)
 
 
-def _prod(xp: ArrayModule, data: Array, axes: tuple[int, ...]) -> Array:
-    return xp.prod(data, axis=axes, keepdims=True, dtype=_wide(xp, data))
+@nansum.grad  # multiplies, which is faster than to choose
+def nansum_grad(g, ins, outs, *, axis, keepdims, exclude):
+    (x,) = ins
+    filled = ops._backward_sum(g, x, axis=axis, keepdims=keepdims, exclude=exclude)
+    return (ops.elemwise_mul(filled, ops._equal(x, x)),)
 
 
-def _ties(spread: Callable, g: Value, x: Value, y: Value) -> Value:
-    """Every number that equals the result gets its whole gradient."""
-    return ops.elemwise_mul(spread(g), ops._equal(x, spread(y)))
-
-
-_attach_bound(reduction("sum", _sum, "The sum.", lambda spread, g, x, y: spread(g), aliases=("sum_axis",)), "sum")
-_attach_bound(reduction("mean", _mean, "The mean; of integers, cut towards zero.",
-                        lambda spread, g, x, y: spread(g, mean_backward)), "sum", mean=True)
-prod = reduction("prod", _prod, "The product.", None)
-_attach_bound(prod, "prod")
-_attach_bound(reduction("max", lambda xp, data, axes: xp.max(data, axis=axes, keepdims=True),
-                        "The largest number, or NaN.", _ties, aliases=("max_axis",), empty=False), "max")
-_attach_bound(reduction("min", lambda xp, data, axes: xp.min(data, axis=axes, keepdims=True),
-                        "The smallest number, or NaN.", _ties, aliases=("min_axis",), empty=False), "min")
-reduction("nansum", lambda xp, data, axes: _sum(xp, xp.where(data == data, data, 0), axes),
-          "The sum of all but NaN.", lambda spread, g, x, y: ops.elemwise_mul(spread(g), ops._equal(x, x)))
-nanprod = reduction("nanprod", lambda xp, data, axes: _prod(xp, xp.where(data == data, data, 1), axes),
-                    "The product of all but NaN.", None)
-reduction("_square_sum", lambda xp, data, axes: _sum(xp, xp.square(data), axes), "The sum of squares.",
-          lambda spread, g, x, y: ops.elemwise_mul(spread(ops._mul_scalar(g, scalar=2.0)), x))
+# Those of products are right at zeros, too, where numbers cannot be divided by.
 
 
 @prod.grad
@@ -316,11 +242,6 @@ def norm(data, *, ord: Literal[1, 2] = 2, axis: Axes = None, out_dtype: Summed |
 along(norm)
 
 
-@norm.infer
-def norm_infer(data, *, axis, keepdims):
-    return reduced(data, reduced_axes(axis, False, len(data)), keepdims)
-
-
 @norm.types
 def norm_types(ins, outs, *, out_dtype):
     if out_dtype is not None:
@@ -329,12 +250,13 @@ def norm_types(ins, outs, *, out_dtype):
     return [data], [data]
 
 
-@norm.kernel()
-def norm_xp(xp, data, *, ord, axis, keepdims):
-    axes = reduced_axes(axis, False, data.ndim)
-    wide = data.astype(xp.float64 if data.dtype.kind in "iub" else _wide(xp, data) or data.dtype, copy=False)
-    result = _sum(xp, xp.abs(wide), axes) if ord == 1 else xp.sqrt(_sum(xp, xp.square(wide), axes))
-    return result.reshape(reduced(data.shape, axes, keepdims))
+def _norm(x: Any, *, ord: int) -> Any:
+    return row_sum(absolute(x)) if ord == 1 else sqrt(row_sum(square(x)))
+
+
+@looped(norm)
+def norm_loop(*, ord, axis, keepdims):
+    return sets(_norm, axis, keepdims=keepdims, whole="float64", ord=ord)
 
 
 @norm.grad
@@ -354,18 +276,14 @@ def moments(data, *, axes: Axes = None, keepdims: bool = False):
     """Mean and variance."""
 
 
-@moments.infer
-def moments_infer(data, *, axes, keepdims):
-    return [reduced(data, reduced_axes(axes, False, len(data)), keepdims)] * 2
+def _moments(x: Any) -> Any:
+    mean = _mean(x)
+    return mean, _mean(square(x - mean))
 
 
-@moments.kernel()
-def moments_xp(xp, data, *, axes, keepdims):
-    gone = reduced_axes(axes, False, data.ndim)
-    shape = reduced(data.shape, gone, keepdims)
-    mean = _mean(xp, data, gone)
-    var = _mean(xp, xp.square(data - mean), gone)
-    return mean.reshape(shape), var.reshape(shape)
+@looped(moments)
+def moments_loop(*, axes, keepdims):
+    return sets(_moments, axes, keepdims=keepdims)
 
 
 @moments.grad
@@ -392,7 +310,7 @@ def _place(name: str, doc: str) -> None:
     @op.infer
     def place_infer(data, *, axis, keepdims):
         axes = reduced_axes(axis, False, len(data))
-        _check_some(data, axes)
+        check_some(data, axes)
         return reduced(data, axes, keepdims)
 
     @op.kernel()
@@ -416,7 +334,7 @@ def argmax_channel(data):
 
 @argmax_channel.infer
 def argmax_channel_infer(data):
-    _check_some(data, (check_axis(1, len(data)),))
+    check_some(data, (check_axis(1, len(data)),))
     return reduced(data, (1,), False)
 
 
