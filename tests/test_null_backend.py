@@ -12,6 +12,7 @@ import pytest
 
 import opreg as mx
 from opreg import nn, ops
+from opreg.symbol import compile
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "examples" / "null_backend.py"
@@ -128,3 +129,31 @@ def test_a_transformer_block():
         assert net(x).shape == (2, 5, 8)
     assert found["softmax"] == found["_backward_softmax"] == 1 and found["LayerNorm"] == 2
     assert found["_backward_FullyConnected_weight"] == 6 and found["batch_dot"] == 6
+
+
+def test_the_pass_that_contributors_are_shown(monkeypatch):
+    """It takes one of two operators out of plans, and their gradients stay as they are."""
+    (text,) = re.findall(r"```python\n([^`]*def once\(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.S)
+    space: dict = {}
+    exec(text, space)
+    assert len(text.splitlines()) <= 40
+    x = mx.sym.Variable("x")
+    y = mx.sym.relu(mx.sym.relu(mx.sym.dot(x, x)))
+
+    def launches():
+        executor = y.simple_bind(null.ctx(), x=(3, 3), grad_req="null")
+        return _counted(executor.forward)
+
+    def answers():
+        data = mx.nd.array(np.float32([[1, -2], [-3, 0.5]]))
+        executor = y.bind(mx.cpu(), {"x": data}, {"x": mx.nd.zeros((2, 2))})
+        executor.forward(is_train=True)
+        executor.backward(mx.nd.ones((2, 2)))
+        return [executor.outputs[0].asnumpy(), executor.grad_dict["x"].asnumpy()]
+
+    assert launches() == {"dot": 1, "relu": 2}
+    before = answers()
+    place = compile.PASSES.index(compile.simplify)
+    monkeypatch.setattr(compile, "PASSES", (*compile.PASSES[:place + 1], space["once"], *compile.PASSES[place + 1:]))
+    assert launches() == {"dot": 1, "relu": 1}
+    np.testing.assert_array_equal(answers(), before)
