@@ -103,7 +103,8 @@ class Runner(Lasting):
         self.shapes, self.dtypes = inferred(op, attrs, arrays)
         self.count, self.visible = len(self.shapes), op.visible(attrs)
         rng = generators.generator(ctx.backend_name, ctx.device_id) if op.random else None
-        ready = prepare(Call(op, attrs, list(arrays), [], [], ctx.xp, ctx, is_train, rng), returning=True)
+        specs = [Spec(shape, dtype) for shape, dtype in zip(self.shapes, self.dtypes) if shape is not None]
+        ready = prepare(Call(op, attrs, list(arrays), [], [], ctx.xp, ctx, is_train, rng, specs), returning=True)
         self._xp, self.kernel = ctx.xp, ready.kernel
         self.takes_out = self.kernel.takes_out and self.count == 1 and not op.states
         self._function: Callable[..., Any]

@@ -1,7 +1,7 @@
 """Backends: array modules and what differs between them. Everything above writes ``xp``.
 
-``numpy`` serves every ``cpu(i)``, ``cupy`` serves ``gpu(i)`` and is looked for at first use, ``null`` plans
-without arithmetic and is for tests.
+``numpy`` serves every ``cpu(i)``, ``cupy`` serves ``gpu(i)`` and is looked for at first use. Another needs a name, an
+array module and what differs from the defaults here; ``examples/null_backend.py`` is one that computes nothing.
 """
 
 from __future__ import annotations
@@ -95,15 +95,18 @@ class Backend:
     def to_numpy(self, array: Array, out: np.ndarray | None = None, blocking: bool = True) -> np.ndarray:
         """A copy on the host, in ``out`` where that is given. One that is not ``blocking`` may be there later, when the
         device has come to it."""
-        raise NotImplementedError
+        if out is None:
+            return np.array(array)
+        np.copyto(out, array)
+        return out
 
     def asarray(self, source: object, dtype: np.dtype | None = None, device: int = 0) -> Array:
         """An array of this backend holding a copy of host data or of another backend's array."""
-        raise NotImplementedError
+        return self.xp.array(source, dtype, order="C")
 
     def generator(self, seed: Seed, device: int = 0) -> np.random.Generator:
-        """A random generator with NumPy's ``Generator`` interface."""
-        raise NotImplementedError
+        """A random generator with NumPy's ``Generator`` interface; the host's where a backend has none of its own."""
+        return np.random.Generator(np.random.PCG64(seed))
 
     def counter(self, seed: Seed, device: int = 0) -> Array | None:
         """The state of kernels that draw by counting, in the memory of a device; None where there are no such kernels.
@@ -157,20 +160,11 @@ class NumpyBackend(Backend):
     def zeros(self, shape: Shape, dtype: np.dtype, device: int = 0) -> np.ndarray:
         return self._made(host_memory.zeros, shape, dtype)
 
-    def to_numpy(self, array: Array, out: np.ndarray | None = None, blocking: bool = True) -> np.ndarray:
-        if out is None:
-            return np.array(array)
-        np.copyto(out, array)
-        return out
-
     def asarray(self, source: object, dtype: np.dtype | None = None, device: int = 0) -> np.ndarray:
         if hasattr(source, "get") and hasattr(source, "device"):
             TRANSFERS.to_host += 1
             source = source.get()
         return host_memory.copied(source, dtype)
-
-    def generator(self, seed: Seed, device: int = 0) -> np.random.Generator:
-        return np.random.Generator(np.random.PCG64(seed))
 
     def arena(self, nbytes: int, device: int = 0) -> np.ndarray:
         raw = self.empty((nbytes + 64,), np.dtype(np.uint8))
