@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import opreg as mx
-from benchmarks import counts, device, gpu_kernels, gpu_questions, worker
+from benchmarks import counts, device, gpu_kernels, gpu_questions, planted, worker
 from benchmarks.workloads import WORKLOADS
 from opreg.symbol.inspect.estimate import H100
 from tests.cuda.device import gpus
@@ -274,3 +274,14 @@ def test_what_is_written_by_hand_is_counted(capsys: pytest.CaptureFixture[str]) 
     found = counts.counts()
     assert all(number > 0 for number in found.values())
     assert found["operators"] > found["composed operators"] and f"{found['operators']:,}  operators" in printed
+
+
+def test_what_is_planted_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    planted.main()
+    printed = capsys.readouterr().out
+    number = len(planted.MORE) + len(planted.MISTAKES)
+    assert f"\n{number} of {number} mistakes found, by " in printed, printed
+    assert f"\n0 false alarms on {len(planted.CASES)} right operators\n" in printed, printed
+    page = (ROOT / "docs" / "write_an_operator.md").read_text()
+    assert f"plants {number} mistakes into right operators" in page
+    assert f"and of {len(planted.CASES)} right operators of all kinds none fails" in page
