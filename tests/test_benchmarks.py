@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import opreg as mx
-from benchmarks import counts, device, gpu_kernels, gpu_questions, traced, worker
+from benchmarks import counts, device, gpu_kernels, gpu_questions, planted, traced, worker
 from benchmarks.workloads import WORKLOADS
 from opreg.symbol.inspect.estimate import H100
 from tests.cuda.device import gpus
@@ -283,3 +283,14 @@ def test_a_traced_operator_calls_as_little_of_python_as_its_line(order: str) -> 
     assert [row.way for row in others] == ["a function", "a Prop"]
     for row in others:
         assert row.calls <= line.calls * (1.2 if order != "forward" else 2.2), (row, line)
+
+
+def test_what_is_planted_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    planted.main()
+    printed = capsys.readouterr().out
+    number = len(planted.MORE) + len(planted.MISTAKES)
+    assert f"\n{number} of {number} mistakes found, by " in printed, printed
+    assert f"\n0 false alarms on {len(planted.CASES)} right operators\n" in printed, printed
+    page = (ROOT / "docs" / "write_an_operator.md").read_text()
+    assert f"plants {number} mistakes into right operators" in page
+    assert f"and of {len(planted.CASES)} right operators of all kinds none fails" in page

@@ -419,6 +419,8 @@ def test_what_no_sample_can_ask(run):
     with pytest.raises(TypeError, match=r"bool\(\) asks for the numbers of one sample in vmap of"):
         run(vmap(lambda a: a if a.sum() > 0 else -a))(x())
     with pytest.raises(TypeError, match="asks for the numbers of one sample"):
+        run(vmap(lambda a: a * int(a.sum())))(x())
+    with pytest.raises(TypeError, match="'_npx_nonzero' gives follows from numbers"):
         run(vmap(lambda a: ops.nonzero(a)))(x())
     factor = Tensor(2.0)
     close(run(vmap(lambda a: a * (2 if factor > 1 else 1)))(x()), X * 2)

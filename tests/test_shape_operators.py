@@ -48,6 +48,9 @@ def shown(shapes):
     ("_arange", {"start": 0, "infer_range": True}, [], [(_,)]),
     ("_zeros", {"shape": (0, 3)}, [], [(_, 3)]),
     ("_contrib_boolean_mask", {}, [(4, 3), (4,)], [(_, 3)]),
+    ("_npx_nonzero", {}, [(4, 3)], [(_, 2)]),
+    ("_npi_unique", {"return_inverse": True}, [(4, 3)], [(_,), (12,)]),
+    ("_npi_unique", {"axis": 1}, [(4, 3)], [(4, _)]),
     ("diag", {}, [(_, 3)], [(_,)]),
     ("im2col", {"kernel": (2, 2)}, [(_, 3, 4, 4)], [(_, 12, 9)]),
 ])

@@ -9,6 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from opreg.ndarray import NDArray, array, cpu
+from opreg.ndarray.autograd import jvp
+
+from ..core.mode import Recording
 from ..core.spec import is_floating, is_numpy_float
 from ..errors import NotDifferentiableError
 from .comparison import Slope, disagreement, position, worst_slope
@@ -105,6 +109,20 @@ def _resting(wide: Subject, coarse: bool) -> Subject | None:
     return rest if _off(rest, coarse) is None else None
 
 
+def _look_at_rest(wide: Subject, coarse: bool) -> None:
+    """Fail where its gradient is wrong when it is not in training, and another than in training is right."""
+    rest = wide.in_mode(False)
+    if not (isinstance(wide, Use) and wide.op.where is not None and wide.train) or not any(
+            map(disagreement, wide.run().outs, rest.run().outs)):
+        return
+    off = _off(rest, coarse)
+    if off is not None and _off(_jittered(rest), coarse) is not None:
+        i, worst, _ = off
+        raise Failed(f"where nothing trains the gradient of {wide.names[i]!r}"
+                     f"{position(worst.flat, wide.arrays[i].shape)} is {worst.exact:.6g}, central differences say "
+                     f"{worst.numeric:.6g}", f"{place_of(wide, i)} has to mind is_train, as {name_of_body(wide)} does")
+
+
 #: What is said of gradients that leave out how states move.
 _AT_REST = "with its states at rest: when it trains they move with its inputs, which its gradient leaves out"
 
@@ -132,6 +150,7 @@ def gradient(use: Subject) -> str | None:
             raise Skipped(f"the gradient of {use.names[i]!r} is infinite here: give it other numbers")
     off = _off(wide, coarse)
     if off is None or _off(_jittered(wide), coarse) is None:  # steps and corners have no derivative
+        _look_at_rest(wide, coarse)
         return "in float32, which something inside computes in" if coarse else None
     if _resting(wide, coarse) is not None:
         return _AT_REST
@@ -219,6 +238,43 @@ def second_order(use: Subject) -> str | None:
     if rest is not None:
         return _AT_REST
     return None if any(each.any() for each in found.values()) else "it is zero: the function is linear here"
+
+
+@check("directions")
+def directions(use: Subject) -> None:
+    """Its rule for directions gives the derivative along one by central differences."""
+    if not isinstance(use, Use) or use.op.where is None or not use.op.has_jvp:
+        raise Skipped("it has no rule for directions")
+    wide, coarse = _wide(use)
+    if coarse or use.stochastic or not wide.wanted:
+        raise Skipped("it draws random numbers" if use.stochastic else "it does not compute in float64")
+    rng = np.random.default_rng(4)
+    moves = {i: rng.standard_normal(wide.arrays[i].shape) for i in wide.wanted}
+    values = [array(each, None, each.dtype) for each in wide.arrays]
+
+    def outputs(*moved: NDArray) -> list[NDArray]:
+        given = list(values)
+        for i, each in zip(moves, moved):
+            given[i] = each
+        outs = wide.invoke(given, cpu())
+        outs = outs if isinstance(outs, (list, tuple)) else [outs]
+        return [out for out in outs if is_numpy_float(np.dtype(out.dtype))]
+
+    with Recording(False, wide.train):
+        _, along = jvp(outputs, [values[i] for i in moves], [array(each, None, each.dtype) for each in moves.values()])
+    for i, found in enumerate(along if isinstance(along, (list, tuple)) else [along]):
+        weight = rng.standard_normal(found.shape)
+
+        def total(step: np.ndarray, i: int = i, weight: np.ndarray = weight) -> float:
+            arrays = [each + step * moves[j] if j in moves else each for j, each in enumerate(wide.arrays)]
+            outs = [out for out in wide.having(arrays).run().outs if is_numpy_float(out.dtype)]
+            return float((outs[i] * weight).sum())
+
+        worst, _ = worst_slope(total, np.zeros(()), np.asarray((found.asnumpy() * weight).sum()), coarse)
+        if worst is not None:
+            raise Failed(f"along a direction of its inputs the derivative of output {i}, weighed by random numbers, is "
+                         f"{worst.exact:.6g}, central differences say {worst.numeric:.6g}",
+                         "the jvp rule returns for each output the sum over inputs of its derivative times t")
 
 
 # ---------------------------------------------------------------------------------------------------- attributes

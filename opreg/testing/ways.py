@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from opreg.ndarray import NDArray, array
+from opreg.ndarray.autograd import vmap
 from opreg.ndarray.context import cpu, gpu, num_gpus
 
 from ..core.loads import loads
@@ -123,6 +124,34 @@ def traced(use: Subject) -> str | None:
     outside = sorted({name for function in _bodies(use) for name in _read_outside(function)})
     return f"it reads {', '.join(outside)} from outside: graphs keep what they were when it was followed" \
         if outside else None
+
+
+@check("samples")
+def samples(use: Subject) -> None:
+    """Its rule for many samples gives what one sample after the other gives."""
+    if not isinstance(use, Use) or use.op.where is None or not use.op.has_vmap:
+        raise Skipped("it has no rule for many samples")
+    if use.stochastic or len(use.arrays) > use.count:
+        raise Skipped("it draws random numbers" if use.stochastic else "it has states")
+    ctx = cpu()
+
+    def outputs(*values: NDArray) -> Any:
+        return use.invoke(values, ctx)
+
+    for batched in dict.fromkeys([(True,) * use.count, *[tuple(i == j for j in range(use.count))
+                                                         for i in range(use.count)]]):
+        each = [use, moved(use), use]
+        stacked = [np.stack([one.arrays[i] for one in each]) if own else use.arrays[i] for i, own in enumerate(batched)]
+        alone = [use.having([one.arrays[i] if own else use.arrays[i] for i, own in enumerate(batched)]).run().outs
+                 for one in each]
+        with Recording(False, use.train):
+            outs = vmap(outputs, tuple([0 if own else None for own in batched]))(
+                *[array(one, ctx, one.dtype) for one in stacked])
+        outs = outs if isinstance(outs, (list, tuple)) else [outs]
+        names = ", ".join(name for name, own in zip(use.names, batched) if own)
+        compare(Result([out.asnumpy() for out in outs], []), Result([np.stack(one) for one in zip(*alone)], []), use,
+                f"for many samples of {names}", "the vmap rule returns outputs with a first axis of samples, each of "
+                                                "its sample alone")
 
 
 def _called(use: Use) -> Result:

@@ -123,6 +123,7 @@ ROWS += [
 # -------------------------------------------------------------------------- parts along an axis, by number
 
 _KEPT = np.array([1, 0, 1])
+_REPEATED = np.array([[2.0, 1.0, 2.0], [3.0, 1.0, 3.0]])
 ROWS += [
     _linear("_contrib_index_copy", [_MATRIX, np.array([2, 0]), normal(2, 4)], {},
             lambda x, i, y: np.stack([y[1], x[1], y[0]]), grad=(0, 2)),
@@ -131,6 +132,12 @@ ROWS += [
     _linear("_backward_contrib_boolean_mask", [normal(2, 4), _KEPT, _MATRIX], {},
             lambda g, i, x: np.stack([g[0], 0 * g[0], g[1]])),
     _linear("_boolean_mask_like", [_MATRIX, _KEPT, normal(2, 4)], {}, lambda x, i, like: x[[0, 2]]),
+    Row("_npx_nonzero", [np.where(_MATRIX > 0, _MATRIX, 0)], expected=lambda x: np.stack(np.nonzero(x), 1)),
+    Row("_npi_unique", [_REPEATED], expected=np.unique),
+    Row("_npi_unique", [_REPEATED], {"return_index": True, "return_inverse": True, "return_counts": True},
+        expected=lambda x: [each.ravel() for each in np.unique(x, True, True, True)]),
+    Row("_npi_unique", [_REPEATED], {"return_counts": True, "axis": 1}, expected=lambda x: [*np.unique(
+        x, return_counts=True, axis=1)]),
     Row("fill_element_0index", [_MATRIX, np.array([9.0, 8.0, 7.0]), np.array([0, 3, 1])],
         expected=lambda x, y, i: np.where(np.eye(4)[i] > 0, y[:, None], x)),
     Row("_onehot_encode", [np.array([0, 2]), np.zeros((2, 3))], expected=lambda i, x: np.eye(3, dtype=x.dtype)[i]),

@@ -243,6 +243,85 @@ def boolean_mask_grad(g, ins, outs, *, axis):
     return (ops._backward_contrib_boolean_mask(g, ins[1], ins[0], axis=axis), *[None] * (len(ins) - 1))
 
 
+# ------------------------------------------------------------------- how many there are follows from numbers
+
+
+@declare(name="_npx_nonzero", types="T->int64", aliases=("_npi_nonzero",))
+def nonzero(x):
+    """Places of the numbers of ``x`` that are not zero, one a row, in order.
+
+    How many there are follows from the numbers, as those of ``boolean_mask`` do.
+    """
+
+
+@nonzero.infer
+def nonzero_infer(x):
+    if not x:
+        raise ShapeError("x: expected an axis or more, a number alone has no places")
+    return (ANY, len(x))
+
+
+@nonzero.infer_from_data
+def nonzero_shape(xp, x):
+    return (xp.count_nonzero(x), x.ndim)
+
+
+@nonzero.kernel()
+def nonzero_xp(xp, x):
+    return xp.stack(xp.nonzero(x), axis=1)
+
+
+nonzero.grad(ZERO)
+
+
+def _asked(*, return_index: bool, return_inverse: bool, return_counts: bool) -> tuple[str, ...]:
+    """Names of the outputs of ``unique``."""
+    asked = {"index": return_index, "inverse": return_inverse, "counts": return_counts}
+    return ("output", *[name for name, wanted in asked.items() if wanted])
+
+
+@declare(name="_npi_unique", types="T->T,*int64", outputs=_asked)
+def unique(data, *, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+           axis: int | None = None):
+    """The different numbers of ``data`` in order, or its different parts along ``axis``.
+
+    Other outputs are, where they are asked for: at which place each is first, which of them every one is, and how often
+    each is there. How many there are follows from the numbers, as those of ``boolean_mask`` do.
+    """
+
+
+def _different(data: Shape, count: int, asked: tuple[str, ...], axis: int | None) -> list[Shape]:
+    """Shapes of the outputs of ``unique``."""
+    axis = None if axis is None else check_axis(axis, len(data))
+    values = (count,) if axis is None else (*data[:axis], count, *data[axis + 1:])
+    every = math.prod(data) if axis is None else data[axis]
+    return [values, *[(every if name == "inverse" else count,) for name in asked[1:]]]
+
+
+@unique.infer
+def unique_infer(data, *, return_index, return_inverse, return_counts, axis):
+    return _different(data, ANY, _asked(return_index=return_index, return_inverse=return_inverse,
+                                        return_counts=return_counts), axis)
+
+
+@unique.infer_from_data
+def unique_shape(xp, data, *, return_index, return_inverse, return_counts, axis):
+    count = xp.unique(data, axis=axis).shape[0 if axis is None else axis]
+    return _different(data.shape, count, _asked(return_index=return_index, return_inverse=return_inverse,
+                                                return_counts=return_counts), axis)
+
+
+@unique.kernel()
+def unique_xp(xp, data, *, return_index, return_inverse, return_counts, axis):
+    found = xp.unique(data, return_index, return_inverse, return_counts, axis)
+    if isinstance(found, tuple):
+        return (found[0], *[each.reshape(each.size) for each in found[1:]])
+    return found
+
+
+unique.grad(ZERO)
+
+
 @declare(types="T,T,I->T", inplace=(0,))
 def fill_element_0index(lhs, mhs, rhs):
     """``lhs`` with one number in each row, in the column that ``rhs`` names, replaced by that of ``mhs``."""

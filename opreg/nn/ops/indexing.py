@@ -359,8 +359,9 @@ def nonzero(input: TensorLike, *, as_tuple: Literal[False] = False) -> Tensor: .
 def nonzero(input: TensorLike, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
 def nonzero(input: TensorLike, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
     """Places of numbers that are not zero, one a row, or as a tuple of one vector an axis."""
-    places = np.nonzero(_known(input))
-    return tuple(map(tensor, places)) if as_tuple else tensor(np.stack(places, axis=1).astype(np.int64))
+    x = tensor(input)
+    places = ops._npx_nonzero(x)
+    return tuple([places[:, axis] for axis in range(x.ndim)]) if as_tuple else places
 
 
 def argwhere(input: TensorLike) -> Tensor:
@@ -377,13 +378,11 @@ def masked_select(input: TensorLike, mask: TensorLike) -> Tensor:
 
 def unique(input: TensorLike) -> tuple[Tensor, Tensor]:
     """The different numbers in the order they first occur, and for each number which it is."""
-    numbers = _known(input)
-    different, first, back = np.unique(numbers.ravel(), return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    which = place[back].reshape(numbers.shape).astype(np.int64 if numbers.dtype == np.int64 else np.int32)
-    return tensor(different[order]), tensor(which)
+    x, int64 = tensor(input), np.dtype(np.int64)
+    values, first, back = ops._npi_unique(x, return_index=True, return_inverse=True)
+    order = ops.argsort(first, dtype=int64)
+    which = ops.take(ops.argsort(order, dtype=int64), back).reshape(x.shape)
+    return ops.take(values, order), which if x._dt == int64 else which._cast(np.dtype(np.int32))
 
 
 def bincount(input: TensorLike, weights: TensorLike | None = None, minlength: int = 0) -> Tensor:
