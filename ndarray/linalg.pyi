@@ -33,8 +33,6 @@ def gemm2(A: Input, B: Input, transpose_a: bool = False, transpose_b: bool = Fal
     array([[10., 22.],
            [22., 50.]], dtype=float32)
     """
-def inner(A: Input, B: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The sum of the products of all numbers of two matrices."""
 def inverse(A: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The inverse.
 
@@ -63,8 +61,6 @@ def potri(A: Input, lower: bool = True, *, out: Out = None, name: str | None = N
     """The inverse of the product of a lower triangular matrix and its transpose."""
 def regular_inverse(A: Input, det: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The inverse, or zeros where the determinant ``det`` is zero."""
-def scale(A: Input, factor: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Every matrix of a stack times its factor."""
 def slogdet(A: Input, *, out: Out = None, name: str | None = None) -> list[NDArray]:
     """The sign of the determinant and the logarithm of its size."""
 def sumlogdiag(A: Input, *, out: Out = None, name: str | None = None) -> NDArray:

@@ -26,8 +26,6 @@ def gemm(A: Input, B: Input | None = None, C: Input | None = None, transpose_a: 
 def gemm2(A: Input, B: Input, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0,
           axis: int = -2, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """``alpha`` times the product of matrices."""
-def inner(A: Input, B: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The sum of the products of all numbers of two matrices."""
 def inverse(A: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The inverse."""
 def makediag(A: Input, offset: int = 0, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
@@ -42,8 +40,6 @@ def potri(A: Input, lower: bool = True, *, name: str | None = None, attr: Mappin
 def regular_inverse(A: Input, det: Input, *, name: str | None = None,
                     attr: Mapping[str, str] | None = None) -> Symbol:
     """The inverse, or zeros where the determinant ``det`` is zero."""
-def scale(A: Input, factor: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Every matrix of a stack times its factor."""
 def slogdet(A: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The sign of the determinant and the logarithm of its size."""
 def sumlogdiag(A: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:

@@ -19,6 +19,7 @@ from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, common_dtype, show
 from ...core.value import Value
+from ...custom.composed import composed
 from ...errors import DTypeError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import as_output, together
@@ -35,10 +36,10 @@ def _types(ins: list, outs: list) -> tuple[list, list]:
     return [dtype] * len(ins), [dtype] * len(outs)
 
 
-def _linalg(function: Callable | None = None, /, **options: Any) -> Any:
+def _linalg(function: Callable | None = None, /, declare: Callable = declare, **options: Any) -> Any:
     """Declare ``_linalg_<name>``, publicly ``linalg_<name>``."""
     if function is None:
-        return lambda function: _linalg(function, **options)
+        return lambda function: _linalg(function, declare, **options)
     name = function.__name__
     aliases = (f"linalg_{name}", *options.pop("aliases", ()))
     return declare(function, name=f"_linalg_{name}", aliases=aliases, types=_types, **options)
@@ -177,6 +178,7 @@ def gemm_infer(A, B, C, *, transpose_a, transpose_b, axis):
     return product
 
 
+# In place, where a body needs one more array.
 @gemm.kernel()
 def gemm_xp(xp, A, B, C, *, transpose_a, transpose_b, alpha, beta, axis, out=None):
     result = _multiply(xp, A, B, transpose_a, transpose_b, alpha, axis, out)
@@ -190,30 +192,13 @@ def gemm_grad(g, ins, outs, *, transpose_a, transpose_b, alpha, beta, axis):
     return (*parts, ops._mul_scalar(g, scalar=beta))
 
 
-@_linalg
+@_linalg(declare=composed)
 def syrk(A, *, transpose: bool = False, alpha: float = 1.0):
     """``alpha`` times the product of ``A`` and its transpose; of its transpose and ``A`` if ``transpose``."""
+    return ops._linalg_gemm2(A, A, transpose_a=transpose, transpose_b=not transpose, alpha=alpha)
 
 
-@syrk.infer
-def syrk_infer(A, *, transpose):
-    stack, rows, columns = _matrices(A)
-    return (*stack, columns, columns) if transpose else (*stack, rows, rows)
-
-
-@syrk.kernel()
-def syrk_xp(xp, A, *, transpose, alpha, out=None):
-    return _multiply(xp, A, A, transpose, not transpose, alpha, -2, out)
-
-
-def _syrk(call: Call) -> tuple[Array, Array]:
-    (A,) = call.ins
-    return (_t(A), A) if call.attrs["transpose"] else (A, _t(A))
-
-
-FACTORS[syrk] = _syrk
-
-
+# One product, where the derivative of the body has two.
 @syrk.grad
 def syrk_grad(g, ins, outs, *, transpose, alpha):
     both = ops.elemwise_add(g, _transposed(g))
@@ -243,15 +228,22 @@ def _triangular_fill(ins: list, outs: list, *, rightside: bool) -> list:
     return [together([A, (*B[:-2], size, size)]), B]
 
 
+def _keeps_shape(op: Op) -> None:
+    """Declare that square matrices give square matrices."""
+    op.fill(as_output)
+
+    @op.infer
+    def square_infer(A):
+        _square(A)
+        return A
+
+
 @declare(name="_linalg_triangle", types=_types)
 def triangle(A, *, lower: bool = True):
     """The lower or upper triangle with the diagonal, zeros in place of the rest."""
 
 
-@triangle.infer
-def triangle_infer(A):
-    _square(A)
-    return A
+_keeps_shape(triangle)
 
 
 @triangle.kernel()
@@ -264,34 +256,17 @@ def triangle_grad(g, ins, outs, *, lower):
     return (ops._linalg_triangle(g, lower=lower),)
 
 
-@_linalg
+@_linalg(declare=composed)
 def trmm(A, B, *, transpose: bool = False, rightside: bool = False, lower: bool = True, alpha: float = 1.0):
     """``alpha`` times the product of a triangular matrix ``A`` and ``B``, or of ``B`` and ``A``."""
+    _triangular(A.shape, B.shape, rightside)
+    half = ops._linalg_triangle(A, lower=lower)
+    if rightside:
+        return ops._linalg_gemm2(B, half, transpose_b=transpose, alpha=alpha)
+    return ops._linalg_gemm2(half, B, transpose_a=transpose, alpha=alpha)
 
 
 trmm.fill(_triangular_fill)
-
-
-@trmm.infer
-def trmm_infer(A, B, *, rightside):
-    return _triangular(A, B, rightside)
-
-
-@trmm.kernel()
-def trmm_xp(xp, A, B, *, transpose, rightside, lower, alpha, out=None):
-    half = _half(xp, A, lower)
-    if rightside:
-        return _multiply(xp, B, half, False, transpose, alpha, -2, out)
-    return _multiply(xp, half, B, transpose, False, alpha, -2, out)
-
-
-@trmm.grad
-def trmm_grad(g, ins, outs, *, transpose, rightside, lower, alpha):
-    A, B = ins
-    pair = (B, g) if rightside != transpose else (g, B)
-    slope = ops._linalg_gemm2(*pair, transpose_a=rightside, transpose_b=not rightside, alpha=alpha)
-    return (ops._linalg_triangle(slope, lower=lower),
-            ops._linalg_trmm(A, g, transpose=not transpose, rightside=rightside, lower=lower, alpha=alpha))
 
 
 @_linalg
@@ -334,16 +309,6 @@ def _mirrored(value: Value) -> Value:
     return ops.elemwise_add(low, _transposed(strict))
 
 
-def _keeps_shape(op: Op) -> None:
-    """Declare that square matrices give square matrices."""
-    op.fill(as_output)
-
-    @op.infer
-    def square_infer(A):
-        _square(A)
-        return A
-
-
 @_linalg
 def potrf(A, *, lower: bool = True):
     """The lower triangular matrix whose product with its transpose is ``A``: Cholesky's; or that transpose."""
@@ -373,6 +338,7 @@ def potri(A, *, lower: bool = True):
 _keeps_shape(potri)
 
 
+# Small matrices take half as long again by a body.
 @potri.kernel()
 def potri_xp(xp, A, *, lower):
     inverse = xp.linalg.inv(xp.tril(A if lower else _t(A)))
@@ -508,56 +474,14 @@ def regular_inverse_grad(g, ins, outs):
     return (*inverse_grad(g, ins, outs), None)
 
 
-@declare(name="_linalg_scale", types=_types)
-def scale(A, factor):
-    """Every matrix of a stack times its factor."""
+def _of_each(A: Any, factor: Value) -> Value:
+    """A number for each matrix of a stack, as matrices of one number; a matrix that is no stack has one, too."""
+    return ops.Reshape(factor, shape=(-2, 1) if len(A.shape) == 2 else (-2, 1, 1))
 
 
-@scale.infer
-def scale_infer(A, factor):
-    stack, _, _ = _matrices(A)
-    if (stack or (1,)) != factor:
-        raise ShapeError(f"factor: expected shape {show(stack or (1,))}, got {show(factor)}")
-    return A
-
-
-@scale.kernel()
-def scale_xp(xp, A, factor, *, out=None):
-    return xp.multiply(A, factor.reshape((*A.shape[:-2], 1, 1)), out)
-
-
-@scale.grad
-def scale_grad(g, ins, outs):
-    A, factor = ins
-    return ops._linalg_scale(g, factor), ops._linalg_inner(g, A)
-
-
-@declare(name="_linalg_inner", types=_types)
-def inner(A, B):
-    """The sum of the products of all numbers of two matrices."""
-
-
-@inner.infer
-def inner_infer(A, B):
-    if A != B:
-        raise ShapeError(f"expected equal shapes, got {show(A)} and {show(B)}")
-    return _matrices(A)[0] or (1,)
-
-
-@inner.kernel()
-def inner_xp(xp, A, B):
-    return xp.sum(A * B, axis=(-2, -1)).reshape(A.shape[:-2] or (1,))
-
-
-@inner.grad
-def inner_grad(g, ins, outs):
-    A, B = ins
-    return ops._linalg_scale(B, g), ops._linalg_scale(A, g)
-
-
-def _slope_of_log(A: Value, det: Value) -> Value:
-    """The gradient of the logarithm of a determinant."""
-    return _transposed(ops._linalg_regular_inverse(A, det))
+def _slope_of_log(A: Value, det: Value, g: Value) -> Value:
+    """The gradient of ``A`` where the logarithm of its determinant has ``g``."""
+    return ops.broadcast_mul(_transposed(ops._linalg_regular_inverse(A, det)), _of_each(A, g))
 
 
 @_linalg(outputs=("output0",), aliases=("_npi_det",))
@@ -565,9 +489,7 @@ def det(A):
     """The determinant."""
 
 
-@det.infer
-def det_infer(A):
-    return _one_each(A)
+det.infer(_one_each)
 
 
 @det.kernel()
@@ -577,7 +499,7 @@ def det_xp(xp, A):
 
 @det.grad
 def det_grad(g, ins, outs):
-    return (ops._linalg_scale(_slope_of_log(ins[0], outs[0]), ops.elemwise_mul(g, outs[0])),)
+    return (_slope_of_log(ins[0], outs[0], ops.elemwise_mul(g, outs[0])),)
 
 
 @_linalg(outputs=("output0", "output1"), aliases=("_npi_slogdet",))
@@ -599,7 +521,7 @@ def slogdet_xp(xp, A):
 
 @slogdet.grad
 def slogdet_grad(g, ins, outs):
-    return (ops._linalg_scale(_slope_of_log(ins[0], outs[0]), g[1]),)
+    return (_slope_of_log(ins[0], outs[0], g[1]),)
 
 
 @_linalg
@@ -607,11 +529,10 @@ def sumlogdiag(A):
     """The sum of the logarithms of the diagonal."""
 
 
-@sumlogdiag.infer
-def sumlogdiag_infer(A):
-    return _one_each(A)
+sumlogdiag.infer(_one_each)
 
 
+# One step, where a body has three.
 @sumlogdiag.kernel()
 def sumlogdiag_xp(xp, A):
     return xp.sum(xp.log(xp.diagonal(A, 0, -2, -1)), axis=-1).reshape(A.shape[:-2] or (1,))
@@ -620,17 +541,49 @@ def sumlogdiag_xp(xp, A):
 @sumlogdiag.grad
 def sumlogdiag_grad(g, ins, outs):
     slope = ops._linalg_makediag(ops.reciprocal(ops._linalg_extractdiag(ins[0])))
-    return (ops._linalg_scale(slope, g),)
+    return (ops.broadcast_mul(slope, _of_each(ins[0], g)),)
 
 
 # ------------------------------------------------------------------------------------ parts of a matrix
 
 
-def _line(size: int, offset: int) -> int:
+def _side(size: int, offset: int) -> int:
     """The length of a diagonal."""
     if abs(offset) >= size:
         raise ShapeError(f"offset={offset}: a matrix of {size} rows has no such diagonal")
     return size - abs(offset)
+
+
+def _part(take: Op, put: Op, count: Callable[[int], int], side: Callable[[int], int],
+          places: Callable[..., tuple[Array, Array]]) -> None:
+    """Declare two operators, one of which takes numbers out of a matrix and the other puts them back.
+
+    ``count`` says how many they are, by the length of the diagonal that they begin at, ``side`` which length that is by
+    their count, and ``places`` the rows and columns to put them in. The one that takes has a kernel of its own.
+    """
+
+    @take.infer
+    def take_infer(A, *, offset):
+        stack, size = _square(A)
+        return (*stack, count(_side(size, offset)))
+
+    @put.infer
+    def put_infer(A, *, offset):
+        size = side(A[-1]) + abs(offset)
+        return (*A[:-1], size, size)
+
+    @put.kernel()
+    def put_xp(xp, A, **attrs):
+        length = side(A.shape[-1])
+        size = length + abs(attrs["offset"])
+        result = xp.zeros((*A.shape[:-1], size, size), A.dtype)
+        result[(..., *places(xp, length, **attrs))] = A
+        return result
+
+    for op, back in (take, put), (put, take):
+        @op.grad
+        def part_grad(g, ins, outs, *, back=back, **attrs):
+            return (back.current(g, **attrs),)
 
 
 @_linalg
@@ -638,20 +591,9 @@ def extractdiag(A, *, offset: int = 0):
     """A diagonal: the main one, or ``offset`` above it."""
 
 
-@extractdiag.infer
-def extractdiag_infer(A, *, offset):
-    stack, size = _square(A)
-    return (*stack, _line(size, offset))
-
-
 @extractdiag.kernel()
 def extractdiag_xp(xp, A, *, offset):
     return xp.diagonal(A, offset, -2, -1)
-
-
-@extractdiag.grad
-def extractdiag_grad(g, ins, outs, *, offset):
-    return (ops._linalg_makediag(g, offset=offset),)
 
 
 @_linalg
@@ -659,31 +601,12 @@ def makediag(A, *, offset: int = 0):
     """Zeros with the numbers of ``A`` on a diagonal: the main one, or ``offset`` above it."""
 
 
-@makediag.infer
-def makediag_infer(A, *, offset):
-    size = A[-1] + abs(offset)
-    return (*A[:-1], size, size)
+def _diagonal(xp: ArrayModule, length: int, *, offset: int) -> tuple[Array, Array]:
+    rows = xp.arange(length) + max(-offset, 0)
+    return rows, rows + offset
 
 
-@makediag.kernel()
-def makediag_xp(xp, A, *, offset):
-    size = A.shape[-1] + abs(offset)
-    result = xp.zeros((*A.shape[:-1], size, size), A.dtype)
-    rows = xp.arange(A.shape[-1]) + max(-offset, 0)
-    result[..., rows, rows + offset] = A
-    return result
-
-
-@makediag.grad
-def makediag_grad(g, ins, outs, *, offset):
-    return (ops._linalg_extractdiag(g, offset=offset),)
-
-
-def _places(xp: ArrayModule, side: int, offset: int, lower: bool) -> tuple[Array, Array]:
-    """Rows and columns of a triangle with sides of that length: line by line if lower, else column by column."""
-    far, near = xp.tril_indices(side)
-    far = far + abs(offset)
-    return (far, near) if offset < 0 or (offset == 0 and lower) else (near, far)
+_part(extractdiag, makediag, lambda length: length, lambda count: count, _diagonal)
 
 
 @_linalg
@@ -691,24 +614,19 @@ def extracttrian(A, *, offset: int = 0, lower: bool = True):
     """The numbers of a triangle in a row: from a diagonal on, away from the main one."""
 
 
-@extracttrian.infer
-def extracttrian_infer(A, *, offset):
-    stack, size = _square(A)
-    side = _line(size, offset)
-    return (*stack, side * (side + 1) // 2)
+@_linalg
+def maketrian(A, *, offset: int = 0, lower: bool = True):
+    """Zeros with the numbers of ``A`` in a triangle, as ``extracttrian`` takes them out."""
 
 
-@extracttrian.kernel()
-def extracttrian_xp(xp, A, *, offset, lower):
-    return A[(..., *_places(xp, A.shape[-1] - abs(offset), offset, lower))]
+def _triangle(xp: ArrayModule, length: int, *, offset: int, lower: bool) -> tuple[Array, Array]:
+    """Line by line if lower, else column by column."""
+    far, near = xp.tril_indices(length)
+    far = far + abs(offset)
+    return (far, near) if offset < 0 or (offset == 0 and lower) else (near, far)
 
 
-@extracttrian.grad
-def extracttrian_grad(g, ins, outs, *, offset, lower):
-    return (ops._linalg_maketrian(g, offset=offset, lower=lower),)
-
-
-def _side(count: int) -> int:
+def _length(count: int) -> int:
     """The side of a triangle of that many numbers."""
     if count is ANY:
         return ANY
@@ -718,26 +636,9 @@ def _side(count: int) -> int:
     return side
 
 
-@_linalg
-def maketrian(A, *, offset: int = 0, lower: bool = True):
-    """Zeros with the numbers of ``A`` in a triangle, as ``extracttrian`` takes them out."""
+@extracttrian.kernel()
+def extracttrian_xp(xp, A, *, offset, lower):
+    return A[(..., *_triangle(xp, A.shape[-1] - abs(offset), offset=offset, lower=lower))]
 
 
-@maketrian.infer
-def maketrian_infer(A, *, offset):
-    size = _side(A[-1]) + abs(offset)
-    return (*A[:-1], size, size)
-
-
-@maketrian.kernel()
-def maketrian_xp(xp, A, *, offset, lower):
-    side = _side(A.shape[-1])
-    size = side + abs(offset)
-    result = xp.zeros((*A.shape[:-1], size, size), A.dtype)
-    result[(..., *_places(xp, side, offset, lower))] = A
-    return result
-
-
-@maketrian.grad
-def maketrian_grad(g, ins, outs, *, offset, lower):
-    return (ops._linalg_extracttrian(g, offset=offset, lower=lower),)
+_part(extracttrian, maketrian, lambda length: length * (length + 1) // 2, _length, _triangle)
