@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import json
 import os
 import re
 import runpy
@@ -128,6 +129,23 @@ def test_mypy_sees_mistakes_and_nothing_else(tmp_path: Path) -> None:
     by_line = {int(number): code for _, name, number, code in said if name == "wrong"}
     expected = {number: code for number, (_, code) in enumerate(WRONG, len(head) + 1)}
     assert by_line == expected, found.stdout
+
+
+@pytest.mark.skipif(importlib.util.find_spec("basedpyright") is None, reason="needs basedpyright")
+def test_pyright_sees_the_same_mistakes(tmp_path: Path) -> None:
+    """By the rules of pyright's own mode ``standard``, which basedpyright has, too."""
+    head = ["import opreg as mx", "import typed", "text: str",
+            "x, s, t = mx.nd.ones(2), mx.sym.var('s'), mx.Tensor([1.0])"]
+    (tmp_path / "typed.py").write_text(PROGRAM.read_text())
+    (tmp_path / "wrong.py").write_text("\n".join([*head, *[line for line, _ in WRONG]]))
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(
+        {"typeCheckingMode": "standard", "extraPaths": [str(ROOT)], "include": ["typed.py", "wrong.py"]}))
+    found = subprocess.run([sys.executable, "-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable],
+                           capture_output=True, text=True, check=False, cwd=tmp_path)
+    said = [(Path(each["file"]).name, each["range"]["start"]["line"])
+            for each in json.loads(found.stdout)["generalDiagnostics"] if each["severity"] == "error"]
+    assert {name for name, _ in said} == {"wrong.py"}, found.stdout
+    assert {number for _, number in said} == {*range(len(head), len(head) + len(WRONG))}, found.stdout
 
 
 def test_what_makes_a_tensor_is_known_to_make_one() -> None:

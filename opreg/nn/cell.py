@@ -124,26 +124,28 @@ class Cell(ParameterContainer, Shown):
 
         def __call__(self: _Constructs[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[no-redef]
-        own = self.__dict__
-        if "_plain" not in own:
-            raise AttributeError(f"'{type(self).__name__}' object has no attribute '_auto_prefix': please call "
-                                 "Cell.__init__() firstly, as in super().__init__()")
-        trace = STATE.trace
-        if trace is None:
-            if not STATE.inside:
-                if not own["_checked_names"]:
-                    self.check_names()
-                if compiles():
-                    return self._cache().call(self, args, kwargs)
-                STATE.inside = True
-                try:
-                    return self._run(args, kwargs, own["training"])
-                finally:
-                    STATE.inside = False
-            return self._run(args, kwargs, own["training"])
-        with trace.running(self) as training:
-            return self._run(args, kwargs, training)
+    else:
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            own = self.__dict__
+            if "_plain" not in own:
+                raise AttributeError(f"'{type(self).__name__}' object has no attribute '_auto_prefix': please call "
+                                     "Cell.__init__() firstly, as in super().__init__()")
+            trace = STATE.trace
+            if trace is None:
+                if not STATE.inside:
+                    if not own["_checked_names"]:
+                        self.check_names()
+                    if compiles():
+                        return self._cache().call(self, args, kwargs)
+                    STATE.inside = True
+                    try:
+                        return self._run(args, kwargs, own["training"])
+                    finally:
+                        STATE.inside = False
+                return self._run(args, kwargs, own["training"])
+            with trace.running(self) as training:
+                return self._run(args, kwargs, training)
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool) -> Any:
         own, thread = self.__dict__, MODE.__dict__
