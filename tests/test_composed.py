@@ -12,14 +12,14 @@ from opreg.custom.composed import composed
 from opreg.errors import ShapeError
 
 
-@composed(name="_test_padded_twice")
+@composed(name="_example_padded_twice")
 def padded(data, *, times: int = 2):
     """The data behind itself, reshaped to dimensions that the body computes."""
     joined = ops.Concat(*[data] * times, num_args=times, dim=0)
     return ops.reshape(joined, shape=(data.shape[0] * times, *data.shape[1:]))
 
 
-@composed(name="_test_two_results", outputs=("low", "high"))
+@composed(name="_example_two_results", outputs=("low", "high"))
 def two(data):
     """Two results of different shapes."""
     return ops.min(data, axis=0), ops.expand_dims(ops.max(data, axis=1), axis=0)
@@ -30,11 +30,11 @@ def two(data):
     ("khatri_rao", [(2, ANY), (4, 3)], {"num_args": 2}, [(8, 3)]),
     ("khatri_rao", [(ANY, 3), (4, 3)], {"num_args": 2}, [(ANY, 3)]),
     ("khatri_rao", [None, (4, 3)], {"num_args": 2}, [None]),
-    ("_test_padded_twice", [(2, 3)], {}, [(4, 3)]),
-    ("_test_padded_twice", [(2, 3)], {"times": 3}, [(6, 3)]),
-    ("_test_padded_twice", [(ANY, 3)], {}, [None]),
-    ("_test_two_results", [(2, 3)], {}, [(3,), (1, 2)]),
-    ("_test_two_results", [(2, ANY)], {}, [(ANY,), (1, 2)]),
+    ("_example_padded_twice", [(2, 3)], {}, [(4, 3)]),
+    ("_example_padded_twice", [(2, 3)], {"times": 3}, [(6, 3)]),
+    ("_example_padded_twice", [(ANY, 3)], {}, [None]),
+    ("_example_two_results", [(2, 3)], {}, [(3,), (1, 2)]),
+    ("_example_two_results", [(2, ANY)], {}, [(ANY,), (1, 2)]),
 ])
 def test_shapes_follow_from_the_body(name, ins, attrs, expected):
     op = get(name)
@@ -44,7 +44,7 @@ def test_shapes_follow_from_the_body(name, ins, attrs, expected):
 
 
 def test_what_is_known_of_an_output_is_compared_with_the_body():
-    op = get("_test_two_results")
+    op = get("_example_two_results")
     with pytest.raises(ShapeError, match="high: expected shape"):
         op.infer_shapes([(2, 3)], [None, (2, 1)], op.complete({}))
 
@@ -57,23 +57,23 @@ def test_an_error_of_a_body_names_the_operator_and_its_node():
 
 
 def test_an_operator_that_is_registered_again_changes_the_shapes_of_bodies():
-    @composed(name="_test_inner", aliases=())
+    @composed(name="_example_inner", aliases=())
     def inner(data):
         """The data."""
         return ops.expand_dims(data, axis=0)
 
-    @composed(name="_test_outer")
+    @composed(name="_example_outer")
     def outer(data):
         """What another operator makes of the data."""
-        return ops._test_inner(data)
+        return ops._example_inner(data)
 
     assert outer(nd.ones((2,))).shape == (1, 2)
 
-    @composed(name="_test_inner")
+    @composed(name="_example_inner")
     def again(data):
         """The data."""
         return ops.expand_dims(data, axis=1)
 
-    assert sym.Group([ops._test_outer(sym.var("x", shape=(2,)))]).infer_shape()[1] == [(2, 1)]
+    assert sym.Group([ops._example_outer(sym.var("x", shape=(2,)))]).infer_shape()[1] == [(2, 1)]
     assert outer(nd.ones((2,))).shape == (2, 1)
     assert mx.caches()

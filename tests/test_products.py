@@ -143,7 +143,7 @@ def test_sums_of_rows(shape, dtype, bad, keepdims, seed):
 def test_other_sums_are_left_alone(attrs):
     data = numbers(3, 4)
     kernel, found = settled("sum", attrs, data)
-    assert kernel == "settled"
+    assert kernel == "ufuncs"
     agree(found, reference("sum", attrs, data))
 
 

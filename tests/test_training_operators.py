@@ -4,6 +4,7 @@ errors, what declarations bring."""
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from opreg import nd
 from opreg.builtin.optimizers.declared import update
-from opreg.core import generators
+from opreg.core import generators, registry
 from opreg.core.registry import get, ops
 from opreg.errors import AttrError, DTypeError, NotDifferentiableError, OpError, ShapeError
 from opreg.ndarray import array, autograd
@@ -339,7 +340,16 @@ def test_rates_of_either_sign_of_zero_are_two(name: str) -> None:
 # ------------------------------------------------------------------------------------------------ updates
 
 
-def test_an_update_is_one_function_of_a_few_lines():
+@pytest.fixture
+def forgotten() -> Iterator[None]:
+    """What a test registers is no operator of other tests."""
+    before = set(registry.REGISTERED)
+    yield
+    for name in registry.REGISTERED.keys() - before:
+        del registry._OPS[name]
+
+
+def test_an_update_is_one_function_of_a_few_lines(forgotten):
     page = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text()
     (text,) = [block.partition("```")[0] for block in page.split("```python\n") if block.startswith("@update(")]
     assert len(text.splitlines()) <= 8
