@@ -83,7 +83,7 @@ def _by_mode(x: Any, *, is_train: bool) -> Any:
     return x * 2 if is_train else x[:1]
 
 
-#: What is planted beside what the tests of the check plant: how it is made, and its inputs.
+#: Mistakes that are planted beside those of the tests of the check: how the operator is made, and its inputs.
 MORE: dict[str, tuple[Callable[[], Any], tuple[Any, ...]]] = {
     "a buffer of all calls is returned": (_body(_shared({}), lambda g, ins, outs: 2 * g * ins[0]), (X,)),
     "infer_shape knows one batch": (lambda: prop(infer_shape=_fixed_batch), (X,)),
@@ -119,7 +119,7 @@ MORE: dict[str, tuple[Callable[[], Any], tuple[Any, ...]]] = {
     "a rule of directions without a factor": (lambda: _with_rules(jvp=lambda t, ins, outs: t[0] * ins[0]), (X,)),
 }
 
-#: What no run on these inputs tells: it is right there, and as often as anybody asks.
+#: Mistakes that no run on these inputs can show: the operator is right there, however often it runs.
 UNDECIDABLE: dict[str, tuple[Callable[[], Any], tuple[Any, ...]]] = {
     "a gradient that is wrong beyond five": (
         _slope(lambda g, x, y: mx.nd.where(x > 5, x * g, 2 * x * g)), (X,)),

@@ -1,4 +1,4 @@
-"""What a traced operator costs in an eager call, beside the line of its body without a decorator.
+"""Cost of a traced operator in an eager call, beside the line of its body without a decorator.
 
 ``python -m benchmarks.traced`` prints a table of calls of Python and microseconds: ``x * sigmoid(2 * x)`` on
 ten numbers as a line, as a function with ``define(traced=True)`` and as a Prop with ``traced = True``. The three take
@@ -67,7 +67,7 @@ def _second(f: Callable[[Any], Any], x: Any) -> None:
     slope.backward()
 
 
-#: What is run: the function alone, with its gradient, and with the gradient of that.
+#: Runs of a function: forward alone, with its gradient, and with the gradient of that.
 ORDERS: dict[str, Callable[[Callable[[Any], Any], Any], Any]] = {
     "forward": lambda f, x: f(x), "first order": _first, "second order": _second}
 

@@ -1,4 +1,4 @@
-"""What families of operators share: gradients of pairs, dtypes, and how results come to be in ``out``."""
+"""Rules that families of operators share: gradients of pairs, dtypes, and results written to ``out``."""
 
 from __future__ import annotations
 

@@ -450,12 +450,17 @@ class Expression:
             if inputs == [0, None] and self.arity == 1:
                 return lambda x: function(x, constants[0])
         # Registers are the inputs, then the constants, then what the instructions make.
-        numbers, shift = iter(range(self.arity, self.arity + len(constants))), len(constants)
-        steps = [(function, operator.itemgetter(*[
-            next(numbers) if not isinstance(a, int) else a if a < self.arity else a + shift for a in args]),
-            len(args) == 1, logical) for function, args, logical in functions]
-        answers = [a if not isinstance(a, int) or a < self.arity else a + shift for a in self.results]
-        answer = answers[0] if len(answers) == 1 and isinstance(answers[0], int) else None
+        made = self.arity + len(constants)
+        numbers = iter(range(self.arity, made))
+
+        def register(operand: int | float) -> int:
+            if not isinstance(operand, int):
+                return next(numbers)
+            return operand if operand < self.arity else operand - self.arity + made
+
+        steps = [(function, operator.itemgetter(*map(register, args)), len(args) == 1, logical)
+                 for function, args, logical in functions]
+        answer = register(self.result) if len(self.results) == 1 and isinstance(self.result, int) else None
 
         def run(*arrays: Array) -> Any:
             registers: list[Any] = [*arrays, *constants]
@@ -464,7 +469,7 @@ class Expression:
                 registers.append(value.astype(dtype) if logical else value)
             if answer is not None:
                 return registers[answer]
-            return self._answer(xp, [*arrays, *registers[self.arity + shift:]])
+            return self._answer(xp, [*arrays, *registers[made:]])
 
         return run
 

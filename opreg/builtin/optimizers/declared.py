@@ -1,7 +1,7 @@
 """Optimizer updates as operators, each declared by one function: its signature is the operator's, its body a formula.
 
-What the operator has kin follows from the same function: the update of a float32 copy of a weight of 16 bits, that of
-several weights a call, and that of several with rates and decays in arrays.
+Related operators follow from the same function: the update of a float32 copy of a weight of 16 bits, that of several
+weights a call, and that of several with rates and decays in arrays.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def each(xp: ArrayModule, arrays: Sequence[Array], out: Any, count: int, parts: 
 
 
 def groups(count: str, parts: Sequence[str], tail: Sequence[str] = ()) -> dict[str, Any]:
-    """What declarations say of inputs and outputs: all parts of the first weight, then of the second, and so on."""
+    """Options of a declaration whose inputs are all parts of the first weight, then of the second, and so on."""
 
     def arguments(**attrs: Any) -> list[str]:
         return [f"{part}_{i}" for i in range(attrs[count]) for part in parts] + list(tail)

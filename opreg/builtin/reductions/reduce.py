@@ -212,7 +212,7 @@ def nansum_grad(g, ins, outs, *, axis, keepdims, exclude):
     return (ops.elemwise_mul(filled, ops._equal(x, x)),)
 
 
-# Those of products are right at zeros, too, where numbers cannot be divided by.
+# Gradients of products do not divide by the elements, so they are right at zeros, too.
 
 
 @prod.grad

@@ -130,7 +130,7 @@ def _span(begin: int, end: int | None, dim: int) -> tuple[int, int]:
 
 def _axis_cut(data: Shape, like: Shape = (), *, axis: int, begin: int, end: int | None) -> Cut:
     axis = check_axis(axis, len(data))
-    # Of an unknown axis the length is unknown, as MXNet has it, even where both ends are counted from the same side.
+    # The length of an unknown axis stays unknown, as in MXNet, even where both ends are counted from the same side.
     return (slice(None),) * axis + (slice(begin, end) if data[axis] is ANY else slice(*_span(begin, end, data[axis])),)
 
 
