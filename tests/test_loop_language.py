@@ -464,6 +464,17 @@ def _logsumexp(x):
 logsumexp = reduction("_test_logsumexp", _logsumexp, "The logarithm of the sum of exponentials.")
 for _op in (rms, logsumexp):
     _op.where = None  # as of a built-in one
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "min"])
+def test_a_reduction_of_an_array_in_another_order_lies_in_order(name):
+    """Also where the call was prepared for arrays that lie in order."""
+    op, data = get(name), np.arange(24.0, dtype=np.float32).reshape(2, 3, 4).transpose(2, 1, 0)
+    prepared = op.prepared(op.complete({"axis": 0}), data.copy())
+    for given in (data, data.copy()):
+        found = prepared(given)
+        assert found.flags.c_contiguous
+        np.testing.assert_array_equal(found, getattr(data, name)(0))
+
+
 REDUCED = {rms: lambda x, axis, keepdims: np.sqrt(np.square(x).mean(axis, keepdims=keepdims)),
            logsumexp: lambda x, axis, keepdims: np.log(np.exp(x).sum(axis, keepdims=keepdims))}
 both = pytest.mark.parametrize("op", REDUCED, ids=lambda op: op.name)

@@ -503,16 +503,17 @@ def settled_loop(loop: Loop, ins: Sequence[Array]) -> Callable[..., Any] | None:
     if count == len(shapes) == 1 and len(parts) == 1:
         (place,), (target,), (shape,) = seen, targets, given
         code, keeps = rows.expression.code, shape is None
-        if layout.reduces and place is None and loop.axes and len(code) == 1 and code[0][0].name in REDUCTIONS and (
-                keeps or len(shapes[0]) == len(target) - len(loop.axes) > 0):
-            reduce, axes = _reducing(np, code[0][0].name), loop.axes if len(loop.axes) > 1 else loop.axes[0]
-            return lambda array: reduce(array, axes, None, None, keeps)  # one call, which makes its result
 
         def run_one(array: Array) -> Array:
             out = empty(target, dtype)
             tile(array if place is None else array.reshape(place), out)
             return out if shape is None else out.reshape(shape)
 
+        if layout.reduces and place is None and loop.axes and len(code) == 1 and code[0][0].name in REDUCTIONS and (
+                keeps or len(shapes[0]) == len(target) - len(loop.axes) > 0):
+            reduce, axes = _reducing(np, code[0][0].name), loop.axes if len(loop.axes) > 1 else loop.axes[0]
+            # One call makes the result, in the order in which the array lies.
+            return lambda array: reduce(array, axes, None, None, keeps) if array.flags.c_contiguous else run_one(array)
         return run_one
 
     def run_all(*arrays: Array) -> Any:
