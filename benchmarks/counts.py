@@ -63,9 +63,9 @@ def counts() -> dict[str, int]:
     (True, True)
     """
     every: list[Any] = [op for op in operators() if op.where is None]
-    found = {"operators": len(every), "composed operators": sum(op.traced for op in every),
-             "element-wise operators": sum(op.expression is not None for op in every),
-             "operators that are loops": sum(op.sets is not None for op in every)}
+    found = {"operators": len(every), "composed operators": sum(op.traits.traced for op in every),
+             "element-wise operators": sum(op.rules.expression is not None for op in every),
+             "operators that are loops": sum(op.rules.sets is not None for op in every)}
     for rule in ("infer", "fill", "types", "grad", "kernel"):
         found[f"functions that are a rule: {rule}"] = _decorated(rule)
     found["attributes of Op"], found["attributes of Executor"] = _own(Op), _own(Executor)

@@ -94,7 +94,7 @@ class NullBackend(Backend):
 
 class NullKernel(Kernel):
     def with_attributes(self, call):
-        first, states = len(call.op.arguments(call.attrs)), call.op.states if call.is_train else ()
+        first, states = len(call.op.signature.arguments(call.attrs)), call.op.traits.states if call.is_train else ()
 
         def run(*ins, out=None):
             outs = [call.xp.empty(*spec) for spec in call.specs] if out is None else out

@@ -15,10 +15,11 @@ import numpy as np
 
 from opreg.core import generators
 from opreg.core.backward_graph import grow
+from opreg.core.edition import EDITION, following, keep
 from opreg.core.graph import Entry, Node, reachable
 from opreg.core.launch import Call, reference
 from opreg.core.mode import MODE, Recording, quiet
-from opreg.core.op import EDITION, Op, following, keep
+from opreg.core.op import Op
 from opreg.core.registry import ops
 from opreg.core.spec import Spec, is_floating, known
 from opreg.core.subgraph import Subgraph, rule_graph
@@ -72,7 +73,7 @@ def trace_body(op: Op, attrs: Any, use: Use, before: Traced | None = None) -> Tr
     """Trace the body of an operator; a gradient that is derived from a body goes on from the trace ``before``."""
     body = BodyTracer(use.name, use.tags, use.ctx) if before is None else before.body.extended()
     known = [] if before is None else before.slots
-    names = op.arguments(attrs) + op.auxiliary(attrs)
+    names = op.signature.inputs(attrs)
     slots = [body.variable(f"{use.name}_{name}", spec)
              for name, spec in zip(names[:len(names) - len(known)], use.ins)] + known
     try:
@@ -104,7 +105,7 @@ def _called(op: Op, attrs: Any, use: Use, body: BodyTracer, slots: list[Entry]) 
             step()
     if _randomness(use.ctx) != before:
         raise TraceError(f"the body draws random numbers that would be the same in every run. {INSTEAD}")
-    first = len(op.arguments(attrs))
+    first = len(op.signature.arguments(attrs))
     if any(value.entry != slot for value, slot in zip(ins[first:], slots[first:])):
         raise TraceError("the body changes an auxiliary state, which only a body that is run can do: leave traced off")
     return [body.zeros(out.spec) if out.unwritten else out.entry for out in outs]
@@ -113,7 +114,7 @@ def _called(op: Op, attrs: Any, use: Use, body: BodyTracer, slots: list[Entry]) 
 def _derived(attrs: Any, use: Use, body: BodyTracer, slots: list[Entry], before: Traced | None
              ) -> list[Entry]:
     """Differentiate what another operator does."""
-    inner, count = attrs.inner, attrs.inner.op.visible(attrs.inner)
+    inner, count = attrs.inner, attrs.inner.op.signature.visible(attrs.inner)
     tops, slots = slots[:count], slots[count:]
     forward = Use(use.name, use.tags, use.where, use.ctx, use.is_train, use.ins[count:], use.ins[:count], use.memo)
     heads = _heads(inner.op, inner, forward, body, slots) if before is None else before.heads
@@ -149,7 +150,7 @@ def computed(call: Call) -> Callable[[], None]:
     body, slots, heads = trace_body(op, attrs, use)
     given = [*slots, *[(node, 0) for node in body.arrays]]
     graph = Subgraph([node for node in body.nodes if node.op is not None], given, heads)
-    drawing = next((inner.name for inner, *_ in graph.steps if inner.random and call.is_train), None)
+    drawing = next((inner.name for inner, *_ in graph.steps if inner.traits.random and call.is_train), None)
     if drawing is not None:
         raise NotDifferentiableError(f"operator {op.name.removeprefix('_gradient_')!r} draws random numbers with "
                                      f"{drawing}, which an eager backward would draw anew: give it a backward, or use "
@@ -233,7 +234,7 @@ class Body(Lasting):
         given: list[Entry | None] = [*tops, *slots, *self._outputs, *self._given[len(slots):]]
         again = reachable(self._traced.body.nodes, [entry for node in nodes for entry in node.inputs],
                           given={*self._outputs, *self._given})
-        if any(node.op.random for node in again if node.op is not None):
+        if any(node.op.traits.random for node in again if node.op is not None):
             raise Unfit  # it would draw other numbers
         return Subgraph([*again, *nodes], given, gradients)
 

@@ -66,7 +66,7 @@ class BoundOperator:
             self._run(in_data, [state.copy() for state in aux], True)
         ins, outs = self._kept  # type: ignore[misc]
         head_grads = [*out_grad, *[None] * (len(outs) - len(out_grad))]
-        live = [i for i, out in enumerate(outs[:self.op.visible(self.attrs)])
+        live = [i for i, out in enumerate(outs[:self.op.signature.visible(self.attrs)])
                 if out._entry is not None and is_floating(out._data.dtype)]
         if live:
             tape.backward([outs[i] for i in live], [head_grads[i] for i in live], retain_graph=True)

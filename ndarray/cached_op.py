@@ -86,7 +86,7 @@ class CachedOp:
                 continue
             inputs = [values[source][i] for source, i in node.inputs]
             try:
-                unrolled = node.op.unrolled
+                unrolled = node.op.rules.unrolled
                 values[node] = unrolled(node.op, node.attrs, inputs) if unrolled else _compute(
                     node.op, node.attrs, inputs, inputs[0]._ctx if inputs else place)[1]
             except Exception as error:

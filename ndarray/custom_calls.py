@@ -151,7 +151,7 @@ class CustomRun:
         """Raw gradients of the inputs by the ``backward`` of the operator whose forward ran; None where the gradient
         is another's business: that of a Prop that has a rule, or of a body that is followed."""
         prop, ctx, thread = attrs.prop, self._ctx, MODE.__dict__
-        if attrs.op.traced or hasattr(prop, "gradient"):
+        if attrs.op.traits.traced or hasattr(prop, "gradient"):
             return None
         count, (needed, unread), custom_op = len(attrs.arguments), attrs.reads(), attrs.memo[id(prop)][0]
         inputs, states = ins[:count], [state._data for state in attrs.memo.get("states", ())]

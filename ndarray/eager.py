@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from opreg.core import generators
+from opreg.core.edition import EDITION, following, keep
 from opreg.core.launch import Call, Kernel, as_results, prepare
 from opreg.core.mode import MODE, Recording, inside, quiet
-from opreg.core.op import EDITION, Op, following, keep
+from opreg.core.op import Op, shapes_from_data
 from opreg.core.rules import Attrs, Shapes
 from opreg.core.slots import Slot
 from opreg.core.spec import Shape, Spec, is_numpy_float, known, show, unify
@@ -101,15 +102,15 @@ class Runner(Lasting):
     def __init__(self, op: Op, attrs: Attrs, arrays: Sequence[Array], ctx: Context, is_train: bool):
         self.op, self.attrs, self.ctx, self.is_train = op, attrs, ctx, is_train
         self.shapes, self.dtypes = inferred(op, attrs, arrays)
-        self.count, self.visible = len(self.shapes), op.visible(attrs)
-        rng = generators.generator(ctx.backend_name, ctx.device_id) if op.random else None
+        self.count, self.visible = len(self.shapes), op.signature.visible(attrs)
+        rng = generators.generator(ctx.backend_name, ctx.device_id) if op.traits.random else None
         specs = [Spec(shape, dtype) for shape, dtype in zip(self.shapes, self.dtypes) if shape is not None]
         ready = prepare(Call(op, attrs, list(arrays), [], [], ctx.xp, ctx, is_train, rng, specs), returning=True)
         self._xp, self.kernel = ctx.xp, ready.kernel
-        self.takes_out = self.kernel.takes_out and self.count == 1 and not op.states
+        self.takes_out = self.kernel.takes_out and self.count == 1 and not op.traits.states
         self._function: Callable[..., Any]
         dtype = self.dtypes[0] if self.dtypes else _FLOAT32
-        expression = None if op.expression is None else op.expression(attrs)
+        expression = None if op.rules.expression is None else op.rules.expression(attrs)
         if (expression is not None and self.kernel is op.kernels[0] and is_numpy_float(dtype)
                 and all(array.dtype == dtype for array in arrays)):
             function = quiet(expression.on, ctx.xp, dtype)
@@ -118,10 +119,11 @@ class Runner(Lasting):
             prepared = _prepared(op, attrs, arrays, self.kernel, ctx)
             self._function = prepared or ready.function()
             self.takes_out = self.takes_out and (prepared is None or getattr(prepared, "takes_out", False))
-        if op.random:
+        if op.traits.random:
             self._function = _drawing(ctx, self._function)
         self.single = None  # until it has run
-        self.recipes = None if op.where is not None or op.per_instance else {}  # rules of users run as they are written
+        # Rules of users run as they are written.
+        self.recipes = None if op.where is not None or op.signature.per_instance else {}
         self._copies: list[bool] | None = None
         self._first = True
         self._fits = True
@@ -144,7 +146,7 @@ class Runner(Lasting):
         """Whether the kernel itself may store its result in ``out``, where no input is that it still reads."""
         if not self.takes_out or self.shapes[0] != out.shape or self.dtypes[0] != out.dtype:
             return False
-        shares, inplace = self._xp.may_share_memory, self.op.inplace
+        shares, inplace = self._xp.may_share_memory, self.op.traits.inplace
         for i, array in enumerate(arrays):
             if (array is not out or i not in inplace) and shares(array, out):
                 return False
@@ -211,7 +213,7 @@ def _as_array(xp: ArrayModule, function: Callable[..., Array]) -> Callable[..., 
 
 
 def _check_count(op: Op, attrs: Attrs, arrays: Sequence[Array]) -> None:
-    names = op.arguments(attrs) + op.auxiliary(attrs)
+    names = op.signature.inputs(attrs)
     if len(arrays) != len(names):
         raise ArgumentError(f"operator {op.name}: expected {len(names)} inputs ({listed(names)}), "
                             f"got {len(arrays)}")
@@ -220,7 +222,7 @@ def _check_count(op: Op, attrs: Attrs, arrays: Sequence[Array]) -> None:
 def inferred(op: Op, attrs: Attrs, arrays: Sequence[Array]) -> tuple[Shapes, list[np.dtype]]:
     """Shapes and dtypes of the outputs, from inputs whose number is looked at."""
     _check_count(op, attrs, arrays)
-    nothing = [None] * len(op.outputs(attrs))
+    nothing = [None] * len(op.signature.outputs(attrs))
     _, shapes = op.infer_shapes([array.shape for array in arrays], list(nothing), attrs)
     _, dtypes = op.infer_dtypes([array.dtype for array in arrays], list(nothing), attrs)
     return shapes, [dtype or _FLOAT32 for dtype in dtypes]
@@ -229,9 +231,9 @@ def inferred(op: Op, attrs: Attrs, arrays: Sequence[Array]) -> tuple[Shapes, lis
 def _prepared(op: Op, attrs: Attrs, arrays: Sequence[Array], kernel: Kernel, ctx: Context
               ) -> Callable[..., Array] | None:
     """The reference kernel on the host, what follows from attributes and specs settled; None where it cannot be."""
-    if op.prepared is None or kernel is not op.kernels[0] or ctx.xp is not np:
+    if op.rules.prepare is None or kernel is not op.kernels[0] or ctx.xp is not np:
         return None
-    return quiet(op.prepared, attrs, *arrays)
+    return quiet(op.rules.prepare, attrs, *arrays)
 
 
 class BoundRunner:
@@ -244,11 +246,11 @@ class BoundRunner:
                  wrap: Callable[..., NDArray] | None):
         self.op, self.is_train = op, is_train
         shapes, dtypes = inferred(op, attrs, arrays)
-        self.count, self.visible = len(shapes), op.visible(attrs)
-        if op.data_dependent:
+        self.count, self.visible = len(shapes), op.signature.visible(attrs)
+        if op.rules.data_dependent:
             call = Call(op, attrs, list(arrays), [], [], ctx.xp, ctx, is_train, wrap=wrap)
             with Recording(False, is_train), ctx, ctx.entered():
-                shapes = [unify(shape, computed) for shape, computed in zip(shapes, op.shapes_from_data(call))]
+                shapes = [unify(shape, computed) for shape, computed in zip(shapes, shapes_from_data(op, call))]
         if not all(map(known, shapes)):
             raise ShapeError(f"operator {op.name}: the shapes of its outputs do not follow from those of its inputs")
         specs = list(map(Spec, shapes, dtypes))
@@ -279,8 +281,8 @@ class FunctionRunner:
                  wrap: Callable[..., NDArray]):
         _check_count(op, attrs, arrays)
         self.op, self.ctx, self._wrap = op, ctx, wrap
-        self._inputs, self.is_train = len(op.arguments(attrs)), is_train
-        self.count = self.visible = len(op.outputs(attrs))
+        self._inputs, self.is_train = len(op.signature.arguments(attrs)), is_train
+        self.count = self.visible = len(op.signature.outputs(attrs))
 
     def run(self, attrs: Any, arrays: Sequence[Array]) -> list[Array]:
         """Call the function with these arrays; its outputs."""
@@ -308,7 +310,7 @@ Settled: TypeAlias = Lasting | BoundRunner | FunctionRunner | CustomRun
 
 def settle(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Runner:
     """The runner of a call with complete attributes, made at the first of its kind where these last."""
-    is_train = MODE.__dict__["now"]().training if op.mode or op.states else True
+    is_train = MODE.__dict__["now"]().training if op.traits.mode or op.traits.states else True
     kind: list[object] = [op, attrs, is_train, ctx]
     for array in arrays:
         kind += array.shape, array.dtype
@@ -337,7 +339,7 @@ def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | 
     """
     settled: BoundRunner | FunctionRunner | CustomRun | None = None
     runner: Runner | None = None
-    if op.traced and (found := BODY.function(op, attrs, arrays, ctx)) is not None:
+    if op.traits.traced and (found := BODY.function(op, attrs, arrays, ctx)) is not None:
         return found
     try:
         if op.kernels and op.kernels[0].bound:  # users' code: its warnings are its own business
@@ -370,7 +372,7 @@ def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | 
     except Exception as error:
         if settled is not None:
             raise  # users' code, which has noted what it was given
-        names = op.arguments(attrs) + op.auxiliary(attrs)
+        names = op.signature.inputs(attrs)
         shapes = ", ".join(f"{name} {show(a.shape)} {a.dtype}" for name, a in zip(names, arrays))
         note(error, f"operator {op.name} applied to {shapes or 'nothing'}")
         op.fail(error, () if runner is None else [*map(Spec, runner.shapes, runner.dtypes)])

@@ -47,7 +47,7 @@ _FORMS: Recent = Recent(4096, "forms of eager calls")
 
 def _settled(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
     """Complete attributes and inputs in order of a call. Calls of one form are taken apart once."""
-    if op.per_instance:  # each call has attributes of its own
+    if op.signature.per_instance:  # each call has attributes of its own
         return _taken_apart(op, args, keywords, _is_array)
     form: list[object] = [op, *keywords]
     arrays: list[NDArray] = []
@@ -75,7 +75,9 @@ def _settled(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
         if slotted:  # an array is an attribute: its number counts, which may change
             given.update((name, _number(op, name, arrays[given[name]])) for name in slotted)
         known = _completed(op, inputs, given)
-        warns = not op.schema.fields and not keywords.keys() <= set(op.input_names)  # of surplus keywords, each time
+        signature = op.signature
+        # Surplus keywords are warned of each time.
+        warns = not signature.schema.fields and not keywords.keys() <= set(signature.input_names)
         if not slotted and known[0].lasting and not warns:
             _FORMS.keep(key, known)
     attrs, order = known
@@ -87,7 +89,7 @@ def _listed(op: Op, keywords: dict[str, Any]) -> dict[str, Any] | None:
     such arrays."""
     found = {name: tuple(value.tolist()) for name, value in keywords.items()
              if value.__class__ is np.ndarray and value.ndim == 1
-             and name in op.schema and op.schema[name].kind is not Any}
+             and name in op.signature.schema and op.signature.schema[name].kind is not Any}
     return {**keywords, **found} if found else None
 
 
@@ -104,7 +106,7 @@ def _answered(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[A
                 form.append(exact(value))
             except TypeError:
                 return _taken_apart(op, args, keywords, _is_array)
-    key, registered = tuple(form), op.schema
+    key, registered = tuple(form), op.signature.schema
     kept = registered.calls.get(key) or registered.calls.find(key)
     if kept is not None:
         attrs: Any = kept.shared()
@@ -122,7 +124,7 @@ def _answered(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[A
                           {name: next(slots) if isinstance(value, NDArray) else value
                            for name, value in keywords.items()}, lambda value: isinstance(value, _Slot))
     slotted = any(isinstance(value, _Slot) for value in given.values())  # whose numbers may change
-    if not slotted and all(map(lasting, attrs.values())) and not op.data_dependent:
+    if not slotted and all(map(lasting, attrs.values())) and not op.rules.data_dependent:
         attrs.kept = Kept(attrs, ordered(op, inputs, attrs))
         registered.calls.keep(key, attrs.kept)
     return attrs, values
@@ -130,8 +132,8 @@ def _answered(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[A
 
 def _number(op: Op, name: str, value: NDArray) -> np.generic:
     if value.size != 1:
-        raise AttrError(f"operator {op.name}: attribute {name}: expected {op.schema[name].describes}, got an array of "
-                        f"shape {show(value.shape)}")
+        raise AttrError(f"operator {op.name}: attribute {name}: expected {op.signature.schema[name].describes}, "
+                        f"got an array of shape {show(value.shape)}")
     return value.asscalar()
 
 
@@ -142,7 +144,7 @@ def _taken_apart(op: Op, args: Sequence[Any], keywords: dict[str, Any], is_array
 
 def _completed(op: Op, inputs: dict[str, Any] | list[Any], given: dict[str, Any]) -> tuple[Any, list[Any]]:
     attrs = op.complete({key: value for key, value in given.items()
-                         if value is not None or key in op.schema or op.schema.open})
+                         if value is not None or key in op.signature.schema or op.signature.schema.open})
     return attrs, ordered(op, inputs, attrs)
 
 
@@ -164,7 +166,7 @@ def invoke(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     if keywords:
         out, ctx = keywords.pop("out", None), keywords.pop("ctx", None)
         keywords.pop("name", None)
-    attrs, values = (_answered if op.schema.__class__ is RegisteredProp else _settled)(op, args, keywords)
+    attrs, values = (_answered if op.signature.schema.__class__ is RegisteredProp else _settled)(op, args, keywords)
     ctx = _place(values) if ctx is None else Context(ctx)
     if out is not None:
         return _into(op, attrs, values, ctx, out)
@@ -229,7 +231,7 @@ def _into(op: Op, attrs: Attrs, values: list[Any], ctx: Context, out: Out) -> Ou
 
 def _function(op: Op, name: str) -> Callable[..., Any]:
     def dress(function: Callable[..., Any], op: Op) -> Callable[..., Any]:
-        takes = op.variadic or op.per_instance or op.input_names
+        takes = op.signature.variadic or op.signature.per_instance or op.signature.input_names
         return dressed(function, op, name, "opreg.ndarray", ("out", "name") if takes else ("ctx", "out", "name"))
 
     return standing(invoke, op, dress)

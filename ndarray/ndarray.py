@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opreg.core import host_memory
+from opreg.core import effects, host_memory
 from opreg.core.cache import cached
 from opreg.core.dispatch import INVOKE
+from opreg.core.edition import watch
 from opreg.core.looks import HTML
 from opreg.core.mode import MODE, quiet
-from opreg.core.op import Op, watch
+from opreg.core.op import Op
 from opreg.core.other_names import name_others, without_others
 from opreg.core.registry import get, ops
 from opreg.core.rules import Attrs
@@ -932,7 +933,7 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
     While a function is traced, what is computed here is a constant of its graph. Results are of the class
     ``result_class``, by default NDArray.
     """
-    if op.stateful and op.auxiliary(attrs):
+    if op.signature.stateful and op.signature.auxiliary(attrs):
         _open_states(op, attrs, values)
     arrays = []
     for value in values:
@@ -956,12 +957,12 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
     if len(results) > count:
         residuals = results[count:]
         del results[count:]
-        if op.states:
-            first = len(op.arguments(attrs))
-            for state, new in zip(op.states, residuals):
+        if op.traits.states:
+            first = len(op.signature.arguments(attrs))
+            for state, new in zip(op.traits.states, residuals):
                 values[first + state]._store(Ellipsis, NDArray(new, ctx), known=1)
             residuals = ()
-    for i in op.mutates:
+    for i in op.traits.mutates:
         if i >= len(arrays):
             break
         if isinstance(values[i], NDArray) and held(values[i], 1):  # of what is none a copy was changed
@@ -980,10 +981,10 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
 
 def _open_states(op: Op, attrs: Any, values: Sequence[Any]) -> None:
     """The states of an operator are about to be changed in place; a Prop's backward is given them as they are then."""
-    states = [state for state in values[len(op.arguments(attrs)):] if isinstance(state, NDArray)]
+    states = [state for state in values[len(op.signature.arguments(attrs)):] if isinstance(state, NDArray)]
     for state in states:
         state._before_write()
-    if op.per_instance and op.opaque:
+    if op.signature.per_instance and effects.opaque(op):
         attrs.memo["states"] = states
 
 

@@ -91,7 +91,8 @@ def present(node: TapeNode, arriving: Sequence[Array | None], needs: tuple[bool,
         return ins, outs
     op = node.op
     if isinstance(op, Op) and op.where is not None:  # what an operator of users keeps as a state is theirs
-        changed = {i: write for i, write in changed.items() if not len(op.arguments(node.attrs)) <= i < len(ins)}
+        count = len(op.signature.arguments(node.attrs))
+        changed = {i: write for i, write in changed.items() if not count <= i < len(ins)}
     read = _read(node, ins, outs, arriving, needs, is_train)
     every = [*ins, *outs]
     for i, write in changed.items():
@@ -108,7 +109,7 @@ def _read(node: TapeNode, ins: Sequence[Array], outs: Sequence[Array], arriving:
     op = node.op
     settled = node.settled
     if settled is None:
-        if op.per_instance or op.where is not None:
+        if op.signature.per_instance or op.where is not None:
             return None
         settled = settle(op, node.attrs, ins, node.ctx)
     return recipes.reads(settled, [g is not None for g in arriving], ins, outs, needs, is_train)
@@ -119,7 +120,7 @@ def _name(node: TapeNode, i: int, count: int) -> str:
     op, kind = node.op, "input" if i < count else "output"
     if not isinstance(op, Op):
         return f"{kind} {i if i < count else i - count}"
-    return f"{kind} {[*op.arguments(node.attrs), *op.auxiliary(node.attrs), *op.outputs(node.attrs)][i]}"
+    return f"{kind} {(op.signature.inputs(node.attrs) + op.signature.outputs(node.attrs))[i]}"
 
 
 def lost(title: str, name: str, array: Array, write: Write) -> str:

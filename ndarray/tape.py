@@ -17,14 +17,18 @@ import numpy as np
 
 from opreg.core import host_memory
 from opreg.core.array_module import ENTERED
+from opreg.core.attrs import AS_GIVEN
 from opreg.core.cache import Recent
+from opreg.core.declarations import Rules
 from opreg.core.dispatch import REQUESTS, write
 from opreg.core.gradient import CUT, by_rule, filled, walk
 from opreg.core.mode import MODE, quiet
 from opreg.core.op import Op
-from opreg.core.rules import Attrs
+from opreg.core.rules import SAME_TYPE, Attrs, AttrsRule
+from opreg.core.signature import Signature
 from opreg.core.slots import Slot
 from opreg.core.spec import show
+from opreg.core.traits import Traits
 from opreg.core.versions import LATEST, WATCHED, held, now, tick, wrote
 from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError, Where, did_you_mean, here, line_at, user_frame
 from opreg.typing import Array
@@ -159,21 +163,21 @@ class Taped:
         As that of ``Op``.
     count : int
         How many of its outputs have gradients.
-    grad_reads, optional_out_grads, raw_gradient
-        As of ``Op``.
+    grad_reads, optional_out_grads : bool
+        See ``Traits``.
+    raw_gradient : function or None
+        See ``Op.raw_grad``.
     """
-
-    per_instance: Literal[True] = True  # nothing about it is settled
 
     def __init__(self, name: str, differentiate: Callable[..., Sequence[Any]], count: int = 1, *,
                  grad_reads: bool = True, optional_out_grads: bool = False,
                  raw_gradient: Callable[..., Sequence[Array | None]] | None = None):
-        self.name, self.differentiate, self._count = name, differentiate, count
-        self.grad_reads, self.optional_out_grads, self.raw_gradient = grad_reads, optional_out_grads, raw_gradient
-
-    def visible(self, attrs: object) -> int:
-        """Number of outputs that have gradients."""
-        return self._count
+        self.name, self.differentiate = name, differentiate
+        # Nothing about it is settled.
+        self.signature = Signature(AS_GIVEN, (), visible=AttrsRule(lambda attrs: count), per_instance=True)
+        self.traits = Traits(grad_reads=grad_reads, optional_out_grads=optional_out_grads)
+        self.rules = Rules(SAME_TYPE)
+        self.rules.raw_grad = raw_gradient
 
     def loss(self, attrs: object) -> bool:
         """Whether its gradient needs none from above."""
@@ -260,10 +264,10 @@ def _look(op: Any, attrs: Any, arrays: Sequence[Array], outs: Sequence[NDArray],
     if not outs or deliberate(op, attrs):
         return
     ctx, where, own = outs[0]._ctx, here(), isinstance(op, Op)
-    names = op.arguments(attrs) + op.auxiliary(attrs) if own else _numbered("input", arrays)
-    made = op.outputs(attrs) if own else _numbered("output", outs)
+    names = op.signature.inputs(attrs) if own else _numbered("input", arrays)
+    made = op.signature.outputs(attrs) if own else _numbered("output", outs)
     finite.look(f"operator {op.name}" + (f", recorded at {where}" if where else ""), ctx.xp, list(zip(names, arrays)),
-                [*zip(made, [out._data for out in outs[:op.visible(attrs)]])], checked.choice,
+                [*zip(made, [out._data for out in outs[:op.signature.visible(attrs)]])], checked.choice,
                 finite.reference_of(op, attrs, MODE.training, None) if own else None)
 
 
@@ -425,24 +429,24 @@ def _differentiate(train_mode: bool | None, node: TapeNode, arriving: Sequence[A
     op, attrs, ctx = node.op, node.attrs, node.ctx
     is_train = (node.settled is None or node.settled.is_train) if train_mode is None else train_mode
     ins, outs = node.ins, node.outs
-    if not op.grad_reads:
+    if not op.traits.grad_reads:
         ins = outs = ()
     elif ins is None or outs is None:
         ins, outs = _numbers(node)  # which refuses
     if node.count != 1:
         arriving = filled(node, arriving, outs, lambda out: ctx.xp.zeros(out.shape, out.dtype))
-    if op.grad_reads:
+    if op.traits.grad_reads:
         if LATEST[0] > node.number:
             ins, outs = present(node, arriving, needs, is_train)
         settled = node.settled
-        if settled is None and not op.per_instance and op.where is None:
+        if settled is None and not op.signature.per_instance and op.where is None:
             settled = settle(op, attrs, ins, ctx)
         if isinstance(settled, Lasting):
             grads = differentiate(settled, arriving, ins, outs, needs, is_train, node.inputs)
             if grads is not None:
                 return grads
-    elif op.raw_gradient is not None:
-        return op.raw_gradient(attrs, arriving, needs, ctx)
+    elif op.rules.raw_grad is not None:
+        return op.rules.raw_grad(attrs, arriving, needs, ctx)
     wrap = WRAP.function
     if isinstance(node.settled, CustomRun):
         grads = node.settled.back(attrs, arriving, ins, outs, needs, wrap)
@@ -469,8 +473,8 @@ def _checked_step(step: Callable[..., Any], checked: Checked, node: TapeNode, ar
     if deliberate(op, attrs):
         return grads
     own = isinstance(op, Op)
-    names = op.arguments(attrs) + op.auxiliary(attrs) if own else _numbered("input", node.inputs)
-    made = op.outputs(attrs) if own else _numbered("output", arriving)
+    names = op.signature.inputs(attrs) if own else _numbered("input", node.inputs)
+    made = op.signature.outputs(attrs) if own else _numbered("output", arriving)
     known = [*zip([f"gradient of {name}" for name in made], arriving), *zip(names, ins), *zip(made, outs)]
     finite.look(f"in the gradient of {node.describe()}", node.ctx.xp, known,
                 [(f"gradient of {name}", grad) for name, grad, need in zip(names, grads, needs) if need],

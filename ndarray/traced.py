@@ -136,9 +136,9 @@ class BodyTracer(Tracer):
     def call(self, op: Op, attrs: Attrs, values: Sequence[object]) -> tuple[Applied, list[NDArray]]:
         """Apply an operator to arrays, as ``ndarray`` does."""
         entries = self.apply(op, [self.entry(value) for value in values], attrs)
-        if op.mutates:
+        if op.traits.mutates:
             raise TraceError(f"operator {op.name} changes its inputs in place")
-        return (_Settled(len(entries), len(op.outputs(attrs))),
+        return (_Settled(len(entries), len(op.signature.outputs(attrs))),
                 [wrap_traced(self.value(entry), self.ctx) for entry in entries])
 
 

@@ -14,8 +14,8 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from opreg.core.edition import EDITION
 from opreg.core.mode import MODE, inside
-from opreg.core.op import EDITION
 from opreg.core.spec import Spec, known
 from opreg.core.subgraph import Subgraph
 from opreg.core.tracing import NeedsNumbers, TraceError
@@ -65,7 +65,8 @@ class Recipe:
         self._steps: list[tuple[Callable[..., Any], Callable[[list[Any]], Sequence[Any]], bool, Sequence[int]]] = []
         last = graph.last_uses()
         writers: dict[int, int] = {}  # steps that can be told where to write, by the places of what they make
-        if any(op.states or op.mutates or (op.kernels[0].bound and not op.traced) for op, *_ in graph.steps):
+        if any(op.traits.states or op.traits.mutates or (op.kernels[0].bound and not op.traits.traced)
+               for op, *_ in graph.steps):
             raise Unfit
         for (_, _, _, places, count), settled in zip(graph.steps, one_by_one(graph, ctx, arrays, wrap)):
             if not isinstance(settled, Lasting) or not all(map(known, settled.shapes)):

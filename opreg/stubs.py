@@ -206,25 +206,27 @@ def _parameters(op: Op, manner: str) -> list[inspect.Parameter]:
 
 
 def _texts(op: Op, manner: str, parameters: list[inspect.Parameter], further: list[str]) -> list[str]:
-    fields = {field.name for field in op.schema.fields}
+    fields = {field.name for field in op.signature.schema.fields}
     kinds = {parameter.name: "Context | str | None" if parameter.name == "ctx" else _kind(parameter.annotation)
              if parameter.name in fields else "Input" for parameter in parameters}
     for parameter in parameters:
         if parameter.default is None and not re.search(r"\b(None|Any)\b", kinds[parameter.name]):
             kinds[parameter.name] += " | None"
-    if op.variadic or op.per_instance:
-        kinds[op.many] = "Input | Sequence[Input]"
+    if op.signature.variadic or op.signature.per_instance:
+        kinds[op.signature.many] = "Input | Sequence[Input]"
     texts = list(_written(parameters, kinds))
     if not any(text.startswith("*") for text in texts):
         texts.append("*")
-    if manner == "nd" and not (op.variadic or op.per_instance or op.input_names or "ctx" in fields):
+    signature = op.signature
+    if manner == "nd" and not (signature.variadic or signature.per_instance or signature.input_names
+                               or "ctx" in fields):
         texts.append("ctx: Context | str | None = None")
     return texts + further
 
 
 def _result(op: Op, manner: str) -> str:
     try:
-        many = manner == "nd" and op.visible(examples(op)[0]) > 1
+        many = manner == "nd" and op.signature.visible(examples(op)[0]) > 1
     except (KeyError, TypeError):
         many = False
     return f"list[{_RESULT[manner]}]" if many else _RESULT[manner]
@@ -280,7 +282,7 @@ def _methods(manner: str) -> Iterator[str]:
             results = f"list[{result}]" if manner == "nd" else result
             yield _function(name, ["self", *_BY_HAND[name][1:]], results, WRITTEN[name].__doc__, indent)
             continue
-        parameters = _parameters(op, manner)[1:] if not op.variadic else _parameters(op, manner)
+        parameters = _parameters(op, manner)[1:] if not op.signature.variadic else _parameters(op, manner)
         yield _function(name, ["self", *_texts(op, manner, parameters, _FURTHER[manner][:1])], _result(op, manner),
                         op.doc, indent)
 

@@ -284,7 +284,7 @@ def _undecided(symbol: Symbol, unknown: Sequence[Node], shapes: Mapping[str, Seq
     """An error that asks for the shapes of variables; of those that operators made for their inputs, as weights, only
     where there are no others."""
     own = {source for node in symbol._graph().nodes if node.op is not None
-            for name, (source, _) in zip(node.op.arguments(node.attrs) + node.op.auxiliary(node.attrs), node.inputs)
+            for name, (source, _) in zip(node.op.signature.inputs(node.attrs), node.inputs)
             if source.op is None and source.name == f"{node.name}_{name}"}
     names = [node.name for node in unknown if node not in own] or [node.name for node in unknown]
     told = f"; given {', '.join(f'{name}={shape}' for name, shape in shapes.items())}" if shapes else ""
@@ -434,6 +434,7 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
         else:
             bound.head_grads.append(_room(ctx, shape, dtype, node) if gradient is None else gradient._data)
     executor = Executor(symbol, bound, args, grads, reqs, aux, gradients, again, check, numbers)
-    if any(node.op is not None and node.op.traced and (node.op.where or node.op.per_instance) for node in graph.nodes):
+    if any(node.op is not None and node.op.traits.traced and (node.op.where or node.op.signature.per_instance)
+           for node in graph.nodes):
         executor.plan(bool(wanted))  # the body of a user's operator that cannot be traced says so now
     return executor

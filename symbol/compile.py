@@ -134,10 +134,10 @@ class _Results:
                 continue
             if node is maker:
                 reads = [i for i, (source, _) in enumerate(node.inputs) if source in over]
-                if not op.inplace.issuperset(reads) or (index and op.expression is None):
+                if not op.traits.inplace >= {*reads} or (index and op.rules.expression is None):
                     return False
             elif (self.positions[node] > self.positions[maker]
-                    or (op._view is not None and self.program.specs[node][0].dtype == array.dtype)):
+                    or (op.rules.view is not None and self.program.specs[node][0].dtype == array.dtype)):
                 return False
         return True
 
@@ -176,7 +176,7 @@ def _split(nodes: list[Node], heads: Sequence[Entry], outputs: int) -> int:
     for i, node in enumerate(nodes):
         if any(source in backward for source, _ in node.inputs):
             backward.add(node)
-        if node in needed or (node.op is not None and node.op.has_side_effect and node not in backward):
+        if node in needed or (node.op is not None and node.op.traits.has_side_effect and node not in backward):
             split = i + 1
     return split
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from opreg.core import generators
+from opreg.core import effects, generators
 from opreg.core.attrs import AS_GIVEN, Field, Schema
 from opreg.core.launch import Call
 from opreg.core.op import Op
@@ -89,10 +89,10 @@ def _declared(name: str, fields: Mapping[str, Any], kernel: Callable, backward_k
     op.shapes(AttrsRule(lambda attrs, ins, outs: _RULES[name]([*ins], attrs, inference.infer_shapes, _outer, _inner)))
     op.kernel("loop", bound=True)(kernel)
     op.grad(AttrsRule(gradients))
-    op.chance(AttrsRule(lambda attrs: any(node.op is not None and node.op.draws(node.attrs)
+    op.chance(AttrsRule(lambda attrs: any(node.op is not None and effects.draws(node.op, node.attrs)
                                           for body in attrs["subgraphs"] for node in body._graph().nodes)))
     op.moves(AttrsRule(functools.partial(_moved, name)))
-    op.unrolled = UNROLLED[name]
+    op.rules.unrolled = UNROLLED[name]
     backward = _backward(op, backward_kernel)
     return op
 
@@ -101,17 +101,18 @@ def _backward(forward: Op, kernel: Callable) -> Op:
     """The backward of a loop or branch: it reads what arrives, the inputs, and what was kept."""
 
     def arguments(attrs: Mapping[str, Any]) -> tuple[str, ...]:
-        names, visible = forward.outputs(attrs), attrs["num_outputs"]
-        return (*[f"{name}_grad" for name in names[:visible]], *forward.arguments(attrs), *names[visible:])
+        names, visible = forward.signature.outputs(attrs), attrs["num_outputs"]
+        return (*[f"{name}_grad" for name in names[:visible]], *forward.signature.arguments(attrs), *names[visible:])
 
     def like_inputs(attrs: Mapping[str, Any], ins: Any, outs: Any) -> tuple[Any, Any]:
-        return ins, ins[attrs["num_outputs"]:attrs["num_outputs"] + len(forward.arguments(attrs))]
+        return ins, ins[attrs["num_outputs"]:attrs["num_outputs"] + len(forward.signature.arguments(attrs))]
 
     def refuse(*_: Any) -> NoReturn:
         raise NotDifferentiableError(f"the backward of operator {forward.name} cannot be differentiated again")
 
     op = register(Op(f"_backward{forward.name}", AS_GIVEN, AttrsRule(arguments),
-                     outputs=AttrsRule(lambda attrs: tuple(f"{name}_grad" for name in forward.arguments(attrs))),
+                     outputs=AttrsRule(lambda attrs: tuple([f"{name}_grad" for name in
+                                                            forward.signature.arguments(attrs)])),
                      types=AttrsRule(like_inputs), mode=True, per_instance=True))
     op.shapes(AttrsRule(like_inputs))
     op.kernel("loop", bound=True)(kernel)
@@ -282,7 +283,7 @@ class _Body:
                                        [held[node] for node in auxiliary], {})
         by_node = dict(zip(arguments, grads))
         self.grads = [by_node.get(node) for node in variables]
-        self.varies = any(node.op is not None and node.op.varies for node in graph.nodes)
+        self.varies = any(node.op is not None and effects.varies(node.op) for node in graph.nodes)
 
     def run(self, is_train: bool) -> list[Any]:
         """One round: the raw outputs."""

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from opreg.core import generators
+from opreg.core.edition import watch
 from opreg.core.gradient import CUT
-from opreg.core.op import Op, watch
+from opreg.core.op import Op
 from opreg.core.spec import known, show
 from opreg.errors import TRIMMED, ArgumentError, OpError, did_you_mean, trim
 from opreg.ndarray.ndarray import NDArray

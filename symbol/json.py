@@ -73,7 +73,7 @@ def _count(node: Node) -> int:
         return node.count
     count = _OUTPUTS.get(node.op.name)
     if count is None:
-        return node.op.visible(node.attrs)
+        return node.op.signature.visible(node.attrs)
     return count(node.attrs) if callable(count) else count
 
 
@@ -105,11 +105,11 @@ def stored_order(op: Op, attrs: Attrs) -> list[int] | None:
     >>> stored_order(get("_contrib_quantized_batch_norm"), {})
     [0, 1, 2, 5, 6, 3, 4]
     """
-    auxiliary = op.auxiliary(attrs)
+    auxiliary = op.signature.auxiliary(attrs)
     if not auxiliary:
         return None
-    names = [*op.arguments(attrs), *auxiliary]
-    order = [names.index(name) for name in op.input_names if name in names]
+    names = [*op.signature.arguments(attrs), *auxiliary]
+    order = [names.index(name) for name in op.signature.input_names if name in names]
     return order if len(order) == len(names) and order != sorted(order) else None
 
 
@@ -129,10 +129,10 @@ def versions(graph: Graph) -> dict[Node, list[int]]:
         if stands is not None:
             rows[node] = list(stands.versions)
         elif node.op is not None and node.inputs:
-            kept = len(node.op.arguments(node.attrs))
+            kept = len(node.op.signature.arguments(node.attrs))
             row = rows[node] = []
             for position, (source, _) in enumerate(node.inputs):
-                if source.op is None and (position >= kept or position in node.op.mutates):
+                if source.op is None and (position >= kept or position in node.op.traits.mutates):
                     changes[source] = changes.get(source, 0) + 1
                 row.append(changes.get(source, 0))
     return rows
@@ -148,7 +148,7 @@ def bodies(node: Node) -> Sequence[Graph]:
 
 def _fused(node: Node) -> bool:
     """Whether a node stands for operators that were fused, whose graph MXNet writes without versions."""
-    return node.op is not None and "subgraphs" in node.op.schema and node.op.unrolled is None
+    return node.op is not None and "subgraphs" in node.op.signature.schema and node.op.rules.unrolled is None
 
 
 def _as_dict(graph: Graph, versioned: bool = True) -> dict[str, Json]:
@@ -434,7 +434,7 @@ class _Loader:
                 self.fail(stored.place, "Custom needs the attribute 'op_type', the name of the operator")
             op_type = texts["op_type"]
         op = lookup(stored.op, op_type)
-        if op is not None and "subgraphs" in op.schema:
+        if op is not None and "subgraphs" in op.signature.schema:
             return self.with_bodies(stored, op, texts, inputs, depth, where)
         if op is None or stored.subgraphs:
             return self.placeholder(stored, op_type, texts, inputs, count, depth, where)
@@ -446,7 +446,7 @@ class _Loader:
             raise
         self.note_strange(stored, op, strange(op, texts))
         self.sane(stored, op, attrs, inputs)
-        names = op.arguments(attrs) + op.auxiliary(attrs)
+        names = op.signature.inputs(attrs)
         if self.version < 900:  # auxiliary states were no nodes yet
             inputs += [(Node(None, f"{stored.name}_{name}", tags=texts, where=where), 0)
                        for name in names[len(inputs):]]
@@ -456,7 +456,7 @@ class _Loader:
 
     def arranged(self, stored: _Stored, op: Op, attrs: Attrs, inputs: list[Entry]) -> list[Entry]:
         """The inputs of a node in the order that they have here."""
-        names = op.arguments(attrs) + op.auxiliary(attrs)
+        names = op.signature.inputs(attrs)
         if len(inputs) != len(names):
             self.fail(stored.place, f"operator {op.name}: expected {len(names)} inputs ({listed(names)}), got "
                                     f"{len(inputs)}")
@@ -471,7 +471,7 @@ class _Loader:
         self.note_strange(stored, op, strange(op, texts))
         try:
             attrs, given, tags = settle(op, texts, subgraphs=subgraphs)
-            if op.unrolled is not None:
+            if op.rules.unrolled is not None:
                 check_locations(op.name, attrs, len(inputs))
             else:
                 inputs = self.arranged(stored, op, attrs, inputs)
@@ -487,9 +487,10 @@ class _Loader:
 
     def sane(self, stored: _Stored, op: Op, attrs: Attrs, inputs: list[Entry]) -> None:
         """Refuse a number of inputs that the node has not."""
-        count = attrs.get(op.variadic) if op.variadic else None
+        count = attrs.get(op.signature.variadic) if op.signature.variadic else None
         if isinstance(count, int) and count > len(inputs):
-            self.fail(stored.place, f"operator {op.name}: {op.variadic} is {count}, the node has {len(inputs)} inputs")
+            self.fail(stored.place, f"operator {op.name}: {op.signature.variadic} is {count}, "
+                                    f"the node has {len(inputs)} inputs")
 
     def placeholder(self, stored: _Stored, op_type: str | None, texts: dict[str, str], inputs: list[Entry],
                     count: int, depth: int, where: Where) -> Node:
@@ -512,9 +513,9 @@ class _Loader:
 
     def inherited(self, op: Op, texts: dict[str, str]) -> dict[str, str]:
         """Take out ``weight_lr_mult`` and its like: before 1.9.1 operators could hold attributes of their inputs."""
-        if self.version >= VERSION or op.schema.open:
+        if self.version >= VERSION or op.signature.schema.open:
             return {}
-        moved = [name for name in texts if name not in op.schema and not name.startswith("__")
+        moved = [name for name in texts if name not in op.signature.schema and not name.startswith("__")
                  and any(name.endswith(f"_{ending}") for ending in HIDDEN)]
         return {name: texts.pop(name) for name in moved}
 
@@ -530,7 +531,7 @@ class _Loader:
         takes is returned."""
         tags: dict[str, dict[str, str]] = {}
         if self.version < 904:
-            tags = {name: dict(own) for name, own in op.variable_tags.items()}
+            tags = {name: dict(own) for name, own in op.signature.tags.items()}
         left = {}
         for key, text in moved.items():
             ending = next(ending for ending in HIDDEN if key.endswith(f"_{ending}"))

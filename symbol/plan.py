@@ -10,7 +10,7 @@ from weakref import WeakSet
 
 import numpy as np
 
-from opreg.core import generators
+from opreg.core import effects, generators
 from opreg.core.array_module import TRANSFERS
 from opreg.core.graph import Entry, Node, fail
 from opreg.core.launch import Call, FirstRun, prepare
@@ -396,8 +396,8 @@ class Plan:
         self.is_train, self.memo = program.is_train, program.bound.memo
         self.stores: list[Function] = []
         self.random = {(place.backend_name, place.device_id) for node, place in program.contexts.items()
-                       if node.op is not None and node.op.random}
-        self.draws = any(node.op is not None and node.op.draws(node.attrs) for node in program.nodes)
+                       if node.op is not None and node.op.traits.random}
+        self.draws = any(node.op is not None and effects.draws(node.op, node.attrs) for node in program.nodes)
         self.arrays: dict[Entry, Array] = dict(variables)
         self.bound = {id(array) for array in variables.values()}
         self._adds = adds
@@ -460,7 +460,7 @@ class Plan:
         xp = self.contexts[node].xp
         viewed = self.array(source)
         assert node.op is not None and viewed is not None
-        view = node.op.as_view(viewed, node.attrs, shapes, xp)
+        view = node.op.rules.as_view(viewed, node.attrs, shapes, xp)
         for i, part in enumerate(view if isinstance(view, (tuple, list)) else [view]):
             self.arrays[node, i] = part
 
@@ -496,12 +496,12 @@ class Plan:
             if entry in self._adds:
                 outs[i], reqs[i] = self._adds[entry], "add"
         ins = [self.array(entry) for entry in node.inputs]
-        for i in op.unread:  # only its shape matters, and its memory may be gone
+        for i in op.traits.unread:  # only its shape matters, and its memory may be gone
             if i < len(ins) and ins[i] is None:
                 source, index = node.inputs[i]
                 ins[i] = ctx.xp.broadcast_to(ctx.xp.zeros((), self.specs[source][index].dtype),
                                              self.specs[source][index].shape)
-        rng = generators.generator(ctx.backend_name, ctx.device_id) if op.random else None
+        rng = generators.generator(ctx.backend_name, ctx.device_id) if op.traits.random else None
         call = Call(op, attrs, ins, outs, reqs, ctx.xp, ctx, node.in_training(self.is_train), rng, self.specs[node],
                     functools.partial(self._scratch.array, ctx), wrap, self.memo)
         call.variables = [i for i, (source, _) in enumerate(node.inputs) if source.op is None]
@@ -510,10 +510,10 @@ class Plan:
             run, store = ready.steps(self._states(node) if call.is_train else ())
         except Exception as error:
             fail(error, node, self.specs[node])
-        if op.opaque and call.is_train is not self.is_train:
+        if effects.opaque(op) and call.is_train is not self.is_train:
             run = [_in_mode(call.is_train, function) for function in run]
         writes = [array for entry, array in zip(entries, outs) if array is not None and self._is_callers(entry)]
-        writes += [array for i, array in enumerate(ins) if i in op.mutates and array is not None]
+        writes += [array for i, array in enumerate(ins) if i in op.traits.mutates and array is not None]
         if store is not None:
             self.stores.append(store if ctx.device is None else functools.partial(ctx.run, store))
             writes += self._states(node)
@@ -530,8 +530,8 @@ class Plan:
     def _states(self, node: Node) -> list[Array]:
         op = node.op
         assert op is not None
-        first = len(op.arguments(node.attrs))
-        return [self.arrays[node.inputs[first + state]] for state in op.states]  # variables: theirs are there
+        first = len(op.signature.arguments(node.attrs))
+        return [self.arrays[node.inputs[first + state]] for state in op.traits.states]  # variables: theirs are there
 
     def _place(self, entry: Entry) -> str:
         storage = self.memory.storage.get(entry)

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from opreg.core.array_module import ENTERED
+from opreg.core.edition import EDITION
 from opreg.core.mode import MODE, quiet
-from opreg.core.op import EDITION
 from opreg.core.versions import WATCHED
 from opreg.ndarray.context import Context
 from opreg.ndarray.finite import inherited

@@ -166,7 +166,7 @@ class Program:
     @property
     def mutates(self) -> bool:
         """Whether a node writes over one of its inputs, so that it matters when that is read."""
-        return any(node.op is not None and node.op.mutates for node in self.nodes)
+        return any(node.op is not None and node.op.traits.mutates for node in self.nodes)
 
 
 def replaced(node: Node, inputs: Sequence[Entry], specs: dict[Node, list[Spec]], became: dict[Entry, Entry]) -> Node:

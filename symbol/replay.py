@@ -155,7 +155,7 @@ class RecordedSegment(Segment):
         reason, op = runs_python(step), None if step.node is None else step.node.op
         if reason is not None:
             return reason
-        if op is not None and op.random and not all(map(_keeps_state, step.run)):
+        if op is not None and op.traits.random and not all(map(_keeps_state, step.run)):
             return "draws random numbers"
         if not all(getattr(function, "capturable", True) for function in step.run):
             return "is given numbers of the host"
@@ -254,18 +254,18 @@ def _recorded(recorder: Recorder, steps: list[Step], said: dict[Step, str]) -> l
 def runs_python(step: Step) -> str | None:
     """Why a step is not to be recorded on any device, or None where it depends on its kernel."""
     op = None if step.node is None else step.node.op
-    if op is not None and op.capturable is False:
+    if op is not None and op.traits.capturable is False:
         return "runs users' code, which does not say capturable=True"
-    if op is not None and op.has_side_effect:
+    if op is not None and op.traits.has_side_effect:
         return "does something beside computing"
-    if op is not None and op.per_instance and op.capturable is None:
+    if op is not None and op.signature.per_instance and op.traits.capturable is None:
         return f"its kernel, {step.kernel}, is Python that runs each time"
     return None
 
 
 def _promised(step: Step) -> bool:
     """Whether a user says that a step may be recorded."""
-    return step.node is not None and step.node.op is not None and step.node.op.capturable is True
+    return step.node is not None and step.node.op is not None and step.node.op.traits.capturable is True
 
 
 def _keeps_state(function: Function) -> bool:

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opreg.core.declarations import ZERO
 from opreg.core.graph import Entry, Graph, Node, fail, rewrite
 from opreg.core.launch import Call
 from opreg.core.looks import Explanation, report
-from opreg.core.op import ZERO
+from opreg.core.op import shapes_from_data
 from opreg.core.registry import get
 from opreg.core.spec import ANY, Shape, Spec, show, unify
 from opreg.errors import TRIMMED, ArgumentError
@@ -53,7 +54,7 @@ UNREDUCED = ("reduce: the shapes of this graph follow from numbers, which each r
 
 def depends_on_data(node: Node) -> bool:
     """Whether the shapes of a node's outputs follow from the numbers in its inputs."""
-    return node.op is not None and node.op.data_dependent
+    return node.op is not None and node.op.rules.data_dependent
 
 
 class _Cut:
@@ -105,7 +106,7 @@ def _reached(graph: Graph) -> set[Node]:
     """The nodes that gradients of the heads may reach."""
     reached = {node for node, _ in graph.heads}
     for node in reversed(graph.nodes):
-        if node in reached and node.op is not None and node.op._gradient is not ZERO:
+        if node in reached and node.op is not None and node.op.rules.grad is not ZERO:
             reached.update(source for source, _ in node.inputs)
     return reached
 
@@ -199,7 +200,7 @@ class Staged(Executor):
             ctx = ins[0]._ctx
             call = Call(node.op, node.attrs, [array._data for array in ins], [], [], ctx.xp, ctx, is_train, wrap=wrap)
             try:
-                measured = node.op.shapes_from_data(call)
+                measured = shapes_from_data(node.op, call)
                 border.append(tuple([unify(shape, counted) for shape, counted in zip(shapes, measured)]))
             except Exception as error:
                 fail(error, node)

@@ -280,7 +280,7 @@ class Symbol(Methods):
         'x'
         """
         return Symbol([(node, i) for node in self._graph().nodes
-                       for i in range(1 if node.op is None else node.op.visible(node.attrs))])
+                       for i in range(1 if node.op is None else node.op.signature.visible(node.attrs))])
 
     def get_children(self) -> Symbol | None:
         """The inputs of the outputs' nodes; None for variables."""
@@ -551,7 +551,7 @@ def _of_roles(graph: Graph, answers: Mapping[Node, list[T]]) -> tuple[list[T], l
 def output_name(entry: Entry) -> str:
     """The name of an entry: the variable's, or the node's and the output's."""
     node, index = entry
-    return node.name if node.op is None else f"{node.name}_{node.op.outputs(node.attrs)[index]}"
+    return node.name if node.op is None else f"{node.name}_{node.op.signature.outputs(node.attrs)[index]}"
 
 
 def _texts(node: Node) -> dict[str, str]:
@@ -571,7 +571,7 @@ def _node(op: Op, values: Sequence[Symbol | None], attrs: Attrs, given: Mapping[
     name = named(name, hint.lower())
     tags = attributes(tags)
     where = here()
-    names = op.arguments(attrs) + op.auxiliary(attrs)
+    names = op.signature.inputs(attrs)
     if len(values) != len(names):
         raise ArgumentError(f"operator {op.name}, node {name!r}: expected {len(names)} inputs ({listed(names)}), "
                             f"got {len(values)}")
@@ -581,27 +581,27 @@ def _node(op: Op, values: Sequence[Symbol | None], attrs: Attrs, given: Mapping[
             inputs.append(value._entries[0] if len(value._entries) == 1 else
                           value._one(f"operator {op.name}, node {name!r}, input {key}"))
         elif value is None:
-            texts = {**{k: to_text(v) for k, v in given.items()}, **tags, **op.variable_tags.get(key, {})}
+            texts = {**{k: to_text(v) for k, v in given.items()}, **tags, **op.signature.tags.get(key, {})}
             inputs.append((Node(None, f"{name}_{key}", tags=texts, where=where), 0))
         else:
             raise no_value(op, key, value)
     node = Node(op, name, attrs, inputs, given, tags, where)
-    visible = op.visible(attrs)
+    visible = op.signature.visible(attrs)
     return Symbol(((node, 0),) if visible == 1 else [(node, i) for i in range(visible)])
 
 
 def _tags(op: Op, given: Mapping[str, str] | None, keywords: dict[str, Any]) -> dict[str, str]:
     """The attributes of a node that are not the operator's; those among the keywords are taken out of them."""
     loose = {key: keywords.pop(key) for key in list(keywords)
-             if (key.startswith("__") and key.endswith("__")) or (key in HIDDEN and key not in op.schema)}
+             if (key.startswith("__") and key.endswith("__")) or (key in HIDDEN and key not in op.signature.schema)}
     own = {key: value for key, value in (given or {}).items() if not (key in HIDDEN or key.startswith("__"))}
     dropped = superfluous(op, {**own, **keywords}, lambda value: isinstance(value, Symbol))  # though they stay in files
     loose.update({key: keywords.pop(key) for key in dropped if key in keywords})
     tags = {**(given or {}), **{key: to_text(value) for key, value in loose.items()}}
     for key in own:
-        if key not in dropped and not op.schema.open:
+        if key not in dropped and not op.signature.schema.open:
             raise AttrError(f"operator {op.name}: attr={{{key!r}: …}} is neither one of its attributes nor written "
-                            f"as __{key}__. {did_you_mean(key, op.schema.names)}")
+                            f"as __{key}__. {did_you_mean(key, op.signature.schema.names)}")
     return tags
 
 
@@ -622,22 +622,23 @@ def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
     """
     name, tags = keywords.pop("name", None), keywords.pop("attr", None)
     keywords.pop("out", None)
-    if "ctx" in keywords and "ctx" in op.schema and keywords["ctx"] is not None:
+    if "ctx" in keywords and "ctx" in op.signature.schema and keywords["ctx"] is not None:
         keywords["ctx"] = str(keywords["ctx"])  # a Context is text in a graph
     if name is not None and not isinstance(name, str):
         raise TypeError(f"operator {op.name}: name must be text, got {name!r}")
     if tags or keywords:
         tags = _tags(op, tags, keywords)
-        if not op.input_names and not op.variadic and not op.per_instance:
+        if not op.signature.input_names and not op.signature.variadic and not op.signature.per_instance:
             for key in [key for key, value in keywords.items() if isinstance(value, Symbol)]:
                 warn(f"operator {op.name} has no inputs: {key} counts for nothing")
                 del keywords[key]
     try:
         inputs, given = split(op, args, keywords, lambda value: isinstance(value, Symbol))
         given = {key: value for key, value in given.items()
-                 if value is not None or key in op.schema or op.schema.open}
-        attrs = op.complete({**given, **attributes(tags)} if op.per_instance and op.schema.open else given)
-        names = op.arguments(attrs) + op.auxiliary(attrs)
+                 if value is not None or key in op.signature.schema or op.signature.schema.open}
+        tagged = op.signature.per_instance and op.signature.schema.open
+        attrs = op.complete({**given, **attributes(tags)} if tagged else given)
+        names = op.signature.inputs(attrs)
         if isinstance(inputs, dict):
             for key, value in inputs.items():
                 if key not in names and value is not None:
@@ -650,7 +651,7 @@ def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
     except OpError as error:
         note(error, f"making a symbol of operator {op.name}" + (f", named {name!r}" if name else ""))
         if isinstance(error, ArgumentError):
-            _hint(error, [*args, *[value for key, value in keywords.items() if key not in op.schema]])
+            _hint(error, [*args, *[value for key, value in keywords.items() if key not in op.signature.schema]])
         raise
 
 

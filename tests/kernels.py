@@ -54,14 +54,14 @@ def others(op: Op) -> list[Kernel]:
 
 def applies(use: Use) -> bool:
     """Whether the reference kernel is that of the use: an operator of several has no expression for some."""
-    return use.op.expression is None or use.op.expression(use.attrs) is not None
+    return use.op.rules.expression is None or use.op.rules.expression(use.attrs) is not None
 
 
 def called(use: Use, ins: Sequence[np.ndarray] | None = None, outs: Sequence[np.ndarray | None] | None = None,
            reqs: Sequence[str] = (), ctx: Context | None = None) -> Call:
     """A call of the use, by default with arrays of its own, in a plan whose convolutions oneDNN has."""
     ctx = ctx or cpu()
-    count, shapes = len(use.op.outputs(use.attrs)), [each.shape for each in use.arrays]
+    count, shapes = len(use.op.signature.outputs(use.attrs)), [each.shape for each in use.arrays]
     inferred = use.op.infer_shapes(shapes, [None] * count, use.attrs)[1]
     kinds = use.op.infer_dtypes([each.dtype for each in use.arrays], [None] * count, use.attrs)[1]
     specs = [Spec(*each) for each in zip(inferred, kinds)]
@@ -88,8 +88,8 @@ def computed(call: Call, kernel: Kernel, bound: Callable[[], object] = lambda: N
 
 
 def _states(call: Call) -> list[np.ndarray]:
-    first = len(call.op.arguments(call.attrs))
-    return [call.ins[first + state] for state in call.op.states] if call.is_train else []
+    first = len(call.op.signature.arguments(call.attrs))
+    return [call.ins[first + state] for state in call.op.traits.states] if call.is_train else []
 
 
 #: From where on arrays go another way than small ones, and sizes of blocks: so few numbers, bytes or multiplications

@@ -45,8 +45,9 @@ ORDER = _floors("""
     opreg.core.spec
     opreg.core.attrs opreg.fills
     opreg.core.dispatch
-    opreg.core.rules opreg.core.steps
-    opreg.core.launch opreg.core.as_prop
+    opreg.core.rules opreg.core.steps opreg.core.edition opreg.core.traits
+    opreg.core.launch opreg.core.as_prop opreg.core.signature opreg.core.effects
+    opreg.core.declarations
     opreg.core.op
     opreg.core.registry
     opreg.core.arguments

@@ -92,8 +92,8 @@ def test_signatures():
     assert text.startswith("(data, weight=None, *, input_dim: int, ")
     assert text.endswith(", name=None, attr=None)")
     for op in operators():
-        if not (op.variadic or op.per_instance):
-            assert set(signature(op).parameters) >= {*op.input_names, *op.schema.names}
+        if not (op.signature.variadic or op.signature.per_instance):
+            assert set(signature(op).parameters) >= {*op.signature.input_names, *op.signature.schema.names}
     parameters = signature(get("Concat")).parameters
     assert parameters["data"].kind is inspect.Parameter.VAR_POSITIONAL
     assert parameters["dim"].kind is inspect.Parameter.KEYWORD_ONLY

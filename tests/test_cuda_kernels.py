@@ -424,7 +424,7 @@ def test_large_arrays_are_shared_by_few_processors_and_by_many(name: str, proces
     ("rmsprop_update", {"gamma1": 0.9, "clip_weights": 1.5})])
 def test_an_update_is_one_launch_and_moves_weights_as_the_host_does(name: str, attrs: dict[str, float]) -> None:
     rng = np.random.default_rng(5)
-    count = len(getattr(ops, name).input_names)
+    count = len(getattr(ops, name).signature.input_names)
     for size, dtype in ((5, "float32"), (20003, "float32"), (4096, "float64")):
         values = [rng.standard_normal(size), rng.standard_normal(size),
                   *[rng.uniform(2, 3, size) for _ in range(count - 2)]]

@@ -36,7 +36,7 @@ FUNCTIONS = {"sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min, "prod
 
 def _function(name: str) -> Any:
     """The instructions of an operator that reduces."""
-    described = get(name).sets({"axis": None, "keepdims": False, "exclude": False})  # type: ignore[misc]
+    described = get(name).rules.sets({"axis": None, "keepdims": False, "exclude": False})  # type: ignore[misc]
     return described.rows.expression
 
 

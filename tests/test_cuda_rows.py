@@ -14,7 +14,7 @@ from tests.test_operators import named, plannable
 from tests.test_strict import FIXED, Context, _compare
 
 _OPERATORS = [name for name, op in REGISTERED.items()
-              if op.expression is None and any(kernel.name == "cuda" for kernel in op.kernels)]
+              if op.rules.expression is None and any(kernel.name == "cuda" for kernel in op.kernels)]
 #: The first row of each on floating numbers.
 _ROWS = {row.op: row for row in reversed(FIXED) if row.op in _OPERATORS and plannable(row)}
 

@@ -1095,7 +1095,7 @@ def both_grad(g, ins, outs):
 
 
 def test_define():
-    assert (scaled.list_arguments(), scaled.schema.names, scaled.doc) == (["x"], ("by",), "A multiple of x.")
+    assert (scaled.list_arguments(), scaled.signature.schema.names, scaled.doc) == (["x"], ("by",), "A multiple of x.")
     x = marked()
     for call in (lambda: scaled(x, by=3), lambda: nd.custom.test_scaled(x, by="3"),
                  lambda: nd.Custom(x, op_type="test_scaled", by=3), lambda: nd.custom.test_scaled(x=x, by=3.0)):

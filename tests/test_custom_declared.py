@@ -235,7 +235,7 @@ def test_rules_that_cannot_be_called_are_refused_at_once(kind: str, rule: Any, w
     assert op.op_type in str(caught.value)
     if callable(rule):
         assert "test_custom_declared.py:" in str(caught.value)
-    assert not op.has_grad and not op.data_dependent  # what was refused is not there
+    assert op.rules.grad is None and not op.rules.data_dependent  # what was refused is not there
 
 
 @pytest.mark.parametrize("kind, rule", [

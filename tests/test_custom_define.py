@@ -232,7 +232,7 @@ def test_where_and_in_which_mode_it_computes():
         return x + ctx.device_id
 
     op = defined(watching)
-    assert op.schema.names == ()
+    assert op.signature.schema.names == ()
     with autograd.train_mode():
         assert op(nd.zeros(1, ctx=mx.cpu(1))).asscalar() == 1
     executor = op(sym.var("x")).bind(mx.cpu(2), {"x": nd.zeros(1, ctx=mx.cpu(2))})

@@ -627,7 +627,7 @@ def test_what_is_kept_is_bounded():
     for i in range(300):
         nd.Custom(nd.ones(2), op_type=name, k=i)
         nd.Custom(nd.ones(i + 1), op_type=name)
-    calls = get(f"custom.{name}").schema.calls
+    calls = get(f"custom.{name}").signature.schema.calls
     kept = [*calls.entries()]
     assert calls.limit // 2 <= len(kept) <= calls.limit
     assert calls.limit // 2 <= max(len([*each.runs.entries()]) for each in kept) <= calls.limit

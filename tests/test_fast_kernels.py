@@ -24,8 +24,9 @@ def _rnn_inputs(mode: str, batch: int, size: int, both: bool, dtype: str) -> tup
     op, rng = get("RNN"), np.random.default_rng(1)
     given = {"mode": mode, "state_size": size, "num_layers": 1, "state_outputs": True, "bidirectional": both}
     attrs = op.complete(given)
-    count = len(op.arguments(attrs))
-    shapes = op.infer_shapes([(3, batch, 5), *[None] * (count - 1)], [None] * len(op.outputs(attrs)), attrs)[0]
+    count = len(op.signature.arguments(attrs))
+    unknown = [None] * len(op.signature.outputs(attrs))
+    shapes = op.infer_shapes([(3, batch, 5), *[None] * (count - 1)], unknown, attrs)[0]
     return attrs, [rng.normal(size=shape, scale=size ** -0.5).astype(dtype) for shape in shapes]
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import opreg as mx
 from opreg.core import cache
 from opreg.core.attrs import Field, Schema
+from opreg.core.edition import tell
 from opreg.core.registry import _OPS, declare, get, operators, ops, register
 from opreg.ndarray import autograd, eager
 
@@ -29,9 +30,9 @@ def forget():
     for each in (*cache._RECENT, *cache._CACHED):
         (each.clear if isinstance(each, cache.Recent) else each.cache_clear)()
     for op in operators():
-        op.schema._cache.clear()
-        if hasattr(op.schema, "calls"):
-            op.schema.calls.clear()
+        op.signature.schema._cache.clear()
+        if hasattr(op.signature.schema, "calls"):
+            op.signature.schema.calls.clear()
 
 
 def outcome(call):
@@ -235,7 +236,7 @@ class Registered:
         del op.kernels[1:]
         if version:
             op.kernel("better")(lambda xp, data, *, by: data * by + 10 * version)
-        op._changed()
+        tell(op)
 
     def rule(self, version):
         def gradient(g, ins, outs, *, by):

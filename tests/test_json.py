@@ -731,7 +731,7 @@ def test_graphs_within_graphs_are_kept():
     symbol = loads(LOOP)
     assert dumps(symbol) == LOOP
     (node,) = placeholders(symbol)
-    (body,) = node.op.schema.subgraphs
+    (body,) = node.op.signature.schema.subgraphs
     assert [inner.name for inner in body.nodes] == ["d-0", "w", "_mul0", "identity0"]
     with pytest.raises(UnknownOperatorError, match="node 'loop' needs the operator '_forevery' on 1 inner graphs"):
         resolve(symbol._graph())

@@ -249,7 +249,7 @@ def run(op: Op, name: str, ins: list[np.ndarray], attrs: dict[str, Any], is_trai
     """What a kernel computes."""
     kernel = next(each for each in op.kernels if each.name == name)
     outs = [np.full(shape, 7, np.float32) for shape in op.infer_shapes(
-        [a.shape for a in ins], [None] * len(op.outputs(attrs)), attrs)[1]]
+        [a.shape for a in ins], [None] * len(op.signature.outputs(attrs)), attrs)[1]]
     scratch = lambda number, shape, dtype: np.empty(shape, dtype)  # noqa: E731
     call = Call(op, attrs, ins, outs, [], np, mx.cpu(), is_train, scratch=scratch)
     reason = None if kernel.accepts is None else kernel.accepts(call)

@@ -468,7 +468,7 @@ for _op in (rms, logsumexp):
 def test_a_reduction_of_an_array_in_another_order_lies_in_order(name):
     """Also where the call was prepared for arrays that lie in order."""
     op, data = get(name), np.arange(24.0, dtype=np.float32).reshape(2, 3, 4).transpose(2, 1, 0)
-    prepared = op.prepared(op.complete({"axis": 0}), data.copy())
+    prepared = op.rules.prepare(op.complete({"axis": 0}), data.copy())
     for given in (data, data.copy()):
         found = prepared(given)
         assert found.flags.c_contiguous
@@ -536,7 +536,7 @@ def test_numba_reduces_rows(op, monkeypatch: pytest.MonkeyPatch, tmp_path) -> No
 
     monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path))
     x = np.random.default_rng(0).standard_normal((6, 50))
-    call = _Called(op.sets({"axis": 1, "keepdims": False, "exclude": False}).on([x.shape]), [x])
+    call = _Called(op.rules.sets({"axis": 1, "keepdims": False, "exclude": False}).on([x.shape]), [x])
     task = loops._task(call.found, call)
     assert not isinstance(task, str), task
     function, run = row_reductions._plan(task)
@@ -551,7 +551,7 @@ def test_numba_leaves_to_numpy_what_it_does_no_better() -> None:
 
     for name, n, reason in (("sum", 50, "a call of NumPy reduces as fast"), ("mean", 50, "a call of NumPy"),
                             ("_test_rms", 1 << 15, "32768 numbers are added up pairwise")):
-        loop = get(name).sets({"axis": 1, "keepdims": False, "exclude": False}).on([(2, n)])
+        loop = get(name).rules.sets({"axis": 1, "keepdims": False, "exclude": False}).on([(2, n)])
         with compiler.use("auto"):
             assert loops._task(loop, _Called(loop, [np.ones((2, n))])).startswith(reason)
 
@@ -564,7 +564,7 @@ def test_a_gpu_reduces_any_axes(op) -> None:
     device, rng, cases = host.Host(), np.random.default_rng(0), []
     for shape, axes in (((5, 40), (1,)), ((40, 5), (0,)), ((3, 4, 5), (0, 2)), ((2, 3), (0, 1)), ((2, 9001), (1,))):
         x = cuda_array(rng.standard_normal(shape))
-        loop = op.sets({"axis": axes, "keepdims": False, "exclude": False}).on([shape])
+        loop = op.rules.sets({"axis": axes, "keepdims": False, "exclude": False}).on([shape])
         call = _Called(loop, [x], device)
         for step in loops._steps(call):
             step()

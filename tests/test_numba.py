@@ -238,7 +238,7 @@ def _cases() -> dict[str, Any]:
     found = {}
     for row in all_rows():
         op = get(row.op)
-        if op.expression is not None and op.expression(Use.of(row).attrs) is not None:
+        if op.rules.expression is not None and op.rules.expression(Use.of(row).attrs) is not None:
             label = op.name + "".join(f"-{value}" for value in row.attrs.values() if isinstance(value, str))
             found.setdefault(label, row)
     return found
@@ -249,7 +249,7 @@ CASES = _cases()
 
 def test_every_operator_has_a_row() -> None:
     tested = {get(row.op) for row in CASES.values()}
-    assert not [name for name in names() if get(name).expression is not None and get(name) not in tested]
+    assert not [name for name in names() if get(name).rules.expression is not None and get(name) not in tested]
 
 
 def _compare(expression: Expression, ins: list[np.ndarray], rtol: float) -> None:
@@ -265,7 +265,7 @@ def _compare(expression: Expression, ins: list[np.ndarray], rtol: float) -> None
 def test_operators(label: str, dtype: str) -> None:
     """The numbers of a row, and any of the special ones with any other."""
     use = Use.of(CASES[label], dtype)
-    expression = use.op.expression(use.attrs)
+    expression = use.op.rules.expression(use.attrs)
     missing = {prim.name for prim, _ in expression.code} - set(VECTOR)
     double = dtype == "float64" and any(prim.name == "power" for prim, _ in expression.code)
     if not expression.code or missing or double:

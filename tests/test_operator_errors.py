@@ -143,20 +143,20 @@ def test_values_out_of_range_are_refused_when_a_symbol_is_made(name, count, attr
         getattr(mx.nd, name)(*[mx.nd.ones((2, 2))] * count, **attrs)
 
 
-@pytest.mark.parametrize("op", [op for op in operators() if op.variadic], ids=str)
+@pytest.mark.parametrize("op", [op for op in operators() if op.signature.variadic], ids=str)
 def test_no_operator_makes_names_for_more_inputs_than_anybody_has(op):
     attrs = {"scale": 2, "sample_type": "nearest"} if op.name == "UpSampling" else {}
-    words = f"attribute {op.variadic}: expected int from 1 to 65,536, got 65537"
+    words = f"attribute {op.signature.variadic}: expected int from 1 to 65,536, got 65537"
     for ask in (lambda **attrs: op(mx.nd.ones((2, 2)), **attrs), lambda **attrs: op(mx.sym.Variable("x"), **attrs),
                 op.list_arguments, op.list_outputs):
         with pytest.raises(AttrError, match=words):
-            ask(**{op.variadic: 65537}, **attrs)
+            ask(**{op.signature.variadic: 65537}, **attrs)
 
 
 def test_defaults_may_be_given():
     """As they are, and as the text that files hold."""
     fields = [field for op in operators() if "custom." not in op.name
-              for field in op.schema.fields if field.default is not REQUIRED]
+              for field in op.signature.schema.fields if field.default is not REQUIRED]
     assert len(fields) > 1000
     for field in fields:
         for value in (field.default, to_text(field.default)):

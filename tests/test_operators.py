@@ -76,11 +76,11 @@ def _asked(row: Row, question: Callable[[Use], Any]) -> bool:
 
 def plannable(row: Row) -> bool:
     """Whether an executor can run it: its outputs' shapes do not depend on numbers, or it says how."""
-    return _asked(row, lambda use: in_advance(use) or use.op.data_dependent)
+    return _asked(row, lambda use: in_advance(use) or use.op.rules.data_dependent)
 
 
 def _drawing(row: Row) -> bool:
-    return _asked(row, lambda use: use.op.random)
+    return _asked(row, lambda use: use.op.traits.random)
 
 
 def _in_graphs(row: Row) -> bool:
@@ -130,15 +130,15 @@ def test_inferred(row: Row, dtype: str | None) -> None:
     use = _use(row, dtype)
     with Recording(False, row.train):
         _, results = run(use.op, use.attrs, [each.copy() for each in use.arrays], cpu(), wrap=lambda data, *_: data)
-    count = len(use.op.outputs(use.attrs))
+    count = len(use.op.signature.outputs(use.attrs))
     _, shapes = use.op.infer_shapes([each.shape for each in use.arrays], [None] * count, use.attrs)
     _, dtypes = use.op.infer_dtypes([each.dtype for each in use.arrays], [None] * count, use.attrs)
     for result, shape in zip(results, shapes):
         assert unify(shape, result.shape) == result.shape
     assert [result.dtype for result in results[:count]] == [kind or np.dtype("float32") for kind in dtypes]
-    states = use.arrays[len(use.op.arguments(use.attrs)):]
-    assert len(results) - count in ((0, len(use.op.states)) if row.train else (0,))
-    for new, state in zip(results[count:], use.op.states):
+    states = use.arrays[len(use.op.signature.arguments(use.attrs)):]
+    assert len(results) - count in ((0, len(use.op.traits.states)) if row.train else (0,))
+    for new, state in zip(results[count:], use.op.traits.states):
         assert new.shape == states[state].shape
     if not all(each.size for each in (*use.arrays, *results)) or not all(map(np.ndim, use.arrays)) \
             or not in_advance(use):
@@ -147,7 +147,7 @@ def test_inferred(row: Row, dtype: str | None) -> None:
     by_name = dict(zip(use.names, use.arrays))
     found = made.infer_shape(**{name: each.shape for name, each in by_name.items()})
     kinds = made.infer_type(**{name: each.dtype for name, each in by_name.items()})
-    visible = use.op.visible(use.attrs)
+    visible = use.op.signature.visible(use.attrs)
     assert (found[1], kinds[1]) == (shapes[:visible], [result.dtype.type for result in results[:visible]])
 
 
@@ -155,7 +155,7 @@ def test_inferred(row: Row, dtype: str | None) -> None:
 def test_partly_known(row: Row) -> None:
     """What is inferred from less never contradicts what is inferred from everything, and nothing raises."""
     use = _use(row)
-    ins, count = [each.shape for each in use.arrays], len(use.op.outputs(use.attrs))
+    ins, count = [each.shape for each in use.arrays], len(use.op.signature.outputs(use.attrs))
     _, outs = use.op.infer_shapes(list(ins), [None] * count, use.attrs)
     less: list[list] = [[(ANY,) * len(shape) for shape in ins]]
     for i, shape in enumerate(ins):
@@ -179,14 +179,14 @@ def test_partly_known(row: Row) -> None:
 def test_inputs_stay(row: Row) -> None:
     """Only what is declared is written in place; of inputs declared unread the numbers do not matter."""
     use = _use(row)
-    first = len(use.op.arguments(use.attrs))
-    moved = {*use.op.mutates, *(first + state for state in use.op.states if row.train)}
+    first = len(use.op.signature.arguments(use.attrs))
+    moved = {*use.op.traits.mutates, *(first + state for state in use.op.traits.states if row.train)}
     result = eager(use)
     for i, (before, after) in enumerate(zip(use.arrays, result.after)):
         if i not in moved:
             np.testing.assert_array_equal(after, before, f"input {i}")
-    if use.op.unread:
-        blind = [np.full_like(each, np.nan if each.dtype.kind == "f" else 0) if i in use.op.unread else each
+    if use.op.traits.unread:
+        blind = [np.full_like(each, np.nan if each.dtype.kind == "f" else 0) if i in use.op.traits.unread else each
                  for i, each in enumerate(use.arrays)]
         for out, other in zip(result.outs, eager(use.having(blind)).outs):
             np.testing.assert_array_equal(out, other)
@@ -227,7 +227,7 @@ def test_results_are_their_own(row: Row) -> None:
         arrays = [layout(each) if each.ndim else each.copy() for each in use.arrays]
         with Recording(False, row.train):
             _, results = run(use.op, use.attrs, arrays, cpu(), wrap=lambda data, *_: data)
-        for result in results[:len(use.op.outputs(use.attrs))]:
+        for result in results[:len(use.op.signature.outputs(use.attrs))]:
             assert not any(np.may_share_memory(result, each) for each in arrays)
 
 
@@ -239,7 +239,7 @@ def test_empty(row: Row) -> None:
     none = use.having([each[:0] if each.ndim and each.shape[0] == batch else each for each in use.arrays])
     try:
         _, shapes = use.op.infer_shapes([each.shape for each in none.arrays],
-                                        [None] * len(use.op.outputs(use.attrs)), use.attrs)
+                                        [None] * len(use.op.signature.outputs(use.attrs)), use.attrs)
         outs = eager(none).outs
     except OpError:
         return
@@ -318,7 +318,8 @@ def test_graph(row: Row, dtype: str | None) -> None:
     _same(graph(use), eager(use), use)
 
 
-@_on(lambda row: _in_graphs(row) and _asked(row, lambda use: use.op.mode or use.op.states) and not _drawing(row))
+@_on(lambda row: _in_graphs(row) and _asked(row, lambda use: use.op.traits.mode or use.op.traits.states)
+     and not _drawing(row))
 def test_graph_in_the_other_mode(row: Row) -> None:
     use = _use(row)
     use.train = not row.train
@@ -378,7 +379,7 @@ def test_twice(row: Row) -> None:
     """An executor gives the same again: nothing of a run is left over for the next."""
     use = _use(row)
     executor = bind(use, reqs=dict.fromkeys(use.wanted, "null"))
-    frozen = not use.op.mutates and not (use.op.states and row.train)
+    frozen = not use.op.traits.mutates and not (use.op.traits.states and row.train)
     first = [each.asnumpy() for each in executor.forward(is_train=row.train)]
     if frozen:
         for out, want in zip(executor.forward(is_train=row.train), first):
@@ -388,7 +389,7 @@ def test_twice(row: Row) -> None:
 # ------------------------------------------------------------------------------ the record, as a Prop is asked
 
 
-@_on(lambda row: row.deterministic and _asked(row, lambda use: in_advance(use) and not use.op.mutates))
+@_on(lambda row: row.deterministic and _asked(row, lambda use: in_advance(use) and not use.op.traits.mutates))
 def test_as_a_custom_operator(row: Row) -> None:
     """The answers of a ``CustomOpProp``, and an object that writes results as a ``CustomOp`` does."""
     use = _use(row)
@@ -428,13 +429,13 @@ def test_as_a_custom_operator(row: Row) -> None:
 
 def _in_files(row: Row) -> bool:
     """Whether a file can hold it: not a subscript, which is whatever Python puts between brackets."""
-    return "_subscript" not in row.op and _asked(row, lambda use: use.op.outputs(use.attrs))
+    return "_subscript" not in row.op and _asked(row, lambda use: use.op.signature.outputs(use.attrs))
 
 
 @_on(_in_files)
 def test_attributes_as_text(row: Row) -> None:
     use = _use(row)
-    schema = use.op.schema
+    schema = use.op.signature.schema
     for name, value in use.attrs.items():
         if name in schema:
             assert schema[name](to_text(value)) == value, name

@@ -58,7 +58,7 @@ def _numbered(values: Any) -> dict[str, np.ndarray]:
 
 
 def _call(op: Op, case: dict[str, Any], values: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
-    if op.variadic:
+    if op.signature.variadic:
         return tuple(values.values()), dict(case["attrs"])
     return (), {**values, **case["attrs"]}
 

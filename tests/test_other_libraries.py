@@ -151,7 +151,7 @@ def test_pytorch_gets_the_gradient_that_was_written(torch: Any) -> None:
 @pytest.mark.parametrize("make", [swish, ruled, cube, lambda: "LayerNorm"])
 def test_compiled_by_pytorch(torch: Any, make: Callable[[], Any]) -> None:
     operator = mx.operator.to_torch(make())
-    count = len(get("LayerNorm").input_names) if make() == "LayerNorm" else 1 if make is swish else 2
+    count = len(get("LayerNorm").signature.input_names) if make() == "LayerNorm" else 1 if make is swish else 2
     shapes = [(3, 4), (4,), (4,)] if count == 3 else [(3, 4)] * count
     inputs = [torch.tensor(numbers(*shape, seed=i), requires_grad=True) for i, shape in enumerate(shapes)]
 
@@ -468,10 +468,10 @@ def test_translations_say_what_the_operators_do(library: str, request: pytest.Fi
     looked_at: set[str] = set()
     for row in all_rows():
         op = get(row.op)
-        said = op.name in translation.TABLE or op.expression is not None
+        said = op.name in translation.TABLE or op.rules.expression is not None
         if op.name in looked_at or not said or not row.deterministic:
             continue
-        count = {op.variadic: len(row.inputs)} if op.variadic else {}
+        count = {op.signature.variadic: len(row.inputs)} if op.signature.variadic else {}
         source = Source(op, "test", None, None, {**count, **row.attrs})
         program = source.program({}, row.train)
         nodes = program.graph.nodes

@@ -38,7 +38,7 @@ def _same(name: str, given: dict[str, Any], first: list[np.ndarray], then: list[
     """Compare; says whether the operator has two parts for these."""
     op = get(name)
     attrs = op.complete(given)
-    function = quiet(op.prepared, attrs, *first)
+    function = quiet(op.rules.prepare, attrs, *first)
     if function is None:
         return False
     rule = op.kernels[0].rule
@@ -76,7 +76,7 @@ def test_gradients_of_reductions(forward, name, shape, dtype):
             data = _data(shape, dtype)
             (narrow,) = op.infer_shapes([shape], [None], op.complete(given))[1]
             g = [_data(narrow, dtype) if narrow else np.asarray(2.5).astype(dtype) for _ in range(2)]
-        given = {name: value for name, value in given.items() if name in get("_backward_sum").schema}
+        given = {name: value for name, value in given.items() if name in get("_backward_sum").signature.schema}
         if name == "_backward_npi_mean":
             given.pop("keepdims")
         assert _same(name, given, [g[0], data], [g[1], data]) == (dtype != "int32")
@@ -133,7 +133,7 @@ def test_softmax_of_some_and_of_other_dtypes_is_not_prepared():
     data, length = np.zeros((2, 3), np.float32), np.ones(2, np.int32)
     for given, arrays in (({"use_length": True}, [data, length]), ({"dtype": "float64"}, [data])):
         op = get("softmax")
-        assert op.prepared(op.complete(given), *arrays) is None
+        assert op.rules.prepare(op.complete(given), *arrays) is None
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

@@ -205,8 +205,8 @@ CASES = [
 def test_additions_and_multiplications(name, attrs, ins, expected):
     op = get(name)
     attrs = op.complete(attrs)
-    shapes, outs = op.infer_shapes(list(ins), [None] * len(op.outputs(attrs)), attrs)
-    assert op.work(shapes, outs, attrs) == expected
+    shapes, outs = op.infer_shapes(list(ins), [None] * len(op.signature.outputs(attrs)), attrs)
+    assert op.rules.work(shapes, outs, attrs) == expected
 
 
 def test_recurrent_layers_count_twice_in_backward():
@@ -225,7 +225,7 @@ def test_folded_convolutions_count_the_convolution():
 
 
 def test_others_have_none():
-    assert get("softmax").work([(3, 4)], [(3, 4)], get("softmax").complete({})) is None
+    assert get("softmax").rules.work([(3, 4)], [(3, 4)], get("softmax").complete({})) is None
 
 
 def test_users_declare_theirs():
@@ -235,7 +235,7 @@ def test_users_declare_theirs():
 
     op = get("custom.test_profile_double") if hasattr(mx.operator, "get") else double
     op.flops(lambda ins, outs: math.prod(outs[0]))
-    assert op.work([(3, 4)], [(3, 4)], {}) == 12
+    assert op.rules.work([(3, 4)], [(3, 4)], {}) == 12
 
 
 def test_the_machine_is_measured(monkeypatch):

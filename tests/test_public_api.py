@@ -193,7 +193,7 @@ def test_misspelt_keywords_are_refused(call: Any, words: str) -> None:
 
 def test_misspelt_attributes_are_refused() -> None:
     for op in operators():
-        if op.where is None and not op.schema.open:
+        if op.where is None and not op.signature.schema.open:
             with pytest.raises((AttrError, TypeError), match=r"misspelt|is required"):
                 op.complete({"misspelt": 1})
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import opreg as mx
 from opreg import nd
+from opreg.core.edition import tell
 from opreg.core.registry import _OPS, declare, get, ops
 from opreg.errors import OpError
 from opreg.ndarray import autograd, eager, tape
@@ -146,7 +147,7 @@ def test_the_mode_is_part_of_the_kind(train_mode):
 
 def test_a_rule_that_looks_at_numbers_runs_as_it_is_written(counted):
     tanh = get("tanh")
-    rule = tanh._gradient
+    rule = tanh.rules.grad
     try:
         tanh.grad(lambda g, ins, outs: g * float(ins[0].asnumpy().max()))
         for top in (2.0, 3.0):
@@ -158,7 +159,7 @@ def test_a_rule_that_looks_at_numbers_runs_as_it_is_written(counted):
             np.testing.assert_array_equal(x.grad.asnumpy(), [top, top])
         assert counted == {"followed": 1, "unfit": 1}
     finally:
-        tanh._gradient = rule
+        tanh.rules.grad = rule
         eager._RUNNERS.clear()
 
 
@@ -167,7 +168,7 @@ def test_a_rule_that_looks_at_numbers_runs_as_it_is_written(counted):
 def test_a_rule_that_failed_once_is_followed_the_next_time(where, error, counted):
     """That it cannot be followed is for the rule to say."""
     tanh, backward = get("tanh"), get("_backward_tanh")
-    rule, kernels, failing = tanh._gradient, list(backward.kernels), [True]
+    rule, kernels, failing = tanh.rules.grad, list(backward.kernels), [True]
 
     def fails():
         if failing.pop() if failing else False:
@@ -195,13 +196,13 @@ def test_a_rule_that_failed_once_is_followed_the_next_time(where, error, counted
         assert [slope() for _ in range(4)] == [3, 3, 3, 3]
         assert counted == {"followed": 1, "unfit": 0}  # the one that failed is not counted
     finally:
-        tanh._gradient, backward.kernels = rule, kernels
-        tanh._changed()
+        tanh.rules.grad, backward.kernels = rule, kernels
+        tell(tanh)()
 
 
 def test_an_interruption_is_not_remembered():
     tanh, interrupted = get("tanh"), [True]
-    rule = tanh._gradient
+    rule = tanh.rules.grad
 
     def gradient(g, ins, outs):
         if interrupted:
@@ -220,13 +221,13 @@ def test_an_interruption_is_not_remembered():
         y.backward()
         assert x.grad.asscalar() == 3 and None not in y._entry[0].settled.recipes.values()
     finally:
-        tanh._gradient = rule
-        tanh._changed()
+        tanh.rules.grad = rule
+        tell(tanh)()
 
 
 def test_a_rule_that_is_registered_later_counts_from_then_on():
     tanh = get("tanh")
-    rule, x, y = tanh._gradient, nd.array([0.5]), mx.sym.tanh(mx.sym.Variable("x"))
+    rule, x, y = tanh.rules.grad, nd.array([0.5]), mx.sym.tanh(mx.sym.Variable("x"))
     x.attach_grad()
 
     def both():
@@ -243,8 +244,8 @@ def test_a_rule_that_is_registered_later_counts_from_then_on():
         tanh.grad(lambda g, ins, outs: g * 3)
         assert both() == (3, 3)
     finally:
-        tanh._gradient = rule
-        tanh._changed()
+        tanh.rules.grad = rule
+        tell(tanh)()
     assert both() == first == pytest.approx((1 - np.tanh(0.5) ** 2,) * 2)
 
 

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.core import op as records
+from opreg.core import edition as records
 from opreg.core.attrs import Schema
+from opreg.core.declarations import ZERO
+from opreg.core.edition import tell
 from opreg.core.op import Op
 from opreg.core.parameters import parameters_of
 from opreg.core.registry import _OPS, REGISTERED, alias, declare, get, ops, register
@@ -125,7 +127,7 @@ def gradient(op):
 
 
 def no_gradient(op):
-    op.grad(records.ZERO)
+    op.grad(ZERO)
     return 2, 0
 
 
@@ -282,7 +284,7 @@ def test_operators_of_python_hear_of_it(name, function, instead):
         assert function(x).asnumpy().tolist() == [60, 60, 60]
     finally:
         before.kernels.pop()
-        before._changed()
+        tell(before)
     np.testing.assert_array_equal(function(x).asnumpy(), first)
 
 
@@ -344,16 +346,17 @@ def test_what_is_registered_while_a_call_is_settled_counts_for_the_next():
 def _rule(use: Use) -> Subgraph:
     """The gradient rule of a use, as it is traced."""
     op, attrs = use.op, use.attrs
-    ins, nothing = [Spec(each.shape, each.dtype) for each in use.arrays], [None] * len(op.outputs(attrs))
+    ins, nothing = [Spec(each.shape, each.dtype) for each in use.arrays], [None] * len(op.signature.outputs(attrs))
     _, shapes = op.infer_shapes([spec.shape for spec in ins], list(nothing), attrs)
     _, dtypes = op.infer_dtypes([spec.dtype for spec in ins], list(nothing), attrs)
     outs = list(map(Spec, shapes, dtypes))
-    arriving = [i < op.visible(attrs) for i in range(len(outs))]
+    arriving = [i < op.signature.visible(attrs) for i in range(len(outs))]
     needs = [np.issubdtype(each.dtype, np.floating) for each in use.arrays]
     return rule_graph(op, attrs, arriving, needs, use.train, [*outs, *ins, *outs])
 
 
-RULES = {row.op: row for row in reversed(all_rows()) if row.grad and fits(get(row.op)) and get(row.op).has_grad}
+RULES = {row.op: row for row in reversed(all_rows())
+         if row.grad and fits(get(row.op)) and get(row.op).rules.grad is not None}
 
 
 @pytest.mark.parametrize("name", sorted(RULES))

@@ -57,7 +57,7 @@ def shown(shapes):
 def test_outputs_follow_as_far_as_they_can(op, attrs, ins, outs):
     op = get(op)
     attrs = op.complete(attrs)
-    found = op.infer_shapes(list(ins), [None] * len(op.outputs(attrs)), attrs)[1]
+    found = op.infer_shapes(list(ins), [None] * len(op.signature.outputs(attrs)), attrs)[1]
     assert shown(found) == shown(outs)
 
 
@@ -226,7 +226,7 @@ def test_reshape_codes_keep_the_number_of_elements(shape, data):
 def test_what_does_not_fit_is_refused_in_words(op, attrs, shapes, kind, words):
     def ask(op):
         complete = op.complete(attrs)
-        return op.infer_shapes(list(shapes), [None] * len(op.outputs(complete)), complete)
+        return op.infer_shapes(list(shapes), [None] * len(op.signature.outputs(complete)), complete)
 
     with pytest.raises(kind, match=words):
         ask(get(op))

@@ -53,7 +53,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[compiler.Function]:
 def arrays_of(name: str, dtype: str, size: int = SIZE) -> list[mx.nd.NDArray]:
     """Weight, gradient and states, which are positive: some are averages of squares."""
     rng = np.random.default_rng(7)
-    count = len(get(name).input_names)
+    count = len(get(name).signature.input_names)
     found = [rng.standard_normal(size), rng.standard_normal(size)] + [rng.uniform(2, 3, size) for _ in range(count - 2)]
     return [mx.nd.array(each, dtype=dtype) for each in found]
 

@@ -132,8 +132,8 @@ def small(use: Use) -> Iterator[Run]:
         yield Run([name] * count)
         yield Run(["own"] * count, name)
         yield Run(_turned(name, count), name, "add")
-        for over in use.op.inplace:
-            if over < count and not use.op.mutates:
+        for over in use.op.traits.inplace:
+            if over < count and not use.op.traits.mutates:
                 yield Run([name] * count, over=over)
     if use.op.name not in RELATED:
         for name in READ:
@@ -167,8 +167,8 @@ def reference(use: Use) -> Call | None:
 
 def check(use: Use, kernel: Kernel, run: Run, plain: Call | None, there: There = HOST) -> str | None:
     """A run of a kernel beside what the reference computed of the use; why the kernel declines."""
-    states = range(len(use.op.arguments(use.attrs)), len(use.arrays))
-    moved = {*use.op.mutates, *([states[i] for i in use.op.states] if use.train else [])}
+    states = range(len(use.op.signature.arguments(use.attrs)), len(use.arrays))
+    moved = {*use.op.traits.mutates, *([states[i] for i in use.op.traits.states] if use.train else [])}
     ins = [there.place("own" if i in moved and name in READ else name, numbers)
            for i, (name, numbers) in enumerate(zip(run.ins, use.arrays))]
     if not {"own", *WRITTEN}.issuperset(run.ins):
@@ -222,7 +222,7 @@ def test_eager_calls(name: str, compiled: Path) -> None:
     """Their gradients, too, and what they write to ``out``."""
     use = USED[get(name)][0]
     for way in (*WRITTEN, *READ):
-        if way in READ and (use.op.mutates or use.op.states or name in RELATED):
+        if way in READ and (use.op.traits.mutates or use.op.traits.states or name in RELATED):
             continue
         places = [Place(way, numbers) for numbers in use.arrays]
         like = use.having([np.array(place.array) for place in places])
@@ -297,9 +297,9 @@ BOUND = {"to arrays of their own": Bound(False, False, "write", False), "to view
 def plan(use: Use, name: str, way: Bound, there: There = HOST) -> None:
     """A use of inputs that are views of variables, or of what is computed of them, in a plan, beside the same on a
     tape."""
-    seen, count, names, ctx = SEEN[name], len(use.op.arguments(use.attrs)), use.names, there.ctx
+    seen, count, names, ctx = SEEN[name], len(use.op.signature.arguments(use.attrs)), use.names, there.ctx
     floats = [is_numpy_float(each.dtype) for each in use.arrays]
-    viewed = [i < count and i not in use.op.mutates and each.ndim > 0 and (kind or name != "broadcast_to")
+    viewed = [i < count and i not in use.op.traits.mutates and each.ndim > 0 and (kind or name != "broadcast_to")
               for i, (each, kind) in enumerate(zip(use.arrays, floats))]
     arrays = [seen.whole(each) if apart else each for each, apart in zip(use.arrays, viewed)]
 

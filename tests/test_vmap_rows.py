@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from opreg import Tensor, jit
+from opreg.core import effects
 from opreg.core.dispatch import apply
 from opreg.core.mode import Recording
 from opreg.core.registry import get
@@ -51,14 +52,14 @@ def _looped(function: Any, inputs: Sequence[np.ndarray], axes: Sequence[int | No
 
 
 def _changes(use: Use, train: bool) -> bool:
-    return bool(use.op.mutates or use.op.moved(use.attrs) or (use.op.states and train))
+    return bool(use.op.traits.mutates or effects.moved(use.op, use.attrs) or (use.op.traits.states and train))
 
 
 @pytest.mark.parametrize("row", named(row for row in all_rows() if row.deterministic and row.inputs and plannable(row)))
 def test_is_a_loop_over_samples(row: Row) -> None:
     use = Use.of(row, "float32" if "float32" in row.dtypes else None)
     function = _applied(use)
-    if use.op.data_dependent:
+    if use.op.rules.data_dependent:
         pytest.skip("its shapes follow from numbers")
     for axes in _choices(len(use.arrays)):
         inputs = [array if axis is None else _samples(array) for array, axis in zip(use.arrays, axes)]
@@ -80,7 +81,7 @@ def _by_operator() -> dict[str, Row]:
     """The first row of each operator that has a rule."""
     rows: dict[str, Row] = {}
     for row in all_rows():
-        if row.deterministic and row.inputs and get(row.op).has_vmap:
+        if row.deterministic and row.inputs and get(row.op).rules.vmap is not None:
             rows.setdefault(row.op, row)
     return rows
 
@@ -104,5 +105,5 @@ def test_families_have_rules() -> None:
                                  "BatchNorm", "Convolution", "Pooling", "Dropout", "_subscript", "where",
                                  "_reduce_like", "_backward_FullyConnected_weight", "_backward_LayerNorm",
                                  "_backward_take")
-               if not get(name).has_vmap]
+               if not get(name).rules.vmap is not None]
     assert not without

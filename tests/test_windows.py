@@ -228,7 +228,7 @@ def test_refused(name, shapes, attrs, kind, says):
 
 def _inferred(op, shapes, attrs):
     attrs = op.complete(attrs)
-    return op.infer_shapes(shapes, [None] * len(op.outputs(attrs)), attrs)
+    return op.infer_shapes(shapes, [None] * len(op.signature.outputs(attrs)), attrs)
 
 
 @pytest.mark.parametrize("kind", ["avg", "lp"])

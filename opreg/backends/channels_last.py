@@ -131,7 +131,7 @@ _FOLLOWERS: dict[str, Rule] = {
 
 def _rule(node: Node, op: Op) -> Rule | None:
     rule = CONVOLUTIONS.get(node.built_in) or _FOLLOWERS.get(node.built_in)
-    return rule or (_elementwise if op.expression is not None else None)
+    return rule or (_elementwise if op.rules.expression is not None else None)
 
 
 # ------------------------------------------------------------------------------------------------- the pass
@@ -159,7 +159,7 @@ class _Decisions:
         self.moves: dict[Node, Move] = {}
         self.reasons: dict[Node, str] = {}
         self.last: set[Entry] = set()  # entries whose channels come last
-        self.written = {node.inputs[i] for node in program.nodes if node.op is not None for i in node.op.mutates}
+        self.written = {node.inputs[i] for node in program.nodes if node.op is not None for i in node.op.traits.mutates}
 
     def taken(self) -> tuple[dict[Node, Move], dict[Node, str]]:
         """How nodes are moved, and why convolutions are not."""
@@ -185,7 +185,7 @@ class _Decisions:
         move = rule(node, shapes)
         if isinstance(move, str):
             return move
-        arriving = [node.inputs[i] for i in move.ins if i not in op.unread]
+        arriving = [node.inputs[i] for i in move.ins if i not in op.traits.unread]
         if any(entry not in self.last and self._is_written(entry) for entry in arriving):
             return "what it reads is written over"
         if node.built_in in CONVOLUTIONS or node.built_in in self.library.computes:
@@ -208,7 +208,7 @@ class _Decisions:
         """Whether an operator writes over an entry or what it is a view of: a copy might be made too early."""
         while entry not in self.written:
             node = entry[0]
-            if node.op is None or node.op._view is None:
+            if node.op is None or node.op.rules.view is None:
                 return False
             entry = node.inputs[0]
         return True
@@ -225,7 +225,7 @@ class _Rewriting:
         self.needed = set(program.heads)  # with channels where they were declared
         for node in program.nodes:
             ins = moves[node].ins if node in moves else ()
-            unread = () if node.op is None else node.op.unread
+            unread = () if node.op is None else node.op.traits.unread
             self.needed.update(entry for i, entry in enumerate(node.inputs) if i not in ins and i not in unread)
 
     def done(self) -> Program:
@@ -238,7 +238,8 @@ class _Rewriting:
                 inputs = [self.first.get(entry, entry) for entry in node.inputs]
                 self._add(node, inputs, node.attrs, self._tags(node), ())
             else:
-                inputs = [self._last(entry, i in node.op.unread) if i in move.ins else self.first.get(entry, entry)
+                unread = node.op.traits.unread
+                inputs = [self._last(entry, i in unread) if i in move.ins else self.first.get(entry, entry)
                           for i, entry in enumerate(node.inputs)]
                 attrs = {**node.attrs, **move.attrs}
                 attrs.pop("members", None)  # they are told of other layouts

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from opreg.core.attrs import Schema
-from opreg.core.op import Names, Op
+from opreg.core.op import Op
+from opreg.core.signature import Names
 from opreg.core.spec import Shape
 from opreg.typing import Array, ArrayModule
 

@@ -47,9 +47,11 @@ def missing() -> list[str]:
 
 
 def _signature(op: Op) -> str:
-    inputs = [f"*{'data' if op.variadic else 'inputs'}"] if op.variadic or op.per_instance else list(op.input_names)
-    fields = [f"{field.name}" if field.required else f"{field.name}={field.default!r}" for field in op.schema.fields
-              if field.name != "subgraphs"]
+    signature = op.signature
+    inputs = [f"*{'data' if signature.variadic else 'inputs'}"] if signature.variadic or signature.per_instance \
+        else list(signature.input_names)
+    fields = [f"{field.name}" if field.required else f"{field.name}={field.default!r}"
+              for field in signature.schema.fields if field.name != "subgraphs"]
     return f"{op.name}({', '.join([*inputs, *fields])})"
 
 

@@ -31,14 +31,14 @@ def looped(op: Op) -> Callable[[F], F]:
     rule where it has none."""
 
     def declare(function: F) -> F:
-        rule = op.sets = Rule(function)
+        rule = op.rules.sets = Rule(function)
 
         def loop_of(attrs: Attrs, arrays: Sequence[Array]) -> Loop:
             described: Sets = rule(attrs)
             # A ufunc reduces any axes of an array as it lies; what gives elements wants sets side by side.
             return described.on([array.shape for array in arrays], folds=not described.reduces)
 
-        if not op.infers:
+        if op.rules.infer is None and op.rules.shapes is None:
             op.infer(lambda *shapes, **attrs: rule(attrs).results(shapes))
 
         @op.kernel()
@@ -85,8 +85,8 @@ def by_loop(op: Op) -> None:
     @op.grad
     def loop_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, needs: Sequence[bool], **attrs: Any
                   ) -> list[Value | None]:
-        assert op.sets is not None
-        described: Sets = op.sets(attrs)
+        assert op.rules.sets is not None
+        described: Sets = op.rules.sets(attrs)
         if described.reduces:
             return [_through_reduction(described, i, g, ins, outs[0]) if need else None
                     for i, need in enumerate(needs)]

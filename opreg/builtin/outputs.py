@@ -28,7 +28,7 @@ def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
     """
 
     def common(attrs: Mapping[str, Any], other: Op) -> dict[str, Any]:
-        return {name: value for name, value in attrs.items() if name in other.schema}
+        return {name: value for name, value in attrs.items() if name in other.signature.schema}
 
     @op.grad
     def pair_grad(g: Any, ins: Sequence[Any], outs: Sequence[Any], **attrs: Any) -> tuple:

@@ -100,7 +100,7 @@ def registered(name: str) -> tuple[dict[str, Op], Mapping[str, Sequence[Any]]]:
 
 def _is_of(op: Op, module: ModuleType) -> bool:
     """Whether an operator is defined by a module, or by one of a package."""
-    schema = op.schema
+    schema = op.signature.schema
     place = schema.prop_class.__module__ if isinstance(schema, RegisteredProp) else op.__module__
     return f"{place}.".startswith(f"{module.__name__}.")
 
@@ -131,15 +131,17 @@ def check(op: Op, given: Sequence[Any] | None) -> None:
 
 def _wanted(op: Op, why: str) -> str:
     """The line to write where no inputs could be guessed."""
-    needed = [field.name for field in op.schema.fields if field.required and field.name != op.variadic]
-    words = [*(op.input_names or ["x"]), *([f"{{{', '.join(f'{name!r}: …' for name in needed)}}}"] if needed else [])]
+    signature = op.signature
+    needed = [field.name for field in signature.schema.fields if field.required and field.name != signature.variadic]
+    words = [*(signature.input_names or ["x"]),
+             *([f"{{{', '.join(f'{name!r}: …' for name in needed)}}}"] if needed else [])]
     return f"{why}. Say what it is checked on: {_INPUTS} = {{{op.op_type!r}: ({', '.join(words)})}}"
 
 
 def _guessed(op: Op) -> list[np.ndarray]:
     """A few random numbers, of shapes and dtypes that follow from those of the first input."""
-    attrs = op.complete({op.variadic: 2} if op.variadic else {})
-    names, outs = op.arguments(attrs) + op.auxiliary(attrs), len(op.outputs(attrs))
+    attrs = op.complete({op.signature.variadic: 2} if op.signature.variadic else {})
+    names, outs = op.signature.inputs(attrs), len(op.signature.outputs(attrs))
     first: Shapes = [_SHAPE, *[None] * (len(names) - 1)]
     shapes, _ = op.infer_shapes(first[:len(names)], [None] * outs, attrs)
     dtypes, _ = op.infer_dtypes([np.dtype(np.float64), *[None] * (len(names) - 1)][:len(names)], [None] * outs, attrs)

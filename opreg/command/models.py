@@ -112,7 +112,7 @@ def inputs(net: Model, words: Sequence[str]) -> dict[str, Array]:
 def _is_weight(net: Symbol, name: str) -> bool:
     """Whether an argument is one that an operator has made for itself: its shape follows from the others."""
     return any(name == f"{node.name}_{argument}" for node in net._graph().nodes if node.op is not None
-               for argument in node.op.arguments(node.attrs))
+               for argument in node.op.signature.arguments(node.attrs))
 
 
 def bound(net: Model, arrays: Mapping[str, Array], options: argparse.Namespace, *, train: bool = False,

@@ -188,7 +188,7 @@ def convert_symbol(sym: Symbol, target_dtype: Any = "float16", target_dtype_ops:
     def change(node: Node, inputs: list[Entry]) -> list[Entry] | None:
         if node.op is None or node.name in excluded:
             return None
-        count, name = len(node.op.arguments(node.attrs)), node.op.name
+        count, name = len(node.op.signature.arguments(node.attrs)), node.op.name
         special = any(name == op and str(node.attrs.get(key)) in values for op, key, values in conditions)
         if special or name in full:
             new = [wanted(entry, "float32") for entry in inputs[:count]]

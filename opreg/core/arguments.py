@@ -48,9 +48,9 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
     """
     if keywords and (dropped := superfluous(op, keywords, is_value)):
         keywords = {name: value for name, value in keywords.items() if name not in dropped}
-    if op.variadic or op.per_instance:
+    if op.signature.variadic or op.signature.per_instance:
         return _split_many(op, args, keywords, is_value)
-    names, fields = op.input_names, op.schema.names
+    names, fields = op.signature.input_names, op.signature.schema.names
     if not keywords and len(args) <= len(names) and all(map(is_value, args)):
         return dict(zip(names, args)), {}
     inputs: dict[str, Any] = {}
@@ -75,7 +75,7 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
         if name in inputs or name in attrs:
             what = "input" if name in inputs else "attribute"
             raise ArgumentError(f"operator {op.name}: {what} {name} is given twice")
-        if name not in names and (name in op.schema or not is_value(value)):
+        if name not in names and (name in op.signature.schema or not is_value(value)):
             attrs[name] = value
         elif name not in names:
             raise ArgumentError(f"operator {op.name}: there is no input {name!r}. {did_you_mean(name, names)}")
@@ -88,7 +88,7 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
 
 def _as_keyword(op: Op) -> str:
     """The first attribute as it is given in a call."""
-    field = op.schema.fields[0]
+    field = op.signature.schema.fields[0]
     return f"{field.name}={'…' if field.required else repr(field.default)}"
 
 
@@ -97,10 +97,12 @@ def superfluous(op: Op, keywords: Mapping[str, Any], is_value: Callable[[object]
 
     They count for nothing, as in MXNet.
     """
-    if op.schema.fields or op.schema.open or op.variadic or op.per_instance or op.op_type is not None:
+    signature = op.signature
+    if (signature.schema.fields or signature.schema.open or signature.variadic or signature.per_instance
+            or op.op_type is not None):
         return []
     names = [name for name, value in keywords.items()
-             if name not in op.input_names and value is not None and not is_value(value)]
+             if name not in op.signature.input_names and value is not None and not is_value(value)]
     if names:
         warn(f"operator {op.name} has no attributes: {listed(names)} count{'s' * (len(names) == 1)} for nothing")
     return names
@@ -111,7 +113,7 @@ def _without_holes(op: Op, inputs: dict[str, Any], attrs: Attrs, placed: list[st
     present = [name for name in placed if inputs[name] is not None]
     if len(present) < 2:
         return inputs
-    names = op.arguments(op.complete(attrs)) + op.auxiliary(op.complete(attrs))
+    names = op.signature.arguments(op.complete(attrs)) + op.signature.auxiliary(op.complete(attrs))
     if all(name in names for name in present):
         return inputs
     free = [name for name in names if name in placed or name not in inputs]
@@ -147,13 +149,13 @@ def _split_many(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_val
     for i, value in enumerate(values):
         if not is_value(value):
             raise no_value(op, str(i), value)
-    attrs = {name: value for name, value in keywords.items() if name in op.schema or not is_value(value)}
+    attrs = {name: value for name, value in keywords.items() if name in op.signature.schema or not is_value(value)}
     named = {name: value for name, value in keywords.items() if name not in attrs}
     if named and values:
         raise ArgumentError(f"operator {op.name}: inputs go by position or by keyword, not both")
-    if op.variadic:
+    if op.signature.variadic:
         values = values or list(named.values())
-        attrs.setdefault(op.variadic, len(values))
+        attrs.setdefault(op.signature.variadic, len(values))
         return values, attrs
     return named or values, attrs
 
@@ -166,7 +168,7 @@ def ordered(op: Op, inputs: Inputs, attrs: Attrs) -> list[Any]:
     ArgumentError
         Naming the inputs that are missing, or that these attributes leave no room for.
     """
-    names = op.arguments(attrs) + op.auxiliary(attrs)
+    names = op.signature.inputs(attrs)
     if isinstance(inputs, list):
         if len(inputs) != len(names):
             raise ArgumentError(f"operator {op.name}: expected {len(names)} input{'s' * (len(names) != 1)} "
@@ -176,7 +178,7 @@ def ordered(op: Op, inputs: Inputs, attrs: Attrs) -> list[Any]:
     surplus = [name for name, value in inputs.items() if value is not None and name not in names]
     if surplus or missing:
         what = f"missing {listed(missing)}" if missing and not surplus else f"no room for {listed(surplus)}"
-        if missing and not surplus and missing[0] in op.auxiliary(attrs):
+        if missing and not surplus and missing[0] in op.signature.auxiliary(attrs):
             what += f", {'states' if len(missing) > 1 else 'a state'}: an array, in a Cell a Parameter"
         raise ArgumentError(f"operator {op.name}: expected inputs {listed(names) or 'none'}; {what}")
     return [inputs[name] for name in names]
@@ -204,20 +206,20 @@ def signature(op: Op, further: Sequence[str] = ("out", "name"), made: bool = Fal
     '(data, gamma=None'
     """
     kinds: Any = inspect.Parameter
-    if op.variadic or op.per_instance:
-        parameters, kind = [kinds(op.many, kinds.VAR_POSITIONAL)], kinds.KEYWORD_ONLY
+    if op.signature.variadic or op.signature.per_instance:
+        parameters, kind = [kinds(op.signature.many, kinds.VAR_POSITIONAL)], kinds.KEYWORD_ONLY
     else:
         kind = kinds.POSITIONAL_OR_KEYWORD
         needed = _needed(op)
-        if made and op.fills:
-            needed = [name for name in op.input_names[:1] if name in needed]
-        first = next((i for i, name in enumerate(op.input_names) if name not in needed), None)
+        if made and op.rules.fill is not None:
+            needed = [name for name in op.signature.input_names[:1] if name in needed]
+        first = next((i for i, name in enumerate(op.signature.input_names) if name not in needed), None)
         parameters = [kinds(name, kind, default=kinds.empty if first is None or i < first else None)
-                      for i, name in enumerate(op.input_names)]
+                      for i, name in enumerate(op.signature.input_names)]
     if op.op_type is not None:  # a user's function, written with a star
         kind = kinds.KEYWORD_ONLY
-    for field in op.schema.fields:
-        if field.name == op.variadic and field.required:  # counted
+    for field in op.signature.schema.fields:
+        if field.name == op.signature.variadic and field.required:  # counted
             continue
         if field.name.isidentifier() and field.name not in {p.name for p in parameters}:
             default = kinds.empty if field.required else field.default
@@ -254,8 +256,9 @@ class LateSignature(inspect.Signature):
 
 def examples(op: Op) -> list[dict[str, Any]]:
     """Attributes that an operator might be given: its defaults, and one of them otherwise at a time."""
-    usual = {field.name: _example(field.kind) if field.required else field.default for field in op.schema.fields}
-    return [usual] + [{**usual, field.name: option} for field in op.schema.fields
+    fields = op.signature.schema.fields
+    usual = {field.name: _example(field.kind) if field.required else field.default for field in fields}
+    return [usual] + [{**usual, field.name: option} for field in fields
                       for option in ((True, False) if field.kind is bool else typing.get_args(field.kind)
                                      if typing.get_origin(field.kind) is Literal else ())]
 
@@ -269,13 +272,13 @@ def _example(kind: Any) -> Any:
 
 def _needed(op: Op) -> list[str]:
     """The inputs that are there whatever the attributes."""
-    names = list(op.input_names)
+    names = list(op.signature.input_names)
     try:
-        if set(names) == set(op.arguments({}) + op.auxiliary({})):  # no attribute has a say
+        if set(names) == set(op.signature.arguments({}) + op.signature.auxiliary({})):  # no attribute has a say
             return names
     except (KeyError, TypeError):
         pass
     for attrs in examples(op):
-        there = op.arguments(attrs) + op.auxiliary(attrs)
+        there = op.signature.inputs(attrs)
         names = [name for name in names if name in there]
     return names

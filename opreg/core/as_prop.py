@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..ndarray.context import Context
     from .op import Op
 
-__all__ = ["Prop", "BOUND_OPERATOR"]
+__all__ = ["AskedAsProp", "Prop", "BOUND_OPERATOR"]
 
 #: Makes an object with ``forward`` and ``backward`` of an operator, its attributes and a context.
 BOUND_OPERATOR = Slot("arrays")
@@ -33,21 +33,21 @@ class Prop:
 
     def __init__(self, op: Op, given: Attrs):
         self.op = op
-        if op.variadic and op.variadic not in given:
-            given = {op.variadic: 1, **given}
+        if op.signature.variadic and op.signature.variadic not in given:
+            given = {op.signature.variadic: 1, **given}
         self.attrs = op.complete(given)
 
     def list_arguments(self) -> list[str]:
         """Names of the inputs."""
-        return list(self.op.arguments(self.attrs))
+        return list(self.op.signature.arguments(self.attrs))
 
     def list_outputs(self) -> list[str]:
         """Names of the visible outputs."""
-        return list(self.op.outputs(self.attrs)[:self.op.visible(self.attrs)])
+        return list(self.op.signature.outputs(self.attrs)[:self.op.signature.visible(self.attrs)])
 
     def list_auxiliary_states(self) -> list[str]:
         """Names of the auxiliary states."""
-        return list(self.op.auxiliary(self.attrs))
+        return list(self.op.signature.auxiliary(self.attrs))
 
     def _ask(self, known_ins: Sequence[Any], rule: Callable[..., tuple[list, list]]) -> tuple[list, list, list]:
         arguments, auxiliary = self.list_arguments(), self.list_auxiliary_states()
@@ -55,8 +55,8 @@ class Prop:
             raise ArgumentError(f"operator {self.op.name}: expected {len(arguments)} inputs "
                                 f"({', '.join(arguments)}), got {len(known_ins)}")
         ins = list(known_ins) + [None] * (len(arguments) + len(auxiliary) - len(known_ins))
-        ins, outs = rule(ins, [None] * len(self.op.outputs(self.attrs)), self.attrs)
-        return ins[:len(arguments)], outs[:self.op.visible(self.attrs)], ins[len(arguments):]
+        ins, outs = rule(ins, [None] * len(self.op.signature.outputs(self.attrs)), self.attrs)
+        return ins[:len(arguments)], outs[:self.op.signature.visible(self.attrs)], ins[len(arguments):]
 
     def infer_shape(self, in_shape: Sequence[Sequence[int | None] | None]) -> tuple[list, list, list]:
         """Shapes of arguments, outputs and auxiliary states, as lists of lists; unknown ones are ``None``."""
@@ -74,3 +74,35 @@ class Prop:
     def create_operator(self, ctx: Context, in_shapes: object, in_dtypes: object) -> BoundOperator:
         """An object with ``forward`` and ``backward`` that write results as a ``CustomOp`` does."""
         return BOUND_OPERATOR.function(self.op, self.attrs, ctx)
+
+
+class AskedAsProp:
+    """An operator's record, asked with attributes as a ``CustomOpProp`` is."""
+
+    def prop(self: Any, **attrs: Any) -> Prop:
+        """This operator with attributes given: answers what a ``CustomOpProp`` answers."""
+        return Prop(self, attrs)
+
+    def list_arguments(self, **attrs: Any) -> list[str]:
+        """Names of the inputs for these attributes."""
+        return self.prop(**attrs).list_arguments()
+
+    def list_outputs(self, **attrs: Any) -> list[str]:
+        """Names of the visible outputs for these attributes."""
+        return self.prop(**attrs).list_outputs()
+
+    def list_auxiliary_states(self, **attrs: Any) -> list[str]:
+        """Names of the auxiliary states for these attributes."""
+        return self.prop(**attrs).list_auxiliary_states()
+
+    def infer_shape(self, in_shape: Sequence[Sequence[int]], **attrs: Any) -> tuple[list, list, list]:
+        """Shapes of arguments, outputs and auxiliary states; ``()`` or ``None`` is an unknown input shape."""
+        return self.prop(**attrs).infer_shape(in_shape)
+
+    def infer_type(self, in_type: Sequence[object], **attrs: Any) -> tuple[list, list, list]:
+        """Dtypes, as NumPy classes, of arguments, outputs and auxiliary states."""
+        return self.prop(**attrs).infer_type(in_type)
+
+    def create_operator(self, ctx: Context, in_shapes: object, in_dtypes: object, **attrs: Any) -> BoundOperator:
+        """An object with ``forward`` and ``backward`` that write results as a ``CustomOp`` does."""
+        return self.prop(**attrs).create_operator(ctx, in_shapes, in_dtypes)

@@ -76,12 +76,13 @@ def _title(node: Node, gradients: Gradients) -> None:
     """Let the nodes that a rule has just made say of which inputs they compute the gradients."""
     op = node.op
     assert op is not None
-    count = len(op.arguments(node.attrs))
+    count = len(op.signature.arguments(node.attrs))
     for i, gradient in enumerate(gradients[:count]):
         maker, index = (None, 0) if gradient is None else gradient._entry
         if maker is None or maker.op is None or maker.name != f"{node.name}_backward":
             continue  # it is another's
-        names = maker.tags[GRADIENTS].split() if GRADIENTS in maker.tags else list(maker.op.outputs(maker.attrs))
+        names = (maker.tags[GRADIENTS].split() if GRADIENTS in maker.tags
+                 else list(maker.op.signature.outputs(maker.attrs)))
         names[index] = "output" if count == 1 else f"output{i}"
         maker.tags = {**maker.tags, GRADIENTS: " ".join(names)}
 

@@ -236,7 +236,7 @@ def by_rule(node: N, arriving: Sequence[W | None], needs: Sequence[bool],
     """
     op = node.op
     assert op is not None
-    ins, outs = values(node) if op.grad_reads else ((), ())
+    ins, outs = values(node) if op.traits.grad_reads else ((), ())
     arriving = filled(node, arriving, outs, zeros)
     return op.differentiate(arriving[0] if node.count == 1 else tuple(arriving), ins, outs, node.attrs, needs,
                             node.in_training(is_train))
@@ -246,7 +246,7 @@ def filled(node: Recorded, arriving: Sequence[G | None], outs: Sequence[V], zero
            ) -> Sequence[G | None]:
     """Gradients of a node's outputs, with zeros where none arrives and the rule of the operator expects some."""
     op = node.op
-    if op is None or node.count == 1 or op.optional_out_grads:
+    if op is None or node.count == 1 or op.traits.optional_out_grads:
         return arriving
-    visible = op.visible(node.attrs)
+    visible = op.signature.visible(node.attrs)
     return [zeros(outs[i]) if g is None and i < visible else g for i, g in enumerate(arriving)]

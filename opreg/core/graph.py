@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from ..errors import OpError, Where, note
+from . import effects
 from .attrs import Attributes, Field
 from .looks import report
 from .op import Op
@@ -68,7 +69,7 @@ class Node:
     def count(self) -> int:
         """Number of outputs, hidden ones included."""
         if not self._count:
-            self._count = 1 if self.op is None else len(self.op.outputs(self.attrs))
+            self._count = 1 if self.op is None else len(self.op.signature.outputs(self.attrs))
         return self._count
 
     def with_inputs(self, inputs: Sequence[Entry]) -> Node:
@@ -159,8 +160,8 @@ class Graph:
     def _found(self) -> tuple[list[Node], list[Node]]:
         auxiliary: set[Node] = set()
         for node in self.nodes:
-            if node.op is not None and node.op.auxiliary(node.attrs):
-                names = node.op.arguments(node.attrs)
+            if node.op is not None and node.op.signature.auxiliary(node.attrs):
+                names = node.op.signature.arguments(node.attrs)
                 auxiliary.update(source for source, _ in node.inputs[len(names):])
         variables = [node for node in self.nodes if node.op is None]
         return ([node for node in variables if node not in auxiliary],
@@ -180,10 +181,10 @@ def reachable(nodes: Sequence[Node], heads: Iterable[Entry], read: bool = False,
     """
     needed = {entry[0] for entry in heads if entry not in given}
     if read:
-        needed.update([node for node in nodes if node.op is not None and node.op.runs_unread(node.attrs)])
+        needed.update([node for node in nodes if node.op is not None and effects.runs_unread(node.op, node.attrs)])
     for node in reversed(nodes):
         if node in needed and node.op is not None:
-            unread = node.op.unread if read else ()
+            unread = node.op.traits.unread if read else ()
             for i, entry in enumerate(node.inputs):
                 if i not in unread and entry not in given:
                     needed.add(entry[0])
@@ -224,12 +225,12 @@ def verify(graph: Graph) -> None:
     seen: set[Node] = set()
     for node in graph.nodes:
         for i, (source, index) in enumerate(node.inputs):
-            if source not in seen and i not in node.op.unread:  # type: ignore[union-attr]
+            if source not in seen and i not in node.op.traits.unread:  # type: ignore[union-attr]
                 raise OpError(f"{node.describe()}: its input {source.name!r} comes later or not at all")
             if not 0 <= index < source.count:
                 raise OpError(f"{node.describe()}: {source.name!r} has no output {index}")
         if node.op is not None:
-            expected = len(node.op.arguments(node.attrs)) + len(node.op.auxiliary(node.attrs))
+            expected = len(node.op.signature.inputs(node.attrs))
             if len(node.inputs) != expected:
                 raise OpError(f"{node.describe()}: expected {expected} inputs, got {len(node.inputs)}")
         seen.add(node)

@@ -235,7 +235,7 @@ def prepare(call: Call, returning: bool = False) -> Prepared:
     kernels = [kernel for kernel in (*GENERAL, *reversed(call.op.kernels)) if not (returning and kernel.bound)
                and (kernel.serves is None or kernel.serves(call.xp))]
     after: list[Step] = []
-    if "add" in call.reqs and not call.op.supports_add:
+    if "add" in call.reqs and not call.op.traits.supports_add:
         for kernel in kernels:
             if kernel.adds and _accepted(kernel, call, declined):
                 return Prepared(call, kernel, declined)

@@ -77,7 +77,7 @@ class Placeholder(Schema):
 
 def placeholder(node: Node) -> Placeholder | None:
     """The placeholder that stands for a node's operator; None where its operator is registered."""
-    schema = None if node.op is None else node.op.schema
+    schema = None if node.op is None else node.op.signature.schema
     return schema if isinstance(schema, Placeholder) else None
 
 
@@ -101,16 +101,16 @@ def strange(op: Op, texts: Mapping[str, str]) -> list[str]:
     >>> strange(find("transpose"), {"axes": "(1, 0)", "__ctx_group__": "dev1", "colour": "red"})
     ['colour']
     """
-    if op.op_type is not None or op.schema.open or not op.schema.fields:
+    if op.op_type is not None or op.signature.schema.open or not op.signature.schema.fields:
         return []
-    return [name for name in texts if name not in op.schema and not is_tag(name)]
+    return [name for name in texts if name not in op.signature.schema and not is_tag(name)]
 
 
 def warn_of(file: str, op: Op, nodes: Sequence[str], attribute: str) -> None:
     """Warn that an operator does not take an attribute that nodes of a file have."""
     others = f" and {len(nodes) - 1} more" if len(nodes) > 1 else ""
     warn(f"{file}: operator {op.name}, node {nodes[0]!r}{others}: unknown attribute {attribute!r}. It is kept in files "
-         f"and changes nothing here. {did_you_mean(attribute, op.schema.names)}")
+         f"and changes nothing here. {did_you_mean(attribute, op.signature.schema.names)}")
 
 
 def settle(op: Op, texts: Mapping[str, str], **held: object
@@ -138,10 +138,10 @@ def settle(op: Op, texts: Mapping[str, str], **held: object
     given: dict[str, str] = {}
     tags: dict[str, str] = {}
     for name, text in texts.items():
-        own = not is_tag(name) and (user or op.schema.open or name in op.schema)
+        own = not is_tag(name) and (user or op.signature.schema.open or name in op.signature.schema)
         (given if own else tags)[name] = text
     asked = {name: text for name, text in given.items() if not user or name != "op_type"}
-    if op.per_instance and op.schema.open:
+    if op.signature.per_instance and op.signature.schema.open:
         asked.update(tags)
     return op.complete({**asked, **held}), given, tags
 
@@ -200,7 +200,7 @@ def resolve(graph: Graph, strict: bool = True) -> Graph:
 def _stale(node: Node) -> bool:
     """Whether the operator of a node is not the one that is registered by its name."""
     op = node.op
-    return op is not None and (op.successor is not None or isinstance(op.schema, Placeholder))
+    return op is not None and (op.successor is not None or isinstance(op.signature.schema, Placeholder))
 
 
 def _misfit(stands: Placeholder | None, what: str) -> OpError:
@@ -216,7 +216,7 @@ def _applied(op: Op, node: Node, stands: Placeholder | None, inputs: Sequence[En
     try:
         if stands is None:
             attrs = op.complete({**{name: value for name, value in given.items() if name != "op_type"},
-                                 **(tags if op.per_instance and op.schema.open else {}),
+                                 **(tags if op.signature.per_instance and op.signature.schema.open else {}),
                                  **{name: value for name, value in node.attrs.items() if name == "subgraphs"}})
         else:
             attrs, given, tags = settle(op, {**given, **tags})
@@ -226,7 +226,7 @@ def _applied(op: Op, node: Node, stands: Placeholder | None, inputs: Sequence[En
     if stands is not None:
         for attribute in strange(op, node.given):
             warn_of(stands.file, op, [node.name], attribute)
-    expected = op.arguments(attrs) + op.auxiliary(attrs)
+    expected = op.signature.inputs(attrs)
     if len(inputs) != len(expected):
         raise _misfit(stands, f"node {node.name!r}: operator {op.name} has {len(expected)} inputs "
                               f"({', '.join(expected)}), the node has {len(inputs)}")

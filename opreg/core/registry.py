@@ -10,10 +10,12 @@ import copyreg
 import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..errors import ArgumentError, UnknownOperatorError, did_you_mean
 from .attrs import Schema
+from .edition import tell
 from .op import Op
 from .parameters import parameters_of
 from .slots import load
@@ -45,7 +47,7 @@ def register(op: Op, *aliases: str) -> Op:
             if name == other.name:
                 other.replace(op)
             else:  # it loses an alias
-                other._changed()
+                tell(other)
     for renew in _RENEWALS:
         renew([name for name, _ in before])
     return op
@@ -87,7 +89,7 @@ def declare(function: Callable | None = None, /, *, name: str | None = None, ali
     >>> @declare(name="_example_twice")
     ... def twice(data, *, times: int = 2):
     ...     "A number of times the data."
-    >>> twice.list_arguments(), twice.schema.names
+    >>> twice.list_arguments(), twice.signature.schema.names
     (['data'], ('times',))
     """
     if function is None:
@@ -107,7 +109,7 @@ def declare(function: Callable | None = None, /, *, name: str | None = None, ali
     options.setdefault("input_names", positional)
     op = Op(name or function.__name__, Schema.of(function), doc=inspect.getdoc(function) or "", **options)
     if op.where is not None:  # a user's
-        op.capturable = bool(op.capturable)
+        op.traits = replace(op.traits, capturable=bool(op.traits.capturable))
     return register(op, *aliases)
 
 

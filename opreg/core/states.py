@@ -30,11 +30,11 @@ def beginnings(graph: Graph) -> dict[str, str]:
     found: dict[str, str] = {}
     for node in graph.nodes:
         op = node.op
-        if op is None or op.op_type is None or not op.stateful:
+        if op is None or op.op_type is None or not op.signature.stateful:
             continue
-        states = op.auxiliary(node.attrs)
+        states = op.signature.auxiliary(node.attrs)
         for name, (source, _) in zip(states, node.inputs[len(node.inputs) - len(states):]):
-            text = source.tags.get(_KEY) or op.variable_tags.get(name, {}).get(_KEY)
+            text = source.tags.get(_KEY) or op.signature.tags.get(name, {}).get(_KEY)
             if text and source.op is None:
                 found.setdefault(source.name, text)
     return found

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .edition import EDITION, following, keep
 from .graph import Entry, Node
-from .op import EDITION, Op, following, keep
+from .op import Op
 from .rules import Attrs
 from .spec import Spec
 from .tracing import RuleTracer, SpecsAsked, TracedValue
@@ -73,7 +74,7 @@ class Subgraph:
         for op, _, _, places, count in reversed(self.steps):
             made, end = range(end - count, end), end - count
             if not reads.isdisjoint(made):
-                reads.update(place for i, place in enumerate(places) if i not in op.unread)
+                reads.update(place for i, place in enumerate(places) if i not in op.traits.unread)
         return reads
 
     def inline(self, tracer: RuleTracer, given: Sequence[Entry | None]) -> list[TracedValue | None]:
@@ -109,7 +110,7 @@ _KEPT = following(1024, "gradient rules")
 
 def fits(op: Op) -> bool:
     """Whether the rule of an operator follows from what a subgraph is kept by: not if it is a user's."""
-    return op.where is None and not op.per_instance and op.grad_reads
+    return op.where is None and not op.signature.per_instance and op.traits.grad_reads
 
 
 def subgraph(op: Op, attrs: Any, arriving: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,

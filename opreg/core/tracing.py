@@ -80,12 +80,12 @@ class Tracer:
     def apply(self, op: Op, inputs: Sequence[Entry], given: Attrs) -> list[Entry]:
         """Add a node that applies an operator; the entries of its visible outputs."""
         attrs = op.complete(given)
-        names = op.arguments(attrs) + op.auxiliary(attrs)
+        names = op.signature.inputs(attrs)
         if len(inputs) != len(names):
             raise ArgumentError(f"operator {op.name}: expected {len(names)} inputs ({listed(names)}), got "
                                 f"{len(inputs)}")
         node = self.add(op, attrs, inputs, given)
-        return [(node, i) for i in range(op.visible(attrs))]
+        return [(node, i) for i in range(op.signature.visible(attrs))]
 
     def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None = None) -> Node:
         """Add a node over entries."""

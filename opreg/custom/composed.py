@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.attrs import Attributes, Schema
+from ..core.edition import EDITION, following, keep
 from ..core.graph import Entry, Node
 from ..core.launch import Call
-from ..core.op import EDITION, Op, agreed, following, keep
+from ..core.op import Op, agreed, filled, gradients_by_rule
 from ..core.registry import declare
 from ..core.rules import Attrs, AttrsRule, Rule, Shapes
 from ..core.spec import ANY, Shape, Spec, known
@@ -76,8 +77,8 @@ def composed(function: Callable | None = None, /, **options: Any) -> Any:
     if function is None:
         return lambda function: composed(function, **options)
     op = declare(function, traced=True, differentiate=_gradients, **options)
-    schema = _ComposedSchema(op.schema.fields)
-    schema.op, op.schema = op, schema
+    schema = _ComposedSchema(op.signature.schema.fields)
+    schema.op, op.signature.schema = op, schema
     rule = Rule(function)
     op.shapes(AttrsRule(lambda use, ins, outs: _shapes(op, rule, use, ins, outs)))
 
@@ -99,8 +100,8 @@ def composed(function: Callable | None = None, /, **options: Any) -> Any:
 def _gradients(op: Op, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], use: Any, needs: Sequence[bool],
                is_train: bool) -> list[Value | None]:
     """The rule where one was declared, else the derivative of the body."""
-    if op.has_grad:
-        return list(op.by_rule(g, ins, outs, use, needs, is_train))
+    if op.rules.grad is not None:
+        return list(gradients_by_rule(op, g, ins, outs, use, needs, is_train))
     return derive(use, g, ins, needs)
 
 
@@ -152,7 +153,7 @@ def _holds_any(value: object) -> bool:
 
 def _shapes(op: Op, rule: Rule, use: Attributes, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """Shapes of inputs and outputs, as far as they follow from a body."""
-    ins = op.filled(ins, outs, use)
+    ins = filled(op, ins, outs, use)
     if any(shape is None for shape in ins):
         return ins, outs
     lasting, edition = use.lasting and all(map(known, ins)), EDITION[0]
@@ -165,7 +166,7 @@ def _shapes(op: Op, rule: Rule, use: Attributes, ins: Shapes, outs: Shapes) -> t
             return ins, outs
         if lasting:
             keep(_SHAPES, key, found, edition)
-    return ins, [agreed(name, old, new) for name, old, new in zip(op.outputs(use), outs, found)]
+    return ins, [agreed(name, old, new) for name, old, new in zip(op.signature.outputs(use), outs, found)]
 
 
 def _followed(rule: Rule, use: Attributes, ins: Shapes) -> Shapes:

@@ -13,9 +13,10 @@ from ..core.attrs import Schema
 from ..core.dispatch import call
 from ..core.launch import Call, FirstRun, Step
 from ..core.mode import MODE
-from ..core.op import Names, Op, agreed
+from ..core.op import Op, agreed, filled, gradients_by_rule
 from ..core.registry import ops
 from ..core.rules import SAME_TYPE, AttrsRule, Dtypes, Rule, Shapes, TypeRule
+from ..core.signature import Names
 from ..core.spec import Spec, as_dtype, known, show
 from ..core.states import INITIALIZER
 from ..core.value import Value
@@ -67,7 +68,7 @@ class DefinedFunction(Schema):
 
     def version(self) -> object:
         """See ``FunctionUse.version``."""
-        rule = self.op._gradient
+        rule = self.op.rules.grad
         if self._reads is None or self._reads[0] is not rule:
             traced = [self.rule.function, *([rule.function] if isinstance(rule, Rule) else [])]
             self._reads = rule, READS.function(traced)
@@ -105,12 +106,12 @@ class FunctionUse(Use):
         try:
             returned = rule.function(*arrays, **keywords)
         except Exception as error:
-            names = op.arguments(self) + op.auxiliary(self)
+            names = op.signature.inputs(self)
             shown = ", ".join(f"{name} {show(a.shape)} {np.dtype(a.dtype)}" for name, a in zip(names, arrays))
             note_given(error, f"operator {op.op_type!r}", shown or "nothing")
             raise
         results = list(returned) if isinstance(returned, (list, tuple)) else [returned]
-        names = op.outputs(self)
+        names = op.signature.outputs(self)
         if len(results) != len(names):
             raise ArgumentError(f"operator {op.op_type!r} returned {len(results)} values, expected {len(names)} "
                                 f"({', '.join(names)})")
@@ -138,7 +139,7 @@ class FunctionUse(Use):
     @property
     def declares(self) -> bool:
         """Whether dtypes were declared."""
-        return self.op.type_rule is not self.defined.by_run
+        return self.op.rules.types is not self.defined.by_run
 
     def _declared(self, arrays: Sequence[NDArray]) -> Dtypes | None:
         """Dtypes of the results for these arrays, as they were declared; None where none were."""
@@ -148,7 +149,7 @@ class FunctionUse(Use):
         dtypes = [as_dtype(each.dtype) for each in arrays]
         key = "dtypes", *dtypes
         if key not in self.memo:
-            self.memo[key] = op.infer_dtypes([*dtypes], [None] * len(op.outputs(self)), self)[1]
+            self.memo[key] = op.infer_dtypes([*dtypes], [None] * len(op.signature.outputs(self)), self)[1]
         return self.memo[key]
 
     def _as_declared(self, name: str, result: Any, dtype: np.dtype | None) -> Any:
@@ -174,7 +175,7 @@ class FunctionUse(Use):
 
     def _conflict(self, rule: TypeRule, dtypes: Dtypes, count: int) -> DTypeError:
         """The error that names the first of the inputs and outputs whose dtype is not the declared one."""
-        op, names = self.op, self.op.arguments(self) + self.op.auxiliary(self) + self.op.outputs(self)
+        op, names = self.op, self.op.signature.inputs(self) + self.op.signature.outputs(self)
 
         def following(*kept: int) -> Dtypes:
             shown = [dtype if i in kept else None for i, dtype in enumerate(dtypes)]
@@ -205,9 +206,9 @@ class FunctionUse(Use):
     def infer_shapes(self, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
         """Shapes from a run on other numbers."""
         op = self.op
-        if op.data_dependent:
+        if op.rules.data_dependent:
             return ins, outs
-        ins = op.filled(ins, outs, self)
+        ins = filled(op, ins, outs, self)
         if not all(known(shape) for shape in ins):
             return ins, outs
         self.shapes = list(ins)
@@ -215,7 +216,7 @@ class FunctionUse(Use):
         if self.declares:
             kinds, _ = op.infer_dtypes(list(kinds), [None] * len(outs), self)
         specs = self._dry_run([Spec(shape, kind or _FLOAT32) for shape, kind in zip(ins, kinds)])
-        return ins, [agreed(name, old, spec.shape) for name, old, spec in zip(op.outputs(self), outs, specs)]
+        return ins, [agreed(name, old, spec.shape) for name, old, spec in zip(op.signature.outputs(self), outs, specs)]
 
     def infer_dtypes(self, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
         """Dtypes from a run on other numbers, where shapes came from one; else all are the same, or nobody knows."""
@@ -229,8 +230,8 @@ class FunctionUse(Use):
                  ) -> list[Value | None]:
         """Call the user's gradient rule; one gradient for each input."""
         g, ins, outs = shown(g), list(map(shown, ins)), list(map(shown, outs))
-        gradients = self.op.by_rule(g, ins, outs, self, needs, is_train)
-        return own(self.op.arguments(self), gradients, ins, f"operator {self.op.op_type!r}: the gradient")
+        gradients = gradients_by_rule(self.op, g, ins, outs, self, needs, is_train)
+        return own(self.op.signature.arguments(self), gradients, ins, f"operator {self.op.op_type!r}: the gradient")
 
 
 def of_function(name: str | None, function: Callable, outputs: Sequence[str],
@@ -253,7 +254,7 @@ def of_function(name: str | None, function: Callable, outputs: Sequence[str],
                          input_names=signature.inputs + signature.auxiliary, op_type=name, traced=traced,
                          capturable=bool(capturable), call=call, differentiate=_gradients, check_rule=check_rule,
                          doc=inspect.getdoc(function) or "")
-    op.many, op.variable_tags = signature.many or op.many, begins
+    op.signature.many, op.signature.tags = signature.many or op.signature.many, begins
     if hasattr(function, "__code__"):
         op.where = Where((function.__code__.co_filename, function.__code__.co_firstlineno))
     op.shapes(AttrsRule(FunctionUse.infer_shapes))
@@ -267,8 +268,8 @@ def of_function(name: str | None, function: Callable, outputs: Sequence[str],
 def _gradients(op: Op, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], use: FunctionUse,
                needs: Sequence[bool], is_train: bool) -> list[Value | None]:
     """Gradients of the inputs, by the user's rule, or from what a body that is followed does."""
-    ruled = op.has_grad
-    if not (ruled or op.traced):
+    ruled = op.rules.grad is not None
+    if not (ruled or op.traits.traced):
         raise NotDifferentiableError(f"operator {op.op_type!r} has no gradient: add one, written in operators, "
                                      f"with @{op.op_type}.grad (registered at {op.where})")
     if op.loss(use):  # nothing need arrive at it
@@ -280,7 +281,7 @@ def _gradients(op: Op, g: Arriving, ins: Sequence[Value], outs: Sequence[Value],
 def _steps(call: Call) -> list[Step]:
     """The step that calls the function."""
     use: Any = call.attrs
-    op, count = use.op, len(use.op.arguments(use))
+    op, count = use.op, len(use.op.signature.arguments(use))
     ins = [call.wrap(data, call.ctx, i < count) for i, data in enumerate(call.ins)]
 
     def compute() -> list[Any]:
@@ -298,7 +299,7 @@ def _steps(call: Call) -> list[Step]:
 
     def first() -> list[Step]:
         results = compute()
-        for name, expected, spec in zip(op.outputs(use), call.specs, map(spec_of, results)):
+        for name, expected, spec in zip(op.signature.outputs(use), call.specs, map(spec_of, results)):
             if spec.dtype.kind != expected.dtype.kind:  # type: ignore[union-attr]
                 raise DTypeError(f"operator {op.op_type!r}, {name}: expected dtype {expected.dtype}, the "
                                  f"function returned {spec.dtype}; say so with types=, as in 'T->{spec.dtype}'")
@@ -310,10 +311,10 @@ def _steps(call: Call) -> list[Step]:
 
 def _misfit(call: Call, results: Sequence[object]) -> ShapeError:
     op = call.op
-    name, expected, spec = next(row for row in zip(op.outputs(call.attrs), call.specs, map(spec_of, results))
+    name, expected, spec = next(row for row in zip(op.signature.outputs(call.attrs), call.specs, map(spec_of, results))
                                 if row[1].shape != row[2].shape)
-    why = f"its rule, @{op.op_type}.infer_from_data, says the first" if op.data_dependent else \
-        f"its shape rule, @{op.op_type}.infer, says the first" if op.shaped \
+    why = f"its rule, @{op.op_type}.infer_from_data, says the first" if op.rules.data_dependent else \
+        f"its shape rule, @{op.op_type}.infer, says the first" if op.rules.infer is not None \
         else ("that was found by a run on other numbers: where the shape follows from numbers say how, with "
               f"@{op.op_type}.infer_from_data")
     return ShapeError(f"operator {op.op_type!r}, {name}: expected shape {show(expected.shape)}, the function "

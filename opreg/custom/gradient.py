@@ -72,7 +72,7 @@ class Use(Attributes):
     @property
     def ruled(self) -> bool:
         """Whether the user wrote its gradient."""
-        return self.op.has_grad
+        return self.op.rules.grad is not None
 
     def version(self, ctx: Context, arrays: Sequence[Array]) -> Hashable:
         """A key that stays equal while a traced body would do the same again with such arrays; None where nobody knows.
@@ -119,7 +119,7 @@ def by_rule(rule: UserRule, use: Use, g: Arriving, ins: Sequence[Value], outs: S
             _rehearse(rule, g, ins, outs, needs, is_train)
         return rule(g, ins, outs, needs, is_train)
     except NeedsNumbers:
-        count = len(use.op.arguments(use))
+        count = len(use.op.signature.arguments(use))
         return _through(rule, use, g, ins, [*ins[:count], *outs, *ins[count:]], needs)
 
 
@@ -170,26 +170,27 @@ class GradientUse(Use):
         inner = self.inner
         if not self.derived:
             return None
-        first = inner.op.visible(inner)
+        first = inner.op.signature.visible(inner)
         version = inner.version(ctx, arrays[first:])
         return None if version is None else (self, version)
 
     def arguments(self) -> tuple[str, ...]:
         """Names of the gradients of the outputs, then those of the inputs; where a user's rule reads them, outputs."""
         forward, inner = self.inner.op, self.inner
-        outputs = forward.outputs(inner)
-        return (*[f"{name}_grad" for name in outputs[:forward.visible(inner)]], *forward.arguments(inner),
+        outputs = forward.signature.outputs(inner)
+        visible = outputs[:forward.signature.visible(inner)]
+        return (*[f"{name}_grad" for name in visible], *forward.signature.arguments(inner),
                 *(() if self.derived else outputs))
 
     def like_arguments(self, ins: list[T], outs: list[T]) -> tuple[list[T], list[T]]:
         """Shapes, or dtypes: gradients look like the arguments."""
-        first = self.inner.op.visible(self.inner)
+        first = self.inner.op.signature.visible(self.inner)
         return ins, ins[first:first + len(outs)]
 
     def differentiate(self, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
                       is_train: bool) -> list[Value | None]:
         """Gradients of the gradient, where the body is followed."""
-        if self.op.traced:
+        if self.op.traits.traced:
             return derive(self, g, ins, needs)
         raise NotDifferentiableError(
             f"the gradient of operator {self.inner.op.op_type!r} is Python code that needs numbers, or shapes that are "
@@ -200,10 +201,10 @@ class GradientUse(Use):
 def _gradient(forward: Op, derived: bool, visible: int) -> Op:
     """The operator that computes gradients of a user's operator."""
     op = Op(f"_gradient_{forward.name}", AS_GIVEN, AttrsRule(GradientUse.arguments),
-            outputs=AttrsRule(lambda use: tuple([f"{name}_grad" for name in use.inner.op.arguments(use.inner)])),
-            auxiliary=AttrsRule(lambda use: use.inner.op.auxiliary(use.inner)),
-            types=AttrsRule(GradientUse.like_arguments), unread=[visible + i for i in forward.unread], mode=True,
-            per_instance=True, traced=derived or forward.traced, capturable=forward.capturable)
+            outputs=AttrsRule(lambda use: tuple([f"{name}_grad" for name in forward.signature.arguments(use.inner)])),
+            auxiliary=AttrsRule(lambda use: forward.signature.auxiliary(use.inner)),
+            types=AttrsRule(GradientUse.like_arguments), unread=[visible + i for i in forward.traits.unread], mode=True,
+            per_instance=True, traced=derived or forward.traits.traced, capturable=forward.traits.capturable)
     op.shapes(AttrsRule(GradientUse.like_arguments))
     op.moves(AttrsRule(lambda use: ()))  # it is shown states, and cannot change them
     op.grad(AttrsRule(GradientUse.differentiate))
@@ -218,12 +219,12 @@ def _through(rule: UserRule | None, use: Use, g: Arriving, ins: Sequence[Value],
              needs: Sequence[bool]) -> list[Value | None]:
     """Gradients of the inputs from an operator that reads what arrives, and these values."""
     op = use.op
-    visible, count = op.visible(use), len(op.arguments(use))
+    visible, count = op.signature.visible(use), len(op.signature.arguments(use))
     tops: list[Any] = list(g)[:visible] if isinstance(g, (tuple, list)) else [g]
     key = "derived" if rule is None else "written", visible
-    if key not in op.gradients:
-        op.gradients[key] = _gradient(op, rule is None, visible)
-    gradient = op.gradients[key]
+    if key not in op.related:
+        op.related[key] = _gradient(op, rule is None, visible)
+    gradient = op.related[key]
     wanted = tuple(needs[:count])
     own = use.gradients.get(wanted) if rule is None else None
     if own is None or own.op is not gradient:
@@ -232,7 +233,7 @@ def _through(rule: UserRule | None, use: Use, g: Arriving, ins: Sequence[Value],
             use.gradients[wanted] = own
     computed = tops[0]._apply(gradient, [*tops, *read], own)
     results = [computed] if count == 1 else list(computed)
-    return [result if need and i not in op.unread else None
+    return [result if need and i not in op.traits.unread else None
             for i, (result, need) in enumerate(zip(results, needs))] + [None] * (len(ins) - count)
 
 
@@ -240,10 +241,10 @@ def _called(call: Call) -> list[Callable[[], None]]:
     """The step that calls a user's rule."""
     use: Any = call.attrs
     inner, forward, rule = use.inner, use.inner.op, use.rule
-    visible, count = forward.visible(inner), len(forward.arguments(inner))
+    visible, count = forward.signature.visible(inner), len(forward.signature.arguments(inner))
     values = [call.wrap(data, call.ctx, True) for data in call.ins]
     g, ins, rest = values[:visible], values[visible:visible + count], values[visible + count:]
-    outs = rest[:len(forward.outputs(inner))]
+    outs = rest[:len(forward.signature.outputs(inner))]
     ins += rest[len(outs):]  # auxiliary states
     needs = [*use.needs, *[False] * (len(ins) - count)]
 

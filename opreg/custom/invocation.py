@@ -160,7 +160,7 @@ def backward_steps(call: Call) -> list[Callable]:
     in_grad, aux = [wrap(a, ctx) for a in raws], [wrap(a, ctx) for a in states]
     reading = read_by(attrs, needed, call.ins[:len(needed)], ctx, wrap)
     backward = custom_op.backward
-    if attrs.op.traced and is_default(backward):
+    if attrs.op.traits.traced and is_default(backward):
         backward = functools.partial(_automatic, attrs)
     run = functools.partial(run_backward, attrs, custom_op, backward, reqs, *reading, in_grad, aux)
     check_keywords(custom_op.backward, _BACKWARD, title)

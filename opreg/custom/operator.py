@@ -385,7 +385,7 @@ def define(function: Callable[..., Any] | None = None, /, *, name: str | None = 
     >>> @scaled.grad
     ... def scaled_grad(g, ins, outs, *, by):
     ...     return g * by
-    >>> scaled.list_arguments(), scaled.schema.names
+    >>> scaled.list_arguments(), scaled.signature.schema.names
     (['x'], ('by',))
     """
     if function is None:
@@ -564,10 +564,10 @@ def get_operator_arguments(op_name: str) -> OperatorArguments:
     ['NDArray-or-Symbol', 'float, optional, default=0.5', "{'always', 'training'}, optional, default='training'"]
     """
     op = get(op_name)
-    inputs, fields = list(op.input_names), op.schema.fields
+    inputs, fields = list(op.signature.input_names), op.signature.schema.fields
     types = ["NDArray-or-Symbol"] * len(inputs)
-    if op.variadic and not inputs:
-        inputs, types = [op.many], ["NDArray-or-Symbol[]"]
+    if op.signature.variadic and not inputs:
+        inputs, types = [op.signature.many], ["NDArray-or-Symbol[]"]
     names = inputs + [field.name for field in fields]
     types += [field.stated for field in fields]
     return OperatorArguments(len(names), names, types)

@@ -189,7 +189,7 @@ class PropUse(Use):
 
     def shapes_by(self, answer: object, ins: Shapes, outs: Shapes, complete: bool = True) -> tuple[Shapes, Shapes]:
         """Shapes of inputs and outputs, by what ``infer_shape`` answered where those of the arguments are complete."""
-        settled = [complete, complete and not self.op.data_dependent, complete]
+        settled = [complete, complete and not self.op.rules.data_dependent, complete]
         arguments, results, states = [[_shape(shape, is_known, self) for shape in group] for group, is_known in
                                       zip(self._groups("infer_shape", answer), settled)]
         return (_agreed(self.arguments + self.auxiliary, ins, arguments + states),
@@ -261,7 +261,7 @@ class PropUse(Use):
         """Gradients of the inputs, by the rule of the Prop or the ``backward`` of its operator."""
         if hasattr(self.prop, "gradient"):
             return by_rule(self._gradient, self, g, ins, outs, needs, is_train)
-        if self.op.traced and self.kept is not None and self.kept.body is not None and self.kept.body.comparable:
+        if self.op.traits.traced and self.kept is not None and self.kept.body is not None and self.kept.body.comparable:
             return derive(self, g, ins, needs)  # as its operator has no backward
         count = len(self.arguments)
         states = self.memo["states"] if "states" in self.memo else list(ins[count:])
@@ -336,7 +336,7 @@ class BackwardUse(PropUse):
     def differentiate(self, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
                       is_train: bool) -> list[Value | None]:
         """Gradients of the gradient, where the body is followed."""
-        if self.op.traced:
+        if self.op.traits.traced:
             return derive(self, g, ins, needs)
         raise NotDifferentiableError(
             f"the backward of custom operator {self.registered.op_type!r} is Python code that cannot be differentiated "
@@ -509,7 +509,7 @@ class RegisteredProp(Schema):
 
     def backward(self, use: PropUse) -> Op:
         """The operator that is its backward, for one that reads as many arrays."""
-        gradients, counts = self.op.gradients, tuple(map(len, use.reads()))
+        gradients, counts = self.op.related, tuple(map(len, use.reads()))
         if ("backward", counts) not in gradients:
             gradients["backward", counts] = _backward(self.op, *counts)
         return gradients["backward", counts]
@@ -554,8 +554,8 @@ def _backward(forward: Op, read: int, unread: int) -> Op:
     op = Op(f"_backward_{forward.name}", AS_GIVEN, AttrsRule(BackwardUse.inputs),
             outputs=AttrsRule(lambda use: tuple([f"{name}_grad" for name in use.arguments])),
             auxiliary=AttrsRule(lambda use: use.auxiliary), types=AttrsRule(BackwardUse.like_arguments),
-            unread=range(read, read + unread), mode=True, per_instance=True, supports_add=True, traced=forward.traced,
-            capturable=forward.capturable)
+            unread=range(read, read + unread), mode=True, per_instance=True, supports_add=True,
+            traced=forward.traits.traced, capturable=forward.traits.capturable)
     op.shapes(AttrsRule(BackwardUse.like_arguments))
     op.kernel("CustomOp.backward", bound=True)(backward_steps)
     op.grad(AttrsRule(BackwardUse.differentiate))

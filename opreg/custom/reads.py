@@ -126,7 +126,7 @@ class _Places:
                     self.comparisons.entry(vars(value), name, vars(value)[name], f"{label}.{name}")
                     self.value(vars(value)[name], f"{label}.{name}", names)
         elif isinstance(value, Op):
-            if value.traced:
+            if value.traits.traced:
                 self.function(value.__wrapped__)  # type: ignore[attr-defined]
         elif isinstance(value, types.ModuleType):
             self._module(value, names)

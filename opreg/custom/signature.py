@@ -220,6 +220,8 @@ def check_rule(op: Op, what: str, function: Any) -> None:
     ArgumentError, TypeError
         Saying what its parameters are and should be.
     """
+    if what not in _RULES:  # one that only built-in operators declare
+        return
     title, names, words = _RULES[what]
     title = f"the {title} of operator {op.op_type!r}"
     if not callable(function):
@@ -235,21 +237,21 @@ def check_rule(op: Op, what: str, function: Any) -> None:
     kinds: Any = inspect.Parameter
     placed = [each for each in parameters if each.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]
     many = any(each.kind is kinds.VAR_POSITIONAL for each in parameters)
-    expected = op.input_names if names is None else names
+    expected = op.signature.input_names if names is None else names
     least, shown = sum(each.default is kinds.empty for each in placed), [*expected]
     fits = least <= len(expected) and (many or len(expected) <= len(placed))
-    if names is None and op.variadic:
-        shown.append(f"*{op.many}")
+    if names is None and op.signature.variadic:
+        shown.append(f"*{op.signature.many}")
         fits = many and least <= len(expected)
     for i, each in enumerate(placed):
         fits = fits and (each.name not in expected or expected.index(each.name) == i)
-    attributes = [name for name in op.schema.names if name != op.variadic]
+    attributes = [name for name in op.signature.schema.names if name != op.signature.variadic]
     if not fits:
         given = ", ".join(str(each) for each in [parameter.replace(annotation=kinds.empty) for parameter in parameters]
                           if "=" not in str(each) or each.kind is not kinds.KEYWORD_ONLY)
-        shown += ["*", *attributes] if attributes and not (names is None and op.variadic) else attributes
+        shown += ["*", *attributes] if attributes and not (names is None and op.signature.variadic) else attributes
         raise ArgumentError(f"{title} takes ({given}), expected ({', '.join(shown)}){words}")
-    known = [*op.schema.names, *(("needs", "is_train") if what == "grad" else ())]
+    known = [*op.signature.schema.names, *(("needs", "is_train") if what == "grad" else ())]
     for each in parameters:
         if each.kind is kinds.KEYWORD_ONLY and each.default is kinds.empty and each.name not in known:
             raise ArgumentError(f"{title} is given no keyword {each.name!r}. {did_you_mean(each.name, known)}")

@@ -23,10 +23,11 @@ from ..core import generators
 from ..core.addresses import address_of
 from ..core.attrs import REQUIRED, Field
 from ..core.cache import Recent
+from ..core.edition import EDITION, following, keep
 from ..core.graph import Graph
 from ..core.keys import exact
 from ..core.mode import Recording
-from ..core.op import EDITION, Op, following, keep
+from ..core.op import Op
 from ..core.placeholder import resolve
 from ..core.registry import find, names
 from ..core.spec import Spec, is_floating
@@ -91,13 +92,14 @@ class Source:
         else:
             self._of_operator(what, attrs)
         nodes = self._operators()
-        self.mode = any(op.mode or op.random for op in nodes) or self.symbols.get(False) is not self.symbols.get(True)
-        self.forced, self.random = bool(random), any(op.random for op in nodes) if random is None else random
-        mutating = next((op for op in nodes if op.mutates), None)
+        self.mode = (any(op.traits.mode or op.traits.random for op in nodes)
+                     or self.symbols.get(False) is not self.symbols.get(True))
+        self.forced, self.random = bool(random), any(op.traits.random for op in nodes) if random is None else random
+        mutating = next((op for op in nodes if op.traits.mutates), None)
         if mutating is not None:
             raise ArgumentError(f"{way}: operator {mutating.name!r} changes its inputs, which functions of other "
                                 "libraries do not")
-        self.data_dependent = next((op.name for op in nodes if op.data_dependent), None)
+        self.data_dependent = next((op.name for op in nodes if op.rules.data_dependent), None)
 
     def _of_symbols(self, symbols: dict[bool, Symbol], title: str, own: Mapping[str, Any],
                     parameters: Mapping[str, Any], attrs: Mapping[str, Any]) -> None:
@@ -124,19 +126,19 @@ class Source:
             raise ArgumentError(f"{self.way}: expected an operator, its name, a Symbol or a Cell, got {what!r}")
         self.op, self.title = op, f"operator {op.op_type or op.name!r}"
         self.name = _identifier(op.op_type or op.name)
-        fields = list(op.schema.fields)
-        if op.variadic:
-            fields = [field for field in fields if field.name != op.variadic]
+        fields = list(op.signature.schema.fields)
+        if op.signature.variadic:
+            fields = [field for field in fields if field.name != op.signature.variadic]
         self._fixed = dict(attrs)
-        if op.variadic and op.variadic not in attrs:
+        if op.signature.variadic and op.signature.variadic not in attrs:
             raise ArgumentError(f"{self.way}: {self.title} takes any number of inputs: say how many, as in "
-                                f"{self.way}({op.op_type or op.name!r}, {op.variadic}=2)")
+                                f"{self.way}({op.op_type or op.name!r}, {op.signature.variadic}=2)")
         self.fields = [field for field in fields if field.name not in attrs]
         missing = {field.name: _anything(field) for field in self.fields if field.required}
         try:
             use = op.complete({**missing, **attrs})
-            self.inputs, self.states = op.arguments(use), op.auxiliary(use)
-            self.outputs = op.outputs(use)[:op.visible(use)]
+            self.inputs, self.states = op.signature.arguments(use), op.signature.auxiliary(use)
+            self.outputs = op.signature.outputs(use)[:op.signature.visible(use)]
         except Exception as error:
             note(error, f"{self.way}: {self.title}: attributes that inputs and outputs follow from are given here")
             raise
@@ -221,8 +223,8 @@ class Program:
             op = source.op.current
             given = {**source._fixed, **attrs}
             use = op.complete(given)
-            inputs = op.arguments(use)
-            if inputs != source.inputs or op.auxiliary(use) != source.states:
+            inputs = op.signature.arguments(use)
+            if inputs != source.inputs or op.signature.auxiliary(use) != source.states:
                 raise ArgumentError(f"{source.title} takes {', '.join(inputs) or 'nothing'} with these attributes, not "
                                     f"{', '.join(source.inputs)}: give attributes that inputs follow from to "
                                     f"{source.way}")
@@ -232,8 +234,9 @@ class Program:
             self.symbol = source.symbols[is_train]
         self.graph: Graph = resolve(self.symbol._graph())
         self.draws = source.random and (source.forced or any(
-            node.op is not None and node.op.random
-            and (is_train or not node.op.mode or node.attrs.get("mode") == "always") for node in self.graph.nodes))
+            node.op is not None and node.op.traits.random
+            and (is_train or not node.op.traits.mode or node.attrs.get("mode") == "always")
+            for node in self.graph.nodes))
         self._cached: CachedOp = CachedOp(self.symbol)
         places = {name: i for i, name in enumerate(source.inputs + source.states)}
         self._order: list[int] = [places[node.name] for node in self.graph.nodes if node.op is None]

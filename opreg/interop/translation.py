@@ -20,8 +20,9 @@ from opreg.ndarray.bodies import Traced, Use, trace_body
 from opreg.ndarray.context import cpu
 from opreg.ndarray.eager import inferred
 
+from ..core.edition import EDITION, following, keep
 from ..core.graph import Entry, Node
-from ..core.op import EDITION, Op, following, keep
+from ..core.op import Op
 from ..core.spec import Shape, Spec, check_axes, is_floating, known
 from ..core.subgraph import Subgraph, rule_graph, subgraph
 from ..core.tracing import NeedsNumbers, TraceError
@@ -361,8 +362,8 @@ def _dtype(spec: Spec) -> np.dtype:
 
 def promising(nodes: Sequence[Node]) -> bool:
     """Whether all nodes may have a translation; that of a body is known when it is traced."""
-    return all(node.op is None or node.op.traced or node.built_in in TABLE
-               or (node.op.expression is not None and node.op.where is None) for node in nodes)
+    return all(node.op is None or node.op.traits.traced or node.built_in in TABLE
+               or (node.op.rules.expression is not None and node.op.where is None) for node in nodes)
 
 
 class _Sized(NamedTuple):
@@ -410,17 +411,17 @@ def _applied(d: Dialect, op: Op, attrs: Any, ins: list[Any], is_train: bool) -> 
     if not all(map(known, shapes)):
         raise Untranslatable
     outs = list(map(Spec, shapes, dtypes))
-    if op.where is not None or op.traced:
-        return _opened(d, op, attrs, ins, outs, is_train) if op.traced else _refused(op)
+    if op.where is not None or op.traits.traced:
+        return _opened(d, op, attrs, ins, outs, is_train) if op.traits.traced else _refused(op)
     if op.name in TABLE:
         rule = TABLE[op.name]
         try:
             result = rule(d, attrs, outs, *ins, **({"name": op.name} if rule in _NAMED else {}))
             return result if isinstance(result, list) else [result]
         except Untranslatable:
-            if op.expression is None:
+            if op.rules.expression is None:
                 raise
-    expression = op.expression(attrs) if op.expression is not None else None
+    expression = op.rules.expression(attrs) if op.rules.expression is not None else None
     if expression is None or len(outs) != 1:
         return _refused(op)
     return [_computed(d, op, attrs, expression, ins, outs[0], is_train)]

@@ -15,6 +15,7 @@ from opreg.ndarray.bodies import Use, trace_body
 from opreg.ndarray.context import current_context
 from opreg.ndarray.ndarray import NDArray, _compute
 
+from ..core import effects
 from ..core.graph import Entry, Node, reachable
 from ..core.mode import MODE, Recording
 from ..core.op import Op
@@ -97,24 +98,24 @@ def _outputs(node: Node, ins: Sequence[Mapped], specs: Sequence[Spec], size: int
     use: Any = attrs
     batched = [each.batched for each in ins]
     values = [each.value for each in ins]
-    if op.mutates or op.moved(attrs) or (op.states and node.in_training(True)):
+    if op.traits.mutates or effects.moved(op, attrs) or (op.traits.states and node.in_training(True)):
         raise ArgumentError(f"operator {op.op_type or op.name} changes what it is given in place, which samples that "
                             "are computed at once cannot share: return what is new; layers with moving statistics "
                             "leave them alone after set_train(False)")
-    if op.inlines:
+    if op.rules.inline is not None:
         return _application(node, ins, size)
-    if not any(own and i not in op.unread for i, own in enumerate(batched)) and size:
+    if not any(own and i not in op.traits.unread for i, own in enumerate(batched)) and size:
         values = [value[0] if own else value for value, own in zip(values, batched)]
         batched = [False] * len(ins)
-    if not any(batched) and not (op.random or (not op.opaque and op.draws(attrs))):
+    if not any(batched) and not (op.traits.random or (not effects.opaque(op) and effects.draws(op, attrs))):
         return [Mapped(out, False) for out in applied(op, attrs, node.given, values)]
-    if op.has_vmap and any(batched) and size:
-        returned = op.over_samples(values if op.where is None else [value.shown() for value in values], batched, attrs)
+    if op.rules.vmap is not None and any(batched) and size:
+        returned = op.rules.vmap(attrs, values if op.where is None else [value.shown() for value in values], batched)
         if isinstance(returned, Again):
             returned = applied(op, op.complete(returned.attrs), returned.attrs, returned.ins)
         if returned is not NotImplemented:
             return _checked(op, returned, values, specs, size)
-    if op.traced and not op.has_vmap:
+    if op.traits.traced and op.rules.vmap is None:
         if op.where is None or use.derived:
             return _body(node, ins, specs, size)
         return _ruled(node, ins, specs, size)
@@ -224,9 +225,9 @@ class _Apart(Cell):
 def _application(node: Node, ins: Sequence[Mapped], size: int) -> list[Mapped]:
     """The outputs of a node that stands for others; with the gradient that a user wrote, where one did."""
     op, record = node.op, node.attrs.get("record")
-    assert op is not None
+    assert op is not None and op.rules.inline is not None
     if not isinstance(record, Application) or record.body is None:
-        _, entries = op.inlined(node.attrs, node.inputs, {})
+        _, entries = op.rules.inline(node.attrs, node.inputs, {})
         by_entry = dict(zip(node.inputs, ins))
         return [by_entry[entry] for entry in entries]
     body, count, shown = record.body, record.count, len(record.outs)

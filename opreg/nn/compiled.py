@@ -217,7 +217,7 @@ class _Plan:
             return
         read = [data for step in self.plan.backward.steps for i, data in enumerate(step.ins)
                 if data is not None and not (step.node is not None and step.node.op is not None
-                                             and i in step.node.op.unread)]
+                                             and i in step.node.op.traits.unread)]
         for array, data, write in changed:
             if any(array._ctx.xp.may_share_memory(data, each) for each in read):
                 name = f"Parameter {array.name}" if isinstance(array, Parameter) else "tensor from outside"

@@ -14,6 +14,7 @@ from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol
 
+from ..core import effects
 from ..core.graph import Entry, Node
 from ..core.mode import MODE, Recording
 from ..core.spec import Shape
@@ -85,11 +86,11 @@ class Followed:
         ops = [node.op for node in trace.nodes if node.op is not None]
         self.steps = [] if trace.path is None else trace.path.steps
         self.calls = PYTHON in ops
-        self.collective = any(op.has_side_effect and op not in (GUARD, PYTHON) for op in ops)
-        self.random = any(node.op is not None and node.op.draws(node.attrs) for node in trace.nodes)
+        self.collective = any(op.traits.has_side_effect and op not in (GUARD, PYTHON) for op in ops)
+        self.random = any(node.op is not None and effects.draws(node.op, node.attrs) for node in trace.nodes)
         # What nobody reads runs in the first half all the same: nothing up to the last of these belongs to the second.
         self.last: list[Entry] = [(node, 0) for node in trace.nodes if node.op is not None
-                                  and node.op.runs_unread(node.attrs) and node.count][-1:]
+                                  and effects.runs_unread(node.op, node.attrs) and node.count][-1:]
         trace.path, trace.constants = None, {}
         self.reads.settle()
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from opreg.core import generators
+from opreg.core.op import shapes_from_data
 from opreg.ndarray.eager import run
 from opreg.ndarray.ndarray import wrap
 
@@ -87,7 +88,7 @@ class Measure(NamedTuple):
         call = Call(op, node.attrs, list(arrays), [], [], ctx.xp, ctx, training, wrap=wrap)
         with Recording(False, training), unfollowed(), ctx, ctx.entered():
             try:
-                return tuple(op.shapes_from_data(call))
+                return tuple(shapes_from_data(op, call))
             except Exception as error:
                 fail(error, node)
 
@@ -326,7 +327,7 @@ class Numbers:
         if node.op is None:
             self._variable(trace, node)
             return [self._same[entry]] if entry in self._same else []
-        body = node.op.stands_for(node.attrs, node.inputs)
+        body = None if node.op.rules.body is None else node.op.rules.body(node.attrs, node.inputs)
         if body is None:
             return node.inputs
         heads, inputs = body
@@ -352,7 +353,7 @@ class Numbers:
         op, ctx = node.op, self.ctx
         assert op is not None
         arrays = [self._arrays[entry] for entry in node.inputs]
-        for i in op.mutates:
+        for i in op.traits.mutates:
             arrays[i] = arrays[i].copy()
         with Recording(False, node.in_training(True)):
             return run(op, node.attrs, arrays, ctx, None, wrap)[1][:node.count]
@@ -360,10 +361,10 @@ class Numbers:
 
 def effects(op: Op) -> str:
     """The side effect of an operator on every run, in words; nothing for most."""
-    return "a hook, a print or what several processes do" if op.has_side_effect and op is not GUARD else ""
+    return "a hook, a print or what several processes do" if op.traits.has_side_effect and op is not GUARD else ""
 
 
 def calls(op: Op) -> str:
     """The reason why an operator must not run twice, in words: a side effect, or users' code."""
-    return effects(op) or (f"the operator {op.name}" if op.where is not None and not op.traced else "")
+    return effects(op) or (f"the operator {op.name}" if op.where is not None and not op.traits.traced else "")
 

@@ -20,10 +20,11 @@ from opreg.ndarray.context import current_context
 from opreg.ndarray.finite import asked
 from opreg.symbol.inspect.explain import said_of
 
+from ..core.edition import watch
 from ..core.locks import rlock
 from ..core.looks import Explanation, report
 from ..core.mode import MODE
-from ..core.op import Op, watch
+from ..core.op import Op
 from ..errors import refuse_keywords, warn
 from . import tree
 from .bailout import HookSignatureChanged, HookSignatures, NumberChanged

@@ -14,10 +14,11 @@ from typing import Any, TypeVar
 from opreg.ndarray.context import current_context
 from opreg.ndarray.ndarray import wrap
 
+from ..core import effects
 from ..core.attrs import AS_GIVEN
 from ..core.launch import Call, Step, prepare
 from ..core.mode import MODE
-from ..core.op import Op
+from ..core.op import Op, shapes_from_data
 from ..core.rules import Attrs, Dtypes, Shapes
 from ..core.spec import Shape
 from ..core.value import Value
@@ -31,41 +32,42 @@ T = TypeVar("T")
 def moving(op: Op) -> Op:
     """The operator that does what another does, and has the states that it leaves behind its outputs, as hidden ones.
     Its only attribute, ``inner``, has those of the other."""
-    if "moving" not in op.forms:
-        op.forms["moving"] = _moving(op)
-    return op.forms["moving"]
+    if "moving" not in op.related:
+        op.related["moving"] = _moving(op)
+    return op.related["moving"]
 
 
 def _moving(op: Op) -> Op:
     def outputs(*, inner: Attrs) -> Sequence[str]:
-        return *op.outputs(inner), *[f"state{i}" for i in op.moved(inner)]
+        return *op.signature.outputs(inner), *[f"state{i}" for i in effects.moved(op, inner)]
 
-    result = Op(op.name, AS_GIVEN, lambda *, inner: op.arguments(inner), outputs=outputs,
-                auxiliary=lambda *, inner: op.auxiliary(inner), visible=lambda *, inner: op.visible(inner),
-                loss=lambda *, inner: op.loss(inner), mode=True, per_instance=True, unread=tuple(op.unread),
-                capturable=op.capturable)
+    result = Op(op.name, AS_GIVEN, lambda *, inner: op.signature.arguments(inner), outputs=outputs,
+                auxiliary=lambda *, inner: op.signature.auxiliary(inner),
+                visible=lambda *, inner: op.signature.visible(inner),
+                loss=lambda *, inner: op.loss(inner), mode=True, per_instance=True, unread=tuple(op.traits.unread),
+                capturable=op.traits.capturable)
     result.where = op.where
-    result.chance(lambda *, inner: op.draws(inner))
+    result.chance(lambda *, inner: effects.draws(op, inner))
 
     @result.shapes
     def shapes(ins: Shapes, outs: Shapes, *, inner: Attrs) -> tuple[Shapes, Shapes]:
-        ins, own = op.infer_shapes(ins, outs[:len(op.outputs(inner))], inner)
+        ins, own = op.infer_shapes(ins, outs[:len(op.signature.outputs(inner))], inner)
         return ins, [*own, *_states(op, inner, ins)]
 
     @result.types
     def types(ins: Dtypes, outs: Dtypes, *, inner: Attrs) -> tuple[Dtypes, Dtypes]:
-        ins, own = op.infer_dtypes(ins, outs[:len(op.outputs(inner))], inner)
+        ins, own = op.infer_dtypes(ins, outs[:len(op.signature.outputs(inner))], inner)
         return ins, [*own, *_states(op, inner, ins)]
 
-    if op.data_dependent:
+    if op.rules.data_dependent:
         @result.infer_from_data
         def measured(xp: ArrayModule, *arrays: Array, inner: Attrs) -> list[Shape]:
             call = Call(op, inner, list(arrays), [], [], xp, current_context(), MODE.training, wrap=wrap)
-            return [*op.shapes_from_data(call), *[state.shape for state in _states(op, inner, arrays)]]
+            return [*shapes_from_data(op, call), *[state.shape for state in _states(op, inner, arrays)]]
 
     @result.kernel(op.kernels[0].name, bound=True)
     def steps(call: Call) -> list[Step]:
-        inner, count = call.attrs["inner"], len(op.outputs(call.attrs["inner"]))
+        inner, count = call.attrs["inner"], len(op.signature.outputs(call.attrs["inner"]))
         states = call.places()[count:]
         inside = Call(op, inner, _with(op, inner, call.ins, states), call.outs[:count], call.reqs[:count], call.xp,
                       call.ctx, call.is_train, call.rng, call.specs[:count], call.scratch, call.wrap, call.memo)
@@ -76,7 +78,7 @@ def _moving(op: Op) -> Op:
     @result.grad
     def grad(g: Any, ins: Sequence[Value], outs: Sequence[Value], *, inner: Attrs, needs: Sequence[bool],
              is_train: bool) -> Sequence[Value | None]:
-        count = len(op.outputs(inner))
+        count = len(op.signature.outputs(inner))
         return op.differentiate(g[0] if count == 1 else tuple(g[:count]), _with(op, inner, ins, outs[count:]),
                                 outs[:count], inner, needs, is_train)
 
@@ -85,12 +87,12 @@ def _moving(op: Op) -> Op:
 
 def _states(op: Op, attrs: Attrs, ins: Sequence[T]) -> list[T]:
     """Those of the inputs that are states."""
-    return [ins[place] for place in op.moved(attrs)]
+    return [ins[place] for place in effects.moved(op, attrs)]
 
 
 def _with(op: Op, attrs: Attrs, ins: Sequence[T], states: Sequence[T]) -> list[T]:
     """The inputs with other states among them."""
     inputs = list(ins)
-    for place, state in zip(op.moved(attrs), states):
+    for place, state in zip(effects.moved(op, attrs), states):
         inputs[place] = state
     return inputs

@@ -32,7 +32,7 @@ def pushforward(back: Pullback, along: Sequence[Any]) -> list[Any] | None:
     trace, entries = STATE.trace, [getattr(head, "_entry", None) for head in back.heads]
     recorded = [entry for entry in entries if entry is not None]
     nodes: Any = tape.order_of(recorded) if trace is None else reachable(trace.nodes, recorded)
-    if not any(isinstance(node.op, Op) and node.op.has_jvp for node in nodes):
+    if not any(isinstance(node.op, Op) and node.op.rules.jvp is not None for node in nodes):
         return None
     tangents: dict[Any, Any] = dict(zip(back.entries, along))
     with Recording(True if trace is None and STATE.nested else None, None):
@@ -64,11 +64,11 @@ def _in_trace(node: Any, t: list[Any]) -> Sequence[Any]:
 def _along(node: Any, t: list[Any], ins: list[Any], outs: list[Any], through: Callable[..., list[Any]]
            ) -> Sequence[Any]:
     """The derivatives of the outputs of a node, by the rule of its operator or as the transpose of its gradient."""
-    op, visible = node.op, node.op.visible(node.attrs)
-    if isinstance(op, Op) and op.has_jvp:
+    op, visible = node.op, node.op.signature.visible(node.attrs)
+    if isinstance(op, Op) and op.rules.jvp is not None:
         with Recording(None, node.in_training(None if STATE.trace is None else True)):
-            returned = op.along([each if each is None else each.shown() for each in t], [each.shown() for each in ins],
-                                [each.shown() for each in outs[:visible]], node.attrs)
+            returned = op.rules.jvp(node.attrs, [each if each is None else each.shown() for each in t],
+                                    [each.shown() for each in ins], [each.shown() for each in outs[:visible]])
         return _checked(op, returned, outs[:visible])
     moving = [i for i, out in enumerate(outs) if is_floating(out._dt)]
     # An entry that is an input twice has one gradient, of both places together.

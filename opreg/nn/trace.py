@@ -21,6 +21,7 @@ from opreg.ndarray.scalars import OneNumber
 
 from ..core.attrs import AS_GIVEN, to_text
 from ..core.backward_graph import grow
+from ..core.effects import moved, varies
 from ..core.graph import INFERENCE, Entry, Node
 from ..core.mode import MODE
 from ..core.op import Op
@@ -450,7 +451,8 @@ class FunctionTracer(Tracer):
     def takes(self, op: Op, values: Sequence[Any]) -> bool:
         """Whether an operator on arrays joins: where one is a value of the graph, or each run may give something else.
         Values of a body that is followed, or of a gradient, have a graph of their own."""
-        return (op.varies or any(map(self.knows, values))) and not any(hasattr(value, "_follow") for value in values)
+        measured = varies(op) or any(map(self.knows, values))
+        return measured and not any(hasattr(value, "_follow") for value in values)
 
     def follow(self, op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[types.SimpleNamespace, Sequence[Any]]:
         """The operator applied by a function of ``nd``: how many outputs a user sees, and the outputs."""
@@ -478,7 +480,7 @@ class FunctionTracer(Tracer):
         root, op = self.root, node.op
         assert op is not None
         what = f"the shape of what operator {op.op_type or op.name!r} gives follows from numbers"
-        if root.numbers is None or not op.data_dependent:
+        if root.numbers is None or not op.rules.data_dependent:
             self.leave(f"{what}, which are not there yet")
 
         def find() -> Answer:
@@ -490,13 +492,13 @@ class FunctionTracer(Tracer):
 
     def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None = None) -> Node:
         """Add a node over entries; where users' code may change states in place, one that gives them back."""
-        if self.assigns and op.moved(attrs):
+        if self.assigns and moved(op, attrs):
             op, attrs, given = moving(op), {"inner": attrs}, None
         return super().add(op, attrs, inputs, given)
 
     def _move(self, op: Op, node: Node, values: Sequence[Any]) -> None:
         """From here on states hold what a node, that of the moving form of an operator, leaves in them."""
-        places = op.moved(node.attrs["inner"])
+        places = moved(op, node.attrs["inner"])
         for i, place in enumerate(places, node.count - len(places)):
             value, new = values[place], self.wrap((node, i))
             if isinstance(value, TracedTensor):
@@ -508,7 +510,7 @@ class FunctionTracer(Tracer):
     def _node(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None) -> Node:
         cells = [cell.__dict__["_name"] for cell in self.cells]
         name = self.unique("_".join([*filter(None, cells), op.name.lower().strip("_")]))
-        minds = op.mode or bool(op.states)
+        minds = op.traits.mode or bool(op.traits.states)
         if minds:
             self.mind_training()
         return Node(op, name, attrs, inputs, given, {INFERENCE: "1"} if minds and not MODE.training else {}, here())
@@ -526,9 +528,9 @@ class FunctionTracer(Tracer):
         op = node.op
         assert op is not None
         root, derived = self.root, getattr(node.attrs, "derived", True)
-        if op.traced and op.where is not None and self.reads.observer is not None and not derived:
+        if op.traits.traced and op.where is not None and self.reads.observer is not None and not derived:
             self._read_by_body(node)
-        if op.random:
+        if op.traits.random:
             root.drawn.append(node)
         root.calls, root.effects = root.calls or calls(op), root.effects or effects(op)
 
@@ -620,7 +622,7 @@ class _Rules(RuleTracer):
     def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None = None) -> Node:
         """Add a node over entries."""
         trace = self._trace
-        states = [(i, trace.states[inputs[i]]) for i in op.moved(attrs) if inputs[i] in trace.states]
+        states = [(i, trace.states[inputs[i]]) for i in moved(op, attrs) if inputs[i] in trace.states]
         if not states:
             return super().add(op, attrs, inputs, given)
         entries = list(inputs)
@@ -628,7 +630,7 @@ class _Rules(RuleTracer):
             entries[i] = trace.read(state)._entry
         node = super().add(moving(op), {"inner": attrs}, entries)
         trace.settle()
-        first = node.count - len(op.moved(attrs)) - op.moved(attrs)[0]
+        first = node.count - len(moved(op, attrs)) - moved(op, attrs)[0]
         for i, state in states:
             trace.assign(state, trace.wrap((node, first + i)))
         return node

@@ -122,7 +122,7 @@ def spec_text(spec: Spec | None) -> str:
 
 
 def _visible(node: Node) -> int:
-    return 1 if node.op is None else node.op.visible(node.attrs)
+    return 1 if node.op is None else node.op.signature.visible(node.attrs)
 
 
 def _facts(node: Node, specs: Sequence[Spec]) -> Facts:

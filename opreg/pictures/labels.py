@@ -63,6 +63,7 @@ def detail(node: Node) -> str:
     kind = stored_name(node)
     if kind == "Custom":
         kind = f"Custom {stored_attrs(node)['op_type']}"
-    if kind in _DETAILS and node.op is not None and node.op.schema.fields:  # a placeholder's attributes are not typed
+    # A placeholder's attributes are not typed.
+    if kind in _DETAILS and node.op is not None and node.op.signature.schema.fields:
         kind = f"{kind} {_DETAILS[kind](node.attrs)}".rstrip()
     return kind

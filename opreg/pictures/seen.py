@@ -93,7 +93,7 @@ def roles(graph: Graph) -> tuple[set[Node], set[Node], set[Node]]:
             elif node.name.endswith("label"):
                 labels.add(node)
             continue
-        for name, (source, _) in zip(node.op.arguments(node.attrs), node.inputs):
+        for name, (source, _) in zip(node.op.signature.arguments(node.attrs), node.inputs):
             if source.op is None and name in _LEARNED:
                 learned.add(source)
             elif source.op is None and name == "label":

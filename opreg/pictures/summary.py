@@ -118,7 +118,7 @@ def _rows_of_graph(found: Seen) -> tuple[list[_Row], list[str]]:
             continue
         new = {source for source, _ in node.inputs if source in learned} - counted
         counted |= new
-        visible = 1 if node.op is None else node.op.visible(node.attrs)
+        visible = 1 if node.op is None else node.op.signature.visible(node.attrs)
         rows.append((f"{node.name}({stored_name(node)})",
                      " ".join(by_sample(spec.shape) for spec in found.specs[node][:visible]), _numbers(new, found),
                      [source.name for source, _ in node.inputs if source not in aside]))

@@ -171,7 +171,7 @@ def timelines(plan: Plan, segments: Sequence[tuple[str, Segment]]) -> list[Timel
         if step.node is None:
             read = [lying[id(array)] for array in step.ins if id(array) in lying]
         else:
-            unread = () if step.node.op is None else step.node.op.unread
+            unread = () if step.node.op is None else step.node.op.traits.unread
             read = [plan.memory.storage[entry] for i, entry in enumerate(step.node.inputs)
                     if i not in unread and entry in plan.memory.storage]
             for i in range(len(plan.specs[step.node])):

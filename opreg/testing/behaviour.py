@@ -95,7 +95,7 @@ def inputs_stay(use: Subject) -> None:
     """Inputs, and the gradients that arrive, are as they were."""
     given = arriving(use)
     sent = None if given is None else [None if g is None else g.copy() for g in given]
-    moved = ({*use.op.mutates} if isinstance(use, Use) else set())
+    moved = ({*use.op.traits.mutates} if isinstance(use, Use) else set())
     runs = [("forward", use.run())]
     if use.wanted:
         with contextlib.suppress(NotDifferentiableError):

@@ -243,7 +243,7 @@ def second_order(use: Subject) -> str | None:
 @check("directions")
 def directions(use: Subject) -> None:
     """Its rule for directions gives the derivative along one by central differences."""
-    if not isinstance(use, Use) or use.op.where is None or not use.op.has_jvp:
+    if not isinstance(use, Use) or use.op.where is None or use.op.rules.jvp is None:
         raise Skipped("it has no rule for directions")
     wide, coarse = _wide(use)
     if coarse or use.stochastic or not wide.wanted:
@@ -286,9 +286,9 @@ def attributes(use: Subject) -> str | None:
     if not isinstance(use, Use) or use.op.where is None:
         raise Skipped("it has none that are registered" if not isinstance(use, Use) else "it is built in")
     looked = []
-    for field in use.op.schema.fields:
+    for field in use.op.signature.schema.fields:
         value = use.given.get(field.name, field.default)
-        other = None if field.name in (use.op.variadic, "need_top_grad") else _another(field.kind, value)
+        other = None if field.name in (use.op.signature.variadic, "need_top_grad") else _another(field.kind, value)
         if other is None:
             continue
         each = Use(use.op, use.arrays, {**use.given, field.name: other}, use.train)

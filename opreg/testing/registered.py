@@ -56,7 +56,7 @@ def pure(use: Subject) -> None:
     arguments = use.arrays[:use.count]
     shapes, kinds = [list(each.shape) for each in arguments], [each.dtype.type for each in arguments]
     if not isinstance(use.attrs, PropUse):
-        count = len(use.op.outputs(use.attrs))
+        count = len(use.op.signature.outputs(use.attrs))
         first, second = (use.op.infer_shapes([each.shape for each in use.arrays], [None] * count,
                                              Use(use.op, use.arrays, use.given).attrs) for _ in range(2))
         if first != second:
@@ -107,7 +107,7 @@ def _sizes(use: Use) -> list[Use]:
 def inferred(use: Subject) -> str | None:
     """Shapes and dtypes are those inferred, for several sizes and dtypes."""
     use = _operator(use)
-    if use.op.data_dependent:
+    if use.op.rules.data_dependent:
         raise Skipped("its shapes follow from numbers")
     looked = 0
     variants = _sizes(use)
@@ -117,7 +117,7 @@ def inferred(use: Subject) -> str | None:
         except OpError:
             continue
     for each in variants:
-        count = len(each.op.outputs(each.attrs))
+        count = len(each.op.signature.outputs(each.attrs))
         try:
             _, shapes = each.op.infer_shapes([a.shape for a in each.arrays], [None] * count, each.attrs)
             _, kinds = each.op.infer_dtypes([a.dtype for a in each.arrays], [None] * count, each.attrs)
@@ -336,9 +336,10 @@ def dependencies(use: Subject) -> str | None:
                 raise Failed(f"a loss starts gradients, and that of {use.names[i]!r} reads one from above: "
                              f"{disagreement(top[i], want)}", "take loss=True away, or g out of the gradient")
         return None
-    if use.op.unread:
-        blind_use = use.having([np.full_like(each, np.nan if is_floating(each.dtype) else 0) if i in use.op.unread
-                                else each for i, each in enumerate(use.arrays)])
+    if use.op.traits.unread:
+        unread = use.op.traits.unread
+        blind_use = use.having([np.full_like(each, np.nan if is_floating(each.dtype) else 0) if i in unread else each
+                                for i, each in enumerate(use.arrays)])
         compare(blind_use.run(), use.run(), use, "without the numbers of inputs that are declared unread")
         return None
     raise Skipped("it declares none")
@@ -349,7 +350,7 @@ def dependencies(use: Subject) -> str | None:
 
 def plannable(use: Use) -> bool:
     """Whether it has outputs, and their shapes do not depend on numbers."""
-    outputs: list[Any] = [None] * len(use.op.outputs(use.attrs))
+    outputs: list[Any] = [None] * len(use.op.signature.outputs(use.attrs))
     shapes = use.op.infer_shapes([each.shape for each in use.arrays], outputs, use.attrs)[1]
     return bool(shapes) and all(known(shape) for shape in shapes)
 
@@ -405,7 +406,7 @@ def saved(use: Subject) -> None:
         raise Skipped("an autograd.Function is in no file")
     if find(use.op.name) is not use.op:
         raise Skipped("it is not registered, so that no file can name it")
-    schema = use.op.schema
+    schema = use.op.signature.schema
     for name, value in use.attrs.items():
         if name in schema:
             try:

@@ -295,8 +295,8 @@ def operator_of(what: Any) -> Op | None:
     if isinstance(what, str):
         return find(f"custom.{what}") or get(what)
     if isinstance(what, type) and issubclass(what, CustomOpProp):
-        registered = [op for op in operators() if isinstance(op.schema, RegisteredProp)
-                      and op.schema.prop_class is what]
+        registered = [op for op in operators() if isinstance(op.signature.schema, RegisteredProp)
+                      and op.signature.schema.prop_class is what]
         return registered[-1] if registered else of_prop(what.__name__, what)
     return getattr(what, "op", None) if isinstance(getattr(what, "op", None), Op) else None
 
@@ -310,9 +310,9 @@ def _operator_use(op: Op, arrays: list[np.ndarray], attrs: dict[str, Any]) -> Us
     if count == len(names):
         return use
     shapes, _ = op.infer_shapes([*[each.shape for each in arrays], *[None] * (len(names) - count)],
-                                [None] * len(op.outputs(use.attrs)), use.attrs)
+                                [None] * len(op.signature.outputs(use.attrs)), use.attrs)
     dtypes, _ = op.infer_dtypes([*[each.dtype for each in arrays], *[None] * (len(names) - count)],
-                                [None] * len(op.outputs(use.attrs)), use.attrs)
+                                [None] * len(op.signature.outputs(use.attrs)), use.attrs)
     rng = np.random.default_rng(0)
     for name, shape, dtype in list(zip(names, shapes, dtypes))[count:]:
         if not known(shape):
@@ -334,7 +334,7 @@ def _together(op: Op, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[np.n
         given = [None if i in lists else each.dtype for i, each in enumerate(arrays)]
         with contextlib.suppress(OpError):
             declared, _ = op.infer_dtypes([*given, *[None] * (len(use.names) - len(given))],
-                                          [None] * len(op.outputs(use.attrs)), use.attrs)
+                                          [None] * len(op.signature.outputs(use.attrs)), use.attrs)
     return [each.astype(declared[i] or usual) if i in lists and i < len(declared) else each
             for i, each in enumerate(arrays)]
 

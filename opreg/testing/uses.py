@@ -124,8 +124,8 @@ class Use(Subject):
 
     def __post_init__(self) -> None:
         given = dict(self.given)
-        if self.op.variadic and self.op.variadic not in given:
-            given[self.op.variadic] = len(self.arrays)
+        if self.op.signature.variadic and self.op.signature.variadic not in given:
+            given[self.op.signature.variadic] = len(self.arrays)
         self.attrs = self.op.complete(given)
 
     @classmethod
@@ -141,7 +141,7 @@ class Use(Subject):
             return self
         known = [np.dtype(dtype) if i == floats[0] else None if i in floats else each.dtype
                  for i, each in enumerate(self.arrays)]
-        found, _ = self.op.infer_dtypes(known, [None] * len(self.op.outputs(self.attrs)), self.attrs)
+        found, _ = self.op.infer_dtypes(known, [None] * len(self.op.signature.outputs(self.attrs)), self.attrs)
         arrays = list(self.arrays)
         for i in floats:
             kind = found[i]
@@ -162,17 +162,17 @@ class Use(Subject):
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the inputs."""
-        return self.op.arguments(self.attrs) + self.op.auxiliary(self.attrs)
+        return self.op.signature.inputs(self.attrs)
 
     @property
     def count(self) -> int:
         """How many of the inputs are arguments; the others are auxiliary states."""
-        return len(self.op.arguments(self.attrs))
+        return len(self.op.signature.arguments(self.attrs))
 
     @property
     def wanted(self) -> list[int]:
         """The inputs that can have a gradient: floating arguments that are not written in place."""
-        return [i for i in super().wanted if i not in self.op.mutates]
+        return [i for i in super().wanted if i not in self.op.traits.mutates]
 
     @property
     def loss(self) -> bool:
@@ -182,7 +182,7 @@ class Use(Subject):
     def call(self, values: Sequence[Any], ctx: Any = None) -> tuple[tuple, dict[str, Any]]:
         """Arguments and keywords of a call as users write it, arrays among the attributes on a context."""
         given = self.given if ctx is None else {name: _placed(value, ctx) for name, value in self.given.items()}
-        if self.op.variadic or self.op.per_instance:
+        if self.op.signature.variadic or self.op.signature.per_instance:
             return tuple(values), dict(given)
         return (), {**dict(zip(self.names, values)), **given}
 
@@ -278,9 +278,9 @@ def second(use: Subject, given: Sequence[np.ndarray | None], weights: dict[int, 
 def symbol(use: Use, around: bool = False, ctx: Any = None) -> Symbol:
     """The use as a symbol of variables; with ``around`` there are nodes before it and behind it too."""
     values: list[Any] = [Variable(name) for name in use.names]
-    count = len(use.op.arguments(use.attrs))
+    count = len(use.op.signature.arguments(use.attrs))
     if around:
-        moved = [i < count and i not in use.op.mutates and is_numpy_float(each.dtype)
+        moved = [i < count and i not in use.op.traits.mutates and is_numpy_float(each.dtype)
                  for i, each in enumerate(use.arrays)]
         values = [value + 0.0 if apart else value for value, apart in zip(values, moved)]
     args, keywords = use.call(values, ctx)
@@ -295,7 +295,7 @@ def bind(use: Use, ctx: Any = None, reqs: dict[int, str] | None = None, before: 
          around: bool = False) -> Any:
     """An executor of the use, with a request for each input number and what its gradient holds before."""
     ctx = ctx or cpu()
-    names, count = use.names, len(use.op.arguments(use.attrs))
+    names, count = use.names, len(use.op.signature.arguments(use.attrs))
     values = {name: array(each, ctx, each.dtype) for name, each in zip(names, use.arrays)}
     kept, asked = {}, {}
     for i, req in (reqs or {}).items():

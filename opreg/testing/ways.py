@@ -110,7 +110,7 @@ def runs_in_a_cell(use: Subject) -> None:
 @check("traced")
 def traced(use: Subject) -> str | None:
     """Followed once and run on other numbers it gives what running it gives."""
-    if isinstance(use, FunctionUse) or (isinstance(use, Use) and not use.op.traced):
+    if isinstance(use, FunctionUse) or (isinstance(use, Use) and not use.op.traits.traced):
         raise Skipped("not traced: it runs as Python")
     _in_graphs(use)
     graph, other = compiled(use), moved(use)
@@ -129,7 +129,7 @@ def traced(use: Subject) -> str | None:
 @check("samples")
 def samples(use: Subject) -> None:
     """Its rule for many samples gives what one sample after the other gives."""
-    if not isinstance(use, Use) or use.op.where is None or not use.op.has_vmap:
+    if not isinstance(use, Use) or use.op.where is None or use.op.rules.vmap is None:
         raise Skipped("it has no rule for many samples")
     if use.stochastic or len(use.arrays) > use.count:
         raise Skipped("it draws random numbers" if use.stochastic else "it has states")
@@ -191,9 +191,9 @@ def _read_outside(function: Any) -> list[str]:
 def _in_graphs(use: Subject) -> None:
     if isinstance(use, FunctionUse):
         raise Skipped("an autograd.Function is for eager code; a CustomOpProp or define enters graphs")
-    if isinstance(use, Use) and (use.op.mutates or not use.arrays):
-        raise Skipped("it changes its inputs" if use.op.mutates else "it has no inputs")
-    if isinstance(use, Use) and use.op.data_dependent:
+    if isinstance(use, Use) and (use.op.traits.mutates or not use.arrays):
+        raise Skipped("it changes its inputs" if use.op.traits.mutates else "it has no inputs")
+    if isinstance(use, Use) and use.op.rules.data_dependent:
         raise Skipped("its shapes follow from numbers")
 
 
@@ -269,7 +269,7 @@ def empty(use: Subject) -> str | None:
     try:
         if isinstance(use, Use):
             expected = use.op.infer_shapes([each.shape for each in none.arrays],
-                                           [None] * len(use.op.outputs(use.attrs)), use.attrs)[1]
+                                           [None] * len(use.op.signature.outputs(use.attrs)), use.attrs)[1]
         outs = none.run().outs
     except (OpError, ValueError) as error:
         raise Skipped(f"refused: {first_line(error)}") from None

@@ -261,7 +261,8 @@ class _Checked:
         ctx = plan.contexts[self.node]
         self.backend = backend(ctx.backend_name)
         self.xp, self.places = ctx.xp, [] if rng is None else [(ctx.backend_name, ctx.device_id)]
-        self.live = [None if i in self.op.unread else plan.array(entry) for i, entry in enumerate(self.node.inputs)]
+        self.live = [None if i in self.op.traits.unread else plan.array(entry)
+                     for i, entry in enumerate(self.node.inputs)]
         self.specs = [plan.specs[source][i] for source, i in self.node.inputs]
         self.runs, self.absolute, self.relative, self.resolutions = 0, 0.0, 0.0, 0.0
 
@@ -279,7 +280,7 @@ class _Checked:
             for place, state in zip(self.places, after):
                 generators.set_state(state, *place)
         read = 0.0 if not self.strict else max([_largest(self._host(array)) for array in ins], default=0.0)
-        pairs = [*zip(self.outs, results), *[(live[i], ins[i]) for i in self.op.mutates]]
+        pairs = [*zip(self.outs, results), *[(live[i], ins[i]) for i in self.op.traits.mutates]]
         self.runs += 1
         for got, want in pairs:
             if got is not None and want is not None:
@@ -329,7 +330,7 @@ def check_kernels(plan: Plan, strict: bool) -> Callable[[], KernelReport]:
 
     def wrap(half: str, number: int, step: Step) -> Watch | None:
         rng = None
-        if step.node is not None and step.node.op is not None and step.node.op.random:
+        if step.node is not None and step.node.op is not None and step.node.op.traits.random:
             ctx = plan.contexts[step.node]
             rng = generators.generator(ctx.backend_name, ctx.device_id)
         compute = _beside(step, plan, rng)

@@ -40,9 +40,9 @@ class _Look:
         self.blameless = not any(array is not None for array in ins)
         if step.node is not None and step.node.op is not None:
             op, attrs = step.node.op, step.node.attrs
-            names, made = [*op.arguments(attrs), *op.auxiliary(attrs)], list(op.outputs(attrs))
-            outs = outs[:op.visible(attrs)] + [ins[i] for i in op.mutates]
-            made = made[:op.visible(attrs)] + [names[i] for i in op.mutates]
+            names, made = list(op.signature.inputs(attrs)), list(op.signature.outputs(attrs))
+            outs = outs[:op.signature.visible(attrs)] + [ins[i] for i in op.traits.mutates]
+            made = made[:op.signature.visible(attrs)] + [names[i] for i in op.traits.mutates]
             added = [i for i in range(len(outs)) if (step.node, i) in plan._adds]
             names += [f"{made[i]} so far" for i in added]
             ins += [outs[i] for i in added]
@@ -82,7 +82,7 @@ class _Look:
                 more = "the operators that it is made of compute finite numbers, one by one"
             elif not all(is_finite(self.xp, operand) for operand in culprit.operands) or self._infinite(node, culprit):
                 return  # an infinity that somebody wrote
-        elif compute is not None and self.kernel != "reference" and not node.op.random:
+        elif compute is not None and self.kernel != "reference" and not node.op.traits.random:
             results = quiet(compute, self.xp, ins)  # type: ignore[arg-type]  # those that are read are there
             if all(result is None or is_finite(self.xp, self.xp.asarray(result)) for result in results):
                 more = "its reference kernel computes finite numbers"

@@ -45,11 +45,11 @@ class Monitor:
             if callback is None:
                 return
             if self.everything:
-                names = op.arguments(node.attrs) + op.auxiliary(node.attrs)
+                names = op.signature.inputs(node.attrs)
                 for name, entry in zip(names, node.inputs):
                     if arrays.get(entry) is not None:
                         callback(f"{node.name}_{name}", NDArray(arrays[entry], step.ctx).copy())
-            for i, data in enumerate(step.outs[:op.visible(node.attrs)]):
+            for i, data in enumerate(step.outs[:op.signature.visible(node.attrs)]):
                 if data is not None:
                     callback(_told(node, i), NDArray(data, step.ctx).copy())
 

@@ -198,7 +198,7 @@ def _written(plan: Plan, halves: Sequence[tuple[str, Segment]], bound: Bound) ->
     """The arrays that steps write and that outlive them: outputs, gradients, states, what updates change; and where
     they live."""
     _, states = bound.graph.variables()
-    changed = {node.inputs[i][0] for node in bound.graph.nodes if node.op is not None for i in node.op.mutates}
+    changed = {node.inputs[i][0] for node in bound.graph.nodes if node.op is not None for i in node.op.traits.mutates}
     arrays = [*zip(bound.outputs, bound.places),
               *[(array, bound.contexts[node]) for node, (array, _) in bound.grads.items()],
               *[(bound.arrays[node], bound.contexts[node]) for node in {*states, *changed} if node in bound.arrays],

@@ -83,13 +83,13 @@ def work_of(plan: Plan, step: Step) -> Work:
     assert op is not None
     ins, outs = [plan.specs[source][i] for source, i in node.inputs], plan.specs[node]
     largest = nbytes(outs)
-    read = sum({entry: min(nbytes([spec]), largest) if i in op.partly else nbytes([spec])
-                for i, (entry, spec) in enumerate(zip(node.inputs, ins)) if i not in op.unread}.values())
-    written = sum(int(out.nbytes) for out in step.outs if out is not None) + nbytes(ins[i] for i in op.mutates)
+    read = sum({entry: min(nbytes([spec]), largest) if i in op.traits.partly else nbytes([spec])
+                for i, (entry, spec) in enumerate(zip(node.inputs, ins)) if i not in op.traits.unread}.values())
+    written = sum(int(out.nbytes) for out in step.outs if out is not None) + nbytes(ins[i] for i in op.traits.mutates)
     moved = [bytes_moved(function) for function in step.run]
     if plan.contexts[node].xp is not np and None not in moved:
         read, written = map(sum, zip(*moved)) if moved else (0, 0)
-    products = op.work([spec.shape for spec in ins], [spec.shape for spec in outs], node.attrs)  # type: ignore[misc]
+    products = op.rules.work([spec.shape for spec in ins], [spec.shape for spec in outs], node.attrs)  # type: ignore[misc]
     instructions, launches = _instructions(plan, node), len(step.run)
     if instructions is not None and plan.contexts[node].xp is np:
         launches = min(launches, 1)  # a function for each instruction is the host's way, which a device has not
@@ -98,7 +98,7 @@ def work_of(plan: Plan, step: Step) -> Work:
 
 def _instructions(plan: Plan, node: Node) -> int | None:
     assert node.op is not None
-    expression = None if node.op.expression is None else node.op.expression(node.attrs)
+    expression = None if node.op.rules.expression is None else node.op.rules.expression(node.attrs)
     return None if expression is None else len(expression.code) * size(plan.specs[node][0].shape or ())
 
 

@@ -19,7 +19,9 @@ __all__ = ["cse", "pure"]
 
 def pure(op: Op) -> bool:
     """Whether a result depends on inputs and attributes alone, and nothing else happens."""
-    return op.where is None and not (op.random or op.has_side_effect or op.per_instance or op.states or op.mutates)
+    traits = op.traits
+    return op.where is None and not (traits.random or traits.has_side_effect or traits.states or traits.mutates
+                                     or op.signature.per_instance)
 
 
 def _words(node: Node) -> tuple | None:
@@ -70,7 +72,7 @@ class _Lives:
     def cover(self, other: Node, node: Node) -> bool:
         """Whether what one node made may stand for what a later one makes: a view, of one half, or there for as long.
         """
-        if other in self.forward and node not in self.forward and other.op._view is None:  # type: ignore[union-attr]
+        if other in self.forward and node not in self.forward and other.op.rules.view is None:  # type: ignore[union-attr]
             return all(self.last.get((other, i), -1) >= self.last.get((node, i), -1) for i in range(node.count))
         return True
 

@@ -85,7 +85,7 @@ def _expressions(program: Program) -> dict[Node, Expression]:
     expressions: dict[Node, Expression] = {}
     scalar: dict[tuple[Op, int], Expression | None] = {}
     for node in program.nodes:
-        if node.op is not None and (node.op.expression is not None or node.built_in in _CASTS):
+        if node.op is not None and (node.op.rules.expression is not None or node.built_in in _CASTS):
             expression = _expression(node, program, scalar)
             if expression is not None:
                 expressions[node] = expression
@@ -100,7 +100,7 @@ def _expression(node: Node, program: Program, scalar: dict[tuple[Op, int], Expre
     if node.built_in in _CASTS:
         return _cast(node, program)
     dtype = specs[node][0].dtype
-    if op._view is not None or not fuses(program.contexts[node].xp, dtype):  # type: ignore[arg-type]
+    if op.rules.view is not None or not fuses(program.contexts[node].xp, dtype):  # type: ignore[arg-type]
         return None
     for source, index in node.inputs:
         other = specs[source][index].dtype
@@ -108,7 +108,7 @@ def _expression(node: Node, program: Program, scalar: dict[tuple[Op, int], Expre
             return None
     key = op, id(node.attrs)
     if key not in scalar:
-        whole = op.expression(node.attrs)
+        whole = op.rules.expression(node.attrs)
         scalar[key] = None if whole is None or isinstance(whole.result, float) else whole
     return scalar[key]
 
@@ -127,7 +127,7 @@ def _cast(node: Node, program: Program) -> Expression | None:
 
 def _read(node: Node) -> Sequence[Entry]:
     """The inputs of which not only the shape matters."""
-    unread = node.op.unread if node.op is not None else ()
+    unread = node.op.traits.unread if node.op is not None else ()
     return [entry for i, entry in enumerate(node.inputs) if i not in unread] if unread else node.inputs
 
 
@@ -174,8 +174,8 @@ def _grouped(program: Program, expressions: dict[Node, Expression], split: int) 
         if node not in expressions:
             for group in sources:
                 group.era = -1
-            busy += op._view is None
-            if op.mutates:  # what is read before it must not be read after it
+            busy += op.rules.view is None
+            if op.traits.mutates:  # what is read before it must not be read after it
                 era += 1
             continue
         shape: Shape = program.specs[node][0].shape  # type: ignore[assignment]

@@ -35,8 +35,8 @@ def _visit(program: Program, nodes: Sequence[Node], became: dict[Entry, Entry], 
             kept.append(replaced(node, inputs, program.specs, became))
             continue
         assert node.op is not None
-        if node.op.inlines:
-            inner, entries = node.op.inlined(node.attrs, inputs, program.specs)
+        if node.op.rules.inline is not None:
+            inner, entries = node.op.rules.inline(node.attrs, inputs, program.specs)
         else:
             inner, entries = expand(program, node, inputs, opened)
         _visit(program, inner, became, kept, opened)
@@ -45,4 +45,4 @@ def _visit(program: Program, nodes: Sequence[Node], became: dict[Entry, Entry], 
 
 
 def _opens(node: Node) -> bool:
-    return node.op is not None and (node.op.inlines or node.op.traced)
+    return node.op is not None and (node.op.rules.inline is not None or node.op.traits.traced)

@@ -123,14 +123,14 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
     for position, node in enumerate(nodes):
         if node.op is not None:
             for i, entry in enumerate(node.inputs):
-                if i not in node.op.unread:
+                if i not in node.op.traits.unread:
                     last[entry] = max(position, last.get(entry, -1))
     # Views first: they decide how long their storages live. A view of a view is one of the first storage.
     stand_ins: dict[Entry, np.ndarray] = {}
     whole: set[Entry] = set()  # entries that cover all of their storage, in order
     for node in nodes:
         op = node.op
-        if op is None or op._view is None or len(node.inputs) < 1:
+        if op is None or op.rules.view is None or len(node.inputs) < 1:
             continue
         source = node.inputs[0]
         if contexts[source[0]] != contexts[node] or any((node, i) in targets for i in range(node.count)):
@@ -138,7 +138,7 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
         base = stand_ins.get(source)
         if base is None:
             base = _stand_in(specs[source[0]][source[1]], bound.get(source, targets.get(source)))
-        view = op.as_view(base, node.attrs, [spec.shape for spec in specs[node]])
+        view = op.rules.as_view(base, node.attrs, [spec.shape for spec in specs[node]])
         if view is None:
             continue
         parts = list(view) if isinstance(view, (tuple, list)) else [view]
@@ -201,15 +201,15 @@ def _takeover(node: Node, index: int, spec: Spec, position: int, storage: Mappin
               view_of: Mapping[Entry, Entry], whole: set[Entry], ctx: Context) -> Entry | None:
     """The input whose storage output 0 may use, if there is one."""
     op = node.op
-    if index or op is None or not op.inplace or spec.dtype is None:
+    if index or op is None or not op.traits.inplace or spec.dtype is None:
         return None
     need = size(spec.shape or ()) * spec.dtype.itemsize
     for i, entry in enumerate(node.inputs):
         taken = storage.get(entry)
-        if (i not in op.inplace or taken is None or taken.pinned is not None or taken.last != position
+        if (i not in op.traits.inplace or taken is None or taken.pinned is not None or taken.last != position
                 or taken.nbytes != max(need, 1) or taken.ctx != ctx or (entry in view_of and entry not in whole)):
             continue
         others = [(k, other) for k, other in enumerate(node.inputs) if storage.get(other) is taken and k != i]
-        if all(k in op.inplace and other == entry for k, other in others):
+        if all(k in op.traits.inplace and other == entry for k, other in others):
             return entry
     return None

@@ -37,7 +37,7 @@ def expand(program: Program, node: Node, inputs: Sequence[Entry], opened: Opened
     became: dict[Entry, Entry] = {}
     if attrs.derived:
         inner = attrs.inner
-        own = tuple(inputs[inner.op.visible(inner):])
+        own = tuple(inputs[inner.op.signature.visible(inner):])
         before, became = opened.get((inner.op, id(inner.memo), own), (before, became))
     traced = trace_body(op, attrs, use, before)
     body, slots, heads = traced

@@ -312,7 +312,7 @@ def _long(program: Program, node: Node) -> bool:
     if op is None or program.contexts[node].xp is not np:
         return False
     shapes = [specs[source][i].shape or () for source, i in node.inputs], [spec.shape or () for spec in specs[node]]
-    return (op.work(*shapes, node.attrs) or 0) >= _LONG
+    return (op.rules.work(*shapes, node.attrs) or 0) >= _LONG
 
 
 def _journey(reduced: Reduced, bucket: Bucket, members: list[Member], program: Program) -> _Journey:

@@ -80,9 +80,9 @@ class _Choice:
         self.again: set[Entry] = set()
         inside = set(forward)
         wanted = {entry for node in program.nodes if node not in inside for i, entry in enumerate(node.inputs)
-                  if entry[0] in inside and entry[0].op is not None and node.op and i not in node.op.unread}
+                  if entry[0] in inside and entry[0].op is not None and node.op and i not in node.op.traits.unread}
         for node in reversed(forward):  # a view is there when what it is of is there
-            if node.op is not None and node.op._view is not None and any((node, i) in wanted
+            if node.op is not None and node.op.rules.view is not None and any((node, i) in wanted
                                                                          for i in range(len(program.specs[node]))):
                 wanted.add(node.inputs[0])
         self.wanted, self.outputs = wanted, set(outputs)
@@ -106,11 +106,11 @@ class _Choice:
         op = node.op
         if op is None or not (self.asked or _forced(node)):
             return False
-        if op._again is not None:
+        if op.rules.again is not None:
             return True
         if _forced(node):
-            return not (op.random or op.has_side_effect or op.states or op.mutates)
-        cheap = op._flops is None and (op._view is not None or op.family in _CHEAP)
+            return not (op.traits.random or op.traits.has_side_effect or op.traits.states or op.traits.mutates)
+        cheap = op.rules.flops is None and (op.rules.view is not None or op.family in _CHEAP)
         return pure(op) and (cheap or self.asked == "all")
 
     def _visit(self, node: Node) -> None:
@@ -122,14 +122,14 @@ class _Choice:
             for entry in entries:
                 self._keep(entry)
             return
-        sources = [entry for i, entry in enumerate(node.inputs) if i not in node.op.unread]
-        if node.op._again is not None:  # the other outputs are kept, the first follows
+        sources = [entry for i, entry in enumerate(node.inputs) if i not in node.op.traits.unread]
+        if node.op.rules.again is not None:  # the other outputs are kept, the first follows
             for entry in entries[1:]:
                 self._keep(entry)
             sources = [entry for entry in (*sources, *entries[1:]) if entry[0] not in self.moving]
             entries = entries[:1]
         roots = {self.root[entry] for entry in sources} - {None}
-        depth = (node.op._view is None) + max([self.depth[entry] for entry in sources], default=0)
+        depth = (node.op.rules.view is None) + max([self.depth[entry] for entry in sources], default=0)
         moved = any(entry[0] in self.moving for entry in sources)  # when backward begins
         if len(roots) > 1 or depth > self.most or moved:
             for entry in entries:
@@ -178,7 +178,7 @@ class _Copies:
         for node in program.nodes:
             if node in self.place:
                 continue
-            unread = node.op.unread if node.op is not None else ()
+            unread = node.op.traits.unread if node.op is not None else ()
             inputs = [moved.get(entry, entry) if i in unread or entry[0] not in self.place else self._here(entry)
                       for i, entry in enumerate(node.inputs)]
             self.nodes.append(replaced(node, inputs, program.specs, moved))
@@ -207,12 +207,12 @@ class _Copies:
         op, specs = node.op, self.source.specs
         assert op is not None
         inputs = [self.became.get(entry, entry) for entry in node.inputs]
-        if op._again is not None:
+        if op.rules.again is not None:
             entry = self._followed(node, inputs)
             if entry is not None:
                 self.became[node, 0] = entry
                 return
-            if op.random or op.states:  # kept after all
+            if op.traits.random or op.traits.states:  # kept after all
                 return
         again = Node(op, f"{node.name}_again", node.attrs, inputs, node.given, {**node.tags, AGAIN: "1"}, node.where)
         specs[again] = specs[node]
@@ -221,9 +221,9 @@ class _Copies:
 
     def _followed(self, node: Node, inputs: Sequence[Entry]) -> Entry | None:
         """The first output by the operator's rule, from inputs and the other outputs."""
-        assert node.op is not None and node.op._again is not None
+        assert node.op is not None and node.op.rules.again is not None
         tracer = RuleTracer(self.nodes, {}, node)
         specs = [self.source.specs[source][i] for source, i in node.inputs]
-        value = node.op._again({**node.attrs, "specs": specs}, list(map(tracer.value, inputs)),
+        value = node.op.rules.again({**node.attrs, "specs": specs}, list(map(tracer.value, inputs)),
                                [tracer.value((node, i)) for i in range(node.count)])
         return None if value is None else value._entry

@@ -28,7 +28,7 @@ def _attach(op: Op, steps: Callable[[Call], list[Callable]]) -> None:
     """Give an operator the kernel ``cuda``."""
 
     def accepts(call: Call) -> str | None:
-        return declines([*[array for i, array in enumerate(call.ins) if i not in op.unread], *call.outs])
+        return declines([*[array for i, array in enumerate(call.ins) if i not in op.traits.unread], *call.outs])
 
     attach(op, accepts, steps)
 

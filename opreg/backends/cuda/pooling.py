@@ -242,7 +242,7 @@ def _whole(kind: str, power: int, lowest: float) -> Callable[[Any], Any]:
 
 
 def _accepts(call: Call) -> str | None:
-    return declines([*[array for i, array in enumerate(call.ins) if i not in call.op.unread], *call.outs])
+    return declines([*[array for i, array in enumerate(call.ins) if i not in call.op.traits.unread], *call.outs])
 
 
 def pooling_cuda(call: Call) -> list[Callable]:

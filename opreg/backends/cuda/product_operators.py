@@ -61,7 +61,7 @@ def _multiply(call: Call, bias: Array | None = None) -> Multiply:
 
 def _bias(call: Call) -> Array | None:
     """The third input, where its numbers are read."""
-    return None if 2 in call.op.unread or len(call.ins) < 3 else call.ins[2]
+    return None if 2 in call.op.traits.unread or len(call.ins) < 3 else call.ins[2]
 
 
 def _accepts(call: Call) -> str | None:

@@ -42,7 +42,7 @@ def activation(data, *, act_type: Literal["relu", "sigmoid", "softrelu", "softsi
     """
 
 
-attach(activation, lambda attrs: get(_ACTIVATIONS[attrs["act_type"]]).expression({}))
+attach(activation, lambda attrs: get(_ACTIVATIONS[attrs["act_type"]]).rules.expression({}))
 
 
 @activation.grad
@@ -100,7 +100,7 @@ def leaky_relu(data, gamma, *, act_type: Literal["elu", "gelu", "leaky", "prelu"
     """
 
 
-leaky_relu.variable_tags = {"gamma": {"__init__": '["Constant", {"value": 0.25}]'}}
+leaky_relu.signature.tags = {"gamma": {"__init__": '["Constant", {"value": 0.25}]'}}
 
 
 def _aligned(gamma: Shape, data: Shape) -> Shape:
@@ -131,7 +131,7 @@ def leaky_relu_infer(data, *gamma, act_type):
 def _expression(attrs: Attrs) -> Expression | None:
     """None for what takes more than the number itself."""
     kind = attrs["act_type"]
-    return None if kind in ("prelu", "rrelu") else get(f"_{kind}").expression({"slope": attrs["slope"]})
+    return None if kind in ("prelu", "rrelu") else get(f"_{kind}").rules.expression({"slope": attrs["slope"]})
 
 
 attach(leaky_relu, _expression)  # type: ignore[arg-type]  # the kernels below take what has none

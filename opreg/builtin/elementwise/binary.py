@@ -58,7 +58,7 @@ def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: C
     op = elementwise(function, name=name, arguments=("data",), schema=_SCALAR, aliases=aliases, doc=doc,
                      derivatives=[derivative])
     op.types(_dtypes)
-    expression = op.expression
+    expression = op.rules.expression
 
     @cached(1024)
     def among(scalar: float, dtype: np.dtype) -> Expression:
@@ -151,7 +151,7 @@ _floating.kernels[0] = Kernel(_floating_xp)
 
 
 def _without_slope_among_integers(op: Op) -> None:
-    of_floats = op._gradient.function
+    of_floats = op.rules.grad.function
 
     @op.grad
     def mod_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, needs: Sequence[bool], **attrs: Any

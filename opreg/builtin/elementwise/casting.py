@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from ...core.attrs import Few
+from ...core.declarations import ZERO
 from ...core.gradient import CUT
-from ...core.op import ZERO
 from ...core.registry import declare, ops
 from ...core.spec import is_floating
 from ...core.value import Value

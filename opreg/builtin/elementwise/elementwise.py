@@ -20,9 +20,10 @@ from ...backends import expressions as kernels_of_backends
 from ...core.addresses import address_of
 from ...core.attrs import Few, Schema
 from ...core.cache import cached
+from ...core.declarations import ZERO
 from ...core.keys import cached_by_value
 from ...core.launch import Call, Rank
-from ...core.op import ZERO, Op
+from ...core.op import Op
 from ...core.registry import declare, ops, register
 from ...core.rules import Attrs, Rule
 from ...core.spec import Shape, broadcast, is_numpy_float, show, unify
@@ -92,7 +93,7 @@ def attach(op: Op, expression: Traced, finite: bool = False, broadcasts: bool = 
            ) -> Callable[[Call], list[Callable[[], object]]]:
     """Give an operator an expression and the two kernels that come from it, of which the one that writes is returned.
     With ``finite``, integers have a zero where the result is not finite."""
-    op.expression = expression
+    op.rules.expression = expression
     alike(op, broadcasts)
 
     @op.kernel()
@@ -178,7 +179,7 @@ def _shaped(op: Op, broadcasts: bool) -> None:
     if broadcasts:
         op.infer(broadcast)
         return
-    if len(op.arguments({})) == 1:
+    if len(op.signature.arguments({})) == 1:
         return
     wide = f"broadcast_{_stem(op.name)}"
 
@@ -203,15 +204,15 @@ def _sample(schema: Schema) -> dict[str, Any]:
 
 def _backward(op: Op, slope: Traced, name: str, broadcasts: bool) -> Part | None:
     """How a gradient is computed: by an operator made for it, or one there is; None where it is zero."""
-    sample = slope(_sample(op.schema))
+    sample = slope(_sample(op.signature.schema))
     if isinstance(sample.result, float):
         return None
     if len(sample.code) < 2:
         return lambda g, ins, y, attrs: slope(attrs).lower(g, *ins, y, broadcasts=broadcasts)
     used = sample.used
-    arguments = op.arguments({})
+    arguments = op.signature.arguments({})
     expression = _narrowed(slope, used)
-    backward = Op(name, op.schema, [("g", *arguments, "output")[i] for i in used], inplace=range(len(used)),
+    backward = Op(name, op.signature.schema, [("g", *arguments, "output")[i] for i in used], inplace=range(len(used)),
                   doc=f"The gradient of ``{op.name}``" + (f" with respect to ``{name.rpartition('_')[2]}``."
                                                           if len(arguments) > 1 else "."))
     if broadcasts:

@@ -121,7 +121,7 @@ def clip_xp(xp: ArrayModule, data: Array, *, a_min: float, a_max: float) -> Arra
     if data.dtype.kind in "iu":
         low, high = [_held(bound, np.iinfo(data.dtype)) for bound in (a_min, a_max)]
         return xp.minimum(xp.maximum(data, low), high)
-    return _clip.expression({"a_min": a_min, "a_max": a_max})(xp, data)
+    return _clip.rules.expression({"a_min": a_min, "a_max": a_max})(xp, data)
 
 
 def _held(bound: float, limits: np.iinfo) -> int:

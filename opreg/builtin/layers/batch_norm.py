@@ -153,7 +153,7 @@ for _op in (batch_norm, batch_norm_with_relu):
     _op.infer(_batch_infer)
     _op.types(_batch_types)
 
-batch_norm.variable_tags = {"moving_mean": {"__init__": '["zero", {}]'}, "moving_var": {"__init__": '["one", {}]'}}
+batch_norm.signature.tags = {"moving_mean": {"__init__": '["zero", {}]'}, "moving_var": {"__init__": '["one", {}]'}}
 
 
 @batch_norm.kernel()
@@ -217,7 +217,7 @@ for _op in (batch_norm_v1, sync_batch_norm):
     _op.fill(lambda ins, outs: _batch_fill(ins, outs, axis=1))
     _op.infer(_batch_infer)
     _op.types(_batch_types)
-    _op.variable_tags = batch_norm.variable_tags
+    _op.signature.tags = batch_norm.signature.tags
 
     @_op.kernel()
     def batch_variance_xp(xp, data, gamma, beta, moving_mean, moving_var, *, eps, momentum, fix_gamma,

@@ -302,13 +302,13 @@ def pooling_grad(g, ins, outs, *, pool_type, p_value, **attrs):
 # ------------------------------------------------------------------------------------- backward operators
 
 pooling_sum = register(Op(
-    "_backward_Pooling_sum", pooling.schema, ("g", "data"), types="T,U->T", unread=(1,),
+    "_backward_Pooling_sum", pooling.signature.schema, ("g", "data"), types="T,U->T", unread=(1,),
     doc="The gradient of sums and averages of windows."))
 pooling_max = register(Op(
-    "_backward_Pooling_max", pooling.schema, ("g", "data", "maxima"),
+    "_backward_Pooling_max", pooling.signature.schema, ("g", "data", "maxima"),
     doc="The gradient of maxima: it goes to the first place of the window that has the maximum."))
 pooling_at_max = register(Op(
-    "_backward_Pooling_at_max", pooling.schema, ("h", "data", "maxima"),
+    "_backward_Pooling_at_max", pooling.signature.schema, ("h", "data", "maxima"),
     doc="What ``h`` holds where windows of ``data`` have their maxima: the gradient's gradient."))
 
 
@@ -457,7 +457,7 @@ def pooling_v1_grad(g, ins, outs, **attrs):
     return (ops._backward_Pooling_v1(g, ins[0], outs[0], **attrs),)
 
 
-pooling_v1_data = register(Op("_backward_Pooling_v1", pooling_v1.schema, ("g", "data", "output"),
+pooling_v1_data = register(Op("_backward_Pooling_v1", pooling_v1.signature.schema, ("g", "data", "output"),
                               doc="The gradient of ``Pooling_v1``."))
 
 

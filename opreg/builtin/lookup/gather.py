@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from itertools import accumulate
 
-from ...core.op import ZERO
+from ...core.declarations import ZERO
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...errors import AttrError, ShapeError

@@ -14,8 +14,8 @@ from typing import Any, Literal
 import numpy as np
 
 from ...core.attrs import Count, Number
+from ...core.declarations import ZERO
 from ...core.launch import Call, Rank
-from ...core.op import ZERO
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, common_dtype, show, unify
 from ...custom.composed import composed

@@ -122,7 +122,7 @@ def attach_bound_product(op: Op, factors: Callable) -> None:
 
 def bias_of(call: Call) -> list[Array]:
     """The third input, where its numbers are read."""
-    return [] if 2 in call.op.unread else call.ins[2:]
+    return [] if 2 in call.op.traits.unread else call.ins[2:]
 
 
 # ------------------------------------------------------------------------------- gradients of bilinear maps
@@ -135,7 +135,7 @@ def with_bias(*, no_bias: bool) -> tuple[str, ...]:
 
 def adjoint(name: str, op: Op, arguments: tuple[str, str, str]) -> Op:
     """Register a backward operator: it takes the attributes of ``op``, and its last input for the shape only."""
-    backward = register(Op(name, op.schema, arguments, unread=(2,), types="T,T,U->T",
+    backward = register(Op(name, op.signature.schema, arguments, unread=(2,), types="T,T,U->T",
                         doc=f"The gradient that ``{op.name}`` passes to its {arguments[2]}."))
 
     @backward.infer

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from ...core.attrs import Limit, Number
+from ...core.declarations import ZERO
 from ...core.launch import Call
-from ...core.op import ZERO
 from ...core.registry import declare, ops
 from ...core.spec import Shape, broadcast, check_axis, is_numpy_float, show
 from ...elementwise.integers import floor_quotient

@@ -12,8 +12,9 @@ import numpy as np
 
 from ...core.array_module import number_on
 from ...core.attrs import Field, Number, Schema
+from ...core.declarations import ZERO
 from ...core.launch import Call, Rank
-from ...core.op import ZERO, Op
+from ...core.op import Op
 from ...core.registry import declare, register
 from ...core.spec import broadcast, common_dtype, fits, wrapped
 from ...errors import DTypeError

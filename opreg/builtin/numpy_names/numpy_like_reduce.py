@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from ...core.declarations import ZERO
 from ...core.launch import Call, Rank
-from ...core.op import ZERO, Op
+from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axes, is_narrow, is_numpy_float, show, unify
 from ...core.value import Value

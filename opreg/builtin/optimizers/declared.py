@@ -93,13 +93,13 @@ def updates(function: Callable, rule: Callable, *, name: str | None = None, alia
     op.kernel()(single(rule, at_once))
     forms = [(op, False)]
     if halves:
-        wide = _named(op, "mp_{}", "``{}`` of a float32 copy of the weight.", op.schema.fields,
+        wide = _named(op, "mp_{}", "``{}`` of a float32 copy of the weight.", op.signature.schema.fields,
                       inplace=(0,), **_moving(function, tail, True))
         wide.kernel()(mixed(rule, tail))
         forms.append((wide, True))
     for form, is_wide in forms:
         if tail:
-            one_number(form, len(form.arguments({})) - 1)
+            one_number(form, len(form.signature.arguments({})) - 1)
         if several:
             _several(form, rule, tail, is_wide, preloaded)
     return op
@@ -138,7 +138,7 @@ def one_number(op: Op, count: int) -> None:
             if shape != weight:
                 raise ShapeError(f"expected states and gradient of shape {show(weight)}, got {show(shape)}")
         if any(dim != 1 for dim in scale):
-            raise ShapeError(f"{op.arguments({})[count]}: expected one number, got shape {show(scale)}")
+            raise ShapeError(f"{op.signature.arguments({})[count]}: expected one number, got shape {show(scale)}")
         return weight
 
 
@@ -147,12 +147,12 @@ def one_number(op: Op, count: int) -> None:
 
 def _several(op: Op, rule: Callable, tail: int, wide: bool, preloaded: bool) -> None:
     """Declare what moves several weights as an operator moves one."""
-    names = op.arguments({})
+    names = op.signature.arguments({})
     parts, last = names[:len(names) - tail], names[len(names) - tail:]
-    own = [name for name in _OWN if name in op.schema.names]
+    own = [name for name in _OWN if name in op.signature.schema.names]
     count = Field("num_weights", int, 1, Few)
     fields = [Field(f"{field.name}s", tuple[float, ...]) if field.name in own else field
-              for field in op.schema.fields if field.name != "lazy_update"]
+              for field in op.signature.schema.fields if field.name != "lazy_update"]
     multi = _named(op, "multi_{}", f"``{{}}`` of several weights: {', '.join(parts)} of each"
                    f"{''.join([f', and one {name} at the end' for name in last])}.", [*fields, count],
                    **groups("num_weights", parts, last))
@@ -238,7 +238,7 @@ def grouped(op: Op, parts: int, tail: int = 0, wide: Sequence[int] = (), lists: 
         for position in range(number * parts):
             first = shapes[position - position % parts]
             if shapes[position] != first:
-                raise ShapeError(f"{op.arguments(attrs)[position]}: expected shape {show(first)}, "
+                raise ShapeError(f"{op.signature.arguments(attrs)[position]}: expected shape {show(first)}, "
                                  f"got {show(shapes[position])}")
         return list(shapes[:number * parts:parts])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from ...core.op import ZERO
+from ...core.declarations import ZERO
 from ...core.registry import declare
 from ...core.spec import as_dtype
 from ...errors import DTypeError

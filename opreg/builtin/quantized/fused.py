@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ...core.cache import cached
+from ...core.declarations import ZERO
 from ...core.graph import Entry, Graph, Node
-from ...core.op import ZERO, agreed
+from ...core.op import agreed
 from ...core.registry import declare
 from ...core.rules import Attrs, AttrsRule, Dtypes, Shapes
 from ...core.spec import Shape, as_dtype

@@ -10,7 +10,8 @@ import math
 from typing import Any
 
 from ...core.attrs import Few
-from ...core.op import ZERO, Op
+from ...core.declarations import ZERO
+from ...core.op import Op
 from ...core.registry import REGISTERED, declare, register
 from ...core.rules import Attrs
 from ...core.spec import as_dtype, common_dtype, unify
@@ -70,7 +71,8 @@ def _with_ends(*, no_bias: bool) -> tuple[str, ...]:
 
 def _weighted(name: str, op: Op, doc: str) -> Op:
     """Declare the quantised form of a layer with weights and a bias."""
-    made = register(Op(name, op.schema, _with_ends, outputs=OUTPUTS, doc=doc, input_names=_with_ends(no_bias=False)))
+    made = register(Op(name, op.signature.schema, _with_ends, outputs=OUTPUTS, doc=doc,
+                       input_names=_with_ends(no_bias=False)))
 
     @made.shapes
     def shapes(ins, outs, **attrs):
@@ -78,7 +80,7 @@ def _weighted(name: str, op: Op, doc: str) -> Op:
         if (attrs.get("layout") or "NC")[:2] != "NC":
             raise AttrError(f"layout={attrs['layout']!r}: quantised numbers have their channels on axis 1")
         filled, places = op.infer_shapes(ins[:count], outs[:1], attrs)
-        return with_ranges(made.arguments(attrs), [*filled, *ins[count:]], [*places, *outs[1:]], count)
+        return with_ranges(made.signature.arguments(attrs), [*filled, *ins[count:]], [*places, *outs[1:]], count)
 
     @made.types
     def types(ins, outs, *, no_bias):
@@ -117,12 +119,12 @@ The bias, of eight bits with a range of its own, counts in steps of the sums."""
 
 def _keeping(name: str, op: Op, doc: str) -> Op:
     """Declare the quantised form of a layer whose results are in the range of its data."""
-    made = register(Op(name, op.schema, ("data", "min_data", "max_data"), outputs=OUTPUTS, doc=doc))
+    made = register(Op(name, op.signature.schema, ("data", "min_data", "max_data"), outputs=OUTPUTS, doc=doc))
 
     @made.shapes
     def shapes(ins, outs, **attrs):
         filled, places = op.infer_shapes(ins[:1], outs[:1], attrs)
-        return with_ranges(made.arguments(attrs), [*filled, *ins[1:]], [*places, *outs[1:]], 1)
+        return with_ranges(made.signature.arguments(attrs), [*filled, *ins[1:]], [*places, *outs[1:]], 1)
 
     @made.types
     def types(ins, outs):
@@ -170,7 +172,7 @@ def quantized_embedding(data, weight, min_weight, max_weight, *, input_dim: int,
 @quantized_embedding.shapes
 def quantized_embedding_shapes(ins, outs, **attrs):
     filled, places = embedding.infer_shapes(ins[:2], outs[:1], attrs)
-    return with_ranges(quantized_embedding.input_names, [*filled, *ins[2:]], [*places, *outs[1:]], 2)
+    return with_ranges(quantized_embedding.signature.input_names, [*filled, *ins[2:]], [*places, *outs[1:]], 2)
 
 
 @quantized_embedding.types
@@ -251,7 +253,7 @@ def quantized_elemwise_mul(lhs, rhs, lhs_min, lhs_max, rhs_min, rhs_max, *, min_
 @quantized_elemwise_mul.shapes
 def _both_shapes(ins, outs):
     one = functools.reduce(unify, (*ins[:2], outs[0]))
-    return with_ranges(quantized_elemwise_add.input_names, [one, one, *ins[2:]], [one, *outs[1:]], 2)
+    return with_ranges(quantized_elemwise_add.signature.input_names, [one, one, *ins[2:]], [one, *outs[1:]], 2)
 
 
 @quantized_elemwise_add.types
@@ -308,12 +310,12 @@ def _range(xp: ArrayModule, least: float, most: float) -> tuple[Array, Array]:
 # ------------------------------------------------------------------------------------------ BatchNorm
 
 quantized_batch_norm = register(Op(
-    "_contrib_quantized_batch_norm", batch_norm.schema, ("data", "gamma", "beta", "min_data", "max_data"),
+    "_contrib_quantized_batch_norm", batch_norm.signature.schema, ("data", "gamma", "beta", "min_data", "max_data"),
     auxiliary=("moving_mean", "moving_var"), outputs=OUTPUTS,
     input_names=("data", "gamma", "beta", "moving_mean", "moving_var", "min_data", "max_data"),
     doc="``BatchNorm`` of whole numbers by its moving statistics, as int8 in the calibrated range, which has to be "
         "given; and the range."))
-quantized_batch_norm.variable_tags = batch_norm.variable_tags
+quantized_batch_norm.signature.tags = batch_norm.signature.tags
 
 
 @quantized_batch_norm.shapes

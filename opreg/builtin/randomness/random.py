@@ -17,7 +17,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ...core.attrs import Count, Field, Schema
-from ...core.op import ZERO, Op
+from ...core.declarations import ZERO
+from ...core.op import Op
 from ...core.registry import declare, ops, register
 from ...core.rules import Attrs, Dtypes
 from ...core.spec import ANY, Shape, common_dtype, show, whole_up_to

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from ...core.op import ZERO
+from ...core.declarations import ZERO
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...errors import AttrError, ShapeError

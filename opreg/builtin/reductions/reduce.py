@@ -14,7 +14,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from ...core.attrs import Limit
-from ...core.op import ZERO, Op
+from ...core.declarations import ZERO
+from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import Again
 from ...core.spec import Shape, check_axis, is_narrow, is_numpy_float, reduced_axes, unify

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ...core.attrs import Count
-from ...core.op import ZERO, Op
+from ...core.declarations import ZERO
+from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import Rule
 from ...core.spec import Shape, check_axis, is_narrow, show, unify

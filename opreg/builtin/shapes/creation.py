@@ -11,7 +11,8 @@ from typing import Annotated
 import numpy as np
 
 from ...core.attrs import Count, Few, Finite, Limit, Number, Positive
-from ...core.op import ZERO, Op
+from ...core.declarations import ZERO
+from ...core.op import Op
 from ...core.registry import declare
 from ...core.spec import ANY, Shape, as_dtype, check_axis, is_narrow, stated
 from ...errors import AttrError, ShapeError

@@ -234,7 +234,8 @@ def _splitting(op: Op, edges: Callable[..., list[int]]) -> None:
         if data[axis] is not ANY:
             return _parts(data, axis, rule(attrs, data, axis), squeeze_axis)
         length = () if squeeze_axis else (ANY,)
-        return [(*data[:axis], *length, *data[axis + 1:])] * len(op.outputs({**attrs, "squeeze_axis": squeeze_axis}))
+        count = len(op.signature.outputs({**attrs, "squeeze_axis": squeeze_axis}))
+        return [(*data[:axis], *length, *data[axis + 1:])] * count
 
     @op.view
     def splitting_view(array, *, axis, squeeze_axis, **attrs):

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from ...core.array_module import number_on
-from ...core.op import ZERO, Op
+from ...core.declarations import ZERO
+from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import Rule
 from ...core.spec import ANY, Shape, check_axis, fits, known, show, size, wrapped

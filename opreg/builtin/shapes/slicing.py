@@ -60,7 +60,7 @@ def _cut_by(op: Op, cut: Callable[..., Cut]) -> Rule:
 def _cutting(op: Op, cut: Callable[..., Cut]) -> Op:
     """Declare the same, and the operator that puts a gradient back, which is returned."""
     rule = _cut_by(op, cut)
-    put = register(Op(f"_backward_{op.name}", op.schema, ("g", "data"), unread=(1,), types="T,U->T",
+    put = register(Op(f"_backward_{op.name}", op.signature.schema, ("g", "data"), unread=(1,), types="T,U->T",
                       doc=f"Zeros of the shape of ``data`` with ``g`` where ``{op.name}`` would cut."))
 
     @op.grad
@@ -83,7 +83,7 @@ def _cutting(op: Op, cut: Callable[..., Cut]) -> Op:
 
     @put.grad
     def put_grad(g, ins, outs, **attrs):
-        like = ins[:len(op.arguments(attrs)) - 1]  # has the lengths that a second input had
+        like = ins[:len(op.signature.arguments(attrs)) - 1]  # has the lengths that a second input had
         return (op.current(g, *like, **attrs), None)
 
     return put

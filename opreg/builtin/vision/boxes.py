@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from ...core.op import ZERO
+from ...core.declarations import ZERO
 from ...core.registry import declare, ops
 from ...core.spec import ANY, as_dtype, common_dtype, show
 from ...errors import AttrError, ShapeError

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from ...core.op import ZERO
+from ...core.declarations import ZERO
 from ...core.registry import declare
 from ...core.spec import ANY, show
 from ...errors import AttrError, ShapeError

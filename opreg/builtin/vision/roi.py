@@ -60,7 +60,7 @@ def scaled(xp: ArrayModule, rois: Array) -> tuple[Array, Array, Array, Array, Ar
 
 def _linear(op: Op, name: str) -> Op:
     """Register the gradient of ``op`` with respect to its data, in which it is linear; the two are each other's."""
-    backward = register(Op(name, op.schema, ("g", "rois", "data"), types="T,I,U->T", unread=(2,),
+    backward = register(Op(name, op.signature.schema, ("g", "rois", "data"), types="T,I,U->T", unread=(2,),
                         doc=f"The gradient of the data of ``{op.name}``."))
 
     @backward.infer

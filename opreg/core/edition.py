@@ -1,0 +1,65 @@
+"""Who keeps what follows from operators, and hears when something is registered about one that was used already."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Protocol
+
+from .cache import Recent
+from .locks import lock
+
+if TYPE_CHECKING:
+    from .op import Op
+
+__all__ = ["EDITION", "following", "keep", "tell", "watch"]
+
+
+class Keeper(Protocol):
+    """Who keeps what follows from operators."""
+
+    def on_register(self, op: Op) -> None:
+        """Hear that something is registered about an operator that was used already."""
+
+
+_WATCHERS: weakref.WeakSet[Keeper] = weakref.WeakSet()
+_FOLLOWING: list[Recent] = []
+_WATCHING = lock()
+#: How often something was registered about operators that had been used.
+EDITION = [0]
+
+
+def watch(keeper: Keeper) -> None:
+    """Call ``keeper.on_register(op)`` when something is registered about an operator that was used already.
+
+    For objects that keep what follows from operators: executors, compiled functions.
+    """
+    with _WATCHING:
+        _WATCHERS.add(keeper)
+
+
+def following(limit: int, name: str) -> Recent:
+    """A cache of a module for what follows from operators: registering something about one empties it."""
+    cache = Recent(limit, name)
+    _FOLLOWING.append(cache)
+    return cache
+
+
+def keep(cache: Recent, key: object, value: object, edition: int) -> None:
+    """Keep what follows from operators as they were at an edition, unless another thread has registered something
+    since."""
+    cache.keep(key, value)
+    if edition != EDITION[0]:
+        cache.clear()
+
+
+def tell(op: Op) -> None:
+    """Tell whoever keeps what follows from an operator that something was registered about it."""
+    if not op.used:
+        return
+    EDITION[0] += 1
+    for cache in _FOLLOWING:
+        cache.clear()
+    with _WATCHING:
+        keepers = list(_WATCHERS)
+    for keeper in keepers:
+        keeper.on_register(op)

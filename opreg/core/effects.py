@@ -1,0 +1,45 @@
+"""Effects: what a run of an operator does beside computing its outputs from its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .rules import Attrs
+
+if TYPE_CHECKING:
+    from .op import Op
+
+__all__ = ["draws", "moved", "opaque", "runs_unread", "varies"]
+
+
+def opaque(op: Op) -> bool:
+    """Whether it runs Python of users, of which nobody knows what it draws and which states it moves."""
+    return op.where is not None and bool(op.kernels) and op.kernels[0].bound and not op.traits.traced
+
+
+def varies(op: Op) -> bool:
+    """Whether another run on the same inputs may give something else, or move something."""
+    traits = op.traits
+    return traits.random or traits.mode or bool(traits.states) or opaque(op)
+
+
+def moved(op: Op, attrs: Attrs) -> Sequence[int]:
+    """Inputs that users' code changes in place while it runs: auxiliary states."""
+    if op.rules.moves is not None:
+        return op.rules.moves(attrs)
+    if not (op.signature.stateful and opaque(op)):
+        return ()
+    first = len(op.signature.arguments(attrs))
+    return range(first, first + len(op.signature.auxiliary(attrs)))
+
+
+def draws(op: Op, attrs: Attrs) -> bool:
+    """Whether a run draws random numbers, as far as that is known: users' code may."""
+    return op.traits.random or opaque(op) if op.rules.chance is None else op.rules.chance(attrs)
+
+
+def runs_unread(op: Op, attrs: Attrs) -> bool:
+    """Whether it runs when nobody reads its outputs: it does something beside computing, or draws random numbers, of
+    which others draw those that follow."""
+    return op.traits.has_side_effect or draws(op, attrs)

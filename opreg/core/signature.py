@@ -1,0 +1,83 @@
+"""Signature: the names by which an operator is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..errors import passing
+from .attrs import Schema
+from .rules import Attrs, AttrsRule, Rule
+
+__all__ = ["Names", "Signature"]
+
+#: Names in order, or a function of attributes that returns them.
+Names = Sequence[str] | Callable[..., Sequence[str]]
+
+
+def _names(names: Names) -> Callable[[Attrs], tuple[str, ...]]:
+    if isinstance(names, AttrsRule):
+        return names.function
+    if callable(names):
+        rule = Rule(names)
+        return lambda attrs: tuple(rule(attrs))
+    fixed = tuple(names)
+    return lambda attrs: fixed
+
+
+class Signature:
+    """The names of an operator's attributes, inputs, auxiliary states and outputs.
+
+    Attributes
+    ----------
+    schema : Schema
+        Its attributes; ``AS_GIVEN`` for one that only graphs and tapes apply. That of a user's operator holds what the
+        user wrote, and attributes that it completes are one use of that.
+    arguments, auxiliary, outputs : function of the attributes
+        Names, in order, hidden outputs included. Auxiliary states follow the arguments among a node's inputs.
+    stateful : bool
+        Whether it may have auxiliary states.
+    variadic : str or None
+        The attribute that counts the inputs of an operator that takes any number.
+    many : str
+        What its inputs are called together, where there may be any number.
+    per_instance : bool
+        Whether each use has attributes of its own, without which not even the names of the inputs are known.
+    tags : dict of dict of str
+        Of variables that are made for inputs left out.
+    """
+
+    __slots__ = ("schema", "arguments", "auxiliary", "outputs", "stateful", "variadic", "many", "per_instance", "tags",
+                 "_visible", "_inputs")
+
+    def __init__(self, schema: Schema, arguments: Names, auxiliary: Names = (), outputs: Names = ("output",), *,
+                 visible: Callable[..., int] | None = None, variadic: str | None = None,
+                 input_names: Sequence[str] | None = None, per_instance: bool = False):
+        self.schema, self.variadic, self.many, self.per_instance = schema, variadic, "data", per_instance
+        self.arguments, self.auxiliary, self.outputs = _names(arguments), _names(auxiliary), _names(outputs)
+        self.stateful = bool(auxiliary)
+        self.tags: dict[str, dict[str, str]] = {}
+        self._visible = Rule.of(visible) if visible else None
+        self._inputs = input_names
+
+    def inputs(self, attrs: Attrs) -> tuple[str, ...]:
+        """Names of the arguments, then of the auxiliary states."""
+        return self.arguments(attrs) + self.auxiliary(attrs)
+
+    def visible(self, attrs: Attrs) -> int:
+        """How many outputs a user sees; they come first."""
+        return len(self.outputs(attrs)) if self._visible is None else self._visible(attrs)
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Every input the operator can have, whatever its attributes, in the order of a call; none where nobody knows
+        without attributes."""
+        if self._inputs is not None:
+            return tuple(self._inputs)
+        if not self.per_instance:
+            return self.inputs({})
+        try:
+            return self.inputs(self.schema.complete({}))
+        except Exception as error:
+            if passing(error):  # the answer is kept in signatures
+                raise
+            return ()
