@@ -24,6 +24,7 @@ from opreg.elementwise.expression import (
     maximum,
     negative,
     reciprocal,
+    sign,
     sqrt,
     square,
     tanh,
@@ -271,6 +272,17 @@ def tile(x0, x1, x2, y0, y1):
     add(y0, x2, y0)
     y1[...] = r8
 """
+SIGN = """\
+def tile(x0, y0):
+    r0 = sign(x0)
+    square(r0, y0)
+"""
+SIZED = """\
+def tile(x0, y0):
+    r0 = size
+    r1 = float(host_divide(c0, r0))
+    multiply(x0, r1, y0)
+"""
 NUMBA = """\
 for row in range(first, last):
     o = row * n
@@ -298,7 +310,9 @@ for row in range(first, last):
     (_softmax, (ELEMENT,), Layout(2, (1,), (False,), (True,), ((),), False, False), SOFTMAX),
     (_softmax, (ELEMENT,), Layout(2, (1,), (False,), (False,), ((),), True, False), TURNED),
     (_norm, (ELEMENT, COLUMN, COLUMN), Layout(3, (1,), (False,) * 3, (True, True), ((), ()), False, False), NORM),
-], ids=["softmax", "turned", "norm"])
+    (lambda x: square(sign(x)), (ELEMENT,), Layout(2, (1,), (False,), (True,), ((),), False, False), SIGN),
+    (lambda x: x * (2.0 / row_size()), (ELEMENT,), Layout(2, (1,), (False,), (True,), ((),), False, False), SIZED),
+], ids=["softmax", "turned", "norm", "sign", "sized"])
 def test_text_of_calls(function, inputs, layout, text) -> None:
     assert loop_text(trace_rows(function, inputs), layout) == text
 

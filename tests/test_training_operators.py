@@ -259,6 +259,7 @@ def test_an_unknown_batch_follows_from_the_label() -> None:
     ("log_softmax", [(2, 3)], {"use_length": True}, AttrError, "no input for lengths"),
     ("SoftmaxOutput", [(2, 3), (3,)], {}, ShapeError, r"label: expected shape .*\(2,\)"),
     ("LinearRegressionOutput", [(2, 3), (5,)], {}, ShapeError, "6 numbers"),
+    ("MAERegressionOutput", [(2, 3), (3, 2)], {}, ShapeError, "a batch of 2"),
     ("softmax_cross_entropy", [(2, 3, 4), (2,)], {}, ShapeError, "batch, classes"),
     ("CTCLoss", [(2, 3, 4), (3, 5)], {}, ShapeError, "do not fit into 2 steps"),
     ("CTCLoss", [(5, 3, 4), (2, 2)], {}, ShapeError, "a batch of 3"),

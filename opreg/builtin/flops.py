@@ -12,16 +12,7 @@ from typing import Any
 
 from ..core.op import Op
 from ..core.spec import Shape
-from .layers.attention import (
-    backward_encdec_qk,
-    backward_encdec_valatt,
-    backward_selfatt_qk,
-    backward_selfatt_valatt,
-    encdec_qk,
-    encdec_valatt,
-    selfatt_qk,
-    selfatt_valatt,
-)
+from .layers.attention import INTERLEAVED, Product
 from .layers.convolution import (
     convolution,
     convolution_data,
@@ -162,36 +153,19 @@ def spatial_transformer_flops(ins: Shapes, outs: Shapes, *, transform_type: str)
 # --------------------------------------------------------------------------------------------- attention
 
 
-@selfatt_qk.flops
-def selfatt_qk_flops(ins: Shapes, outs: Shapes, *, heads: int) -> int:
-    return 2 * math.prod(outs[0]) * (ins[0][2] // (3 * heads))
+def _interleaved(product: Product) -> None:
+    op, back, left, right = product
+
+    def work(weights: Shape, projection: Shape, heads: int) -> int:
+        return 2 * math.prod(weights) * (projection[2] // (heads * right.parts))
+
+    op.flops(lambda ins, outs, *, heads: work(outs[0] if left.parts else ins[left.place], ins[right.place], heads))
+    back.flops(lambda ins, outs, *, heads: 2 * work(ins[0 if left.parts else 1 + left.place], ins[1 + right.place],
+                                                    heads))
 
 
-@encdec_qk.flops
-def encdec_qk_flops(ins: Shapes, outs: Shapes, *, heads: int) -> int:
-    return 2 * math.prod(outs[0]) * (ins[0][2] // heads)
-
-
-@selfatt_valatt.flops
-@encdec_valatt.flops
-def valatt_flops(ins: Shapes, outs: Shapes, *, heads: int) -> int:
-    return 2 * math.prod(ins[1]) * (outs[0][2] // heads)
-
-
-@backward_selfatt_qk.flops
-def backward_selfatt_qk_flops(ins: Shapes, outs: Shapes, *, heads: int) -> int:
-    return 4 * math.prod(ins[0]) * (ins[1][2] // (3 * heads))
-
-
-@backward_encdec_qk.flops
-def backward_encdec_qk_flops(ins: Shapes, outs: Shapes, *, heads: int) -> int:
-    return 4 * math.prod(ins[0]) * (ins[1][2] // heads)
-
-
-@backward_selfatt_valatt.flops
-@backward_encdec_valatt.flops
-def backward_valatt_flops(ins: Shapes, outs: Shapes, *, heads: int) -> int:
-    return 4 * math.prod(ins[2]) * (ins[0][2] // heads)
+for _product in INTERLEAVED:
+    _interleaved(_product)
 
 
 # -------------------------------------------------------------------------------- deformable, recurrent

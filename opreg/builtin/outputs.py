@@ -12,7 +12,7 @@ from ..core.spec import Shape, common_dtype, is_floating, unify
 from ..errors import DTypeError
 from ..typing import Array, ArrayModule
 
-__all__ = ["adjoint_pair", "numbered", "as_output", "together", "one_of", "floating", "wide", "out_like",
+__all__ = ["adjoint_pair", "numbered", "as_output", "shaped_like", "together", "one_of", "floating", "wide", "out_like",
            "out_or_empty_like", "write_out"]
 
 
@@ -39,6 +39,14 @@ def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
     def pair_back_grad(g: Any, ins: Sequence[Any], outs: Sequence[Any], **attrs: Any) -> tuple:
         behind = ins[1:-1] if like else ins[1:]
         return (op.current(g, *behind, **common(attrs, op)), *[None] * (len(ins) - 1))
+
+
+def shaped_like(op: Op, *places: int) -> None:
+    """Declare that each output has the shape of the input in one of these places."""
+
+    @op.infer
+    def like_infer(*shapes: Shape) -> list[Shape]:
+        return [shapes[place] for place in places]
 
 
 def numbered(count: int) -> list[str]:

@@ -32,6 +32,8 @@ __all__ = ["LONG", "Layout", "bound_loop", "computed_in", "loop_text", "settled_
 # Sets of up to so many numbers are reduced with the numbers of all first: reductions of short rows cost more than two
 # transpositions. Sums of more than so many are taken pairwise.
 _SHORT, LONG = 32, 1 << 14
+# What makes its result: choices cannot be told where, and the sign of numbers where they stand takes ten times as long.
+_MAKING = ("where", "sign")
 # So many instructions over elements, at least, are worth another thread's while: fewer wait for memory.
 _SHARED = 4
 
@@ -224,7 +226,7 @@ class _Writer:
         elif prim.name in ("column", "row_size"):
             self._line(f"{name} = {'places()' if prim.name == 'column' else 'size'}")
         elif not self.within[register] and not self.among[register]:
-            self._line(f"{name} = float({prim.name}({', '.join(map(self._operand, reads))}))")
+            self._line(f"{name} = float(host_{prim.name}({', '.join(map(self._operand, reads))}))")
         else:
             self._compute(prim, register, position, reads)
 
@@ -279,10 +281,10 @@ class _Writer:
             self._line(f"{name} = {call})" + ".astype(dtype)" * prim.logical)
             self.memory[register] = name
             return
-        if function == "where" or register in self.conditions:  # which no memory is needed for beforehand
+        if function in _MAKING or register in self.conditions:  # which no memory is needed for beforehand
             self._release(position, dying)
             self._line(f"{name} = {call})")
-            if function == "where" and self.spans[register]:
+            if function in _MAKING and self.spans[register]:
                 self.memory[register] = name
             return
         place = self._place(register, position, dying)
@@ -400,6 +402,8 @@ def _tile(loop: Loop, layout: Layout, dtype: np.dtype, xp: ArrayModule) -> Calla
             space["places"] = functools.partial(_places, xp, size, dtype, place)
         elif prim.name != "row_size":
             space[prim.name] = prim.resolve(xp)
+            # Of numbers that all sets share, which no device need compute.
+            space[f"host_{prim.name}"] = prim.resolve(np)
     if layout.turned:
         space["ones"] = xp.ones(size, dtype)
     text, constants = _written(loop.rows, layout)

@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..core.cache import cached
 from ..core.registry import ops
 from ..core.spec import ANY, Shape, reduced_axes, show
@@ -133,6 +135,19 @@ class Loop(NamedTuple):
         """How many numbers a set has."""
         return math.prod([self.view[axis] for axis in self.axes])
 
+    @property
+    def elements(self) -> Expression | None:
+        """Its instructions where they compute each element by itself, the size of a set being a number; else None.
+
+        Examples
+        --------
+        >>> from opreg.elementwise.rows import row_size
+        >>> both = (Along.ELEMENT,) * 2
+        >>> sets(lambda x, y: (x - y) / (row_size() * 2.0), 1, both).on([(2, 3), (2, 3)]).elements
+        subtract(0, 1) divide(2, 6.0)
+        """
+        return _elements(self.rows, self.size)
+
     def place(self, reach: Along) -> Shape:
         """The shape, in the view, of an input or a result that has a number for each element, set, or place in a set.
 
@@ -143,6 +158,25 @@ class Loop(NamedTuple):
         ((2, 3, 20), (1,), (2, 1, 20), (1, 3, 1))
         """
         return _placed(reach, self.view, self.axes)
+
+
+@cached(256)
+def _elements(rows: RowExpression, size: int) -> Expression | None:
+    expression, apart = rows.expression, ("column", *REDUCTIONS)
+    if {*rows.inputs, *rows.results} != {Along.ELEMENT} or any(prim.name in apart for prim, _ in expression.code):
+        return None
+    registers: list[Operand] = [Term(None, (i,)) for i in range(expression.arity)]
+    for prim, args in expression.code:
+        operands = [registers[a] if isinstance(a, int) else a for a in args]
+        if prim.name == "row_size":
+            registers.append(float(size))
+        elif any(isinstance(operand, Term) for operand in operands):
+            registers.append(Term(prim, tuple(operands)))
+        else:
+            registers.append(float(prim.resolve(np)(*operands)))
+    inputs = [term for term in registers[:expression.arity] if isinstance(term, Term)]
+    return compiled(inputs, *[registers[result] if isinstance(result, int) else result
+                              for result in expression.results])
 
 
 @cached(1024)

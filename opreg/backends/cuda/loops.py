@@ -1,4 +1,4 @@
-"""Loops as kernels of rows and columns."""
+"""Loops as kernels of rows and columns, and of elements where they reduce nothing."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from opreg.elementwise.loops import Loop
 from opreg.elementwise.rows import Along
 from opreg.typing import Array
 
+from . import elementwise
 from .compiler import attach as attach_compiled
 from .compiler import keep
 from .instructions import declines
@@ -34,6 +35,8 @@ def _steps(call: Call) -> list[Callable[[], None]]:
     rows = loop.rows
     ins: list[Array] = [array.reshape(loop.place(along)) for array, along in zip(call.ins, rows.inputs)]
     outs = [None if out is None else out.reshape(loop.place(along)) for out, along in zip(call.outs, rows.results)]
+    if loop.elements is not None:
+        return [elementwise.bound_to(loop.elements, ins, outs, call.xp)]
     if len(loop.view) == 2 and loop.axes == (1,) and Along.ELEMENT in rows.results:
         return [bound_rows(rows, ins, outs, *loop.view, call.xp)]
     return bound_sets(rows.expression, ins, rows.inputs, outs, loop.axes, call.xp, call.scratch)

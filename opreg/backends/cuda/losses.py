@@ -1,4 +1,4 @@
-"""Losses: costs and gradients of rows of scores, and those of regressions."""
+"""Losses: costs and gradients of rows of scores."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import numpy as np
 from opreg.builtin.layers import losses
 from opreg.core.launch import Call
 from opreg.core.op import Op
-from opreg.elementwise.expression import equal, exp, log, maximum, sign, trunc, where
+from opreg.elementwise.expression import equal, exp, log, maximum, trunc, where
 from opreg.elementwise.rows import Along, column, row_max, row_sum, trace_rows, traced
 
-from . import elementwise
 from .compiler import attach
 from .folds import bound_fold
 from .instructions import declines
@@ -32,34 +31,6 @@ def _attach(op: Op, steps: Callable[[Call], list[Callable]]) -> None:
 
     attach(op, accepts, steps)
 
-
-# ------------------------------------------------------------------------------------------- regressions
-
-
-def _slope(y: Any, label: Any, *, scale: float) -> Any:
-    return (y - label) * scale
-
-
-def _side(y: Any, label: Any, *, scale: float) -> Any:
-    return sign(y - label) * scale
-
-
-def _logistic(call: Call) -> list[Callable]:
-    return [elementwise.bound_to(traced(lambda x: 1.0 / (exp(-x) + 1.0), 1), call.ins[:1], call.outs, call.xp)]
-
-
-def _regression(function: Callable[..., Any]) -> Callable[[Call], list[Callable]]:
-    def steps(call: Call) -> list[Callable]:
-        y, label = call.ins
-        scale = call.attrs["grad_scale"] / losses.per_sample(label)
-        return [elementwise.bound_to(traced(function, 2, scale=scale), [y, label.reshape(y.shape)], call.outs, call.xp)]
-
-    return steps
-
-
-_attach(losses.logistic_regression_output, _logistic)
-_attach(losses.backward_regression, _regression(_slope))
-_attach(losses.backward_mae, _regression(_side))
 
 # --------------------------------------------------------------------------------------- rows of scores
 # Labels are class numbers; towards zero, and a number that is no class stands for none.

@@ -16,10 +16,10 @@ from ...core.launch import Call, Rank
 from ...core.registry import declare, get, ops
 from ...core.rules import Again, Attrs
 from ...core.spec import Shape, known, show
+from ...custom.composed import composed
 from ...elementwise import expression as e
 from ...elementwise.expression import Expression, Term
 from ...errors import AttrError, ShapeError
-from ..outputs import wide
 from .elementwise import attach, elementwise
 
 __all__: list[str] = []
@@ -164,61 +164,24 @@ def rrelu_xp(xp, data, *, lower_bound, upper_bound, is_train, rng):
 
 
 @leaky_relu.grad
-def leaky_relu_grad(g, ins, outs, *, act_type, slope, needs):
+def leaky_relu_grad(g, ins, outs, *, act_type, slope):
     if act_type == "rrelu":
         return g[0] * outs[1]
     if act_type == "prelu":
-        return (ops._backward_prelu(g, *ins) if needs[0] else None,
-                ops._backward_prelu_gamma(g, *ins) if needs[1] else None)
+        return ops._backward_prelu(g, *ins)
     attrs = {"slope": slope} if act_type in ("leaky", "elu") else {}
     return get(f"_{act_type}").differentiate(g, ins, outs, attrs, [True])
 
 
-@declare(name="_backward_prelu")
+@composed(name="_backward_prelu", outputs=("data", "gamma"))
 def backward_prelu(g, data, gamma):
-    """The gradient of ``LeakyReLU`` with ``prelu`` with respect to the data."""
-
-
-@backward_prelu.infer
-def backward_prelu_infer(g, data, gamma):
-    return data
-
-
-@backward_prelu.kernel()
-def backward_prelu_xp(xp, g, data, gamma):
-    return xp.where(data > 0, g, g * gamma.reshape(_aligned(gamma.shape, data.shape)))
-
-
-@backward_prelu.grad
-def backward_prelu_grad(h, ins, outs):
-    g, data, gamma = ins
-    below = (data > 0.0) - 1.0  # -1 below zero, 0 above
-    return (ops._backward_prelu(h, data, gamma), None, -ops._backward_prelu_gamma(h * g, below, gamma))
-
-
-@declare(name="_backward_prelu_gamma", unread=(2,))
-def backward_prelu_gamma(g, data, gamma):
-    """The gradient of ``LeakyReLU`` with ``prelu`` with respect to gamma."""
-
-
-@backward_prelu_gamma.infer
-def backward_prelu_gamma_infer(g, data, gamma):
-    return gamma
-
-
-@backward_prelu_gamma.kernel()
-def backward_prelu_gamma_xp(xp, g, data, gamma):
+    """The gradients of ``LeakyReLU`` with ``prelu``."""
     kept = _aligned(gamma.shape, data.shape)
-    part = xp.minimum(wide(data), 0.0)
-    part *= g
-    return xp.sum(part, axis=tuple(i for i, dim in enumerate(kept) if dim == 1)).reshape(gamma.shape)
-
-
-@backward_prelu_gamma.grad
-def backward_prelu_gamma_grad(h, ins, outs):
-    g, data, _ = ins
-    return (ops.LeakyReLU(data, h, act_type="prelu") - ops.relu(data),
-            ops._backward_prelu(g, data, h) - g * (data > 0.0), None)
+    above = data > 0.0  # one or zero: arithmetic, unlike choice, fuses
+    d_data = (above + (1.0 - above) * gamma.reshape(kept)) * g
+    axes = tuple([i for i, dim in enumerate(kept) if dim == 1])
+    d_gamma = ops._minimum_scalar(data, scalar=0.0) * g
+    return d_data, (ops.sum(d_gamma, axis=axes) if axes else d_gamma).reshape(gamma.shape)
 
 
 # ----------------------------------------------------------------------------------------------- Dropout

@@ -1,18 +1,20 @@
 """Attention: scores of queries and keys, and values weighed by them, of projections that lie interleaved.
 
 A projection holds for each head its query, key and value one after the other, so its shape is
-(length, batch, heads * parts * size). Matrix products read these parts in place.
+(length, batch, heads * parts * size). Every operator is one product of matrices a head, which are read and written in
+place; what is multiplied by what is all in which they differ.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from ...backends.blas import multiplier
 from ...core.array_module import number_on
 from ...core.op import Op
-from ...core.registry import declare, ops
+from ...core.registry import declare, ops, register
 from ...core.spec import Shape, show
 from ...elementwise.integers import quotient
 from ...errors import ShapeError
@@ -20,13 +22,49 @@ from ...typing import Array, ArrayModule
 from ..outputs import as_output, wide, write_out
 from ..shapes.shape import stored
 
-__all__: list[str] = []
+__all__ = ["Factor", "INTERLEAVED", "Product"]
 
 
-def _part(x: Array, heads: int, parts: int, which: int) -> Array:
-    """One part of every head, a view of shape (batch, heads, length, size)."""
-    length, batch, features = x.shape
-    return x.reshape(length, batch, heads, parts, features // (heads * parts))[..., which, :].transpose(1, 2, 0, 3)
+class Factor(NamedTuple):
+    """A factor of a product: the input that it is in, of how many parts a head, and which of them it is; of no parts
+    where the input are weights of attention, (batch * heads, queries, keys)."""
+
+    place: int
+    parts: int = 0
+    which: int = 0
+
+    def of(self, x: Array, heads: int) -> Array:
+        """The matrices in an array like the input, a view of shape (batch, heads, length, size or keys)."""
+        if not self.parts:
+            return x.reshape(x.shape[0] // heads, heads, *x.shape[1:])
+        length, batch, features = x.shape
+        split = x.reshape(length, batch, heads, self.parts, features // (heads * self.parts))
+        return split[..., self.which, :].transpose(1, 2, 0, 3)
+
+
+class Product(NamedTuple):
+    """An operator, that of its gradients, and what it multiplies."""
+
+    op: Op
+    back: Op
+    left: Factor
+    right: Factor
+
+
+#: The weights of attention, and features by head, each as an array of its own.
+_WEIGHTS, _FEATURES = Factor(0), Factor(0, 1)
+
+
+def _turned(x: Array) -> Array:
+    return x.transpose(0, 1, 3, 2)
+
+
+def _scale(a: Array) -> float:
+    return 1.0 / math.sqrt(max(a.shape[3], 1))
+
+
+def _product(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> Array:
+    return multiplier(xp, a, b)(a, b, out)
 
 
 def _features(name: str, x: Shape, heads: int, parts: int) -> int:
@@ -38,54 +76,88 @@ def _features(name: str, x: Shape, heads: int, parts: int) -> int:
     return x[2] // (heads * parts)
 
 
-def _by_head(x: Array, heads: int) -> Array:
-    """(batch, heads, ...) of (batch * heads, ...)."""
-    return x.reshape(x.shape[0] // heads, heads, *x.shape[1:])
+def _interleaved(op: Op, left: Factor, right: Factor) -> Product:
+    """Give an operator its rules, and a gradient: it computes scores where both factors are parts of projections, else
+    the second factor weighed by the first."""
+    scores = left.parts > 0
+    names = tuple(op.signature.arguments({}))
+    # Of each input how many parts are no factor.
+    others = [max(each.parts - 1 for each in (left, right) if each.place == i) for i in range(len(names))]
+    if left.place == right.place:
+        others[left.place] -= 1
+    back = register(Op(
+        op.name.replace("_contrib", "_backward"), op.signature.schema, ("g", *names),
+        outputs=names if len(names) > 1 else ("output",),
+        doc=f"The gradient{'s' if len(names) > 1 else ''} of ``{op.name}``."))
+
+    @op.infer
+    def interleaved_infer(*shapes: Shape, heads: int) -> Shape:
+        a, b = shapes[left.place], shapes[right.place]
+        size = _features(names[right.place], b, heads, right.parts)
+        if not scores:
+            if len(a) != 3 or a[0] != b[1] * heads or a[2] != b[0]:
+                raise ShapeError(f"attention: expected shape ({b[1] * heads}, queries, {b[0]}), got {show(a)}")
+            return (a[1], b[1], heads * size)
+        if _features(names[left.place], a, heads, left.parts) != size or a[1] != b[1]:
+            raise ShapeError(f"{names[left.place]}: expected shape (queries, {b[1]}, {heads * size}) with "
+                             f"{names[right.place]} {show(b)}, got {show(a)}")
+        return (b[1] * heads, a[0], b[0])
+
+    @op.kernel()
+    def interleaved_xp(xp: ArrayModule, *arrays: Array, heads: int, out: Array | None = None) -> Array:
+        a, b = left.of(wide(arrays[left.place]), heads), right.of(wide(arrays[right.place]), heads)
+        batch, _, rows, _ = a.shape
+        if not scores:
+            y = _product(xp, a, b).transpose(2, 0, 1, 3)
+            return write_out(out, None, y, (rows, batch, heads * b.shape[3]))
+        a, turned, shape = a * _scale(a), _turned(b), (batch * heads, rows, b.shape[2])
+        if out is None or out.dtype != a.dtype or not out.flags.c_contiguous:
+            return write_out(out, None, _product(xp, a, turned), shape)
+        _product(xp, a, turned, _WEIGHTS.of(out, heads))
+        return out
+
+    @op.grad
+    def interleaved_grad(g, ins, outs, *, heads):
+        return back.current(g, *ins, heads=heads)
+
+    @back.infer
+    def interleaved_back_infer(g: Shape, *shapes: Shape, heads: int) -> Sequence[Shape]:
+        if g != interleaved_infer(*shapes, heads=heads):
+            raise ShapeError(f"g: expected shape {show(interleaved_infer(*shapes, heads=heads))}, got {show(g)}")
+        return list(shapes)
+
+    @back.kernel()
+    def interleaved_back_xp(xp: ArrayModule, g: Array, *arrays: Array, heads: int) -> Sequence[Array]:
+        arrays = tuple(map(wide, arrays))
+        a, b = left.of(arrays[left.place], heads), right.of(arrays[right.place], heads)
+        results = [xp.zeros_like(x) if count > 0 else xp.empty_like(x) for x, count in zip(arrays, others)]
+        if scores:
+            g = _WEIGHTS.of(g, heads) * _scale(a)
+            left.of(results[left.place], heads)[...] = _product(xp, g, b)
+            right.of(results[right.place], heads)[...] = _product(xp, _turned(g), a)
+        else:
+            g = _FEATURES.of(g, heads)
+            right.of(results[right.place], heads)[...] = _product(xp, _turned(a), g)
+            results[left.place] = _product(xp, g, _turned(b)).reshape(arrays[left.place].shape)
+        return results if len(results) > 1 else results[0]
+
+    @back.grad
+    def interleaved_back_grad(h, ins, outs, *, heads):
+        g, *factors = ins
+        product = op.current
+        if len(factors) == 2:
+            (a, b), (ha, hb) = factors, h
+            return (product(ha, b, heads=heads) + product(a, hb, heads=heads),
+                    back.current(g, a, hb, heads=heads)[0], back.current(g, ha, b, heads=heads)[1])
+        (x,) = factors
+        # The product is bilinear: of that of the sum, each one's first factor with the other's second is left.
+        mixed = product(x + h, heads=heads) - product(x, heads=heads) - product(h, heads=heads)
+        return mixed, back.current(g, h, heads=heads)
+
+    return Product(op, back, left, right)
 
 
-def _scale(q: Array) -> float:
-    return 1.0 / math.sqrt(max(q.shape[3], 1))
-
-
-def _product(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> Array:
-    return multiplier(xp, a, b)(a, b, out)
-
-
-def _scores(xp: ArrayModule, q: Array, k: Array, out: Array | None) -> Array:
-    """``q k^T / sqrt(size)`` as (batch * heads, queries, keys)."""
-    scaled, turned = q * _scale(q), k.transpose(0, 1, 3, 2)
-    if out is None or out.dtype != q.dtype or not out.flags.c_contiguous:
-        return write_out(out, None, _product(xp, scaled, turned), (q.shape[0] * q.shape[1], q.shape[2], k.shape[2]))
-    _product(xp, scaled, turned, _by_head(out, q.shape[1]))
-    return out
-
-
-def _scores_back(xp: ArrayModule, g: Array, q: Array, k: Array, dq: Array, dk: Array) -> None:
-    scaled = _by_head(g, q.shape[1]) * _scale(q)
-    dq[...] = _product(xp, scaled, k)
-    dk[...] = _product(xp, scaled.transpose(0, 1, 3, 2), q)
-
-
-def _weigh(xp: ArrayModule, attention: Array, v: Array, out: Array | None) -> Array:
-    """Values weighed, as (queries, batch, heads * size)."""
-    batch, heads, _, size = v.shape
-    y = _product(xp, _by_head(attention, heads), v).transpose(2, 0, 1, 3)
-    return write_out(out, None, y, (attention.shape[1], batch, heads * size))
-
-
-def _weigh_back(xp: ArrayModule, g: Array, v: Array, attention: Array, dv: Array) -> Array:
-    """Fill ``dv`` and return the gradient of the weights."""
-    by_head = _part(g, v.shape[1], 1, 0)
-    dv[...] = _product(xp, _by_head(attention, v.shape[1]).transpose(0, 1, 3, 2), by_head)
-    return _product(xp, by_head, v.transpose(0, 1, 3, 2)).reshape(attention.shape)
-
-
-def _check_attention(attention: Shape, batch: int, heads: int, keys: int) -> None:
-    if len(attention) != 3 or attention[0] != batch * heads or attention[2] != keys:
-        raise ShapeError(f"attention: expected shape ({batch * heads}, queries, {keys}), got {show(attention)}")
-
-
-# ---------------------------------------------------------------------------------------- self attention
+# ---------------------------------------------------------------------------------------------- operators
 
 
 @declare(name="_contrib_interleaved_matmul_selfatt_qk")
@@ -96,54 +168,6 @@ def selfatt_qk(queries_keys_values, *, heads: int):
     """
 
 
-@selfatt_qk.infer
-def selfatt_qk_infer(x, *, heads):
-    _features("queries_keys_values", x, heads, 3)
-    return (x[1] * heads, x[0], x[0])
-
-
-@selfatt_qk.kernel()
-def selfatt_qk_xp(xp, x, *, heads, out=None):
-    x = wide(x)
-    return _scores(xp, _part(x, heads, 3, 0), _part(x, heads, 3, 1), out)
-
-
-@selfatt_qk.grad
-def selfatt_qk_grad(g, ins, outs, *, heads):
-    return ops._backward_interleaved_matmul_selfatt_qk(g, ins[0], heads=heads)
-
-
-@declare(name="_backward_interleaved_matmul_selfatt_qk")
-def backward_selfatt_qk(g, queries_keys_values, *, heads: int):
-    """The gradient of ``_contrib_interleaved_matmul_selfatt_qk``."""
-
-
-@backward_selfatt_qk.infer
-def backward_selfatt_qk_infer(g, x, *, heads):
-    if g != selfatt_qk_infer(x, heads=heads):
-        raise ShapeError(f"g: expected shape {show(selfatt_qk_infer(x, heads=heads))}, got {show(g)}")
-    return x
-
-
-@backward_selfatt_qk.kernel()
-def backward_selfatt_qk_xp(xp, g, x, *, heads):
-    x = wide(x)
-    dx = xp.empty_like(x)
-    q, k = _part(x, heads, 3, 0), _part(x, heads, 3, 1)
-    _scores_back(xp, g, q, k, _part(dx, heads, 3, 0), _part(dx, heads, 3, 1))
-    _part(dx, heads, 3, 2)[...] = 0.0
-    return dx
-
-
-@backward_selfatt_qk.grad
-def backward_selfatt_qk_grad(h, ins, outs, *, heads):
-    g, x = ins
-    scores = ops._contrib_interleaved_matmul_selfatt_qk
-    # The scores are bilinear: what remains of those of the sum is h's queries with x's keys and the reverse.
-    mixed = scores(x + h, heads=heads) - scores(x, heads=heads) - scores(h, heads=heads)
-    return mixed, ops._backward_interleaved_matmul_selfatt_qk(g, h, heads=heads)
-
-
 @declare(name="_contrib_interleaved_matmul_selfatt_valatt")
 def selfatt_valatt(queries_keys_values, attention, *, heads: int):
     """Values of self attention, weighed by ``attention`` (batch * heads, length, length).
@@ -152,21 +176,10 @@ def selfatt_valatt(queries_keys_values, attention, *, heads: int):
     """
 
 
-@selfatt_valatt.infer
-def selfatt_valatt_infer(x, attention, *, heads):
-    size = _features("queries_keys_values", x, heads, 3)
-    _check_attention(attention, x[1], heads, x[0])
-    return (attention[1], x[1], heads * size)
-
-
-@selfatt_valatt.kernel()
-def selfatt_valatt_xp(xp, x, attention, *, heads, out=None):
-    return _weigh(xp, attention, _part(wide(x), heads, 3, 2), out)
-
-
-@selfatt_valatt.grad
-def selfatt_valatt_grad(g, ins, outs, *, heads):
-    return ops._backward_interleaved_matmul_selfatt_valatt(g, *ins, heads=heads)
+@declare(name="_contrib_interleaved_matmul_encdec_qk")
+def encdec_qk(queries, keys_values, *, heads: int):
+    """Scores (batch * heads, queries, keys) of queries (queries, batch, heads * size) and the keys among projections
+    (keys, batch, heads * 2 * size)."""
 
 
 @declare(name="_contrib_interleaved_matmul_encdec_valatt")
@@ -177,116 +190,11 @@ def encdec_valatt(keys_values, attention, *, heads: int):
     """
 
 
-@encdec_valatt.infer
-def encdec_valatt_infer(x, attention, *, heads):
-    size = _features("keys_values", x, heads, 2)
-    _check_attention(attention, x[1], heads, x[0])
-    return (attention[1], x[1], heads * size)
-
-
-@encdec_valatt.kernel()
-def encdec_valatt_xp(xp, x, attention, *, heads, out=None):
-    return _weigh(xp, attention, _part(wide(x), heads, 2, 1), out)
-
-
-@encdec_valatt.grad
-def encdec_valatt_grad(g, ins, outs, *, heads):
-    return ops._backward_interleaved_matmul_encdec_valatt(g, *ins, heads=heads)
-
-
-@declare(name="_backward_interleaved_matmul_selfatt_valatt", outputs=("queries_keys_values", "attention"))
-def backward_selfatt_valatt(g, queries_keys_values, attention, *, heads: int):
-    """The gradients of ``_contrib_interleaved_matmul_selfatt_valatt``."""
-
-
-@declare(name="_backward_interleaved_matmul_encdec_valatt", outputs=("keys_values", "attention"))
-def backward_encdec_valatt(g, keys_values, attention, *, heads: int):
-    """The gradients of ``_contrib_interleaved_matmul_encdec_valatt``."""
-
-
-def _valatt_backward(backward: Op, forward: Op, infer: Callable[..., Shape], parts: int) -> None:
-    """Give the two backward operators, which differ in the number of parts alone, their rules."""
-
-    @backward.infer
-    def valatt_backward_infer(g, x, attention, *, heads):
-        if g != infer(x, attention, heads=heads):
-            raise ShapeError(f"g: expected shape {show(infer(x, attention, heads=heads))}, got {show(g)}")
-        return [x, attention]
-
-    @backward.kernel()
-    def valatt_backward_xp(xp, g, x, attention, *, heads):
-        x, last = wide(x), parts - 1
-        dx = xp.zeros_like(x)
-        return dx, _weigh_back(xp, g, _part(x, heads, parts, last), attention, _part(dx, heads, parts, last))
-
-    @backward.grad
-    def valatt_backward_grad(h, ins, outs, *, heads):
-        g, x, attention = ins
-        hx, ha = h
-        return (forward.current(hx, attention, heads=heads) + forward.current(x, ha, heads=heads),
-                backward.current(g, x, ha, heads=heads)[0], backward.current(g, hx, attention, heads=heads)[1])
-
-
-_valatt_backward(backward_selfatt_valatt, selfatt_valatt, selfatt_valatt_infer, 3)
-_valatt_backward(backward_encdec_valatt, encdec_valatt, encdec_valatt_infer, 2)
-
-
-# ---------------------------------------------------------------------------- attention to another sequence
-
-
-@declare(name="_contrib_interleaved_matmul_encdec_qk")
-def encdec_qk(queries, keys_values, *, heads: int):
-    """Scores (batch * heads, queries, keys) of queries (queries, batch, heads * size) and the keys among projections
-    (keys, batch, heads * 2 * size)."""
-
-
-@encdec_qk.infer
-def encdec_qk_infer(queries, x, *, heads):
-    size = _features("keys_values", x, heads, 2)
-    if _features("queries", queries, heads, 1) != size or queries[1] != x[1]:
-        raise ShapeError(f"queries: expected shape (queries, {x[1]}, {heads * size}) with keys_values {show(x)}, "
-                         f"got {show(queries)}")
-    return (x[1] * heads, queries[0], x[0])
-
-
-@encdec_qk.kernel()
-def encdec_qk_xp(xp, queries, x, *, heads, out=None):
-    return _scores(xp, _part(wide(queries), heads, 1, 0), _part(wide(x), heads, 2, 0), out)
-
-
-@encdec_qk.grad
-def encdec_qk_grad(g, ins, outs, *, heads):
-    return ops._backward_interleaved_matmul_encdec_qk(g, *ins, heads=heads)
-
-
-@declare(name="_backward_interleaved_matmul_encdec_qk", outputs=("queries", "keys_values"))
-def backward_encdec_qk(g, queries, keys_values, *, heads: int):
-    """The gradients of ``_contrib_interleaved_matmul_encdec_qk``."""
-
-
-@backward_encdec_qk.infer
-def backward_encdec_qk_infer(g, queries, x, *, heads):
-    if g != encdec_qk_infer(queries, x, heads=heads):
-        raise ShapeError(f"g: expected shape {show(encdec_qk_infer(queries, x, heads=heads))}, got {show(g)}")
-    return [queries, x]
-
-
-@backward_encdec_qk.kernel()
-def backward_encdec_qk_xp(xp, g, queries, x, *, heads):
-    queries, x = wide(queries), wide(x)
-    dq, dx = xp.empty_like(queries), xp.zeros_like(x)
-    _scores_back(xp, g, _part(queries, heads, 1, 0), _part(x, heads, 2, 0), _part(dq, heads, 1, 0),
-                 _part(dx, heads, 2, 0))
-    return dq, dx
-
-
-@backward_encdec_qk.grad
-def backward_encdec_qk_grad(h, ins, outs, *, heads):
-    g, queries, x = ins
-    hq, hx = h
-    backward, scores = ops._backward_interleaved_matmul_encdec_qk, ops._contrib_interleaved_matmul_encdec_qk
-    return (scores(hq, x, heads=heads) + scores(queries, hx, heads=heads),
-            backward(g, queries, hx, heads=heads)[0], backward(g, hq, x, heads=heads)[1])
+#: All four products.
+INTERLEAVED = (_interleaved(selfatt_qk, Factor(0, 3, 0), Factor(0, 3, 1)),
+               _interleaved(selfatt_valatt, Factor(1), Factor(0, 3, 2)),
+               _interleaved(encdec_qk, Factor(0, 1, 0), Factor(1, 2, 0)),
+               _interleaved(encdec_valatt, Factor(1), Factor(0, 2, 1)))
 
 
 # ----------------------------------------------------------------------------------------------- scaling

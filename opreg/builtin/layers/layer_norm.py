@@ -7,6 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, show
 from ...core.threads import by_rows
@@ -17,7 +18,7 @@ from ...elementwise.rows import Along, row_size, row_sum
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..looped import looped
-from ..outputs import floating, out_like, out_or_empty_like, wide, write_out
+from ..outputs import floating, out_like, out_or_empty_like, shaped_like, wide, write_out
 from ..samples import along, repeated, size_of
 from .normalize import (
     Layout,
@@ -134,9 +135,7 @@ def backward_layer_norm(g, data, gamma, mean, inverse, *, axis: int = -1):
     """The gradients of ``LayerNorm``."""
 
 
-@backward_layer_norm.infer
-def backward_layer_norm_infer(g, data, gamma, mean, inverse, *, axis):
-    return [data, gamma, gamma]
+shaped_like(backward_layer_norm, 1, 2, 2)
 
 
 @backward_layer_norm.kernel()
@@ -212,16 +211,6 @@ def backward_layer_norm_grad(h, ins, outs, *, axis):
             d_inverse + product / inverse)
 
 
-def _group_gradient(g: Sequence[Value | None], ins: Sequence[Value], mean: Value, inverse: Value, slope: Value | None,
-                    num_groups: int) -> tuple[Value, Value, Value]:
-    words = {"over": "group", "axis": 1, "num_groups": num_groups}
-    data, gamma, beta = ins
-    product, total = ops._backward_normalize_sums(g[0], data, mean, inverse, **words)
-    dx = ops._backward_normalize(g[0], data, gamma, mean, inverse, product, total, **words)
-    return (_moved(dx, data, mean, g[1], slope, words), ops._reduce_like(product, gamma),
-            ops._reduce_like(total, beta))
-
-
 def _deep(data: Shape) -> None:
     if len(data) < 3:
         raise ShapeError(f"data: expected at least 3 axes (samples, channels, ...), got shape {show(data)}")
@@ -241,28 +230,6 @@ def instance_norm_fill(ins, outs):
         return ins
     _deep(ins[0])
     return [ins[0], ins[0][1:2], ins[0][1:2]]
-
-
-@instance_norm.infer
-def instance_norm_infer(data, gamma, beta):
-    return [data, data[:2], data[:2]]
-
-
-instance_norm.types(layer_norm_types)
-
-
-@instance_norm.kernel()
-def instance_norm_xp(xp, data, gamma, beta, *, eps, out=None):
-    layout = layout_of(data.shape, "group", 1, 0)
-    y, mean, deviation = _sample_norm(xp, data, gamma, beta, eps, layout, None if out is None else out[0])
-    return _with_statistics((y, mean, 1.0 / deviation), data.shape[:2], out)
-
-
-@instance_norm.grad
-def instance_norm_grad(g, ins, outs):
-    _, mean, inverse = outs
-    return _group_gradient(g, ins, mean, inverse,
-                           None if g[2] is None else -g[2] * inverse * inverse * inverse, 0)
 
 
 @declare(name="GroupNorm", inplace=(0,), outputs=("output", "mean", "std"),
@@ -287,27 +254,40 @@ def group_norm_fill(ins, outs, *, num_groups):
     return [ins[0], (num_groups,), (num_groups,)]
 
 
-@group_norm.infer
-def group_norm_infer(data, gamma, beta, *, num_groups):
-    return [data, (data[0], num_groups), (data[0], num_groups)]
+def _by_sample(op: Op, inverse_shown: bool) -> None:
+    """Declare what norms of groups of channels have alike; without ``num_groups`` each channel is a group. The third
+    output is the deviation, or its inverse."""
+    op.types(layer_norm_types)
+
+    @op.infer
+    def sample_infer(data: Shape, gamma: Shape, beta: Shape, *, num_groups: int = 0) -> list[Shape]:
+        sets = (data[0], num_groups or data[1])
+        return [data, sets, sets]
+
+    @op.kernel()
+    def sample_xp(xp: ArrayModule, data: Array, gamma: Array, beta: Array, *, num_groups: int = 0, eps: float,
+                  out: Any = None) -> tuple[Array, Array, Array]:
+        layout = layout_of(data.shape, "group", 1, num_groups)
+        y, mean, deviation = _sample_norm(xp, data, gamma, beta, eps, layout, None if out is None else out[0])
+        return _with_statistics((y, mean, 1.0 / deviation if inverse_shown else deviation), layout.keep[:2], out)
+
+    @op.grad
+    def sample_grad(g: Any, ins: Sequence[Value], outs: Sequence[Value], *, num_groups: int = 0, eps: float,
+                    output_mean_var: bool = False) -> tuple[Value, Value, Value]:
+        words = {"over": "group", "axis": 1, "num_groups": num_groups}
+        (g, g_mean, g_last), (_, mean, last), (data, gamma, beta) = g, outs, ins
+        inverse = last if inverse_shown else 1.0 / last
+        if output_mean_var:  # a user's gradients of these two are blocked
+            g_mean = g_last = None
+            mean, inverse = ops._normalize_moments(data, mean, eps=eps, **words)
+        slope = None
+        if g_last is not None:
+            slope = -g_last * inverse * inverse * inverse if inverse_shown else g_last * inverse
+        product, total = ops._backward_normalize_sums(g, data, mean, inverse, **words)
+        dx = ops._backward_normalize(g, data, gamma, mean, inverse, product, total, **words)
+        return (_moved(dx, data, mean, g_mean, slope, words), ops._reduce_like(product, gamma),
+                ops._reduce_like(total, beta))
 
 
-group_norm.types(layer_norm_types)
-
-
-@group_norm.kernel()
-def group_norm_xp(xp, data, gamma, beta, *, num_groups, eps, out=None):
-    layout = layout_of(data.shape, "group", 1, num_groups)
-    results = _sample_norm(xp, data, gamma, beta, eps, layout, None if out is None else out[0])
-    return _with_statistics(results, (data.shape[0], num_groups), out)
-
-
-@group_norm.grad
-def group_norm_grad(g, ins, outs, *, num_groups, eps, output_mean_var):
-    _, mean, std = outs
-    if output_mean_var:
-        g = (g[0], None, None)
-        mean, inverse = ops._normalize_moments(ins[0], mean, eps=eps, over="group", num_groups=num_groups)
-    else:
-        inverse = 1.0 / std
-    return _group_gradient(g, ins, mean, inverse, None if g[2] is None else g[2] * inverse, num_groups)
+_by_sample(instance_norm, True)
+_by_sample(group_norm, False)

@@ -14,19 +14,20 @@ import numpy as np
 
 from ...core.array_module import number_on
 from ...core.launch import Call, Rank
+from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, known, show, size, unify
-from ...elementwise.expression import equal, maximum, trunc
-from ...elementwise.loops import sets
-from ...elementwise.rows import Along, column
+from ...elementwise.expression import equal, exp, maximum, sign, trunc
+from ...elementwise.loops import Sets, sets
+from ...elementwise.rows import Along, column, row_size
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
 from ..looped import looped
-from ..outputs import floating, one_of, out_like, wide, write_out
+from ..outputs import floating, one_of, out_like, shaped_like, wide, write_out
 from ..shapes.shape import unchanged
 from .softmax import soften, softmax_of
 
-__all__ = ["per_sample", "plain_classes", "plain_scale", "softmax_view"]
+__all__ = ["plain_classes", "plain_scale", "softmax_view"]
 
 Normalization = Literal["batch", "null", "valid"]
 
@@ -50,6 +51,14 @@ def _columns(xp: ArrayModule, classes: Array, total: int) -> tuple[Array, Array]
 def _batch_from(data: Shape, label: Shape | None) -> Shape:
     """The data's shape with an unknown batch taken from the label."""
     return (label[0], *data[1:]) if label and data[0] is ANY else data
+
+
+def _minimizes(op: Op, back: Op) -> None:
+    """Declare that the gradient starts here: another operator finds it from output and label."""
+
+    @op.grad
+    def loss_grad(g, ins, outs, **attrs):
+        return (back.current(outs[0], ins[1], **attrs), None)
 
 
 # ----------------------------------------------------------------------------------------- SoftmaxOutput
@@ -145,11 +154,6 @@ def _few_classes(call: Call) -> str | None:
     return None
 
 
-@softmax_output.grad
-def softmax_output_grad(g, ins, outs, **attrs):
-    return (ops._backward_SoftmaxOutput(outs[0], ins[1], **attrs), None)
-
-
 @declare(name="_backward_SoftmaxOutput", inplace=(0,))
 def backward_softmax_output(output, label, *, grad_scale: float = 1.0, ignore_label: float = -1.0,
                             multi_output: bool = False, use_ignore: bool = False, preserve_shape: bool = False,
@@ -158,12 +162,9 @@ def backward_softmax_output(output, label, *, grad_scale: float = 1.0, ignore_la
     """The gradient of ``SoftmaxOutput``."""
 
 
-@backward_softmax_output.infer
-def backward_softmax_output_infer(output, label):
-    return output
-
-
+shaped_like(backward_softmax_output, 0)
 backward_softmax_output.types(_types_with_label)
+_minimizes(softmax_output, backward_softmax_output)
 
 
 @backward_softmax_output.kernel()
@@ -248,15 +249,10 @@ def _regression_fill(ins, outs):
     data = _batch_from(data, label)
     if label is None:
         return [data, data[:1] if len(data) == 2 and data[1] is not ANY and data[1] == 1 else data]
-    if known(data) and known(label) and size(data) != size(label):
-        raise ShapeError(f"label: expected {size(data)} numbers, as many as data {show(data)} have, "
+    if known(data) and known(label) and (size(data) != size(label) or data[:1] != label[:1]):
+        raise ShapeError(f"label: expected {size(data)} numbers in a batch of {data[0]}, as data {show(data)} have, "
                          f"got shape {show(label)}")
     return [data, label]
-
-
-def per_sample(label: Array) -> int:
-    """Over how many numbers a regression's loss is averaged."""
-    return max(label.size // max(label.shape[0], 1), 1)
 
 
 @declare(name="LinearRegressionOutput", aliases=("_sparse_LinearRegressionOutput",), loss=True, inplace=(0,),
@@ -292,49 +288,37 @@ for _op in (linear_regression_output, mae_regression_output, logistic_regression
 
 for _op in (linear_regression_output, mae_regression_output, logistic_regression_output, backward_regression,
             backward_mae):
-    _op.infer(lambda data, label: data)
+    shaped_like(_op, 0)
     _op.types(_types_with_label)
 
 for _op in (linear_regression_output, mae_regression_output):
     unchanged(_op)
 
 
-@logistic_regression_output.kernel()
-def logistic_regression_output_xp(xp, data, label, *, out=None):
-    x = wide(data)
-    target = out_like(out, x)
-    y = xp.negative(x, out=target)
-    xp.exp(y, out=y)
-    y += 1.0
-    xp.reciprocal(y, out=y)
-    return write_out(out, target, y, data.shape)
+def _logistic(x: Any) -> Any:
+    return 1.0 / (exp(-x) + 1.0)
 
 
-@backward_regression.kernel()
-def backward_regression_xp(xp, output, label, *, grad_scale):
-    dx = wide(output) - label.reshape(output.shape)
-    dx *= grad_scale / per_sample(label)
-    return dx
+def _slope(y: Any, label: Any, *, scale: float) -> Any:
+    return (y - label) * (scale / row_size())
 
 
-@backward_mae.kernel()
-def backward_mae_xp(xp, output, label, *, grad_scale):
-    dx = xp.sign(wide(output) - label.reshape(output.shape))
-    dx *= grad_scale / per_sample(label)
-    return dx
+def _side(y: Any, label: Any, *, scale: float) -> Any:
+    return sign(y - label) * (scale / row_size())
 
 
-@linear_regression_output.grad
-def linear_regression_output_grad(g, ins, outs, *, grad_scale):
-    return (ops._backward_regression(outs[0], ins[1], grad_scale=grad_scale), None)
+def _by_sample(function: Callable[..., Any]) -> Callable[..., Sets]:
+    """The loop over the numbers of a sample; labels lie in the order of the outputs, whatever their shape."""
+    return lambda *, grad_scale: sets(function, 0, (Along.ELEMENT, Along.ELEMENT), exclude=True, scale=grad_scale)
 
 
-logistic_regression_output.grad(linear_regression_output_grad)
+looped(logistic_regression_output)(lambda: sets(_logistic, -1))
+looped(backward_regression)(_by_sample(_slope))
+looped(backward_mae)(_by_sample(_side))
 
-
-@mae_regression_output.grad
-def mae_regression_output_grad(g, ins, outs, *, grad_scale):
-    return (ops._backward_MAERegressionOutput(outs[0], ins[1], grad_scale=grad_scale), None)
+_minimizes(linear_regression_output, backward_regression)
+_minimizes(logistic_regression_output, backward_regression)
+_minimizes(mae_regression_output, backward_mae)
 
 
 # --------------------------------------------------------------------------------------------- SVMOutput
@@ -366,7 +350,7 @@ def svm_output_fill(ins, outs):
     return [data, data[:-1]]
 
 
-svm_output.infer(lambda data, label: data)
+shaped_like(svm_output, 0)
 
 for _op in (svm_output, backward_svm_output):
     _op.types(_types_with_label)
@@ -374,9 +358,7 @@ for _op in (svm_output, backward_svm_output):
 unchanged(svm_output)
 
 
-@svm_output.grad
-def svm_output_grad(g, ins, outs, **attrs):
-    return (ops._backward_SVMOutput(outs[0], ins[1], **attrs), None)
+_minimizes(svm_output, backward_svm_output)
 
 
 def _through_svm(x: Any, label: Any, *, margin: float, factor: float, linear: bool) -> Any:
@@ -541,9 +523,7 @@ def identity_attach_kl_sparse_reg_fill(ins, outs):
     return [ins[0], ins[0][1:2]]
 
 
-@identity_attach_kl_sparse_reg.infer
-def identity_attach_kl_sparse_reg_infer(data, moving_avg):
-    return [data, moving_avg]
+shaped_like(identity_attach_kl_sparse_reg, 0, 1)
 
 
 @identity_attach_kl_sparse_reg.kernel()

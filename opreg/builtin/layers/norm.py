@@ -12,7 +12,7 @@ from ...elementwise.rows import Along, row_sum
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..looped import by_loop, looped
-from ..outputs import floating, wide
+from ..outputs import adjoint_pair, floating, wide
 
 __all__: list[str] = []
 
@@ -80,7 +80,7 @@ by_loop(backward_l2_normalization)
 # -------------------------------------------------------------------------------------------------- LRN
 
 
-def _window(xp: ArrayModule, x: Array, nsize: int, out: Array | None = None) -> Array:
+def _window(xp: ArrayModule, x: Array, nsize: int) -> Array:
     """The sum of each channel and its neighbours, as many on either side as make ``nsize`` in all."""
     reach = min((nsize - 1) // 2, x.shape[1] - 1)
     total = x.copy()
@@ -116,7 +116,7 @@ def lrn_types(ins, outs):
     return [dtype], [dtype, dtype]
 
 
-@lrn.kernel()
+@lrn.kernel()  # no body: the gradient reads an output that no user sees
 def lrn_xp(xp, data, *, alpha, beta, knorm, nsize, out=None):
     x = wide(data)
     norm = _window(xp, x * x, nsize)
@@ -150,6 +150,4 @@ def lrn_window_xp(xp, data, *, nsize):
     return _window(xp, data, nsize)
 
 
-@lrn_window.grad
-def lrn_window_grad(g, ins, outs, *, nsize):
-    return ops._LRN_window(g, nsize=nsize)
+adjoint_pair(lrn_window, lrn_window, like=False)

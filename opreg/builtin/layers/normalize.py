@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from ...core.cache import cached
+from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import Shape, check_axis, common_dtype, show
 from ...core.threads import by_rows
@@ -83,6 +84,16 @@ def _check_statistics(data: Shape, others: Sequence[Shape], over: Over, axis: in
     return expected
 
 
+def _over_sets(op: Op, data: int, statistics: Sequence[int], count: int) -> None:
+    """Declare the shapes of an operator: which inputs are the data and statistics of them, and how many outputs are
+    statistics; with none the output is like the data."""
+
+    @op.infer
+    def sets_infer(*shapes: Shape, over: Over, axis: int, num_groups: int) -> list[Shape]:
+        kept = _check_statistics(shapes[data], [shapes[place] for place in statistics], over, axis, num_groups)
+        return [kept] * count or [shapes[data]]
+
+
 def moments(xp: ArrayModule, x: Array, layout: Layout, out: Array | None = None) -> tuple[Array, Array, Array]:
     """Mean, variance and what is left of ``x`` without the mean; all in the view."""
     totals = by_rows(xp, x, lambda rows: xp.einsum(layout.total, x[rows]))
@@ -116,10 +127,7 @@ def normalize_scale(data, scale, *, over: Over = "batch", axis: int = 1, num_gro
     """``data`` times the number that belongs to its set."""
 
 
-@normalize_scale.infer
-def normalize_scale_infer(data, scale, *, over, axis, num_groups):
-    _check_statistics(data, [scale], over, axis, num_groups)
-    return data
+_over_sets(normalize_scale, 0, (1,), 0)
 
 
 @normalize_scale.kernel()
@@ -143,9 +151,7 @@ def normalize_total(data, like, *, over: Over = "batch", axis: int = 1, num_grou
     """The sum of each set, in the dtype of ``like``."""
 
 
-@normalize_total.infer
-def normalize_total_infer(data, like, *, over, axis, num_groups):
-    return _check_statistics(data, [like], over, axis, num_groups)
+_over_sets(normalize_total, 0, (1,), 1)
 
 
 @normalize_total.kernel()
@@ -164,10 +170,7 @@ def normalize_expand(values, like, *, over: Over = "batch", axis: int = 1, num_g
     """To every number of ``like``, the value that belongs to its set."""
 
 
-@normalize_expand.infer
-def normalize_expand_infer(values, like, *, over, axis, num_groups):
-    _check_statistics(like, [values], over, axis, num_groups)
-    return like
+_over_sets(normalize_expand, 1, (0,), 0)
 
 
 @normalize_expand.kernel()
@@ -186,9 +189,7 @@ def normalize_moments(data, like, *, eps: float = 1e-3, over: Over = "batch", ax
     """Mean and inverse deviation of each set, in the dtype of ``like``."""
 
 
-@normalize_moments.infer
-def normalize_moments_infer(data, like, *, over, axis, num_groups):
-    return [_check_statistics(data, [like], over, axis, num_groups)] * 2
+_over_sets(normalize_moments, 0, (1,), 2)
 
 
 @normalize_moments.kernel()
@@ -236,9 +237,7 @@ def backward_sums(g, data, mean, inverse, *, over: Over = "batch", axis: int = 1
     """For each set the sum of ``g`` times the normalised data, and the sum of ``g``."""
 
 
-@backward_sums.infer
-def backward_sums_infer(g, data, mean, inverse, *, over, axis, num_groups):
-    return [_check_statistics(data, [mean, inverse], over, axis, num_groups)] * 2
+_over_sets(backward_sums, 1, (2, 3), 2)
 
 
 @backward_sums.kernel()

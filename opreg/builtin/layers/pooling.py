@@ -24,6 +24,7 @@ from ...core.spec import Shape, common_dtype, is_floating, limits, show
 from ...errors import AttrError, DTypeError, ShapeError
 from ...typing import Array, ArrayModule
 from ..matrices.dense import wide
+from ..outputs import adjoint_pair, shaped_like
 from ..samples import of_rows
 from .sliding import Window, channels_first, channels_last, span, spatial, window
 
@@ -312,23 +313,11 @@ pooling_at_max = register(Op(
     doc="What ``h`` holds where windows of ``data`` have their maxima: the gradient's gradient."))
 
 
-for _op in (pooling_sum, pooling_max, pooling_at_max):
+for _op, _like in ((pooling_sum, 1), (pooling_max, 1), (pooling_at_max, 2)):
     of_rows(_op, 0, 1, 2)
+    shaped_like(_op, _like)
 
-
-@pooling_sum.infer
-def pooling_sum_infer(g, data):
-    return data
-
-
-@pooling_max.infer
-def pooling_max_infer(g, data, maxima):
-    return data
-
-
-@pooling_at_max.infer
-def pooling_at_max_infer(h, data, maxima):
-    return maxima
+adjoint_pair(pooling_max, pooling_at_max, like=False)
 
 
 @pooling_sum.kernel()
@@ -392,11 +381,6 @@ def pooling_max_xp(xp, g, data, maxima, *, kernel, global_pool, pooling_conventi
     return out
 
 
-@pooling_max.grad
-def pooling_max_grad(h, ins, outs, **attrs):
-    return ops._backward_Pooling_at_max(h, ins[1], ins[2], **attrs), None, None
-
-
 @pooling_at_max.kernel()
 def pooling_at_max_xp(xp, h, data, maxima, *, kernel, global_pool, pooling_convention, stride, pad, layout):
     pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
@@ -407,11 +391,6 @@ def pooling_at_max_xp(xp, h, data, maxima, *, kernel, global_pool, pooling_conve
         for hit, to, read in _hits(xp, x[block], top[block], pool):
             target[to] += _masked(xp, h[block][read], hit)
     return y.reshape(maxima.shape)
-
-
-@pooling_at_max.grad
-def pooling_at_max_grad(g, ins, outs, **attrs):
-    return ops._backward_Pooling_max(g, ins[1], ins[2], **attrs), None, None
 
 
 # -------------------------------------------------------------------------------------------- Pooling_v1
@@ -461,9 +440,7 @@ pooling_v1_data = register(Op("_backward_Pooling_v1", pooling_v1.signature.schem
                               doc="The gradient of ``Pooling_v1``."))
 
 
-@pooling_v1_data.infer
-def pooling_v1_data_infer(g, data, output):
-    return data
+shaped_like(pooling_v1_data, 1)
 
 
 @pooling_v1_data.kernel()

@@ -10,7 +10,6 @@ import numpy as np
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import as_dtype, check_axis
-from ...core.value import Value
 from ...elementwise.expression import equal, exp, log, where
 from ...elementwise.loop_text import run_loop
 from ...elementwise.loops import sets
@@ -68,11 +67,11 @@ def soften(xp: ArrayModule, x: Array, axis: int = -1, log: bool = False) -> Arra
     return run_loop(loop, xp, [x], None, x.dtype)[0]
 
 
-def _infer(data, *, axis, temperature, use_length):
+def _infer(data, *length, axis, temperature, use_length):
     check_axis(axis, len(data))
     if temperature == 0:
         raise AttrError("temperature=0: nothing can be divided by it")
-    if use_length:
+    if use_length and not length:
         raise AttrError("use_length=True: this operator has no input for lengths, softmax has")
     return data
 
@@ -110,9 +109,7 @@ def softmax_fill(ins, outs, *, axis, use_length):
     return [data, data[:axis] + data[axis + 1:]]
 
 
-@softmax.infer
-def softmax_infer(data, *length, axis, temperature):
-    return _infer(data, axis=axis, temperature=temperature, use_length=False)
+softmax.infer(_infer)
 
 
 @softmax.types
@@ -131,12 +128,6 @@ def softmax_loop(*, axis, temperature, use_length):
     if use_length:
         return sets(_softmax_of_some, axis, (_ELEMENT, _ROW), scale=_scale(temperature))
     return sets(softmax_of, axis, scale=_scale(temperature))
-
-
-@softmax.grad
-def softmax_grad(g, ins, outs, *, axis, temperature, dtype):
-    dx = _backward(ops._backward_softmax, g, outs[0], ins[0], axis, temperature, dtype)
-    return (dx, None)[:len(ins)]
 
 
 @declare(inplace=(0,))
@@ -158,11 +149,6 @@ def softmin_loop(*, axis, temperature):
     return sets(softmax_of, axis, scale=-_scale(temperature))
 
 
-@softmin.grad
-def softmin_grad(g, ins, outs, *, axis, temperature, dtype):
-    return _backward(ops._backward_softmax, g, outs[0], ins[0], axis, -(temperature or 1.0), dtype)
-
-
 @declare(aliases=("_npx_log_softmax",), inplace=(0,))
 def log_softmax(data, *, axis: int = -1, temperature: float | None = None, dtype: np.dtype | None = None,
                 use_length: bool | None = False):
@@ -182,23 +168,12 @@ def log_softmax_loop(*, axis, temperature):
     return sets(_log_softmax, axis, scale=_scale(temperature))
 
 
-@log_softmax.grad
-def log_softmax_grad(g, ins, outs, *, axis, temperature, dtype):
-    return _backward(ops._backward_log_softmax, g, outs[0], ins[0], axis, temperature, dtype)
-
-
 @declare(name="SoftmaxActivation", inplace=(0,))
 def softmax_activation(data, *, mode: Literal["channel", "instance"] = "instance"):
     """``softmax`` along the last axis, or along the second in the mode ``channel``."""
 
 
 softmax_activation.fill(as_output)
-
-
-@softmax_activation.infer
-def softmax_activation_infer(data, *, mode):
-    check_axis(_axis(mode), len(data))
-    return data
 
 
 @softmax_activation.types
@@ -221,13 +196,6 @@ def _axis(mode: str) -> int:
 
 
 # --------------------------------------------------------------------------------------------- gradients
-
-
-def _backward(op: Op, g: Value, y: Value, data: Value, axis: int, temperature: float | None, dtype: np.dtype | None
-              ) -> Value:
-    """The gradient of the data, whose dtype the output need not have."""
-    dx = op(g, y, axis=axis, temperature=temperature)
-    return dx if dtype is None else ops._backward_cast(dx, data)
 
 
 @declare(name="_backward_softmax", inplace=(0,))
@@ -258,3 +226,17 @@ def backward_log_softmax_loop(*, axis, temperature):
 
 by_loop(backward_softmax)
 by_loop(backward_log_softmax)
+
+
+def _by_output(op: Op, back: Op, sign: float = 1.0) -> None:
+    """Declare the gradient, by an operator that reads the output; its dtype need not be that of the data."""
+
+    @op.grad
+    def output_grad(g, ins, outs, *, axis, temperature, dtype):
+        dx = back.current(g, outs[0], axis=axis, temperature=temperature if sign > 0 else sign * (temperature or 1.0))
+        return (dx if dtype is None else ops._backward_cast(dx, ins[0]), None)[:len(ins)]
+
+
+_by_output(softmax, backward_softmax)
+_by_output(softmin, backward_softmax, -1.0)
+_by_output(log_softmax, backward_log_softmax)
