@@ -412,12 +412,6 @@ def diag_put(g, data, *, k: int = 0, axis1: int = 0, axis2: int = 1):
     """``g`` put back where ``diag`` took it from ``data``."""
 
 
-@diag_put.infer
-def diag_put_infer(g, data, *, k, axis1, axis2):
-    unify(g, diag_infer(data, k=k, axis1=axis1, axis2=axis2))
-    return data
-
-
 @diag_put.kernel()
 def diag_put_xp(xp, g, data, *, k, axis1, axis2, out=None):
     if len(data.shape) == 1:
