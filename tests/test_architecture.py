@@ -166,8 +166,8 @@ INSIDE = {package: _floors(lines) for package, lines in {
             layers.sliding shapes.subscript optimizers.update_formulas optimizers.updating quantized.ranges
         optimizers.bound_updates optimizers.declared
         elementwise.activation layers.attention shapes.axes elementwise.binary shapes.broadcasting
-            randomness.densities contrib.contrib_misc contrib.hawkes vision.image lookup.indexing shapes.joining layers.norm
-            layers.normalize optimizers.optimizer_updates shapes.padding reductions.products
+            randomness.densities contrib.contrib_misc contrib.hawkes vision.image lookup.indexing shapes.joining
+            layers.norm layers.normalize optimizers.optimizer_updates shapes.padding reductions.products
             reductions.reduce layers.rnn_layer shapes.slicing layers.softmax elementwise.unary quantized.conversion
         collectives.collectives layers.batch_norm vision.bilinear elementwise.casting shapes.creation
             matrices.dense lookup.gather
