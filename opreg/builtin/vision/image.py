@@ -13,6 +13,7 @@ import numpy as np
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, is_floating, show
+from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import adjoint_pair
@@ -50,34 +51,14 @@ def _in_range(xp: ArrayModule, colours: Array, dtype: np.dtype) -> Array:
 # ------------------------------------------------------------------------------- to_tensor and normalize
 
 
-@declare(name="_image_to_tensor", aliases=("_npx__image_to_tensor",), types="T->float32")
+@composed(name="_image_to_tensor", aliases=("_npx__image_to_tensor",), types="T->float32")
 def to_tensor(data):
     """Images (..., height, width, channel) of numbers up to 255 as (..., channel, height, width) of numbers up to 1."""
-
-
-@to_tensor.infer
-def to_tensor_infer(data):
-    _image(data)
-    return (*data[:-3], data[-1], *data[-3:-1])
-
-
-@to_tensor.kernel()
-def to_tensor_xp(xp, data):
-    data = data if is_floating(data.dtype) else data.astype(xp.float32)
-    return xp.moveaxis(data, -1, -3) / 255
-
-
-@declare(name="_backward_image_to_tensor", types="float32,T->T", unread=(1,))
-def to_tensor_data(g, data):
-    """The gradient of ``to_tensor``."""
-
-
-@to_tensor_data.kernel()
-def to_tensor_data_xp(xp, g, data):
-    return xp.moveaxis(g, -3, -1) / 255
-
-
-adjoint_pair(to_tensor, to_tensor_data)
+    _image(data.shape)
+    dtype = np.dtype(data.dtype)
+    x = data if is_floating(dtype) else ops.Cast(data, dtype="float32")
+    turned = ops.transpose(x, axes=(2, 0, 1) if len(data.shape) == 3 else (0, 3, 1, 2)) / 255
+    return ops.Cast(turned, dtype="float32") if is_floating(dtype) and dtype != "float32" else turned
 
 
 @declare(name="_image_normalize", aliases=("_npx__image_normalize",))
