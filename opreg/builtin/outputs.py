@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..core.op import Op
+from ..core.op import Op, agreed
 from ..core.spec import Shape, common_dtype, is_floating, unify
 from ..errors import DTypeError
 from ..typing import Array, ArrayModule
 
-__all__ = ["adjoint_pair", "numbered", "as_output", "shaped_like", "together", "one_of", "floating", "wide", "out_like",
+__all__ = ["adjoint_pair", "like_inputs", "numbered", "as_output", "together", "one_of", "floating", "wide", "out_like",
            "out_or_empty_like", "write_out"]
 
 
@@ -22,9 +22,11 @@ def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
     Parameters
     ----------
     op, back : Op
-        ``y = op(x, *others)`` and ``x = back(y, *others, x)``; attributes that only one of them has are left out.
+        ``y = op(x, *others)`` and ``x = back(y, *others, x)``; attributes that only one of them has are left out. Both
+        are one where that is its own gradient.
     like : bool
-        Whether ``back`` takes that last input, of which it reads the shape.
+        Whether ``back`` takes that last input, of which it reads the shape. Then its shape rule follows from that of
+        ``op``, unless it has one.
     """
 
     def common(attrs: Mapping[str, Any], other: Op) -> dict[str, Any]:
@@ -40,13 +42,25 @@ def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
         behind = ins[1:-1] if like else ins[1:]
         return (op.current(g, *behind, **common(attrs, op)), *[None] * (len(ins) - 1))
 
+    if like and back.rules.infer is None and back.rules.shapes is None:
+        @back.infer
+        def pair_back_infer(g: Shape, *rest: Shape, **attrs: Any) -> Shape:
+            *others, x = rest
+            typed = op.complete(common(attrs, op))
+            made = op.infer_shapes([x, *others], [None] * len(op.signature.outputs(typed)), typed)[1][0]
+            agreed(back.signature.arguments(attrs)[0], g, made)
+            return x
 
-def shaped_like(op: Op, *places: int) -> None:
-    """Declare that each output has the shape of the input in one of these places."""
 
-    @op.infer
-    def like_infer(*shapes: Shape) -> list[Shape]:
-        return [shapes[place] for place in places]
+def like_inputs(*places: int) -> Callable[..., list[Shape]]:
+    """The shape rule of an operator whose outputs have the shapes of these inputs, one each.
+
+    Examples
+    --------
+    >>> like_inputs(1)((2, 3), (4,))
+    [(4,)]
+    """
+    return lambda *ins: [ins[place] for place in places]
 
 
 def numbered(count: int) -> list[str]:

@@ -43,8 +43,6 @@ def _normalize(mean=0.0, std=1.0):
 ROWS: list[Row] = [
     *[Row("_image_to_tensor", [data], expected=lambda x: np.moveaxis(x.astype("float32"), -1, -3) / np.float32(255),
           name=name, tolerance=1e-6) for name, data in (("image", _IMAGE), ("batch", _BATCH), ("bytes", _BYTES))],
-    Row("_backward_image_to_tensor", [normal(3, 4, 5).astype("float32"), _IMAGE], dtypes=("float32",),
-        expected=lambda g, x: np.moveaxis(g, 0, -1) / np.float32(255)),
     *[Row("_image_normalize", [data], attrs, expected=_normalize(**attrs), grad=(0,), second=True,
           name=f"{name},{attrs}")
       for name, data in (("image", normal(3, 4, 5)), ("batch", normal(2, 3, 2, 4)))

@@ -59,8 +59,6 @@ ROWS: list[Row] = [
         expected=lambda a, b, c: a @ _t(b) + c),
     Row("_linalg_syrk", [_A], {"alpha": 1.5}, grad=(0,), second=True, expected=lambda a: 1.5 * a @ _t(a)),
     Row("_linalg_syrk", [_A], {"transpose": True}, grad=(0,), second=True, expected=lambda a: _t(a) @ a),
-    Row("_linalg_triangle", [_S], grad=(0,), second=True, expected=np.tril),
-    Row("_linalg_triangle", [_S], {"lower": False}, grad=(0,), expected=np.triu),
 ]
 for _transpose in (False, True):
     for _rightside in (False, True):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ...core.registry import declare, ops
+from ...core.registry import declare
 from ...core.spec import ANY, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..outputs import adjoint_pair
 
 __all__: list[str] = []
 
@@ -33,11 +34,6 @@ def fft_xp(xp, data):
     return xp.stack((spectrum.real, spectrum.imag), axis=-1).reshape((*data.shape[:-1], 2 * data.shape[-1]))
 
 
-@fft.grad
-def fft_grad(g, ins, outs):
-    return (ops._contrib_ifft(g),)
-
-
 @declare(name="_contrib_ifft")
 def ifft(data, *, compute_size: int = 128):
     """The real part of the inverse transform of what ``fft`` gives, times the number of its terms."""
@@ -56,9 +52,7 @@ def ifft_xp(xp, data):
     return xp.fft.ifft(pairs[..., 0] + 1j * pairs[..., 1], axis=-1).real * pairs.shape[-2]
 
 
-@ifft.grad
-def ifft_grad(g, ins, outs):
-    return (ops._contrib_fft(g),)
+adjoint_pair(fft, ifft, like=False)
 
 
 # ------------------------------------------------------------------------------------------ count sketch
@@ -89,11 +83,6 @@ def count_sketch_xp(xp, data, h, s, *, out_dim):
     return result
 
 
-@count_sketch.grad
-def count_sketch_grad(g, ins, outs, *, out_dim):
-    return ops._backward_contrib_count_sketch(g, *ins[1:], out_dim=out_dim), None, None
-
-
 @declare(name="_backward_contrib_count_sketch", types="T,I,S->T")
 def count_sketch_backward(g, h, s, *, out_dim: int):
     """The numbers of ``g`` at the places that ``h`` names, signed by ``s``."""
@@ -109,6 +98,4 @@ def count_sketch_backward_xp(xp, g, h, s):
     return g[..., h.reshape(-1).astype(xp.int64)] * s.reshape(-1)
 
 
-@count_sketch_backward.grad
-def count_sketch_backward_grad(g, ins, outs, *, out_dim):
-    return ops._contrib_count_sketch(g, *ins[1:], out_dim=out_dim), None, None
+adjoint_pair(count_sketch, count_sketch_backward, like=False)

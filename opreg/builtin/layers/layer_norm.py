@@ -18,7 +18,7 @@ from ...elementwise.rows import Along, row_size, row_sum
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..looped import looped
-from ..outputs import floating, out_like, out_or_empty_like, shaped_like, wide, write_out
+from ..outputs import floating, like_inputs, out_like, out_or_empty_like, wide, write_out
 from ..samples import along, repeated, size_of
 from .normalize import (
     Layout,
@@ -135,7 +135,7 @@ def backward_layer_norm(g, data, gamma, mean, inverse, *, axis: int = -1):
     """The gradients of ``LayerNorm``."""
 
 
-shaped_like(backward_layer_norm, 1, 2, 2)
+backward_layer_norm.infer(like_inputs(1, 2, 2))
 
 
 @backward_layer_norm.kernel()

@@ -23,7 +23,7 @@ from ...elementwise.rows import Along, column, row_size
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
 from ..looped import looped
-from ..outputs import floating, one_of, out_like, shaped_like, wide, write_out
+from ..outputs import floating, like_inputs, one_of, out_like, wide, write_out
 from ..shapes.shape import unchanged
 from .softmax import soften, softmax_of
 
@@ -162,7 +162,7 @@ def backward_softmax_output(output, label, *, grad_scale: float = 1.0, ignore_la
     """The gradient of ``SoftmaxOutput``."""
 
 
-shaped_like(backward_softmax_output, 0)
+backward_softmax_output.infer(like_inputs(0))
 backward_softmax_output.types(_types_with_label)
 _minimizes(softmax_output, backward_softmax_output)
 
@@ -288,7 +288,7 @@ for _op in (linear_regression_output, mae_regression_output, logistic_regression
 
 for _op in (linear_regression_output, mae_regression_output, logistic_regression_output, backward_regression,
             backward_mae):
-    shaped_like(_op, 0)
+    _op.infer(like_inputs(0))
     _op.types(_types_with_label)
 
 for _op in (linear_regression_output, mae_regression_output):
@@ -350,7 +350,7 @@ def svm_output_fill(ins, outs):
     return [data, data[:-1]]
 
 
-shaped_like(svm_output, 0)
+svm_output.infer(like_inputs(0))
 
 for _op in (svm_output, backward_svm_output):
     _op.types(_types_with_label)
@@ -523,7 +523,7 @@ def identity_attach_kl_sparse_reg_fill(ins, outs):
     return [ins[0], ins[0][1:2]]
 
 
-shaped_like(identity_attach_kl_sparse_reg, 0, 1)
+identity_attach_kl_sparse_reg.infer(like_inputs(0, 1))
 
 
 @identity_attach_kl_sparse_reg.kernel()

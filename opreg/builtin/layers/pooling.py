@@ -24,7 +24,7 @@ from ...core.spec import Shape, common_dtype, is_floating, limits, show
 from ...errors import AttrError, DTypeError, ShapeError
 from ...typing import Array, ArrayModule
 from ..matrices.dense import wide
-from ..outputs import adjoint_pair, shaped_like
+from ..outputs import adjoint_pair, like_inputs
 from ..samples import of_rows
 from .sliding import Window, channels_first, channels_last, span, spatial, window
 
@@ -315,7 +315,7 @@ pooling_at_max = register(Op(
 
 for _op, _like in ((pooling_sum, 1), (pooling_max, 1), (pooling_at_max, 2)):
     of_rows(_op, 0, 1, 2)
-    shaped_like(_op, _like)
+    _op.infer(like_inputs(_like))
 
 adjoint_pair(pooling_max, pooling_at_max, like=False)
 
@@ -440,7 +440,7 @@ pooling_v1_data = register(Op("_backward_Pooling_v1", pooling_v1.signature.schem
                               doc="The gradient of ``Pooling_v1``."))
 
 
-shaped_like(pooling_v1_data, 1)
+pooling_v1_data.infer(like_inputs(1))
 
 
 @pooling_v1_data.kernel()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import accumulate
+from typing import Any
 
 from ...core.declarations import ZERO
+from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import adjoint_pair, as_output
+from ..outputs import adjoint_pair, as_output, like_inputs
 from ..shapes.shape import stored
 from .indexing import add_at, check_some, whole
 
@@ -23,12 +26,15 @@ def _columns(xp: ArrayModule, indices: Array) -> tuple:
     return tuple([whole[i] for i in range(whole.shape[0])])
 
 
-def _replaced(xp: ArrayModule, data: Array, places: Array | tuple[Array, ...], values: Array, out: Array | None
-              ) -> Array:
-    """``data`` with the numbers at ``places`` replaced, in an array of its own or in ``out``."""
-    out = stored(xp, data, out)
-    out[places] = values
-    return out
+def _replaces(op: Op, values: int, places: Callable[[ArrayModule, Array], Any]) -> None:
+    """Declare that the output of an operator is its first input with some numbers replaced by those of the input
+    ``values``, where ``places(xp, indices)`` says; the other input holds the indices."""
+
+    @op.kernel()
+    def replacing_xp(xp, data, *others, out=None):
+        out = stored(xp, data, out)
+        out[places(xp, others[2 - values])] = others[values - 1]
+        return out
 
 
 # ------------------------------------------------------------------------------- gather_nd and scatter_nd
@@ -52,9 +58,7 @@ def gather_nd(data, indices):
     """The parts of ``data`` at places whose indices, one an axis from the first on, are columns."""
 
 
-@gather_nd.infer
-def gather_nd_infer(data, indices):
-    return _picked(data, indices)
+gather_nd.infer(_picked)
 
 
 @gather_nd.kernel()
@@ -140,9 +144,7 @@ def scatter_set_nd_infer(lhs, rhs, indices):
     return lhs
 
 
-@scatter_set_nd.kernel()
-def scatter_set_nd_xp(xp, lhs, rhs, indices, *, out=None):
-    return _replaced(xp, lhs, _columns(xp, indices), rhs, out)
+_replaces(scatter_set_nd, 1, _columns)
 
 
 @scatter_set_nd.grad
@@ -165,9 +167,7 @@ def index_copy_infer(old_tensor, index_vector, new_tensor):
     return old_tensor
 
 
-@index_copy.kernel()
-def index_copy_xp(xp, old_tensor, index_vector, new_tensor, *, out=None):
-    return _replaced(xp, old_tensor, index_vector.astype(xp.int64), new_tensor, out)
+_replaces(index_copy, 2, lambda xp, index_vector: index_vector.astype(xp.int64))
 
 
 @index_copy.grad
@@ -202,9 +202,7 @@ def boolean_mask_put(g, index, data, *, axis: int = 0):
     """Zeros of the shape of ``data`` with ``g`` where ``index`` is not zero."""
 
 
-@boolean_mask_put.infer
-def boolean_mask_put_infer(g, index, data):
-    return data
+boolean_mask_put.infer(like_inputs(2))
 
 
 @boolean_mask_put.kernel()
@@ -228,7 +226,7 @@ def boolean_mask_like(data, index, like, *, axis: int = 0):
     """The parts of ``data`` along ``axis`` where ``index`` is not zero, as many as ``like`` has."""
 
 
-boolean_mask_like.infer(lambda data, index, like: like)
+boolean_mask_like.infer(like_inputs(2))
 
 
 @boolean_mask.kernel()
@@ -337,9 +335,7 @@ def fill_element_0index_infer(lhs, mhs, rhs):
     return lhs
 
 
-@fill_element_0index.kernel()
-def fill_element_0index_xp(xp, lhs, mhs, rhs, *, out=None):
-    return _replaced(xp, lhs, (xp.arange(lhs.shape[0]), rhs.astype(xp.int64)), mhs, out)
+_replaces(fill_element_0index, 1, lambda xp, rhs: (xp.arange(rhs.shape[0]), rhs.astype(xp.int64)))
 
 
 @declare(name="_onehot_encode", types="I,T->T", unread=(1,))
@@ -410,12 +406,6 @@ def diag_xp(xp, data, *, k, axis1, axis2, out=None):
 @declare(name="_backward_diag", types="T,U->T", unread=(1,))
 def diag_put(g, data, *, k: int = 0, axis1: int = 0, axis2: int = 1):
     """``g`` put back where ``diag`` took it from ``data``."""
-
-
-@diag_put.infer
-def diag_put_infer(g, data, *, k, axis1, axis2):
-    unify(g, diag_infer(data, k=k, axis1=axis1, axis2=axis2))
-    return data
 
 
 @diag_put.kernel()

@@ -167,12 +167,6 @@ def take_sum(g, indices, a, *, axis: int = 0, mode: Mode = "clip"):
     """Zeros of the shape of ``a`` with ``g`` added at the slices that ``take`` reads."""
 
 
-@take_sum.infer
-def take_sum_infer(g, indices, a, *, axis):
-    unify(g, take_infer(a, indices, axis=axis))
-    return a
-
-
 @take_sum.kernel()
 def take_sum_xp(xp, g, indices, a, *, axis, mode):
     axis = check_axis(axis, len(a.shape))
@@ -325,12 +319,6 @@ def pick_put(g, index, data, *, axis: int | None = -1, keepdims: bool = False, m
 
 
 along(pick_put, of=2, flat=True)
-
-
-@pick_put.infer
-def pick_put_infer(g, index, data, *, axis, keepdims):
-    unify(g, pick_infer(data, index, axis=axis, keepdims=keepdims))
-    return data
 
 
 @pick_put.kernel()

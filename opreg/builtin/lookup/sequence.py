@@ -12,6 +12,7 @@ from ...core.registry import declare, ops
 from ...core.spec import Shape, show, unify
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..outputs import adjoint_pair
 from ..shapes.shape import constant, stored
 from .indexing import check_some
 
@@ -188,7 +189,4 @@ def sequence_reverse_xp(xp, data, sequence_length=None, *, axis, out=None):
     return stored(xp, data[(batch, step) if axis else (step, batch)], out)
 
 
-@sequence_reverse.grad
-def sequence_reverse_grad(g, ins, outs, *, use_sequence_length, axis):
-    first = ops.SequenceReverse(g, *ins[1:], use_sequence_length=use_sequence_length, axis=axis)
-    return (first, *[None] * (len(ins) - 1))
+adjoint_pair(sequence_reverse, sequence_reverse, like=False)

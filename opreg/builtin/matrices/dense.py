@@ -27,8 +27,8 @@ from ...typing import Array, ArrayModule
 from ..reductions.reduce import sum_
 from ..samples import folded, of_rows, repeated
 
-__all__ = ["FACTORS", "adjoint", "bias_of", "bilinear", "dense_weight", "factors_of", "product", "views_of", "wide",
-           "with_bias"]
+__all__ = ["FACTORS", "adjoint", "bias_of", "bilinear", "dense_weight", "factors_of", "product", "transposable",
+           "views_of", "wide", "with_bias"]
 
 Storage = Literal["default", "row_sparse", "csr"]
 
@@ -184,6 +184,25 @@ def bilinear(op: Op, left: Op, right: Op, bias: Callable | None = None) -> None:
         g, a, _ = ins
         return (forward(a, h, attrs) if needs[0] else None,
                 left.current(g, h, a, **attrs) if needs[1] else None, None)
+
+
+def transposable(op: Op) -> Callable:
+    """Declare the gradient of an operator that multiplies matrices, each of which it may transpose: products by itself,
+    with its other attributes. Returns the rule."""
+
+    @op.grad
+    def product_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, transpose_a: bool, transpose_b: bool,
+                     needs: Sequence[bool], **same: Any) -> tuple:
+        (a, b), da, db = ins, None, None
+        if needs[0]:
+            da = (op.current(b, g, transpose_a=transpose_b, transpose_b=True, **same) if transpose_a
+                  else op.current(g, b, transpose_b=not transpose_b, **same))
+        if needs[1]:
+            db = (op.current(g, a, transpose_a=True, transpose_b=transpose_a, **same) if transpose_b
+                  else op.current(a, g, transpose_a=not transpose_a, **same))
+        return da, db
+
+    return product_grad
 
 
 # ---------------------------------------------------------------------------------------- FullyConnected
@@ -526,14 +545,4 @@ def batch_dot_xp(xp, lhs, rhs, *, transpose_a, transpose_b, out=None):
 attach_bound_product(batch_dot, _stacks)
 
 
-@batch_dot.grad
-def batch_dot_grad(g, ins, outs, *, transpose_a, transpose_b, needs):
-    a, b = ins
-    da = db = None
-    if needs[0]:
-        da = (ops.batch_dot(b, g, transpose_a=transpose_b, transpose_b=True) if transpose_a
-              else ops.batch_dot(g, b, transpose_b=not transpose_b))
-    if needs[1]:
-        db = (ops.batch_dot(g, a, transpose_a=True, transpose_b=transpose_a) if transpose_b
-              else ops.batch_dot(a, g, transpose_a=not transpose_a))
-    return da, db
+transposable(batch_dot)

@@ -22,8 +22,8 @@ from ...core.value import Value
 from ...custom.composed import composed
 from ...errors import DTypeError, ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import as_output, together
-from .dense import FACTORS, product
+from ..outputs import adjoint_pair, as_output, together
+from .dense import FACTORS, product, transposable
 
 __all__: list[str] = []
 
@@ -81,7 +81,7 @@ def _half(xp: ArrayModule, array: Array, lower: bool) -> Array:
 # ----------------------------------------------------------------------------------------------- products
 
 
-def _product(lhs: Shape, rhs: Shape, transpose_a: bool, transpose_b: bool, axis: int) -> Shape:
+def _product(lhs: Shape, rhs: Shape, *, transpose_a: bool, transpose_b: bool, axis: int) -> Shape:
     """The shape of a product of matrices whose rows are counted by ``axis``, whose columns by the last one."""
     _matrices(lhs)
     if len(lhs) != len(rhs):
@@ -122,9 +122,7 @@ def gemm2(A, B, *, transpose_a: bool = False, transpose_b: bool = False, alpha: 
     """``alpha`` times the product of matrices. ``axis`` counts their rows."""
 
 
-@gemm2.infer
-def gemm2_infer(A, B, *, transpose_a, transpose_b, axis):
-    return _product(A, B, transpose_a, transpose_b, axis)
+gemm2.infer(_product)
 
 
 @gemm2.kernel()
@@ -142,19 +140,7 @@ def _gemm2(call: Call) -> tuple[Array, Array] | None:
 FACTORS[gemm2] = _gemm2
 
 
-@gemm2.grad
-def gemm2_grad(g, ins, outs, *, transpose_a, transpose_b, alpha, axis):
-    A, B = ins
-    same = {"alpha": alpha, "axis": axis}
-    if transpose_a:
-        left = ops._linalg_gemm2(B, g, transpose_a=transpose_b, transpose_b=True, **same)
-    else:
-        left = ops._linalg_gemm2(g, B, transpose_b=not transpose_b, **same)
-    if transpose_b:
-        right = ops._linalg_gemm2(g, A, transpose_a=True, transpose_b=transpose_a, **same)
-    else:
-        right = ops._linalg_gemm2(A, g, transpose_a=not transpose_a, **same)
-    return left, right
+gemm2_grad = transposable(gemm2)
 
 
 @_linalg
@@ -166,13 +152,14 @@ def gemm(A, B, C, *, transpose_a: bool = False, transpose_b: bool = False, alpha
 @gemm.fill
 def gemm_fill(ins, outs, *, transpose_a, transpose_b, axis):
     A, B = ins[:2]
-    product = outs[0] if A is None or B is None else _product(A, B, transpose_a, transpose_b, axis)
+    how: dict[str, Any] = {"transpose_a": transpose_a, "transpose_b": transpose_b, "axis": axis}
+    product = outs[0] if A is None or B is None else _product(A, B, **how)
     return [A, B, product]
 
 
 @gemm.infer
 def gemm_infer(A, B, C, *, transpose_a, transpose_b, axis):
-    product = _product(A, B, transpose_a, transpose_b, axis)
+    product = _product(A, B, transpose_a=transpose_a, transpose_b=transpose_b, axis=axis)
     if product != C:
         raise ShapeError(f"C: expected shape {show(product)}, got {show(C)}")
     return product
@@ -187,9 +174,10 @@ def gemm_xp(xp, A, B, C, *, transpose_a, transpose_b, alpha, beta, axis, out=Non
 
 
 @gemm.grad
-def gemm_grad(g, ins, outs, *, transpose_a, transpose_b, alpha, beta, axis):
-    parts = gemm2_grad(g, ins[:2], outs, transpose_a=transpose_a, transpose_b=transpose_b, alpha=alpha, axis=axis)
-    return (*parts, ops._mul_scalar(g, scalar=beta))
+def gemm_grad(g, ins, outs, *, needs, transpose_a, transpose_b, alpha, beta, axis):
+    parts = gemm2_grad(g, ins[:2], outs, needs=needs, transpose_a=transpose_a, transpose_b=transpose_b, alpha=alpha,
+                       axis=axis)
+    return (*parts, ops._mul_scalar(g, scalar=beta) if needs[2] else None)
 
 
 @_linalg(declare=composed)
@@ -209,7 +197,7 @@ def syrk_grad(g, ins, outs, *, transpose, alpha):
 # ---------------------------------------------------------------------------------------------- triangles
 
 
-def _triangular(A: Shape, B: Shape, rightside: bool) -> Shape:
+def _triangular(A: Shape, B: Shape, *, rightside: bool) -> Shape:
     stack, size = _square(A)
     other, rows, columns = _matrices(B, "B")
     _stacks([stack, other])
@@ -238,29 +226,16 @@ def _keeps_shape(op: Op) -> None:
         return A
 
 
-@declare(name="_linalg_triangle", types=_types)
-def triangle(A, *, lower: bool = True):
+def _triangle_of(A: Value, lower: bool = True) -> Value:
     """The lower or upper triangle with the diagonal, zeros in place of the rest."""
-
-
-_keeps_shape(triangle)
-
-
-@triangle.kernel()
-def triangle_xp(xp, A, *, lower):
-    return _half(xp, A, lower)
-
-
-@triangle.grad
-def triangle_grad(g, ins, outs, *, lower):
-    return (ops._linalg_triangle(g, lower=lower),)
+    return ops._npi_tril(A) if lower else ops._npi_triu(A)
 
 
 @_linalg(declare=composed)
 def trmm(A, B, *, transpose: bool = False, rightside: bool = False, lower: bool = True, alpha: float = 1.0):
     """``alpha`` times the product of a triangular matrix ``A`` and ``B``, or of ``B`` and ``A``."""
-    _triangular(A.shape, B.shape, rightside)
-    half = ops._linalg_triangle(A, lower=lower)
+    _triangular(A.shape, B.shape, rightside=rightside)
+    half = _triangle_of(A, lower)
     if rightside:
         return ops._linalg_gemm2(B, half, transpose_b=transpose, alpha=alpha)
     return ops._linalg_gemm2(half, B, transpose_a=transpose, alpha=alpha)
@@ -277,9 +252,7 @@ def trsm(A, B, *, transpose: bool = False, rightside: bool = False, lower: bool 
 trsm.fill(_triangular_fill)
 
 
-@trsm.infer
-def trsm_infer(A, B, *, rightside):
-    return _triangular(A, B, rightside)
+trsm.infer(_triangular)
 
 
 @trsm.kernel()
@@ -296,7 +269,7 @@ def trsm_grad(g, ins, outs, *, transpose, rightside, lower, alpha):
     solved = ops._linalg_trsm(A, g, transpose=not transpose, rightside=rightside, lower=lower)
     pair = (x, solved) if rightside != transpose else (solved, x)
     slope = ops._linalg_gemm2(*pair, transpose_a=rightside, transpose_b=not rightside, alpha=-1.0)
-    return ops._linalg_triangle(slope, lower=lower), ops._mul_scalar(solved, scalar=alpha)
+    return _triangle_of(slope, lower), ops._mul_scalar(solved, scalar=alpha)
 
 
 # ----------------------------------------------------------------------------------------- decompositions
@@ -304,8 +277,8 @@ def trsm_grad(g, ins, outs, *, transpose, rightside, lower, alpha):
 
 def _mirrored(value: Value) -> Value:
     """The symmetric matrix that has the lower triangle of a value."""
-    low = ops._linalg_triangle(value)
-    strict = ops.elemwise_sub(value, ops._linalg_triangle(value, lower=False))
+    low = _triangle_of(value)
+    strict = ops.elemwise_sub(value, _triangle_of(value, False))
     return ops.elemwise_add(low, _transposed(strict))
 
 
@@ -350,7 +323,7 @@ def potri_grad(g, ins, outs, *, lower):
     low = ins[0] if lower else _transposed(ins[0])
     both = ops.elemwise_add(g, _transposed(g))
     slope = ops._linalg_trsm(low, ops._linalg_gemm2(outs[0], both), rightside=True, transpose=True, alpha=-1.0)
-    dA = ops._linalg_triangle(slope)
+    dA = _triangle_of(slope)
     return (dA if lower else _transposed(dA),)
 
 
@@ -580,10 +553,7 @@ def _part(take: Op, put: Op, count: Callable[[int], int], side: Callable[[int], 
         result[(..., *places(xp, length, **attrs))] = A
         return result
 
-    for op, back in (take, put), (put, take):
-        @op.grad
-        def part_grad(g, ins, outs, *, back=back, **attrs):
-            return (back.current(g, **attrs),)
+    adjoint_pair(take, put, like=False)
 
 
 @_linalg

@@ -16,12 +16,15 @@ import numpy as np
 from ...core.attrs import Limit, Number
 from ...core.declarations import ZERO
 from ...core.launch import Call
+from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import Shape, broadcast, check_axis, is_numpy_float, show
+from ...core.value import Value
 from ...elementwise.integers import floor_quotient
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..matrices.dense import FACTORS, adjoint, bilinear, product
+from ..outputs import adjoint_pair
 from ..samples import aligned, alike, repeated, same_numbers, summed_like
 from ..shapes.broadcasting import reduce_like_xp
 from ..shapes.shape import as_view, constant, delivered, reshape_fill, reshaped, stored
@@ -236,27 +239,32 @@ def _chosen(xp: ArrayModule, condition: Array, x: Array, y: Array, out: Array | 
     return out
 
 
+def _choice(op: Op, there: int | None, elsewhere: int | None) -> None:
+    """Declare that an operator chooses by its first input: from which input where that is not zero, and from which
+    elsewhere; from none it takes the number ``scalar``."""
+    op.infer(broadcast)
+    alike(op, broadcasts=None not in (there, elsewhere))
+
+    @op.kernel()
+    def choice_xp(xp, condition, *arrays, scalar=None, out=None):
+        if len(arrays) == 1:
+            number = constant(xp, scalar, arrays[0].dtype)
+            arrays = (number, *arrays) if there is None else (*arrays, number)
+        x, y = arrays
+        return _chosen(xp, condition, x, y, out)
+
+    @op.grad
+    def choice_grad(g, ins, outs, *, needs):
+        found: list[Value | None] = [None] * len(ins)
+        for place, kept in ((there, ops._npi_where_rscalar), (elsewhere, ops._npi_where_lscalar)):
+            if place is not None and needs[place]:
+                found[place] = ops._reduce_like(kept(ins[0], g, scalar=0.0), ins[place])
+        return found
+
+
 @declare(name="_npi_where", types="C,T,T->T", inplace=(2,))
 def where(condition, x, y):
     """Numbers of ``x`` where ``condition`` is not zero, of ``y`` elsewhere. Shapes broadcast."""
-
-
-alike(where, broadcasts=True)
-
-
-where.infer(broadcast)
-
-
-@where.kernel()
-def where_xp(xp, condition, x, y, *, out=None):
-    return _chosen(xp, condition, x, y, out)
-
-
-@where.grad
-def where_grad(g, ins, outs, *, needs):
-    condition, x, y = ins
-    return (None, ops._reduce_like(ops._npi_where_rscalar(condition, g, scalar=0.0), x) if needs[1] else None,
-            ops._reduce_like(ops._npi_where_lscalar(condition, g, scalar=0.0), y) if needs[2] else None)
 
 
 @declare(name="_npi_where_lscalar", types="C,T->T", inplace=(1,))
@@ -264,39 +272,14 @@ def where_lscalar(condition, x, *, scalar: Number = 0.0):
     """A number where ``condition`` is not zero, numbers of ``x`` elsewhere. Shapes broadcast."""
 
 
-alike(where_lscalar)
-
-
 @declare(name="_npi_where_rscalar", types="C,T->T")
 def where_rscalar(condition, y, *, scalar: Number = 0.0):
     """Numbers of ``y`` where ``condition`` is not zero, one number elsewhere. Shapes broadcast."""
 
 
-alike(where_rscalar)
-
-
-where_lscalar.infer(broadcast)
-where_rscalar.infer(broadcast)
-
-
-@where_lscalar.kernel()
-def where_lscalar_xp(xp, condition, x, *, scalar, out=None):
-    return _chosen(xp, condition, constant(xp, scalar, x.dtype), x, out)
-
-
-@where_rscalar.kernel()
-def where_rscalar_xp(xp, condition, y, *, scalar, out=None):
-    return _chosen(xp, condition, y, constant(xp, scalar, y.dtype), out)
-
-
-@where_lscalar.grad
-def where_lscalar_grad(g, ins, outs):
-    return (None, ops._reduce_like(ops._npi_where_lscalar(ins[0], g, scalar=0.0), ins[1]))
-
-
-@where_rscalar.grad
-def where_rscalar_grad(g, ins, outs):
-    return (None, ops._reduce_like(ops._npi_where_rscalar(ins[0], g, scalar=0.0), ins[1]))
+_choice(where, 1, 2)
+_choice(where_lscalar, None, 1)
+_choice(where_rscalar, 1, None)
 
 
 # --------------------------------------------------------------------------------------------- a part written
@@ -416,9 +399,7 @@ def _triangle(name: str, function: str, doc: str) -> None:
     def triangle_xp(xp, data, *, k):
         return getattr(xp, function)(data, k)
 
-    @op.grad
-    def triangle_grad(g, ins, outs, *, k):
-        return (op.current(g, k=k),)
+    adjoint_pair(op, op, like=False)
 
 
 _triangle("_npi_tril", "tril", "The matrices in the last two axes with zeros above the diagonal ``k``, which lies "

@@ -238,68 +238,35 @@ def _prod(xp: ArrayModule, a: Array, axes: tuple[int, ...], dtype: np.dtype) -> 
                    keepdims=True)
 
 
-@declare(name="_np_sum")
-def sum_(a, *, axis: Axes = None, dtype: np.dtype | None = None, keepdims: bool = False, initial: None = None):
-    """The sum."""
+def _total(name: str, single: str, function: Callable, whole: type, doc: str, *aliases: str) -> None:
+    """Register a sum, mean or product, what the array module calls ``single``."""
+
+    @declare(name=name, aliases=aliases)
+    def op(a, *, axis: Axes = None, dtype: np.dtype | None = None, keepdims: bool = False, initial: None = None):
+        """A total."""
+
+    op.doc = doc
+    along(op)
+    _reduces(op, function, whole=whole, single=single)
+
+    @op.grad
+    def total_grad(g, ins, outs, *, axis, dtype, keepdims):
+        (a,) = ins
+        part = ops._backward_npi_mean(g, a, axis=axis) if single == "mean" else g
+        filled = _filled(part, a, axis, keepdims, dtype)
+        return ops.elemwise_mul(filled, ops._prod_of_others(a, axis=axis)) if single == "prod" else filled
+
+    if single != "prod":
+        @op.prepare
+        def total_prepare(a, *, axis, dtype, keepdims):
+            axes = _axes(axis, a.ndim)
+            return None if dtype or not axes else reducing(np.add, a, axes, _kept(a.shape, axes, keepdims),
+                                                           mean=single == "mean")
 
 
-along(sum_)
-
-
-_reduces(sum_, _sum, whole=np.int64, single="sum")
-
-
-@sum_.prepare
-def sum_prepare(a, *, axis, dtype, keepdims):
-    axes = _axes(axis, a.ndim)
-    return None if dtype or not axes else reducing(np.add, a, axes, _kept(a.shape, axes, keepdims))
-
-
-@sum_.grad
-def sum_grad(g, ins, outs, *, axis, dtype, keepdims):
-    (a,) = ins
-    return (_filled(g, a, axis, keepdims, dtype),)
-
-
-@declare(name="_npi_mean")
-def mean(a, *, axis: Axes = None, dtype: np.dtype | None = None, keepdims: bool = False, initial: None = None):
-    """The mean; NaN of no numbers."""
-
-
-along(mean)
-
-
-_reduces(mean, _mean, whole=np.float64, single="mean")
-
-
-@mean.prepare
-def mean_prepare(a, *, axis, dtype, keepdims):
-    axes = _axes(axis, a.ndim)
-    return None if dtype or not axes else reducing(np.add, a, axes, _kept(a.shape, axes, keepdims), mean=True)
-
-
-@mean.grad
-def mean_grad(g, ins, outs, *, axis, dtype, keepdims):
-    (a,) = ins
-    return (_filled(ops._backward_npi_mean(g, a, axis=axis), a, axis, keepdims, dtype),)
-
-
-@declare(name="_np_prod", aliases=("_np_product",))
-def prod(a, *, axis: Axes = None, dtype: np.dtype | None = None, keepdims: bool = False, initial: None = None):
-    """The product. Its gradient is right at zeros too."""
-
-
-along(prod)
-
-
-_reduces(prod, _prod, whole=np.int64, single="prod")
-
-
-@prod.grad
-def prod_grad(g, ins, outs, *, axis, dtype, keepdims):
-    (a,) = ins
-    filled = _filled(g, a, axis, keepdims, dtype)
-    return (ops.elemwise_mul(filled, ops._prod_of_others(a, axis=axis)),)
+_total("_np_sum", "sum", _sum, np.int64, "The sum.")
+_total("_npi_mean", "mean", _mean, np.float64, "The mean; NaN of no numbers.")
+_total("_np_prod", "prod", _prod, np.int64, "The product. Its gradient is right at zeros too.", "_np_product")
 
 
 # ------------------------------------------------------------------------------------------------ extremes
@@ -340,43 +307,29 @@ def _var(xp: ArrayModule, a: Array, axes: tuple[int, ...], dtype: np.dtype, ddof
     return xp.sum(apart * apart, axis=axes, keepdims=True) / _count(a.shape, axes, ddof)
 
 
-def _var_grad(g: Value, a: Value, axis: Axes, keepdims: bool, dtype: np.dtype | None, ddof: int) -> Value:
-    apart = ops.broadcast_sub(a, ops._npi_mean(a, axis=axis, keepdims=True))
-    part = ops._backward_npi_mean(ops._mul_scalar(g, scalar=2.0), a, axis=axis, ddof=ddof)
-    return ops.elemwise_mul(_filled(part, a, axis, keepdims, dtype), apart)
+def _deviation(name: str, rooted: bool, doc: str) -> None:
+    """Register the mean of squared distances from the mean, or its root."""
+
+    @declare(name=name)
+    def op(a, *, axis: Axes = None, dtype: np.dtype | None = None, ddof: int = 0, keepdims: bool = False):
+        """A deviation."""
+
+    op.doc = doc
+    along(op)
+    _reduces(op, (lambda xp, *args: xp.sqrt(_var(xp, *args))) if rooted else _var, whole=np.float64)
+
+    @op.grad
+    def deviation_grad(g, ins, outs, *, axis, dtype, ddof, keepdims):
+        (a,) = ins
+        g = ops.elemwise_div(g, ops._mul_scalar(outs[0], scalar=2.0)) if rooted else g
+        apart = ops.broadcast_sub(a, ops._npi_mean(a, axis=axis, keepdims=True))
+        part = ops._backward_npi_mean(ops._mul_scalar(g, scalar=2.0), a, axis=axis, ddof=ddof)
+        return ops.elemwise_mul(_filled(part, a, axis, keepdims, dtype), apart)
 
 
-@declare(name="_npi_var")
-def var(a, *, axis: Axes = None, dtype: np.dtype | None = None, ddof: int = 0, keepdims: bool = False):
-    """The mean of squared distances from the mean; the divisor is the number of numbers less ``ddof``."""
-
-
-along(var)
-
-
-_reduces(var, _var, whole=np.float64)
-
-
-@var.grad
-def var_grad(g, ins, outs, *, axis, dtype, ddof, keepdims):
-    return (_var_grad(g, ins[0], axis, keepdims, dtype, ddof),)
-
-
-@declare(name="_npi_std")
-def std(a, *, axis: Axes = None, dtype: np.dtype | None = None, ddof: int = 0, keepdims: bool = False):
-    """The square root of ``_npi_var``."""
-
-
-along(std)
-
-
-_reduces(std, lambda xp, *args: xp.sqrt(_var(xp, *args)), whole=np.float64)
-
-
-@std.grad
-def std_grad(g, ins, outs, *, axis, dtype, ddof, keepdims):
-    part = ops.elemwise_div(g, ops._mul_scalar(outs[0], scalar=2.0))
-    return (_var_grad(part, ins[0], axis, keepdims, dtype, ddof),)
+_deviation("_npi_var", False, "The mean of squared distances from the mean; the divisor is the number of numbers less "
+                              "``ddof``.")
+_deviation("_npi_std", True, "The square root of ``_npi_var``.")
 
 
 # ------------------------------------------------------------------------------------------ places and truth

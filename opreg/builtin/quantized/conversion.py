@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from ...core.declarations import ZERO
+from ...core.op import agreed
 from ...core.registry import declare
+from ...core.rules import Shapes
 from ...core.spec import as_dtype
 from ...errors import DTypeError
 from ...typing import Array, ArrayModule
 from ..outputs import numbered
-from .ranges import EDGES, ENDS, FLOAT, bytewise, calibrated, distance, of_whole, per_unit, whole
+from .ranges import EDGES, ENDS, FLOAT, bytewise, calibrated, distance, of_whole, per_unit, whole, with_ranges
 
 __all__: list[str] = []
 
@@ -30,6 +32,12 @@ def _ends(xp: ArrayModule, dtype: str, low: Any, high: Any, reach: Any) -> tuple
     return (-reach, reach) if dtype == "int8" else (low, high)
 
 
+def _converted(ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    """Shapes of inputs and outputs: first one array in two forms, and then ends of ranges."""
+    one = agreed("output", outs[0], ins[0])
+    return with_ranges(["data", "min_range", "max_range"], [one, *ins[1:]], [one, *outs[1:]], 1)
+
+
 # --------------------------------------------------------------------------------------------- to bytes
 
 
@@ -39,14 +47,7 @@ def quantize(data, min_range, max_range, *, out_type: Byte = "uint8"):
     and the range."""
 
 
-@quantize.fill
-def quantize_fill(ins, outs):
-    return [ins[0], (1,), (1,)]
-
-
-@quantize.infer
-def quantize_infer(data, min_range, max_range):
-    return [data, (1,), (1,)]
+quantize.shapes(_converted)
 
 
 @quantize.kernel()
@@ -80,9 +81,7 @@ def quantize_v2_types(ins, outs, *, out_type, min_calib_range, max_calib_range):
     return ins, [made if ins[0] is not None or out_type != "auto" else None, FLOAT, FLOAT]
 
 
-@quantize_v2.infer
-def quantize_v2_infer(data):
-    return [data, (1,), (1,)]
+quantize_v2.shapes(_converted)
 
 
 @quantize_v2.kernel()
@@ -127,9 +126,7 @@ def quantize_asym_types(ins, outs):
     return ins, [as_dtype("uint8"), FLOAT, FLOAT]
 
 
-@quantize_asym.infer
-def quantize_asym_infer(data):
-    return [data, (1,), (1,)]
+quantize_asym.shapes(_converted)
 
 
 @quantize_asym.kernel()
@@ -169,14 +166,7 @@ def requantize_types(ins, outs, *, out_type, min_calib_range, max_calib_range):
     return [as_dtype("int32"), FLOAT, FLOAT], [made, FLOAT, FLOAT]
 
 
-@requantize.fill
-def requantize_fill(ins, outs):
-    return [ins[0], (1,), (1,)]
-
-
-@requantize.infer
-def requantize_infer(data, min_range, max_range):
-    return [data, (1,), (1,)]
+requantize.shapes(_converted)
 
 
 @requantize.kernel()
@@ -210,14 +200,7 @@ def dequantize_types(ins, outs):
     return [*bytewise(ins[:1]), FLOAT, FLOAT], [FLOAT]
 
 
-@dequantize.fill
-def dequantize_fill(ins, outs):
-    return [ins[0], (1,), (1,)]
-
-
-@dequantize.infer
-def dequantize_infer(data, min_range, max_range):
-    return data
+dequantize.shapes(_converted)
 
 
 @dequantize.kernel()

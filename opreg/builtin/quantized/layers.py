@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 from ...core.attrs import Few
@@ -117,8 +118,9 @@ The bias, of eight bits with a range of its own, counts in steps of the sums."""
 # ----------------------------------------------------------------------- layers that keep the range
 
 
-def _keeping(name: str, op: Op, doc: str) -> Op:
-    """Declare the quantised form of a layer whose results are in the range of its data."""
+def _keeping(name: str, op: Op, doc: str, compute: Callable[..., Array]) -> Op:
+    """Declare the quantised form of a layer whose results are in the range of its data: ``compute(xp, data, **attrs)``
+    makes them."""
     made = register(Op(name, op.signature.schema, ("data", "min_data", "max_data"), outputs=OUTPUTS, doc=doc))
 
     @made.shapes
@@ -131,36 +133,33 @@ def _keeping(name: str, op: Op, doc: str) -> Op:
         data = bytewise([common_dtype([ins[0], outs[0]])])
         return [*data, FLOAT, FLOAT], [*data, FLOAT, FLOAT]
 
+    @made.kernel()
+    def keeping_xp(xp, data, min_data, max_data, **attrs):
+        return compute(xp, data, **attrs), min_data, max_data
+
     made.grad(ZERO)
     return made
 
 
-quantized_pooling = _keeping("_contrib_quantized_pooling", pooling, """
-``Pooling`` of whole numbers, maxima or averages, these rounded; and the range.""".strip())
-quantized_flatten = _keeping("_contrib_quantized_flatten", flatten, """
-``Flatten`` of whole numbers, and the range.""".strip())
-quantized_act = _keeping("_contrib_quantized_act", activation, """
-The activation "relu" of whole numbers, and the range.""".strip())
-
-
-@quantized_pooling.kernel()
-def quantized_pooling_xp(xp, data, min_data, max_data, *, pool_type, **attrs):
+def _pooled(xp: ArrayModule, data: Array, *, pool_type: str, **attrs: Any) -> Array:
     if pool_type not in ("max", "avg"):
         raise AttrError(f"pool_type {pool_type!r}: quantised numbers have maxima and averages")
     y = run(pooling, xp, [data.astype("float32")], {**attrs, "pool_type": pool_type})
-    return whole(xp, y, data.dtype.name), min_data, max_data
+    return whole(xp, y, data.dtype.name)
 
 
-@quantized_flatten.kernel()
-def quantized_flatten_xp(xp, data, min_data, max_data):
-    return run(flatten, xp, [data], {}), min_data, max_data
-
-
-@quantized_act.kernel()
-def quantized_act_xp(xp, data, min_data, max_data, *, act_type):
+def _active(xp: ArrayModule, data: Array, *, act_type: str) -> Array:
     if act_type != "relu":
         raise AttrError(f"act_type {act_type!r}: quantised numbers have 'relu' alone")
-    return xp.maximum(data, 0), min_data, max_data
+    return xp.maximum(data, 0)
+
+
+quantized_pooling = _keeping("_contrib_quantized_pooling", pooling, """
+``Pooling`` of whole numbers, maxima or averages, these rounded; and the range.""".strip(), _pooled)
+quantized_flatten = _keeping("_contrib_quantized_flatten", flatten, """
+``Flatten`` of whole numbers, and the range.""".strip(), lambda xp, data: run(flatten, xp, [data], {}))
+quantized_act = _keeping("_contrib_quantized_act", activation, """
+The activation "relu" of whole numbers, and the range.""".strip(), _active)
 
 
 @declare(name="_contrib_quantized_embedding", outputs=OUTPUTS)

@@ -24,7 +24,7 @@ from ...core.rules import Attrs, Dtypes
 from ...core.spec import ANY, Shape, common_dtype, show, whole_up_to
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import as_output, together
+from ..outputs import as_output, like_inputs, together
 from ..shapes.creation import Dims, array_shape, inferred_shape
 
 __all__: list[str] = []
@@ -189,31 +189,42 @@ def _fields(row: Distribution) -> list[Field]:
 
 
 def _with_attributes(row: Distribution) -> None:
-    """``_random_<name>``, parameters, shape and dtype being attributes."""
+    """``_random_<name>``, parameters, shape and dtype being attributes, and ``_random_<name>_like``, whose shape and
+    dtype are those of an array."""
     fields = [*_fields(row), Field("shape", int | tuple[int, ...] | None, None, Dims | None), Field("ctx", str, ""),
               Field("dtype", np.dtype | None, None)]
     op = Op(f"_random_{row.name}", Schema(fields), (), random=True,
             doc=f"Numbers of the {row.words} distribution; {row.condition}.")
+    like = Op(f"_random_{row.name}_like", Schema(_fields(row)), ("data",), random=True, unread=(0,),
+              doc=f"Numbers of the {row.words} distribution in shape and dtype like ``data``; {row.condition}.")
 
     @op.types
     def types(ins, outs, *, dtype):
         return ins, outs if dtype is None else _one_of(dtype, FLOATS)
 
+    like.fill(as_output)
+
     @op.infer
-    def infer(*, shape, **attrs):
+    @like.infer
+    def infer(*data, **attrs):
         _check(row, attrs)
-        return inferred_shape(shape)
+        return data[0] if data else inferred_shape(attrs["shape"])
 
     @op.kernel()
-    def draw(xp, *, rng, shape, dtype, ctx, out=None, **parameters):
-        if out is None:
-            shape, dtype = array_shape(shape), dtype or "float32"
-        else:
+    @like.kernel()
+    def draw(xp, *data, rng, out=None, **attrs):
+        if out is not None:
             shape, dtype = out.shape, out.dtype
-        return _store(xp, row, rng, shape, dtype, out, tuple(parameters.values()))
+        elif data:
+            shape, dtype = data[0].shape, data[0].dtype
+        else:
+            shape, dtype = array_shape(attrs["shape"]), attrs["dtype"] or "float32"
+        return _store(xp, row, rng, shape, dtype, out, tuple([attrs[name] for name in row.parameters]))
 
     op.grad(ZERO)
+    like.grad(ZERO)
     register(op, f"random_{row.name}", *[row.name] * (row.name in ("uniform", "normal")))
+    register(like)
 
 
 def _store(xp: ArrayModule, row: Distribution, rng: np.random.Generator, shape: Shape, dtype: np.dtype,
@@ -227,26 +238,6 @@ def _store(xp: ArrayModule, row: Distribution, rng: np.random.Generator, shape: 
     if drawn is not out:
         out[...] = drawn
     return out
-
-
-def _like(row: Distribution) -> None:
-    """``_random_<name>_like``."""
-    op = Op(f"_random_{row.name}_like", Schema(_fields(row)), ("data",), random=True, unread=(0,),
-            doc=f"Numbers of the {row.words} distribution in shape and dtype like ``data``; {row.condition}.")
-
-    @op.infer
-    def infer(data, **attrs):
-        _check(row, attrs)
-        return data
-
-    op.fill(as_output)
-
-    @op.kernel()
-    def draw(xp, data, *, rng, out=None, **parameters):
-        return _store(xp, row, rng, data.shape, data.dtype, out, tuple(parameters.values()))
-
-    op.grad(ZERO)
-    register(op)
 
 
 def _with_arrays(row: Distribution) -> None:
@@ -292,7 +283,6 @@ def _with_arrays(row: Distribution) -> None:
 
 for _row in DISTRIBUTIONS:
     _with_attributes(_row)
-    _like(_row)
     _with_arrays(_row)
 
 
@@ -398,9 +388,7 @@ def multinomial_backward(g, data, drawn):
     """The gradient of the logarithms of drawn probabilities: ``g / data`` added up where each was drawn."""
 
 
-@multinomial_backward.infer
-def multinomial_backward_infer(g, data, drawn):
-    return data
+multinomial_backward.infer(like_inputs(1))
 
 
 @multinomial_backward.kernel()

@@ -263,9 +263,7 @@ def box_iou_infer(lhs, rhs):
     return (*lhs[:-1], *rhs[:-1])
 
 
-@box_iou.types
-def box_iou_types(ins, outs):
-    return floating(ins, outs)
+box_iou.types(floating)
 
 
 @box_iou.kernel()
@@ -367,9 +365,7 @@ def box_encode_infer(samples, matches, anchors, refs, means, stds):
     return [anchors, anchors]
 
 
-@box_encode.types
-def box_encode_types(ins, outs):
-    return floating(ins, outs)
+box_encode.types(floating)
 
 
 @box_encode.kernel()
@@ -410,9 +406,7 @@ def box_decode_infer(data, anchors):
     return data
 
 
-@box_decode.types
-def box_decode_types(ins, outs):
-    return floating(ins, outs)
+box_decode.types(floating)
 
 
 @box_decode.kernel()

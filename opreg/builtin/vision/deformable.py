@@ -7,16 +7,18 @@ as channels: for each group of channels that moves together, down and right for 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from ...core.attrs import Positive
+from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import Shape, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..layers.sliding import Window, extent, window
 from ..matrices.dense import wide
+from ..outputs import like_inputs
 from .bilinear import Corner, corners, images, read, rows, slopes, spread
 
 __all__: list[str] = []
@@ -143,6 +145,54 @@ def _gradients(xp: ArrayModule, g: Array, data: Array, offset: Array, mask: Arra
     return (of_data, of_offset, *of_mask, of_weight.reshape(weight.shape))
 
 
+# ------------------------------------------------------------------------------------------- both versions
+
+
+def _moving(op: Op, back: Op, modulated: bool) -> None:
+    """Declare a convolution whose taps move, and the operator that computes its gradients but that of the bias; the
+    modulated version has a mask after the offsets."""
+    count = 4 if modulated else 3
+
+    def parts(arrays: Sequence[Array]) -> tuple[Array, Array, Array | None, Array]:
+        """Data, offset, mask or None, weight."""
+        data, offset, *mask, weight = arrays[:count]
+        return data, offset, mask[0] if mask else None, weight
+
+    @op.fill
+    def moving_fill(ins, outs, *, kernel, stride, dilate, pad, num_filter, num_group, num_deformable_group, no_bias):
+        bias = [] if no_bias else [(num_filter,)]
+        if ins[0] is None:
+            return [*[None] * count, *bias]
+        form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
+        offset, mask, weight, _ = _shapes(ins[0], form, num_filter)
+        return [ins[0], offset, *[mask] * modulated, weight, *bias]
+
+    @op.infer
+    def moving_infer(data, *others, kernel, stride, dilate, pad, num_filter, num_group, num_deformable_group):
+        form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
+        return _shapes(data, form, num_filter)[3]
+
+    @op.kernel()
+    def moving_xp(xp, *arrays, kernel, stride, dilate, pad, num_group, num_deformable_group):
+        form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
+        bias = arrays[count] if len(arrays) > count else None
+        return _convolve(xp, *parts(arrays), bias, form)
+
+    @op.grad
+    def moving_grad(g, ins, outs, *, kernel, stride, dilate, pad, num_group, num_deformable_group, needs):
+        gradients = back.current(g, *ins[:count], kernel=kernel, stride=stride, dilate=dilate, pad=pad,
+                                 num_group=num_group, num_deformable_group=num_deformable_group)
+        bias = [ops._backward_Convolution_bias(g, layout="NCHW") if need else None for need in needs[count:]]
+        return (*[gradients[i] for i in range(count)], *bias)
+
+    back.infer(like_inputs(*range(1, count + 1)))
+
+    @back.kernel()
+    def moving_back_xp(xp, g, *arrays, kernel, stride, dilate, pad, num_group, num_deformable_group):
+        form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
+        return _gradients(xp, g, *parts(arrays), form)
+
+
 # --------------------------------------------------------------------------------- DeformableConvolution
 
 
@@ -158,38 +208,6 @@ def deformable(data, offset, weight, bias, *, kernel: tuple[int, ...], stride: t
     """
 
 
-@deformable.fill
-def deformable_fill(ins, outs, *, kernel, stride, dilate, pad, num_filter, num_group, num_deformable_group, no_bias):
-    bias = [] if no_bias else [(num_filter,)]
-    if ins[0] is None:
-        return [None, None, None, *bias]
-    form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
-    offset, _, weight, _ = _shapes(ins[0], form, num_filter)
-    return [ins[0], offset, weight, *bias]
-
-
-@deformable.infer
-def deformable_infer(data, offset, weight, bias=None, *, kernel, stride, dilate, pad, num_filter, num_group,
-                     num_deformable_group):
-    form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
-    return _shapes(data, form, num_filter)[3]
-
-
-@deformable.kernel()
-def deformable_xp(xp, data, offset, weight, bias=None, *, kernel, stride, dilate, pad, num_group, num_deformable_group):
-    form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
-    return _convolve(xp, data, offset, None, weight, bias, form)
-
-
-@deformable.grad
-def deformable_grad(g, ins, outs, *, kernel, stride, dilate, pad, num_group, num_deformable_group, needs):
-    gradients = ops._backward__contrib_DeformableConvolution(
-        g, *ins[:3], kernel=kernel, stride=stride, dilate=dilate, pad=pad, num_group=num_group,
-        num_deformable_group=num_deformable_group)
-    bias = [ops._backward_Convolution_bias(g, layout="NCHW") if need else None for need in needs[3:]]
-    return (gradients[0], gradients[1], gradients[2], *bias)
-
-
 @declare(name="_backward__contrib_DeformableConvolution", outputs=("data", "offset", "weight"))
 def deformable_backward(g, data, offset, weight, *, kernel: tuple[int, ...], stride: tuple[int, ...] = (),
                         dilate: tuple[int, ...] = (), pad: tuple[int, ...] = (), num_group: Positive = 1,
@@ -197,16 +215,7 @@ def deformable_backward(g, data, offset, weight, *, kernel: tuple[int, ...], str
     """The gradients of data, offsets and weight, which share the reading of the image."""
 
 
-@deformable_backward.infer
-def deformable_backward_infer(g, data, offset, weight):
-    return [data, offset, weight]
-
-
-@deformable_backward.kernel()
-def deformable_backward_xp(xp, g, data, offset, weight, *, kernel, stride, dilate, pad, num_group,
-                           num_deformable_group):
-    form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
-    return _gradients(xp, g, data, offset, None, weight, form)
+_moving(deformable, deformable_backward, False)
 
 
 # ------------------------------------------------------------------------ ModulatedDeformableConvolution
@@ -225,39 +234,6 @@ def modulated(data, offset, mask, weight, bias, *, kernel: tuple[int, ...], stri
     """
 
 
-@modulated.fill
-def modulated_fill(ins, outs, *, kernel, stride, dilate, pad, num_filter, num_group, num_deformable_group, no_bias):
-    bias = [] if no_bias else [(num_filter,)]
-    if ins[0] is None:
-        return [None, None, None, None, *bias]
-    form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
-    offset, mask, weight, _ = _shapes(ins[0], form, num_filter)
-    return [ins[0], offset, mask, weight, *bias]
-
-
-@modulated.infer
-def modulated_infer(data, offset, mask, weight, bias=None, *, kernel, stride, dilate, pad, num_filter, num_group,
-                    num_deformable_group):
-    form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
-    return _shapes(data, form, num_filter)[3]
-
-
-@modulated.kernel()
-def modulated_xp(xp, data, offset, mask, weight, bias=None, *, kernel, stride, dilate, pad, num_group,
-                 num_deformable_group):
-    form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
-    return _convolve(xp, data, offset, mask, weight, bias, form)
-
-
-@modulated.grad
-def modulated_grad(g, ins, outs, *, kernel, stride, dilate, pad, num_group, num_deformable_group, needs):
-    gradients = ops._backward__contrib_ModulatedDeformableConvolution(
-        g, *ins[:4], kernel=kernel, stride=stride, dilate=dilate, pad=pad, num_group=num_group,
-        num_deformable_group=num_deformable_group)
-    bias = [ops._backward_Convolution_bias(g, layout="NCHW") if need else None for need in needs[4:]]
-    return (gradients[0], gradients[1], gradients[2], gradients[3], *bias)
-
-
 @declare(name="_backward__contrib_ModulatedDeformableConvolution", outputs=("data", "offset", "mask", "weight"))
 def modulated_backward(g, data, offset, mask, weight, *, kernel: tuple[int, ...], stride: tuple[int, ...] = (),
                        dilate: tuple[int, ...] = (), pad: tuple[int, ...] = (), num_group: Positive = 1,
@@ -265,13 +241,4 @@ def modulated_backward(g, data, offset, mask, weight, *, kernel: tuple[int, ...]
     """The gradients of data, offsets, mask and weight, which share the reading of the image."""
 
 
-@modulated_backward.infer
-def modulated_backward_infer(g, data, offset, mask, weight):
-    return [data, offset, mask, weight]
-
-
-@modulated_backward.kernel()
-def modulated_backward_xp(xp, g, data, offset, mask, weight, *, kernel, stride, dilate, pad, num_group,
-                          num_deformable_group):
-    form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
-    return _gradients(xp, g, data, offset, mask, weight, form)
+_moving(modulated, modulated_backward, True)

@@ -6,14 +6,17 @@ Colors are red, green, blue, or one gray; integers are cut off toward zero, and 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, is_floating, show
+from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..outputs import adjoint_pair
 from ..shapes.shape import stored
 
 __all__: list[str] = []
@@ -48,46 +51,14 @@ def _in_range(xp: ArrayModule, colours: Array, dtype: np.dtype) -> Array:
 # ------------------------------------------------------------------------------- to_tensor and normalize
 
 
-@declare(name="_image_to_tensor", aliases=("_npx__image_to_tensor",), types="T->float32")
+@composed(name="_image_to_tensor", aliases=("_npx__image_to_tensor",), types="T->float32")
 def to_tensor(data):
     """Images (..., height, width, channel) of numbers up to 255 as (..., channel, height, width) of numbers up to 1."""
-
-
-@to_tensor.infer
-def to_tensor_infer(data):
-    _image(data)
-    return (*data[:-3], data[-1], *data[-3:-1])
-
-
-@to_tensor.kernel()
-def to_tensor_xp(xp, data):
-    data = data if is_floating(data.dtype) else data.astype(xp.float32)
-    return xp.moveaxis(data, -1, -3) / 255
-
-
-@to_tensor.grad
-def to_tensor_grad(g, ins, outs):
-    return (ops._backward_image_to_tensor(g, ins[0]),)
-
-
-@declare(name="_backward_image_to_tensor", types="float32,T->T", unread=(1,))
-def to_tensor_data(g, data):
-    """The gradient of ``to_tensor``."""
-
-
-@to_tensor_data.infer
-def to_tensor_data_infer(g, data):
-    return data
-
-
-@to_tensor_data.kernel()
-def to_tensor_data_xp(xp, g, data):
-    return xp.moveaxis(g, -3, -1) / 255
-
-
-@to_tensor_data.grad
-def to_tensor_data_grad(h, ins, outs):
-    return ops._image_to_tensor(h), None
+    _image(data.shape)
+    dtype = np.dtype(data.dtype)
+    x = data if is_floating(dtype) else ops.Cast(data, dtype="float32")
+    turned = ops.transpose(x, axes=(2, 0, 1) if len(data.shape) == 3 else (0, 3, 1, 2)) / 255
+    return ops.Cast(turned, dtype="float32") if is_floating(dtype) and dtype != "float32" else turned
 
 
 @declare(name="_image_normalize", aliases=("_npx__image_normalize",))
@@ -156,24 +127,15 @@ def crop_view(array, *, x, y, width, height):
     return _part(array, x, y, width, height)
 
 
+# In plans a body of ``slice`` takes half as long again for small images, which works out its ranges each time.
 @crop.kernel()
 def crop_xp(xp, data, *, x, y, width, height, out=None):
     return stored(xp, _part(data, x, y, width, height), out)
 
 
-@crop.grad
-def crop_grad(g, ins, outs, **attrs):
-    return (ops._backward_image_crop(g, ins[0], **attrs),)
-
-
 @declare(name="_backward_image_crop", types="T,U->T", unread=(1,))
 def crop_put(g, data, *, x: int, y: int, width: int, height: int):
     """Zeros of the shape of ``data`` with ``g`` where ``_image_crop`` cuts."""
-
-
-@crop_put.infer
-def crop_put_infer(g, data):
-    return data
 
 
 @crop_put.kernel()
@@ -183,9 +145,7 @@ def crop_put_xp(xp, g, data, *, x, y, width, height):
     return dx
 
 
-@crop_put.grad
-def crop_put_grad(h, ins, outs, **attrs):
-    return ops._image_crop(h, **attrs), None
+adjoint_pair(crop, crop_put)
 
 
 # ------------------------------------------------------------------------------------------------- flips
@@ -200,20 +160,17 @@ def _declare_flip(words: str, axis: int) -> None:
     def random_flip(data):
         """The image or, as often, the mirror image."""
 
+    @flip.infer
+    @random_flip.infer
     def infer(data):
         _image(data, batch=False)
         return data
-
-    flip.infer(infer)
-    random_flip.infer(infer)
 
     @flip.kernel()
     def flip_xp(xp, data, *, out=None):
         return stored(xp, xp.flip(data, axis), out)
 
-    @flip.grad
-    def flip_grad(g, ins, outs):
-        return (flip.current(g),)
+    adjoint_pair(flip, flip, like=False)
 
     @random_flip.kernel()
     def random_flip_xp(xp, data, *, rng):
@@ -277,8 +234,13 @@ def _lighting(xp: ArrayModule, x: Array, alpha: Array) -> Array:
     return x + (xp.asarray(_DIRECTIONS, dtype=x.dtype) * alpha).sum(axis=1)
 
 
-def _colored(op: Op) -> None:
-    """Rules of an operator that changes colors."""
+def _colored(op: Op, change: Callable[..., Array]) -> None:
+    """Declare that an operator changes colors: ``change(xp, x, dtype, rng, **attrs)`` does so to an image of the
+    working dtype, and ``dtype`` is that of the result."""
+
+    @op.kernel()
+    def colored_xp(xp, data, *, rng=None, **attrs):
+        return _in_range(xp, change(xp, _working(xp, data), data.dtype, rng, **attrs), data.dtype)
 
     @op.infer
     def infer(data, **attrs):
@@ -298,13 +260,11 @@ def _declare_factor(name: str, change: Callable[[ArrayModule, Array, Array], Arr
         """The image with its {name} changed by a random factor, any in a range as likely."""
 
     random_color.doc = random_color.doc.format(name=name)
-    _colored(random_color)
 
-    @random_color.kernel()
-    def random_color_xp(xp, data, *, rng, min_factor, max_factor):
-        x = _working(xp, data)
-        factor = (rng.random((1,)) * (max_factor - min_factor) + min_factor).astype(x.dtype)
-        return _in_range(xp, change(xp, x, factor), data.dtype)
+    def by_factor(xp: ArrayModule, x: Array, dtype: np.dtype, rng: Any, min_factor: float, max_factor: float) -> Array:
+        return change(xp, x, (rng.random((1,)) * (max_factor - min_factor) + min_factor).astype(x.dtype))
+
+    _colored(random_color, by_factor)
 
 
 for _name, _change in (("brightness", _brightness), ("contrast", _contrast), ("saturation", _saturation),
@@ -320,12 +280,8 @@ def color_jitter(data, *, brightness: float, contrast: float, saturation: float,
     """
 
 
-_colored(color_jitter)
-
-
-@color_jitter.kernel()
-def color_jitter_xp(xp, data, *, rng, brightness, contrast, saturation, hue):
-    x = _working(xp, data)
+def _jitter(xp: ArrayModule, x: Array, dtype: np.dtype, rng: Any, brightness: float, contrast: float,
+            saturation: float, hue: float) -> Array:
     changes = ((_brightness, 1, brightness), (_contrast, 1, contrast), (_saturation, 1, saturation), (_hue, 0, hue))
     chosen = [change for change in changes if change[2] > 0]
     parts = rng.random((len(chosen),)) * 2 - 1
@@ -335,8 +291,11 @@ def color_jitter_xp(xp, data, *, rng, brightness, contrast, saturation, hue):
         for i, (change, neutral, most) in enumerate(chosen):
             factor = xp.where(order[turn:turn + 1] == i, parts[i:i + 1] * most, 0) + neutral
             x = change(xp, x, factor.astype(x.dtype))
-        x = _in_range(xp, x, data.dtype)
+        x = _in_range(xp, x, dtype)
     return x
+
+
+_colored(color_jitter, _jitter)
 
 
 @declare(name="_image_adjust_lighting", aliases=("_npx__image_adjust_lighting",))
@@ -344,13 +303,7 @@ def adjust_lighting(data, *, alpha: tuple[float, ...]):
     """The image with ``alpha`` times the directions in which the colors of natural images vary most added."""
 
 
-_colored(adjust_lighting)
-
-
-@adjust_lighting.kernel()
-def adjust_lighting_xp(xp, data, *, alpha):
-    x = _working(xp, data)
-    return _in_range(xp, _lighting(xp, x, xp.asarray(alpha, dtype=x.dtype)), data.dtype)
+_colored(adjust_lighting, lambda xp, x, dtype, rng, alpha: _lighting(xp, x, xp.asarray(alpha, dtype=x.dtype)))
 
 
 @adjust_lighting.grad
@@ -363,10 +316,5 @@ def random_lighting(data, *, alpha_std: float = 0.05):
     """The image with random numbers of deviation ``alpha_std`` times the directions in which colors vary added."""
 
 
-_colored(random_lighting)
-
-
-@random_lighting.kernel()
-def random_lighting_xp(xp, data, *, rng, alpha_std):
-    x = _working(xp, data)
-    return _in_range(xp, _lighting(xp, x, (rng.standard_normal((3,)) * alpha_std).astype(x.dtype)), data.dtype)
+_colored(random_lighting, lambda xp, x, dtype, rng, alpha_std: _lighting(
+    xp, x, (rng.standard_normal((3,)) * alpha_std).astype(x.dtype)))

@@ -5,15 +5,21 @@ Both weigh rows and columns apart, so an image is multiplied by a small matrix f
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 
+from ...core.launch import Call, Rank
+from ...core.op import Op
 from ...core.registry import declare, ops
+from ...core.rules import Attrs, Rule
 from ...core.spec import ANY, Shape, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..matrices.dense import wide
+from ..outputs import adjoint_pair, like_inputs
 
 __all__: list[str] = []
 
@@ -23,7 +29,7 @@ def _image(data: Shape) -> None:
         raise ShapeError(f"data: expected four axes (batch, channel, height, width), got shape {show(data)}")
 
 
-def _weighed(xp: ArrayModule, data: Array, rows: Array, columns: Array, out: Array | None) -> Array:
+def _weighed(xp: ArrayModule, data: Array, rows: Array, columns: Array, *, out: Array | None) -> Array:
     """``rows @ image @ columns.T`` of every image."""
     (x,) = wide(xp, data)
     n, c, height, width = x.shape
@@ -34,9 +40,37 @@ def _weighed(xp: ArrayModule, data: Array, rows: Array, columns: Array, out: Arr
     return out
 
 
-def _working(xp: ArrayModule, data: Array) -> np.dtype:
-    """The dtype that images of this dtype are computed in."""
-    return wide(xp, data[:0])[0].dtype
+def _weighs(op: Op, back: Op, shape: Callable[..., Shape], matrix: Callable[..., Array]) -> None:
+    """Declare that an operator, and the one that computes its gradient, multiply images by matrices from either side.
+
+    ``shape`` is the shape rule, and ``matrix(xp, n, m, dtype, **attrs)`` makes ``m`` numbers of ``n``. A plan makes the
+    matrices once.
+    """
+    op.infer(shape)
+    result, rule = Rule(shape), Rule(matrix)
+
+    def matrices(xp: ArrayModule, image: Array, new: Shape, attrs: Attrs) -> list[Array]:
+        dtype = wide(xp, image[:0])[0].dtype
+        return [rule(attrs, xp, n, m, dtype) for n, m in zip(image.shape[2:], new[2:])]
+
+    def turned(xp: ArrayModule, image: Array, new: Shape, attrs: Attrs) -> list[Array]:
+        dtype = wide(xp, image[:0])[0].dtype
+        return [rule(attrs, xp, n, m, dtype).T for n, m in zip(new[2:], image.shape[2:])]
+
+    @op.kernel()
+    def weighing_xp(xp, data, *like, out=None, **attrs):
+        new = result(attrs, data.shape, *[array.shape for array in like])
+        return _weighed(xp, data, *matrices(xp, data, new, attrs), out=out)
+
+    @back.kernel()
+    def weighing_back_xp(xp, g, data, *, out=None, **attrs):
+        return _weighed(xp, g, *turned(xp, g, data.shape, attrs), out=out)
+
+    @op.kernel("settled", bound=True, rank=Rank.OPERATOR)
+    @back.kernel("settled", bound=True, rank=Rank.OPERATOR)
+    def weighing_settled(call: Call) -> Callable[[], object]:
+        made = (matrices if call.op is op else turned)(call.xp, call.ins[0], call.outs[0].shape, call.attrs)
+        return functools.partial(_weighed, call.xp, call.ins[0], *made, out=call.outs[0])
 
 
 # ---------------------------------------------------------------------------------- AdaptiveAvgPooling2D
@@ -57,8 +91,7 @@ def _grid(output_size: int | Shape) -> Shape:
     return (*sizes, *sizes)[:2]
 
 
-@adaptive_pooling.infer
-def adaptive_pooling_infer(data, *, output_size):
+def _pooled(data: Shape, *, output_size: int | Shape) -> Shape:
     _image(data)
     return (*data[:2], *_grid(output_size))
 
@@ -70,38 +103,13 @@ def _cells(xp: ArrayModule, n: int, m: int, dtype: np.dtype) -> Array:
     return ((place >= first) & (place < last)).astype(dtype) / (last - first).astype(dtype)
 
 
-@adaptive_pooling.kernel()
-def adaptive_pooling_xp(xp, data, *, output_size, out=None):
-    height, width = _grid(output_size)
-    dtype = _working(xp, data)
-    return _weighed(xp, data, _cells(xp, data.shape[2], height, dtype), _cells(xp, data.shape[3], width, dtype), out)
-
-
-@adaptive_pooling.grad
-def adaptive_pooling_grad(g, ins, outs, *, output_size):
-    return (ops._backward_contrib_AdaptiveAvgPooling2D(g, ins[0], output_size=output_size),)
-
-
 @declare(name="_backward_contrib_AdaptiveAvgPooling2D", types="T,U->T", unread=(1,))
 def adaptive_pooling_data(g, data, *, output_size: int | tuple[int, ...] = ()):
     """The gradient of averages over cells."""
 
 
-@adaptive_pooling_data.infer
-def adaptive_pooling_data_infer(g, data):
-    return data
-
-
-@adaptive_pooling_data.kernel()
-def adaptive_pooling_data_xp(xp, g, data, *, out=None):
-    dtype = _working(xp, g)
-    return _weighed(xp, g, _cells(xp, data.shape[2], g.shape[2], dtype).T,
-                    _cells(xp, data.shape[3], g.shape[3], dtype).T, out)
-
-
-@adaptive_pooling_data.grad
-def adaptive_pooling_data_grad(h, ins, outs, *, output_size):
-    return ops._contrib_AdaptiveAvgPooling2D(h, output_size=output_size), None
+_weighs(adaptive_pooling, adaptive_pooling_data, _pooled, _cells)
+adjoint_pair(adaptive_pooling, adaptive_pooling_data)
 
 
 # -------------------------------------------------------------------------------------- BilinearResize2D
@@ -137,10 +145,11 @@ def _resized(n: int, size: int, scale: float | None, mode: str) -> int:
     return int(np.float32(n - odd) * np.float32(scale)) + odd
 
 
-@bilinear_resize.infer
-def bilinear_resize_infer(data, like=None, *, height, width, scale_height, scale_width, mode):
+def _asked(data: Shape, like: Shape | None = None, *, height: int, width: int, scale_height: float | None,
+           scale_width: float | None, mode: Mode) -> Shape:
+    """The shape of images resized."""
     _image(data)
-    if mode == "like":
+    if like is not None:
         _image(like)
         return (*data[:2], *like[2:])
     sizes = _resized(data[2], height, scale_height, mode), _resized(data[3], width, scale_width, mode)
@@ -149,7 +158,7 @@ def bilinear_resize_infer(data, like=None, *, height, width, scale_height, scale
     return (*data[:2], *sizes)
 
 
-def _between(xp: ArrayModule, n: int, m: int, align_corners: bool, dtype: np.dtype) -> Array:
+def _between(xp: ArrayModule, n: int, m: int, dtype: np.dtype, *, align_corners: bool) -> Array:
     """The matrix that interpolates ``m`` numbers among ``n``."""
     place = xp.arange(m).astype(xp.float64)
     if align_corners:
@@ -165,15 +174,6 @@ def _between(xp: ArrayModule, n: int, m: int, align_corners: bool, dtype: np.dty
     return matrix
 
 
-@bilinear_resize.kernel()
-def bilinear_resize_xp(xp, data, like=None, *, height, width, scale_height, scale_width, mode, align_corners, out=None):
-    shape = bilinear_resize_infer(data.shape, None if like is None else like.shape, height=height, width=width,
-                                  scale_height=scale_height, scale_width=scale_width, mode=mode)
-    dtype = _working(xp, data)
-    return _weighed(xp, data, _between(xp, data.shape[2], shape[2], align_corners, dtype),
-                    _between(xp, data.shape[3], shape[3], align_corners, dtype), out)
-
-
 @bilinear_resize.grad
 def bilinear_resize_grad(g, ins, outs, *, align_corners):
     return (ops._backward_contrib_BilinearResize2D(g, ins[0], align_corners=align_corners), *(None for _ in ins[1:]))
@@ -184,16 +184,8 @@ def bilinear_resize_data(g, data, *, align_corners: bool = True):
     """The gradient of resized images."""
 
 
-@bilinear_resize_data.infer
-def bilinear_resize_data_infer(g, data):
-    return data
-
-
-@bilinear_resize_data.kernel()
-def bilinear_resize_data_xp(xp, g, data, *, align_corners, out=None):
-    dtype = _working(xp, g)
-    return _weighed(xp, g, _between(xp, data.shape[2], g.shape[2], align_corners, dtype).T,
-                    _between(xp, data.shape[3], g.shape[3], align_corners, dtype).T, out)
+bilinear_resize_data.infer(like_inputs(1))
+_weighs(bilinear_resize, bilinear_resize_data, _asked, _between)
 
 
 @bilinear_resize_data.grad

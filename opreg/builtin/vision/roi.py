@@ -7,7 +7,7 @@ of maxima over blocks whose sides are powers of two: four blocks cover any cell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,11 +16,11 @@ from ...core.attrs import Count
 from ...core.op import Op
 from ...core.registry import declare, ops, register
 from ...core.spec import Shape, limits, show
-from ...core.value import Value
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..lookup.indexing import add_at
 from ..matrices.dense import wide
+from ..outputs import adjoint_pair, like_inputs
 from .bilinear import images
 
 __all__ = ["pooled", "divided", "rounded", "scaled"]
@@ -62,19 +62,7 @@ def _linear(op: Op, name: str) -> Op:
     """Register the gradient of ``op`` with respect to its data, in which it is linear; the two are each other's."""
     backward = register(Op(name, op.signature.schema, ("g", "rois", "data"), types="T,I,U->T", unread=(2,),
                         doc=f"The gradient of the data of ``{op.name}``."))
-
-    @backward.infer
-    def linear_infer(g: Shape, rois: Shape, data: Shape) -> Shape:
-        return data
-
-    @backward.grad
-    def linear_grad(h: Value, ins: Sequence[Value], outs: Sequence[Value], **attrs: Any) -> tuple:
-        return op.current(h, ins[1], **attrs), None, None
-
-    @op.grad
-    def op_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], **attrs: Any) -> tuple:
-        return backward.current(g, ins[1], ins[0], **attrs), None
-
+    adjoint_pair(op, backward)
     return backward
 
 
@@ -391,11 +379,6 @@ def roi_pooling_data(g, rois, maxidx, data):
     """The gradient of ROIPooling: it goes to where the maxima are."""
 
 
-@roi_pooling_data.infer
-def roi_pooling_data_infer(g, rois, maxidx, data):
-    return data
-
-
 def _sources(xp: ArrayModule, rois: Array, maxidx: Array, shape: Shape) -> tuple[Array, Array]:
     """Flat places of the maxima in the data, and which of them there are."""
     n, channels, height, width = shape
@@ -411,27 +394,16 @@ def roi_pooling_data_xp(xp, g, rois, maxidx, data):
     return add_at(xp, data.shape, flat, xp.where(nonempty, g, 0))
 
 
-@roi_pooling_data.grad
-def roi_pooling_data_grad(h, ins, outs):
-    return ops._backward_ROIPooling_at(h, ins[1], ins[2]), None, None, None
-
-
 @declare(name="_backward_ROIPooling_at", types="T,I,J->T")
 def roi_pooling_at(h, rois, maxidx):
     """What ``h`` holds where regions of the data have their maxima: the gradient's gradient."""
 
 
-@roi_pooling_at.infer
-def roi_pooling_at_infer(h, rois, maxidx):
-    return maxidx
+roi_pooling_at.infer(like_inputs(2))
+adjoint_pair(roi_pooling_at, roi_pooling_data)
 
 
 @roi_pooling_at.kernel()
 def roi_pooling_at_xp(xp, h, rois, maxidx):
     flat, nonempty = _sources(xp, rois, maxidx, h.shape)
     return xp.where(nonempty, xp.take(h.reshape(-1), flat), 0)
-
-
-@roi_pooling_at.grad
-def roi_pooling_at_grad(g, ins, outs):
-    return ops._backward_ROIPooling(g, ins[1], ins[2], ins[0]), None, None

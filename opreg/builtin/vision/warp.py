@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from ...core.registry import declare, ops
-from ...core.spec import Shape, show
+from ...core.spec import Shape, is_narrow, show
+from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..matrices.dense import wide
+from ..outputs import like_inputs
 from .bilinear import Corner, corners, images, read, rows, slopes, spread
 
 __all__: list[str] = []
@@ -86,9 +88,7 @@ def grid_generator_data(g, data, *, transform_type: Literal["affine", "warp"],
     """The gradient of a sampling grid's matrices or flow."""
 
 
-@grid_generator_data.infer
-def grid_generator_data_infer(g, data):
-    return data
+grid_generator_data.infer(like_inputs(1))
 
 
 @grid_generator_data.kernel()
@@ -114,16 +114,12 @@ def bilinear_sampler(data, grid, *, cudnn_off: bool | None = None):
     """Images read at the places of ``grid``, x and y from -1 to 1; what lies outside is zero."""
 
 
-def _sampled(data: Shape, grid: Shape) -> Shape:
+@bilinear_sampler.infer
+def bilinear_sampler_infer(data, grid):
     if len(data) != 4 or len(grid) != 4 or grid[1] != 2 or data[0] != grid[0]:
         raise ShapeError("expected data of shape (batch, channel, height, width) and a grid of shape "
                          f"(batch, 2, height, width), got {show(data)} and {show(grid)}")
     return (*data[:2], *grid[2:])
-
-
-@bilinear_sampler.infer
-def bilinear_sampler_infer(data, grid):
-    return _sampled(data, grid)
 
 
 def _corners(xp: ArrayModule, grid: Array, size: tuple[int, int]) -> list[Corner]:
@@ -137,7 +133,7 @@ def _corners(xp: ArrayModule, grid: Array, size: tuple[int, int]) -> list[Corner
 def bilinear_sampler_xp(xp, data, grid):
     data, grid = wide(xp, data, grid)
     places = _corners(xp, grid, data.shape[2:])
-    return images(read(xp, rows(data), places), _sampled(data.shape, grid.shape))
+    return images(read(xp, rows(data), places), bilinear_sampler_infer(data.shape, grid.shape))
 
 
 @bilinear_sampler.grad
@@ -152,9 +148,7 @@ def bilinear_sampler_data(g, grid, data):
     """The gradient of images that were sampled."""
 
 
-@bilinear_sampler_data.infer
-def bilinear_sampler_data_infer(g, grid, data):
-    return data
+bilinear_sampler_data.infer(like_inputs(2))
 
 
 @bilinear_sampler_data.kernel()
@@ -177,9 +171,7 @@ def bilinear_sampler_grid(g, data, grid):
     """The gradient of the places where images were sampled."""
 
 
-@bilinear_sampler_grid.infer
-def bilinear_sampler_grid_infer(g, data, grid):
-    return grid
+bilinear_sampler_grid.infer(like_inputs(2))
 
 
 @bilinear_sampler_grid.kernel()
@@ -195,35 +187,19 @@ def bilinear_sampler_grid_xp(xp, g, data, grid):
 # ------------------------------------------------------------------------------------ SpatialTransformer
 
 
-@declare(name="SpatialTransformer")
+@composed(name="SpatialTransformer")
 def spatial_transformer(data, loc, *, target_shape: tuple[int, ...] = (0, 0), transform_type: Literal["affine"],
                         sampler_type: Literal["bilinear"], cudnn_off: bool | None = None):
     """Images seen through affine maps, six numbers each, that take places of the output to places of the input."""
+    if len(data.shape) != 4:
+        raise ShapeError(f"data: expected shape (batch, channel, height, width), got {show(data.shape)}")
+    dtype = np.dtype(data.dtype)
+    if is_narrow(dtype):  # of which a place is half a pixel off in large images
+        data, loc = ops.Cast(data, dtype="float32"), ops.Cast(loc, dtype="float32")
+    seen = ops.BilinearSampler(data, ops.GridGenerator(loc, transform_type="affine", target_shape=target_shape))
+    return ops.Cast(seen, dtype=dtype) if is_narrow(dtype) else seen
 
 
 @spatial_transformer.fill
 def spatial_transformer_fill(ins, outs):
     return [ins[0], None if ins[0] is None else (ins[0][0], 6)]
-
-
-@spatial_transformer.infer
-def spatial_transformer_infer(data, loc, *, target_shape):
-    if len(data) != 4:
-        raise ShapeError(f"data: expected shape (batch, channel, height, width), got {show(data)}")
-    return (*data[:2], *_target(target_shape))
-
-
-@spatial_transformer.kernel()
-def spatial_transformer_xp(xp, data, loc, *, target_shape):
-    grid = grid_generator_xp(xp, loc, transform_type="affine", target_shape=target_shape)
-    return bilinear_sampler_xp(xp, data, grid)
-
-
-@spatial_transformer.grad
-def spatial_transformer_grad(g, ins, outs, *, target_shape, needs):
-    data, loc = ins
-    how: dict[str, Any] = {"transform_type": "affine", "target_shape": target_shape}
-    grid = ops.GridGenerator(loc, **how)
-    of_grid = ops._backward_BilinearSampler_grid(g, data, grid) if needs[1] else None
-    return (ops._backward_BilinearSampler_data(g, grid, data) if needs[0] else None,
-            None if of_grid is None else ops._backward_GridGenerator(of_grid, loc, **how))
