@@ -307,10 +307,12 @@ class Block:
         return HookHandle.of(self._forward_hooks, hook)
 
     def register_op_hook(self, callback: Callable[..., Any], monitor_all: bool = False) -> None:
-        """Have ``callback(name, array)`` called with what operators of hybridized blocks give.
+        """Have ``callback(name, operator, array)`` called with what operators of hybridized blocks give.
 
         Parameters
         ----------
+        callback : function
+            Of the array's name, ``dense0_fwd_output`` and its like, the operator's name, and the array.
         monitor_all : bool
             Whether with what they are given, too.
         """

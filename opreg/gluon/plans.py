@@ -9,10 +9,11 @@ from typing import Any
 from opreg.ndarray.cached_op import CachedOp
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
+from opreg.symbol import infer as inference
 from opreg.symbol.symbol import Symbol
 
 from ..core.cache import Recent
-from ..core.graph import Node
+from ..core.graph import Entry, Graph, Node, rewrite
 from ..core.locks import rlock
 from ..core.mode import MODE, Recording
 from ..core.op import Op, watch
@@ -76,67 +77,94 @@ class BlockPlans:
             placed = self._placed[ctx] = _Placed(weights)
         training = MODE.training
         key = training, *[(value._data.shape, value._data.dtype) for value in data]
-        compiled = placed.kinds.find(key)
-        if compiled is None:
+        kind = placed.kinds.find(key)
+        if kind is None:
             with self._lock:
-                compiled = self._compiled(data, placed, training)
-            placed.kinds.keep(key, compiled)
-        function = self._eagerly(weights)
-        if not isinstance(compiled, Compiled):
+                graph = self._sized(data, weights)
+                kind = self._eagerly(graph, weights), self._compiled(graph, data, placed, training)
+            placed.kinds.keep(key, kind)
+        function, compiled = kind
+        if compiled is None:
             return [_array(value) for value in function(*data)]
         return [_array(value) for value in compiled.call(function, [tensor(value) for value in data])]
 
-    def watched(self, data: Sequence[NDArray], told: Callable[[str, NDArray], object], everything: bool
+    def _given(self, data: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
+        """What the graph's variables stand for, in their order."""
+        rest = iter(weights)
+        return [next(rest) if isinstance(each, Parameter) else data[each] for each in self.inputs]
+
+    def _sized(self, data: Sequence[NDArray], weights: Sequence[NDArray]) -> Graph:
+        """The graph, in which zeros and their like that leave dimensions open have those that follow from inputs."""
+        graph = resolve(self.symbol._graph())
+        if MODE.np_shape or not any(map(_is_open, graph.nodes)):
+            return graph
+        variables = [node for node in graph.nodes if node.op is None]
+        given = dict(zip(variables, self._given(data, weights)))
+        specs = inference.infer(graph, {node: value.shape for node, value in given.items()},
+                                {node: value._data.dtype for node, value in given.items()})
+
+        def change(node: Node, _: list[Entry]) -> list[Entry] | None:
+            if not _is_open(node):
+                return None
+            assert node.op is not None
+            attrs = node.op.complete({**node.given, "shape": specs[node][0].shape})
+            return [(Node(node.op, node.name, attrs, (), node.given, node.tags, node.where), 0)]
+
+        return rewrite(graph, change)
+
+    def watched(self, data: Sequence[NDArray], told: Callable[[str, str, NDArray], object], everything: bool
                 ) -> list[NDArray]:
-        """The outputs, of operators that run one by one: ``told(name, array)`` is called with what each gives, and
-        with what it is given where ``everything`` is wanted."""
-        weights = iter([parameter.data(data[0]._ctx) for parameter in self._parameters])
-        given = [next(weights) if isinstance(each, Parameter) else data[each] for each in self.inputs]
-        inside = self.symbol.get_internals()
-        outs = CachedOp(inside)(*given)
+        """The outputs, of operators that run one by one: ``told(name, operator, array)`` is called with what each
+        gives, and with what it is given where ``everything`` is wanted."""
+        weights = [parameter.data(data[0]._ctx) for parameter in self._parameters]
+        symbol = Symbol(self._sized(data, weights).heads)
+        inside = symbol.get_internals()
+        outs = CachedOp(inside)(*self._given(data, weights))
         values = dict(zip(inside._entries, outs if isinstance(outs, list) else [outs]))
-        for node in self.symbol._graph().nodes:
+        for node in symbol._graph().nodes:
             if node.op is not None:
                 named = [*zip(node.op.arguments(node.attrs), node.inputs)] if everything else []
                 named += [(name, (node, i)) for i, name in enumerate(node.op.outputs(node.attrs))]
                 for name, entry in named:
                     if entry in values:
-                        told(f"{node.name}_{name}", values[entry])
-        return [values[entry] for entry in self.symbol._entries]
+                        told(f"{node.name}_{name}", node.op.name, values[entry])
+        return [values[entry] for entry in symbol._entries]
 
-    def _eagerly(self, weights: Sequence[NDArray]) -> Callable[..., list[Any]]:
+    def _eagerly(self, graph: Graph, weights: Sequence[NDArray]) -> Callable[..., list[Any]]:
         """The graph as a function of inputs, whose operators run one by one."""
+        apply = CachedOp(Symbol(graph.heads))
 
         def function(*data: NDArray) -> list[Any]:
-            rest = iter(weights)
-            given = [next(rest) if isinstance(each, Parameter) else data[each] for each in self.inputs]
-            out = CachedOp(self.symbol)(*given)
+            out = apply(*self._given(data, weights))
             return [tensor(value) for value in (out if isinstance(out, list) else [out])]
 
         return function
 
-    def _compiled(self, data: Sequence[NDArray], placed: _Placed, training: bool) -> Compiled | str:
-        """Plans for inputs like these; why there are none where shapes follow from numbers."""
-        graph = resolve(self.symbol._graph())
+    def _compiled(self, graph: Graph, data: Sequence[NDArray], placed: _Placed, training: bool) -> Compiled | None:
+        """Plans for inputs like these; None where shapes follow from numbers."""
         trace = FunctionTracer(self._title)
         inputs = [trace.input(f"data{i}", value.shape, value._data.dtype) for i, value in enumerate(data)]
         nodes = [value._entry[0] for value in inputs]
-        rest, variables = iter(placed.weights), iter(self.inputs)
+        given = iter(self._given(inputs, placed.weights))
         values: dict[Node, Sequence[Any]] = {}
         try:
             with trace, Recording(None, training):
                 for node in graph.nodes:
                     if node.op is None:
-                        each = next(variables)
-                        values[node] = [next(rest) if isinstance(each, Parameter) else inputs[each]]
+                        values[node] = [next(given)]
                         continue
                     out = trace.call(node.op, [values[source][i] for source, i in node.inputs], node.attrs)
                     values[node] = out if isinstance(out, tuple) else [out]
                 followed = Followed(trace, nodes, [values[node][i] for node, i in graph.heads], data[0]._ctx)
-        except (LeftToPython, TraceError) as error:
-            return str(error)
+        except (LeftToPython, TraceError):
+            return None
         arguments = tree.flatten([list(inputs), {}], [])
         return (Compiled if followed.ctx.device is None else CompiledOnDevice)(followed, arguments, placed.rooms)
+
+
+def _is_open(node: Node) -> bool:
+    """Whether an operator makes an array of a shape in which a 0 stands for a dimension that is not known."""
+    return node.op is not None and not node.inputs and 0 in (node.attrs.get("shape") or ())
 
 
 def _is(first: object, second: object) -> bool:

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 __all__ = ["print_summary"]
 
 _LINE = "{:>20}  {:>42} {:>15}"
-_WIDTH = 80
+
+
+def _rule(mark: str) -> str:
+    return mark * len(_LINE.format("", "", ""))
 
 
 def _shapes(values: Any) -> Any:
@@ -60,11 +63,11 @@ def print_summary(root: Block, inputs: Sequence[Any]) -> None:
         for handle in handles:
             handle.detach()
     total = sum(count for _, _, count in rows)
-    print("-" * _WIDTH, _LINE.format("Layer (type)", "Output Shape", "Param #"), "=" * _WIDTH,
-          *[_LINE.format(*row) for row in rows], "=" * _WIDTH,
+    print(_rule("-"), _LINE.format("Layer (type)", "Output Shape", "Param #"), _rule("="),
+          *[_LINE.format(*row) for row in rows], _rule("="),
           "Parameters in forward computation graph, duplicate included",
           f"   Total params: {total}",
           f"   Trainable params: {counts['trainable']}",
           f"   Non-trainable params: {total - counts['trainable']}",
           f"Shared params in forward computation graph: {counts['shared']}",
-          f"Unique parameters in model: {total - counts['shared']}", "-" * _WIDTH, sep="\n")
+          f"Unique parameters in model: {total - counts['shared']}", _rule("-"), sep="\n")

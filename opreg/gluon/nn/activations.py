@@ -46,7 +46,7 @@ class _Leaky(HybridBlock):
 
     _act_type = "leaky"
 
-    def hybrid_forward(self, F: Any, x: Any, **kwargs: Any) -> Any:
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         """See ``HybridBlock``."""
         return F.LeakyReLU(x, act_type=self._act_type, name="fwd")
 
@@ -72,7 +72,7 @@ class LeakyReLU(_Leaky):
         super().__init__(**kwargs)
         self._alpha = alpha
 
-    def hybrid_forward(self, F: Any, x: Any, **kwargs: Any) -> Any:
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         """See ``HybridBlock``."""
         return F.LeakyReLU(x, act_type="leaky", slope=self._alpha, name="fwd")
 
@@ -109,7 +109,7 @@ class ELU(_Leaky):
         super().__init__(**kwargs)
         self._alpha = alpha
 
-    def hybrid_forward(self, F: Any, x: Any, **kwargs: Any) -> Any:
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
         """See ``HybridBlock``."""
         return F.LeakyReLU(x, act_type="elu", slope=self._alpha)
 

@@ -19,8 +19,6 @@ from . import rnn_cell
 
 __all__ = ["RNN", "LSTM", "GRU"]
 
-_GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
-
 
 class _RNNLayer(HybridBlock):
     """Layers of recurrent cells.
@@ -47,7 +45,7 @@ class _RNNLayer(HybridBlock):
         self._projection_size, self._mode = projection_size or None, mode
         self._clip = {"lstm_state_clip_min": lstm_state_clip_min, "lstm_state_clip_max": lstm_state_clip_max,
                       "lstm_state_clip_nan": lstm_state_clip_nan}
-        self._use_sequence_length, self._gates = use_sequence_length, _GATES[mode]
+        self._use_sequence_length, self._gates = use_sequence_length, {"lstm": 4, "gru": 3}.get(mode, 1)
         self._inits = {"i2h_weight": i2h_weight_initializer, "h2h_weight": h2h_weight_initializer,
                        "i2h_bias": i2h_bias_initializer, "h2h_bias": h2h_bias_initializer}
         rows, out, incoming = self._gates * hidden_size, projection_size or hidden_size, input_size
