@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -188,6 +191,55 @@ def test_gradients_of_gradients_pass_a_plan():
         total = first.sum()
     total.backward()
     assert x.grad.asnumpy().tolist() == [[6, 12]]
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))])
+def test_copies_have_parameters_of_their_own(copied):
+    x, net = _image(), _net()
+    net.initialize()
+    net.hybridize()
+    _trained(net, x)
+    other = copied(net)
+    assert (other(x) == net(x)).min().asscalar() == 1
+    (_, expected), (_, found) = _trained(net, x), _trained(other, x)
+    assert found.keys() == expected.keys() and all((found[name] == expected[name]).all() for name in found)
+    other[4].weight.set_data(nd.zeros((3, 16)))
+    assert net[4].weight.data().asnumpy().any() and not other(x).asnumpy().any()
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_shapes_that_follow_from_numbers_and_loops_run(hybrid):
+    class Loop(gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return F.contrib.foreach(lambda row, state: (row + state, row + state), x, F.zeros_like(x[0]) if F is nd
+                                     else F.zeros_like(F.reshape(F.slice_axis(x, axis=0, begin=0, end=1), (-1,))))[0]
+
+    kept, loop = nn.HybridLambda(lambda F, x: F.contrib.boolean_mask(x, x > 0)), Loop()
+    if hybrid:
+        kept.hybridize()
+        loop.hybridize()
+    assert kept(nd.array([1, -1, 2])).shape == (2,) and kept(nd.array([1, -1, -2])).shape == (1,)
+    x = nd.array([[1], [2], [3]])
+    x.attach_grad()
+    with autograd.record():
+        y = loop(x)
+    y.backward()
+    assert y.asnumpy().ravel().tolist() == [1, 3, 6] and x.grad.asnumpy().ravel().tolist() == [3, 2, 1]
+
+
+def test_hooks_of_operators_are_told_names():
+    told, net = [], nn.HybridSequential(prefix="net_")
+    with net.name_scope():
+        net.add(nn.Dense(2))
+    net.initialize()
+    net.hybridize()
+    plain = net(nd.ones((1, 3))).asnumpy()
+    net.register_op_hook(lambda name, operator, array: told.append((name, operator, array.shape)), monitor_all=True)
+    assert (net(nd.ones((1, 3))).asnumpy() == plain).all()
+    assert told == [("net_dense0_fwd_data", "FullyConnected", (1, 3)),
+                    ("net_dense0_fwd_weight", "FullyConnected", (2, 3)),
+                    ("net_dense0_fwd_bias", "FullyConnected", (2,)),
+                    ("net_dense0_fwd_output", "FullyConnected", (1, 2))]
 
 
 def test_parameters_share_by_their_dicts():

@@ -60,6 +60,8 @@ class HybridBlock(Block):
     _version = 0
     _traced: tuple[int, tuple[int, ...]] = (-1, ())
     _told: tuple[Callable[..., Any], bool] | None = None
+    #: What a copy makes anew.
+    _traces: Sequence[str] = ("_cached_graph", "_cached_op", "_traced")
 
     def __setattr__(self, name: str, value: Any) -> None:
         before = self.__dict__.get(name)
@@ -68,6 +70,9 @@ class HybridBlock(Block):
                 before is not None and isinstance(value, (bool, int, float, str, tuple)) and not (
                     type(before) is type(value) and before == value)):
             self._clear_cached_op()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in self._traces}
 
     # ---------------------------------------------------------------------------------------------- tracing
 

@@ -125,6 +125,14 @@ class Parameter:
     def __repr__(self) -> str:
         return f"{type(self).__name__} {self.name} (shape={self.shape}, dtype={self.dtype})"
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_trainer": None, "_var": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if self._grad is not None:  # copies of arrays are on no tape
+            autograd.mark_variables(self._data or [], self._grad, self.grad_req)
+
     # ------------------------------------------------------------------------------------- what it is like
 
     @property

@@ -46,6 +46,7 @@ class SymbolBlock(HybridBlock):
     """
 
     _active = True
+    _traces = ("_cached_op",)
 
     def __init__(self, outputs: Any, inputs: Any, params: ParameterDict | None = None):
         super().__init__()
