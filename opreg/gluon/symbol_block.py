@@ -42,7 +42,7 @@ class SymbolBlock(HybridBlock):
     >>> net = SymbolBlock(mx.sym.FullyConnected(x, num_hidden=3, name="fc"), x)
     >>> net.initialize(mx.init.One())
     >>> net(mx.nd.ones((1, 2))).asnumpy(), list(net.collect_params())
-    (array([[2., 2., 2.]], dtype=float32), ['fc_weight', 'fc_bias'])
+    (array([[3., 3., 3.]], dtype=float32), ['fc_weight', 'fc_bias'])
     """
 
     _active = True
