@@ -132,6 +132,7 @@ ORDER = _floors("""
     opreg.error
     opreg.train opreg.nn
     opreg.nn.model
+    opreg.gluon
     opreg.trace_events opreg.interop
     opreg.contrib opreg.common opreg.notebook opreg.profiler opreg.testing opreg.pictures
     opreg
@@ -265,6 +266,21 @@ INSIDE = {package: _floors(lines) for package, lines in {
         precision
         amp
         .
+    """,
+    "opreg.gluon": """
+        . errors hook_handle
+        structure summary
+        parameter
+        base_block plans trainer
+        hybrid_block
+        symbol_block loss
+        block
+        nn.activations nn.containers nn.normalization
+        nn.conv_layers
+        nn.basic_layers rnn.sequences
+        nn rnn.rnn_cell
+        rnn.rnn_layer
+        rnn
     """,
     "opreg.nn.model": """
         batches callback settings

@@ -306,3 +306,9 @@ def test_empty_arrays(op, arrays, attrs, shapes):
     executor.backward([nd.ones_like(each) for each in found])
     for i, each in enumerate(data):
         np.testing.assert_array_equal(each.grad.asnumpy(), executor.grad_arrays[i].asnumpy())
+
+
+def test_arrays_of_several_dtypes_are_reset_together():
+    arrays = [nd.ones((2,)), nd.ones((3,), dtype="float16"), nd.ones((1,), dtype="int32")]
+    nd.reset_arrays(*arrays, num_arrays=3)
+    assert [array.asnumpy().tolist() for array in arrays] == [[0, 0], [0, 0, 0], [0]]
