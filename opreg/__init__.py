@@ -87,6 +87,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     **{name: ("opreg.util", name) for name in (
         "np_shape", "is_np_shape", "set_np_shape", "use_np_shape",
         "is_np_array", "np_array", "use_np", "use_np_array")},
+    "gluon": ("opreg.gluon", None),
     "nn": ("opreg.nn", None),
     "ops": ("opreg.nn.ops", None),
     "common": ("opreg.common", None),
@@ -121,7 +122,6 @@ _DOORS: dict[str, tuple[str, str | None]] = {
 
 #: What MXNet has under such a name and this has not, and what serves in its place.
 _ABSENT = {
-    "gluon": "nn has Cells, losses, optimizers and training of them; mod.Module trains symbols",
     **dict.fromkeys(("np", "npx", "numpy", "numpy_extension", "np_symbol"),
                     "nd has operators, and NumPy's functions take arrays"),
     "rtc": "write kernels with CuPy, cupy.RawKernel, in the forward of an operator.CustomOp",

@@ -131,6 +131,7 @@ ORDER = _floors("""
     opreg.error
     opreg.train opreg.nn
     opreg.nn.model
+    opreg.gluon
     opreg.trace_events opreg.interop
     opreg.contrib opreg.common opreg.notebook opreg.profiler opreg.testing opreg.pictures
     opreg
@@ -271,6 +272,13 @@ INSIDE = {package: _floors(lines) for package, lines in {
         callbacks checkpoints
         model plateau
         .
+    """,
+    "opreg.gluon": """
+        . utils data.sampler data.shared_memory
+        data.dataset data.workers
+        data.dataloader data.vision.datasets
+        data.vision
+        data
     """,
     "opreg.pictures": """
         labels layered measures names
