@@ -89,7 +89,7 @@ class NameManager(metaclass=_Scope):
 
 
 class Prefix(NameManager):
-    """Puts a prefix before every name made inside it, explicit ones included.
+    """Puts a prefix before every name of an operator made inside it, explicit ones included, not before variables'.
 
     Examples
     --------

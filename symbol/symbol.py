@@ -714,7 +714,7 @@ def Variable(name: str, attr: Mapping[str, str] | None = None, shape: ShapeLike 
             raise ArgumentError(f"Variable({name!r}): there is no keyword {key!r}; attributes of your own are written "
                                 f"__{key}__")
         tags[key] = to_text(value)
-    return Symbol([(Node(None, named(name, ""), tags=tags, where=here()), 0)])
+    return Symbol([(Node(None, name, tags=tags, where=here()), 0)])
 
 
 var = Variable

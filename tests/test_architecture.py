@@ -267,18 +267,29 @@ INSIDE = {package: _floors(lines) for package, lines in {
         amp
         .
     """,
+    "opreg.gluon": """
+        . errors hook_handle
+        structure summary
+        parameter
+        base_block plans
+        hybrid_block
+        symbol_block
+        block
+        nn.activations nn.containers nn.normalization
+        nn.conv_layers
+        nn.basic_layers
+        nn
+        utils data.sampler data.shared_memory
+        data.dataset data.workers
+        data.dataloader data.vision.datasets
+        data.vision
+        data
+    """,
     "opreg.nn.model": """
         batches callback settings
         callbacks checkpoints
         model plateau
         .
-    """,
-    "opreg.gluon": """
-        . utils data.sampler data.shared_memory
-        data.dataset data.workers
-        data.dataloader data.vision.datasets
-        data.vision
-        data
     """,
     "opreg.pictures": """
         labels layered measures names

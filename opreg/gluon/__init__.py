@@ -1,21 +1,41 @@
-"""Gluon: data, layers and training as programs for MXNet write them; each part loads when it is asked for."""
+"""Gluon: networks of blocks that hold their parameters, as MXNet has them; each part loads when it is asked for.
+
+Examples
+--------
+>>> import opreg as mx
+>>> net = mx.gluon.nn.Dense(3, in_units=2)
+>>> net.initialize(mx.init.One())
+>>> net(mx.nd.array([[1, 2]])).asnumpy()
+array([[3., 3., 3.]], dtype=float32)
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from .. import aliases as _aliases
+from ..errors import did_you_mean as _did_you_mean
 
 if TYPE_CHECKING:
-    from . import data, utils
+    from . import block, data, nn, parameter, utils
+    from .block import Block, HybridBlock, SymbolBlock
+    from .parameter import Constant, DeferredInitializationError, Parameter, ParameterDict
 
-__all__ = ["data", "utils"]
+__all__ = ["block", "parameter", "nn", "Block", "HybridBlock", "SymbolBlock", "Parameter", "Constant",
+           "ParameterDict", "DeferredInitializationError", "data", "utils"]
+
+#: Where each name that is no module is found.
+_HOMES = {**dict.fromkeys(("Block", "HybridBlock", "SymbolBlock"), "block"),
+          **dict.fromkeys(("Parameter", "Constant", "ParameterDict", "DeferredInitializationError"), "parameter")}
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
-        raise AttributeError(f"opreg.gluon has no {name!r}")
-    value: Any = _aliases.below(f"gluon.{name}")
+        raise AttributeError(f"opreg.gluon has no {name!r}. {_did_you_mean(name, __all__)}")
+    home = _HOMES.get(name)
+    value: Any = _aliases.below(f"gluon.{home or name}")
+    if home is not None:
+        value = getattr(value, name)
     globals()[name] = value
     return value
 

@@ -1,0 +1,398 @@
+"""Blocks: networks as trees of blocks that hold parameters, with MXNet's names for both."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Any, Self
+
+from opreg.ndarray.io import load, save
+from opreg.symbol.naming import Prefix, named
+
+from ..core.files import whole
+from ..errors import warn
+from ..train.initializer import InitializerLike
+from ..typing import DTypeLike
+from .errors import BlockError
+from .hook_handle import HookHandle
+from .parameter import Contexts, Parameter, ParameterDict, brief
+from .summary import print_summary
+
+__all__ = ["Block", "indented", "listing"]
+
+
+class _BlockScope:
+    """The ``with`` statement of a block, in which blocks are named after it: a counter of its own for each hint."""
+
+    _current: ContextVar[_BlockScope | None] = ContextVar("the block in whose scope blocks are made", default=None)
+
+    def __init__(self, block: Block):
+        self._block = block
+        self._counter: dict[str, int] = {}
+        self._entered: list[tuple[Any, Prefix]] = []
+
+    def number(self, hint: str) -> str:
+        """A name made of a hint and its number here."""
+        count = self._counter.get(hint, 0)
+        self._counter[hint] = count + 1
+        return f"{hint}{count}"
+
+    @classmethod
+    def create(cls, prefix: str | None, params: ParameterDict | None, hint: str) -> tuple[str, ParameterDict]:
+        """Prefix and parameters of a block that is made now."""
+        scope = cls._current.get()
+        if prefix is None:
+            prefix = f"{named(None, hint) if scope is None else scope.number(hint)}_"
+        outer = None if scope is None else scope._block
+        if params is not None:
+            params = ParameterDict(params.prefix, params)
+        elif outer is None:
+            params = ParameterDict(prefix)
+        else:
+            params = ParameterDict(outer.params.prefix + prefix, outer.params._shared)
+        return prefix if outer is None else outer.prefix + prefix, params
+
+    def __enter__(self) -> Self:
+        if not self._block._empty_prefix:
+            names = Prefix(self._block.prefix)
+            self._entered.append((_BlockScope._current.set(self), names))
+            names.__enter__()
+        return self
+
+    def __exit__(self, *error: type[BaseException] | BaseException | TracebackType | None) -> None:
+        if not self._block._empty_prefix:
+            token, names = self._entered.pop()
+            names.__exit__(*error)
+            _BlockScope._current.reset(token)
+
+
+class Block:
+    """A network, or a layer of one: derive from it, make children in the constructor, and define ``forward``.
+
+    Blocks and parameters that become attributes are its own: ``collect_params``, ``initialize`` and files know them.
+
+    Parameters
+    ----------
+    prefix : str, optional
+        What names of its parameters begin with; by default its class's name and a number.
+    params : ParameterDict, optional
+        Where it takes parameters from, to share them.
+
+    Examples
+    --------
+    >>> from opreg import gluon, nd
+    >>> class Net(gluon.Block):
+    ...     def __init__(self, **kwargs):
+    ...         super().__init__(**kwargs)
+    ...         with self.name_scope():
+    ...             self.first = gluon.nn.Dense(4, in_units=2)
+    ...             self.second = gluon.nn.Dense(1, in_units=4)
+    ...     def forward(self, x):
+    ...         return self.second(self.first(x).relu())
+    >>> net = Net(prefix="net_")
+    >>> net.initialize()
+    >>> net(nd.zeros((3, 2))).shape, list(net.collect_params(".*bias"))
+    ((3, 1), ['net_dense0_bias', 'net_dense1_bias'])
+    """
+
+    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None):
+        self._empty_prefix = prefix == ""
+        self._prefix, self._params = _BlockScope.create(prefix, params, self._alias())
+        self._name = self._prefix.removesuffix("_")
+        self._scope = _BlockScope(self)
+        self._children: dict[str, Block] = {}
+        self._reg_params: dict[str, Parameter] = {}
+        self._forward_hooks: dict[int, Callable[..., Any]] = {}
+        self._forward_pre_hooks: dict[int, Callable[..., Any]] = {}
+
+    def __repr__(self) -> str:
+        return listing(self, {name: value for name, value in vars(self).items() if isinstance(value, Block)})
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        existing = self.__dict__.get(name)
+        if isinstance(existing, (Parameter, Block)) and not isinstance(value, type(existing)):
+            raise BlockError(f"Changing attribute type for {name} from {type(existing)} to {type(value)} is not "
+                             "allowed.")
+        if isinstance(value, Block):
+            self.register_child(value, name)
+        elif isinstance(value, Parameter):
+            if self._reg_params.get(name, value) is not value:
+                raise BlockError(f"Overriding Parameter attribute {name} is not allowed. To share parameters between "
+                                 "blocks, give params= where a block is made")
+            self._reg_params[name] = value
+        super().__setattr__(name, value)
+
+    def _alias(self) -> str:
+        """What its name is made of where it has no prefix."""
+        return type(self).__name__.lower()
+
+    @property
+    def prefix(self) -> str:
+        """What names of its parameters begin with."""
+        return self._prefix
+
+    @property
+    def name(self) -> str:
+        """Its name: the prefix without ``_`` at the end."""
+        return self._name
+
+    def name_scope(self) -> _BlockScope:
+        """A ``with`` statement in which blocks and parameters are named after this block."""
+        return self._scope
+
+    @property
+    def params(self) -> ParameterDict:
+        """Its own parameters, without those of its children."""
+        return self._params
+
+    def collect_params(self, select: str | None = None) -> ParameterDict:
+        """The parameters of this block and of all below it.
+
+        Parameters
+        ----------
+        select : str, optional
+            A regular expression: those whose names begin as it says.
+        """
+        self._check_containers()
+        found = ParameterDict(self._params.prefix)
+        found.update(self.params, select)
+        for child in self._children.values():
+            found.update(child.collect_params(select=select))
+        return found
+
+    def _check_containers(self) -> None:
+        """Warn of blocks in lists and dicts, which are nobody's children."""
+        children = set(map(id, self._children.values()))
+
+        def holds(value: Any) -> bool:
+            if isinstance(value, Block):
+                return id(value) not in children
+            parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+            return any(map(holds, parts))
+
+        for name, value in vars(self).items():
+            if name != "_children" and isinstance(value, (list, tuple, dict)) and holds(value):
+                warn(f'"{type(self).__name__}.{name}" is an unregistered container with Blocks. Blocks inside a list, '
+                     "tuple or dict are not registered by themselves: use register_child(), nn.Sequential or "
+                     "nn.HybridSequential")
+
+    def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
+        """Parameters by the path of attributes that leads to them."""
+        prefix = f"{prefix}." if prefix else ""
+        found = {prefix + name: parameter for name, parameter in self._reg_params.items()}
+        for name, child in self._children.items():
+            found.update(child._collect_params_with_prefix(prefix + name))
+        return found
+
+    # ------------------------------------------------------------------------------------------------ files
+
+    def save_parameters(self, filename: str | os.PathLike[str], deduplicate: bool = False) -> None:
+        """Write all parameters to a ``.params`` file, by the path of attributes that leads to them.
+
+        Parameters
+        ----------
+        deduplicate : bool
+            Whether one that is shared is written once, by its last path.
+        """
+        found = self._collect_params_with_prefix()
+        if deduplicate:
+            last = {id(parameter): path for path, parameter in found.items()}
+            found = {path: parameter for path, parameter in found.items() if last[id(parameter)] == path}
+        save(filename, {path: parameter._reduce() for path, parameter in found.items()})
+
+    def save_params(self, filename: str | os.PathLike[str]) -> None:
+        """Write all parameters by their names, without the prefix; ``save_parameters`` has taken its place."""
+        warn("save_params is deprecated. Please use save_parameters, or export for a SymbolBlock")
+        self.collect_params().save(filename, strip_prefix=self.prefix)
+
+    def load_parameters(self, filename: str | os.PathLike[str], ctx: Contexts = None, allow_missing: bool = False,
+                        ignore_extra: bool = False, cast_dtype: bool = False, dtype_source: str = "current") -> None:
+        """Read parameters from a file of ``save_parameters``, ``save_params``, ``ParameterDict.save`` or ``export``.
+
+        Parameters
+        ----------
+        ctx : Context or list of Context, optional
+            Where those live that were not initialized; the host by default.
+        allow_missing, ignore_extra : bool
+            Whether the file may leave out parameters, or have others.
+        cast_dtype : bool
+            Whether other dtypes are converted.
+        dtype_source : {"current", "saved"}
+            Which of the two dtypes counts.
+
+        Raises
+        ------
+        BlockError
+            When names, shapes or dtypes do not agree.
+        """
+        loaded, own = load(filename), self._collect_params_with_prefix()
+        if not loaded and not own:
+            return
+        if not isinstance(loaded, Mapping):
+            raise BlockError(f"load_parameters: {filename} has {len(loaded)} arrays without names")
+        if not any("." in name for name in loaded):  # by whole names
+            self.collect_params().load_dict(loaded, ctx, allow_missing, ignore_extra, self.prefix, filename,
+                                            cast_dtype, dtype_source)
+            return
+        if not allow_missing:
+            there = {id(own[path]) for path in loaded if path in own}
+            for path, parameter in own.items():
+                if id(parameter) not in there:
+                    raise BlockError(f"Parameter '{path}' is missing in file '{filename}', which contains parameters: "
+                                     f"{brief(loaded)}. Set allow_missing=True to ignore missing parameters.")
+        for path, value in loaded.items():
+            if path in own:
+                own[path]._load_init(value, ctx, cast_dtype=cast_dtype, dtype_source=dtype_source)
+            elif not ignore_extra:
+                raise BlockError(f"Parameter '{path}' loaded from file '{filename}' is not present in this block, "
+                                 f"which contains parameters {brief(own)}. Set ignore_extra=True to ignore.")
+
+    def load_params(self, filename: str | os.PathLike[str], ctx: Contexts = None, allow_missing: bool = False,
+                    ignore_extra: bool = False) -> None:
+        """``load_parameters``, which has taken its place."""
+        warn("load_params is deprecated. Please use load_parameters.")
+        self.load_parameters(filename, ctx, allow_missing, ignore_extra)
+
+    def save(self, prefix: str) -> None:
+        """Write names and traced graphs to ``<prefix>-model.json`` and parameters to ``<prefix>-model.params``."""
+        model: dict[str, Any] = {}
+        for key, block, inside in _numbered(self, model):
+            inside[key] = {"orig_name": block.name, **block._saved_graph(),
+                           "children": {child.name: name for name, child in block._children.items()}}
+        with whole(f"{prefix}-model.json") as file:
+            file.write(json.dumps(model).encode())
+        self.save_parameters(f"{prefix}-model.params")
+
+    def load(self, prefix: str) -> None:
+        """Read what ``save`` wrote into a block that was made alike: names, graphs and parameters."""
+        with open(f"{prefix}-model.json", encoding="utf-8") as file:
+            model = json.load(file)
+        seen = []
+        for key, block, inside in _numbered(self, model):
+            entry = inside[key]
+            seen.append((block, entry["children"]))
+            block.__dict__["_name"] = entry["orig_name"]
+            block._load_graph(entry)
+            params, block.params._params = block.params._params, {}
+            for name, parameter in params.items():
+                parameter._rename(f"{block.name}_{name[len(block.params.prefix):]}")
+                block.params._params[parameter.name] = parameter
+        for block, names in seen:
+            block.__dict__["_children"] = {names[child.name]: child for child in block._children.values()}
+        self.load_parameters(f"{prefix}-model.params")
+
+    def _saved_graph(self) -> dict[str, Any]:
+        """What ``save`` writes of its traced graph."""
+        return {}
+
+    def _load_graph(self, entry: Mapping[str, Any]) -> None:
+        """Take over the graph that ``save`` wrote."""
+
+    # ----------------------------------------------------------------------------------------------- children
+
+    def register_child(self, block: Block, name: str | None = None) -> None:
+        """Make a block a child; its name is its number where it has none."""
+        self._children[str(len(self._children)) if name is None else name] = block
+
+    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> HookHandle:
+        """Have ``hook(block, inputs)`` called before each forward; ``detach`` of what this returns ends it."""
+        return HookHandle.of(self._forward_pre_hooks, hook)
+
+    def register_forward_hook(self, hook: Callable[..., Any]) -> HookHandle:
+        """Have ``hook(block, inputs, outputs)`` called after each forward; ``detach`` of what this returns ends it."""
+        return HookHandle.of(self._forward_hooks, hook)
+
+    def register_op_hook(self, callback: Callable[..., Any], monitor_all: bool = False) -> None:
+        """Have ``callback(name, array)`` called with what operators of hybridized blocks give.
+
+        Parameters
+        ----------
+        monitor_all : bool
+            Whether with what they are given, too.
+        """
+        for child in self._children.values():
+            child.register_op_hook(callback, monitor_all)
+
+    def apply(self, fn: Callable[[Block], Any]) -> Self:
+        """Call a function with each block below, then with this one; returns this one."""
+        for child in self._children.values():
+            child.apply(fn)
+        fn(self)
+        return self
+
+    def initialize(self, init: InitializerLike = None, ctx: Contexts = None, verbose: bool = False,
+                   force_reinit: bool = False) -> None:
+        """Initialize all parameters; see ``ParameterDict.initialize``."""
+        self.collect_params().initialize(init, ctx, verbose, force_reinit)
+
+    def hybridize(self, active: bool = True, **kwargs: Any) -> None:
+        """Let the hybrid blocks below run as plans; see ``HybridBlock.hybridize``."""
+        for child in self._children.values():
+            child.hybridize(active, **kwargs)
+
+    def cast(self, dtype: DTypeLike) -> None:
+        """Give all parameters another dtype; batch norms stay in float32 where that is float16."""
+        for child in self._children.values():
+            child.cast(dtype)
+        for parameter in self.params.values():
+            parameter.cast(dtype)
+
+    # ------------------------------------------------------------------------------------------------- calls
+
+    def __call__(self, *args: Any) -> Any:
+        for hook in list(self._forward_pre_hooks.values()):
+            hook(self, args)
+        out = self.forward(*args)
+        for hook in list(self._forward_hooks.values()):
+            hook(self, args, out)
+        return out
+
+    def forward(self, *args: Any) -> Any:
+        """Compute outputs from inputs."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward")
+
+    def summary(self, *inputs: Any) -> None:
+        """Print what each layer gives for these inputs, and how many parameters it has.
+
+        Raises
+        ------
+        BlockError
+            When it was hybridized.
+        """
+        print_summary(self, inputs)
+
+
+def _numbered(root: Block, model: dict[str, Any]) -> Iterator[tuple[str, Block, dict[str, Any]]]:
+    """The blocks of a tree by their classes and numbers, and the dict of ``save`` that each stands in."""
+    count = 0
+
+    def visit(block: Block, inside: dict[str, Any]) -> Iterator[tuple[str, Block, dict[str, Any]]]:
+        nonlocal count
+        key = f"{type(block).__name__.lower()}{count}"
+        yield key, block, inside
+        for child in block._children.values():
+            count += 1
+            yield from visit(child, inside[key])
+
+    return visit(root, model)
+
+
+def indented(text: str, spaces: int = 2) -> str:
+    """Text whose lines but the first are indented.
+
+    Examples
+    --------
+    >>> indented("a\\nb")
+    'a\\n  b'
+    """
+    return re.sub("\n", f"\n{' ' * spaces}", text)
+
+
+def listing(block: Block, children: Mapping[str, Block]) -> str:
+    """A block as MXNet prints it, with children."""
+    inner = "\n".join(f"  ({name}): {indented(repr(child))}" for name, child in children.items())
+    return f"{type(block).__name__}(\n{inner}\n)"

@@ -1,0 +1,9 @@
+"""Blocks as MXNet's module of this name has them: plain ones, hybrid ones, and those of symbols."""
+
+from __future__ import annotations
+
+from .base_block import Block
+from .hybrid_block import HybridBlock
+from .symbol_block import SymbolBlock
+
+__all__ = ["Block", "HybridBlock", "SymbolBlock"]

@@ -1,0 +1,351 @@
+"""Hybrid blocks: written once for arrays and symbols, and hybridized to run as plans."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from opreg import ndarray, symbol
+from opreg.ndarray.io import save
+from opreg.symbol.json import load_json
+from opreg.symbol.symbol import Group, Symbol, Variable
+
+from ..errors import OpError, warn
+from ..typing import DTypeLike
+from .base_block import Block
+from .errors import BlockError, DeferredInitializationError
+from .parameter import Parameter
+from .plans import BlockPlans
+from .structure import Format, flatten, looked_at, regroup, same
+
+__all__ = ["HybridBlock"]
+
+#: How often graphs of blocks have changed: while it stays, all that was traced is right.
+_CHANGES = [0]
+#: Settings that MXNet's ``hybridize`` takes, which change nothing here.
+_SETTINGS = ("backend", "backend_opts", "static_alloc", "static_shape", "inline_limit", "forward_bulk_size",
+             "backward_bulk_size", "clear")
+
+
+class HybridBlock(Block):
+    """A block that is written once for arrays and symbols, and runs as a plan once it is hybridized.
+
+    Define ``hybrid_forward(F, x, ...)``: ``F`` is ``nd`` or ``sym``, and parameters come by the names of the attributes
+    that hold them. After ``hybridize()`` the first call traces it, and calls run plans, in training and inference,
+    until a child, a layer's setting or a parameter's array is another.
+
+    Examples
+    --------
+    >>> from opreg import gluon, nd
+    >>> class Scale(gluon.HybridBlock):
+    ...     def __init__(self, **kwargs):
+    ...         super().__init__(**kwargs)
+    ...         self.factor = self.params.get("factor", shape=(1,), init="ones")
+    ...     def hybrid_forward(self, F, x, factor):
+    ...         return F.broadcast_mul(x, factor)
+    >>> net = Scale()
+    >>> net.initialize()
+    >>> net.hybridize()
+    >>> net(nd.array([1, 2])).asnumpy()
+    array([1., 2.], dtype=float32)
+    """
+
+    _cached_graph: Any = ()
+    _cached_op: BlockPlans | None = None
+    _in_format: Format = 0
+    _out_format: Format = 0
+    _active = False
+    _flags: Sequence[tuple[str, Any]] = ()
+    _version = 0
+    _traced: tuple[int, tuple[int, ...]] = (-1, ())
+    _told: tuple[Callable[..., Any], bool] | None = None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        before = self.__dict__.get(name)
+        super().__setattr__(name, value)
+        if isinstance(value, (HybridBlock, Parameter)) or (
+                before is not None and isinstance(value, (bool, int, float, str, tuple)) and not (
+                    type(before) is type(value) and before == value)):
+            self._clear_cached_op()
+
+    # ---------------------------------------------------------------------------------------------- tracing
+
+    def _versions(self) -> tuple[int, ...]:
+        """How often this block and each below it have changed."""
+        found: list[int] = []
+
+        def visit(block: Block) -> None:
+            found.append(getattr(block, "_version", 0))
+            for child in block._children.values():
+                visit(child)
+
+        visit(self)
+        return tuple(found)
+
+    def _still(self) -> None:
+        """Forget the graph if a block below has changed since it was traced."""
+        changes, versions = self._traced
+        if self._cached_graph and changes != _CHANGES[0]:
+            now = self._versions()
+            if now != versions:
+                self._clear_cached_op()
+            else:
+                self.__dict__["_traced"] = _CHANGES[0], now
+
+    def _get_graph(self, *args: Any) -> tuple[list[Symbol], Symbol]:
+        """The variables of inputs, and the outputs as one symbol; traced where it was not yet."""
+        self._still()
+        if not self._cached_graph:
+            flat, in_format = flatten(args, "input")
+            given = sum(value is not None for value in flat)
+            if not given:
+                raise BlockError(f"{self.name}: all arguments are None, so there is nothing to trace")
+            names = iter(["data"] if given == 1 else [f"data{i}" for i in range(given)])
+            inputs = [None if value is None else Variable(next(names)) for value in flat]
+            parameters = {name: parameter.var() for name, parameter in self._reg_params.items()}
+            nested = regroup(inputs, in_format)
+            with self.name_scope():
+                out = self.hybrid_forward(symbol, *nested, **parameters)
+            heads, out_format = flatten(out, "output")
+            self.__dict__.update(
+                _in_format=in_format, _out_format=out_format, _traced=(_CHANGES[0], self._versions()),
+                _cached_graph=([value for value in inputs if value is not None], Group(heads)))
+        return self._cached_graph
+
+    def _build_cache(self, *args: Any) -> BlockPlans:
+        """What runs the graph; parameters whose shapes follow from these inputs are made."""
+        inputs, out = self._get_graph(*args)
+        numbers = {each.name: i for i, each in enumerate(inputs)}
+        names, parameters = out.list_inputs(), self._graph_params()
+        for name in names:
+            if name not in parameters and name not in numbers:
+                raise BlockError(f"Unknown input to HybridBlock: {name}")
+        used = set(names)
+        unread = ", ".join(f"{i}-th" for name, i in numbers.items() if name not in used)
+        if unread:
+            warn(f"The {unread} input to HybridBlock is not used by any computation. Is this intended?")
+        unread = ", ".join(name for name in parameters if name not in used)
+        if unread:
+            warn(f"Parameter {unread} is not used by any computation. Is this intended?")
+        every: list[int | Parameter] = [numbers[name] if name in numbers else parameters[name] for name in names]
+        own = [each for each in every if isinstance(each, Parameter)]
+        try:
+            for parameter in own:
+                parameter.list_data()
+        except DeferredInitializationError:
+            self._deferred_infer_shape(*args)
+            for parameter in own:
+                parameter._finish_deferred_init()
+        plans = self.__dict__["_cached_op"] = BlockPlans(out, every, self.name)
+        return plans
+
+    def _graph_params(self) -> Mapping[str, Parameter]:
+        """Parameters that the graph may read, by name."""
+        return self.collect_params()._params
+
+    def _clear_cached_op(self) -> None:
+        """Forget what was traced."""
+        _CHANGES[0] += 1
+        self.__dict__.update(_cached_graph=(), _cached_op=None, _version=self._version + 1)
+
+    def _call_cached_op(self, *args: Any) -> Any:
+        """Run as a plan."""
+        self._still()
+        plans = self._cached_op
+        if plans is None:
+            plans = self._build_cache(*args)
+        flat, form = flatten(args, "input")
+        if not same(form, self._in_format):
+            raise BlockError("The argument structure of HybridBlock does not match the cached version. Stored format "
+                             f"= {self._in_format}, input format = {form}")
+        data = [value for value in flat if value is not None]
+        outs = plans(data) if self._told is None else plans.watched(data, *self._told)
+        return regroup(outs, self._out_format)
+
+    # ------------------------------------------------------------------------------------- shapes and dtypes
+
+    def _deferred_infer_shape(self, *args: Any) -> None:
+        """Give parameters the shapes that follow from inputs."""
+        try:
+            self.infer_shape(*args)
+        except (OpError, ValueError) as error:
+            raise BlockError(f"{self.name}: deferred initialization failed because shape cannot be inferred: {error}"
+                             ) from error
+
+    def _infer_attrs(self, method: str, attribute: str, *args: Any) -> None:
+        inputs, out = self._get_graph(*args)
+        flat = [value for value in flatten(args, "input")[0] if value is not None]
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            own, _, states = getattr(out, method)(**{
+                str(each.name): getattr(value, attribute) for each, value in zip(inputs, flat)})
+            if own is None:
+                raise BlockError(str(said[0].message) if said else f"{self.name}: {method} finds nothing")
+        found = {**dict(zip(out.list_arguments(), own)), **dict(zip(out.list_auxiliary_states(), states))}
+        for name, parameter in self._graph_params().items():
+            if name in found:
+                setattr(parameter, attribute, found[name])
+
+    def infer_shape(self, *args: Any) -> None:
+        """Give parameters the shapes that follow from inputs."""
+        self._infer_attrs("infer_shape", "shape", *args)
+
+    def infer_type(self, *args: Any) -> None:
+        """Give parameters the dtypes that follow from inputs."""
+        self._infer_attrs("infer_type", "dtype", *args)
+
+    # ------------------------------------------------------------------------------------------------ settings
+
+    def register_child(self, block: Block, name: str | None = None) -> None:
+        """Make a hybrid block a child.
+
+        Raises
+        ------
+        BlockError
+            For a block that is not hybrid.
+        """
+        if not isinstance(block, HybridBlock):
+            raise BlockError(f"Children of HybridBlock must also be HybridBlock, but {block} has type {type(block)}. "
+                             "If you are using Sequential, please try HybridSequential instead.")
+        super().register_child(block, name)
+        self._clear_cached_op()
+
+    def hybridize(self, active: bool = True, backend: str | None = None, clear: bool = True, **kwargs: Any) -> None:
+        """Let this block run as plans from its next call on, or, with ``active=False``, operator by operator.
+
+        Parameters
+        ----------
+        backend : str, optional
+            MXNet's name of one; plans are made as ever.
+        clear : bool
+            Whether what was traced is forgotten.
+        **kwargs
+            MXNet's further settings, as ``static_alloc`` and ``static_shape``, which change nothing: a plan's memory is
+            always static.
+        """
+        self.__dict__.update(_active=active, _flags=[(name, kwargs[name]) for name in _SETTINGS if name in kwargs])
+        if clear:
+            self._clear_cached_op()
+        if (active and self._forward_hooks) or self._forward_pre_hooks:
+            warn(f'"{self}" is being hybridized while still having forward hook/pre-hook. If "{self}" is a child of '
+                 "HybridBlock, the hooks will not take effect.")
+        super().hybridize(active, **kwargs)
+
+    def optimize_for(self, x: Any, *args: Any, backend: str | None = None, clear: bool = False, **kwargs: Any) -> None:
+        """Hybridize, and trace for these inputs.
+
+        Raises
+        ------
+        BlockError
+            Without a backend, which MXNet demands.
+        """
+        if not backend:
+            raise BlockError('Must specify "backend" to optimize_for')
+        self.hybridize(True, backend, clear, **kwargs)
+        self._build_cache(x, *args)
+
+    def cast(self, dtype: DTypeLike) -> None:
+        """Give all parameters another dtype."""
+        self._clear_cached_op()
+        super().cast(dtype)
+
+    def register_op_hook(self, callback: Callable[..., Any], monitor_all: bool = False) -> None:
+        """See ``Block.register_op_hook``."""
+        self.__dict__["_told"] = callback, monitor_all
+        super().register_op_hook(callback, monitor_all)
+
+    # ------------------------------------------------------------------------------------------------- files
+
+    def export(self, path: str, epoch: int = 0, remove_amp_cast: bool = True) -> tuple[str, str]:
+        """Write the traced graph to ``<path>-symbol.json`` and the parameters to ``<path>-<epoch>.params``, for
+        ``SymbolBlock.imports`` and ``Module``.
+
+        Returns
+        -------
+        tuple of str
+            The names of both files.
+
+        Raises
+        ------
+        BlockError
+            Before it was hybridized and called once.
+        """
+        self._still()
+        if self._cached_op is None:
+            raise BlockError("Please first call block.hybridize() and then run forward with this block at least once "
+                             "before calling export.")
+        out = self._cached_op.symbol
+        names = f"{path}-symbol.json", f"{path}-{epoch:04d}.params"
+        out.save(names[0], remove_amp_cast=remove_amp_cast)
+        states = set(out.list_auxiliary_states())
+        save(names[1], {f"{'aux' if each.name in states else 'arg'}:{each.name}": each._reduce()
+                        for each in self._cached_op.inputs if isinstance(each, Parameter)})
+        return names
+
+    def _saved_graph(self) -> dict[str, Any]:
+        if not self._cached_graph:
+            return {"hybridized": False}
+        inputs, out = self._cached_graph
+        return {"in_format": self._in_format, "out_format": self._out_format,
+                "inputs": [each.tojson() for each in inputs], "symbol": out.tojson(), "hybridized": True}
+
+    def _load_graph(self, entry: Mapping[str, Any]) -> None:
+        if entry["hybridized"]:
+            self.__dict__.update(
+                _in_format=entry["in_format"], _out_format=entry["out_format"], _active=True, _cached_op=None,
+                _cached_graph=([load_json(text) for text in entry["inputs"]], load_json(entry["symbol"])),
+                _traced=(_CHANGES[0], self._versions()))
+
+    # ------------------------------------------------------------------------------------------------- calls
+
+    def forward(self, x: Any, *args: Any) -> Any:
+        """Compute outputs from arrays or symbols: by ``hybrid_forward``, or as a plan.
+
+        Raises
+        ------
+        BlockError
+            For arrays and symbols together, for neither, and, of a hybridized block, for arrays of several contexts.
+        """
+        has_symbols, contexts = looked_at((x, *args))
+        if has_symbols and contexts:
+            raise BlockError("In HybridBlock, we do not support mixed NDArrays and Symbols types for the input. Please "
+                             "check the type of the args.")
+        if has_symbols:
+            parameters: dict[str, Any] = {name: each.var() for name, each in self._reg_params.items()}
+            with self.name_scope():
+                return self.hybrid_forward(symbol, x, *args, **parameters)
+        if not contexts:
+            raise BlockError("In HybridBlock, there must be one NDArray or one Symbol in the input. Please check the "
+                             "type of the args.")
+        ctx = contexts[0]
+        with ctx:
+            if self._active:
+                if any(other != ctx for other in contexts):
+                    raise BlockError(f"Find multiple contexts in the input, After hybridized, the HybridBlock only "
+                                     f"supports one input context: {sorted(set(map(str, contexts)))}")
+                return self._call_cached_op(x, *args)
+            try:
+                parameters = {name: each.data(ctx) for name, each in self._reg_params.items()}
+            except DeferredInitializationError:
+                self._deferred_infer_shape(x, *args)
+                for each in self.params.values():
+                    each._finish_deferred_init()
+                parameters = {name: each.data(ctx) for name, each in self._reg_params.items()}
+            return self.hybrid_forward(ndarray, x, *args, **parameters)
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Compute outputs by functions of ``F``: ``nd``, or ``sym``.
+
+        Parameters
+        ----------
+        F : module
+            Of functions.
+        x : NDArray or Symbol
+            The first input.
+        *args, **kwargs
+            Further inputs, and the parameters.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no hybrid_forward")
+
+

@@ -1,0 +1,605 @@
+"""Layers of windows: convolutions, transposed ones, pooling, and padding by reflection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from opreg.symbol.function import surface
+from opreg.symbol.symbol import Variable
+
+from ...base import numeric_types
+from ...errors import did_you_mean
+from ...train.initializer import InitializerLike
+from ..errors import BlockError
+from ..hybrid_block import HybridBlock
+from .activations import Activation
+
+__all__ = ["Conv1D", "Conv2D", "Conv3D", "Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose", "MaxPool1D",
+           "MaxPool2D", "MaxPool3D", "AvgPool1D", "AvgPool2D", "AvgPool3D", "GlobalMaxPool1D", "GlobalMaxPool2D",
+           "GlobalMaxPool3D", "GlobalAvgPool1D", "GlobalAvgPool2D", "GlobalAvgPool3D", "ReflectionPad2D"]
+
+#: One number for all axes of space, or one for each.
+Sizes: TypeAlias = int | Sequence[int]
+
+
+def _each(value: Any, dims: int) -> Any:
+    return (value,) * dims if isinstance(value, numeric_types) else value
+
+
+def _checked(name: str, what: str, value: Any, dims: int) -> Any:
+    """A number for each axis of space."""
+    value = _each(value, dims)
+    if len(value) != dims:
+        raise BlockError(f"{name}: {what} must be a number or a list of {dims} ints, got {value}")
+    return value
+
+
+def _laid(name: str, layout: str, valid: Sequence[str]) -> str:
+    if layout not in valid:
+        raise BlockError(f"{name}: layout {layout!r}. {did_you_mean(layout, valid)}")
+    return layout
+
+
+class _Conv(HybridBlock):
+    """A convolution, or its transpose."""
+
+    def __init__(self, channels: int, kernel_size: Any, strides: Any, padding: Any, dilation: Any, groups: int,
+                 layout: str, in_channels: int = 0, activation: str | None = None, use_bias: bool = True,
+                 weight_initializer: InitializerLike = None, bias_initializer: InitializerLike = "zeros",
+                 op_name: str = "Convolution", adj: Any = None, prefix: str | None = None, params: Any = None):
+        super().__init__(prefix=prefix, params=params)
+        dims = len(kernel_size)
+        self._channels, self._in_channels, self._op_name = channels, in_channels, op_name
+        self._kwargs = {"kernel": kernel_size, "stride": _each(strides, dims), "dilate": _each(dilation, dims),
+                        "pad": _each(padding, dims), "num_filter": channels, "num_group": groups,
+                        "no_bias": not use_bias, "layout": layout}
+        if adj is not None:
+            self._kwargs["adj"] = adj
+        shape = [0] * (dims + 2)
+        shape[layout.find("N")], shape[layout.find("C")] = 1, in_channels
+        applied = surface(op_name)(Variable("data", shape=shape), **self._kwargs)
+        shapes = applied.infer_shape_partial()[0]
+        with self.name_scope():
+            self.weight = self.params.get("weight", shape=shapes[1], init=weight_initializer,
+                                          allow_deferred_init=True)
+            self.bias = self.params.get("bias", shape=shapes[2], init=bias_initializer,
+                                        allow_deferred_init=True) if use_bias else None
+            self.act = Activation(activation, prefix=f"{activation}_") if activation is not None else None
+
+    def hybrid_forward(self, F: Any, x: Any, weight: Any, bias: Any = None) -> Any:
+        """See ``HybridBlock``."""
+        weights = (weight,) if bias is None else (weight, bias)
+        out = getattr(F, self._op_name)(x, *weights, name="fwd", **self._kwargs)
+        return out if self.act is None else self.act(out)
+
+    def _alias(self) -> str:
+        return "conv"
+
+    def __repr__(self) -> str:
+        settings, shape = self._kwargs, self.weight.shape or (0, 0)
+        dims = len(settings["kernel"])
+        said = [f"{shape[1] or None} -> {shape[0]}", f"kernel_size={settings['kernel']}",
+                f"stride={settings['stride']}"]
+        for name, key, usual in (("padding", "pad", (0,) * dims), ("dilation", "dilate", (1,) * dims),
+                                 ("groups", "num_group", 1)):
+            if settings[key] != usual:
+                said.append(f"{name}={settings[key]}")
+        if self.bias is None:
+            said.append("bias=False")
+        if self.act is not None:
+            said.append(repr(self.act))
+        return f"{type(self).__name__}({', '.join(said)})"
+
+
+class Conv1D(_Conv):
+    """A convolution over one axis of space.
+
+    Parameters
+    ----------
+    channels : int
+        Channels that come out.
+    kernel_size : int or tuple of int
+        Lengths of the window.
+    strides, padding, dilation : int or tuple of int
+        Steps of the window, zeros around the input, steps inside the window.
+    groups : int
+        In how many groups channels are divided.
+    layout : str
+        Order of the axes: ``NCW``.
+    activation : str, optional
+        The name of an activation.
+    use_bias : bool
+        Whether there is a bias.
+    weight_initializer, bias_initializer : Initializer or str, optional
+        How they begin.
+    in_channels : int
+        Channels that go in; 0 where they follow from the first input.
+    """
+
+    def __init__(self, channels: int, kernel_size: Sizes, strides: Sizes = 1, padding: Sizes = 0, dilation: Sizes = 1,
+                 groups: int = 1, layout: str = "NCW", activation: str | None = None, use_bias: bool = True,
+                 weight_initializer: InitializerLike = None, bias_initializer: InitializerLike = "zeros",
+                 in_channels: int = 0, **kwargs: Any):
+        name, op_name = type(self).__name__, kwargs.pop("op_name", "Convolution")
+        super().__init__(channels, _checked(name, "kernel_size", kernel_size, 1), strides, padding, dilation, groups,
+                         _laid(name, layout, ("NCW",)), in_channels, activation, use_bias, weight_initializer,
+                         bias_initializer,
+                         op_name=op_name, **kwargs)
+
+
+class Conv2D(_Conv):
+    """A convolution over two axes of space.
+
+    Parameters
+    ----------
+    channels : int
+        Channels that come out.
+    kernel_size : int or tuple of int
+        Lengths of the window.
+    strides, padding, dilation : int or tuple of int
+        Steps of the window, zeros around the input, steps inside the window.
+    groups : int
+        In how many groups channels are divided.
+    layout : str
+        Order of the axes: ``NCHW`` or ``NHWC``.
+    activation : str, optional
+        The name of an activation.
+    use_bias : bool
+        Whether there is a bias.
+    weight_initializer, bias_initializer : Initializer or str, optional
+        How they begin.
+    in_channels : int
+        Channels that go in; 0 where they follow from the first input.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> layer = Conv2D(8, 3, padding=1, in_channels=3)
+    >>> layer
+    Conv2D(3 -> 8, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1))
+    >>> layer.initialize()
+    >>> layer(nd.ones((1, 3, 5, 5))).shape
+    (1, 8, 5, 5)
+    """
+
+    def __init__(self, channels: int, kernel_size: Sizes, strides: Sizes = (1, 1), padding: Sizes = (0, 0),
+                 dilation: Sizes = (1, 1), groups: int = 1, layout: str = "NCHW", activation: str | None = None,
+                 use_bias: bool = True, weight_initializer: InitializerLike = None,
+                 bias_initializer: InitializerLike = "zeros", in_channels: int = 0, **kwargs: Any):
+        name, op_name = type(self).__name__, kwargs.pop("op_name", "Convolution")
+        super().__init__(channels, _checked(name, "kernel_size", kernel_size, 2), strides, padding, dilation, groups,
+                         _laid(name, layout, ("NCHW", "NHWC")), in_channels, activation, use_bias, weight_initializer,
+                         bias_initializer,
+                         op_name=op_name, **kwargs)
+
+
+class Conv3D(_Conv):
+    """A convolution over three axes of space.
+
+    Parameters
+    ----------
+    channels : int
+        Channels that come out.
+    kernel_size : int or tuple of int
+        Lengths of the window.
+    strides, padding, dilation : int or tuple of int
+        Steps of the window, zeros around the input, steps inside the window.
+    groups : int
+        In how many groups channels are divided.
+    layout : str
+        Order of the axes: ``NCDHW`` or ``NDHWC``.
+    activation : str, optional
+        The name of an activation.
+    use_bias : bool
+        Whether there is a bias.
+    weight_initializer, bias_initializer : Initializer or str, optional
+        How they begin.
+    in_channels : int
+        Channels that go in; 0 where they follow from the first input.
+    """
+
+    def __init__(self, channels: int, kernel_size: Sizes, strides: Sizes = (1, 1, 1), padding: Sizes = (0, 0, 0),
+                 dilation: Sizes = (1, 1, 1), groups: int = 1, layout: str = "NCDHW", activation: str | None = None,
+                 use_bias: bool = True, weight_initializer: InitializerLike = None,
+                 bias_initializer: InitializerLike = "zeros", in_channels: int = 0, **kwargs: Any):
+        name, op_name = type(self).__name__, kwargs.pop("op_name", "Convolution")
+        super().__init__(channels, _checked(name, "kernel_size", kernel_size, 3), strides, padding, dilation, groups,
+                         _laid(name, layout, ("NCDHW", "NDHWC")), in_channels, activation, use_bias, weight_initializer,
+                         bias_initializer,
+                         op_name=op_name, **kwargs)
+
+
+class Conv1DTranspose(_Conv):
+    """The transpose of a convolution over one axis of space.
+
+    Parameters
+    ----------
+    channels : int
+        Channels that come out.
+    kernel_size : int or tuple of int
+        Lengths of the window.
+    strides, padding, output_padding, dilation : int or tuple of int
+        Steps of the window, zeros around the input, numbers put behind the output, steps inside the window.
+    groups : int
+        In how many groups channels are divided.
+    layout : str
+        Order of the axes: ``NCW``.
+    activation : str, optional
+        The name of an activation.
+    use_bias : bool
+        Whether there is a bias.
+    weight_initializer, bias_initializer : Initializer or str, optional
+        How they begin.
+    in_channels : int
+        Channels that go in; 0 where they follow from the first input.
+    """
+
+    def __init__(self, channels: int, kernel_size: Sizes, strides: Sizes = 1, padding: Sizes = 0,
+                 output_padding: Sizes = 0, dilation: Sizes = 1, groups: int = 1, layout: str = "NCW",
+                 activation: str | None = None, use_bias: bool = True, weight_initializer: InitializerLike = None,
+                 bias_initializer: InitializerLike = "zeros", in_channels: int = 0, **kwargs: Any):
+        name, op_name = type(self).__name__, kwargs.pop("op_name", "Deconvolution")
+        super().__init__(channels, _checked(name, "kernel_size", kernel_size, 1), strides, padding, dilation, groups,
+                         _laid(name, layout, ("NCW",)), in_channels, activation, use_bias, weight_initializer,
+                         bias_initializer,
+                         op_name=op_name, adj=_checked(name, "output_padding", output_padding, 1), **kwargs)
+        self.outpad = _each(output_padding, 1)
+
+
+class Conv2DTranspose(_Conv):
+    """The transpose of a convolution over two axes of space.
+
+    Parameters
+    ----------
+    channels : int
+        Channels that come out.
+    kernel_size : int or tuple of int
+        Lengths of the window.
+    strides, padding, output_padding, dilation : int or tuple of int
+        Steps of the window, zeros around the input, numbers put behind the output, steps inside the window.
+    groups : int
+        In how many groups channels are divided.
+    layout : str
+        Order of the axes: ``NCHW`` or ``NHWC``.
+    activation : str, optional
+        The name of an activation.
+    use_bias : bool
+        Whether there is a bias.
+    weight_initializer, bias_initializer : Initializer or str, optional
+        How they begin.
+    in_channels : int
+        Channels that go in; 0 where they follow from the first input.
+    """
+
+    def __init__(self, channels: int, kernel_size: Sizes, strides: Sizes = (1, 1), padding: Sizes = (0, 0),
+                 output_padding: Sizes = (0, 0), dilation: Sizes = (1, 1), groups: int = 1, layout: str = "NCHW",
+                 activation: str | None = None, use_bias: bool = True, weight_initializer: InitializerLike = None,
+                 bias_initializer: InitializerLike = "zeros", in_channels: int = 0, **kwargs: Any):
+        name, op_name = type(self).__name__, kwargs.pop("op_name", "Deconvolution")
+        super().__init__(channels, _checked(name, "kernel_size", kernel_size, 2), strides, padding, dilation, groups,
+                         _laid(name, layout, ("NCHW", "NHWC")), in_channels, activation, use_bias, weight_initializer,
+                         bias_initializer,
+                         op_name=op_name, adj=_checked(name, "output_padding", output_padding, 2), **kwargs)
+        self.outpad = _each(output_padding, 2)
+
+
+class Conv3DTranspose(_Conv):
+    """The transpose of a convolution over three axes of space.
+
+    Parameters
+    ----------
+    channels : int
+        Channels that come out.
+    kernel_size : int or tuple of int
+        Lengths of the window.
+    strides, padding, output_padding, dilation : int or tuple of int
+        Steps of the window, zeros around the input, numbers put behind the output, steps inside the window.
+    groups : int
+        In how many groups channels are divided.
+    layout : str
+        Order of the axes: ``NCDHW`` or ``NDHWC``.
+    activation : str, optional
+        The name of an activation.
+    use_bias : bool
+        Whether there is a bias.
+    weight_initializer, bias_initializer : Initializer or str, optional
+        How they begin.
+    in_channels : int
+        Channels that go in; 0 where they follow from the first input.
+    """
+
+    def __init__(self, channels: int, kernel_size: Sizes, strides: Sizes = (1, 1, 1), padding: Sizes = (0, 0, 0),
+                 output_padding: Sizes = (0, 0, 0), dilation: Sizes = (1, 1, 1), groups: int = 1,
+                 layout: str = "NCDHW", activation: str | None = None, use_bias: bool = True,
+                 weight_initializer: InitializerLike = None, bias_initializer: InitializerLike = "zeros",
+                 in_channels: int = 0, **kwargs: Any):
+        name, op_name = type(self).__name__, kwargs.pop("op_name", "Deconvolution")
+        super().__init__(channels, _checked(name, "kernel_size", kernel_size, 3), strides, padding, dilation, groups,
+                         _laid(name, layout, ("NCDHW", "NDHWC")), in_channels, activation, use_bias, weight_initializer,
+                         bias_initializer,
+                         op_name=op_name, adj=_checked(name, "output_padding", output_padding, 3), **kwargs)
+        self.outpad = _each(output_padding, 3)
+
+
+class _Pooling(HybridBlock):
+    """One number for each window."""
+
+    def __init__(self, pool_size: Any, strides: Any, padding: Any, ceil_mode: bool, global_pool: bool, pool_type: str,
+                 layout: str, count_include_pad: bool | None = None, **kwargs: Any):
+        super().__init__(**kwargs)
+        dims = len(pool_size)
+        strides = pool_size if strides is None else strides
+        self._kwargs = {"kernel": pool_size, "stride": _each(strides, dims), "pad": _each(padding, dims),
+                        "global_pool": global_pool, "pool_type": pool_type, "layout": layout,
+                        "pooling_convention": "full" if ceil_mode else "valid"}
+        if count_include_pad is not None:
+            self._kwargs["count_include_pad"] = count_include_pad
+
+    def _alias(self) -> str:
+        return "pool"
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """See ``HybridBlock``."""
+        return F.Pooling(x, name="fwd", **self._kwargs)
+
+    def __repr__(self) -> str:
+        return ("{name}(size={kernel}, stride={stride}, padding={pad}, ceil_mode={ceil_mode}, "
+                "global_pool={global_pool}, pool_type={pool_type}, layout={layout})").format(
+                    name=type(self).__name__, ceil_mode=self._kwargs["pooling_convention"] == "full", **self._kwargs)
+
+
+class MaxPool1D(_Pooling):
+    """The largest number of each window over one axis of space.
+
+    Parameters
+    ----------
+    pool_size : int or tuple of int
+        Lengths of the window.
+    strides : int or tuple of int, optional
+        Steps of the window; its lengths by default.
+    padding : int or tuple of int
+        Numbers around the input.
+    layout : str
+        Order of the axes: ``NCW`` or ``NWC``.
+    ceil_mode : bool
+        Whether windows that stand out over the end count.
+    """
+
+    def __init__(self, pool_size: Sizes = 2, strides: Sizes | None = None, padding: Sizes = 0, layout: str = "NCW",
+                 ceil_mode: bool = False, **kwargs: Any):
+        name = type(self).__name__
+        super().__init__(_checked(name, "pool_size", pool_size, 1), strides, padding, ceil_mode, False,
+                         "max", _laid(name, layout, ("NCW", "NWC")), **kwargs)
+
+
+class MaxPool2D(_Pooling):
+    """The largest number of each window over two axes of space.
+
+    Parameters
+    ----------
+    pool_size : int or tuple of int
+        Lengths of the window.
+    strides : int or tuple of int, optional
+        Steps of the window; its lengths by default.
+    padding : int or tuple of int
+        Numbers around the input.
+    layout : str
+        Order of the axes: ``NCHW`` or ``NHWC``.
+    ceil_mode : bool
+        Whether windows that stand out over the end count.
+    """
+
+    def __init__(self, pool_size: Sizes = (2, 2), strides: Sizes | None = None, padding: Sizes = 0,
+                 layout: str = "NCHW", ceil_mode: bool = False, **kwargs: Any):
+        name = type(self).__name__
+        super().__init__(_checked(name, "pool_size", pool_size, 2), strides, padding, ceil_mode, False,
+                         "max", _laid(name, layout, ("NCHW", "NHWC")), **kwargs)
+
+
+class MaxPool3D(_Pooling):
+    """The largest number of each window over three axes of space.
+
+    Parameters
+    ----------
+    pool_size : int or tuple of int
+        Lengths of the window.
+    strides : int or tuple of int, optional
+        Steps of the window; its lengths by default.
+    padding : int or tuple of int
+        Numbers around the input.
+    layout : str
+        Order of the axes: ``NCDHW`` or ``NDHWC``.
+    ceil_mode : bool
+        Whether windows that stand out over the end count.
+    """
+
+    def __init__(self, pool_size: Sizes = (2, 2, 2), strides: Sizes | None = None, padding: Sizes = 0,
+                 ceil_mode: bool = False, layout: str = "NCDHW", **kwargs: Any):
+        name = type(self).__name__
+        super().__init__(_checked(name, "pool_size", pool_size, 3), strides, padding, ceil_mode, False,
+                         "max", _laid(name, layout, ("NCDHW", "NDHWC")), **kwargs)
+
+
+class AvgPool1D(_Pooling):
+    """The mean number of each window over one axis of space.
+
+    Parameters
+    ----------
+    pool_size : int or tuple of int
+        Lengths of the window.
+    strides : int or tuple of int, optional
+        Steps of the window; its lengths by default.
+    padding : int or tuple of int
+        Numbers around the input.
+    layout : str
+        Order of the axes: ``NCW`` or ``NWC``.
+    ceil_mode : bool
+        Whether windows that stand out over the end count.
+    count_include_pad : bool
+        Whether zeros around the input count.
+    """
+
+    def __init__(self, pool_size: Sizes = 2, strides: Sizes | None = None, padding: Sizes = 0, layout: str = "NCW",
+                 ceil_mode: bool = False, count_include_pad: bool = True, **kwargs: Any):
+        name = type(self).__name__
+        super().__init__(_checked(name, "pool_size", pool_size, 1), strides, padding, ceil_mode, False,
+                         "avg", _laid(name, layout, ("NCW", "NWC")), count_include_pad, **kwargs)
+
+
+class AvgPool2D(_Pooling):
+    """The mean number of each window over two axes of space.
+
+    Parameters
+    ----------
+    pool_size : int or tuple of int
+        Lengths of the window.
+    strides : int or tuple of int, optional
+        Steps of the window; its lengths by default.
+    padding : int or tuple of int
+        Numbers around the input.
+    layout : str
+        Order of the axes: ``NCHW`` or ``NHWC``.
+    ceil_mode : bool
+        Whether windows that stand out over the end count.
+    count_include_pad : bool
+        Whether zeros around the input count.
+    """
+
+    def __init__(self, pool_size: Sizes = (2, 2), strides: Sizes | None = None, padding: Sizes = 0,
+                 ceil_mode: bool = False, layout: str = "NCHW", count_include_pad: bool = True, **kwargs: Any):
+        name = type(self).__name__
+        super().__init__(_checked(name, "pool_size", pool_size, 2), strides, padding, ceil_mode, False,
+                         "avg", _laid(name, layout, ("NCHW", "NHWC")), count_include_pad, **kwargs)
+
+
+class AvgPool3D(_Pooling):
+    """The mean number of each window over three axes of space.
+
+    Parameters
+    ----------
+    pool_size : int or tuple of int
+        Lengths of the window.
+    strides : int or tuple of int, optional
+        Steps of the window; its lengths by default.
+    padding : int or tuple of int
+        Numbers around the input.
+    layout : str
+        Order of the axes: ``NCDHW`` or ``NDHWC``.
+    ceil_mode : bool
+        Whether windows that stand out over the end count.
+    count_include_pad : bool
+        Whether zeros around the input count.
+    """
+
+    def __init__(self, pool_size: Sizes = (2, 2, 2), strides: Sizes | None = None, padding: Sizes = 0,
+                 ceil_mode: bool = False, layout: str = "NCDHW", count_include_pad: bool = True, **kwargs: Any):
+        name = type(self).__name__
+        super().__init__(_checked(name, "pool_size", pool_size, 3), strides, padding, ceil_mode, False,
+                         "avg", _laid(name, layout, ("NCDHW", "NDHWC")), count_include_pad, **kwargs)
+
+
+class GlobalMaxPool1D(_Pooling):
+    """The largest number of each channel, over one axis of space.
+
+    Parameters
+    ----------
+    layout : str
+        Order of the axes: ``NCW`` or ``NWC``.
+    """
+
+    def __init__(self, layout: str = "NCW", **kwargs: Any):
+        super().__init__((1,), None, 0, True, True, "max",
+                         _laid(type(self).__name__, layout, ("NCW", "NWC")), **kwargs)
+
+
+class GlobalMaxPool2D(_Pooling):
+    """The largest number of each channel, over two axes of space.
+
+    Parameters
+    ----------
+    layout : str
+        Order of the axes: ``NCHW`` or ``NHWC``.
+    """
+
+    def __init__(self, layout: str = "NCHW", **kwargs: Any):
+        super().__init__((1, 1), None, 0, True, True, "max",
+                         _laid(type(self).__name__, layout, ("NCHW", "NHWC")), **kwargs)
+
+
+class GlobalMaxPool3D(_Pooling):
+    """The largest number of each channel, over three axes of space.
+
+    Parameters
+    ----------
+    layout : str
+        Order of the axes: ``NCDHW`` or ``NDHWC``.
+    """
+
+    def __init__(self, layout: str = "NCDHW", **kwargs: Any):
+        super().__init__((1, 1, 1), None, 0, True, True, "max",
+                         _laid(type(self).__name__, layout, ("NCDHW", "NDHWC")), **kwargs)
+
+
+class GlobalAvgPool1D(_Pooling):
+    """The mean number of each channel, over one axis of space.
+
+    Parameters
+    ----------
+    layout : str
+        Order of the axes: ``NCW`` or ``NWC``.
+    """
+
+    def __init__(self, layout: str = "NCW", **kwargs: Any):
+        super().__init__((1,), None, 0, True, True, "avg",
+                         _laid(type(self).__name__, layout, ("NCW", "NWC")), **kwargs)
+
+
+class GlobalAvgPool2D(_Pooling):
+    """The mean number of each channel, over two axes of space.
+
+    Parameters
+    ----------
+    layout : str
+        Order of the axes: ``NCHW`` or ``NHWC``.
+    """
+
+    def __init__(self, layout: str = "NCHW", **kwargs: Any):
+        super().__init__((1, 1), None, 0, True, True, "avg",
+                         _laid(type(self).__name__, layout, ("NCHW", "NHWC")), **kwargs)
+
+
+class GlobalAvgPool3D(_Pooling):
+    """The mean number of each channel, over three axes of space.
+
+    Parameters
+    ----------
+    layout : str
+        Order of the axes: ``NCDHW`` or ``NDHWC``.
+    """
+
+    def __init__(self, layout: str = "NCDHW", **kwargs: Any):
+        super().__init__((1, 1, 1), None, 0, True, True, "avg",
+                         _laid(type(self).__name__, layout, ("NCDHW", "NDHWC")), **kwargs)
+
+
+class ReflectionPad2D(HybridBlock):
+    """Numbers around images that mirror those inside.
+
+    Parameters
+    ----------
+    padding : int or tuple of int
+        How many on each side, or before and behind each of the four axes.
+    """
+
+    def __init__(self, padding: Sizes = 0, **kwargs: Any):
+        super().__init__(**kwargs)
+        if isinstance(padding, numeric_types):
+            padding = (0, 0, 0, 0, padding, padding, padding, padding)
+        if len(padding) != 8:
+            raise BlockError(f"ReflectionPad2D: expected a number, or 8 of them, got {padding}")
+        self._padding = padding
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """See ``HybridBlock``."""
+        return F.pad(x, mode="reflect", pad_width=self._padding)

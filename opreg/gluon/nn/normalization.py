@@ -1,0 +1,198 @@
+"""Layers that normalize."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...train.initializer import InitializerLike
+from ...typing import DTypeLike
+from ..hybrid_block import HybridBlock
+from ..parameter import Parameter
+
+__all__ = ["BatchNorm", "BatchNormReLU", "InstanceNorm", "LayerNorm", "GroupNorm"]
+
+
+class _Norm(HybridBlock):
+    """A layer that normalizes: its settings, and its scale and offset."""
+
+    _kwargs: dict[str, Any]
+    gamma: Parameter
+
+    def _make(self, length: int, scale: bool, center: bool, gamma: InitializerLike, beta: InitializerLike,
+              **kwargs: Any) -> None:
+        """Make scale and offset; which of them is trained."""
+        for name, init, trained in (("gamma", gamma, scale), ("beta", beta, center)):
+            more = {"differentiable": trained} if kwargs.get("differentiable") else {}
+            setattr(self, name, self.params.get(name, grad_req="write" if trained else "null", shape=(length,),
+                                                init=init, allow_deferred_init=True, **more))
+
+    def _said(self, extra: str = "") -> str:
+        settings = ", ".join(f"{name}={value!r}" for name, value in self._kwargs.items())
+        return f"{type(self).__name__}({settings}{extra})"
+
+    def _length(self) -> int:
+        return int((self.gamma.shape or (0,))[0])
+
+    def __repr__(self) -> str:
+        return self._said(f", in_channels={self._length()}")
+
+
+class BatchNorm(_Norm):
+    """Batch normalization: in training by mean and variance of the batch, in inference by their moving averages.
+
+    Parameters
+    ----------
+    axis : int
+        The axis of channels.
+    momentum : float
+        How much of the moving averages stays at each step.
+    epsilon : float
+        What is added to variances.
+    center, scale : bool
+        Whether there is an offset ``beta`` and a factor ``gamma``.
+    use_global_stats : bool
+        Whether training normalizes by the moving averages, too.
+    beta_initializer, gamma_initializer, running_mean_initializer, running_variance_initializer : Initializer or str
+        How they begin.
+    in_channels : int
+        Number of channels; 0 where it follows from the first input.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> layer = BatchNorm(in_channels=2)
+    >>> layer.initialize()
+    >>> layer(nd.ones((1, 2))).shape, sorted(layer.collect_params(".*running"))[0][-12:]
+    ((1, 2), 'running_mean')
+    """
+
+    _operator = "BatchNorm"
+
+    def __init__(self, axis: int = 1, momentum: float = 0.9, epsilon: float = 1e-5, center: bool = True,
+                 scale: bool = True, use_global_stats: bool = False, beta_initializer: InitializerLike = "zeros",
+                 gamma_initializer: InitializerLike = "ones", running_mean_initializer: InitializerLike = "zeros",
+                 running_variance_initializer: InitializerLike = "ones", in_channels: int = 0, **kwargs: Any):
+        super().__init__(**kwargs)
+        self._kwargs = {"axis": axis, "eps": epsilon, "momentum": momentum, "fix_gamma": not scale,
+                        "use_global_stats": use_global_stats}
+        if in_channels:
+            self.in_channels = in_channels
+        self._make(in_channels, scale, center, gamma_initializer, beta_initializer, differentiable=True)
+        for name, init in (("running_mean", running_mean_initializer), ("running_var", running_variance_initializer)):
+            setattr(self, name, self.params.get(name, grad_req="null", shape=(in_channels,), init=init,
+                                                allow_deferred_init=True, differentiable=False))
+
+    def cast(self, dtype: DTypeLike) -> None:
+        """Give all parameters another dtype, but float32 in the place of float16."""
+        super().cast("float32" if np.dtype(dtype) == np.float16 else dtype)
+
+    def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any) -> Any:
+        """See ``HybridBlock``."""
+        return F.BatchNorm(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
+
+    def __repr__(self) -> str:
+        return self._said(f", in_channels={self._length() or None}")
+
+
+class BatchNormReLU(BatchNorm):
+    """Batch normalization, and ``relu`` of what comes; see ``BatchNorm``."""
+
+    def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any) -> Any:
+        """See ``HybridBlock``."""
+        return F.contrib.BatchNormWithReLU(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
+
+
+class InstanceNorm(_Norm):
+    """Normalization of each channel of each sample.
+
+    Parameters
+    ----------
+    axis : int
+        The axis of channels.
+    epsilon : float
+        What is added to variances.
+    center, scale : bool
+        Whether offset and factor are trained.
+    beta_initializer, gamma_initializer : Initializer or str
+        How they begin.
+    in_channels : int
+        Number of channels; 0 where it follows from the first input.
+    """
+
+    def __init__(self, axis: int = 1, epsilon: float = 1e-5, center: bool = True, scale: bool = False,
+                 beta_initializer: InitializerLike = "zeros", gamma_initializer: InitializerLike = "ones",
+                 in_channels: int = 0, **kwargs: Any):
+        super().__init__(**kwargs)
+        self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
+        self._axis, self._epsilon = axis, epsilon
+        self._make(in_channels, scale, center, gamma_initializer, beta_initializer)
+
+    def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any) -> Any:
+        """See ``HybridBlock``."""
+        if self._axis == 1:
+            return F.InstanceNorm(x, gamma, beta, name="fwd", eps=self._epsilon)
+        x = F.swapaxes(x, dim1=1, dim2=self._axis)
+        return F.swapaxes(F.InstanceNorm(x, gamma, beta, name="fwd", eps=self._epsilon), dim1=1, dim2=self._axis)
+
+
+class LayerNorm(_Norm):
+    """Normalization along an axis.
+
+    Parameters
+    ----------
+    axis : int
+        The axis.
+    epsilon : float
+        What is added to variances.
+    center, scale : bool
+        Whether offset and factor are trained.
+    beta_initializer, gamma_initializer : Initializer or str
+        How they begin.
+    in_channels : int
+        The axis's length; 0 where it follows from the first input.
+    """
+
+    def __init__(self, axis: int = -1, epsilon: float = 1e-5, center: bool = True, scale: bool = True,
+                 beta_initializer: InitializerLike = "zeros", gamma_initializer: InitializerLike = "ones",
+                 in_channels: int = 0, **kwargs: Any):
+        super().__init__(**kwargs)
+        self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
+        self._axis, self._epsilon, self._center, self._scale = axis, epsilon, center, scale
+        self._make(in_channels, scale, center, gamma_initializer, beta_initializer)
+
+    def hybrid_forward(self, F: Any, data: Any, gamma: Any, beta: Any) -> Any:
+        """See ``HybridBlock``."""
+        return F.LayerNorm(data, gamma=gamma, beta=beta, axis=self._axis, eps=self._epsilon)
+
+
+class GroupNorm(_Norm):
+    """Normalization of groups of channels of each sample.
+
+    Parameters
+    ----------
+    num_groups : int
+        How many groups there are.
+    epsilon : float
+        What is added to variances.
+    center, scale : bool
+        Whether offset and factor are trained.
+    beta_initializer, gamma_initializer : Initializer or str
+        How they begin.
+    """
+
+    def __init__(self, num_groups: int = 1, epsilon: float = 1e-5, center: bool = True, scale: bool = True,
+                 beta_initializer: InitializerLike = "zeros", gamma_initializer: InitializerLike = "ones",
+                 **kwargs: Any):
+        super().__init__(**kwargs)
+        self._kwargs = {"eps": epsilon, "num_groups": num_groups, "center": center, "scale": scale}
+        self._num_groups, self._epsilon, self._center, self._scale = num_groups, epsilon, center, scale
+        self._make(num_groups, scale, center, gamma_initializer, beta_initializer)
+
+    def hybrid_forward(self, F: Any, data: Any, gamma: Any, beta: Any) -> Any:
+        """See ``HybridBlock``."""
+        return F.GroupNorm(data, gamma=gamma, beta=beta, num_groups=self._num_groups, eps=self._epsilon)
+
+    def __repr__(self) -> str:
+        return self._said()

@@ -1,0 +1,152 @@
+"""The graph of a hybridized block as plans: one for each kind of inputs, context and mode, on the tape as one
+application."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from opreg.ndarray.cached_op import CachedOp
+from opreg.ndarray.context import Context
+from opreg.ndarray.ndarray import NDArray
+from opreg.symbol.symbol import Symbol
+
+from ..core.cache import Recent
+from ..core.graph import Node
+from ..core.locks import rlock
+from ..core.mode import MODE, Recording
+from ..core.op import Op, watch
+from ..core.placeholder import resolve
+from ..core.tracing import TraceError
+from ..nn import tree
+from ..nn.compiled import Compiled, CompiledOnDevice
+from ..nn.follow import Followed
+from ..nn.jit import KINDS
+from ..nn.plan_memory import Rooms
+from ..nn.tensor import Tensor, tensor
+from ..nn.trace import FunctionTracer, LeftToPython
+from .parameter import Parameter
+
+__all__ = ["BlockPlans"]
+
+
+class _Placed:
+    """The plans of one context, over the arrays that parameters have there."""
+
+    def __init__(self, weights: list[NDArray]):
+        self.weights = weights
+        self.rooms = Rooms()
+        self.kinds = Recent(KINDS, "plans of hybridized blocks")
+
+
+class BlockPlans:
+    """A graph of a block, run over its inputs and its parameters' arrays.
+
+    A parameter's array is bound where it lies, so what is written to it counts for the next run; where a parameter has
+    another array, as after ``cast``, its plans are made anew. Inputs of another shape or dtype have plans of their own,
+    and so have training and inference.
+
+    Parameters
+    ----------
+    symbol : Symbol
+        The graph.
+    inputs : sequence of (int or Parameter)
+        For each of its variables, the number of the block's input, or the parameter.
+    title : str
+        The block's name, for errors.
+    """
+
+    def __init__(self, symbol: Symbol, inputs: Sequence[int | Parameter], title: str):
+        self.symbol, self.inputs, self._title = symbol, list(inputs), title
+        self._parameters = [each for each in self.inputs if isinstance(each, Parameter)]
+        self._placed: dict[Context, _Placed] = {}
+        self._lock = rlock()
+        watch(self)
+
+    def on_register(self, op: Op) -> None:
+        """Plan anew: kernels and gradients are chosen with the plan."""
+        self._placed.clear()
+
+    def __call__(self, data: Sequence[NDArray]) -> list[NDArray]:
+        """The outputs for inputs, all on one context."""
+        ctx = data[0]._ctx
+        weights = [parameter.data(ctx) for parameter in self._parameters]
+        placed = self._placed.get(ctx)
+        if placed is None or not all(map(_is, placed.weights, weights)):
+            placed = self._placed[ctx] = _Placed(weights)
+        training = MODE.training
+        key = training, *[(value._data.shape, value._data.dtype) for value in data]
+        compiled = placed.kinds.find(key)
+        if compiled is None:
+            with self._lock:
+                compiled = self._compiled(data, placed, training)
+            placed.kinds.keep(key, compiled)
+        function = self._eagerly(weights)
+        if not isinstance(compiled, Compiled):
+            return [_array(value) for value in function(*data)]
+        return [_array(value) for value in compiled.call(function, [tensor(value) for value in data])]
+
+    def watched(self, data: Sequence[NDArray], told: Callable[[str, NDArray], object], everything: bool
+                ) -> list[NDArray]:
+        """The outputs, of operators that run one by one: ``told(name, array)`` is called with what each gives, and
+        with what it is given where ``everything`` is wanted."""
+        weights = iter([parameter.data(data[0]._ctx) for parameter in self._parameters])
+        given = [next(weights) if isinstance(each, Parameter) else data[each] for each in self.inputs]
+        inside = self.symbol.get_internals()
+        outs = CachedOp(inside)(*given)
+        values = dict(zip(inside._entries, outs if isinstance(outs, list) else [outs]))
+        for node in self.symbol._graph().nodes:
+            if node.op is not None:
+                named = [*zip(node.op.arguments(node.attrs), node.inputs)] if everything else []
+                named += [(name, (node, i)) for i, name in enumerate(node.op.outputs(node.attrs))]
+                for name, entry in named:
+                    if entry in values:
+                        told(f"{node.name}_{name}", values[entry])
+        return [values[entry] for entry in self.symbol._entries]
+
+    def _eagerly(self, weights: Sequence[NDArray]) -> Callable[..., list[Any]]:
+        """The graph as a function of inputs, whose operators run one by one."""
+
+        def function(*data: NDArray) -> list[Any]:
+            rest = iter(weights)
+            given = [next(rest) if isinstance(each, Parameter) else data[each] for each in self.inputs]
+            out = CachedOp(self.symbol)(*given)
+            return [tensor(value) for value in (out if isinstance(out, list) else [out])]
+
+        return function
+
+    def _compiled(self, data: Sequence[NDArray], placed: _Placed, training: bool) -> Compiled | str:
+        """Plans for inputs like these; why there are none where shapes follow from numbers."""
+        graph = resolve(self.symbol._graph())
+        trace = FunctionTracer(self._title)
+        inputs = [trace.input(f"data{i}", value.shape, value._data.dtype) for i, value in enumerate(data)]
+        nodes = [value._entry[0] for value in inputs]
+        rest, variables = iter(placed.weights), iter(self.inputs)
+        values: dict[Node, Sequence[Any]] = {}
+        try:
+            with trace, Recording(None, training):
+                for node in graph.nodes:
+                    if node.op is None:
+                        each = next(variables)
+                        values[node] = [next(rest) if isinstance(each, Parameter) else inputs[each]]
+                        continue
+                    out = trace.call(node.op, [values[source][i] for source, i in node.inputs], node.attrs)
+                    values[node] = out if isinstance(out, tuple) else [out]
+                followed = Followed(trace, nodes, [values[node][i] for node, i in graph.heads], data[0]._ctx)
+        except (LeftToPython, TraceError) as error:
+            return str(error)
+        arguments = tree.flatten([list(inputs), {}], [])
+        return (Compiled if followed.ctx.device is None else CompiledOnDevice)(followed, arguments, placed.rooms)
+
+
+def _is(first: object, second: object) -> bool:
+    return first is second
+
+
+def _array(value: Tensor) -> NDArray:
+    """A tensor's memory and place on the tape as an array."""
+    result = NDArray(value._data, value._ctx)
+    result._entry = value._entry
+    return result
+
+

@@ -1,0 +1,93 @@
+"""Nested arguments and results of blocks as flat lists, with a format that says how they were nested."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from opreg.ndarray.context import Context
+from opreg.ndarray.ndarray import NDArray
+from opreg.symbol.symbol import Symbol
+
+from .errors import BlockError
+
+__all__ = ["Format", "flatten", "looked_at", "regroup", "same"]
+
+#: How values were nested: 0 stands for one of them, -1 for None, a larger number for as many outputs of one symbol.
+Format: TypeAlias = "int | list[Format]"
+
+
+def flatten(value: Any, what: str) -> tuple[list[Any], Format]:
+    """Values in a nesting, and its format.
+
+    Raises
+    ------
+    BlockError
+        For what is no array, symbol, None, or list of them.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> flatten([nd.zeros((1,)), [None]], "input")[1]
+    [0, [-1]]
+    """
+    if isinstance(value, NDArray):
+        return [value], 0
+    if isinstance(value, Symbol):
+        count = len(value._entries)
+        return [value], count if count > 1 else 0
+    if value is None:
+        return [None], -1
+    if not isinstance(value, (list, tuple)):
+        raise BlockError(f"When hybridized, the {what} of HybridBlock must be (nested) list of Symbol or NDArray, but "
+                         f"got {value} of type {type(value)}")
+    flat: list[Any] = []
+    formats: list[Format] = []
+    for part in value:
+        found, inner = flatten(part, what)
+        flat += found
+        formats.append(inner)
+    return flat, formats
+
+
+def regroup(flat: Sequence[Any], form: Format) -> Any:
+    """Values nested as a format says.
+
+    Examples
+    --------
+    >>> regroup(["a", "b", "c"], [0, [0, 0]])
+    ['a', ['b', 'c']]
+    """
+    rest = list(flat)
+
+    def take(form: Format) -> Any:
+        if isinstance(form, list):
+            return [take(part) for part in form]
+        if form > 0:
+            some = rest[:form]
+            del rest[:form]
+            return some
+        return rest.pop(0)
+
+    return take(form)
+
+
+def same(given: Format, kept: Format) -> bool:
+    """Whether arguments are nested as those that were traced; None at the end may be left out."""
+    if not isinstance(given, list) or not isinstance(kept, list):
+        return given == kept
+    common = min(len(given), len(kept))
+    return given[:common] == kept[:common] and all(form == -1 for form in (*given[common:], *kept[common:]))
+
+
+def looked_at(value: Any) -> tuple[bool, list[Context]]:
+    """Whether there are symbols in a nesting, and the contexts of its arrays, in their order."""
+    if isinstance(value, NDArray):
+        return False, [value._ctx]
+    if isinstance(value, Symbol):
+        return True, []
+    symbols, contexts = False, list[Context]()
+    for part in value if isinstance(value, (list, tuple)) else ():
+        inner, more = looked_at(part)
+        symbols, contexts = symbols or inner, contexts + more
+    return symbols, contexts

@@ -1,0 +1,322 @@
+"""Blocks, hybrid blocks, parameters: names, shapes, files, and plans that follow every change."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg import autograd, gluon, nd
+from opreg.gluon import nn
+
+
+def _net(**kwargs):
+    net = nn.HybridSequential(**kwargs)
+    with net.name_scope():
+        net.add(nn.Conv2D(4, 3, activation="relu"), nn.BatchNorm(), nn.MaxPool2D(), nn.Flatten(), nn.Dense(3))
+    return net
+
+
+def _image(seed=0, rows=2):
+    return nd.array(np.random.default_rng(seed).normal(size=(rows, 3, 6, 6)).astype("float32"))
+
+
+def _trained(net, x):
+    """The output, and all gradients, of a step in training."""
+    with autograd.record():
+        y = net(x)
+        loss = (y * y).sum()
+    loss.backward()
+    return y.asnumpy(), {name: parameter.grad().asnumpy().copy() for name, parameter in net.collect_params().items()
+                         if parameter.grad_req != "null"}
+
+
+def test_names_are_those_of_mxnet():
+    net = _net(prefix="net_")
+    assert list(net.collect_params()) == [
+        "net_conv0_weight", "net_conv0_bias", "net_batchnorm0_gamma", "net_batchnorm0_beta",
+        "net_batchnorm0_running_mean", "net_batchnorm0_running_var", "net_dense0_weight", "net_dense0_bias"]
+    assert list(net.collect_params(".*conv0|.*dense0_bias")) == [
+        "net_conv0_weight", "net_conv0_bias", "net_dense0_bias"]
+    assert net[0].prefix == "net_conv0_" and net[0].name == "net_conv0"
+    assert nn.Dense(2, prefix="a_").name == "a"
+
+
+def test_blocks_are_printed_as_mxnet_prints_them():
+    assert repr(_net()) == """HybridSequential(
+  (0): Conv2D(None -> 4, kernel_size=(3, 3), stride=(1, 1), Activation(relu))
+  (1): BatchNorm(axis=1, eps=1e-05, momentum=0.9, fix_gamma=False, use_global_stats=False, in_channels=None)
+  (2): MaxPool2D(size=(2, 2), stride=(2, 2), padding=(0, 0), ceil_mode=False, global_pool=False, pool_type=max, \
+layout=NCHW)
+  (3): Flatten
+  (4): Dense(None -> 3, linear)
+)"""
+
+
+def test_shapes_that_are_left_open_follow_from_the_first_input():
+    net = _net()
+    net.initialize()
+    with pytest.raises(gluon.DeferredInitializationError, match="conv0_weight"):
+        net[0].weight.data()
+    assert net(_image()).shape == (2, 3)
+    assert net[4].weight.shape == (3, 16) and net[0].weight.data().shape == (4, 3, 3, 3)
+
+
+def test_a_plan_computes_what_operators_compute_one_by_one():
+    x, net = _image(), _net()
+    net.initialize(mx.init.Xavier())
+    before = net(x).asnumpy()
+    mean = net[1].running_mean.data().copy()
+    eager, gradients = _trained(net, x)
+    moved = net[1].running_mean.data().asnumpy()
+    net[1].running_mean.set_data(mean)
+    net[1].running_var.set_data(nd.ones((4,)))
+    net.hybridize(static_alloc=True, static_shape=True)
+    np.testing.assert_allclose(net(x).asnumpy(), before, rtol=1e-5, atol=1e-6)
+    planned, again = _trained(net, x)
+    np.testing.assert_allclose(planned, eager, rtol=1e-5, atol=1e-6)
+    for name, gradient in gradients.items():
+        np.testing.assert_allclose(again[name], gradient, rtol=1e-4, atol=1e-5, err_msg=name)
+    np.testing.assert_allclose(net[1].running_mean.data().asnumpy(), moved, rtol=1e-5, atol=1e-6)
+
+
+def _cast(net):
+    net.cast("float64")
+
+
+def _set(net):
+    net[4].weight.set_data(nd.ones((3, 16)))
+
+
+def _begun_anew(net):
+    net.initialize(mx.init.One(), force_reinit=True)
+
+
+def _moved(net):
+    net.collect_params().reset_ctx(mx.cpu())
+
+
+def _without_gradient(net):
+    net[0].weight.grad_req = "null"
+
+
+def _added(net):
+    net.collect_params().setattr("grad_req", "add")
+
+
+def _replaced(net):
+    child = nn.Dense(5, in_units=16, prefix="other_")
+    child.initialize(mx.init.One())
+    net.register_child(child, "4")
+
+
+def _deeper(net):
+    net[1]._kwargs = {**net[1]._kwargs, "use_global_stats": True}
+    net[1].eps = 1
+
+
+def _setting(net):
+    net[4]._flatten = False
+    net[3].name_of_setting = 1
+
+
+def _loaded(net):
+    net.collect_params().load_dict({name: parameter.data() * 2 for name, parameter in net.collect_params().items()})
+
+
+@pytest.mark.parametrize("change", [_cast, _set, _begun_anew, _moved, _without_gradient, _added, _replaced, _setting,
+                                    _loaded])
+def test_no_plan_survives_what_it_was_made_of(change):
+    """After a change a block that was hybridized and called before does what one does that never was."""
+    x, nets = _image(), []
+    for hybrid in (False, True):
+        mx.random.seed(1)
+        net = _net(prefix="net_")
+        net.initialize(mx.init.Xavier())
+        if hybrid:
+            net.hybridize()
+        _trained(net, x)
+        net(x)
+        change(net)
+        nets.append(net)
+    data = x.astype(nets[0][0].weight.dtype)
+    for _ in range(2):
+        (plain, expected), (planned, found) = (_trained(net, data) for net in nets)
+        np.testing.assert_allclose(planned, plain, rtol=1e-4, atol=1e-5)
+        assert found.keys() == expected.keys()
+        for name, gradient in expected.items():
+            np.testing.assert_allclose(found[name], gradient, rtol=1e-4, atol=1e-4, err_msg=name)
+    np.testing.assert_allclose(nets[1](data).asnumpy(), nets[0](data).asnumpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_child_of_a_child_that_is_replaced_counts():
+    inner = nn.HybridSequential()
+    inner.add(nn.Dense(2, in_units=2))
+    net = nn.HybridSequential()
+    net.add(inner)
+    net.initialize(mx.init.One())
+    net.hybridize()
+    assert net(nd.ones((1, 2))).shape == (1, 2)
+    other = nn.Dense(5, in_units=2)
+    other.initialize()
+    inner.register_child(other, "0")
+    assert net(nd.ones((1, 2))).shape == (1, 5)
+
+
+def test_calls_that_wait_for_their_gradients_do_not_share_a_plan():
+    layer = nn.Dense(1, use_bias=False, in_units=2)
+    layer.initialize(mx.init.One())
+    layer.hybridize()
+    with autograd.record():
+        first, second = layer(nd.array([[1, 2]])), layer(nd.array([[3, 4]]))
+    second.backward()
+    assert layer.weight.grad().asnumpy().tolist() == [[3, 4]]
+    first.backward()
+    assert layer.weight.grad().asnumpy().tolist() == [[1, 2]]
+    assert first.asscalar() == 3 and second.asscalar() == 7
+
+
+def test_gradients_of_gradients_pass_a_plan():
+    x = nd.array([[1.0, 2.0]])
+    x.attach_grad()
+    layer = nn.HybridLambda(lambda F, x: x * x * x)
+    layer.hybridize()
+    with autograd.record():
+        y = layer(x)
+        (first,) = autograd.grad(y, x, create_graph=True)
+        assert type(first) is nd.NDArray
+        total = first.sum()
+    total.backward()
+    assert x.grad.asnumpy().tolist() == [[6, 12]]
+
+
+def test_parameters_share_by_their_dicts():
+    first = nn.Dense(2, in_units=3, prefix="shared_")
+    second = nn.Dense(2, in_units=3, params=first.params)
+    first.initialize()
+    assert second.weight is first.weight and list(second.collect_params()) == ["shared_weight", "shared_bias"]
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_files_bring_back_what_was_saved(tmp_path, hybrid):
+    x, net = _image(), _net(prefix="a_")
+    net.initialize()
+    if hybrid:
+        net.hybridize()
+    expected = net(x).asnumpy()
+    by_path, by_name = str(tmp_path / "path.params"), str(tmp_path / "name.params")
+    net.save_parameters(by_path)
+    net.collect_params().save(by_name, strip_prefix="a_")
+    assert sorted(nd.load(by_path)) == sorted([
+        "0.weight", "0.bias", "1.gamma", "1.beta", "1.running_mean", "1.running_var", "4.weight", "4.bias"])
+    for path in (by_path, by_name):
+        other = _net(prefix="b_")
+        other.load_parameters(path)
+        assert (other(x).asnumpy() == expected).all()
+    with pytest.raises(AssertionError, match=r"'5\.weight' is missing"):
+        more = _net()
+        more.add(nn.Dense(1))
+        more.load_parameters(by_path)
+    less = nn.HybridSequential()
+    less.add(nn.Conv2D(4, 3))
+    with pytest.raises(ValueError, match="ignore_extra=True"):
+        less.load_parameters(by_path)
+    less.load_parameters(by_path, ignore_extra=True)
+
+
+def test_what_is_exported_runs_as_block_and_as_module(tmp_path):
+    x, net = _image(), _net(prefix="net_")
+    net.initialize()
+    with pytest.raises(RuntimeError, match="hybridize"):
+        net.export(str(tmp_path / "model"))
+    net.hybridize()
+    _trained(net, x)
+    expected = net(x).asnumpy()
+    graph, arrays = net.export(str(tmp_path / "model"), epoch=7)
+    assert arrays.endswith("model-0007.params") and "aux:net_batchnorm0_running_var" in nd.load(arrays)
+    block = gluon.SymbolBlock.imports(graph, ["data"], arrays)
+    np.testing.assert_allclose(block(x).asnumpy(), expected, rtol=1e-5, atol=1e-6)
+    module = mx.mod.Module.load(str(tmp_path / "model"), 7, label_names=None)
+    module.bind([("data", x.shape)], for_training=False)
+    module.forward(mx.io.DataBatch([x]), is_train=False)
+    np.testing.assert_allclose(module.get_outputs()[0].asnumpy(), expected, rtol=1e-5, atol=1e-6)
+    assert "net_dense0_weight" in block.collect_params()
+    y = block(mx.sym.var("x"))
+    assert y.list_arguments()[0] == "x"
+
+
+def test_a_network_of_another_structure_is_saved_and_loaded(tmp_path):
+    x, net = _image(), _net()
+    net.initialize()
+    net.hybridize()
+    expected = net(x).asnumpy()
+    net.save(str(tmp_path / "whole"))
+    other = _net()
+    other.load(str(tmp_path / "whole"))
+    np.testing.assert_allclose(other(x).asnumpy(), expected, rtol=1e-6)
+    assert other.name == net.name and other[0].name == net[0].name
+
+
+def test_hooks_see_inputs_and_outputs():
+    seen, layer = [], nn.Dense(1, in_units=1)
+    layer.initialize(mx.init.One())
+    before = layer.register_forward_pre_hook(lambda block, args: seen.append(("before", block, args[0].shape)))
+    with layer.register_forward_hook(lambda block, args, out: seen.append(("after", block, out.asscalar()))):
+        layer(nd.array([[2]]))
+    before.detach()
+    layer(nd.array([[2]]))
+    assert seen == [("before", layer, (1, 1)), ("after", layer, 2)]
+
+
+def test_summary_counts_parameters(capsys):
+    net = _net()
+    net.initialize()
+    net.summary(_image())
+    said = capsys.readouterr().out
+    assert "         BatchNorm-4                                (2, 4, 4, 4)              16\n" in said
+    assert "Total params: 179" in said and "Non-trainable params: 8" in said
+
+
+def test_constants_keep_their_numbers():
+    class Shift(gluon.HybridBlock):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+            self.by = self.params.get_constant("by", [[1, 2]])
+
+        def hybrid_forward(self, F, x, by):
+            return F.broadcast_add(x, by)
+
+    net = Shift()
+    net.initialize()
+    for _ in range(2):
+        assert net(nd.zeros((1, 2))).asnumpy().tolist() == [[1, 2]]
+        net.hybridize()
+    with pytest.warns(UserWarning, match="grad_req"):
+        net.by.grad_req = "write"
+
+
+def test_several_contexts_hold_copies():
+    weight = gluon.Parameter("weight", shape=(2,))
+    weight.initialize(mx.init.One(), ctx=[mx.cpu(0), mx.cpu(1)])
+    assert [each.context for each in weight.list_data()] == [mx.cpu(0), mx.cpu(1)]
+    assert weight.data(mx.cpu(1)).context == mx.cpu(1) and len(weight.list_grad()) == 2
+    with pytest.raises(RuntimeError, match="not initialized on context"):
+        weight.data(mx.cpu(2))
+    weight.reset_ctx(mx.cpu(2))
+    assert weight.list_ctx() == [mx.cpu(2)]
+
+
+@pytest.mark.parametrize("wrong, words", [
+    (lambda: gluon.Parameter("w", grad_req="ad"), "grad_req must be"),
+    (lambda: gluon.Parameter("w", shape=(2, 0)).initialize(), "invalid shape"),
+    (lambda: gluon.Parameter("w", shape=(2,)).data(), "has not been initialized"),
+    (lambda: gluon.ParameterDict().get_constant("c"), "No constant named"),
+    (lambda: nn.HybridSequential().add(nn.Sequential()), "must also be HybridBlock"),
+    (lambda: nn.Dense(2)(3), "one NDArray or one Symbol"),
+    (lambda: nn.Conv2D(2, (1, 2, 3)), "kernel_size must be"),
+    (lambda: nn.Conv2D(2, 3, layout="NHCW"), "Did you mean"),
+    (lambda: gluon.Blok, "Did you mean 'Block'"),
+])
+def test_mistakes_are_refused(wrong, words):
+    with pytest.raises((ValueError, RuntimeError, KeyError, AttributeError), match=words):
+        wrong()
