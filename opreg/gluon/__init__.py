@@ -17,12 +17,12 @@ from .. import aliases as _aliases
 from ..errors import did_you_mean as _did_you_mean
 
 if TYPE_CHECKING:
-    from . import block, data, nn, parameter, utils
+    from . import block, contrib, data, model_zoo, nn, parameter, utils
     from .block import Block, HybridBlock, SymbolBlock
     from .parameter import Constant, DeferredInitializationError, Parameter, ParameterDict
 
 __all__ = ["block", "parameter", "nn", "Block", "HybridBlock", "SymbolBlock", "Parameter", "Constant",
-           "ParameterDict", "DeferredInitializationError", "data", "utils"]
+           "ParameterDict", "DeferredInitializationError", "data", "utils", "contrib", "model_zoo"]
 
 #: Where each name that is no module is found.
 _HOMES = {**dict.fromkeys(("Block", "HybridBlock", "SymbolBlock"), "block"),
