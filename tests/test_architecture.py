@@ -271,14 +271,16 @@ INSIDE = {package: _floors(lines) for package, lines in {
         . errors hook_handle
         structure summary
         parameter
-        base_block plans
+        base_block plans trainer
         hybrid_block
-        symbol_block
+        symbol_block loss
         block
         nn.activations nn.containers nn.normalization
         nn.conv_layers
-        nn.basic_layers
-        nn
+        nn.basic_layers rnn.sequences
+        nn rnn.rnn_cell
+        rnn.rnn_layer
+        rnn
         utils data.sampler data.shared_memory
         data.dataset data.workers
         data.dataloader data.vision.datasets data.vision.transforms

@@ -213,9 +213,9 @@ def test_files_bring_back_what_was_saved(tmp_path, hybrid):
         other = _net(prefix="b_")
         other.load_parameters(path)
         assert (other(x).asnumpy() == expected).all()
+    more = _net()
+    more.add(nn.Dense(1))
     with pytest.raises(AssertionError, match=r"'5\.weight' is missing"):
-        more = _net()
-        more.add(nn.Dense(1))
         more.load_parameters(by_path)
     less = nn.HybridSequential()
     less.add(nn.Conv2D(4, 3))

@@ -50,8 +50,9 @@ def _joined(shapes: Sequence[Shape], dim: int) -> Shape:
     return (*rest[:axis], sum(shape[axis] for shape in shapes), *rest[axis + 1:])
 
 
-def _join_fill(ins: list, outs: list, dim: int) -> list:
-    """What the inputs say of each other, and the output of the one whose length is unknown."""
+def _join_fill(ins: list, outs: list, dim: int, equal: bool) -> list:
+    """What the inputs say of each other, and the output of the one whose length is unknown; of several whose lengths
+    are where they are ``equal``."""
     shapes = [shape for shape in (*ins, outs[0]) if shape is not None]
     if not shapes:
         return ins
@@ -64,15 +65,16 @@ def _join_fill(ins: list, outs: list, dim: int) -> list:
         return ins  # the shape rule says what does not fit
     ins = [unify(shape, common) for shape in ins]
     unsure = [i for i, shape in enumerate(ins) if shape[axis] is ANY]
-    if len(unsure) == 1 and outs[0] is not None and outs[0][axis] is not ANY:
-        position = unsure[0]
-        length = outs[0][axis] - sum(shape[axis] for i, shape in enumerate(ins) if i != position)
-        ins[position] = (*ins[position][:axis], length, *ins[position][axis + 1:])
+    if unsure and (equal or len(unsure) == 1) and outs[0] is not None and outs[0][axis] is not ANY:
+        left = outs[0][axis] - sum(shape[axis] for i, shape in enumerate(ins) if i not in unsure)
+        for position in unsure if left % len(unsure) == 0 else ():
+            ins[position] = (*ins[position][:axis], left // len(unsure), *ins[position][axis + 1:])
     return ins
 
 
-def _declare_concat(name: str, aliases: tuple[str, ...]) -> None:
-    """Concat, and the form of it that flattens recurrent parameters, which differs by its name alone."""
+def _declare_concat(name: str, aliases: tuple[str, ...], equal: bool = False) -> None:
+    """Concat, and the form of it for recurrent parameters, of which all whose lengths are unknown have the same: they
+    are the weights from the input, of both directions."""
 
     @declare(name=name, aliases=aliases)
     def concat(*data, num_args: Few = 1, dim: int = 1):
@@ -82,7 +84,7 @@ def _declare_concat(name: str, aliases: tuple[str, ...]) -> None:
 
     @concat.fill
     def concat_fill(ins, outs, *, dim):
-        return _join_fill(ins, outs, dim)
+        return _join_fill(ins, outs, dim, equal)
 
     @concat.infer
     def concat_infer(*data, dim):
@@ -100,7 +102,7 @@ def _declare_concat(name: str, aliases: tuple[str, ...]) -> None:
 
 
 _declare_concat("Concat", ("concat", "_sparse_concat"))
-_declare_concat("_rnn_param_concat", ("_npi_rnn_param_concat",))
+_declare_concat("_rnn_param_concat", ("_npi_rnn_param_concat",), True)
 
 
 @declare(name="_backward_Concat", types="T,*U->*T", unread=range(1, MANY),

@@ -1,0 +1,611 @@
+"""Recurrent cells: blocks of one step, unrolled over time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from opreg import ndarray, symbol
+
+from ...base import numeric_types
+from ...train.initializer import InitializerLike
+from ..base_block import Block, indented
+from ..errors import BlockError
+from ..hybrid_block import HybridBlock
+from ..nn.activations import LeakyReLU
+from ..parameter import Parameter, ParameterDict, tensor_types
+from .sequences import begun, format_sequence, joined, mask_sequence, reverse_sequences
+
+__all__ = ["RecurrentCell", "HybridRecurrentCell", "RNNCell", "LSTMCell", "GRUCell", "SequentialRNNCell",
+           "HybridSequentialRNNCell", "DropoutCell", "ModifierCell", "ZoneoutCell", "ResidualCell",
+           "BidirectionalCell"]
+
+
+class RecurrentCell(Block):
+    """One step of a recurrent network: ``cell(inputs, states)`` gives the output and the next states.
+
+    A subclass says in ``forward`` what a step is, and in ``state_info`` what its states are.
+    """
+
+    _modified = False
+    _init_counter = -1
+    _counter = -1
+
+    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None):
+        super().__init__(prefix=prefix, params=params)
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin to count steps anew, before the cell is used for another sequence."""
+        self.__dict__.update(_init_counter=-1, _counter=-1)  # no settings: what was traced stays
+        for cell in self._children.values():
+            if isinstance(cell, RecurrentCell):
+                cell.reset()
+
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
+        """Shape and layout of each state."""
+        raise NotImplementedError(f"{type(self).__name__} does not define state_info")
+
+    def _refuse_modified(self) -> None:
+        if self._modified:
+            raise BlockError(f"After applying modifier cells (e.g. ZoneoutCell) the base cell {self.name} cannot be "
+                             "called directly. Call the modifier cell instead.")
+
+    def begin_state(self, batch_size: int = 0, func: Callable[..., Any] = ndarray.zeros, **kwargs: Any) -> list[Any]:
+        """States before the first step.
+
+        Parameters
+        ----------
+        batch_size : int
+            How many samples there are.
+        func : function
+            Makes one from name and shape: ``nd.zeros``, ``sym.zeros`` or ``sym.var``.
+        **kwargs
+            More for it.
+        """
+        self._refuse_modified()
+        states = []
+        for info in self.state_info(batch_size):
+            self.__dict__["_init_counter"] += 1
+            more = {**(info or {}), **kwargs}
+            if func is ndarray.zeros:
+                more.pop("__layout__", None)
+            else:
+                more["name"] = f"{self._prefix}begin_state_{self._init_counter}"
+            states.append(func(**more))
+        return states
+
+    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
+               merge_outputs: bool | None = None, valid_length: Any = None) -> tuple[Any, list[Any]]:
+        """Run over a sequence.
+
+        Parameters
+        ----------
+        length : int
+            Number of steps.
+        inputs : NDArray, Symbol or list of them
+            All steps, or each.
+        begin_state : list, optional
+            States before the first step; zeros by default.
+        layout : str
+            Order of the axes: ``NTC`` or ``TNC``.
+        merge_outputs : bool, optional
+            Whether outputs are one value, or a list; by default the cell chooses.
+        valid_length : NDArray or Symbol, optional
+            The length of each sample.
+
+        Returns
+        -------
+        outputs, states
+            Those of all steps, and the states behind the last.
+        """
+        self.reset()
+        steps, axis, F, batch_size = format_sequence(length, inputs, layout, False)
+        states = begun(self, F, begin_state, steps, batch_size)
+        outputs: Any = []
+        every = []
+        for step in steps[:length]:
+            output, states = self(step, states)
+            outputs.append(output)
+            every.append(states)
+        if valid_length is not None:
+            states = [F.SequenceLast(F.stack(*of_state, axis=0), sequence_length=valid_length,
+                                     use_sequence_length=True, axis=0) for of_state in zip(*every)]
+            outputs = mask_sequence(F, outputs, length, valid_length, axis, True)
+        return format_sequence(length, outputs, layout, merge_outputs)[0], states
+
+    def _get_activation(self, F: Any, inputs: Any, activation: Any, **kwargs: Any) -> Any:
+        """Inputs through an activation: its name, a ``LeakyReLU``, or a function."""
+        if activation in ("tanh", "relu", "sigmoid", "softsign"):
+            return getattr(F, activation)(inputs, **kwargs)
+        if isinstance(activation, str):
+            return F.Activation(inputs, act_type=activation, **kwargs)
+        if isinstance(activation, LeakyReLU):
+            return F.LeakyReLU(inputs, act_type="leaky", slope=activation._alpha, **kwargs)
+        return activation(inputs, **kwargs)
+
+    def forward(self, inputs: Any, states: Any) -> Any:
+        """Take a step."""
+        self.__dict__["_counter"] += 1
+        return super().forward(inputs, states)
+
+
+class HybridRecurrentCell(RecurrentCell, HybridBlock):
+    """A recurrent cell that is hybrid: a subclass says in ``hybrid_forward`` what a step is."""
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """See ``HybridBlock``."""
+        raise NotImplementedError(f"{type(self).__name__} has no hybrid_forward")
+
+
+class _Gated(HybridRecurrentCell):
+    """A cell with weights from input and state to its gates."""
+
+    _gates: ClassVar[int] = 1
+    _states: ClassVar[int] = 1
+    i2h_weight: Parameter
+
+    def __init__(self, hidden_size: int, i2h_weight_initializer: InitializerLike = None,
+                 h2h_weight_initializer: InitializerLike = None, i2h_bias_initializer: InitializerLike = "zeros",
+                 h2h_bias_initializer: InitializerLike = "zeros", input_size: int = 0, prefix: str | None = None,
+                 params: ParameterDict | None = None):
+        super().__init__(prefix=prefix, params=params)
+        self._hidden_size, self._input_size = hidden_size, input_size
+        rows = self._gates * hidden_size
+        for name, shape, init in (("i2h_weight", (rows, input_size), i2h_weight_initializer),
+                                  ("h2h_weight", (rows, hidden_size), h2h_weight_initializer),
+                                  ("i2h_bias", (rows,), i2h_bias_initializer),
+                                  ("h2h_bias", (rows,), h2h_bias_initializer)):
+            setattr(self, name, self.params.get(name, shape=shape, init=init, allow_deferred_init=True))
+
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
+        """Shape and layout of each state."""
+        return [{"shape": (batch_size, self._hidden_size), "__layout__": "NC"} for _ in range(self._states)]
+
+    def _alias(self) -> str:
+        return type(self).__name__.removesuffix("Cell").lower()
+
+    def _mapping(self) -> str:
+        rows, columns = self.i2h_weight.shape or (0, 0)
+        return f"{columns or None} -> {rows}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._mapping()})"
+
+    def _sums(self, F: Any, inputs: Any, state: Any, weights: Sequence[Any]) -> tuple[str, Any, Any]:
+        """The prefix of the step's names, and what input and state give to all gates."""
+        i2h_weight, h2h_weight, i2h_bias, h2h_bias = weights
+        at, rows = f"t{self._counter}_", self._hidden_size * self._gates
+        return (at, F.FullyConnected(data=inputs, weight=i2h_weight, bias=i2h_bias, num_hidden=rows, name=f"{at}i2h"),
+                F.FullyConnected(data=state, weight=h2h_weight, bias=h2h_bias, num_hidden=rows, name=f"{at}h2h"))
+
+
+class RNNCell(_Gated):
+    """A cell of Elman: ``tanh(W x + U h + b)``.
+
+    Parameters
+    ----------
+    hidden_size : int
+        Numbers in the state.
+    activation : str or function
+        The activation.
+    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
+        How the weights begin.
+    input_size : int
+        Numbers that go in; 0 where they follow from the first input.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> cell = RNNCell(3, input_size=2)
+    >>> cell.initialize()
+    >>> outputs, states = cell.unroll(5, nd.zeros((4, 5, 2)), merge_outputs=True)
+    >>> outputs.shape, states[0].shape
+    ((4, 5, 3), (4, 3))
+    """
+
+    def __init__(self, hidden_size: int, activation: Any = "tanh", i2h_weight_initializer: InitializerLike = None,
+                 h2h_weight_initializer: InitializerLike = None, i2h_bias_initializer: InitializerLike = "zeros",
+                 h2h_bias_initializer: InitializerLike = "zeros", input_size: int = 0, prefix: str | None = None,
+                 params: ParameterDict | None = None):
+        super().__init__(hidden_size, i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer,
+                         h2h_bias_initializer, input_size, prefix, params)
+        self._activation = activation
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._mapping()}, {self._activation})"
+
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any, i2h_weight: Any, h2h_weight: Any, i2h_bias: Any,
+                       h2h_bias: Any) -> Any:
+        """See ``HybridBlock``."""
+        at, i2h, h2h = self._sums(F, inputs, states[0], (i2h_weight, h2h_weight, i2h_bias, h2h_bias))
+        output = self._get_activation(F, F.elemwise_add(i2h, h2h, name=f"{at}plus0"), self._activation,
+                                      name=f"{at}out")
+        return output, [output]
+
+
+class LSTMCell(_Gated):
+    """A cell of long short-term memory.
+
+    Parameters
+    ----------
+    hidden_size : int
+        Numbers in each of the two states.
+    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
+        How the weights begin; their rows are input gate, forget gate, candidates and output gate.
+    input_size : int
+        Numbers that go in; 0 where they follow from the first input.
+    activation, recurrent_activation : str or function
+        Those of candidates and of gates.
+    """
+
+    _gates, _states = 4, 2
+
+    def __init__(self, hidden_size: int, i2h_weight_initializer: InitializerLike = None,
+                 h2h_weight_initializer: InitializerLike = None, i2h_bias_initializer: InitializerLike = "zeros",
+                 h2h_bias_initializer: InitializerLike = "zeros", input_size: int = 0, prefix: str | None = None,
+                 params: ParameterDict | None = None, activation: Any = "tanh", recurrent_activation: Any = "sigmoid"):
+        super().__init__(hidden_size, i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer,
+                         h2h_bias_initializer, input_size, prefix, params)
+        self._activation, self._recurrent_activation = activation, recurrent_activation
+
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any, i2h_weight: Any, h2h_weight: Any, i2h_bias: Any,
+                       h2h_bias: Any) -> Any:
+        """See ``HybridBlock``."""
+        at, i2h, h2h = self._sums(F, inputs, states[0], (i2h_weight, h2h_weight, i2h_bias, h2h_bias))
+        sums = F.SliceChannel(F.elemwise_add(i2h, h2h, name=f"{at}plus0"), num_outputs=4, name=f"{at}slice")
+        taken, kept, new, shown = (self._get_activation(
+            F, sums[i], self._activation if word == "c" else self._recurrent_activation, name=f"{at}{word}")
+            for i, word in enumerate("ifco"))
+        state = F.elemwise_add(F.elemwise_mul(kept, states[1], name=f"{at}mul0"),
+                               F.elemwise_mul(taken, new, name=f"{at}mul1"), name=f"{at}state")
+        output = F.elemwise_mul(shown, self._get_activation(F, state, self._activation, name=f"{at}activation0"),
+                                name=f"{at}out")
+        return output, [output, state]
+
+
+class GRUCell(_Gated):
+    """A gated recurrent unit, as cuDNN computes it.
+
+    Parameters
+    ----------
+    hidden_size : int
+        Numbers in the state.
+    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
+        How the weights begin; their rows are reset gate, update gate and candidates.
+    input_size : int
+        Numbers that go in; 0 where they follow from the first input.
+    """
+
+    _gates = 3
+
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any, i2h_weight: Any, h2h_weight: Any, i2h_bias: Any,
+                       h2h_bias: Any) -> Any:
+        """See ``HybridBlock``."""
+        at, i2h, h2h = self._sums(F, inputs, states[0], (i2h_weight, h2h_weight, i2h_bias, h2h_bias))
+        i2h_r, i2h_z, i2h = F.SliceChannel(i2h, num_outputs=3, name=f"{at}i2h_slice")
+        h2h_r, h2h_z, h2h = F.SliceChannel(h2h, num_outputs=3, name=f"{at}h2h_slice")
+        reset, update = (F.Activation(F.elemwise_add(a, b, name=f"{at}plus{i}"), act_type="sigmoid",
+                                      name=f"{at}{word}_act")
+                         for i, (word, a, b) in enumerate((("r", i2h_r, h2h_r), ("z", i2h_z, h2h_z))))
+        new = F.Activation(F.elemwise_add(i2h, F.elemwise_mul(reset, h2h, name=f"{at}mul0"), name=f"{at}plus2"),
+                           act_type="tanh", name=f"{at}h_act")
+        ones = F.ones_like(update, name=f"{at}ones_like0")
+        output = F.elemwise_add(
+            F.elemwise_mul(F.elemwise_sub(ones, update, name=f"{at}minus0"), new, name=f"{at}mul1"),
+            F.elemwise_mul(update, states[0], name=f"{at}mul20"), name=f"{at}out")
+        return output, [output]
+
+
+class _Stack(RecurrentCell):
+    """Cells one above another."""
+
+    def __repr__(self) -> str:
+        inner = "\n".join(f"({name}): {indented(repr(cell))}" for name, cell in self._children.items())
+        return f"{type(self).__name__}(\n{inner}\n)"
+
+    def add(self, cell: RecurrentCell) -> None:
+        """Put a cell above those that are there."""
+        self.register_child(cell)
+
+    def _cells(self) -> list[Any]:
+        return list(self._children.values())
+
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
+        """Shape and layout of each state, from below."""
+        return joined(cell.state_info(batch_size) for cell in self._cells())
+
+    def begin_state(self, *args: Any, **kwargs: Any) -> list[Any]:
+        """States before the first step, from below; see ``RecurrentCell``."""
+        self._refuse_modified()
+        return joined(cell.begin_state(*args, **kwargs) for cell in self._cells())
+
+    def _shared_out(self, states: Any) -> list[tuple[Any, Any]]:
+        """Each cell with its states."""
+        pairs, at = [], 0
+        for cell in self._cells():
+            count = len(cell.state_info())
+            pairs.append((cell, states[at:at + count]))
+            at += count
+        return pairs
+
+    def __call__(self, inputs: Any, states: Any) -> Any:
+        self.__dict__["_counter"] += 1
+        following = []
+        for cell, own in self._shared_out(states):
+            if isinstance(cell, BidirectionalCell):
+                raise BlockError("BidirectionalCell cannot be stepped: unroll the stack")
+            inputs, own = cell(inputs, own)
+            following.append(own)
+        return inputs, joined(following)
+
+    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
+               merge_outputs: bool | None = None, valid_length: Any = None) -> tuple[Any, list[Any]]:
+        """Run each cell over the whole sequence; see ``RecurrentCell``."""
+        self.reset()
+        inputs, _, F, batch_size = format_sequence(length, inputs, layout, None)
+        pairs = self._shared_out(begun(self, F, begin_state, inputs, batch_size))
+        following = []
+        for i, (cell, own) in enumerate(pairs, 1):
+            inputs, own = cell.unroll(length, inputs=inputs, begin_state=own, layout=layout,
+                                      merge_outputs=merge_outputs if i == len(pairs) else None,
+                                      valid_length=valid_length)
+            following.append(own)
+        return inputs, joined(following)
+
+    def __getitem__(self, i: int) -> Any:
+        return self._children[str(i)]
+
+    def __len__(self) -> int:
+        return len(self._children)
+
+
+class SequentialRNNCell(_Stack):
+    """Cells one above another.
+
+    Examples
+    --------
+    >>> stack = SequentialRNNCell()
+    >>> stack.add(LSTMCell(4, input_size=2))
+    >>> stack.add(GRUCell(3, input_size=4))
+    >>> len(stack), len(stack.state_info())
+    (2, 3)
+    """
+
+
+class HybridSequentialRNNCell(_Stack, HybridRecurrentCell):
+    """Hybrid cells one above another."""
+
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
+        """See ``HybridBlock``."""
+        return self(inputs, states)
+
+
+class DropoutCell(HybridRecurrentCell):
+    """A cell without states that sets numbers to zero by chance, in training.
+
+    Parameters
+    ----------
+    rate : float
+        How many of them.
+    axes : tuple of int
+        Along which axes all share one chance.
+    """
+
+    def __init__(self, rate: float, axes: Any = (), prefix: str | None = None, params: ParameterDict | None = None):
+        super().__init__(prefix, params)
+        if not isinstance(rate, numeric_types):
+            raise BlockError(f"DropoutCell: rate must be a number, got {type(rate).__name__}")
+        self._rate, self._axes = rate, axes
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(rate={self._rate}, axes={self._axes})"
+
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
+        """There are none."""
+        return []
+
+    def _alias(self) -> str:
+        return "dropout"
+
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
+        """See ``HybridBlock``."""
+        if self._rate > 0:
+            inputs = F.Dropout(data=inputs, p=self._rate, axes=self._axes, name=f"t{self._counter}_fwd")
+        return inputs, states
+
+    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
+               merge_outputs: bool | None = None, valid_length: Any = None) -> tuple[Any, list[Any]]:
+        """Run over all steps at once where they are one value; see ``RecurrentCell``."""
+        self.reset()
+        inputs, _, F, _ = format_sequence(length, inputs, layout, merge_outputs)
+        if isinstance(inputs, tensor_types):
+            outputs, states = self.hybrid_forward(F, inputs, begin_state or [])
+            return outputs, states
+        return super().unroll(length, inputs, begin_state, layout, merge_outputs)
+
+
+class ModifierCell(HybridRecurrentCell):
+    """A cell around another, which it changes; the other may not be called by itself from then on.
+
+    Parameters
+    ----------
+    base_cell : RecurrentCell
+        The other.
+    """
+
+    base_cell: Any
+
+    def __init__(self, base_cell: Any):
+        if base_cell._modified:
+            raise BlockError(f"Cell {base_cell.name} is already modified. One cell cannot be modified twice")
+        base_cell.__dict__["_modified"] = True
+        super().__init__(prefix=base_cell.prefix + self._alias(), params=None)
+        self.base_cell = base_cell
+
+    @property
+    def params(self) -> ParameterDict:
+        """The parameters of the other cell."""
+        return self.base_cell.params
+
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
+        """Those of the other cell."""
+        return self.base_cell.state_info(batch_size)
+
+    def begin_state(self, batch_size: int = 0, func: Callable[..., Any] = symbol.zeros, **kwargs: Any) -> list[Any]:
+        """Those of the other cell; see ``RecurrentCell``."""
+        self._refuse_modified()
+        return self._unmodified(self.base_cell.begin_state, batch_size=batch_size, func=func, **kwargs)
+
+    def _unmodified(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Ask the other cell."""
+        self.base_cell.__dict__["_modified"] = False
+        try:
+            return function(*args, **kwargs)
+        finally:
+            self.base_cell.__dict__["_modified"] = True
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_cell})"
+
+
+class ZoneoutCell(ModifierCell):
+    """A cell that keeps numbers of the step before, by chance, in training.
+
+    Parameters
+    ----------
+    base_cell : RecurrentCell
+        The cell.
+    zoneout_outputs, zoneout_states : float
+        How many numbers of outputs and of states are kept.
+    """
+
+    _prev_output: Any = None
+
+    def __init__(self, base_cell: Any, zoneout_outputs: float = 0.0, zoneout_states: float = 0.0):
+        if isinstance(base_cell, BidirectionalCell):
+            raise BlockError("BidirectionalCell doesn't support zoneout since it doesn't support step. Please add "
+                             "ZoneoutCell to the cells underneath instead.")
+        super().__init__(base_cell)
+        self.zoneout_outputs, self.zoneout_states = zoneout_outputs, zoneout_states
+
+    def __repr__(self) -> str:
+        return (f"{type(self).__name__}(p_out={self.zoneout_outputs}, p_state={self.zoneout_states}, "
+                f"{self.base_cell})")
+
+    def _alias(self) -> str:
+        return "zoneout"
+
+    def reset(self) -> None:
+        """Forget the step before."""
+        super().reset()
+        self.__dict__["_prev_output"] = None
+
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
+        """See ``HybridBlock``."""
+        output, following = self.base_cell(inputs, states)
+        before = F.zeros_like(output) if self._prev_output is None else self._prev_output
+
+        def kept(rate: float, new: Any, old: Any) -> Any:
+            return F.where(F.Dropout(F.ones_like(new), p=rate), new, old)
+
+        if self.zoneout_outputs:
+            output = kept(self.zoneout_outputs, output, before)
+        if self.zoneout_states:
+            following = [kept(self.zoneout_states, new, old) for new, old in zip(following, states)]
+        self.__dict__["_prev_output"] = output
+        return output, following
+
+
+class ResidualCell(ModifierCell):
+    """A cell whose inputs are added to its outputs.
+
+    Parameters
+    ----------
+    base_cell : RecurrentCell
+        The cell.
+    """
+
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
+        """See ``HybridBlock``."""
+        output, states = self.base_cell(inputs, states)
+        return F.elemwise_add(output, inputs, name=f"t{self._counter}_fwd"), states
+
+    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
+               merge_outputs: bool | None = None, valid_length: Any = None) -> tuple[Any, list[Any]]:
+        """Add all inputs at once; see ``RecurrentCell``."""
+        self.reset()
+        outputs, states = self._unmodified(
+            self.base_cell.unroll, length, inputs=inputs, begin_state=begin_state, layout=layout,
+            merge_outputs=merge_outputs, valid_length=valid_length)
+        merge = isinstance(outputs, tensor_types) if merge_outputs is None else merge_outputs
+        inputs, axis, F, _ = format_sequence(length, inputs, layout, merge)
+        if valid_length is not None:
+            inputs = mask_sequence(F, inputs, length, valid_length, axis, merge)
+        if merge:
+            return F.elemwise_add(outputs, inputs), states
+        return [F.elemwise_add(output, step) for output, step in zip(outputs, inputs)], states
+
+
+class BidirectionalCell(HybridRecurrentCell):
+    """Two cells, one over the sequence and one against it, whose outputs are put together; it is unrolled only.
+
+    Parameters
+    ----------
+    l_cell, r_cell : RecurrentCell
+        The cell over the sequence, and that against it.
+    output_prefix : str
+        What names of outputs begin with.
+    """
+
+    def __init__(self, l_cell: Any, r_cell: Any, output_prefix: str = "bi_"):
+        super().__init__(prefix="", params=None)
+        self.register_child(l_cell, "l_cell")
+        self.register_child(r_cell, "r_cell")
+        self._output_prefix = output_prefix
+
+    def __call__(self, inputs: Any, states: Any) -> Any:
+        raise NotImplementedError("Bidirectional cannot be stepped. Please use unroll")
+
+    def _cells(self) -> tuple[Any, Any]:
+        return self._children["l_cell"], self._children["r_cell"]
+
+    def __repr__(self) -> str:
+        left, right = self._cells()
+        return f"{type(self).__name__}(forward={left}, backward={right})"
+
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
+        """Shape and layout of each state, of the first cell and the second."""
+        return joined(cell.state_info(batch_size) for cell in self._cells())
+
+    def begin_state(self, *args: Any, **kwargs: Any) -> list[Any]:
+        """States before the first step, of the first cell and the second; see ``RecurrentCell``."""
+        self._refuse_modified()
+        return joined(cell.begin_state(*args, **kwargs) for cell in self._cells())
+
+    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
+               merge_outputs: bool | None = None, valid_length: Any = None) -> tuple[Any, list[Any]]:
+        """Run both cells; see ``RecurrentCell``."""
+        self.reset()
+        steps, axis, F, batch_size = format_sequence(length, inputs, layout, False)
+        backwards = reverse_sequences(F, steps, length, valid_length)
+        states = begun(self, F, begin_state, steps, batch_size)
+        left, right = self._cells()
+        count = len(left.state_info(batch_size))
+        l_outputs, l_states = left.unroll(length, inputs=steps, begin_state=states[:count], layout=layout,
+                                          merge_outputs=merge_outputs, valid_length=valid_length)
+        r_outputs, r_states = right.unroll(length, inputs=backwards, begin_state=states[count:], layout=layout,
+                                           merge_outputs=False, valid_length=valid_length)
+        r_outputs = reverse_sequences(F, r_outputs, length, valid_length)
+        merge = isinstance(l_outputs, tensor_types) if merge_outputs is None else merge_outputs
+        outputs: Any
+        if merge:
+            l_outputs = format_sequence(None, l_outputs, layout, True)[0]
+            outputs = F.concat(l_outputs, F.stack(*r_outputs, axis=axis), dim=2, name=f"{self._output_prefix}out")
+        else:
+            l_outputs = format_sequence(length, l_outputs, layout, False)[0]
+            outputs = [F.concat(a, b, dim=1, name=f"{self._output_prefix}t{i}")
+                       for i, (a, b) in enumerate(zip(l_outputs, r_outputs))]
+        if valid_length is not None:
+            outputs = mask_sequence(F, outputs, length, valid_length, axis, merge)
+        return outputs, l_states + r_states

@@ -1,0 +1,288 @@
+"""Recurrent layers: a whole sequence through one or more layers of cells, by one operator."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from opreg import ndarray, symbol
+from opreg.ndarray.ndarray import NDArray
+
+from ...errors import did_you_mean
+from ...train.initializer import InitializerLike
+from ...typing import DTypeLike
+from ..errors import BlockError
+from ..hybrid_block import HybridBlock
+from ..parameter import Parameter, tensor_types
+from . import rnn_cell
+
+__all__ = ["RNN", "LSTM", "GRU"]
+
+_GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
+
+
+class _RNNLayer(HybridBlock):
+    """Layers of recurrent cells.
+
+    Weights are parameters of their own, ``l0_i2h_weight`` and its like, as those of cells are; the operator ``RNN``
+    takes them as one vector.
+    """
+
+    _mode = ""
+    l0_i2h_weight: Parameter
+
+    def __init__(self, hidden_size: int, num_layers: int = 1, layout: str = "TNC", dropout: float = 0,
+                 bidirectional: bool = False, input_size: int = 0, i2h_weight_initializer: InitializerLike = None,
+                 h2h_weight_initializer: InitializerLike = None, i2h_bias_initializer: InitializerLike = "zeros",
+                 h2h_bias_initializer: InitializerLike = "zeros", mode: str = "", projection_size: int | None = None,
+                 h2r_weight_initializer: InitializerLike = None, lstm_state_clip_min: float | None = None,
+                 lstm_state_clip_max: float | None = None, lstm_state_clip_nan: bool = False,
+                 dtype: DTypeLike = "float32", use_sequence_length: bool = False, **kwargs: Any):
+        super().__init__(**kwargs)
+        if layout not in ("TNC", "NTC"):
+            raise BlockError(f"Invalid layout {layout!r}. {did_you_mean(layout, ('TNC', 'NTC'))}")
+        self._hidden_size, self._num_layers, self._layout, self._dropout = hidden_size, num_layers, layout, dropout
+        self._dir, self._input_size, self._dtype = 2 if bidirectional else 1, input_size, dtype
+        self._projection_size, self._mode = projection_size or None, mode
+        self._clip = {"lstm_state_clip_min": lstm_state_clip_min, "lstm_state_clip_max": lstm_state_clip_max,
+                      "lstm_state_clip_nan": lstm_state_clip_nan}
+        self._use_sequence_length, self._gates = use_sequence_length, _GATES[mode]
+        self._inits = {"i2h_weight": i2h_weight_initializer, "h2h_weight": h2h_weight_initializer,
+                       "i2h_bias": i2h_bias_initializer, "h2h_bias": h2h_bias_initializer}
+        rows, out, incoming = self._gates * hidden_size, projection_size or hidden_size, input_size
+        for layer in range(num_layers):
+            shapes = {"i2h_weight": (rows, incoming), "h2h_weight": (rows, out), "i2h_bias": (rows,),
+                      "h2h_bias": (rows,)}
+            for way in "lr"[:self._dir]:
+                for what, shape in shapes.items():
+                    self._register_param(f"{way}{layer}_{what}", shape, self._inits[what], dtype)
+                if projection_size:
+                    self._register_param(f"{way}{layer}_h2r_weight", (projection_size, hidden_size),
+                                         h2r_weight_initializer, dtype)
+            incoming = out * self._dir
+
+    _skip_states = False
+
+    def _register_param(self, name: str, shape: tuple[int, ...], init: InitializerLike, dtype: DTypeLike) -> Parameter:
+        parameter = self.params.get(name, shape=shape, init=init, allow_deferred_init=True, dtype=dtype)
+        setattr(self, name, parameter)
+        return parameter
+
+    def __repr__(self) -> str:
+        rows, columns = self.l0_i2h_weight.shape or (0, 0)
+        said = [f"{columns or None} -> {rows // self._gates}", self._layout]
+        said += [f"num_layers={self._num_layers}"] if self._num_layers != 1 else []
+        said += [f"dropout={self._dropout}"] if self._dropout else []
+        said += ["bidirectional"] if self._dir == 2 else []
+        return f"{type(self).__name__}({', '.join(said)})"
+
+    def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
+        """By the paths that the same weights have in a stack of cells, so that files serve both."""
+        prefix = f"{prefix}." if prefix else ""
+        found = {}
+        for name, parameter in self._reg_params.items():
+            match = re.fullmatch(r"(l|r)(\d+)_(\w+)", name)
+            if match is None:
+                found[prefix + name] = parameter
+                continue
+            way = f".{match[1]}_cell" if self._dir == 2 else ""
+            found[f"{prefix}_unfused.{match[2]}{way}.{match[3]}"] = parameter
+        for name, child in self._children.items():
+            found.update(child._collect_params_with_prefix(prefix + name))
+        return found
+
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
+        """Shape, layout and dtype of each state."""
+        sizes = [self._projection_size or self._hidden_size] + [self._hidden_size] * (self._mode == "lstm")
+        return [{"shape": (self._num_layers * self._dir, batch_size, size), "__layout__": "LNC",
+                 "dtype": self._dtype} for size in sizes]
+
+    def _unfuse(self) -> rnn_cell.HybridSequentialRNNCell:
+        """A stack of cells with the same weights.
+
+        Raises
+        ------
+        BlockError
+            With projections or bounds of states, which cells do not have.
+        """
+        if self._projection_size or any(self._clip.values()):
+            raise BlockError("_unfuse does not support projection and state clipping")
+        more: dict[str, Any] = {f"{what}_initializer": init for what, init in self._inits.items()}
+        cells: dict[str, Callable[..., Any]] = {
+            "rnn_relu": lambda **keywords: rnn_cell.RNNCell(self._hidden_size, activation="relu", **keywords),
+            "rnn_tanh": lambda **keywords: rnn_cell.RNNCell(self._hidden_size, activation="tanh", **keywords),
+            "lstm": lambda **keywords: rnn_cell.LSTMCell(self._hidden_size, **keywords),
+            "gru": lambda **keywords: rnn_cell.GRUCell(self._hidden_size, **keywords)}
+        make, incoming = cells[self._mode], self._input_size
+        stack = rnn_cell.HybridSequentialRNNCell(prefix=self.prefix, params=self.params)
+        with stack.name_scope():
+            for layer in range(self._num_layers):
+                ways = [make(prefix=f"{way}{layer}_", input_size=incoming, **more) for way in "lr"[:self._dir]]
+                stack.add(rnn_cell.BidirectionalCell(*ways) if self._dir == 2 else ways[0])
+                if self._dropout > 0 and layer != self._num_layers - 1:
+                    stack.add(rnn_cell.DropoutCell(self._dropout))
+                incoming = self._hidden_size * self._dir
+        return stack
+
+    def cast(self, dtype: DTypeLike) -> None:
+        """Give all parameters, and states that begin, another dtype."""
+        super().cast(dtype)
+        self._dtype = dtype
+
+    def begin_state(self, batch_size: int = 0, func: Callable[..., Any] = ndarray.zeros, **kwargs: Any) -> list[Any]:
+        """States before the first step.
+
+        Parameters
+        ----------
+        batch_size : int
+            How many samples there are.
+        func : function
+            Makes one from name and shape: ``nd.zeros``, ``sym.zeros`` or ``sym.var``.
+        **kwargs
+            More for it.
+        """
+        states = []
+        for i, info in enumerate(self.state_info(batch_size)):
+            more = {**info, **kwargs}
+            if func is ndarray.zeros:
+                more.pop("__layout__")
+            else:
+                more["name"] = f"{self.prefix}h0_{i}"
+            states.append(func(**more))
+        return states
+
+    def __call__(self, inputs: Any, states: Any = None, sequence_length: Any = None,  # type: ignore[override]
+                 **kwargs: Any) -> Any:
+        skipped = states is None
+        if self._skip_states is not skipped:
+            self._skip_states = skipped
+        if states is None:
+            if isinstance(inputs, NDArray):
+                states = self.begin_state(inputs.shape[self._layout.find("N")], ctx=inputs.context,
+                                          dtype=inputs.dtype)
+            else:
+                states = self.begin_state(0, func=symbol.zeros)
+        if isinstance(states, tensor_types):
+            states = [states]
+        more = (sequence_length,) if self._use_sequence_length else ()
+        return super().__call__(inputs, states, *more, **kwargs)
+
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any, sequence_length: Any = None,  # type: ignore[override]
+                       **kwargs: Any) -> Any:
+        """See ``HybridBlock``."""
+        if F is ndarray:
+            expected = self.state_info(inputs.shape[self._layout.find("N")])
+            for state, info in zip(states, expected):
+                if state.shape != info["shape"]:
+                    raise BlockError(f"Invalid recurrent state shape. Expecting {info['shape']}, got {state.shape}.")
+        if self._layout == "NTC":
+            inputs = F.swapaxes(inputs, dim1=0, dim2=1)
+        groups = ["i2h", "h2h"] + ["h2r"] * bool(self._projection_size)
+        vector = F._internal._rnn_param_concat(*[
+            F.reshape(kwargs[f"{way}{layer}_{group}_{kind}"], shape=(-1,)) for kind in ("weight", "bias")
+            for layer in range(self._num_layers) for way in "lr"[:self._dir] for group in groups
+            if (group, kind) != ("h2r", "bias")], dim=0)
+        lengths = [sequence_length] if self._use_sequence_length else []
+        outputs, *after = F.RNN(inputs, vector, *states, *lengths, use_sequence_length=self._use_sequence_length,
+                                state_size=self._hidden_size, projection_size=self._projection_size,
+                                num_layers=self._num_layers, bidirectional=self._dir == 2, p=self._dropout,
+                                state_outputs=True, mode=self._mode, **self._clip)
+        if self._layout == "NTC":
+            outputs = F.swapaxes(outputs, dim1=0, dim2=1)
+        return outputs if self._skip_states else (outputs, list(after))
+
+
+class RNN(_RNNLayer):
+    """Layers of Elman's cells.
+
+    Parameters
+    ----------
+    hidden_size : int
+        Numbers in the state of a layer.
+    num_layers : int
+        How many layers there are.
+    activation : {"relu", "tanh"}
+        The activation.
+    layout : {"TNC", "NTC"}
+        Order of the axes of inputs and outputs: time, samples, numbers.
+    dropout : float
+        How many numbers are set to zero between layers, in training.
+    bidirectional : bool
+        Whether a second set of cells runs against the sequence.
+    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
+        How the weights begin.
+    input_size : int
+        Numbers that go in; 0 where they follow from the first input.
+    dtype : dtype
+        Of the weights.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> layer = RNN(3, num_layers=2, input_size=4)
+    >>> layer.initialize()
+    >>> outputs, states = layer(nd.zeros((5, 2, 4)), layer.begin_state(2))
+    >>> outputs.shape, states[0].shape
+    ((5, 2, 3), (2, 2, 3))
+    """
+
+    def __init__(self, hidden_size: int, num_layers: int = 1, activation: str = "relu", layout: str = "TNC",
+                 dropout: float = 0, bidirectional: bool = False, i2h_weight_initializer: InitializerLike = None,
+                 h2h_weight_initializer: InitializerLike = None, i2h_bias_initializer: InitializerLike = "zeros",
+                 h2h_bias_initializer: InitializerLike = "zeros", input_size: int = 0, dtype: DTypeLike = "float32",
+                 **kwargs: Any):
+        if activation not in ("relu", "tanh"):
+            raise BlockError(f"RNN: activation {activation!r}. {did_you_mean(activation, ('relu', 'tanh'))}")
+        super().__init__(hidden_size, num_layers, layout, dropout, bidirectional, input_size, i2h_weight_initializer,
+                         h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, f"rnn_{activation}",
+                         dtype=dtype, **kwargs)
+
+
+class LSTM(_RNNLayer):
+    """Layers of long short-term memory; see ``RNN``.
+
+    Parameters
+    ----------
+    hidden_size, num_layers, layout, dropout, bidirectional, input_size, dtype
+        As ``RNN`` has them.
+    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, h2r_weight_initializer
+        How the weights begin.
+    projection_size : int, optional
+        To how many numbers outputs are projected.
+    state_clip_min, state_clip_max : float, optional
+        Bounds of the state.
+    state_clip_nan : bool
+        Whether the bounds let NaN pass.
+    """
+
+    def __init__(self, hidden_size: int, num_layers: int = 1, layout: str = "TNC", dropout: float = 0,
+                 bidirectional: bool = False, input_size: int = 0, i2h_weight_initializer: InitializerLike = None,
+                 h2h_weight_initializer: InitializerLike = None, i2h_bias_initializer: InitializerLike = "zeros",
+                 h2h_bias_initializer: InitializerLike = "zeros", projection_size: int | None = None,
+                 h2r_weight_initializer: InitializerLike = None, state_clip_min: float | None = None,
+                 state_clip_max: float | None = None, state_clip_nan: bool = False, dtype: DTypeLike = "float32",
+                 **kwargs: Any):
+        super().__init__(hidden_size, num_layers, layout, dropout, bidirectional, input_size, i2h_weight_initializer,
+                         h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, "lstm", projection_size,
+                         h2r_weight_initializer, state_clip_min, state_clip_max, state_clip_nan, dtype, **kwargs)
+
+
+class GRU(_RNNLayer):
+    """Layers of gated recurrent units; see ``RNN``.
+
+    Parameters
+    ----------
+    hidden_size, num_layers, layout, dropout, bidirectional, input_size, dtype
+        As ``RNN`` has them.
+    i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
+        How the weights begin.
+    """
+
+    def __init__(self, hidden_size: int, num_layers: int = 1, layout: str = "TNC", dropout: float = 0,
+                 bidirectional: bool = False, input_size: int = 0, i2h_weight_initializer: InitializerLike = None,
+                 h2h_weight_initializer: InitializerLike = None, i2h_bias_initializer: InitializerLike = "zeros",
+                 h2h_bias_initializer: InitializerLike = "zeros", dtype: DTypeLike = "float32", **kwargs: Any):
+        super().__init__(hidden_size, num_layers, layout, dropout, bidirectional, input_size, i2h_weight_initializer,
+                         h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, "gru", dtype=dtype,
+                         **kwargs)

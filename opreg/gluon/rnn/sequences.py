@@ -1,0 +1,94 @@
+"""Sequences of steps, as one value with an axis of time or as a list, and their states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from opreg import ndarray, symbol
+from opreg.ndarray.ndarray import NDArray
+from opreg.symbol.symbol import Symbol
+
+from ..errors import BlockError
+from ..parameter import tensor_types
+
+__all__ = ["begun", "format_sequence", "joined", "listed", "mask_sequence", "reverse_sequences"]
+
+
+def listed(values: Any) -> list[Any]:
+    """Values as a list; one alone, too."""
+    return list(values) if isinstance(values, (list, tuple)) else [values]
+
+
+def format_sequence(length: int | None, inputs: Any, layout: str, merge: bool | None, in_layout: str | None = None
+                    ) -> tuple[Any, int, Any, int]:
+    """Steps as one value (``merge`` true), as a list (false), or as they are (None); then the axis of time, ``nd`` or
+    ``sym``, and the size of the batch, 0 of symbols.
+
+    Raises
+    ------
+    BlockError
+        When there are not as many steps as ``length`` says.
+    """
+    if inputs is None:
+        raise BlockError("unroll: expected inputs, got None: make variables outside of it")
+    axis, batch_size = layout.find("T"), 0
+    in_axis = axis if in_layout is None else in_layout.find("T")
+    one = inputs if isinstance(inputs, tensor_types) else inputs[0]
+    F: Any = symbol if isinstance(one, Symbol) else ndarray
+    if isinstance(inputs, NDArray):
+        batch_size = inputs.shape[layout.find("N")]
+    elif isinstance(one, NDArray):
+        batch_size = one.shape[0]
+    if isinstance(inputs, tensor_types):
+        if merge is False:
+            if isinstance(inputs, Symbol) and len(inputs._entries) != 1:
+                raise BlockError("unroll: expected one symbol, or a list of a symbol for each step; got a group")
+            steps = length if isinstance(inputs, Symbol) else inputs.shape[in_axis]
+            _check(length, steps)
+            parts = F.split(inputs, axis=in_axis, num_outputs=steps, squeeze_axis=True)
+            inputs = list(parts) if isinstance(parts, (list, Symbol)) and steps != 1 else [parts]
+    else:
+        _check(length, len(inputs))
+        if merge:
+            inputs, in_axis = F.stack(*inputs, axis=axis), axis
+    if isinstance(inputs, tensor_types) and axis != in_axis:
+        inputs = F.swapaxes(inputs, dim1=axis, dim2=in_axis)
+    return inputs, axis, F, batch_size
+
+
+def _check(length: int | None, steps: Any) -> None:
+    if length is not None and length != steps:
+        raise BlockError(f"unroll: expected {length} steps, got {steps}")
+
+
+def mask_sequence(F: Any, data: Any, length: int, valid_length: Any, time_axis: int, merge: bool) -> Any:
+    """Steps in which what lies behind the length of a sample is zero."""
+    if not isinstance(data, tensor_types):
+        data = F.stack(*data, axis=time_axis)
+    out = F.SequenceMask(data, sequence_length=valid_length, use_sequence_length=True, axis=time_axis)
+    return out if merge else listed(F.split(out, num_outputs=length, axis=time_axis, squeeze_axis=True))
+
+
+def reverse_sequences(F: Any, steps: Sequence[Any], length: int, valid_length: Any = None) -> list[Any]:
+    """Steps against their order; of each sample as far as its length goes."""
+    if valid_length is None:
+        return list(reversed(steps))
+    out = F.SequenceReverse(F.stack(*steps, axis=0), sequence_length=valid_length, use_sequence_length=True)
+    parts = F.split(out, axis=0, num_outputs=length, squeeze_axis=True)
+    return list(parts) if length > 1 else [parts]
+
+
+def begun(cell: Any, F: Any, begin_state: Any, inputs: Any, batch_size: int) -> Any:
+    """The states before the first step: those that are given, or new ones."""
+    if begin_state is not None:
+        return begin_state
+    if F is symbol:
+        return cell.begin_state(func=F.zeros, batch_size=batch_size)
+    with (inputs if isinstance(inputs, NDArray) else inputs[0]).context:
+        return cell.begin_state(func=F.zeros, batch_size=batch_size)
+
+
+def joined(parts: Iterable[list[Any]]) -> list[Any]:
+    """Lists as one."""
+    return [value for part in parts for value in part]

@@ -1,0 +1,291 @@
+"""Trainer: an optimizer over parameters, which adds up the gradients of contexts and processes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from opreg.ndarray.context import Context
+from opreg.ndarray.ndarray import NDArray
+
+from ..core.files import reading, whole
+from ..train import optimizer as optimizers
+from ..train.base_optimizer import Optimizer
+from ..train.kvstore import _create_kvstore
+from ..train.stores import KVStoreBase
+from ..train.updater import Updater, get_updater
+from .errors import BlockError, StaleGradient
+from .parameter import Parameter, ParameterDict
+
+__all__ = ["Trainer"]
+
+
+class Trainer:
+    """Moves parameters along their gradients by an optimizer.
+
+    Parameters
+    ----------
+    params : ParameterDict, dict, or list of Parameter
+        What is trained.
+    optimizer : str or Optimizer
+        How.
+    optimizer_params : dict, optional
+        Settings of an optimizer that is given by name.
+    kvstore : str, KVStore or None
+        Where gradients of several contexts or processes are added up.
+    compression_params : dict, optional
+        How gradients are rounded on the way, see ``KVStore.set_gradient_compression``.
+    update_on_kvstore : bool, optional
+        Whether the optimizer runs in the store; as MXNet decides it by default.
+
+    Examples
+    --------
+    >>> from opreg import autograd, gluon, init, nd
+    >>> net = gluon.nn.Dense(1, use_bias=False, in_units=2)
+    >>> net.initialize(init.One())
+    >>> trainer = Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5})
+    >>> with autograd.record():
+    ...     loss = net(nd.array([[1, 3]]))
+    >>> loss.backward()
+    >>> trainer.step(batch_size=1)
+    >>> net.weight.data().asnumpy()
+    array([[ 0.5, -0.5]], dtype=float32)
+    """
+
+    def __init__(self, params: Any, optimizer: str | Optimizer, optimizer_params: Mapping[str, Any] | None = None,
+                 kvstore: KVStoreBase | str | None = "device", compression_params: Mapping[str, Any] | None = None,
+                 update_on_kvstore: bool | None = None):
+        if isinstance(params, (dict, ParameterDict)):
+            params = [params[name] for name in sorted(params.keys())]
+        if not isinstance(params, (list, tuple)):
+            raise BlockError(f"First argument must be a list or dict of Parameters, got {type(params)}.")
+        for parameter in params:
+            if not isinstance(parameter, Parameter):
+                raise BlockError("First argument must be a list or dict of Parameters, got list of "
+                                 f"{type(parameter)}.")
+            parameter._set_trainer(self)
+        self._params: list[Parameter] = list(params)
+        self._contexts = self._check_contexts()
+        self._init_optimizer(optimizer, optimizer_params or {})
+        self._scale = self._optimizer.rescale_grad
+        self._compression_params, self._choice = compression_params, (kvstore, update_on_kvstore)
+        self._kvstore: Any = None
+        self._reset_kvstore()
+
+    def _check_contexts(self) -> list[Context]:
+        """The contexts of all parameters."""
+        contexts: list[Context] | None = None
+        for parameter in self._params:
+            own = parameter.list_ctx()
+            if contexts is not None and contexts != own:
+                raise BlockError("All Parameters must be initialized on the same set of contexts, but Parameter "
+                                 f"{parameter.name} is initialized on {own} while previous Parameters are initialized "
+                                 f"on {contexts}.")
+            contexts = own
+        return contexts or []
+
+    def _init_optimizer(self, optimizer: str | Optimizer, settings: Mapping[str, Any]) -> None:
+        numbered: dict[Any, Any] = dict(enumerate(self._params))
+        if isinstance(optimizer, Optimizer):
+            if settings:
+                raise BlockError("optimizer_params must be None if optimizer is an instance of Optimizer instead of "
+                                 "str")
+            self._optimizer = optimizer
+            self._optimizer.param_dict = numbered
+        else:
+            self._optimizer = optimizers.create(optimizer, param_dict=numbered, **settings)
+        self._updaters: list[Updater] = [get_updater(self._optimizer) for _ in self._contexts]
+
+    # --------------------------------------------------------------------------------------------- the store
+
+    def _reset_kvstore(self) -> None:
+        """Begin the store anew at the next step."""
+        if self._kvstore is not None and "dist" in self._kvstore.type:
+            raise BlockError("Cannot reset distributed KVStore.")
+        self._kvstore, self._kv_initialized, self._distributed = None, False, False
+        self._update_on_kvstore = False
+        self._params_to_init = list(self._params)
+
+    def _numbers_set(self, parameter: Parameter) -> None:
+        """Hear that somebody has set a parameter: a store that keeps it must begin with these numbers."""
+        if self._kv_initialized and self._update_on_kvstore and parameter not in self._params_to_init:
+            self._reset_kvstore()
+
+    def _init_kvstore(self) -> None:
+        chosen, there = self._choice
+        arrays = {parameter.name: parameter.data(self._contexts[0]) for parameter in self._params}
+        store, update = _create_kvstore(chosen, len(self._contexts), arrays)
+        self._distributed = store is not None and "dist" in store.type
+        if store is not None and self._distributed and "async" in store.type:
+            update = True
+            if there is False:
+                raise BlockError("Please set update_on_kvstore=True when training in async mode.")
+        if there is not None:
+            update = there
+        if update and store is not None and not store.is_capable(KVStoreBase.OPTIMIZER):
+            if there:
+                raise BlockError(f"Please set update_on_kvstore=False when training with {type(store)}")
+            update = False
+        if store is not None:
+            if self._compression_params:
+                store.set_gradient_compression(self._compression_params)
+            if update:
+                store.set_optimizer(self._optimizer)
+        self._kvstore, self._update_on_kvstore = store, bool(update and store is not None)
+        self._kv_initialized = True
+
+    def _init_params(self) -> None:
+        """Let the store begin with the parameters that have arrays."""
+        waiting = []
+        for parameter in self._params_to_init if self._kvstore is not None else ():
+            if parameter._deferred_init:
+                waiting.append(parameter)
+            else:
+                arrays = parameter.list_data()
+                self._kvstore.broadcast(self._params.index(parameter), arrays[0], arrays)
+        self._params_to_init = waiting
+
+    def _ready(self) -> None:
+        if not self._kv_initialized:
+            self._init_kvstore()
+        if self._params_to_init:
+            self._init_params()
+
+    # --------------------------------------------------------------------------------------------- settings
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """The optimizer."""
+        return self._optimizer
+
+    @property
+    def learning_rate(self) -> float:
+        """The rate now, of a schedule where there is one."""
+        return self._optimizer.learning_rate
+
+    def set_learning_rate(self, lr: float) -> None:
+        """Set the rate.
+
+        Raises
+        ------
+        UserWarning
+            When it comes from a schedule.
+        """
+        self._optimizer.set_learning_rate(lr)
+
+    # ------------------------------------------------------------------------------------------------- steps
+
+    def _check_and_rescale_grad(self, scale: float) -> None:
+        if self._update_on_kvstore and self._distributed and self._kv_initialized \
+                and self._optimizer.rescale_grad != scale:
+            raise UserWarning("the batch size differs from that of the step before; where a distributed store runs the "
+                              "optimizer, it keeps that one. Set update_on_kvstore=False")
+        self._optimizer.rescale_grad = scale
+
+    def step(self, batch_size: int, ignore_stale_grad: bool = False) -> None:
+        """Add up gradients, and move the parameters.
+
+        Parameters
+        ----------
+        batch_size : int
+            What gradients are divided by.
+        ignore_stale_grad : bool
+            Whether parameters whose gradients no backward pass has written since the last step are left out; else that
+            is an error.
+
+        Raises
+        ------
+        StaleGradient
+            For such a gradient; it is a ``UserWarning``, as in MXNet.
+        """
+        self._check_and_rescale_grad(self._scale / batch_size)
+        self._ready()
+        self._allreduce_grads()
+        self._update(ignore_stale_grad)
+
+    def allreduce_grads(self) -> None:
+        """Add up gradients; ``update`` moves the parameters then.
+
+        Raises
+        ------
+        BlockError
+            When the optimizer runs in the store.
+        """
+        self._ready()
+        self._refuse_in_store("allreduce_grads()")
+        self._allreduce_grads()
+
+    def update(self, batch_size: int, ignore_stale_grad: bool = False) -> None:
+        """Move the parameters along gradients that were added up; see ``step``."""
+        self._ready()
+        self._refuse_in_store("update()")
+        self._check_and_rescale_grad(self._scale / batch_size)
+        self._update(ignore_stale_grad)
+
+    def _refuse_in_store(self, method: str) -> None:
+        if self._update_on_kvstore:
+            raise BlockError(f"{method} when parameters are updated on kvstore is not supported. Try setting "
+                             "`update_on_kvstore` to False when creating trainer.")
+
+    def _trained(self) -> list[tuple[int, Parameter]]:
+        return [(i, parameter) for i, parameter in enumerate(self._params) if parameter.grad_req != "null"]
+
+    def _allreduce_grads(self) -> None:
+        if self._kvstore is None:
+            return
+        for i, parameter in self._trained():
+            gradients = parameter.list_grad()
+            self._kvstore.pushpull(i, gradients, out=parameter.list_data() if self._update_on_kvstore else gradients,
+                                   priority=-i)
+
+    def _update(self, ignore_stale_grad: bool = False) -> None:
+        scaler = getattr(self, "_amp_loss_scaler", None)
+        if scaler is not None and scaler.has_overflow(self._params):
+            return
+        trained = self._trained()
+        for _, parameter in () if ignore_stale_grad else trained:
+            for array in parameter.list_data():
+                if not array._fresh_grad:
+                    raise StaleGradient(
+                        f"Gradient of Parameter `{parameter.name}` on context {array.context} has not been updated by "
+                        "backward since last `step`: it is not part of what was computed. Where only some parameters "
+                        "are, call step with ignore_stale_grad=True")
+        if self._update_on_kvstore:
+            return
+        for k, updater in enumerate(self._updaters):
+            rows: list[tuple[int, NDArray, NDArray]] = []
+            for i, parameter in trained:
+                array, gradient = parameter.list_data()[k], parameter.list_grad()[k]
+                if array._fresh_grad:
+                    rows.append((i, gradient, array))
+                    array._fresh_grad = False
+            if rows:
+                numbers, gradients, arrays = zip(*rows)
+                updater(numbers, gradients, arrays)
+
+    # ------------------------------------------------------------------------------------------------ states
+
+    def save_states(self, fname: str | os.PathLike[str]) -> None:
+        """Write the optimizer's states and settings to a file."""
+        self._ready()
+        if self._update_on_kvstore:
+            if self._params_to_init:
+                raise BlockError("Cannot save trainer states when some parameters are not yet initialized in kvstore.")
+            self._kvstore.save_optimizer_states(fname, dump_optimizer=True)
+            return
+        with whole(fname) as file:
+            file.write(self._updaters[0].get_states(dump_optimizer=True))
+
+    def load_states(self, fname: str | os.PathLike[str]) -> None:
+        """Read the optimizer's states and settings from a file."""
+        self._ready()
+        if self._update_on_kvstore:
+            self._kvstore.load_optimizer_states(fname)
+            self._optimizer = self._kvstore._updater.optimizer
+        else:
+            with reading(fname) as file:
+                states = file.read()
+            for updater in self._updaters:
+                updater.set_states(states)
+        self._optimizer.param_dict = dict(enumerate(self._params))
