@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import cnn, data, nn
+from . import cnn, data, nn, rnn
 
-__all__ = ["cnn", "data", "nn"]
+__all__ = ["cnn", "data", "nn", "rnn"]

@@ -8,6 +8,7 @@ from opreg.errors import ArgumentError
 from opreg.symbol.function import surface
 from opreg.symbol.symbol import Variable
 
+from ...aliases import inner
 from ...train.initializer import InitializerLike
 from ..block import HybridBlock
 from ..nn import Activation
@@ -140,3 +141,7 @@ class ModulatedDeformableConvolution(_Deformable):
 
     def _alias(self) -> str:
         return "modulated_deformable_conv"
+
+
+__path__: list[str] = []  # modules that MXNet has below it are itself
+__getattr__ = inner(__name__)

@@ -11,6 +11,7 @@ from opreg.errors import ArgumentError
 from opreg.ndarray.context import num_gpus
 from opreg.typing import DTypeLike
 
+from ...aliases import inner
 from ...train.initializer import InitializerLike
 from ..block import HybridBlock
 from ..nn import BatchNorm, Embedding, HybridSequential, Sequential
@@ -196,3 +197,7 @@ class PixelShuffle3D(_PixelShuffle):
     """
 
     _dims = 3
+
+
+__path__: list[str] = []  # modules that MXNet has below it are itself
+__getattr__ = inner(__name__)
