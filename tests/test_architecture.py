@@ -286,7 +286,10 @@ INSIDE = {package: _floors(lines) for package, lines in {
         data.dataloader data.vision.datasets data.vision.transforms
         data.vision
         data
-        contrib.cnn contrib.data contrib.nn contrib.rnn
+        contrib.cnn contrib.data contrib.nn contrib.rnn contrib.estimator.batch_processor
+            contrib.estimator.event_handler
+        contrib.estimator.estimator
+        contrib.estimator
         contrib
         model_zoo.model_store model_zoo.vision.parts
         model_zoo.vision.alexnets model_zoo.vision.densenet model_zoo.vision.inception model_zoo.vision.mobilenet
