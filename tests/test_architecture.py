@@ -281,6 +281,21 @@ INSIDE = {package: _floors(lines) for package, lines in {
         nn rnn.rnn_cell
         rnn.rnn_layer
         rnn
+        utils data.sampler data.shared_memory
+        data.dataset data.workers
+        data.dataloader data.vision.datasets data.vision.transforms
+        data.vision
+        data
+        contrib.cnn contrib.data contrib.nn contrib.rnn contrib.estimator.batch_processor
+            contrib.estimator.event_handler
+        contrib.estimator.estimator
+        contrib.estimator
+        contrib
+        model_zoo.model_store model_zoo.vision.parts
+        model_zoo.vision.alexnets model_zoo.vision.densenet model_zoo.vision.inception model_zoo.vision.mobilenet
+            model_zoo.vision.resnet model_zoo.vision.squeezenet model_zoo.vision.vgg
+        model_zoo.vision
+        model_zoo
     """,
     "opreg.nn.model": """
         batches callback settings

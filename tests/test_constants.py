@@ -89,6 +89,9 @@ OTHERWISE = {
         core.events: _SAMPLING
         core.progress: _BAR _INTERVAL _PATIENCE _WORK
         data.recordio: _BLOCK
+        gluon.data.shared_memory: _LEAST _FREE
+        gluon.data.workers: _GRACE
+        gluon.utils: _BLOCK
         notebook.callback: _HEIGHT _MARGIN _WIDTH
         pictures.layered: _BETWEEN _BESIDE _LANE _LEAST_GAP _MOST_GAP _FAR _LARGE _SWEEPS _FEW_SWEEPS
         pictures.measures: CHAR LINE LABEL_CHAR LABEL_HEIGHT PADDING TITLE _LONGEST

@@ -132,6 +132,9 @@ ANY_KEYWORDS = {
     "opreg.nn.tensor.__new__",  # ``__init__`` looks at them
     "opreg.nn.layers.basic.__init__",  # Identity, as MindSpore's
     "opreg.ndarray.dlpack.__dlpack__",  # whatever the protocol adds
+    # Handlers of events, which an estimator tells more than each of them reads.
+    *[f"opreg.gluon.contrib.estimator.event_handler.{event}_{when}" for event in ("train", "epoch", "batch")
+      for when in ("begin", "end")],
 }
 
 

@@ -17,13 +17,14 @@ from .. import aliases as _aliases
 from ..errors import did_you_mean as _did_you_mean
 
 if TYPE_CHECKING:
-    from . import block, loss, nn, parameter, rnn, trainer
+    from . import block, contrib, data, loss, model_zoo, nn, parameter, rnn, trainer, utils
     from .block import Block, HybridBlock, SymbolBlock
     from .parameter import Constant, DeferredInitializationError, Parameter, ParameterDict
     from .trainer import Trainer
 
 __all__ = ["block", "parameter", "nn", "loss", "rnn", "trainer", "Block", "HybridBlock", "SymbolBlock", "Parameter",
-           "Constant", "ParameterDict", "DeferredInitializationError", "Trainer"]
+           "Constant", "ParameterDict", "DeferredInitializationError", "Trainer", "data", "utils", "contrib",
+           "model_zoo"]
 
 #: Where each name that is no module is found.
 _HOMES = {**dict.fromkeys(("Block", "HybridBlock", "SymbolBlock"), "block"),

@@ -29,7 +29,7 @@ from ..data.batches import NDArrayIter
 from ..data.mnist import read_idx
 from ..errors import FileFormatError, OpError
 
-__all__ = ["download", "get_mnist", "get_mnist_ubyte", "get_mnist_iterator", "get_mnist_pkl", "get_cifar10",
+__all__ = ["download", "nearby", "get_mnist", "get_mnist_ubyte", "get_mnist_iterator", "get_mnist_pkl", "get_cifar10",
            "get_zip_data", "get_bz2_data"]
 
 _MNIST = "http://data.mxnet.io/data/mnist/"
@@ -45,7 +45,8 @@ def _places() -> list[Path]:
     return [Path(), Path("data"), home, home / "datasets", *inner]
 
 
-def _found(name: str) -> Path | None:
+def nearby(name: str) -> Path | None:
+    """The file of that name in the first of these folders that has one."""
     return next((place / name for place in _places() if (place / name).is_file()), None)
 
 
@@ -75,7 +76,7 @@ def download(url: str, fname: str | None = None, dirname: str | None = None, ove
     if target.is_file() and not overwrite:
         return str(target)
     local = Path(urllib.request.url2pathname(split.path)) if split.scheme in ("", "file") else \
-        None if overwrite else _found(os.path.basename(name))
+        None if overwrite else nearby(os.path.basename(name))
     target.parent.mkdir(parents=True, exist_ok=True)
     if local is not None:
         with reading(local) as source, whole(target) as file:
@@ -94,7 +95,7 @@ def download(url: str, fname: str | None = None, dirname: str | None = None, ove
 
 
 def _mnist(name: str) -> np.ndarray:
-    packed = _found(name) or _found(f"{name}.gz") or \
+    packed = nearby(name) or nearby(f"{name}.gz") or \
         download(f"{_MNIST}{name}.gz", dirname=os.path.join(data_dir(), "datasets", "mnist"))
     return read_idx(packed)
 

@@ -1,0 +1,49 @@
+"""Samplers beside those of ``gluon.data``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opreg.errors import ArgumentError
+
+from ..data.sampler import Sampler
+
+__all__ = ["IntervalSampler"]
+
+
+class IntervalSampler(Sampler):
+    """Every number that is ``interval`` behind another, from 0 on, and then from 1 on and so forth.
+
+    Parameters
+    ----------
+    length : int
+        How many samples there are.
+    interval : int
+        How far a number is from the next.
+    rollover : bool
+        Whether those between come as well, in rounds of their own.
+
+    Raises
+    ------
+    ArgumentError
+        The interval is longer than the samples are many.
+
+    Examples
+    --------
+    >>> list(IntervalSampler(7, interval=3))
+    [0, 3, 6, 1, 4, 2, 5]
+    >>> list(IntervalSampler(7, interval=3, rollover=False))
+    [0, 3, 6]
+    """
+
+    def __init__(self, length: int, interval: int, rollover: bool = True):
+        if not 1 <= interval <= length:
+            raise ArgumentError(f"IntervalSampler: interval={interval} of length={length}: expected one from 1 on")
+        self._length, self._interval, self._rollover = length, interval, rollover
+
+    def __iter__(self) -> Iterator[int]:
+        for start in range(self._interval if self._rollover else 1):
+            yield from range(start, self._length, self._interval)
+
+    def __len__(self) -> int:
+        return self._length

@@ -1,0 +1,210 @@
+"""Loaders: samples of a dataset, put together to batches."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.errors import ArgumentError
+from opreg.ndarray import NDArray, array, autograd, stack
+from opreg.ndarray.context import Context, cpu, cpu_pinned
+
+from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+from .shared_memory import empty
+from .workers import Processes, Threads
+
+__all__ = ["DataLoader", "default_batchify_fn", "default_mp_batchify_fn"]
+
+
+def default_batchify_fn(data: Sequence[Any]) -> Any:
+    """Samples as a batch: arrays are stacked, numbers make an array, and tuples a list of these for each part.
+
+    Examples
+    --------
+    >>> images, labels = default_batchify_fn([(np.zeros((2, 2)), 3), (np.ones((2, 2)), 4)])
+    >>> images.shape, labels.asnumpy()
+    ((2, 2, 2), array([3, 4]))
+    """
+    first = data[0]
+    if isinstance(first, NDArray):
+        raw = _on_host(data)
+        return stack(*data) if raw is None else NDArray(_stacked(raw), first.context)
+    if isinstance(first, tuple):
+        return [default_batchify_fn(part) for part in zip(*data, strict=False)]
+    if _alike(data):
+        return NDArray(_stacked(data), cpu())
+    numbers = np.asarray(data)
+    return array(numbers, dtype=numbers.dtype)
+
+
+#: The same function: in a worker process it puts arrays into memory that the loader shares.
+default_mp_batchify_fn = default_batchify_fn
+
+
+def _on_host(data: Sequence[NDArray]) -> list[Any] | None:
+    """The numbers of arrays that are alike; none where ``stack`` has more to do, or to say."""
+    if autograd.is_recording():
+        return None
+    raw = [getattr(sample, "_data", None) for sample in data]
+    return raw if _alike(raw) else None
+
+
+def _alike(arrays: Sequence[Any]) -> bool:
+    """Whether these are arrays of the host of one shape and dtype."""
+    first = arrays[0]
+    return all(type(each) is np.ndarray and each.shape == first.shape and each.dtype == first.dtype for each in arrays)
+
+
+def _stacked(data: Sequence[np.ndarray]) -> np.ndarray:
+    return np.stack(data, out=empty((len(data), *data[0].shape), data[0].dtype))
+
+
+def _in_context(batch: Any, ctx: Context) -> Any:
+    if isinstance(batch, NDArray):
+        return batch.as_in_context(ctx)
+    if isinstance(batch, (list, tuple)):
+        return [_in_context(part, ctx) for part in batch]
+    return batch
+
+
+class _Batches:
+    """One round of a loader with workers: some batches are ordered before they are asked for."""
+
+    def __init__(self, workers: Processes | Threads, batch_sampler: Sampler, prefetch: int, timeout: float,
+                 finish: Callable[[Any], Any]):
+        self._workers, self._timeout, self._finish = workers, timeout, finish
+        self._samples = iter(batch_sampler)
+        self._ordered: deque[int] = deque()
+        self._order(prefetch)
+
+    def _order(self, count: int) -> None:
+        for _ in range(count):
+            samples = next(self._samples, None)
+            if samples is None:
+                return
+            self._ordered.append(self._workers.order(samples))
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        self._order(1)
+        if not self._ordered:
+            raise StopIteration
+        return self._finish(self._workers.take(self._ordered.popleft(), self._timeout))
+
+    def __del__(self) -> None:
+        if getattr(self, "_ordered", None):
+            self._workers.forget(self._ordered)
+
+
+class DataLoader:
+    """Batches of a dataset, by threads or processes beside the program where ``num_workers`` says so.
+
+    Parameters
+    ----------
+    dataset : Dataset, NDArray, numpy.ndarray or list
+        The samples.
+    batch_size, shuffle, sampler, last_batch
+        How many samples a batch has; whether they come in another order each round, or in which; and what becomes of
+        those that do not fill a batch, as of ``BatchSampler``.
+    batch_sampler : Sampler
+        What gives the numbers of samples a batch, in place of these four.
+    batchify_fn : callable
+        What makes a batch of a list of samples; by default arrays are stacked.
+    num_workers : int
+        How many processes, or threads, make batches. Processes are forked at the first batch, and have the dataset as
+        it is then. What is drawn for a batch follows from where ``random`` and ``np.random`` stand and from the
+        number of the batch, whichever process makes it.
+    pin_memory, pin_device_id : bool, int
+        Whether batches are in the context ``cpu_pinned(pin_device_id)``.
+    prefetch : int
+        How many batches are made before they are asked for; by default twice ``num_workers``.
+    thread_pool : bool
+        Whether workers are threads.
+    timeout : float
+        Seconds that a batch may take.
+    auto_reload : bool
+        Whether the batches of the next round are begun when a loader is made, and when a round ends.
+
+    Raises
+    ------
+    ArgumentError
+        Where these contradict each other.
+    OpError
+        Where a process ends over a batch; it names the process and the samples. What samples raise, as ``__getitem__``
+        and transforms do, leaves as itself.
+
+    Examples
+    --------
+    >>> loader = DataLoader([(i, 10 * i) for i in range(5)], batch_size=2)
+    >>> for x, y in loader:
+    ...     print(x.asnumpy(), y.asnumpy())
+    [0 1] [ 0 10]
+    [2 3] [20 30]
+    [4] [40]
+    """
+
+    def __init__(self, dataset: Any, batch_size: int | None = None, shuffle: bool = False,
+                 sampler: Sampler | None = None, last_batch: str | None = None, batch_sampler: Sampler | None = None,
+                 batchify_fn: Callable[[list[Any]], Any] | None = None, num_workers: int = 0, pin_memory: bool = False,
+                 pin_device_id: int = 0, prefetch: int | None = None, thread_pool: bool = False, timeout: float = 120,
+                 auto_reload: bool = False):
+        if timeout <= 0:
+            raise ArgumentError(f"DataLoader: timeout={timeout}: expected seconds")
+        if batch_sampler is None:
+            if batch_size is None:
+                raise ArgumentError("DataLoader: give batch_size, or a batch_sampler")
+            if sampler is not None and shuffle:
+                raise ArgumentError("DataLoader: a sampler has an order of its own, give it without shuffle")
+            order = sampler or (RandomSampler if shuffle else SequentialSampler)(len(dataset))
+            batch_sampler = BatchSampler(order, batch_size, last_batch or "keep")
+        elif batch_size is not None or shuffle or sampler is not None or last_batch is not None:
+            raise ArgumentError("DataLoader: a batch_sampler decides batches, give it without batch_size, shuffle, "
+                                "sampler and last_batch")
+        self._dataset, self._batch_sampler = dataset, batch_sampler
+        self._batchify = batchify_fn or default_batchify_fn
+        self._pinned = cpu_pinned(pin_device_id) if pin_memory else None
+        self._prefetch = max(0, 2 * num_workers if prefetch is None else int(prefetch))
+        self._timeout = timeout
+        self._workers = (Threads if thread_pool else Processes)(num_workers, dataset, self._batchify) \
+            if num_workers > 0 else None
+        self.auto_reload = auto_reload
+        self._ready: Iterator[Any] | None = None
+        if auto_reload:
+            self.refresh()
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from self._round()
+        if self._ready is None and self.auto_reload:
+            self.refresh()
+
+    def __len__(self) -> int:
+        return len(self._batch_sampler)
+
+    def _round(self) -> Iterator[Any]:
+        """The round that was begun, or one that begins now; no other iteration gets it."""
+        if self._ready is None:
+            self.refresh()
+        assert self._ready is not None
+        batches, self._ready = self._ready, None
+        return batches
+
+    def _here(self) -> Iterator[Any]:
+        for samples in self._batch_sampler:
+            yield self._finish(self._batchify([self._dataset[number] for number in samples]))
+
+    def _finish(self, batch: Any) -> Any:
+        return batch if self._pinned is None else _in_context(batch, self._pinned)
+
+    def refresh(self) -> None:
+        """Begin a round anew, which the next iteration takes."""
+        self._ready = self._here() if self._workers is None else iter(
+            _Batches(self._workers, self._batch_sampler, self._prefetch, self._timeout, self._finish))
+
+    def clean(self) -> None:
+        """Drop a round that was begun; the next iteration begins its own."""
+        self._ready = None

@@ -1,0 +1,216 @@
+"""Datasets: samples by number, and datasets that are made of others."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from opreg.errors import ArgumentError, ShapeError
+from opreg.ndarray import NDArray
+
+from ...core.locks import lock
+from ...data.recordio import MXIndexedRecordIO
+from .sampler import FilterSampler, Numbered, Sampler, SequentialSampler
+
+__all__ = ["Dataset", "SimpleDataset", "ArrayDataset", "RecordFileDataset"]
+
+#: Held between going to a record and reading it: threads of a loader share the place in the file.
+_READING = lock()
+
+
+class Dataset:
+    """Samples by number; a dataset of one's own has ``__getitem__`` and ``__len__``.
+
+    Examples
+    --------
+    >>> class Squares(Dataset):
+    ...     def __getitem__(self, idx):
+    ...         return idx * idx
+    ...     def __len__(self):
+    ...         return 5
+    >>> list(Squares().filter(lambda x: x % 2 == 0).transform(lambda x: x + 1))
+    [1, 5, 17]
+    """
+
+    def __getitem__(self, idx: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} has no __getitem__, which gives the sample of a number")
+
+    def __len__(self) -> int:
+        raise NotImplementedError(f"{type(self).__name__} has no __len__, the count of samples")
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[number] for number in range(len(self)))
+
+    def filter(self, fn: Callable[[Any], Any]) -> Dataset:
+        """The samples for which a function is true, which is asked now."""
+        return _SampledDataset(self, FilterSampler(fn, self))
+
+    def shard(self, num_shards: int, index: int) -> Dataset:
+        """One of ``num_shards`` parts, which lie one behind the other; the first ones have one more where they differ.
+
+        Raises
+        ------
+        ArgumentError
+            Where there is no part of that number.
+        """
+        if not 0 <= index < num_shards:
+            raise ArgumentError(f"shard: index={index} of num_shards={num_shards}: expected one from 0 on")
+        least, more = divmod(len(self), num_shards)
+        return _SampledDataset(self, SequentialSampler(least + (index < more), least * index + min(index, more)))
+
+    def take(self, count: int | None) -> Dataset:
+        """The first ``count`` samples, or all where there are fewer, or None is given."""
+        return _SampledDataset(self, SequentialSampler(len(self) if count is None else min(count, len(self))))
+
+    def sample(self, sampler: Sampler) -> Dataset:
+        """The samples whose numbers a sampler gives, which is asked now.
+
+        Raises
+        ------
+        ArgumentError
+            For what is no ``Sampler``.
+        """
+        if not isinstance(sampler, Sampler):
+            raise ArgumentError(f"sample: expected a gluon.data.Sampler, got {type(sampler).__name__}")
+        return _SampledDataset(self, sampler)
+
+    def transform(self, fn: Callable[..., Any], lazy: bool = True) -> Dataset:
+        """The samples as a function gives them, which gets the parts of a tuple one by one.
+
+        Parameters
+        ----------
+        fn : callable
+            What is called with a sample.
+        lazy : bool
+            Whether it is called each time that a sample is asked for, or now and once.
+        """
+        changed = _LazyTransformDataset(self, fn)
+        return changed if lazy else SimpleDataset(list(changed))
+
+    def transform_first(self, fn: Callable[[Any], Any], lazy: bool = True) -> Dataset:
+        """As ``transform``, where the function gets the first part of a sample alone; the others stay as they are."""
+        return self.transform(_First(fn), lazy)
+
+
+class SimpleDataset(Dataset):
+    """A list, or whatever has a length and subscripts, as a dataset.
+
+    Examples
+    --------
+    >>> len(SimpleDataset([1, 2, 3]).take(2))
+    2
+    """
+
+    def __init__(self, data: Numbered):
+        self._data = data
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __getitem__(self, idx: Any) -> Any:
+        return self._data[idx]
+
+
+class _LazyTransformDataset(SimpleDataset):
+    """Samples of another dataset, as a function gives them."""
+
+    def __init__(self, data: Numbered, fn: Callable[..., Any]):
+        super().__init__(data)
+        self._fn = fn
+
+    def __getitem__(self, idx: Any) -> Any:
+        sample = self._data[idx]
+        return self._fn(*sample) if isinstance(sample, tuple) else self._fn(sample)
+
+
+class _First:
+    """A function of the first part of a sample; a class, so that it can be pickled where the function can."""
+
+    def __init__(self, fn: Callable[[Any], Any]):
+        self._fn = fn
+
+    def __call__(self, x: Any, *others: Any) -> Any:
+        return (self._fn(x), *others) if others else self._fn(x)
+
+
+class _SampledDataset(SimpleDataset):
+    """Samples of another dataset, whose numbers a sampler gave."""
+
+    def __init__(self, data: Numbered, sampler: Sampler):
+        super().__init__(data)
+        self._numbers = list(sampler)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, idx: Any) -> Any:
+        return self._data[self._numbers[idx]]
+
+
+class ArrayDataset(Dataset):
+    """Several datasets, lists or arrays of one length, whose samples are tuples; of one alone they are its own.
+
+    Parameters
+    ----------
+    *args : NDArray, numpy.ndarray, list or Dataset
+        What is numbered together. The elements of a one-dimensional NDArray, as labels are, come as NumPy's numbers.
+
+    Raises
+    ------
+    ShapeError
+        Their lengths differ.
+
+    Examples
+    --------
+    >>> ArrayDataset([1, 2, 3], [10, 20, 30])[1]
+    (2, 20)
+    """
+
+    def __init__(self, *args: Numbered):
+        if not args:
+            raise ArgumentError("ArrayDataset: expected one array or more")
+        for number, data in enumerate(args):
+            if len(data) != len(args[0]):
+                raise ShapeError(f"ArrayDataset: array 0 has {len(args[0])} samples, array {number} has {len(data)}")
+        self._data = [data.asnumpy() if isinstance(data, NDArray) and data.ndim == 1 else data for data in args]
+
+    def __len__(self) -> int:
+        return len(self._data[0])
+
+    def __getitem__(self, idx: Any) -> Any:
+        if len(self._data) == 1:
+            return self._data[0][idx]
+        return tuple([data[idx] for data in self._data])
+
+
+class RecordFileDataset(Dataset):
+    """The records of a ``.rec`` file as bytes, in the order of the ``.idx`` file beside it.
+
+    Parameters
+    ----------
+    filename : str
+        The file of records.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from opreg.data.recordio import MXIndexedRecordIO
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with MXIndexedRecordIO(f"{folder}/a.idx", f"{folder}/a.rec", "w") as file:
+    ...         file.write_idx(7, b"seven")
+    ...     RecordFileDataset(f"{folder}/a.rec")[0]
+    b'seven'
+    """
+
+    def __init__(self, filename: str | os.PathLike):
+        self.filename = os.fspath(filename)
+        self.idx_file = os.path.splitext(self.filename)[0] + ".idx"
+        self._record = MXIndexedRecordIO(self.idx_file, self.filename, "r")
+
+    def __len__(self) -> int:
+        return len(self._record.keys)
+
+    def __getitem__(self, idx: Any) -> Any:
+        with _READING:
+            return self._record.read_idx(self._record.keys[idx])

@@ -1,0 +1,316 @@
+"""Datasets of images: those that everybody knows, out of files that lie on this machine, and images of one's own."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, cast
+
+import numpy as np
+
+from opreg.base import data_dir
+from opreg.errors import ArgumentError, FileFormatError, OpError, ShapeError, warn
+from opreg.ndarray import array
+
+from ....core.files import INFLATED, adopting, reading
+from ....data.image import imdecode, imread
+from ....data.mnist import read_idx
+from ....data.recordio import unpack
+from ..dataset import Dataset, RecordFileDataset
+
+__all__ = ["MNIST", "FashionMNIST", "CIFAR10", "CIFAR100", "ImageRecordDataset", "ImageFolderDataset",
+           "ImageListDataset"]
+
+#: What files of images are called in folders.
+_IMAGES = (".jpg", ".jpeg", ".png")
+
+Transform = Callable[[Any, Any], Any]
+
+
+class _Files(Dataset):
+    """Images and labels out of files in a folder."""
+
+    #: The folder below ``MXNET_HOME/datasets``, and who has the files.
+    _folder: str
+    _source: str
+
+    def __init__(self, root: str | os.PathLike | None, transform: Transform | None):
+        usual = os.path.join(data_dir(), "datasets", self._folder)
+        self._root = Path(os.path.expanduser(usual if root is None else root))
+        self._transform = transform
+        pixels, self._label = self._read()
+        if len(pixels) != len(self._label):
+            raise ShapeError(f"{self._root}: {len(pixels)} images and {len(self._label)} labels")
+        self._data = array(pixels, dtype=pixels.dtype)
+
+    def _read(self) -> tuple[np.ndarray, np.ndarray]:
+        raise NotImplementedError
+
+    def _missing(self, names: Sequence[str]) -> OpError:
+        return OpError(f"{type(self).__name__}: data are not fetched: put {' or '.join(map(repr, names))} of "
+                       f"{self._source} into {str(self._root.absolute())!r}, or say by root= where it is")
+
+    def __len__(self) -> int:
+        return len(self._label)
+
+    def __getitem__(self, idx: Any) -> Any:
+        sample = self._data[idx], self._label[idx]
+        return sample if self._transform is None else self._transform(*sample)
+
+
+class MNIST(_Files):
+    """Digits written by hand: gray images of shape (28, 28, 1) in bytes, and what they show, from 0 to 9.
+
+    Parameters
+    ----------
+    root : str
+        The folder of the four files as MNIST has them, which may be compressed by gzip; by default ``datasets/mnist``
+        in ``MXNET_HOME``. Nothing is fetched.
+    train : bool
+        Whether the images are those to learn from, or those to test with.
+    transform : callable
+        What makes a sample of an image and its label.
+
+    Raises
+    ------
+    OpError
+        The files are not there; the message says which.
+    FileFormatError
+        They are of another kind, or damaged.
+    """
+
+    _folder, _source = "mnist", "http://yann.lecun.com/exdb/mnist"
+
+    def __init__(self, root: str | os.PathLike | None = None, train: bool = True, transform: Transform | None = None):
+        self._train = train
+        super().__init__(root, transform)
+
+    def _idx(self, name: str) -> np.ndarray:
+        names = f"{name}.gz", name
+        path = next((self._root / name for name in names if (self._root / name).is_file()), None)
+        if path is None:
+            raise self._missing(names)
+        return read_idx(path)
+
+    def _read(self) -> tuple[np.ndarray, np.ndarray]:
+        prefix = "train" if self._train else "t10k"
+        labels, images = self._idx(f"{prefix}-labels-idx1-ubyte"), self._idx(f"{prefix}-images-idx3-ubyte")
+        if images.ndim != 3 or labels.ndim != 1:
+            raise FileFormatError(f"{self._root}: shapes {images.shape} and {labels.shape}: expected images and labels")
+        return images[..., None], labels.astype(np.int32)
+
+
+class FashionMNIST(MNIST):
+    """Articles of clothing, in files as those of MNIST, by default in ``datasets/fashion-mnist`` of ``MXNET_HOME``."""
+
+    _folder, _source = "fashion-mnist", "https://github.com/zalandoresearch/fashion-mnist"
+
+
+class CIFAR10(_Files):
+    """Pictures of ten kinds of things: images of shape (32, 32, 3) in bytes, and their labels.
+
+    Parameters
+    ----------
+    root : str
+        The folder of the files ``data_batch_1.bin`` and their like, of the folder that has them, or of the archive;
+        by default ``datasets/cifar10`` in ``MXNET_HOME``. Nothing is fetched.
+    train, transform
+        As of ``MNIST``.
+
+    Raises
+    ------
+    OpError
+        The files are not there; the message says which.
+    FileFormatError
+        They have not the bytes of whole images.
+    """
+
+    _folder, _source = "cifar10", "https://www.cs.toronto.edu/~kriz/cifar.html"
+    _archive, _inside = "cifar-10-binary.tar.gz", "cifar-10-batches-bin"
+    _names = {True: [f"data_batch_{number}.bin" for number in range(1, 6)], False: ["test_batch.bin"]}
+    _labels, _place = 1, 0
+
+    def __init__(self, root: str | os.PathLike | None = None, train: bool = True, transform: Transform | None = None):
+        self._train = train
+        super().__init__(root, transform)
+
+    def _read(self) -> tuple[np.ndarray, np.ndarray]:
+        size, parts = self._labels + 3072, []
+        for name, content in self._contents(self._names[self._train]):
+            if not content or len(content) % size:
+                raise FileFormatError(f"{name}: {len(content)} bytes, expected {size} for each image")
+            parts.append(np.frombuffer(content, np.uint8).reshape(-1, size))
+        rows = np.concatenate(parts)
+        images = rows[:, self._labels:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+        return np.ascontiguousarray(images), rows[:, self._place].astype(np.int32)
+
+    def _contents(self, names: Sequence[str]) -> Iterator[tuple[Path, bytes]]:
+        """The files of these names, out of the folder, one inside of it, or the archive."""
+        for folder in (self._root, self._root / self._inside):
+            if all((folder / name).is_file() for name in names):
+                for name in names:
+                    with reading(folder / name) as file:
+                        yield folder / name, file.read()
+                return
+        archive = self._root / self._archive
+        if not archive.is_file():
+            raise self._missing([*names, self._archive])
+        with reading(archive) as file:
+            most = os.fstat(file.fileno()).st_size * INFLATED
+            try:
+                with tarfile.open(fileobj=file) as tar:
+                    members = {os.path.basename(member.name): member for member in tar if member.isfile()}
+                    for name in names:
+                        if name not in members or members[name].size > most:
+                            raise FileFormatError(f"{archive}: holds no {name!r}")
+                        yield archive / name, cast(IO[bytes], tar.extractfile(members[name])).read()
+            except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
+                raise FileFormatError(f"{archive}: damaged: {error}") from None
+
+
+class CIFAR100(CIFAR10):
+    """Pictures of a hundred kinds of things, in files as those of CIFAR10, by default in ``datasets/cifar100``.
+
+    Parameters
+    ----------
+    root, train, transform
+        As of ``CIFAR10``.
+    fine_label : bool
+        Whether labels are those of the hundred kinds, or of the twenty groups they are in.
+    """
+
+    _folder, _archive, _inside = "cifar100", "cifar-100-binary.tar.gz", "cifar-100-binary"
+    _names = {True: ["train.bin"], False: ["test.bin"]}
+    _labels = 2
+
+    def __init__(self, root: str | os.PathLike | None = None, fine_label: bool = False, train: bool = True,
+                 transform: Transform | None = None):
+        self._place = int(fine_label)
+        super().__init__(root, train, transform)
+
+
+class ImageRecordDataset(RecordFileDataset):
+    """The images of a ``.rec`` file, and their labels.
+
+    Parameters
+    ----------
+    filename : str
+        The file of records, which has an ``.idx`` file beside it.
+    flag : {1, 0, -1}
+        1 for colours, 0 for gray, -1 for what each image has.
+    transform : callable
+        What makes a sample of an image, of shape (height, width, channels) in bytes, and its label.
+    """
+
+    def __init__(self, filename: str | os.PathLike, flag: int = 1, transform: Transform | None = None):
+        super().__init__(filename)
+        self._flag, self._transform = flag, transform
+
+    def __getitem__(self, idx: Any) -> Any:
+        header, image = unpack(super().__getitem__(idx))
+        sample = imdecode(image, self._flag), header.label
+        return sample if self._transform is None else self._transform(*sample)
+
+
+class _ImageFiles(Dataset):
+    """Images in files of their own."""
+
+    #: Pairs of a file name and what is known of the image.
+    items: list[tuple[str, Any]]
+
+    def __init__(self, flag: int, transform: Transform | None):
+        self._flag, self._transform = flag, transform
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, idx: Any) -> Any:
+        path, label = self.items[idx]
+        sample = imread(path, self._flag), label
+        return sample if self._transform is None else self._transform(*sample)
+
+
+class ImageFolderDataset(_ImageFiles):
+    """The images of folders, each folder a class: ``root/car/1.jpg``, ``root/bus/7.png``.
+
+    Parameters
+    ----------
+    root : str
+        The folder of these folders. What is no folder there, and no JPEG or PNG in them, is left out with a warning.
+    flag : {1, 0, -1}
+        1 for colours, 0 for gray, -1 for what each image has.
+    transform : callable
+        What makes a sample of an image, of shape (height, width, channels) in bytes, and its label.
+
+    Attributes
+    ----------
+    synsets : list of str
+        The names of the folders in alphabetical order; a label is the place in this list.
+    items : list of (str, int)
+        The files and their labels.
+    """
+
+    def __init__(self, root: str | os.PathLike, flag: int = 1, transform: Transform | None = None):
+        super().__init__(flag, transform)
+        self.synsets: list[str] = []
+        self.items = []
+        root = os.path.expanduser(root)
+        with adopting():
+            for folder in sorted(os.listdir(root)):
+                path = os.path.join(root, folder)
+                if not os.path.isdir(path):
+                    warn(f"ImageFolderDataset: {path} is no folder, and is left out")
+                    continue
+                self.synsets.append(folder)
+                for name in sorted(os.listdir(path)):
+                    if name.lower().endswith(_IMAGES):
+                        self.items.append((os.path.join(path, name), len(self.synsets) - 1))
+                    else:
+                        warn(f"ImageFolderDataset: {os.path.join(path, name)} is left out: expected a file of "
+                             f"{', '.join(_IMAGES)}")
+
+
+class ImageListDataset(_ImageFiles):
+    """The images of a list, each with one number or several.
+
+    Parameters
+    ----------
+    root : str
+        The folder that the file names of the list begin in.
+    imglist : str or list
+        A ``.lst`` file, whose lines are a number, labels and a file name with tabs between, or a list of lists of
+        labels and a file name.
+    flag : {1, 0, -1}
+        1 for colours, 0 for gray, -1 for what each image has.
+
+    Attributes
+    ----------
+    items : list of (str, numpy.ndarray of float32)
+        The files and their labels.
+    """
+
+    def __init__(self, root: str | os.PathLike = ".", imglist: str | os.PathLike | Sequence[Sequence[Any]] = (),
+                 flag: int = 1):
+        super().__init__(flag, None)
+        root = os.path.expanduser(root)
+        rows = _rows(os.path.join(root, imglist)) if isinstance(imglist, (str, os.PathLike)) else imglist
+        self.items = []
+        for number, row in enumerate(rows):
+            if len(row) < 2 or not isinstance(row[-1], str):
+                raise ArgumentError(f"ImageListDataset: entry {number}: expected labels and a file name, got {row!r}")
+            labels = np.asarray(row[0] if len(row) == 2 else row[:-1], np.float32)
+            self.items.append((os.path.join(root, row[-1]), np.atleast_1d(labels)))
+
+
+def _rows(path: str) -> Iterator[Sequence[Any]]:
+    with reading(path) as file:
+        for number, line in enumerate(file, 1):
+            parts = line.decode(errors="replace").strip().split("\t")
+            try:
+                yield [*map(float, parts[1:-1]), parts[-1]]
+            except ValueError:
+                raise FileFormatError(f"{path}: line {number}: expected a number, labels and a file name with tabs "
+                                      f"between, got {line[:50]!r}") from None

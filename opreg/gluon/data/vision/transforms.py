@@ -1,0 +1,398 @@
+"""What is done to images before they are batches, as blocks that may stand one behind the other.
+
+Images have shape (height, width, channels), and bytes as a rule, until ``ToTensor`` makes numbers of them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.errors import ArgumentError, DTypeError
+from opreg.ndarray import NDArray
+from opreg.typing import DTypeLike
+
+from ....data.image import center_crop, imrotate, random_rotate, random_size_crop
+from ...block import Block, HybridBlock
+from ...nn import HybridSequential, Sequential
+
+__all__ = ["Compose", "Cast", "ToTensor", "Normalize", "Rotate", "RandomRotation", "RandomResizedCrop", "CropResize",
+           "CenterCrop", "Resize", "RandomFlipLeftRight", "RandomFlipTopBottom", "RandomBrightness", "RandomContrast",
+           "RandomSaturation", "RandomHue", "RandomColorJitter", "RandomLighting", "RandomApply"]
+
+Size = int | tuple[int, int]
+
+
+def _pair(size: Size) -> tuple[int, int]:
+    return size if isinstance(size, (tuple, list)) else (size, size)
+
+
+class Compose(Sequential):
+    """Several transforms, one behind the other; neighbours that can be graphs are hybridized together.
+
+    Parameters
+    ----------
+    transforms : list of Block
+        What is done, in this order.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> transform = Compose([CenterCrop(4), ToTensor()])
+    >>> transform(mx.nd.ones((6, 6, 3), dtype="uint8")).shape
+    (3, 4, 4)
+    """
+
+    def __init__(self, transforms: Sequence[Block]):
+        super().__init__()
+        hybrid: list[HybridBlock] = []
+        for transform in (*transforms, None):
+            if isinstance(transform, HybridBlock):
+                hybrid.append(transform)
+                continue
+            if len(hybrid) == 1:
+                self.add(hybrid[0])
+            elif hybrid:
+                together = HybridSequential()
+                together.add(*hybrid)
+                together.hybridize()
+                self.add(together)
+            hybrid = []
+            if transform is not None:
+                self.add(transform)
+
+
+class Cast(HybridBlock):
+    """The numbers in another dtype."""
+
+    def __init__(self, dtype: DTypeLike = "float32"):
+        super().__init__()
+        self._dtype = dtype
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """See ``HybridBlock``."""
+        return F.cast(x, self._dtype)
+
+
+class ToTensor(HybridBlock):
+    """An image of bytes, (height, width, channels), as float32 from 0 to 1, (channels, height, width); batches, too.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> ToTensor()(mx.nd.full((2, 4, 3), 255, dtype="uint8")).asnumpy().max(axis=(1, 2))
+    array([1., 1., 1.], dtype=float32)
+    """
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """See ``HybridBlock``."""
+        return F.image.to_tensor(x)
+
+
+class Normalize(HybridBlock):
+    """The numbers less a mean, divided by a deviation, behind ``ToTensor``.
+
+    Parameters
+    ----------
+    mean, std : float or tuple of float
+        For all channels, or for each.
+    """
+
+    def __init__(self, mean: float | Sequence[float] = 0.0, std: float | Sequence[float] = 1.0):
+        super().__init__()
+        self._mean, self._std = mean, std
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """See ``HybridBlock``."""
+        return F.image.normalize(x, self._mean, self._std)
+
+
+def _floating(transform: Block, x: NDArray) -> None:
+    if np.dtype(x.dtype) != np.float32:
+        raise DTypeError(f"{type(transform).__name__}: expected float32, got {np.dtype(x.dtype)}: put it behind "
+                         "ToTensor")
+
+
+class Rotate(Block):
+    """An image turned by an angle, behind ``ToTensor``.
+
+    Parameters
+    ----------
+    rotation_degrees : float
+        The angle.
+    zoom_in, zoom_out : bool
+        Whether it is enlarged until no corner is empty, or made smaller until all of it is seen.
+
+    Raises
+    ------
+    DTypeError
+        For other numbers than float32.
+    """
+
+    def __init__(self, rotation_degrees: float, zoom_in: bool = False, zoom_out: bool = False):
+        super().__init__()
+        self._args = rotation_degrees, zoom_in, zoom_out
+
+    def forward(self, x: NDArray) -> NDArray:
+        """Turn an image, or a batch."""
+        _floating(self, x)
+        return imrotate(x, *self._args)
+
+
+class RandomRotation(Block):
+    """An image turned by an angle that is drawn between two, behind ``ToTensor``.
+
+    Parameters
+    ----------
+    angle_limits : tuple of float
+        The least and the greatest angle in degrees.
+    zoom_in, zoom_out : bool
+        As of ``Rotate``.
+    rotate_with_proba : float
+        How probable it is that it is turned at all.
+
+    Raises
+    ------
+    ArgumentError
+        The angles are in no order, or the probability is none.
+    DTypeError
+        For other numbers than float32.
+    """
+
+    def __init__(self, angle_limits: tuple[float, float], zoom_in: bool = False, zoom_out: bool = False,
+                 rotate_with_proba: float = 1.0):
+        super().__init__()
+        if angle_limits[0] >= angle_limits[1]:
+            raise ArgumentError(f"RandomRotation: angle_limits={angle_limits}: expected the lesser one first")
+        if not 0 <= rotate_with_proba <= 1:
+            raise ArgumentError(f"RandomRotation: rotate_with_proba={rotate_with_proba}: expected one from 0 to 1")
+        self._args = angle_limits, zoom_in, zoom_out
+        self._probability = rotate_with_proba
+
+    def forward(self, x: NDArray) -> NDArray:
+        """Turn an image, or a batch."""
+        if np.random.random() > self._probability:  # noqa: NPY002  np.random.seed decides, as in MXNet
+            return x
+        _floating(self, x)
+        return random_rotate(x, *self._args)
+
+
+class RandomResizedCrop(Block):
+    """A part of the image, whose place, area and form are drawn, resized.
+
+    Parameters
+    ----------
+    size : int or (width, height)
+        The size it has in the end.
+    scale : (float, float)
+        Between which parts of the whole area its own is.
+    ratio : (float, float)
+        Between which numbers its width is of its height.
+    interpolation : int
+        How numbers are interpolated, as OpenCV counts.
+    """
+
+    def __init__(self, size: Size, scale: tuple[float, float] = (0.08, 1.0),
+                 ratio: tuple[float, float] = (3.0 / 4.0, 4.0 / 3.0), interpolation: int = 1):
+        super().__init__()
+        self._args = _pair(size), scale, ratio, interpolation
+
+    def forward(self, x: NDArray) -> NDArray:
+        """Take a part of an image."""
+        return random_size_crop(x, *self._args)[0]
+
+
+class CropResize(HybridBlock):
+    """A part of an image or of each image of a batch, and that resized.
+
+    Parameters
+    ----------
+    x, y, width, height : int
+        The left upper corner and the size of the part.
+    size : int or (width, height)
+        The size it has in the end; None leaves it.
+    interpolation : int
+        How numbers are interpolated, as OpenCV counts; linearly by default.
+    """
+
+    def __init__(self, x: int, y: int, width: int, height: int, size: Size | None = None,
+                 interpolation: int | None = None):
+        super().__init__()
+        self._place = x, y, width, height
+        self._size, self._interpolation = size, 1 if interpolation is None else interpolation
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """See ``HybridBlock``."""
+        part = F.image.crop(x, *self._place)
+        return F.image.resize(part, self._size, False, self._interpolation) if self._size else part
+
+
+class CenterCrop(Block):
+    """The middle of an image; one that is smaller is enlarged.
+
+    Parameters
+    ----------
+    size : int or (width, height)
+        The size of the part.
+    interpolation : int
+        How numbers are interpolated, as OpenCV counts.
+    """
+
+    def __init__(self, size: Size, interpolation: int = 1):
+        super().__init__()
+        self._args = _pair(size), interpolation
+
+    def forward(self, x: NDArray) -> NDArray:
+        """Take the middle of an image."""
+        return center_crop(x, *self._args)[0]
+
+
+class Resize(HybridBlock):
+    """An image, or a batch of them, in another size.
+
+    Parameters
+    ----------
+    size : int or (width, height)
+        The size it has in the end.
+    keep_ratio : bool
+        Whether one number is the length of the shorter edge, or of both.
+    interpolation : int
+        How numbers are interpolated, as OpenCV counts.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> Resize(4, keep_ratio=True)(mx.nd.zeros((8, 16, 3), dtype="uint8")).shape
+    (4, 8, 3)
+    """
+
+    def __init__(self, size: Size, keep_ratio: bool = False, interpolation: int = 1):
+        super().__init__()
+        self._args = size, keep_ratio, interpolation
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """See ``HybridBlock``."""
+        return F.image.resize(x, *self._args)
+
+
+class RandomFlipLeftRight(HybridBlock):
+    """An image, or one time in two its mirror image."""
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """See ``HybridBlock``."""
+        return F.image.random_flip_left_right(x)
+
+
+class RandomFlipTopBottom(HybridBlock):
+    """An image, or one time in two the same upside down."""
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """See ``HybridBlock``."""
+        return F.image.random_flip_top_bottom(x)
+
+
+class RandomBrightness(HybridBlock):
+    """An image times a number from ``max(0, 1 - brightness)`` to ``1 + brightness``."""
+
+    def __init__(self, brightness: float):
+        super().__init__()
+        self._args = max(0, 1 - brightness), 1 + brightness
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """See ``HybridBlock``."""
+        return F.image.random_brightness(x, *self._args)
+
+
+class RandomContrast(HybridBlock):
+    """An image whose contrast is multiplied by a number from ``max(0, 1 - contrast)`` to ``1 + contrast``."""
+
+    def __init__(self, contrast: float):
+        super().__init__()
+        self._args = max(0, 1 - contrast), 1 + contrast
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """See ``HybridBlock``."""
+        return F.image.random_contrast(x, *self._args)
+
+
+class RandomSaturation(HybridBlock):
+    """An image whose saturation is multiplied by a number from ``max(0, 1 - saturation)`` to ``1 + saturation``."""
+
+    def __init__(self, saturation: float):
+        super().__init__()
+        self._args = max(0, 1 - saturation), 1 + saturation
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """See ``HybridBlock``."""
+        return F.image.random_saturation(x, *self._args)
+
+
+class RandomHue(HybridBlock):
+    """An image whose hue is turned by a number from ``max(0, 1 - hue)`` to ``1 + hue``."""
+
+    def __init__(self, hue: float):
+        super().__init__()
+        self._args = max(0, 1 - hue), 1 + hue
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """See ``HybridBlock``."""
+        return F.image.random_hue(x, *self._args)
+
+
+class RandomColorJitter(HybridBlock):
+    """An image in other brightness, contrast, saturation and hue, in an order that is drawn, too.
+
+    Parameters
+    ----------
+    brightness, contrast, saturation, hue : float
+        By how much each number that is drawn is less or more than 1 at most.
+    """
+
+    def __init__(self, brightness: float = 0, contrast: float = 0, saturation: float = 0, hue: float = 0):
+        super().__init__()
+        self._args = brightness, contrast, saturation, hue
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """See ``HybridBlock``."""
+        return F.image.random_color_jitter(x, *self._args)
+
+
+class RandomLighting(HybridBlock):
+    """An image with noise along the principal components of colours, as AlexNet was trained with.
+
+    Parameters
+    ----------
+    alpha : float
+        The deviation of the noise.
+    """
+
+    def __init__(self, alpha: float):
+        super().__init__()
+        self._alpha = alpha
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """See ``HybridBlock``."""
+        return F.image.random_lighting(x, self._alpha)
+
+
+class RandomApply(Sequential):
+    """An image, or what a transform makes of it.
+
+    Parameters
+    ----------
+    transforms : callable
+        The transform.
+    p : float
+        How probable it is that it is applied.
+    """
+
+    def __init__(self, transforms: Callable[[Any], Any], p: float = 0.5):
+        super().__init__()
+        self.transforms, self.p = transforms, p
+
+    def forward(self, x: Any) -> Any:
+        """Apply the transform, or do not."""
+        return x if self.p < random.random() else self.transforms(x)

@@ -1,0 +1,272 @@
+"""Workers of a loader: processes or threads that make batches while the program does something else.
+
+Each process has a connection of its own, so none can leave a lock behind that others wait for; one that is gone is
+noticed by the end of its connection, and the loader's end is what processes wait for: they end with it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import random
+import signal
+import time
+import traceback
+import warnings
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from multiprocessing import reduction
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+import numpy as np
+
+from opreg.errors import OpError, adopted, note
+from opreg.ndarray import autograd
+from opreg.ndarray import random as nd_random
+from opreg.ndarray.context import cpu
+
+from ...core.locks import rlock
+from .shared_memory import Lent, Made, lend_to
+
+__all__ = ["Processes", "Threads"]
+
+#: Seconds that processes have to end by themselves, when a loader is done.
+_GRACE = 5.0
+
+Batchify = Callable[[list[Any]], Any]
+
+
+def _made(dataset: Any, batchify_fn: Batchify, samples: Sequence[Any]) -> Any:
+    with autograd.pause():
+        return batchify_fn([dataset[number] for number in samples])
+
+
+class Threads:
+    """Threads of this process as workers."""
+
+    def __init__(self, count: int, dataset: Any, batchify_fn: Batchify):
+        self._dataset, self._batchify = dataset, batchify_fn
+        self._executor = ThreadPoolExecutor(count, "opreg loader")
+        self._tasks: dict[int, Future[Any]] = {}
+        self._count = 0
+        self._end = weakref.finalize(self, self._executor.shutdown, wait=False, cancel_futures=True)
+
+    def order(self, samples: Sequence[Any]) -> int:
+        """Have a batch made; the number is what to ``take`` it by."""
+        self._count += 1
+        self._tasks[self._count] = self._executor.submit(_made, self._dataset, self._batchify, samples)
+        return self._count
+
+    def take(self, number: int, timeout: float) -> Any:
+        """A batch that was ordered."""
+        try:
+            return self._tasks[number].result(timeout)
+        except FutureTimeout:
+            raise _late("thread", number, timeout) from None
+        finally:
+            del self._tasks[number]
+
+    def forget(self, numbers: Sequence[int]) -> None:
+        """Leave out batches that nobody will take."""
+        for number in numbers:
+            self._tasks.pop(number).cancel()
+
+    def close(self) -> None:
+        """End the threads."""
+        self._end()
+
+
+def _late(what: str, number: int, timeout: float) -> Exception:
+    return adopted(multiprocessing.TimeoutError(
+        f"DataLoader: no {what} made batch {number} within {timeout} seconds: a transform may take longer; timeout= "
+        "says how long to wait"))
+
+
+class _Worker:
+    """A process, as the loader sees it."""
+
+    def __init__(self, number: int, process: Any, connection: Connection):
+        self.number, self.process, self.connection = number, process, connection
+        self.tasks: deque[tuple[int, Sequence[Any]]] = deque()
+        self.lent = Lent()
+
+
+def _ending(workers: list[_Worker], owner: int) -> None:
+    """End processes: they leave when their connection does; one that is busy for long is killed."""
+    if os.getpid() != owner:
+        return
+    for worker in workers:
+        worker.connection.close()
+    last = time.monotonic() + _GRACE
+    for worker in workers:
+        if not worker.tasks:
+            worker.process.join(max(0.0, last - time.monotonic()))
+        worker.process.kill()
+        worker.process.join()
+        worker.process.close()
+    workers.clear()
+
+
+class Processes:
+    """Processes as workers, which have the dataset as it is when the first batch is ordered."""
+
+    def __init__(self, count: int, dataset: Any, batchify_fn: Batchify):
+        self._wanted, self._dataset, self._batchify = count, dataset, batchify_fn
+        self._workers: list[_Worker] = []
+        self._waiting: set[int] = set()
+        self._made: dict[int, tuple[bool, Any]] = {}
+        self._count = 0
+        self._lock = rlock()
+        self._end = weakref.finalize(self, _ending, self._workers, os.getpid())
+
+    def _start(self) -> None:
+        """Start the processes: forked where that is possible, since datasets may hold what cannot be pickled."""
+        if not self._end.alive:
+            self._end = weakref.finalize(self, _ending, self._workers, os.getpid())
+        context = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)
+        for number in range(self._wanted):
+            ours, theirs = context.Pipe()
+            process = context.Process(
+                target=_serve, name=f"opreg loader {number}", daemon=True,
+                args=(theirs, [*(worker.connection for worker in self._workers), ours], self._dataset, self._batchify))
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", ".*multi-threaded.*fork", DeprecationWarning)
+                process.start()
+            theirs.close()
+            self._workers.append(_Worker(number, process, ours))
+
+    def order(self, samples: Sequence[Any]) -> int:
+        """Have a batch made by the process that has least to do; the number is what to ``take`` it by."""
+        with self._lock:
+            if not self._workers:
+                self._start()
+            self._count += 1
+            worker = min(self._workers, key=lambda worker: len(worker.tasks))
+            worker.tasks.append((self._count, samples))
+            self._waiting.add(self._count)
+            task = self._count, samples, _seed(self._count), worker.lent.given_back()
+            try:
+                worker.connection.send_bytes(pickle.dumps(task, pickle.HIGHEST_PROTOCOL))
+            except OSError:
+                self._gone(worker)
+            return self._count
+
+    def take(self, number: int, timeout: float) -> Any:
+        """A batch that was ordered."""
+        last = time.monotonic() + timeout
+        with self._lock:
+            while number not in self._made:
+                if number not in self._waiting:
+                    raise OpError("DataLoader: the processes that made this batch have ended: iterate anew")
+                ready = wait([worker.connection for worker in self._workers], last - time.monotonic())
+                if not ready:
+                    self._waiting.discard(number)
+                    raise _late("process", number, timeout)
+                for worker in self._workers:
+                    if worker.connection in ready:
+                        self._receive(worker)
+            done, batch = self._made.pop(number)
+        if done:
+            return batch
+        raise batch
+
+    def _receive(self, worker: _Worker) -> None:
+        """Take in what a process made."""
+        try:
+            number, done, message, new, dropped = pickle.loads(worker.connection.recv_bytes())
+            for piece, size in new:
+                worker.lent.learn(piece, reduction.recv_handle(worker.connection), size)
+        except (EOFError, OSError):
+            self._gone(worker)
+        except BaseException:  # an interrupt leaves part of a message, which nobody can go on from
+            self.close()
+            raise
+        worker.tasks.popleft()
+        worker.lent.forget(dropped)
+        batch = worker.lent.unpack(message)
+        if number in self._waiting:
+            self._waiting.remove(number)
+            self._made[number] = done, batch
+
+    def _gone(self, worker: _Worker) -> None:
+        """Say which process ended, how, and over which samples; no process stays."""
+        worker.process.join(_GRACE)
+        code, who = worker.process.exitcode, f"{worker.number} (process {worker.process.pid})"
+        how = "ended" if code is None else \
+            f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+        at = f", making the batch of samples {_shown(worker.tasks[0][1])}" if worker.tasks else ""
+        self.close()
+        raise OpError(f"DataLoader: worker {who} {how}{at}. With num_workers=0 the same happens in the program itself, "
+                      "where it can be looked at")
+
+    def forget(self, numbers: Sequence[int]) -> None:
+        """Leave out batches that nobody will take."""
+        with self._lock:
+            self._waiting.difference_update(numbers)
+            for number in numbers:
+                self._made.pop(number, None)
+
+    def close(self) -> None:
+        """End the processes; the next order starts others."""
+        self._end()
+        self._waiting.clear()
+
+
+def _shown(samples: Sequence[Any]) -> str:
+    shown = ", ".join(str(sample) for sample in samples[:8])
+    return f"[{shown}, …]" if len(samples) > 8 else f"[{shown}]"
+
+
+def _seed(number: int) -> int:
+    """What random numbers of a batch follow from: where those of this process stand, and its number."""
+    stands = random.Random()
+    stands.setstate(random.getstate())
+    numbers = np.random.RandomState()
+    numbers.set_state(np.random.get_state())  # noqa: NPY002  it is what programs seed
+    mine = (stands.getrandbits(32), int(numbers.randint(1 << 32, dtype=np.uint64)), number)
+    return int(np.random.SeedSequence(mine).generate_state(1, np.uint64)[0])
+
+
+def _serve(connection: Connection, others: list[Connection], dataset: Any, batchify_fn: Batchify) -> None:
+    """What a process does: batches, until its connection ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program is interrupted, and ends this process
+    for other in others:
+        other.close()
+    made = Made()
+    lend_to(made)
+    with cpu():
+        while True:
+            try:
+                number, samples, seed, back = pickle.loads(connection.recv_bytes())
+                made.take_back(back)
+                random.seed(seed)
+                np.random.seed(seed & 0xFFFFFFFF)  # noqa: NPY002  it is what transforms draw of
+                nd_random.seed(seed)
+                done, message, new, dropped = _answer(made, dataset, batchify_fn, samples)
+                pieces = [(piece, size) for piece, size, _ in new]
+                connection.send_bytes(pickle.dumps((number, done, message, pieces, dropped), pickle.HIGHEST_PROTOCOL))
+                for _, _, descriptor in new:
+                    reduction.send_handle(connection, descriptor, 0)
+                    os.close(descriptor)
+            except (EOFError, OSError):
+                return
+
+
+def _answer(made: Made, dataset: Any, batchify_fn: Batchify, samples: Sequence[Any]
+            ) -> tuple[bool, bytes, list[tuple[int, int, int]], list[int]]:
+    """A batch as a message, or the error that came up."""
+    try:
+        return True, *made.pack(_made(dataset, batchify_fn, samples))
+    except Exception as error:
+        note(error, f"in a worker of a DataLoader, for the batch of samples {_shown(samples)}; there it came from\n"
+                    + "".join(traceback.format_tb(error.__traceback__)))
+        try:
+            return False, *made.pack(error)
+        except Exception:
+            text = "".join(traceback.format_exception_only(error))
+            return False, *made.pack(OpError(f"DataLoader: {text.strip()}"))

@@ -1,0 +1,49 @@
+"""What networks for images are put together of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from ...block import HybridBlock
+from ...nn import HybridSequential
+
+__all__ = ["Classifier", "chain", "named", "scoped"]
+
+_Container = TypeVar("_Container", bound=HybridSequential)
+
+
+class Classifier(HybridBlock):
+    """A network of ``features``, whatever an image has, and an ``output`` that makes classes of them."""
+
+    features: Any
+    output: Any
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """See ``HybridBlock``."""
+        return self.output(self.features(x))
+
+
+def chain(*layers: HybridBlock) -> HybridSequential:
+    """Layers one behind the other, which have names as if they stood alone."""
+    made = HybridSequential(prefix="")
+    made.add(*layers)
+    return made
+
+
+def scoped(container: _Container, layers: Callable[..., Iterable[HybridBlock]], *arguments: Any) -> _Container:
+    """The container with layers that a function makes inside of its scope of names."""
+    with container.name_scope():
+        container.add(*layers(*arguments))
+    return container
+
+
+def named(module: str, name: str, make: Callable[..., Classifier], *arguments: Any) -> Callable[..., Classifier]:
+    """A function that makes one network of a family; it takes what the family's function takes by name."""
+
+    def network(**kwargs: Any) -> Classifier:
+        return make(*arguments, **kwargs)
+
+    network.__module__, network.__name__, network.__qualname__ = module, name, name
+    network.__doc__ = f"The network {name}: ``{make.__name__}({', '.join(map(repr, arguments))}, …)``."
+    return network

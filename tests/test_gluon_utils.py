@@ -1,0 +1,90 @@
+"""Functions of Gluon beside training."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg.gluon import utils
+
+
+def _parts(*arguments: Any, **keywords: Any) -> list[Any]:
+    return [part.asnumpy().tolist() for part in utils.split_data(*arguments, **keywords)]
+
+
+def test_parts_of_a_batch() -> None:
+    x = mx.nd.arange(10).reshape((5, 2))
+    assert _parts(x, 5) == [[[0, 1]], [[2, 3]], [[4, 5]], [[6, 7]], [[8, 9]]]
+    assert [len(part) for part in _parts(x, 3, even_split=False)] == [2, 2, 1]
+    assert _parts(x, 2, batch_axis=1)[1] == [[1], [3], [5], [7], [9]]
+    assert len(_parts(x, 7, even_split=False)) == 7
+    with pytest.raises(ValueError, match="5 samples along axis 0"):
+        utils.split_data(x, 2)
+
+
+def test_parts_in_contexts() -> None:
+    parts = utils.split_and_load(np.arange(6.0).reshape(3, 2), [mx.cpu(0), mx.cpu(1)], even_split=False)
+    assert [part.context for part in parts] == [mx.cpu(0), mx.cpu(1)]
+    assert parts[1].asnumpy().tolist() == [[4, 5]] and parts[1].dtype == np.float32
+    (whole,) = utils.split_and_load(mx.nd.ones((3, 2)), [mx.cpu(2)])
+    assert whole.context == mx.cpu(2) and whole.shape == (3, 2)
+
+
+def test_gradients_flow_through_parts() -> None:
+    x = mx.nd.ones((4, 2))
+    x.attach_grad()
+    with mx.autograd.record():
+        first, second = utils.split_data(x, 2)
+        (first * 2 + second * 3).backward()
+    assert x.grad.asnumpy().tolist() == [[2, 2], [2, 2], [3, 3], [3, 3]]
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_a_norm_that_is_too_large(check: bool) -> None:
+    arrays = [mx.nd.full((3, 3), 2), mx.nd.full((4,), 4)]
+    norm = utils.clip_global_norm(arrays, 5.0, check_isfinite=check)
+    assert float(norm) == 10
+    assert isinstance(norm, mx.nd.NDArray) is not check
+    np.testing.assert_allclose(arrays[0].asnumpy(), 1, rtol=1e-6)
+    np.testing.assert_allclose(arrays[1].asnumpy(), 2, rtol=1e-6)
+    utils.clip_global_norm(arrays, 100.0)
+    np.testing.assert_allclose(arrays[1].asnumpy(), 2, rtol=1e-6)
+
+
+def test_a_norm_that_is_none() -> None:
+    arrays = [mx.nd.array([np.nan, 1])]
+    with pytest.warns(UserWarning, match="undefined"):
+        utils.clip_global_norm(arrays, 1.0)
+    with pytest.raises(mx.errors.ArgumentError, match="one array"):
+        utils.clip_global_norm([], 1.0)
+
+
+def test_files_that_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, here = tmp_path / "home", tmp_path / "here"
+    home.mkdir()
+    here.mkdir()
+    monkeypatch.setenv("MXNET_HOME", str(home))
+    monkeypatch.chdir(here)
+    address = "https://example.org/data/net.params"
+    with pytest.raises(mx.errors.OpError, match=r"nothing is fetched from https://example.org.*'net.params' into"):
+        utils.download(address)
+    (home / "net.params").write_bytes(b"123")
+    right = hashlib.sha1(b"123").hexdigest()
+    with pytest.raises(mx.errors.OpError, match="nothing is fetched"):
+        utils.download(address, sha1_hash="0" * 40)
+    assert utils.download(address, path="models/net.params", sha1_hash=right) == "models/net.params"
+    assert Path("models/net.params").read_bytes() == b"123"
+    assert utils.download(address, "models") == "models/net.params"
+    Path("models/net.params").write_bytes(b"other")
+    assert utils.download(address, "models") == "models/net.params"
+    assert utils.download(address, "models", sha1_hash=right) == "models/net.params"
+    assert Path("models/net.params").read_bytes() == b"123"
+    assert utils.download((home / "net.params").as_uri(), "copy") == "copy"
+    assert utils.check_sha1("copy", right) and not utils.check_sha1("copy", "0" * 40)
+    with pytest.raises(mx.errors.ArgumentError, match="names no file"):
+        utils.download("https://example.org/")
