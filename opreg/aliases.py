@@ -44,7 +44,7 @@ _DEEPER = {
                      "_grad_function": "opreg.nn.function", "hook_handle": "opreg.nn.handles",
                      "jit_config": "opreg.nn.settings", "recompute": "opreg.nn.settings",
                      "_stub_tensor": "opreg.common.stub_tensor"},
-    "opreg.contrib": {name: f"opreg.contrib:{name}" for name in ("nd", "ndarray", "sym", "symbol")},
+    "opreg.contrib": {name: f"opreg.contrib:{name}" for name in ("nd", "ndarray", "sym", "symbol")} | {"onnx": "opreg.onnx"},
     "opreg.data.image": {"image": "opreg.data.image", **dict.fromkeys(("det", "detection"), "opreg.data.detection")},
     "opreg.nn": {"layer": "opreg.nn.layers", "loss": "opreg.nn.losses", "wrap": "opreg.nn.train",
                  "learning_rate_schedule": "opreg.nn.optim.schedule", "dynamic_lr": "opreg.nn.optim.schedule"},

@@ -78,6 +78,7 @@ OTHERWISE = {
         nn.trace: ASKED
         stubs: _WIDTH
         symbol.inspect.estimate: _SHOWN
+        onnx.importing.graph: _DEEPEST
         symbol.json: _MOST_OUTPUTS _DEEPEST
         symbol.inspect.memory_use: _SHOWN
         symbol.passes.constant_folding: MOST
