@@ -78,12 +78,21 @@ def read_model(model: Any, folder: str | None = None) -> Model:
     return Model(proto, name)
 
 
-def _trained(value: np.ndarray) -> bool:
-    return computes(value.dtype) and is_floating(value.dtype)
+def _parameters(graph: Graph) -> dict[str, bool]:
+    """The initializers that are parameters, and whether gradients move them. Single numbers, and what nodes only read
+    the numbers of, are constants."""
+    kinds: dict[str, set[str]] = {name: {"value"} for name in graph.outputs}
+    for node in graph.nodes:
+        for name, own in node.kinds().items():
+            kinds.setdefault(name, set()).update(own)
+    return {name: kinds[name] != {"state"} for name, value in graph.initializers.items()
+            if value.ndim and computes(value.dtype) and is_floating(value.dtype) and kinds.get(name, set()) - {"host"}}
 
 
 class ModelCell(Cell):
     """A model of ONNX as a Cell: its floating-point initializers are Parameters, by their names.
+
+    Single numbers are constants, and so is what nodes only read the numbers of, as the scales of ``Resize``.
 
     Parameters
     ----------
@@ -95,11 +104,10 @@ class ModelCell(Cell):
         super().__init__()
         self.model = model
         self._parameters: dict[str, Parameter] = {}
-        for name, value in model.graph.initializers.items():
-            if _trained(value):
-                parameter = Parameter(value, name=_word(name))
-                self.insert_param_to_cell(f"p{len(self._parameters)}", parameter, check_name_contain_dot=False)
-                self._parameters[name] = parameter
+        for name, moves in _parameters(model.graph).items():
+            parameter = Parameter(model.graph.initializers[name], name=name, requires_grad=moves)
+            self.insert_param_to_cell(f"p{len(self._parameters)}", parameter, check_name_contain_dot=False)
+            self._parameters[name] = parameter
 
     def construct(self, *inputs: Any) -> Any:
         """The outputs of the model for its inputs, in their order: one, or a tuple of them."""
@@ -116,10 +124,6 @@ def lift(value: Any) -> Any:
     """A result as a Cell gives it: a tensor, where arrays of ours have its dtype."""
     value = np.asarray(value) if isinstance(value, np.generic) else value
     return Tensor(value) if isinstance(value, np.ndarray) and computes(value.dtype) else value
-
-
-def _word(name: str) -> str:
-    return name or "parameter"
 
 
 def import_to_cell(model: Any) -> ModelCell:
@@ -199,6 +203,9 @@ def import_model(model: Any, shapes: Mapping[str, Sequence[int]] | None = None
         followed = follow(cell, structure, specs)
     for node, name in zip(followed.inputs, graph.inputs):
         node.name = name
+    for value, node in followed.captured:
+        if not isinstance(value, Parameter):  # a constant, which no optimizer moves
+            node.tags = {**node.tags, "__lr_mult__": "0.0", "__wd_mult__": "0.0"}
     symbol = Symbol(followed.heads)
     held = {node.name: value for value, node in followed.captured}
     states = set(symbol.list_auxiliary_states())

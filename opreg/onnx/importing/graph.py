@@ -19,6 +19,7 @@ from opreg.core.spec import Shape, known
 from opreg.core.tracing import TraceError
 from opreg.core.value import Value
 from opreg.errors import ArgumentError, DTypeError, FileFormatError, OpError, ShapeError, did_you_mean, note
+from opreg.nn.state import STATE
 from opreg.nn.tensor import Tensor
 from opreg.nn.tensor_base import TensorBase
 
@@ -239,6 +240,22 @@ class Node:
                     names += [name for node in body.nodes for name in node.reads()] + body.outputs
         return names
 
+    def kinds(self) -> dict[str, set[str]]:
+        """How the node and its bodies take what they read, by name: ``value``, ``host``, ``given`` or ``state``."""
+        found: dict[str, set[str]] = {}
+        row = rows.find(self.domain, self.op_type, self.opset)
+        if (self.domain, self.op_type, getattr(self.proto, "overload", "")) in self.model.functions:
+            row = None
+        for place, name in enumerate(self.inputs):
+            kind = "value" if row is None else "state" if place in row.states else row.kind(place) or "value"
+            found.setdefault(name, set()).add(kind)
+        for value in self.attributes.values():
+            for body in value if isinstance(value, list) else [value]:
+                for node in body.nodes if isinstance(body, Graph) else ():
+                    for name, kinds in node.kinds().items():
+                        found.setdefault(name, set()).update(kinds)
+        return found
+
     # ------------------------------------------------------------------------------------------- running
 
     def run(self, inputs: Sequence[Any], outside: Mapping[str, Any]) -> Values:
@@ -304,9 +321,9 @@ class Node:
         def apply(inputs: Sequence[Any], outside: Mapping[str, Any]) -> Any:
             values = [self.lift(value) for value in inputs if value is not None]
             stands = Placeholder(stored, None, self.name, self.model.name)
-            if not any(isinstance(value, Value) and not isinstance(value, Tensor) for value in values):
+            if STATE.trace is None or not STATE.trace.root.symbolic:
                 raise ArgumentError(f"the operator {stored!r}, opset {self.opset}, is not one that can be run. {near}")
-            results = stands.operator(len(values), 0, len(self.outputs))(*values, **texts)
+            results = STATE.trace.call(stands.operator(len(values), 0, len(self.outputs)), values, texts)
             return tuple(results) if isinstance(results, (list, tuple)) else results
 
         return apply

@@ -33,6 +33,7 @@ class Row(NamedTuple):
     variadic: str | None  # the same for those behind them
     attributes: Mapping[str, Any]  # with their defaults; ``inspect.Parameter.empty`` where one is required
     draws: bool  # whether it draws random numbers, which no folding may fix
+    states: tuple[int, ...]  # places of inputs that training does not move by gradients
 
     def kind(self, place: int) -> str | None:
         """How the input at a place arrives; None where the row takes none there."""
@@ -42,7 +43,8 @@ class Row(NamedTuple):
 _ROWS: dict[tuple[str, str], list[Row]] = {}
 
 
-def row(*names: str, since: int = 1, domain: str = "", draws: bool = False) -> Callable[[Callable], Callable]:
+def row(*names: str, since: int = 1, domain: str = "", draws: bool = False,
+        states: tuple[int, ...] = ()) -> Callable[[Callable], Callable]:
     """Enter a function as the row of operators, from an opset on.
 
     Examples
@@ -63,7 +65,7 @@ def row(*names: str, since: int = 1, domain: str = "", draws: bool = False) -> C
                 inputs.append(kind)
         for name in names:
             _ROWS.setdefault((domain, name), []).append(
-                Row(name, since, function, tuple(inputs), variadic, attributes, draws))
+                Row(name, since, function, tuple(inputs), variadic, attributes, draws, states))
             _ROWS[domain, name].sort(key=lambda each: -each.since)
         return function
 

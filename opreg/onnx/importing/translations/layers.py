@@ -16,7 +16,7 @@ from opreg.errors import ArgumentError, AttrError, ShapeError
 
 from ..graph import Node
 from ..rows import Given, Host, row
-from .shapes import numbers, padded, reshaped
+from .shapes import along, numbers, padded, reshaped
 
 __all__ = ["window_pads"]
 
@@ -260,7 +260,7 @@ def max_unpool(node: Node, x: Any, indices: Host, output_shape: Host = None, *, 
 # ----------------------------------------------------------------------------------------------- normalization
 
 
-@row("BatchNormalization")
+@row("BatchNormalization", states=(3, 4))
 def batch_norm(node: Node, x: Any, scale: Any, bias: Any, mean: Any, var: Any, *, epsilon: float = 1e-5,
                momentum: float = 0.9, spatial: int = 1, is_test: int = 0, training_mode: int = 0) -> Any:
     dtype = node.dtype(x)
@@ -588,7 +588,7 @@ def grid_sample(node: Node, x: Any, grid: Any, *, align_corners: int = 0, mode: 
             place = node.cast(ops.clip(ops._npi_around(place), a_min=0, a_max=length - 1), np.int64)
             index = place if index is None else index * length + place
             weight = share if weight is None else weight if share is None else weight * share
-        picked = ops._take_along_axis(flat, ops._np_broadcast_to(index, shape=(*shape[:2], many)), axis=2)
+        picked = along(node, flat, ops._np_broadcast_to(index, shape=(*shape[:2], many)), 2)
         picked = picked if weight is None else ops.broadcast_mul(picked, weight)
         total = picked if total is None else total + picked
     return ops._np_reshape(total, newshape=(*shape[:2], *places))

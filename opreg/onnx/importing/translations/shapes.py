@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from opreg.core.registry import ops
-from opreg.core.spec import ANY, known
+from opreg.core.spec import ANY, is_floating, known
 from opreg.errors import ArgumentError, AttrError, ShapeError
 from opreg.nn.tensor import Tensor
 
@@ -18,7 +18,7 @@ from ..graph import Node
 from ..rows import Given, Host, row
 from ..tensors import computes, dtype_of
 
-__all__ = ["numbers", "MOST"]
+__all__ = ["along", "numbers", "padded", "parts_of", "reshaped", "MOST"]
 
 #: Elements of an array that a model may ask for by a shape alone.
 MOST = 1 << 28
@@ -248,7 +248,7 @@ def parts_of(node: Node, x: Any, lengths: Sequence[int] | None, axis: int, count
         raise ShapeError(f"Split: an axis of length {whole} in parts {tuple(lengths)}")
     ends = np.cumsum([0, *lengths]).tolist()
     rest: tuple[Any, ...] = (None,) * axis
-    return tuple([ops._npi_slice(x, begin=(*rest, begin), end=(*rest, end)) for begin, end in pairwise(ends)])
+    return tuple([ops._npi_slice(x, begin=(*rest, begin), end=(*rest, end)) for begin, end in itertools.pairwise(ends)])
 
 
 @row("Slice")
@@ -316,7 +316,17 @@ def gather_elements(node: Node, x: Any, indices: Any, *, axis: int = 0) -> Any:
     for place, most in enumerate(shape):  # of other axes the beginning is read
         if place != axis and node.shape(x)[place] != most:
             x = ops.slice_axis(x, axis=place, begin=0, end=most)
-    return ops._take_along_axis(x, indices, axis=axis)
+    return along(node, x, indices, axis)
+
+
+def along(node: Node, x: Any, indices: Any, axis: int) -> Any:
+    """The elements of an array at places along an axis, of which one may be read by many: their gradients add up."""
+    own, shape = node.shape(x), node.shape(indices)
+    strides = [math.prod(own[i + 1:]) for i in range(len(own))]
+    base = sum((np.arange(length).reshape(-1, *[1] * (len(shape) - 1 - i)) * strides[i]
+                for i, length in enumerate(shape) if i != axis), np.zeros(shape, np.int64))
+    places = node.cast(indices, np.int64) * strides[axis] + node.lift(np.broadcast_to(base, shape).astype(np.int64))
+    return ops.take(ops._np_reshape(x, newshape=(-1,)), places, axis=0)
 
 
 @row("GatherND")
@@ -466,6 +476,8 @@ def padded(node: Node, x: Any, pads: Sequence[int], value: float, mode: str) -> 
                 order = np.pad(np.arange(shape[axis]), pair, kind)  # type: ignore[call-overload]
                 x = ops.take(x, node.lift(order.astype(np.int64)), axis=axis)
         return x
+    if rank in (4, 5) and not any(map(any, grown[:2])) and is_floating(node.dtype(x)):
+        return ops.Pad(x, mode="constant", constant_value=value, pad_width=tuple(itertools.chain(*grown)))
     for axis, (before, behind) in enumerate(grown):
         pieces = []
         for width in (before, behind):

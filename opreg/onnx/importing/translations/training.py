@@ -34,8 +34,7 @@ def _likelihood(node: Node, x: Any, target: Any, weight: Any, ignored: int | Non
         counts = ops._npi_not_equal_scalar(target, scalar=ignored)
         target = ops._npi_where(counts, target, ops.zeros_like(target))
         share = node.cast(counts, dtype)
-    picked = ops._take_along_axis(x, ops.expand_dims(target, axis=1), axis=1)
-    loss = ops.negative(ops.squeeze(picked, axis=1)) if node.rank(x) > 1 else ops.negative(picked)
+    loss = ops.negative(ops.pick(x, target, axis=1))
     if weight is not None:
         own = ops.take(weight, target, axis=0)
         share = own if share is None else own * share
