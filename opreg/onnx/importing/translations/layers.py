@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -687,8 +688,6 @@ def non_max_suppression(node: Node, boxes: Host, scores: Host, most: Host = None
 
 @row("ImageDecoder")
 def image_decoder(node: Node, stream: Host, *, pixel_format: str = "RGB") -> Any:
-    import io
-
     from PIL import Image
 
     image = Image.open(io.BytesIO(stream.tobytes()))
