@@ -70,8 +70,6 @@ def syevd(A: Input, *, out: Out = None, name: str | None = None) -> list[NDArray
 def syrk(A: Input, transpose: bool = False, alpha: float = 1.0, *, out: Out = None,
          name: str | None = None) -> NDArray:
     """``alpha`` times the product of ``A`` and its transpose."""
-def triangle(A: Input, lower: bool = True, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The lower or upper triangle with the diagonal, zeros in place of the rest."""
 def trmm(A: Input, B: Input, transpose: bool = False, rightside: bool = False, lower: bool = True, alpha: float = 1.0,
          *, out: Out = None, name: str | None = None) -> NDArray:
     """``alpha`` times the product of a triangular matrix ``A`` and ``B``, or of ``B`` and ``A``."""

@@ -89,6 +89,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
         "is_np_array", "np_array", "use_np", "use_np_array")},
     "gluon": ("opreg.gluon", None),
     "nn": ("opreg.nn", None),
+    "onnx": ("opreg.onnx", None),
     "ops": ("opreg.nn.ops", None),
     "common": ("opreg.common", None),
     "dtype": ("opreg.nn.dtype", None),
@@ -130,7 +131,6 @@ _ABSENT = {
     "tvmop": "operators are compiled by numba where it is installed",
     **dict.fromkeys(("torch", "th"),
                     "operator.CustomOp calls what it likes, PyTorch, too; nd.from_dlpack takes tensors"),
-    "onnx": "symbols are saved as JSON, and read by the MXNet that has converters",
     **dict.fromkeys(("symbol_doc", "ndarray_doc"), "help(mx.nd.relu) shows what an operator does"),
 }
 
@@ -144,7 +144,6 @@ _ABSENT_OF_MINDSPORE = {
     "experimental": "nn has optimizers and rates that change",
     "boost": "each process trains a whole network, by nn.TrainOneStepCell or Model",
     "hal": "num_gpus() and gpu(0) are what devices are asked by",
-    "onnx": "cell.to_symbol() is a graph, which is saved",
     "rewrite": "cell.to_symbol() is a graph",
     "nn.probability": "ops has distributions to draw from",
     "parallel": "each process has a whole network: communication and set_auto_parallel_context",

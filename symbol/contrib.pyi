@@ -136,9 +136,8 @@ def calibrate_entropy(hist: Input, hist_edges: Input, num_quantized_bins: int = 
 def count_sketch(data: Input, h: Input, s: Input, out_dim: int, processing_batch_size: int = 32, *,
                  name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """Every row of ``data``, signed by ``s``, added up in the ``out_dim`` places that ``h`` names."""
-def dequantize(data: Input, min_range: Input | None = None, max_range: Input | None = None,
-               out_type: Literal['float32'] = 'float32', *, name: str | None = None,
-               attr: Mapping[str, str] | None = None) -> Symbol:
+def dequantize(data: Input, min_range: Input, max_range: Input, out_type: Literal['float32'] = 'float32', *,
+               name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The fractions that quantised numbers stand for."""
 def div_sqrt_dim(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The data divided by the square root of their last dimension."""
@@ -179,9 +178,8 @@ def interleaved_matmul_selfatt_valatt(queries_keys_values: Input, attention: Inp
 def quadratic(data: Input, a: float = 0.0, b: float = 0.0, c: float = 0.0, *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
     """``a x ** 2 + b x + c``."""
-def quantize(data: Input, min_range: Input | None = None, max_range: Input | None = None,
-             out_type: Literal['int8', 'uint8'] = 'uint8', *, name: str | None = None,
-             attr: Mapping[str, str] | None = None) -> Symbol:
+def quantize(data: Input, min_range: Input, max_range: Input, out_type: Literal['int8', 'uint8'] = 'uint8', *,
+             name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """``data`` in steps of its range, of which 127 of int8, or 255 of uint8, reach the end that is farther …."""
 def quantize_asym(data: Input, min_calib_range: float | None = None, max_calib_range: float | None = None, *,
                   name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
@@ -243,9 +241,8 @@ def quantized_pooling(data: Input, min_data: Input, max_data: Input, kernel: Int
                       layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = None, *,
                       name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """``Pooling`` of whole numbers, maxima or averages, these rounded."""
-def requantize(data: Input, min_range: Input | None = None, max_range: Input | None = None,
-               out_type: Literal['auto', 'int8', 'uint8'] = 'int8', min_calib_range: float | None = None,
-               max_calib_range: float | None = None, *, name: str | None = None,
+def requantize(data: Input, min_range: Input, max_range: Input, out_type: Literal['auto', 'int8', 'uint8'] = 'int8',
+               min_calib_range: float | None = None, max_calib_range: float | None = None, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
     """Sums of 32 bits in larger steps, which 8 bits can count."""
 def round_ste(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:

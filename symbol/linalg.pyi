@@ -49,9 +49,6 @@ def syevd(A: Input, *, name: str | None = None, attr: Mapping[str, str] | None =
 def syrk(A: Input, transpose: bool = False, alpha: float = 1.0, *, name: str | None = None,
          attr: Mapping[str, str] | None = None) -> Symbol:
     """``alpha`` times the product of ``A`` and its transpose."""
-def triangle(A: Input, lower: bool = True, *, name: str | None = None,
-             attr: Mapping[str, str] | None = None) -> Symbol:
-    """The lower or upper triangle with the diagonal, zeros in place of the rest."""
 def trmm(A: Input, B: Input | None = None, transpose: bool = False, rightside: bool = False, lower: bool = True,
          alpha: float = 1.0, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """``alpha`` times the product of a triangular matrix ``A`` and ``B``, or of ``B`` and ``A``."""

@@ -37,7 +37,6 @@ ABSENT_MODULES = {
     "multiprocessing": "Python's own",
     "nn.probability": "`ops.random`",
     "numpy": "NumPy's functions take tensors",
-    "onnx": "`cell.to_symbol()`, saved as MXNet's JSON",
     "parallel": "nothing: Cells compute in one process",
     "rewrite": "`cell.to_symbol()`",
     "scipy": "SciPy, in an operator of one's own",

@@ -133,7 +133,7 @@ ORDER = _floors("""
     opreg.train opreg.nn
     opreg.nn.model
     opreg.gluon
-    opreg.trace_events opreg.interop
+    opreg.trace_events opreg.interop opreg.onnx
     opreg.contrib opreg.common opreg.notebook opreg.profiler opreg.testing opreg.pictures
     opreg
     opreg.context opreg.porting
@@ -332,6 +332,19 @@ INSIDE = {package: _floors(lines) for package, lines in {
         . foreign source translation
         jax_functions torch_operators
     """,
+    "opreg.onnx": """
+        . package
+        importing.rows importing.tensors
+        importing.graph
+        importing.translations.elementwise importing.translations.shapes importing.translations.text
+        importing.translations.layers importing.translations.reductions importing.translations.recurrent
+            importing.translations.control importing.translations.training
+        importing.translations.quantized
+        importing.translations
+        importing.api
+        importing
+        backend
+    """,
     "opreg.testing": """
         uses comparison report
         subjects
@@ -355,6 +368,8 @@ LATE = {
     "opreg.pytest_plugin": "tests of operators are made where somebody asks for them",
     "opreg.command.given": "a module of the user's is imported when it is named",
     "opreg": "the front door opens names at first use",
+    "opreg.onnx": "its doors open names at first use, as the front door does",
+    "opreg.onnx.package": "the package onnx is imported when a model is read",
     "opreg.aliases": "second names of modules are imported by those who ask for them",
     "opreg.backends": "a back end is imported when a device that it serves is used",
     "opreg.ndarray.finite": "a debugger is imported when it is asked for",

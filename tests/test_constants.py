@@ -78,6 +78,9 @@ OTHERWISE = {
         nn.trace: ASKED
         stubs: _WIDTH
         symbol.inspect.estimate: _SHOWN
+        onnx.importing.graph: _DEEPEST
+        onnx.importing.translations.recurrent: _ALPHAS _BETAS
+        onnx.importing.translations.shapes: MOST
         symbol.json: _MOST_OUTPUTS _DEEPEST
         symbol.inspect.memory_use: _SHOWN
         symbol.passes.constant_folding: MOST

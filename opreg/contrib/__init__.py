@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from opreg import aliases as _aliases
+from opreg import onnx
 from opreg.errors import did_you_mean
 from opreg.ndarray import contrib as nd
 from opreg.ndarray import contrib as ndarray
@@ -19,13 +20,12 @@ from . import autograd, detection
 #: What MXNet has there and this has not, and what serves in its place.
 _ABSENT = {
     **dict.fromkeys(("quantization", "quant"), "files of quantised networks run; making them is MXNet's"),
-    "onnx": "symbols are saved as JSON, and read by the MXNet that has converters",
     "io": "its DataLoaderIter wraps a Gluon loader; io.NDArrayIter and a DataIter of one's own give batches",
     "text": "nn.Embedding and a dict of words do it; encode_sentences of mx.rnn makes the numbers",
     "tensorboard": "a batch_end_callback may hand param.eval_metric.get_name_value() to any writer of summaries",
 }
 
-__all__ = ["autograd", "detection", "nd", "ndarray", "sym", "symbol"]
+__all__ = ["autograd", "detection", "nd", "ndarray", "onnx", "sym", "symbol"]
 
 
 _aliases.refuse("MXNet", {f"opreg.contrib.{name}": f"contrib.{name} of MXNet is no part of opreg: {instead}. See "

@@ -1,0 +1,35 @@
+"""ONNX: models of other frameworks as symbols and Cells of ours.
+
+Names open at first use, and the package ``onnx`` is asked for when a model is read: importing this loads neither.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from opreg.errors import did_you_mean
+
+#: Public name -> module below this one, and the name in it; without one the module itself.
+_DOORS: dict[str, tuple[str, str | None]] = {
+    "import_model": ("importing", "import_model"),
+    "import_to_cell": ("importing", "import_to_cell"),
+    "get_model_metadata": ("importing", "get_model_metadata"),
+    "backend": ("backend", None),
+}
+
+__all__ = ["backend", "get_model_metadata", "import_model", "import_to_cell"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _DOORS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}. {did_you_mean(name, _DOORS)}")
+    module, attribute = _DOORS[name]
+    found = importlib.import_module(f"{__name__}.{module}")
+    value: Any = found if attribute is None else getattr(found, attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(_DOORS)

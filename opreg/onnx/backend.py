@@ -1,0 +1,82 @@
+"""The interface that ONNX has for all who run models: ``prepare``, ``run_model``, ``run_node``.
+
+It is what ``onnx.backend.test`` runs its tests by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.errors import ArgumentError
+
+from .importing.api import read_model
+from .importing.api import run_model as _run
+from .importing.graph import Model
+from .package import onnx
+
+__all__ = ["Prepared", "is_compatible", "prepare", "run_model", "run_node", "supports_device"]
+
+
+class Prepared:
+    """A model that is ready to run.
+
+    Parameters
+    ----------
+    model : Model
+        What was read.
+    """
+
+    def __init__(self, model: Model):
+        self.model = model
+
+    def run(self, inputs: Any, **keywords: Any) -> tuple[Any, ...]:
+        """The outputs, as NumPy arrays, for inputs in their order, or by their names."""
+        names = self.model.graph.inputs
+        values = [inputs[name] for name in names] if isinstance(inputs, Mapping) else list(inputs)
+        if len(values) != len(names):
+            raise ArgumentError(f"{self.model.name}: the model has {len(names)} inputs ({', '.join(names)}), "
+                                f"{len(values)} were given")
+        return tuple(_run(self.model, values))
+
+
+def prepare(model: Any, device: str = "CPU", **keywords: Any) -> Prepared:
+    """A model made ready to run on a device."""
+    if not supports_device(device):
+        raise ArgumentError(f"models run on 'CPU' here, got {device!r}")
+    return Prepared(read_model(model))
+
+
+def run_model(model: Any, inputs: Any, device: str = "CPU", **keywords: Any) -> tuple[Any, ...]:
+    """The outputs of a model, as NumPy arrays."""
+    return prepare(model, device).run(inputs)
+
+
+def run_node(node: Any, inputs: Sequence[np.ndarray], device: str = "CPU", outputs_info: Any = None,
+             **keywords: Any) -> tuple[Any, ...]:
+    """The outputs of one node, as NumPy arrays."""
+    helper = onnx("helper")
+    infos = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.asarray(value).dtype),
+                                           np.asarray(value).shape)
+             for name, value in zip([name for name in node.input if name], inputs)]
+    results = [onnx().ValueInfoProto(name=name) for name in node.output if name]
+    model = helper.make_model(helper.make_graph([node], "node", infos, results))
+    return prepare(model, device).run(inputs)
+
+
+def supports_device(device: str) -> bool:
+    """Whether models run on a device: ``CPU``.
+
+    Examples
+    --------
+    >>> supports_device("CPU"), supports_device("CUDA")
+    (True, False)
+    """
+    return device.partition(":")[0] == "CPU"
+
+
+def is_compatible(model: Any, device: str = "CPU", **keywords: Any) -> bool:
+    """Whether a model may be tried."""
+    return supports_device(device)

@@ -1,0 +1,248 @@
+"""What users call: a model as a symbol and its parameters, or as a Cell, and what it says of itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.core.files import reading
+from opreg.core.mode import Recording
+from opreg.core.spec import ANY, Shape, is_floating
+from opreg.errors import ArgumentError, FileFormatError, did_you_mean
+from opreg.ndarray.creation import array
+from opreg.ndarray.ndarray import NDArray
+from opreg.nn import tree
+from opreg.nn.cell import Cell
+from opreg.nn.follow import follow
+from opreg.nn.parameter import Parameter
+from opreg.nn.tensor import Tensor
+from opreg.nn.tree import Structure
+from opreg.symbol.symbol import Symbol
+
+from ..package import onnx
+from . import translations as translations  # the rows enter the table
+from .graph import Graph, Model, lowered
+from .tensors import computes, dtype_of, load_external
+
+__all__ = ["import_model", "import_to_cell", "get_model_metadata", "read_model", "ModelCell"]
+
+
+def _tensors(graph: Any, depth: int = 0) -> list[Any]:
+    """Every tensor of a graph that a file of its own may hold."""
+    if depth > 32:
+        return []
+    found = [*graph.initializer]
+    for node in graph.node:
+        for attribute in node.attribute:
+            found += [attribute.t] if attribute.HasField("t") else []
+            found += attribute.tensors
+            for body in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
+                found += _tensors(body, depth + 1)
+    return found
+
+
+def read_model(model: Any, folder: str | None = None) -> Model:
+    """A model of a file, or of the package ``onnx``, checked.
+
+    Raises
+    ------
+    FileFormatError
+        It is no model, or one that contradicts itself: the message has the file and the node.
+    """
+    if not isinstance(model, (str, os.PathLike, bytes)):
+        if not hasattr(model, "opset_import"):
+            raise ArgumentError(f"expected the name of a file, bytes or an onnx.ModelProto, got {type(model).__name__}")
+        proto, name = model, "<model>"
+    else:
+        if isinstance(model, bytes):
+            content, name = model, "<bytes>"
+        else:
+            name = os.fsdecode(model)
+            folder = os.path.dirname(os.path.abspath(name))
+            with reading(name) as file:
+                content = file.read()
+        proto = onnx().ModelProto()
+        try:
+            proto.ParseFromString(content)
+        except Exception as error:
+            raise FileFormatError(f"{name}: expected a model of ONNX: {error}") from None
+    for tensor in _tensors(proto.graph):
+        if tensor.data_location == 1:
+            if folder is None:
+                raise FileFormatError(f"{name}: tensor {tensor.name!r} is in a file of its own: give the name of the "
+                                      "model's file")
+            load_external(tensor, folder)
+    return Model(proto, name)
+
+
+def _parameters(graph: Graph) -> dict[str, bool]:
+    """The initializers that are parameters, and whether gradients move them. Single numbers, and what nodes only read
+    the numbers of, are constants."""
+    kinds: dict[str, set[str]] = {name: {"value"} for name in graph.outputs}
+    for node in graph.nodes:
+        for name, own in node.kinds().items():
+            kinds.setdefault(name, set()).update(own)
+    return {name: kinds[name] != {"state"} for name, value in graph.initializers.items()
+            if value.ndim and computes(value.dtype) and is_floating(value.dtype) and kinds.get(name, set()) - {"host"}}
+
+
+class ModelCell(Cell):
+    """A model of ONNX as a Cell: its floating-point initializers are Parameters, by their names.
+
+    Single numbers are constants, and so is what nodes only read the numbers of, as the scales of ``Resize``.
+
+    Parameters
+    ----------
+    model : Model
+        What was read.
+    """
+
+    def __init__(self, model: Model):
+        super().__init__()
+        self.model = model
+        self._parameters: dict[str, Parameter] = {}
+        for name, moves in _parameters(model.graph).items():
+            parameter = Parameter(model.graph.initializers[name], name=name, requires_grad=moves)
+            self.insert_param_to_cell(f"p{len(self._parameters)}", parameter, check_name_contain_dot=False)
+            self._parameters[name] = parameter
+
+    def construct(self, *inputs: Any) -> Any:
+        """The outputs of the model for its inputs, in their order: one, or a tuple of them."""
+        graph = self.model.graph
+        if len(inputs) != len(graph.inputs):
+            raise ArgumentError(f"{self.model.name}: the model has {len(graph.inputs)} inputs "
+                                f"({', '.join(graph.inputs)}), {len(inputs)} were given")
+        results = graph.run(inputs, parameters=self._parameters)
+        lifted = [lift(value) for value in results]
+        return lifted[0] if len(lifted) == 1 else tuple(lifted)
+
+
+def lift(value: Any) -> Any:
+    """A result as a Cell gives it: a tensor, where arrays of ours have its dtype."""
+    value = np.asarray(value) if isinstance(value, np.generic) else value
+    return Tensor(value) if isinstance(value, np.ndarray) and computes(value.dtype) else value
+
+
+def import_to_cell(model: Any) -> ModelCell:
+    """A model of ONNX as a Cell, which computes it, trains and compiles as other Cells do.
+
+    Parameters
+    ----------
+    model : str, path, bytes or onnx.ModelProto
+        The model's file, its content, or the model. Tensors in files of their own are read from its folder alone.
+
+    Returns
+    -------
+    Cell
+        It takes the inputs that have no numbers of their own, in their order. Its Parameters are the initializers of
+        floating-point dtypes, by their names.
+
+    Raises
+    ------
+    FileFormatError
+        It is no model, or one that contradicts itself: the message has the file and the node.
+    ArgumentError
+        The package ``onnx`` is not installed.
+    """
+    return ModelCell(read_model(model))
+
+
+def _spec(info: Any, given: Sequence[int] | None) -> tuple[Shape | None, np.dtype | None]:
+    """What a graph says of an input's shape and dtype."""
+    if not info.type.HasField("tensor_type"):
+        raise ArgumentError(f"the input {info.name!r} is no tensor: a symbol has tensors alone, use import_to_cell")
+    kind = info.type.tensor_type
+    dtype = dtype_of(kind.elem_type)
+    if not computes(dtype):
+        raise ArgumentError(f"the input {info.name!r} is of {dtype}, in which nothing is computed here")
+    if given is not None:
+        return tuple([ANY if dim < 0 else int(dim) for dim in given]), dtype
+    if not kind.HasField("shape"):
+        return None, dtype
+    return tuple([dim.dim_value if dim.HasField("dim_value") else ANY for dim in kind.shape.dim]), dtype
+
+
+def import_model(model: Any, shapes: Mapping[str, Sequence[int]] | None = None
+                 ) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
+    """A model of ONNX as a symbol, and its parameters.
+
+    Parameters
+    ----------
+    model : str, path, bytes or onnx.ModelProto
+        The model's file, its content, or the model. Tensors in files of their own are read from its folder alone.
+    shapes : dict of str to shape, optional
+        Of inputs whose lengths the model leaves open; -1 leaves one open.
+
+    Returns
+    -------
+    sym, arg_params, aux_params
+        The symbol, its arguments that the model has numbers for, and its auxiliary states, by their names. Those of the
+        inputs are the model's.
+
+    Raises
+    ------
+    FileFormatError
+        It is no model, or one that contradicts itself: the message has the file and the node.
+    UnknownNumbers
+        A node needs numbers or lengths that only a run gives: ``import_to_cell`` computes such models.
+    ArgumentError
+        The package ``onnx`` is not installed, or ``shapes`` names no input.
+    """
+    cell = ModelCell(read_model(model))
+    graph: Graph = cell.model.graph
+    for name in shapes or {}:
+        if name not in graph.inputs:
+            raise ArgumentError(f"shapes: {name!r} is no input. {did_you_mean(name, graph.inputs)}")
+    specs = [_spec(graph.infos[name], (shapes or {}).get(name)) for name in graph.inputs]
+    arguments = Structure(("list", None, tuple([tree.LEAF] * len(specs))))
+    structure = Structure(("list", None, (arguments, tree.flatten({}, []))))
+    with Recording(None, True):
+        followed = follow(cell, structure, specs)
+    for node, name in zip(followed.inputs, graph.inputs):
+        node.name = name
+    for value, node in followed.captured:
+        if not isinstance(value, Parameter):  # a constant, which no optimizer moves
+            node.tags = {**node.tags, "__lr_mult__": "0.0", "__wd_mult__": "0.0"}
+    symbol = Symbol(followed.heads)
+    held = {node.name: value for value, node in followed.captured}
+    states = set(symbol.list_auxiliary_states())
+    arguments_of = set(symbol.list_arguments())
+    params = {name: array(value.asnumpy(), dtype=value._data.dtype) for name, value in held.items()}
+    return (symbol, {name: value for name, value in params.items() if name in arguments_of},
+            {name: value for name, value in params.items() if name in states})
+
+
+def get_model_metadata(model: Any) -> dict[str, list[tuple[str, tuple[int, ...]]]]:
+    """Names and shapes of a model's inputs and outputs; a length that the model leaves open is 0.
+
+    Parameters
+    ----------
+    model : str, path, bytes or onnx.ModelProto
+        The model's file, its content, or the model.
+
+    Returns
+    -------
+    dict
+        ``input_tensor_data`` and ``output_tensor_data``: pairs of name and shape.
+
+    Raises
+    ------
+    FileFormatError
+        It is no model, or one that contradicts itself.
+    """
+    graph = read_model(model).graph
+
+    def pairs(infos: Sequence[Any]) -> list[tuple[str, tuple[int, ...]]]:
+        return [(info.name, tuple(dim.dim_value for dim in info.type.tensor_type.shape.dim)) for info in infos]
+
+    return {"input_tensor_data": pairs([graph.infos[name] for name in graph.inputs]),
+            "output_tensor_data": pairs(graph.output_infos)}
+
+
+def run_model(model: Model, inputs: Sequence[Any]) -> list[Any]:
+    """The outputs of a model for NumPy arrays, as such."""
+    cell_inputs = [[lift(part) for part in value] if isinstance(value, list) else lift(value) for value in inputs]
+    return [lowered(value) for value in model.graph.run(cell_inputs)]

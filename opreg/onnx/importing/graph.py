@@ -1,0 +1,517 @@
+"""Graphs of ONNX, checked once and then run over values: tensors that compute, tensors of a trace, which become a
+symbol, and NumPy arrays, whose numbers are known.
+
+What depends on known numbers alone is known, too: that folds constants. A node is applied by the row of its operator,
+by an operator that is registered here under its name, or by the function that it stands for, of the model or of ONNX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from opreg.core.op import Op
+from opreg.core.placeholder import Placeholder, lookup
+from opreg.core.registry import ops
+from opreg.core.spec import Shape, known
+from opreg.core.tracing import TraceError
+from opreg.core.value import Value
+from opreg.errors import ArgumentError, DTypeError, FileFormatError, OpError, ShapeError, did_you_mean, note
+from opreg.nn.state import STATE
+from opreg.nn.tensor import Tensor
+from opreg.nn.tensor_base import TensorBase
+
+from ..package import onnx
+from . import rows
+from .rows import Row
+from .tensors import array_of, computes, dtype_of, number_of, sparse_array_of
+
+__all__ = ["Model", "Graph", "Node", "Values", "UnknownNumbers", "lowered", "ordinary"]
+
+#: What an edge carries: an array of NumPy's, a tensor, a list of these, or None where an input is left out.
+Values: TypeAlias = list[Any]
+
+_DEEPEST = 32  # graphs and functions within each other
+_IGNORED = frozenset(("consumed_inputs",))  # attributes of the first opsets that never had a meaning for results
+
+
+class UnknownNumbers(OpError):
+    """A node needs numbers that are known only when the graph runs."""
+
+
+def ordinary(domain: str) -> str:
+    """A domain as rows have it; ONNX's own has two names.
+
+    Examples
+    --------
+    >>> ordinary("ai.onnx"), ordinary("ai.onnx.ml")
+    ('', 'ai.onnx.ml')
+    """
+    return "" if domain == "ai.onnx" else domain
+
+
+def lowered(value: Any) -> Any:
+    """A value with NumPy arrays in the place of tensors."""
+    if isinstance(value, list):
+        return [lowered(part) for part in value]
+    if isinstance(value, np.generic):
+        return np.asarray(value)
+    return value.asnumpy() if isinstance(value, TensorBase) else value
+
+
+class Model:
+    """A model of a file: its opsets, functions and its graph.
+
+    Parameters
+    ----------
+    proto : onnx.ModelProto
+        The model.
+    name : str
+        What errors call it.
+    """
+
+    def __init__(self, proto: Any, name: str):
+        self.proto, self.name = proto, name
+        self.opsets = {ordinary(entry.domain): entry.version for entry in proto.opset_import}
+        if not proto.HasField("graph"):
+            raise FileFormatError(f"{name}: the model has no graph")
+        if not self.opsets:
+            self.opsets[""] = 1
+        self.functions = {(ordinary(each.domain), each.name, getattr(each, "overload", "")): each
+                          for each in proto.functions}
+        self.graph = Graph(proto.graph, self, self.opsets, frozenset(), {}, 0)
+
+    def fail(self, place: str, what: str) -> FileFormatError:
+        """The error that something in the file is wrong."""
+        return FileFormatError(f"{self.name}: {place}: {what}" if place else f"{self.name}: {what}")
+
+
+class Graph:
+    """A graph of a model, of a branch or loop, or of a function: its nodes in their order."""
+
+    def __init__(self, proto: Any, model: Model, opsets: Mapping[str, int], outside: frozenset[str],
+                 bound: Mapping[str, Any], depth: int):
+        if depth > _DEEPEST:
+            raise model.fail("", f"graphs and functions within each other, {depth} deep")
+        self.model, self.opsets, self.bound, self.depth = model, opsets, bound, depth
+        function = not hasattr(proto, "initializer")
+        self.initializers: dict[str, np.ndarray] = {}
+        try:
+            for tensor in () if function else proto.initializer:
+                self.initializers[tensor.name] = array_of(tensor)
+            for sparse in () if function else proto.sparse_initializer:
+                self.initializers[sparse.values.name] = sparse_array_of(sparse)
+        except FileFormatError as error:
+            raise model.fail("", str(error)) from None
+        self.infos = {} if function else {info.name: info for info in proto.input}
+        names = list(proto.input) if function else [info.name for info in proto.input]
+        #: Names of the inputs that have no numbers of their own.
+        self.inputs = [name for name in names if name not in self.initializers]
+        #: Inputs, those with numbers of their own among them.
+        self.every_input = names
+        self.outputs = list(proto.output) if function else [info.name for info in proto.output]
+        self.output_infos = () if function else tuple(proto.output)
+        if len(set(names)) != len(names):
+            raise model.fail("", "two inputs of a graph have one name")
+        self.known = {*outside, *names, *self.initializers}
+        self.nodes: list[Node] = []
+        for i, each in enumerate(proto.node):
+            node = Node(each, i, self)
+            for name in node.inputs:
+                if name and name not in self.known:
+                    raise model.fail(node.title, f"its input {name!r} is no output of a node before it, nor an input "
+                                                 "or initializer")
+            for name in node.outputs:
+                if name and name in self.known and name not in outside:
+                    raise model.fail(node.title, f"its output {name!r} has the name of another value")
+            self.known.update(filter(None, node.outputs))
+            self.nodes.append(node)
+        for name in self.outputs:
+            if name not in self.known and not function:  # functions have outputs that not every call asks for
+                raise model.fail("", f"the output {name!r} of a graph is none of its nodes'")
+        last = {name: i for i, node in enumerate(self.nodes) for name in node.reads()}
+        #: For each node the values that nobody reads behind it.
+        self.dead: list[list[str]] = [[] for _ in self.nodes]
+        for name, i in last.items():
+            if name not in self.outputs and name not in self.initializers and name not in outside:
+                self.dead[i].append(name)
+
+    def run(self, inputs: Sequence[Any], outside: Mapping[str, Any] | None = None,
+            parameters: Mapping[str, Any] | None = None, every: bool = False) -> Values:
+        """The outputs for values of the inputs, with ``parameters`` in the place of initializers.
+
+        With ``every`` the inputs are those with numbers of their own, too.
+        """
+        values: dict[str, Any] = dict(outside or {})
+        values.update(self.initializers)
+        values.update(parameters or {})
+        values.update(zip(self.every_input if every else self.inputs, inputs))
+        for node, dead in zip(self.nodes, self.dead):
+            results = node.run([values[name] if name else None for name in node.inputs], values)
+            for name, result in zip(node.outputs, results):
+                if name:
+                    values[name] = result
+            for name in dead:
+                values.pop(name, None)
+        return [values.get(name) for name in self.outputs]
+
+
+class Node:
+    """A node: its operator, and its attributes as Python's values.
+
+    Attributes
+    ----------
+    inputs, outputs : list of str
+        Names of values; empty where an optional one is left out.
+    attributes : dict
+        What the file gives; graphs as ``Graph``, tensors as NumPy arrays.
+    opset : int
+        The version of the operator's domain.
+    """
+
+    def __init__(self, proto: Any, number: int, graph: Graph):
+        self.proto, self.graph, self.model = proto, graph, graph.model
+        self.domain, self.op_type = ordinary(proto.domain), proto.op_type
+        self.name = proto.name or f"{proto.op_type}{number}"
+        self.title = f"node {self.name!r} ({self.op_type})"
+        self.inputs, self.outputs = list(proto.input), list(proto.output)
+        while self.inputs and not self.inputs[-1]:
+            self.inputs.pop()
+        self.attributes: dict[str, Any] = {}
+        for attribute in proto.attribute:
+            if attribute.ref_attr_name:
+                if attribute.ref_attr_name in graph.bound:
+                    self.attributes[attribute.name] = graph.bound[attribute.ref_attr_name]
+            else:
+                try:
+                    self.attributes[attribute.name] = self._value(attribute)
+                except FileFormatError as error:
+                    note(error, f"{self.model.name}: {self.title}, attribute {attribute.name!r}")
+                    raise
+        self._apply: Callable[[Sequence[Any], Mapping[str, Any]], Any] | None = None
+        self._kind = ""
+        self._functions: dict[Any, Graph] = {}
+
+    @property
+    def opset(self) -> int:
+        """The version of the operator's domain."""
+        opset = self.graph.opsets.get(self.domain)
+        if opset is None:
+            opset = self.model.opsets.get(self.domain, 1)
+        return opset
+
+    def _value(self, attribute: Any) -> Any:
+        kind = attribute.type or next((number for field, number in (
+            ("f", 1), ("i", 2), ("s", 3), ("t", 4), ("g", 5)) if attribute.HasField(field)), 0)
+        if kind in (1, 2):
+            return attribute.f if kind == 1 else attribute.i
+        if kind == 3:
+            return attribute.s.decode(errors="surrogateescape")
+        if kind == 4:
+            return array_of(attribute.t)
+        if kind == 5:
+            return self._body(attribute.g)
+        if kind in (6, 7):
+            return list(attribute.floats if kind == 6 else attribute.ints)
+        if kind == 8:
+            return [text.decode(errors="surrogateescape") for text in attribute.strings]
+        if kind == 9:
+            return [array_of(tensor) for tensor in attribute.tensors]
+        if kind == 10:
+            return [self._body(graph) for graph in attribute.graphs]
+        if kind == 11:
+            return sparse_array_of(attribute.sparse_tensor)
+        if kind == 13:
+            return attribute.tp
+        raise FileFormatError(f"an attribute of a kind that there is not, {kind}")
+
+    def _body(self, proto: Any) -> Graph:
+        graph = self.graph
+        return Graph(proto, self.model, graph.opsets, frozenset(graph.known), graph.bound, graph.depth + 1)
+
+    def reads(self) -> list[str]:
+        """Names that the node reads: its inputs, and what its bodies read from outside."""
+        names = [name for name in self.inputs if name]
+        for value in self.attributes.values():
+            for body in value if isinstance(value, list) else [value]:
+                if isinstance(body, Graph):
+                    names += [name for node in body.nodes for name in node.reads()] + body.outputs
+        return names
+
+    def kinds(self) -> dict[str, set[str]]:
+        """How the node and its bodies take what they read, by name: ``value``, ``host``, ``given`` or ``state``."""
+        found: dict[str, set[str]] = {}
+        row = rows.find(self.domain, self.op_type, self.opset)
+        if (self.domain, self.op_type, getattr(self.proto, "overload", "")) in self.model.functions:
+            row = None
+        for place, name in enumerate(self.inputs):
+            kind = "value" if row is None else "state" if place in row.states else row.kind(place) or "value"
+            found.setdefault(name, set()).add(kind)
+        for value in self.attributes.values():
+            for body in value if isinstance(value, list) else [value]:
+                for node in body.nodes if isinstance(body, Graph) else ():
+                    for name, kinds in node.kinds().items():
+                        found.setdefault(name, set()).update(kinds)
+        return found
+
+    # ------------------------------------------------------------------------------------------- running
+
+    def run(self, inputs: Sequence[Any], outside: Mapping[str, Any]) -> Values:
+        """The outputs for values of the inputs; bodies find values from ``outside`` by their names."""
+        try:
+            if self._apply is None:
+                self._apply = self._found()
+            results = self._apply(inputs, outside)
+        except Exception as error:
+            note(error, f"{self.model.name}: {self.title}")
+            raise
+        results = list(results) if isinstance(results, tuple) else [results]
+        results = [np.asarray(result) if isinstance(result, np.generic) else result for result in results]
+        if len(results) < len([name for name in self.outputs if name]) and "" not in self.outputs:
+            raise self.model.fail(self.title, f"{len(self.outputs)} outputs are named, the operator has {len(results)}")
+        return results
+
+    def _found(self) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
+        """How this node is applied."""
+        function = self.model.functions.get((self.domain, self.op_type, getattr(self.proto, "overload", "")))
+        if function is not None:
+            return self._of_function(function)
+        found = rows.find(self.domain, self.op_type, self.opset)
+        if found is not None:
+            return self._of_row(found)
+        if self.domain:
+            op = self._registered()
+            if op is not None:
+                return self._of_operator(op)
+        schema = self._schema()
+        if schema is not None and (schema.has_function or schema.has_context_dependent_function):
+            return self._of_schema(schema)
+        return self._of_placeholder(schema)
+
+    def _schema(self) -> Any:
+        defs = onnx("defs")
+        try:
+            return defs.get_schema(self.op_type, self.opset, self.domain)
+        except Exception:  # one of the package's own, which is no part of what it exports
+            return None
+
+    def _registered(self) -> Op | None:
+        """The operator that is registered here under the node's domain and operator, or its operator alone."""
+        for name in (f"{self.domain}::{self.op_type}", f"{self.domain}.{self.op_type}", self.op_type):
+            op = lookup("Custom", name) or lookup(name, None)
+            if op is not None:
+                return op
+        return None
+
+    def _of_operator(self, op: Op) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
+        def apply(inputs: Sequence[Any], outside: Mapping[str, Any]) -> Any:
+            given = {key: tuple(value) if isinstance(value, list) else value for key, value in self.attributes.items()}
+            results = op(*[self.lift(value) for value in inputs], **given)
+            return tuple(results) if isinstance(results, (list, tuple)) else results
+
+        return apply
+
+    def _of_placeholder(self, schema: Any) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
+        texts = {key: str(value) for key, value in self.attributes.items()}
+        stored = f"{self.domain}.{self.op_type}" if self.domain else self.op_type
+        near = did_you_mean(self.op_type, rows.known_operators(self.domain))
+
+        def apply(inputs: Sequence[Any], outside: Mapping[str, Any]) -> Any:
+            values = [self.lift(value) for value in inputs if value is not None]
+            stands = Placeholder(stored, None, self.name, self.model.name)
+            if STATE.trace is None or not STATE.trace.root.symbolic:
+                raise ArgumentError(f"the operator {stored!r}, opset {self.opset}, is not one that can be run. {near}")
+            results = STATE.trace.call(stands.operator(len(values), 0, len(self.outputs)), values, texts)
+            return tuple(results) if isinstance(results, (list, tuple)) else results
+
+        return apply
+
+    def _of_function(self, function: Any) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
+        """The node as a call of a function of the model."""
+        bound = {each.name: self._value(each) for each in getattr(function, "attribute_proto", ())}
+        bound.update(self.attributes)
+        opsets = {ordinary(entry.domain): entry.version for entry in function.opset_import}
+        body = Graph(function, self.model, {**self.graph.opsets, **opsets}, frozenset(), bound, self.graph.depth + 1)
+        return lambda inputs, outside: self._called(body, inputs)
+
+    def _called(self, body: Graph, inputs: Sequence[Any]) -> Any:
+        given = [*inputs, *[None] * (len(body.inputs) - len(inputs))]
+        results = body.run(given)
+        return tuple(results[:max(len(self.outputs), 1)])
+
+    def _of_schema(self, schema: Any) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
+        """The node as a call of the function that ONNX says its operator stands for."""
+        defaults = {name: self._value(each.default_value) for name, each in schema.attributes.items()
+                    if each.default_value.type}
+        bound = {**defaults, **self.attributes}
+
+        def apply(inputs: Sequence[Any], outside: Mapping[str, Any]) -> Any:
+            if any(isinstance(value, list) for value in inputs):  # the package's functions take tensors for granted
+                raise ArgumentError(f"operator {self.op_type} is not computed of sequences")
+            types = [self._type(value) for value in inputs]
+            key = tuple(each.SerializeToString() for each in types)
+            body = self._functions.get(key)
+            if body is None:
+                function = self._expanded(schema, list(key))
+                opsets = {ordinary(entry.domain): entry.version for entry in function.opset_import}
+                body = self._functions[key] = Graph(function, self.model, {**self.graph.opsets, **opsets}, frozenset(),
+                                                    bound, self.graph.depth + 1)
+            return self._called(body, inputs)
+
+        return apply
+
+    def _expanded(self, schema: Any, types: list[bytes]) -> Any:
+        """The function that ONNX has for an operator, for these types of inputs."""
+        protos = onnx()
+        if schema.has_function:
+            fit = [each for each in schema.function_opset_versions if each <= self.opset]
+            text = schema.get_function_with_opset_version(max(fit or schema.function_opset_versions))
+        else:
+            fit = [each for each in schema.context_dependent_function_opset_versions if each <= self.opset]
+            version = max(fit or schema.context_dependent_function_opset_versions)
+            plain = protos.NodeProto()
+            plain.CopyFrom(self.proto)
+            text = schema.get_context_dependent_function_with_opset_version(version, plain.SerializeToString(), types)
+        function = protos.FunctionProto()
+        function.ParseFromString(text)
+        return function
+
+    def _type(self, value: Any) -> Any:
+        """The type of a value, as ONNX writes it."""
+        found = onnx().TypeProto()
+        if isinstance(value, (np.ndarray, Value)):
+            found.tensor_type.elem_type = number_of(self.dtype(value))
+            found.tensor_type.shape.SetInParent()
+            for dim in self.shape(value):
+                found.tensor_type.shape.dim.add().dim_value = dim
+        return found
+
+    def _of_row(self, row: Row) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
+        """The node by the row of its operator."""
+        given: dict[str, Any] = {}
+        for name, default in row.attributes.items():
+            if name in self.attributes:
+                given[name] = self.attributes[name]
+            elif default is rows._REQUIRED:
+                raise self.model.fail(self.title, f"the attribute {name!r} is missing")
+            else:
+                given[name] = default
+        for name in self.attributes:
+            if name not in row.attributes and name not in _IGNORED:
+                raise self.model.fail(self.title, f"unknown attribute {name!r}. {did_you_mean(name, row.attributes)}")
+
+        # Bodies read from outside, and say themselves what of theirs is known.
+        folds = not row.draws and not any(isinstance(value, Graph) for value in given.values())
+
+        def apply(inputs: Sequence[Any], outside: Mapping[str, Any]) -> Any:
+            if row.variadic is None and len(inputs) > len(row.inputs):
+                raise self.model.fail(self.title, f"{len(inputs)} inputs, the operator has {len(row.inputs)}")
+            self.outside = outside
+            fold = folds and bool(inputs) and not any(map(_computed, inputs))
+            values = []
+            for place, value in enumerate(inputs):
+                kind = row.kind(place)
+                if value is None or kind == "given":
+                    values.append(value)
+                else:
+                    values.append(self.host(value) if kind == "host" else self.lift(value))
+            if len(values) < len(row.inputs):
+                values += [None] * (len(row.inputs) - len(values))
+            results = row.function(self, *values, **given)
+            if fold:
+                results = tuple(map(lowered, results)) if isinstance(results, tuple) else lowered(results)
+            return results
+
+        return apply
+
+    # ---------------------------------------------------------------------------------------- what rows ask
+
+    def lift(self, value: Any) -> Any:
+        """A value as operators of ours take it."""
+        if isinstance(value, (np.ndarray, np.generic)):
+            if not computes(value.dtype):
+                raise DTypeError(f"operator {self.op_type} is not computed in {value.dtype}")
+            return Tensor(np.asarray(value))
+        if isinstance(value, list):
+            raise ArgumentError(f"operator {self.op_type} expects a tensor, it was given a sequence")
+        return value
+
+    def host(self, value: Any) -> Any:
+        """The numbers of a value, as a NumPy array.
+
+        Raises
+        ------
+        UnknownNumbers
+            They are computed when the graph runs.
+        """
+        if not isinstance(value, TensorBase):
+            return value
+        try:
+            return value.asnumpy()
+        except TraceError:
+            raise UnknownNumbers(f"operator {self.op_type} needs numbers that are known only when the graph runs: a "
+                                 "symbol cannot have them. import_to_cell computes such models") from None
+
+    def shape(self, value: Any) -> Shape:
+        """The lengths of a value, all of them known.
+
+        Raises
+        ------
+        UnknownNumbers
+            Some are known only when the graph runs.
+        """
+        shape = self.lengths(value)
+        if not known(shape):
+            raise UnknownNumbers(f"operator {self.op_type} needs lengths that are known only when the graph runs: give "
+                                 "shapes= of the inputs, or use import_to_cell")
+        return shape
+
+    def lengths(self, value: Any) -> Shape:
+        """The lengths of a value, of which some may be ``ANY``."""
+        if isinstance(value, TensorBase) and hasattr(value, "_spec"):
+            if value._spec.shape is None:
+                raise UnknownNumbers(f"operator {self.op_type} needs to know how many axes its input has: give shapes= "
+                                     "of the inputs, or use import_to_cell")
+            return value._spec.shape
+        return tuple(value.shape)
+
+    def rank(self, value: Any) -> int:
+        """How many axes a value has."""
+        return len(self.lengths(value))
+
+    def axis(self, axis: int, value: Any, extra: int = 0) -> int:
+        """An axis of a value counted from the first.
+
+        Raises
+        ------
+        ShapeError
+            There is no such axis.
+        """
+        rank = self.rank(value) + extra
+        if not -rank <= axis < rank:
+            raise ShapeError(f"axis {axis} of an array of {rank} axes")
+        return axis % rank
+
+    def dtype(self, value: Any) -> np.dtype:
+        """The dtype of a value."""
+        if isinstance(value, TensorBase):
+            return value._dt
+        return value.dtype if isinstance(value, np.ndarray) else value._data.dtype
+
+    def body(self, graph: Graph, inputs: Sequence[Any]) -> Values:
+        """The outputs of a body, which finds values around the node by their names."""
+        if len(inputs) != len(graph.every_input) and len(inputs) != len(graph.inputs):
+            raise self.model.fail(self.title, f"its body has {len(graph.every_input)} inputs, not {len(inputs)}")
+        return graph.run(inputs, self.outside, every=len(inputs) == len(graph.every_input))
+
+    def cast(self, value: Any, dtype: Any) -> Any:
+        """A value in another dtype, a dtype of NumPy's or ONNX's number for one."""
+        wanted = dtype_of(dtype) if isinstance(dtype, int) else np.dtype(dtype)
+        return value if self.dtype(value) == wanted else ops.Cast(value, dtype=wanted)
+
+
+def _computed(value: Any) -> bool:
+    """Whether a value, or a part of a sequence, is a tensor."""
+    return any(map(_computed, value)) if isinstance(value, list) else isinstance(value, Value)

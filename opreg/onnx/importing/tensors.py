@@ -1,0 +1,140 @@
+"""Tensors of ONNX: numbers and text of a file as NumPy arrays, and ONNX's numbers for dtypes."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+import numpy as np
+
+from opreg.core.spec import DTYPES
+from opreg.errors import FileFormatError
+
+from ..package import onnx
+
+__all__ = ["array_of", "dtype_of", "number_of", "computes", "sparse_array_of", "load_external"]
+
+_NAMES = frozenset(DTYPES.values())
+
+
+def dtype_of(number: int) -> np.dtype:
+    """The dtype that ONNX has a number for; text is a dtype of objects.
+
+    Raises
+    ------
+    FileFormatError
+        There is none of that number.
+
+    Examples
+    --------
+    >>> dtype_of(1), dtype_of(9)
+    (dtype('float32'), dtype('bool'))
+    """
+    try:
+        return np.dtype(onnx("helper").tensor_dtype_to_np_dtype(number))
+    except (KeyError, TypeError):
+        raise FileFormatError(f"there is no dtype of number {number} in ONNX") from None
+
+
+def number_of(dtype: np.dtype) -> int:
+    """ONNX's number for a dtype.
+
+    Examples
+    --------
+    >>> number_of(np.dtype("int64"))
+    7
+    """
+    return 8 if dtype.kind in "OUS" else int(onnx("helper").np_dtype_to_tensor_dtype(dtype))
+
+
+def computes(dtype: np.dtype) -> bool:
+    """Whether arrays of ours have this dtype.
+
+    Examples
+    --------
+    >>> computes(np.dtype("float32")), computes(np.dtype("complex64"))
+    (True, False)
+    """
+    return dtype.name in _NAMES
+
+
+def array_of(tensor: Any) -> np.ndarray:
+    """The numbers of a tensor of a file.
+
+    Raises
+    ------
+    FileFormatError
+        Its lengths and its numbers do not fit each other, or it has no dtype.
+    """
+    dtype_of(tensor.data_type)
+    if any(dim < 0 for dim in tensor.dims):
+        raise FileFormatError(f"tensor {tensor.name!r}: a length is negative: {list(tensor.dims)}")
+    if tensor.HasField("raw_data") or tensor.data_type == 8:
+        stored = len(tensor.raw_data)
+    else:
+        stored = max(len(getattr(tensor, field)) for field in (
+            "float_data", "int32_data", "int64_data", "double_data", "uint64_data"))
+    if math.prod(tensor.dims) > 8 * max(stored, len(tensor.string_data)):
+        raise FileFormatError(f"tensor {tensor.name!r}: there are not as many numbers as its shape "
+                              f"{tuple(tensor.dims)} says")
+    try:
+        array = onnx("numpy_helper").to_array(tensor)
+    except Exception as error:
+        raise FileFormatError(f"tensor {tensor.name!r}: {error}") from None
+    if array.dtype.kind == "O":
+        array = _decoded(array)
+    return array
+
+
+def _decoded(array: np.ndarray) -> np.ndarray:
+    """Text as ``str``."""
+    decoded = [each.decode(errors="replace") if isinstance(each, bytes) else each for each in array.reshape(-1)]
+    return np.array(decoded, object).reshape(array.shape)
+
+
+def sparse_array_of(sparse: Any) -> np.ndarray:
+    """The numbers of a sparse tensor, zeros written out."""
+    values, places, shape = array_of(sparse.values), array_of(sparse.indices), tuple(sparse.dims)
+    if any(dim < 0 for dim in shape) or math.prod(shape) > 1 << 28:
+        raise FileFormatError(f"a sparse tensor of shape {shape}")
+    dense = np.zeros(shape, values.dtype)
+    try:
+        if places.ndim == 2:
+            dense[tuple(places.T)] = values
+        else:
+            dense.reshape(-1)[places] = values
+    except (IndexError, ValueError) as error:
+        raise FileFormatError(f"a sparse tensor of shape {shape}: {error}") from None
+    return dense
+
+
+def load_external(tensor: Any, folder: str) -> None:
+    """Bring the bytes that a tensor has in a file of its own into it.
+
+    Raises
+    ------
+    FileFormatError
+        The file lies outside of the model's folder, or is shorter than the tensor says.
+    """
+    if tensor.data_location != 1:
+        return
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    where, base = entries.get("location", ""), os.path.realpath(folder)
+    path = os.path.realpath(os.path.join(base, where))
+    if not where or os.path.isabs(where) or os.path.commonpath([base, path]) != base:
+        raise FileFormatError(f"tensor {tensor.name!r}: its file {where!r} is not inside of the model's folder")
+    try:
+        size = os.stat(path).st_size
+        start = int(entries.get("offset", 0))
+        length = int(entries.get("length", size - start))
+    except (OSError, ValueError) as error:
+        raise FileFormatError(f"tensor {tensor.name!r}: its file {where!r}: {error}") from None
+    if start < 0 or length < 0 or start + length > size or not os.path.isfile(path):
+        raise FileFormatError(f"tensor {tensor.name!r}: its file {where!r} has {size} bytes, {length} from byte "
+                              f"{start} were expected")
+    with open(path, "rb") as file:
+        file.seek(start)
+        tensor.raw_data = file.read(length)
+    tensor.data_location = 0
+    del tensor.external_data[:]

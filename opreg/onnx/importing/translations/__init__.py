@@ -1,0 +1,7 @@
+"""The rows of operators, a module a family; importing this enters them into the table."""
+
+from __future__ import annotations
+
+from . import control, elementwise, layers, quantized, recurrent, reductions, shapes, text, training
+
+__all__ = ["control", "elementwise", "layers", "quantized", "recurrent", "reductions", "shapes", "text", "training"]

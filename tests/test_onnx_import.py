@@ -1,0 +1,327 @@
+"""Models of ONNX, read: numbers and gradients, functions, placeholders, files of tensors, and damaged files."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg.errors import ArgumentError, FileFormatError, OpError, UnknownOperatorError
+from opreg.onnx import get_model_metadata, import_model, import_to_cell
+
+onnx = pytest.importorskip("onnx")
+helper, numpy_helper = pytest.importorskip("onnx.helper"), pytest.importorskip("onnx.numpy_helper")
+
+RNG = np.random.default_rng(5)
+
+
+def model(nodes: Sequence[Any], inputs: dict[str, Sequence[Any]], outputs: Sequence[str],
+          parameters: dict[str, np.ndarray] | None = None, opset: int = 17, **more: Any) -> Any:
+    """A model of these nodes, its inputs float32."""
+    infos = [helper.make_tensor_value_info(name, 1, list(shape)) for name, shape in inputs.items()]
+    results = [onnx.ValueInfoProto(name=name) for name in outputs]
+    numbers = [numpy_helper.from_array(value, name) for name, value in (parameters or {}).items()]
+    graph = helper.make_graph(list(nodes), "test", infos, results, numbers)
+    opsets = [helper.make_opsetid("", opset), *more.pop("opsets", ())]
+    return helper.make_model(graph, opset_imports=opsets, **more)
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return RNG.uniform(-1, 1, shape).astype(np.float32)
+
+
+def dense(batch: Any = 2) -> Any:
+    return model([helper.make_node("Gemm", ["x", "w", "b"], ["h"], transB=1), helper.make_node("Tanh", ["h"], ["t"]),
+                  helper.make_node("MatMul", ["t", "v"], ["y"])], {"x": (batch, 3)}, ["y"],
+                 {"w": numbers(4, 3), "b": numbers(4), "v": numbers(4, 2)})
+
+
+def convolution() -> Any:
+    return model([helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=[1, 1, 0, 0], strides=[2, 1]),
+                  helper.make_node("BatchNormalization", ["c", "s", "o", "m", "v"], ["n"]),
+                  helper.make_node("LeakyRelu", ["n"], ["r"]),
+                  helper.make_node("AveragePool", ["r"], ["p"], kernel_shape=[2, 2], ceil_mode=1, strides=[2, 2]),
+                  helper.make_node("GlobalAveragePool", ["p"], ["g"]), helper.make_node("Flatten", ["g"], ["f"]),
+                  helper.make_node("LogSoftmax", ["f"], ["y"])], {"x": (2, 2, 6, 5)}, ["y"],
+                 {"w": numbers(3, 2, 3, 3), "b": numbers(3), "s": numbers(3), "o": numbers(3), "m": numbers(3),
+                  "v": np.abs(numbers(3)) + 0.5})
+
+
+def recurrent() -> Any:
+    return model([helper.make_node("LSTM", ["x", "w", "r", "b"], ["out", "last", ""], hidden_size=2),
+                  helper.make_node("Squeeze", ["last", "axes"], ["y"])], {"x": (3, 2, 3)}, ["y"],
+                 {"w": numbers(1, 8, 3), "r": numbers(1, 8, 2), "b": numbers(1, 16), "axes": np.array([0])})
+
+
+def resized() -> Any:
+    return model([helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="cubic")], {"x": (1, 2, 3, 3)}, ["y"],
+                 {"scales": np.array([1, 1, 2, 1.5], np.float32)})
+
+
+def sampled() -> Any:
+    return model([helper.make_node("GridSample", ["x", "grid"], ["y"])], {"x": (1, 2, 4, 4), "grid": (1, 2, 3, 2)},
+                 ["y"], opset=20)
+
+
+def indexed() -> Any:
+    return model([helper.make_node("ScatterND", ["x", "i", "u"], ["s"], reduction="add"),
+                  helper.make_node("Gather", ["s", "k"], ["y"], axis=1)], {"x": (4, 3), "u": (3, 3)}, ["y"],
+                 {"i": np.array([[0], [2], [0]]), "k": np.array([-1, 0, 0])}, opset=18)
+
+
+def transformed() -> Any:
+    return model([helper.make_node("STFT", ["x", "step", "window"], ["y"])], {"x": (1, 12)}, ["y"],
+                 {"step": np.array(3), "window": np.abs(numbers(6))})
+
+
+MODELS = [dense, convolution, recurrent, resized, sampled, indexed, transformed]
+
+
+def loss_of(cell: Any) -> Any:
+    def loss(*values: Any) -> Any:
+        out = cell(*values)
+        weights = np.linspace(-1, 1, out.size, dtype=np.float64).reshape(out.shape)
+        return (out * mx.Tensor(weights.astype(np.float32))).sum()
+
+    return loss
+
+
+@pytest.mark.parametrize("make", MODELS)
+def test_imported_graphs_train(make: Any) -> None:
+    """Gradients of inputs and parameters against central differences."""
+    made = make()
+    cell = import_to_cell(made)
+    given = [numbers(*[dim.dim_value for dim in info.type.tensor_type.shape.dim]) * 0.7 for info in made.graph.input]
+    tensors = [mx.Tensor(each) for each in given]
+    parameters = cell.trainable_params()
+    if make is sampled:  # away from the places of its pixels, where it bends
+        tensors[1] = mx.Tensor(np.array([-0.6, 0.1, 0.4] * 4, np.float32).reshape(1, 2, 3, 2))
+    loss = loss_of(cell)
+    by_input, by_parameter = mx.grad(loss, tuple(range(len(tensors))), parameters)(*tensors)
+    by_input = by_input if isinstance(by_input, tuple) else (by_input,)
+    for holder, gradient in [*zip(tensors, by_input), *zip(parameters, by_parameter)]:
+        start, slope = holder.asnumpy().copy(), gradient.asnumpy()
+        assert slope.shape == start.shape
+        for place in list(np.ndindex(*start.shape))[::max(start.size // 4, 1)]:
+            ends = []
+            for step in (1e-2, -1e-2):
+                moved = start.copy()
+                moved[place] += step
+                if isinstance(holder, mx.Parameter):
+                    holder.set_data(mx.Tensor(moved))
+                values = [mx.Tensor(moved) if each is holder else each for each in tensors]
+                ends.append(float(loss(*values).asnumpy()))
+            if isinstance(holder, mx.Parameter):
+                holder.set_data(mx.Tensor(start))
+            assert slope[place] == pytest.approx((ends[0] - ends[1]) / 2e-2, rel=0.05, abs=0.01)
+
+
+@pytest.mark.parametrize("make", MODELS)
+def test_a_symbol_is_the_cell(make: Any) -> None:
+    made = make()
+    cell = import_to_cell(made)
+    given = {info.name: numbers(*[dim.dim_value for dim in info.type.tensor_type.shape.dim])
+             for info in made.graph.input}
+    symbol, args, aux = import_model(made)
+    expected = cell(*map(mx.Tensor, given.values())).asnumpy()
+    executor = symbol.bind(mx.cpu(), {**{name: mx.nd.array(value) for name, value in given.items()}, **args},
+                           aux_states=aux)
+    np.testing.assert_allclose(executor.forward()[0].asnumpy(), expected, rtol=1e-5, atol=1e-6)
+    again = mx.sym.load_json(symbol.tojson())
+    assert again.list_arguments() == symbol.list_arguments()
+    assert again.list_auxiliary_states() == symbol.list_auxiliary_states()
+
+
+def test_what_a_model_says_of_itself() -> None:
+    assert get_model_metadata(dense()) == {"input_tensor_data": [("x", (2, 3))], "output_tensor_data": [("y", ())]}
+
+
+def test_open_lengths_stay_open() -> None:
+    symbol, args, _ = import_model(dense("N"))
+    for batch in (1, 5):
+        executor = symbol.bind(mx.cpu(), {"x": mx.nd.array(numbers(batch, 3)), **args})
+        assert executor.forward()[0].shape == (batch, 2)
+
+
+def test_parameters_are_initializers_by_name() -> None:
+    symbol, args, aux = import_model(convolution())
+    assert sorted(name for name in args if not name.startswith("constant")) == ["b", "o", "s", "w"]
+    assert all(symbol.attr_dict()[name]["__lr_mult__"] == "0.0" for name in args if name.startswith("constant"))
+    assert sorted(aux) == ["m", "v"]
+    assert symbol.list_arguments()[0] == "x"
+    assert [p.name for p in import_to_cell(convolution()).trainable_params()] == ["w", "b", "s", "o"]
+    assert "scales" not in [p.name for p in import_to_cell(resized()).get_parameters()]
+
+
+def test_numbers_that_only_a_run_gives() -> None:
+    made = model([helper.make_node("NonZero", ["x"], ["i"]), helper.make_node("Transpose", ["i"], ["y"])],
+                 {"x": (2, 2)}, ["y"])
+    found = import_to_cell(made)(mx.Tensor(np.array([[0, 1], [2, 0]], np.float32)))
+    assert found.asnumpy().tolist() == [[0, 1], [1, 0]]
+    with pytest.raises(OpError, match=r"NonZero needs numbers that are known only when the graph runs.*import_to_cell"):
+        import_model(made)
+
+
+def test_functions_of_the_model() -> None:
+    scaled = helper.make_function("mine", "Scaled", ["x"], ["y"], [
+        helper.make_node("Constant", [], ["c"]), helper.make_node("Mul", ["x", "c"], ["y"])],
+        [helper.make_opsetid("", 17)], ["by"])
+    attribute = scaled.node[0].attribute.add()
+    attribute.name, attribute.ref_attr_name, attribute.type = "value_float", "by", 1
+    twice = helper.make_function("mine", "Twice", ["x"], ["y"], [
+        helper.make_node("Scaled", ["x"], ["h"], domain="mine", by=3.0), helper.make_node("Add", ["h", "h"], ["y"])],
+        [helper.make_opsetid("", 17), helper.make_opsetid("mine", 1)])
+    made = model([helper.make_node("Twice", ["x"], ["y"], domain="mine")], {"x": (2,)}, ["y"],
+                 opsets=[helper.make_opsetid("mine", 1)], functions=[scaled, twice])
+    assert import_to_cell(made)(mx.Tensor(np.array([1, 2], np.float32))).asnumpy().tolist() == [6, 12]
+
+
+def test_functions_that_call_themselves() -> None:
+    own = helper.make_function("mine", "Own", ["x"], ["y"], [helper.make_node("Own", ["x"], ["y"], domain="mine")],
+                               [helper.make_opsetid("mine", 1)])
+    made = model([helper.make_node("Own", ["x"], ["y"], domain="mine")], {"x": (2,)}, ["y"],
+                 opsets=[helper.make_opsetid("mine", 1)], functions=[own])
+    with pytest.raises(FileFormatError, match="within each other"):
+        import_to_cell(made)(mx.Tensor(np.zeros(2, np.float32)))
+
+
+def custom(name: str) -> Any:
+    return model([helper.make_node(name, ["x"], ["h"], name="own", domain="mine", slope=2.0),
+                  helper.make_node("Relu", ["h"], ["y"])], {"x": (3,)}, ["y"], opsets=[helper.make_opsetid("mine", 1)])
+
+
+def test_operators_of_another_domain_are_those_registered_here() -> None:
+    @mx.operator.define(name="onnx_import_steeper")
+    def steeper(x, *, slope: float = 1.0):  # type: ignore[no-untyped-def]
+        return x * slope
+
+    made = custom("onnx_import_steeper")
+    given = np.array([-1, 2, 3], np.float32)
+    assert import_to_cell(made)(mx.Tensor(given)).asnumpy().tolist() == [0, 4, 6]
+    symbol, _, _ = import_model(made)
+    assert symbol.bind(mx.cpu(), {"x": mx.nd.array(given)}).forward()[0].asnumpy().tolist() == [0, 4, 6]
+
+
+def test_what_is_unknown_is_a_placeholder() -> None:
+    symbol, _, _ = import_model(custom("OnnxImportNobody"))
+    assert symbol.list_arguments() == ["x"]
+    again = mx.sym.load_json(symbol.tojson())
+    assert "mine.OnnxImportNobody" in again.tojson()
+    assert "OnnxImportNobody" in symbol.debug_str()
+    with pytest.raises(UnknownOperatorError, match=r"needs the operator 'mine.OnnxImportNobody'"):
+        symbol.bind(mx.cpu(), {"x": mx.nd.zeros((3,))})
+    with pytest.raises(OpError, match=r"'mine.OnnxImportNobody', opset 1, is not one that can be run"):
+        import_to_cell(custom("OnnxImportNobody"))(mx.Tensor(np.zeros(3, np.float32)))
+
+
+def branch(name: str, number: float) -> Any:
+    return helper.make_graph([helper.make_node("Constant", [], ["c"], value_float=number),
+                              helper.make_node("Mul", ["x", "c"], [name])], name, [], [onnx.ValueInfoProto(name=name)])
+
+
+def test_a_branch_of_a_symbol() -> None:
+    made = model([helper.make_node("ReduceSum", ["x"], ["s"], keepdims=0),
+                  helper.make_node("Greater", ["s", "z"], ["t"]),
+                  helper.make_node("If", ["t"], ["y"], then_branch=branch("a", 2.0), else_branch=branch("b", -1.0))],
+                 {"x": (2,)}, ["y"], {"z": np.float32(0)})
+    symbol, args, _ = import_model(made)
+    for given, expected in (([1, 2], [2, 4]), ([1, -2], [-1, 2])):
+        array = np.array(given, np.float32)
+        assert import_to_cell(made)(mx.Tensor(array)).asnumpy().tolist() == expected
+        executor = symbol.bind(mx.cpu(), {"x": mx.nd.array(array), **args})
+        assert executor.forward()[0].asnumpy().tolist() == expected
+
+
+def external(folder: Path, location: str, length: int = 96) -> Path:
+    made = model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": (2, 4)}, ["y"], {"w": numbers(4, 6)})
+    tensor = made.graph.initializer[0]
+    (folder / "w.bin").write_bytes(tensor.raw_data)
+    tensor.ClearField("raw_data")
+    tensor.data_location = 1
+    for key, value in (("location", location), ("offset", "0"), ("length", str(length))):
+        entry = tensor.external_data.add()
+        entry.key, entry.value = key, value
+    path = folder / "model.onnx"
+    path.write_bytes(made.SerializeToString())
+    return path
+
+
+def test_tensors_in_files_of_their_own(tmp_path: Path) -> None:
+    _, args, _ = import_model(external(tmp_path, "w.bin"))
+    np.testing.assert_array_equal(args["w"].asnumpy().tobytes(), (tmp_path / "w.bin").read_bytes())
+    (tmp_path / "inner").mkdir()
+    for location in ("../w.bin", str(tmp_path / "w.bin"), "", "nothing.bin"):
+        with pytest.raises(FileFormatError, match="its file"):
+            import_model(external(tmp_path / "inner", location))
+    with pytest.raises(FileFormatError, match="has 96 bytes"):
+        import_model(external(tmp_path, "w.bin", 97))
+    with pytest.raises(FileFormatError, match=r"give the name of the model's file"):
+        import_model((tmp_path / "model.onnx").read_bytes())
+
+
+def test_links_that_lead_out_of_the_folder(tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    path = external(inner, "w.bin")
+    (tmp_path / "w.bin").write_bytes((inner / "w.bin").read_bytes())
+    (inner / "w.bin").unlink()
+    (inner / "w.bin").symlink_to(tmp_path / "w.bin")
+    with pytest.raises(FileFormatError, match="not inside of the model's folder"):
+        import_model(path)
+
+
+def damaged(made: Any, change: Any) -> Any:
+    change(made.graph)
+    return made
+
+
+@pytest.mark.parametrize("change, words", [
+    (lambda graph: graph.node[0].input.__setitem__(0, "y"), "its input 'y' is no output of a node before it"),
+    (lambda graph: graph.node[0].output.__setitem__(0, "x"), "has the name of another value"),
+    (lambda graph: graph.output[0].__setattr__("name", "z"), "the output 'z' of a graph is none"),
+    (lambda graph: graph.initializer[0].dims.__setitem__(0, 1 << 40), "not as many numbers as its shape"),
+    (lambda graph: graph.initializer[0].dims.__setitem__(0, -4), "a length is negative"),
+    (lambda graph: graph.initializer[0].__setattr__("data_type", 99), "no dtype of number 99"),
+    (lambda graph: graph.node[0].attribute[0].__setattr__("name", "transC"), "unknown attribute 'transC'"),
+])
+def test_damaged_models(change: Any, words: str) -> None:
+    with pytest.raises(FileFormatError, match=words):
+        import_model(damaged(dense(), change))
+
+
+def test_no_model_at_all(tmp_path: Path) -> None:
+    for content in (b"", b"no model", dense().SerializeToString()[:40]):
+        with pytest.raises(FileFormatError):
+            import_to_cell(content)
+    with pytest.raises(ArgumentError, match="expected the name of a file"):
+        import_to_cell(5)
+    with pytest.raises(ArgumentError, match=r"'X' is no input. Did you mean 'x'"):
+        import_model(dense(), shapes={"X": (2, 3)})
+
+
+def test_models_that_ask_for_much() -> None:
+    made = model([helper.make_node("ConstantOfShape", ["s"], ["y"])], {"x": (1,)}, ["y"],
+                 {"s": np.array([1 << 40, 1 << 20])})
+    with pytest.raises(OpError, match="asks for an array of shape"):
+        import_to_cell(made)(mx.Tensor(np.zeros(1, np.float32)))
+
+
+@pytest.mark.parametrize("make", [dense, convolution, recurrent, indexed])
+def test_changed_bytes(make: Any) -> None:
+    """A changed file is read, or refused by an error of ours, and never by a crash or another's error."""
+    content, chance = make().SerializeToString(), random.Random(7)
+    for _ in range(500):
+        changed = bytearray(content)
+        for _ in range(chance.randint(1, 4)):
+            changed[chance.randrange(len(changed))] = chance.randrange(256)
+        if chance.random() < 0.3:
+            del changed[chance.randrange(len(changed)):]
+        try:
+            import_to_cell(bytes(changed))
+        except OpError:
+            pass
