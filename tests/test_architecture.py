@@ -310,6 +310,11 @@ INSIDE = {package: _floors(lines) for package, lines in {
         importing.api
         importing
         backend
+        exporting.builder
+        exporting.table
+        exporting.elementwise exporting.layers exporting.lookup exporting.recurrent exporting.shapes
+        exporting.model
+        exporting
     """,
     "opreg.testing": """
         uses comparison report

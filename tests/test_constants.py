@@ -79,6 +79,8 @@ OTHERWISE = {
         stubs: _WIDTH
         symbol.inspect.estimate: _SHOWN
         onnx.importing.graph: _DEEPEST
+        onnx.exporting.builder: _FAR
+        onnx.exporting.model: OLDEST EXTERNAL
         symbol.json: _MOST_OUTPUTS _DEEPEST
         symbol.inspect.memory_use: _SHOWN
         symbol.passes.constant_folding: MOST

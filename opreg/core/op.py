@@ -218,6 +218,7 @@ class Op:
         self._raw_gradient: Callable | None = None
         self._vmap: Rule | None = None
         self._jvp: Rule | None = None
+        self.onnx_rule: Callable[..., Any] | None = None  # what says a user's operator in ONNX
         self._body: Rule | None = None
         self._moved: Rule | None = None
         self._draws: Rule | None = None
@@ -382,6 +383,13 @@ class Op:
         self._look_at("jvp", function)
         self._jvp = Rule.of(function)
         self._changed()
+        return function
+
+    def onnx(self, function: F) -> F:
+        """Declare how it is said in ONNX: ``f(g, use, *inputs)`` calls ``g`` with names of ONNX's operators, values and
+        attributes, and returns the output, or a list of them."""
+        self._look_at("onnx", function)
+        self.onnx_rule = function
         return function
 
     def inline(self, function: F) -> F:

@@ -149,7 +149,7 @@ def bilinear_resize_infer(data, like=None, *, height, width, scale_height, scale
     return (*data[:2], *sizes)
 
 
-def _between(xp: ArrayModule, n: int, m: int, align_corners: bool, dtype: np.dtype) -> Array:
+def between(xp: ArrayModule, n: int, m: int, align_corners: bool, dtype: np.dtype) -> Array:
     """The matrix that interpolates ``m`` numbers among ``n``."""
     place = xp.arange(m).astype(xp.float64)
     if align_corners:
@@ -170,8 +170,8 @@ def bilinear_resize_xp(xp, data, like=None, *, height, width, scale_height, scal
     shape = bilinear_resize_infer(data.shape, None if like is None else like.shape, height=height, width=width,
                                   scale_height=scale_height, scale_width=scale_width, mode=mode)
     dtype = _working(xp, data)
-    return _weighed(xp, data, _between(xp, data.shape[2], shape[2], align_corners, dtype),
-                    _between(xp, data.shape[3], shape[3], align_corners, dtype), out)
+    return _weighed(xp, data, between(xp, data.shape[2], shape[2], align_corners, dtype),
+                    between(xp, data.shape[3], shape[3], align_corners, dtype), out)
 
 
 @bilinear_resize.grad
@@ -192,8 +192,8 @@ def bilinear_resize_data_infer(g, data):
 @bilinear_resize_data.kernel()
 def bilinear_resize_data_xp(xp, g, data, *, align_corners, out=None):
     dtype = _working(xp, g)
-    return _weighed(xp, g, _between(xp, data.shape[2], g.shape[2], align_corners, dtype).T,
-                    _between(xp, data.shape[3], g.shape[3], align_corners, dtype).T, out)
+    return _weighed(xp, g, between(xp, data.shape[2], g.shape[2], align_corners, dtype).T,
+                    between(xp, data.shape[3], g.shape[3], align_corners, dtype).T, out)
 
 
 @bilinear_resize_data.grad
