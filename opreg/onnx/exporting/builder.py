@@ -7,6 +7,7 @@ Each node is checked against the schema of its operator, and its outputs get the
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from onnx import FunctionProto, GraphProto, NodeProto, TypeProto, ValueInfoProto
     from onnx.defs import OpSchema
 
-__all__ = ["Builder", "Model", "Names", "Numbers", "Value", "product"]
+__all__ = ["REST", "Builder", "Length", "Model", "Names", "Numbers", "Value", "dynamic", "length_of", "product"]
 
 defs, helper, shape_inference = package("defs"), package("helper"), package("shape_inference")
 numpy_helper = package("numpy_helper")
@@ -32,6 +33,64 @@ Numbers = Any
 
 _INT64 = np.dtype(np.int64)
 _BOOL = np.dtype(bool)
+
+
+class Length:
+    """A length that is dynamic, as far as it is known: what it is in each of the sizes.
+
+    Arithmetic with it is arithmetic with each, so that what follows from a dynamic length is told from others.
+    """
+
+    __slots__ = ("sizes",)
+
+    def __init__(self, sizes: Sequence[Any]):
+        self.sizes = tuple(sizes)
+
+    def __repr__(self) -> str:
+        return "?"
+
+    def _with(self, other: Any, what: Callable[[Any, Any], Any]) -> Any:
+        others = other.sizes if isinstance(other, Length) else (other,) * len(self.sizes)
+        return length_of([what(size, each) for size, each in zip(self.sizes, others)])
+
+    def __mul__(self, other: Any) -> Any:
+        return self._with(other, operator.mul)
+
+    __rmul__ = __mul__
+
+    def __add__(self, other: Any) -> Any:
+        return self._with(other, operator.add)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self._with(other, operator.sub)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self._with(other, operator.floordiv)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Length) and self.sizes == other.sizes and not any(size is ANY for size in self.sizes)
+
+    def __hash__(self) -> int:
+        return hash(self.sizes)
+
+    def __index__(self) -> int:
+        raise Untranslatable("a length that its arithmetic needs is dynamic")
+
+
+def length_of(sizes: Sequence[Any]) -> Any:
+    """One length from what it is in each of the sizes."""
+    return sizes[0] if all(size is not ANY and size == sizes[0] for size in sizes) else Length(sizes)
+
+
+def dynamic(length: Any) -> bool:
+    """Whether a length is dynamic."""
+    return isinstance(length, Length)
+
+
+#: In a new shape, the length that is left.
+REST = Length(())
 
 
 class Value:
@@ -53,23 +112,23 @@ class Value:
 
     def __init__(self, g: Builder, name: str, shapes: Sequence[Shape | None], dtype: np.dtype,
                  array: np.ndarray | None = None):
-        self.g, self.name, self.shapes, self.dtype, self.array = g, name, tuple(shapes), dtype, array
+        self.g, self.name, self.dtype, self.array = g, name, dtype, array
+        self.shapes: tuple[Shape | None, ...] = tuple(shapes)
 
     def __repr__(self) -> str:
         return f"<{self.name} {self.shapes[0]} {self.dtype}>"
 
     @property
     def known_shape(self) -> Shape | None:
-        """The shape, dynamic dimensions being ``ANY``; None where the rank is not known."""
+        """The shape; None where the rank is not known."""
         first = self.shapes[0]
         if first is None or any(shape is None or len(shape) != len(first) for shape in self.shapes):
             return None
-        return tuple([dims[0] if all(dim is not ANY and dim == dims[0] for dim in dims) else ANY
-                      for dims in zip(*self.shapes)])
+        return tuple([length_of(dims) for dims in zip(*self.shapes)])
 
     @property
     def shape(self) -> Shape:
-        """The shape, dynamic dimensions being ``ANY``."""
+        """The shape, a ``Length`` where it is dynamic."""
         shape = self.known_shape
         if shape is None:
             raise Untranslatable("the rank of a value is not known")
@@ -187,6 +246,7 @@ class Builder:
         self.names: Names = Names() if outer is None else outer.names
         self.nodes: list[NodeProto] = []
         self.initializers: dict[str, np.ndarray] = {}
+        self.inputs: list[Value] = []
         self.prefix = ""
         self._constants: dict[tuple[object, ...], Value] = {}
         self.primitives: Mapping[str, Callable[..., Value]] = {}
@@ -330,66 +390,58 @@ class Builder:
         return x
 
     def reshape(self, x: Value, shape: Sequence[Any]) -> Value:
-        """The same numbers in another shape, of which dimensions that are ``ANY`` are found when it runs."""
+        """The same numbers in another shape; a length that is dynamic is found when it runs."""
         before, shape = x.known_shape, tuple(shape)
-        if before == shape and not any(dim is ANY for dim in (*before, *shape)):
+        if before == shape:
             return x
-        if isinstance(x.array, np.ndarray) and not any(dim is ANY for dim in shape):
+        moving = [i for i, dim in enumerate(shape) if dynamic(dim)]
+        if isinstance(x.array, np.ndarray) and not moving:
             return self.constant(x.array.reshape(shape))
-        empty = any(dim is not ANY and dim == 0 for dim in shape)
-        return self("Reshape", x, self.dims(x, shape), allowzero=1 if empty else None)
+        if len(moving) == 1:
+            target = self.ints(*[-1 if dynamic(dim) else dim for dim in shape])
+        else:
+            target = self.lengths(shape, x, free=True)
+        empty = any(not dynamic(dim) and dim == 0 for dim in shape)
+        result: Value = self("Reshape", x, target, allowzero=1 if empty else None)
+        if REST not in shape:
+            result.shapes = self.sized(shape)
+        return result
 
-    def dims(self, x: Value, shape: Sequence[Any]) -> Value:
-        """The target of a reshape of ``x``."""
-        before = x.known_shape
-        open_places = [i for i, dim in enumerate(shape) if dim is ANY]
-        if before is not None and len(open_places) > 1:
-            return self._dims_by_parts(x, shape, open_places)
-        if len(open_places) > 1:
-            raise Untranslatable("several dimensions of a new shape are dynamic")
-        return self.ints(*[-1 if dim is ANY else dim for dim in shape])
+    def sized(self, shape: Sequence[Any]) -> tuple[Shape, ...]:
+        """A shape in each of the sizes."""
+        return tuple([tuple([dim.sizes[size] if dynamic(dim) else dim for dim in shape])
+                      for size in range(self.sizes)])
 
-    def _dims_by_parts(self, x: Value, shape: Sequence[Any], open_places: Sequence[int]) -> Value:
-        """The target where several dimensions are dynamic: each is copied from a dimension of ``x`` of the same sizes,
-        and the last that has none follows from the rest."""
-        targets = self._targets
-        text: list[int] = []
-        free = False
+    def lengths(self, shape: Sequence[Any], x: Value | None = None, free: bool = False) -> Value:
+        """A shape as a vector. Dynamic lengths are those of ``x``, or of inputs; with ``free`` one that is none of
+        these is what is left."""
+        if not any(map(dynamic, shape)):
+            return self.ints(*shape)
         parts: list[Value] = []
-        for i, dim in enumerate(shape):
-            if dim is not ANY:
-                parts.append(self.ints(dim))
-                text.append(dim)
-                continue
-            wanted = targets[i] if targets is not None else None
-            source = next((k for k in range(len(x.shapes[0] or ())) if wanted is not None and wanted == tuple(
-                [each[k] for each in x.shapes if each is not None])), None)
-            if source is None:
-                if free:
-                    raise Untranslatable("several dimensions of a new shape are dynamic")
-                free = True
-                parts.append(self.ints(-1))
-            else:
-                parts.append(self.length(x, source))
+        for dim in shape:
+            found = self.ints(dim) if not dynamic(dim) else self._found(dim, x)
+            if found is None and not free:
+                raise Untranslatable("a length is dynamic, and that of no input")
+            if found is None:
+                found, free = self.ints(-1), False
+            parts.append(found)
         return self("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
 
-    #: Sizes of the dimensions of the shape that is asked for now.
-    _targets: list[tuple[Any, ...]] | None = None
-
-    @contextmanager
-    def targeting(self, shapes: Sequence[Shape | None]) -> Iterator[None]:
-        """Let dynamic dimensions of new shapes be found by their sizes inside."""
-        before = self._targets
-        self._targets = None if any(shape is None for shape in shapes) else list(zip(*shapes))
-        try:
-            yield
-        finally:
-            self._targets = before
+    def _found(self, length: Length, x: Value | None) -> Value | None:
+        """A dynamic length as a vector of one: that of an axis of ``x``, or of an input."""
+        for value in ([] if x is None else [x]) + self.inputs:
+            for axis, dim in enumerate(value.known_shape or ()):
+                if dim == length:
+                    return self.length(value, axis)
+        if self.outer is None:
+            return None
+        found = self.outer._found(length, None)
+        return None if found is None else Value(self, found.name, found.shapes, found.dtype)
 
     def length(self, x: Value, axis: int) -> Value:
         """The length of an axis, as a vector of one."""
         dim = x.shape[axis]
-        return self.gather(self("Shape", x), self.ints(axis), 0) if dim is ANY else self.ints(dim)
+        return self.gather(self("Shape", x), self.ints(axis), 0) if dynamic(dim) else self.ints(dim)
 
     def transpose(self, x: Value, axes: Sequence[int]) -> Value:
         """Axes in another order."""
@@ -401,24 +453,26 @@ class Builder:
         return self("Transpose", x, perm=axes)
 
     def broadcast(self, x: Value, shape: Sequence[Any]) -> Value:
-        """Repeated along axes of length one, and along new ones in front; a dimension that is ``ANY`` stays."""
+        """Repeated along axes of length one, and along new ones in front."""
         shape = tuple(shape)
         before = x.shape
-        if len(before) == len(shape) and all(old is not ANY and new is not ANY and old == new
-                                             for old, new in zip(before, shape)):
+        if before == shape:
             return x
         padded = (1,) * (len(shape) - len(before)) + before
-        if any(new is ANY and old is not ANY for old, new in zip(padded, shape)):
-            raise Untranslatable("a value is repeated to a length that is dynamic")
-        return self("Expand", x, self.ints(*[1 if dim is ANY else dim for dim in shape]))
+        target = self.lengths([1 if old == new else new for old, new in zip(padded, shape)])
+        result: Value = self("Expand", x, target)
+        result.shapes = self.sized(shape)
+        return result
 
     def broadcast_like(self, x: Value, like: Value) -> Value:
         """Repeated to the shape of another value."""
-        if x.known_shape == like.known_shape and not any(dim is ANY for dim in (*x.shape, *like.shape)):
+        if x.known_shape == like.known_shape:
             return x
-        if not any(dim is ANY for dim in like.shape):
+        if not any(map(dynamic, like.shape)):
             return self.broadcast(x, like.shape)
-        return self("Expand", x, self("Shape", like))
+        result: Value = self("Expand", x, self("Shape", like))
+        result.shapes = like.shapes
+        return result
 
     def filled(self, value: float, like: Value, dtype: np.dtype) -> Value:
         """One number in the shape of another value."""
@@ -699,7 +753,7 @@ def _type_of(dtype: np.dtype, shape: Shape | None, names: Sequence[str | None] =
     kind = helper.np_dtype_to_tensor_dtype(dtype)
     if shape is None:
         return helper.make_tensor_type_proto(kind, None)
-    return helper.make_tensor_type_proto(kind, [None if dim is ANY else int(dim) for dim in shape])
+    return helper.make_tensor_type_proto(kind, [None if dim is ANY or dynamic(dim) else int(dim) for dim in shape])
 
 
 def _info(value: Value) -> ValueInfoProto:
@@ -718,6 +772,4 @@ def _spec_of(found: TypeProto | None) -> tuple[Shape | None, np.dtype | None]:
 
 def product(dims: Sequence[Any]) -> int:
     """How many elements there are, of a shape that is known."""
-    if any(dim is ANY for dim in dims):
-        raise Untranslatable("a dimension that its arithmetic needs is dynamic")
-    return math.prod(dims)
+    return operator.index(math.prod(dims))

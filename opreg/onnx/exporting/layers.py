@@ -10,9 +10,9 @@ import numpy as np
 
 from ...builtin.layers.sliding import channels_first, window
 from ...builtin.vision.resize import between
-from ...core.spec import ANY, is_floating
+from ...core.spec import is_floating
 from ...interop.translation import Untranslatable
-from .builder import Builder, Value, product
+from .builder import Builder, Value, dynamic, product
 from .table import Use, says
 
 __all__: list[str] = []
@@ -74,7 +74,7 @@ def _part(g: Builder, x: Value, heads: int, parts: int, which: int) -> Value:
 def _merged(g: Builder, x: Value) -> Value:
     """Batch and heads as one axis."""
     batch, heads, *rest = x.shape
-    return g.reshape(x, (batch if batch is ANY else batch * heads, *rest))
+    return g.reshape(x, (batch * heads, *rest))
 
 
 @says("_contrib_interleaved_matmul_selfatt_qk")
@@ -146,7 +146,7 @@ def _deconvolution(g: Builder, use: Use, x: Value, weight: Value, *bias: Value) 
     if attrs["target_shape"]:
         before, extra = [], []
         for n, y, s, reach in zip(sizes, places, w.stride, w.reach):
-            if y is ANY:
+            if dynamic(y):
                 raise Untranslatable("target_shape: its dimensions are dynamic")
             total = (n - 1) * s + reach - y
             before.append((total + 1) // 2)
@@ -191,16 +191,16 @@ def _global(g: Builder, x: Value, kind: str) -> Value:
 
 def _windows(g: Builder, use: Use, x: Value, kind: str, first: bool) -> Value:
     attrs = use.attrs
-    shape = tuple([1 if dim is ANY else dim for dim in x.shape[:2]]) + x.shape[2:]
+    shape = tuple([1 if dynamic(dim) else dim for dim in x.shape[:2]]) + x.shape[2:]
     rank = len(attrs["kernel"])
     convention = attrs["pooling_convention"]
     stride, pad = _filled(attrs["stride"], rank, 1), _filled(attrs["pad"], rank, 0)
     places = channels_first(use.out.shape, attrs.get("layout"))[2:]
-    dynamic = any(dim is ANY for dim in shape[2:])
+    moving = any(dynamic(dim) for dim in shape[2:])
     kernel = list(attrs["kernel"])
-    if dynamic and convention != "valid":
+    if moving and convention != "valid":
         raise Untranslatable(f"pooling_convention={convention!r} of images whose size is dynamic")
-    behind = list(pad) if dynamic else [
+    behind = list(pad) if moving else [
         max((y - 1) * s + k - n - p, 0) for y, s, k, n, p in zip(places, stride, kernel, shape[2:], pad)]
     words: dict[str, Any] = {"kernel_shape": kernel, "strides": stride}
     if kind == "max":
@@ -214,7 +214,7 @@ def _windows(g: Builder, use: Use, x: Value, kind: str, first: bool) -> Value:
     found = g("AveragePool", g.pad(x, [0, 0, *pad], [0, 0, *behind]), **words) * float(math.prod(kernel))
     if kind != "avg":
         return found
-    if dynamic:
+    if moving:
         raise Untranslatable("averages over windows of images whose size is dynamic")
     counts = np.ones((), x.dtype)
     for y, s, k, n, p in zip(places, stride, kernel, shape[2:], pad):
@@ -233,7 +233,7 @@ def _adaptive(g: Builder, use: Use, x: Value) -> Value:
     rows, columns = use.out.shape[2:]
     if (rows, columns) == (1, 1):
         return g("GlobalAveragePool", x)
-    if height is ANY or width is ANY:
+    if dynamic(height) or dynamic(width):
         raise Untranslatable("averages over parts of images whose size is dynamic")
     down = g.constant(_shares(height, rows).astype(x.dtype))
     along = g.constant(np.ascontiguousarray(_shares(width, columns).T.astype(x.dtype)))
@@ -258,7 +258,7 @@ def _batch_norm(g: Builder, use: Use, x: Value, gamma: Value, beta: Value, mean:
     rank = len(x.shape)
     axis = attrs.get("axis", 1) % rank
     if attrs.get("fix_gamma"):
-        gamma = g.constant(np.ones(gamma.shape, gamma.dtype)) if ANY is not gamma.shape[0] else gamma
+        gamma = g.constant(np.ones([product(gamma.shape)], gamma.dtype))
     if axis == 1 and x.dtype == gamma.dtype == mean.dtype:
         found = g("BatchNormalization", x, gamma, beta, mean, var, epsilon=attrs["eps"], momentum=attrs["momentum"])
     else:
@@ -300,7 +300,7 @@ def _instance_norm(g: Builder, use: Use, x: Value, gamma: Value, beta: Value) ->
 def _group_norm(g: Builder, use: Use, x: Value, gamma: Value, beta: Value) -> Any:
     """Gamma and beta have a number for each group."""
     groups, shape = use.attrs["num_groups"], x.shape
-    if any(dim is ANY for dim in shape[1:]):
+    if any(dynamic(dim) for dim in shape[1:]):
         raise Untranslatable("groups of channels of data whose size is dynamic")
     flat = g.reshape(x, (shape[0], groups, math.prod(shape[1:]) // groups))
     normal, mean, deviation = _normalized(g, flat, [2], use.attrs["eps"])
@@ -346,7 +346,7 @@ def _softmax(g: Builder, use: Use, x: Value, *length: Value) -> Value:
 def _within(g: Builder, x: Value, length: Value, axis: int) -> Value:
     """Whether elements are before the length of their row; the lengths have the other axes of ``x``."""
     count = x.shape[axis]
-    if count is ANY:
+    if dynamic(count):
         raise Untranslatable("lengths along an axis that is dynamic")
     rank = len(x.shape)
     numbers = g.constant(np.arange(count, dtype=np.int64).reshape([-1 if i == axis else 1 for i in range(rank)]))
@@ -386,10 +386,10 @@ def _upsampling(g: Builder, use: Use, *images: Value) -> Value:
     larger = []
     for x in images:
         rows, columns = x.shape[2:]
-        if len(images) > 1 and any(dim is ANY for dim in (height, width, rows, columns)):
+        if len(images) > 1 and any(dynamic(dim) for dim in (height, width, rows, columns)):
             raise Untranslatable("images of several sizes, which are dynamic")
-        larger.append(resized(g, x, scale if height is rows is ANY else height * scale // rows,
-                              scale if width is columns is ANY else width * scale // columns))
+        larger.append(resized(g, x, scale if dynamic(rows) else height * scale // rows,
+                              scale if dynamic(columns) else width * scale // columns))
     if use.attrs["multi_input_mode"] == "concat":
         return g.concat(larger, 1)
     total = larger[0]
@@ -417,7 +417,7 @@ def resized(g: Builder, x: Value, rows: int, columns: int) -> Value:
 @says("_contrib_BilinearResize2D")
 def _bilinear(g: Builder, use: Use, x: Value, *like: Value) -> Value:
     (height, width), (rows, columns) = x.shape[2:], use.out.shape[2:]
-    if any(dim is ANY for dim in (height, width, rows, columns)):
+    if any(dynamic(dim) for dim in (height, width, rows, columns)):
         raise Untranslatable("images whose size is dynamic")
     corners = use.attrs["align_corners"]
     down = g.constant(between(np, height, rows, corners, x.dtype))

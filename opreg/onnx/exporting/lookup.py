@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.spec import ANY, is_floating
+from ...core.spec import is_floating
 from ...interop.translation import Untranslatable
-from .builder import Builder, Value, product
+from .builder import Builder, Value, dynamic, product
 from .table import Use, says
 
 __all__: list[str] = []
@@ -20,8 +20,8 @@ def _places(g: Builder, indices: Value, x: Value, axis: int, mode: str) -> Value
     """Indices as int64 within an axis."""
     indices = g.cast(indices, _INT64)
     length = x.shape[axis]
-    last: Any = g.squeeze(g.length(x, axis), [0]) - 1 if length is ANY else length - 1
-    if isinstance(indices.array, np.ndarray) and length is not ANY and indices.array.size and (
+    last: Any = g.squeeze(g.length(x, axis), [0]) - 1 if dynamic(length) else length - 1
+    if isinstance(indices.array, np.ndarray) and not dynamic(length) and indices.array.size and (
             indices.array.min() >= 0 and indices.array.max() < length):
         return indices
     if mode in ("wrap", "index"):
@@ -186,7 +186,7 @@ def _ordered(g: Builder, use: Use, x: Value) -> Any:
         x, axis = g.reshape(x, (product(x.shape),)), 0
     axis %= len(x.shape)
     k: Any = attrs["k"] if name == "topk" and attrs["k"] > 0 else x.shape[axis]
-    k = g.length(x, axis) if k is ANY else k
+    k = g.length(x, axis) if dynamic(k) else k
     kind = x.dtype
     if not is_floating(kind) and kind not in (np.int32, np.int64):
         x = g.cast(x, np.int32)
@@ -209,7 +209,7 @@ def _steps(g: Builder, x: Value, axis: int) -> Value:
     """The numbers of steps, along an axis."""
     rank = len(x.shape)
     shape = [-1 if i == axis else 1 for i in range(rank)]
-    if x.shape[axis] is not ANY:
+    if not dynamic(x.shape[axis]):
         return g.constant(np.arange(x.shape[axis], dtype=np.int64).reshape(shape))
     return g.unsqueeze(g.numbers_to(g.length(x, axis)), [i for i in range(rank) if i != axis])
 
@@ -236,7 +236,7 @@ def _sequence_last(g: Builder, use: Use, x: Value, *length: Value) -> Value:
     if not length:
         return g.subscript(x, (slice(None),) * axis + (-1,))
     before = g.larger(g.cast(length[0], _INT64) - 1, 0)  # of an empty one the first
-    count = g.squeeze(g.length(x, axis), [0]) if x.shape[axis] is ANY else x.shape[axis]
+    count = g.squeeze(g.length(x, axis), [0]) if dynamic(x.shape[axis]) else x.shape[axis]
     places = g.smaller(before, count - 1)
     last = g.compare("Equal", _steps(g, x, axis), _lengths(g, x, places, axis))
     return g.reduce("Sum", g.where(last, x, 0.0), [axis], False)

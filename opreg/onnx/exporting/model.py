@@ -430,9 +430,10 @@ def _made(program: _Program, opset: int | None) -> ModelProto:
     if any([node.op for node in graph.nodes] != [node.op for node in graphs[0].nodes] for graph in graphs):
         raise ArgumentError(f"onnx.export: {program.title} does something else where a dynamic dimension has another "
                             "length")
-    values, inputs = _variables(g, program, graphs, scales)
+    values, inputs, known = _variables(g, program, graphs, scales)
+    g.inputs = [value for _, value in inputs]
     try:
-        heads = walk(g, list(zip(*[graph.nodes for graph in graphs])), values, graphs[0].heads)
+        heads = walk(g, list(zip(*[graph.nodes for graph in graphs])), values, graphs[0].heads, known)
     except Untranslatable as error:
         raise ArgumentError(f"onnx.export: {program.title} cannot be said in ONNX of opset {opset}: {error}") from None
     used = _read(g.nodes) | {head.name for head in heads}
@@ -452,8 +453,8 @@ def _made(program: _Program, opset: int | None) -> ModelProto:
 
 
 def _variables(g: Builder, program: _Program, graphs: Sequence[Graph], scales: Mapping[str, tuple[int, int]]
-               ) -> tuple[dict[Entry, Value], list[tuple[_Input, Value]]]:
-    """Values of the variables, and those that are inputs."""
+               ) -> tuple[dict[Entry, Value], list[tuple[_Input, Value]], list[dict[Node, Any]]]:
+    """Values of the variables, those that are inputs, and the shapes of all nodes in each of the sizes."""
     inputs = {node: each for each, node in program.inputs}
     numbers = {node: number for number, node in enumerate(graphs[0].nodes)}
     shapes: list[dict[Node, Any]] = []
@@ -488,7 +489,7 @@ def _variables(g: Builder, program: _Program, graphs: Sequence[Graph], scales: M
             given.append((each, Value(g, each.name, found, each.dtype or np.dtype(np.float32))))
         elif (node, 0) in values:
             given.append((each, values[node, 0]))
-    return values, given
+    return values, given, shapes
 
 
 def _weight(g: Builder, name: str, array: np.ndarray) -> Value:

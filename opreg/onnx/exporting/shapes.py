@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.spec import ANY, check_axes, is_floating
+from ...core.spec import check_axes, is_floating
 from ...interop.translation import Untranslatable
-from .builder import Builder, Value, product
+from .builder import Builder, Value, dynamic, product
 from .table import Use, says
 
 __all__: list[str] = []
@@ -27,7 +27,7 @@ def _reshape(g: Builder, use: Use, x: Value, *like: Any) -> Value:
         return g.unsqueeze(x, [use.attrs["axis"] % (rank + 1)])
     if name == "squeeze" and len(use.out.shape) < rank:
         axis = use.attrs["axis"]
-        axes = [i for i, dim in enumerate(x.shape) if dim is not ANY and dim == 1] if axis is None else [
+        axes = [i for i, dim in enumerate(x.shape) if not dynamic(dim) and dim == 1] if axis is None else [
             each % rank for each in (axis if isinstance(axis, (tuple, list)) else (axis,))]
         if rank - len(axes) == len(use.out.shape):
             return g.squeeze(x, axes)
@@ -53,6 +53,12 @@ def _cast(g: Builder, use: Use, x: Value) -> Value:
 def _like(g: Builder, use: Use, x: Value) -> Value:
     value = {"zeros_like": 0, "ones_like": 1}.get(use.op.name)
     return g.filled(use.attrs["fill_value"] if value is None else value, x, use.out.dtype)
+
+
+@says("_zeros", "_ones", "_full", "_zeros_without_dtype")
+def _new(g: Builder, use: Use) -> Value:
+    value = {"_ones": 1, "_full": use.attrs.get("value")}.get(use.op.name, 0)
+    return g.broadcast(g.constant(np.asarray(value).astype(use.out.dtype)), use.out.shape)
 
 
 @says("broadcast_like")
@@ -86,12 +92,11 @@ def _repeat(g: Builder, use: Use, x: Value) -> Value:
     axis %= len(x.shape)
     before, behind = x.shape[:axis], x.shape[axis + 1:]
     wide = g("Tile", g.unsqueeze(x, [axis + 1]), g.ints(*[1] * (axis + 1), count, *[1] * len(behind)))
-    length = x.shape[axis] if x.shape[axis] is ANY else x.shape[axis] * count
-    return g.reshape(wide, (*before, length, *behind))
+    return g.reshape(wide, (*before, x.shape[axis] * count, *behind))
 
 
 def _flat(x: Value) -> Any:
-    return ANY if any(dim is ANY for dim in x.shape) else math.prod(x.shape)
+    return math.prod(x.shape)
 
 
 @says("_npi_where", "where")
@@ -192,7 +197,7 @@ def _subscript(g: Builder, use: Use, x: Value) -> Value:
 @says("slice_like")
 def _slice_like(g: Builder, use: Use, x: Value, like: Value) -> Value:
     axes = [axis % len(x.shape) for axis in use.attrs["axes"]] or [*range(len(x.shape))]
-    if any(like.shape[axis] is ANY for axis in axes):
+    if any(dynamic(like.shape[axis]) for axis in axes):
         if g.opset < 10:
             raise Untranslatable("a part as long as another value is dynamic, from opset 10 on")
         ends = g.concat([g.length(like, axis) for axis in axes], 0)
@@ -299,7 +304,7 @@ def _reduced(g: Builder, use: Use, x: Value) -> Value:
     if use.attrs.get("initial") is not None:
         raise Untranslatable("a reduction that starts from a number")
     axes = _axes(use, x)
-    if any(dim is not ANY and dim == 0 for dim in x.shape):
+    if any(not dynamic(dim) and dim == 0 for dim in x.shape):
         if kind not in ("Sum", "Prod"):
             raise Untranslatable("a reduction of nothing")
         return g.constant(np.full([product([dim]) for dim in use.out.shape], kind == "Prod", use.out.dtype))
@@ -367,7 +372,7 @@ def _cumsum(g: Builder, use: Use, x: Value) -> Value:
 @says("_np_any", "_np_all")
 def _any(g: Builder, use: Use, x: Value) -> Value:
     kind = "Max" if use.op.name == "_np_any" else "Min"
-    if any(dim is not ANY and dim == 0 for dim in x.shape):
+    if any(not dynamic(dim) and dim == 0 for dim in x.shape):
         return g.constant(np.full([product([dim]) for dim in use.out.shape], kind == "Min"))
     truths = g.cast(g.truth(x), np.int32)
     return g.reduce(kind, truths, _axes(use, x), bool(use.attrs["keepdims"]))

@@ -16,19 +16,18 @@ import numpy as np
 
 from opreg.ndarray.bodies import Traced
 from opreg.ndarray.context import cpu
-from opreg.ndarray.eager import inferred
 from opreg.ndarray.ndarray import NDArray
 from opreg.ndarray.traced import BodyTracer
 
 from ...core.graph import Entry, Node
 from ...core.mode import Recording
 from ...core.op import Op
-from ...core.spec import Shape, Spec, is_floating, known
+from ...core.spec import Shape, Spec, is_floating
 from ...elementwise.expression import Expression
 from ...interop import translation
 from ...interop.translation import Untranslatable
 from ..package import onnx as package
-from .builder import Builder, Value
+from .builder import Builder, Value, dynamic
 
 if TYPE_CHECKING:
     from onnx import FunctionProto
@@ -74,13 +73,6 @@ class Use(NamedTuple):
         return self.outs[0]
 
 
-class _Sized(NamedTuple):
-    """An input as rules for shapes and dtypes look at it."""
-
-    shape: Shape | None
-    dtype: np.dtype
-
-
 def says(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter a row: ``f(g, use, *inputs)`` returns the output, or a list of the first outputs."""
 
@@ -91,8 +83,8 @@ def says(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return enter
 
 
-def walk(g: Builder, nodes: Sequence[Sequence[Node]], values: dict[Entry, Value], heads: Sequence[Entry]
-         ) -> list[Value]:
+def walk(g: Builder, nodes: Sequence[Sequence[Node]], values: dict[Entry, Value], heads: Sequence[Entry],
+         known: Sequence[Mapping[Node, list[Shape | None]]] | None = None) -> list[Value]:
     """Say a graph.
 
     Parameters
@@ -105,6 +97,8 @@ def walk(g: Builder, nodes: Sequence[Sequence[Node]], values: dict[Entry, Value]
         Those of variables that are needed; the others are added. Entries are those of the first of nodes.
     heads : sequence of entry
         What is asked for.
+    known : sequence of dicts of node to shapes, optional
+        For each of the sizes what is known of the outputs of nodes.
     """
     for alike in nodes:
         node = alike[0]
@@ -112,7 +106,8 @@ def walk(g: Builder, nodes: Sequence[Sequence[Node]], values: dict[Entry, Value]
             continue
         ins = [values.get(entry) for entry in node.inputs]
         try:
-            outs = apply(g, node.op, [each.attrs for each in alike], ins, node.name)
+            outs = apply(g, node.op, [each.attrs for each in alike], ins, node.name,
+                         None if known is None else [shapes[each] for shapes, each in zip(known, alike)])
         except Untranslatable as error:
             raise _told(error, node) from None
         for i, out in enumerate(outs):
@@ -132,31 +127,35 @@ def _told(error: Untranslatable, node: Node) -> Untranslatable:
     return new
 
 
-def apply(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Value | None], name: str
-          ) -> list[Value]:
-    """Say one application of an operator, whose attributes are given for each of the sizes.
+def apply(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Value | None], name: str,
+          known: Sequence[list[Shape | None]] | None = None) -> list[Value]:
+    """Say one application of an operator, whose attributes, and what is known of its outputs, are given for each of the
+    sizes.
 
     Raises
     ------
     Untranslatable
         It cannot be said.
     """
-    use = _use(g, op, attrs, ins, name)
+    use = _use(g, op, attrs, ins, name, known)
     if op.name not in _SHAPED and any(each != attrs[0] for each in attrs[1:]) and not op.traced:
         raise Untranslatable(f"operator {op.name} computes with the length of a dynamic dimension")
-    with g.of(name), g.targeting(use.out.shapes if use.outs else [None]):
+    with g.of(name):
         found = _said(g, use, attrs, ins)
         return [_fitted(g, value, out) for value, out in zip(found, use.outs)]
 
 
-def _use(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Value | None], name: str) -> Use:
+def _use(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Value | None], name: str,
+         known: Sequence[list[Shape | None]] | None) -> Use:
     """The use, with shapes and dtypes of the outputs for each of the sizes."""
     shapes: list[Sequence[Shape | None]] = []
     dtypes: Sequence[np.dtype] = ()
     for size, each in enumerate(attrs):
-        given: list[Any] = [_Sized(None, np.dtype(np.float32)) if x is None else _Sized(x.shapes[size], x.dtype)
-                            for x in ins]
-        found, dtypes = inferred(op, each, given)
+        nothing: list[Any] = [None] * len(op.outputs(each))
+        _, found = op.infer_shapes([None if x is None else x.shapes[size] for x in ins],
+                                   list(nothing if known is None else known[size]), each)
+        _, kinds = op.infer_dtypes([None if x is None else x.dtype for x in ins], nothing, each)
+        dtypes = [kind or np.dtype(np.float32) for kind in kinds]
         shapes.append(found)
     return Use(op, attrs[0], [Value(g, "", each, dtype) for each, dtype in zip(zip(*shapes), dtypes)], name)
 
@@ -168,8 +167,8 @@ def _fitted(g: Builder, value: Value, out: Value) -> Value:
     before, after = value.known_shape, out.known_shape
     if before is not None and after is not None and len(before) != len(after):
         value = g.reshape(value, after)
-    elif before is not None and after is not None and before != after:
-        raise Untranslatable(f"its shape is {after}, and would be {before}")
+    elif not all(left is None or right is None or left == right for left, right in zip(value.shapes, out.shapes)):
+        raise Untranslatable(f"its shape is {after}, and would be {before}")  # unknown lengths equal all
     if after is not None:
         value.shapes = out.shapes
     return value
@@ -228,7 +227,7 @@ def _by_value(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | Non
 
 
 def _fixed(shape: Shape | None) -> bool:
-    return shape is not None and known(shape)
+    return shape is not None and not any(map(dynamic, shape))
 
 
 def _by_expression(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
@@ -337,7 +336,8 @@ def _function(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], ins: Seq
     inner = Builder(g.model, function=True)
     inner.primitives = g.primitives
     names = [inner.names(name) for name in (*op.arguments(use.attrs), *op.auxiliary(use.attrs))]
-    values = {slot: Value(inner, name, x.shapes, x.dtype) for slot, name, x in zip(first.slots, names, ins)}
+    inner.inputs = [Value(inner, name, x.shapes, x.dtype) for name, x in zip(names, ins)]
+    values = dict(zip(first.slots, inner.inputs))
     values.update({(node, 0): inner.constant(array.asnumpy()) for node, array in first.body.arrays.items()})
     heads = [_fitted(inner, head, out) for head, out in zip(walk(inner, nodes, values, first.heads), use.outs)]
     heads = inner.ends(heads)
