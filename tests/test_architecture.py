@@ -313,6 +313,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
         exporting.builder
         exporting.table
         exporting.elementwise exporting.layers exporting.lookup exporting.recurrent exporting.shapes
+        exporting.vision
         exporting.model
         exporting
     """,

@@ -388,7 +388,6 @@ class Op:
     def onnx(self, function: F) -> F:
         """Declare how it is said in ONNX: ``f(g, use, *inputs)`` calls ``g`` with names of ONNX's operators, values and
         attributes, and returns the output, or a list of them."""
-        self._look_at("onnx", function)
         self.onnx_rule = function
         return function
 

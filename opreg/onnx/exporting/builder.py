@@ -591,14 +591,20 @@ class Builder:
     def compare(self, kind: str, x: Value, y: Numbers) -> Value:
         """A comparison, as truth values."""
         y = self.like(y, x)
-        if kind == "GreaterOrEqual" and self.opset < 12:
-            return self("Not", self.compare("Less", x, y))
-        if kind == "LessOrEqual" and self.opset < 12:
-            return self("Not", self.compare("Greater", x, y))
+        if kind in ("GreaterOrEqual", "LessOrEqual") and self.opset < 12:
+            return self("Or", self.compare(kind.removesuffix("OrEqual"), x, y), self.compare("Equal", x, y))
+        if kind == "Equal" and self.opset < 11 and is_floating(x.dtype):
+            return self._equal(x, y)
         if _type_text(x.dtype) not in self.schema(kind).inputs[0].types:
-            wider = np.dtype(np.int32) if kind == "Equal" and self.opset < 11 else np.dtype(np.float32)
+            wider = np.dtype(np.int64) if kind == "Equal" else np.dtype(np.float64)
             x, y = self.cast(x, wider), self.cast(y, wider)
         return self(kind, x, y)
+
+    def _equal(self, x: Value, y: Value) -> Value:
+        """Of floating numbers, where ONNX has it of integers alone: neither is the larger, and none is NaN."""
+        numbers = [self("Or", self("Less", each, math.inf), self("Greater", each, -math.inf)) for each in (x, y)]
+        apart = self("Or", self("Less", x, y), self("Greater", x, y))
+        return self("And", self("Not", apart), self("And", *numbers))
 
     def truth(self, x: Value) -> Value:
         """Whether numbers are not zero."""

@@ -256,7 +256,7 @@ def _loaded(path: str) -> dict[str, Any]:
 
 def _split_params(symbol: Symbol, params: Mapping[str, Any]) -> tuple[list[str], dict[str, np.ndarray]]:
     """Names of the variables, inputs first as they are listed, and the values that there are."""
-    names = [*symbol.list_arguments(), *symbol.list_auxiliary_states()]
+    names = list(dict.fromkeys([*symbol.list_arguments(), *symbol.list_auxiliary_states()]))
     values = {}
     for name, value in params.items():
         plain = name.partition(":")[2] if name.startswith(("arg:", "aux:")) else name
@@ -298,7 +298,12 @@ def _of_executor(executor: Executor, dynamic: Dynamic, opset: int | None, inputs
 def _of_symbol(symbol: Symbol, given: list[_Input], values: dict[str, np.ndarray], dynamic: Dynamic, opset: int | None
                ) -> ModelProto:
     graph = symbol._graph()
-    by_name = {node.name: node for node in graph.nodes if node.op is None}
+    variables = [node for node in graph.nodes if node.op is None]
+    by_name = {node.name: node for node in variables}
+    if len(by_name) < len(variables):
+        twice = next(node.name for node in variables if by_name[node.name] is not node)
+        raise ArgumentError(f"onnx.export: two variables are named {twice!r}: give one of them another name, or share "
+                            "one Variable")
     _name_dims(given, dynamic)
     program = _Program(f"Symbol {symbol.name or 'of several outputs'!r}", [graph],
                        [(each, by_name[each.name]) for each in given],
@@ -474,7 +479,7 @@ def _variables(g: Builder, program: _Program, graphs: Sequence[Graph], scales: M
     for node in [node for node in graphs[0].nodes if node.op is None]:
         array = program.values.get(node)
         if array is not None:
-            values[node, 0] = _weight(g, node.name, array)
+            values[node, 0] = g.constant(array, node.name)
             continue
         given_as = inputs.get(node)
         found = [shape[graph.nodes[numbers[node]]][0] for shape, graph in zip(shapes, graphs)]
@@ -490,10 +495,6 @@ def _variables(g: Builder, program: _Program, graphs: Sequence[Graph], scales: M
         elif (node, 0) in values:
             given.append((each, values[node, 0]))
     return values, given, shapes
-
-
-def _weight(g: Builder, name: str, array: np.ndarray) -> Value:
-    return g.constant(array, name)
 
 
 def _read(nodes: Sequence[NodeProto]) -> set[str]:

@@ -176,9 +176,10 @@ def _fitted(g: Builder, value: Value, out: Value) -> Value:
 
 def _said(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Any]) -> Sequence[Value]:
     op = use.op
-    hook = op.onnx_rule
-    if hook is not None:
-        return _listed(hook(g, use, *ins))
+    if op.onnx_rule is not None:
+        return _listed(op.onnx_rule(g, use, *ins))
+    if hasattr(getattr(attrs[0], "prop", None), "to_onnx"):
+        return _listed(attrs[0].prop.to_onnx(g, use, *ins))  # type: ignore[attr-defined]  # a use of a Prop
     if op.where is not None:
         return _function(g, use, attrs, ins) if op.traced else _foreign(g, use, ins)
     reasons: list[str] = []
