@@ -305,7 +305,10 @@ INSIDE = {package: _floors(lines) for package, lines in {
         . package
         importing.rows importing.tensors
         importing.graph
-        importing.translations.elementwise
+        importing.translations.elementwise importing.translations.shapes importing.translations.text
+        importing.translations.layers importing.translations.reductions importing.translations.recurrent
+            importing.translations.control importing.translations.training
+        importing.translations.quantized
         importing.translations
         importing.api
         importing

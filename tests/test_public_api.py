@@ -132,7 +132,8 @@ ANY_KEYWORDS = {
     "opreg.nn.tensor.__new__",  # ``__init__`` looks at them
     "opreg.nn.layers.basic.__init__",  # Identity, as MindSpore's
     "opreg.ndarray.dlpack.__dlpack__",  # whatever the protocol adds
-    *(f"opreg.onnx.backend.{name}" for name in ("run", "prepare", "run_model", "run_node", "is_compatible")),  # the same
+    # Whatever the interface of ONNX adds.
+    *(f"opreg.onnx.backend.{name}" for name in ("run", "prepare", "run_model", "run_node", "is_compatible")),
 }
 
 

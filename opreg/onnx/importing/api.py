@@ -114,6 +114,7 @@ class ModelCell(Cell):
 
 def lift(value: Any) -> Any:
     """A result as a Cell gives it: a tensor, where arrays of ours have its dtype."""
+    value = np.asarray(value) if isinstance(value, np.generic) else value
     return Tensor(value) if isinstance(value, np.ndarray) and computes(value.dtype) else value
 
 
@@ -236,5 +237,5 @@ def get_model_metadata(model: Any) -> dict[str, list[tuple[str, tuple[int, ...]]
 
 def run_model(model: Model, inputs: Sequence[Any]) -> list[Any]:
     """The outputs of a model for NumPy arrays, as such."""
-    cell_inputs = [lift(value) for value in inputs]
+    cell_inputs = [[lift(part) for part in value] if isinstance(value, list) else lift(value) for value in inputs]
     return [lowered(value) for value in model.graph.run(cell_inputs)]

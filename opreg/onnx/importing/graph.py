@@ -16,6 +16,7 @@ from opreg.core.op import Op
 from opreg.core.placeholder import Placeholder, lookup
 from opreg.core.registry import ops
 from opreg.core.spec import Shape, known
+from opreg.core.tracing import TraceError
 from opreg.core.value import Value
 from opreg.errors import ArgumentError, DTypeError, FileFormatError, OpError, ShapeError, did_you_mean, note
 from opreg.nn.tensor import Tensor
@@ -54,6 +55,8 @@ def lowered(value: Any) -> Any:
     """A value with NumPy arrays in the place of tensors."""
     if isinstance(value, list):
         return [lowered(part) for part in value]
+    if isinstance(value, np.generic):
+        return np.asarray(value)
     return value.asnumpy() if isinstance(value, TensorBase) else value
 
 
@@ -248,6 +251,7 @@ class Node:
             note(error, f"{self.model.name}: {self.title}")
             raise
         results = list(results) if isinstance(results, tuple) else [results]
+        results = [np.asarray(result) if isinstance(result, np.generic) else result for result in results]
         if len(results) < len([name for name in self.outputs if name]) and "" not in self.outputs:
             raise self.model.fail(self.title, f"{len(self.outputs)} outputs are named, the operator has {len(results)}")
         return results
@@ -381,11 +385,14 @@ class Node:
             if name not in row.attributes and name not in _IGNORED:
                 raise self.model.fail(self.title, f"unknown attribute {name!r}. {did_you_mean(name, row.attributes)}")
 
+        # Bodies read from outside, and say themselves what of theirs is known.
+        folds = not row.draws and not any(isinstance(value, Graph) for value in given.values())
+
         def apply(inputs: Sequence[Any], outside: Mapping[str, Any]) -> Any:
             if row.variadic is None and len(inputs) > len(row.inputs):
                 raise self.model.fail(self.title, f"{len(inputs)} inputs, the operator has {len(row.inputs)}")
             self.outside = outside
-            fold = bool(inputs) and not row.draws and not any(map(_computed, inputs))
+            fold = folds and bool(inputs) and not any(map(_computed, inputs))
             values = []
             for place, value in enumerate(inputs):
                 kind = row.kind(place)
@@ -424,11 +431,11 @@ class Node:
         """
         if not isinstance(value, TensorBase):
             return value
-        trace = getattr(value, "_trace", None)
-        if trace is not None and trace.root.symbolic:
+        try:
+            return value.asnumpy()
+        except TraceError:
             raise UnknownNumbers(f"operator {self.op_type} needs numbers that are known only when the graph runs: a "
-                                 "symbol cannot have them. import_to_cell computes such models")
-        return value.asnumpy()
+                                 "symbol cannot have them. import_to_cell computes such models") from None
 
     def shape(self, value: Any) -> Shape:
         """The lengths of a value, all of them known.

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any, NamedTuple, TypeAlias
 
 __all__ = ["Host", "Given", "Row", "row", "find", "versions", "known_operators"]
 
 #: An input whose numbers a row reads.
-Host = np.ndarray
+Host: TypeAlias = Any
 
 #: An input that a row takes as it comes.
-Given = object
+Given: TypeAlias = Any
 
 _REQUIRED = inspect.Parameter.empty
 

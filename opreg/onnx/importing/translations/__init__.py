@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import elementwise
+from . import control, elementwise, layers, quantized, recurrent, reductions, shapes, text, training
 
-__all__ = ["elementwise"]
+__all__ = ["control", "elementwise", "layers", "quantized", "recurrent", "reductions", "shapes", "text", "training"]

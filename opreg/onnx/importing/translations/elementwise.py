@@ -20,10 +20,10 @@ __all__: list[str] = []
 _UNARY = {"Abs": "abs", "Acos": "arccos", "Acosh": "arccosh", "Asin": "arcsin", "Asinh": "arcsinh", "Atan": "arctan",
           "Atanh": "arctanh", "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Erf": "erf", "Exp": "exp",
           "Floor": "floor",
-          "Log": "log", "Neg": "negative", "Reciprocal": "reciprocal", "Relu": "relu", "Round": "rint",
+          "Log": "log", "Neg": "negative", "Reciprocal": "reciprocal", "Relu": "relu", "Round": "_npi_around",
           "Sigmoid": "sigmoid", "Sign": "sign", "Sin": "sin", "Sinh": "sinh", "Softsign": "softsign", "Sqrt": "sqrt",
           "Tan": "tan", "Tanh": "tanh", "IsNaN": "_npi_isnan", "Not": "_npi_logical_not",
-          "BitwiseNot": "_npi_bitwise_not", "Det": "_npi_det"}
+          "BitwiseNot": "_npi_bitwise_not"}
 
 #: Operators of two inputs, which broadcast.
 _BINARY = {"Add": "broadcast_add", "Sub": "broadcast_sub", "Mul": "broadcast_mul",
@@ -91,11 +91,6 @@ def mean(node: Node, *values: Any) -> Any:
     for value in values[1:]:
         total = ops.broadcast_add(total, value)
     return total / len(values)
-
-
-@row("Identity")
-def identity(node: Node, x: Given) -> Any:
-    return x
 
 
 @row("Div")
@@ -189,6 +184,8 @@ def selu(node: Node, x: Any, *, alpha: float = 1.67326319217681884765625, gamma:
 @row("PRelu")
 def prelu(node: Node, x: Any, slope: Any) -> Any:
     negative = ops._npi_less_scalar(x, scalar=0)
+    if node.opset < 7 and node.rank(slope) == 1 and node.rank(x) > 2:  # a number a channel
+        slope = ops._np_reshape(slope, newshape=(-1, *[1] * (node.rank(x) - 2)))
     return ops._npi_where(negative, ops.broadcast_mul(x, slope), x)
 
 
@@ -252,7 +249,7 @@ def clip(node: Node, x: Any, low: Any = None, high: Any = None) -> Any:
 # ------------------------------------------------------------------------------------------------------ dtypes
 
 
-def converted(array: np.ndarray, dtype: np.dtype, saturate: bool = True) -> np.ndarray:
+def converted(array: np.ndarray, dtype: np.dtype, saturate: bool = True, rounding: str = "up") -> np.ndarray:
     """An array in any dtype of ONNX's."""
     if dtype.kind == "O":
         return np.array([_text(each, array.dtype) for each in array.reshape(-1)], object).reshape(array.shape)
@@ -261,7 +258,9 @@ def converted(array: np.ndarray, dtype: np.dtype, saturate: bool = True) -> np.n
         numbers: np.ndarray = np.asarray([kind(float(each)) for each in array.reshape(-1)], kind)
         return converted(numbers.reshape(array.shape), dtype)
     with np.errstate(all="ignore"):
-        if dtype.name.startswith("float8") and saturate and not dtype.name.startswith("float8_e8m0"):
+        if dtype.name.startswith("float8_e8m0"):
+            return _powers(array, saturate, rounding).astype(dtype)
+        if dtype.name.startswith("float8") and saturate:
             return _saturated(array, dtype)
         if dtype.name in ("int4", "uint4", "int2", "uint2"):
             wide = array.astype(np.float32 if array.dtype.kind not in "iu" else array.dtype)
@@ -278,6 +277,20 @@ def _saturated(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return cut.astype(dtype)
 
 
+def _powers(array: np.ndarray, saturate: bool, rounding: str) -> np.ndarray:
+    """Numbers as powers of two from 2**-127 to 2**127, rounded as asked."""
+    wide = array.astype(np.float64)
+    exponent = np.log2(np.abs(wide))
+    lower = np.floor(exponent)
+    if rounding == "nearest":
+        exponent = lower + (np.exp2(exponent - lower) >= 1.5)
+    else:
+        exponent = np.ceil(exponent) if rounding == "up" else lower
+    if saturate:
+        exponent = np.clip(exponent, -127, 127)
+    return np.where(np.isfinite(wide) & (np.abs(exponent) <= 127), np.exp2(exponent), np.nan)
+
+
 def _text(number: Any, dtype: np.dtype) -> str:
     if isinstance(number, str):
         return number
@@ -292,7 +305,7 @@ def cast(node: Node, x: Given, *, to: Any, saturate: int = 1, round_mode: str = 
     have = node.dtype(x)
     if computes(wanted) and computes(have) and not isinstance(x, np.ndarray):
         return ops.Cast(x, dtype=wanted)
-    return converted(node.host(x), wanted, bool(saturate))
+    return converted(node.host(x), wanted, bool(saturate), round_mode)
 
 
 @row("CastLike")
@@ -300,7 +313,7 @@ def cast_like(node: Node, x: Given, like: Given, *, saturate: int = 1, round_mod
     wanted, have = node.dtype(like), node.dtype(x)
     if computes(wanted) and computes(have) and not isinstance(x, np.ndarray):
         return ops.Cast(x, dtype=wanted)
-    return converted(node.host(x), wanted, bool(saturate))
+    return converted(node.host(x), wanted, bool(saturate), round_mode)
 
 
 @row("BitCast")

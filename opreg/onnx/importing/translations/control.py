@@ -1,0 +1,219 @@
+"""Rows of branches and loops, and of sequences and optional values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.core.registry import ops
+from opreg.errors import ArgumentError, ShapeError
+from opreg.nn.ops import cond
+
+from ..graph import Graph, Node, UnknownNumbers
+from ..rows import Given, Host, row
+from ..tensors import computes, dtype_of
+from .shapes import numbers, parts_of
+
+__all__: list[str] = []
+
+
+@row("If")
+def branch(node: Node, condition: Given, *, then_branch: Graph, else_branch: Graph) -> Any:
+    try:
+        truth = bool(node.host(condition).reshape(-1)[0])
+    except UnknownNumbers:
+        def side(graph: Graph) -> Any:
+            return lambda: tuple([node.lift(value) for value in node.body(graph, [])])
+
+        results = cond(condition, side(then_branch), side(else_branch))
+        return tuple(results) if isinstance(results, (list, tuple)) else results
+    return tuple(node.body(then_branch if truth else else_branch, []))
+
+
+def _stacked(node: Node, values: Sequence[Any], info: Any, axis: int = 0) -> Any:
+    """What each round gave, along a new axis."""
+    if not values:
+        kind = info.type.tensor_type
+        dtype = dtype_of(kind.elem_type) if kind.elem_type else np.dtype(np.float32)
+        return np.zeros((0, *[dim.dim_value for dim in kind.shape.dim]), dtype)
+    if all(isinstance(value, np.ndarray) for value in values):
+        return np.stack(values, axis)
+    return ops.stack(*[node.lift(value) for value in values], axis=axis, num_args=len(values))
+
+
+@row("Loop")
+def loop(node: Node, most: Host, condition: Host, *states: Given, body: Graph) -> Any:
+    rounds = None if most is None else int(most.reshape(-1)[0])
+    on = condition is None or bool(condition.reshape(-1)[0])
+    kept, count, step = list(states), len(states), 0
+    columns: list[list[Any]] = [[] for _ in body.outputs[1 + count:]]
+    while on and (rounds is None or step < rounds):
+        results = node.body(body, [np.array(step, np.int64), np.array(True), *kept])
+        on = bool(node.host(results[0]).reshape(-1)[0])
+        kept = results[1:1 + count]
+        for column, value in zip(columns, results[1 + count:]):
+            column.append(value)
+        step += 1
+    infos = body.output_infos[1 + count:]
+    return (*kept, *[_stacked(node, column, info) for column, info in zip(columns, infos)])
+
+
+@row("Scan")
+def scan_of_batches(node: Node, lengths: Host, *values: Any, body: Graph, num_scan_inputs: int, directions: Any = None
+                    ) -> Any:
+    if lengths is not None and len(set(numbers(lengths))) > 1:
+        raise ArgumentError("Scan: sequences of several lengths in one batch")
+    batch = node.shape(values[-1])[0]
+    each = []
+    for i in range(batch):
+        own = [_at(node, value, 0, i) for value in values]
+        each.append(_scanned(node, own, body, num_scan_inputs, directions, None, None, None))
+    return tuple([_stacked(node, column, None) for column in zip(*each)])
+
+
+@row("Scan", since=9)
+def scan(node: Node, *values: Any, body: Graph, num_scan_inputs: int, scan_input_axes: Any = None,
+         scan_input_directions: Any = None, scan_output_axes: Any = None, scan_output_directions: Any = None) -> Any:
+    return _scanned(node, list(values), body, num_scan_inputs, scan_input_directions, scan_input_axes,
+                    scan_output_axes, scan_output_directions)
+
+
+def _at(node: Node, value: Any, axis: int, place: int) -> Any:
+    shape = node.lengths(value)
+    return ops._np_reshape(ops.slice_axis(value, axis=axis, begin=place, end=place + 1),
+                           newshape=tuple([dim for i, dim in enumerate(shape) if i != axis]))
+
+
+def _scanned(node: Node, values: list[Any], body: Graph, count: int, directions: Any, axes: Any, out_axes: Any,
+             out_directions: Any) -> tuple[Any, ...]:
+    states, data = values[:len(values) - count], values[len(values) - count:]
+    along = [node.axis(axis, value) for axis, value in zip(axes or [0] * count, data)]
+    lengths = {node.shape(value)[axis] for value, axis in zip(data, along)}
+    if len(lengths) != 1:
+        raise ShapeError(f"Scan: its inputs have lengths {sorted(lengths)}")
+    length, = lengths
+    backwards = list(directions or [0] * count)
+    columns: list[list[Any]] = [[] for _ in body.outputs[len(states):]]
+    for step in range(length):
+        rows = [_at(node, value, axis, length - 1 - step if back else step)
+                for value, axis, back in zip(data, along, backwards)]
+        results = node.body(body, [*states, *rows])
+        states = results[:len(states)]
+        for column, value in zip(columns, results[len(states):]):
+            column.append(value)
+    infos = body.output_infos[len(states):]
+    outs = []
+    for i, (column, info) in enumerate(zip(columns, infos)):
+        ordered = column[::-1] if out_directions and out_directions[i] else column
+        axis = out_axes[i] if out_axes else 0
+        rank = node.rank(column[0]) + 1 if column else 1
+        outs.append(_stacked(node, ordered, info, axis % rank))
+    return (*states, *outs)
+
+
+# --------------------------------------------------------------------------------------------------- sequences
+
+
+def _sequence(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ArgumentError(f"expected a sequence, got {type(value).__name__}")
+    return value
+
+
+def _place(position: Any, count: int, more: int = 0) -> int:
+    at = int(np.asarray(position).reshape(-1)[0])
+    if not -count <= at < count + more:
+        raise ArgumentError(f"place {at} of a sequence of {count}")
+    return at + count if at < 0 else at
+
+
+@row("SequenceConstruct")
+def sequence_construct(node: Node, *values: Given) -> Any:
+    return list(values)
+
+
+@row("SequenceEmpty")
+def sequence_empty(node: Node, *, dtype: int = 1) -> Any:
+    return []
+
+
+@row("SequenceAt")
+def sequence_at(node: Node, sequence: Given, position: Host) -> Any:
+    return _sequence(sequence)[_place(position, len(_sequence(sequence)))]
+
+
+@row("SequenceLength")
+def sequence_length(node: Node, sequence: Given) -> Any:
+    return np.array(len(_sequence(sequence)), np.int64)
+
+
+@row("SequenceInsert")
+def sequence_insert(node: Node, sequence: Given, value: Given, position: Host = None) -> Any:
+    longer = list(_sequence(sequence))
+    longer.insert(len(longer) if position is None else _place(position, len(longer), 1), value)
+    return longer
+
+
+@row("SequenceErase")
+def sequence_erase(node: Node, sequence: Given, position: Host = None) -> Any:
+    shorter = list(_sequence(sequence))
+    del shorter[-1 if position is None else _place(position, len(shorter))]
+    return shorter
+
+
+@row("SequenceMap")
+def sequence_map(node: Node, sequence: Given, *others: Given, body: Graph) -> Any:
+    columns: list[list[Any]] = [[] for _ in body.outputs]
+    for i, value in enumerate(_sequence(sequence)):
+        given = [other[i] if isinstance(other, list) else other for other in others]
+        for column, result in zip(columns, node.body(body, [value, *given])):
+            column.append(result)
+    return tuple(columns)
+
+
+@row("SplitToSequence")
+def split_to_sequence(node: Node, x: Any, lengths: Host = None, *, axis: int = 0, keepdims: int = 1) -> Any:
+    axis = node.axis(axis, x)
+    whole = node.shape(x)[axis]
+    if lengths is None:
+        parts = list(parts_of(node, x, [1] * whole, axis, whole))
+        return parts if keepdims else [_at(node, part, axis, 0) for part in parts]
+    if lengths.ndim == 0:
+        each = int(lengths)
+        if each < 1:
+            raise ShapeError(f"SplitToSequence: parts of length {each}")
+        sizes = [min(each, whole - start) for start in range(0, whole, each)]
+    else:
+        sizes = list(numbers(lengths))
+    return list(parts_of(node, x, sizes, axis, len(sizes)))
+
+
+@row("ConcatFromSequence")
+def concat_from_sequence(node: Node, sequence: Given, *, axis: int, new_axis: int = 0) -> Any:
+    values = _sequence(sequence)
+    if all(isinstance(value, np.ndarray) and not computes(value.dtype) for value in values):
+        return (np.stack if new_axis else np.concatenate)(values, axis)
+    lifted = [node.lift(value) for value in values]
+    place = node.axis(axis, lifted[0], extra=new_axis)
+    if new_axis:
+        return ops.stack(*lifted, axis=place, num_args=len(lifted))
+    return ops.Concat(*lifted, dim=place, num_args=len(lifted))
+
+
+@row("Optional")
+def optional(node: Node, value: Given = None, *, type: Any = None) -> Any:
+    return value
+
+
+@row("OptionalHasElement")
+def optional_has_element(node: Node, value: Given = None) -> Any:
+    return np.array(value is not None)
+
+
+@row("OptionalGetElement")
+def optional_get_element(node: Node, value: Given) -> Any:
+    if value is None:
+        raise ArgumentError("OptionalGetElement: there is no element")
+    return value

@@ -1,0 +1,181 @@
+"""Rows of recurrent layers: a step an element of the sequence, in operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.core.registry import ops
+from opreg.errors import AttrError, did_you_mean
+
+from ..graph import Node
+from ..rows import Host, row
+
+__all__: list[str] = []
+
+_ACTIVATIONS: dict[str, Callable[[Any, float, float], Any]] = {
+    "relu": lambda x, a, b: ops.relu(x), "tanh": lambda x, a, b: ops.tanh(x), "sigmoid": lambda x, a, b: ops.sigmoid(x),
+    "affine": lambda x, a, b: x * a + b, "leakyrelu": lambda x, a, b: ops.LeakyReLU(x, act_type="leaky", slope=a),
+    "thresholdedrelu": lambda x, a, b: x * (x > a), "scaledtanh": lambda x, a, b: ops.tanh(x * b) * a,
+    "hardsigmoid": lambda x, a, b: ops.hard_sigmoid(x, alpha=a, beta=b),
+    "elu": lambda x, a, b: ops.LeakyReLU(x, act_type="elu", slope=a), "softsign": lambda x, a, b: ops.softsign(x),
+    "softplus": lambda x, a, b: ops.Activation(x, act_type="softrelu"),
+}
+_ALPHAS = {"leakyrelu": 0.01, "thresholdedrelu": 1.0, "hardsigmoid": 0.2, "elu": 1.0, "scaledtanh": 1.0, "affine": 1.0}
+_BETAS = {"hardsigmoid": 0.5, "scaledtanh": 1.0}
+
+
+class _Layer:
+    """What the three kinds share: directions, steps, lengths of sequences, activations."""
+
+    def __init__(self, node: Node, defaults: Sequence[str], direction: str, activations: Any, alphas: Any, betas: Any,
+                 clip: float | None, layout: int):
+        self.node, self.clip, self.layout = node, clip, layout
+        if direction not in ("forward", "reverse", "bidirectional"):
+            raise AttrError(f"direction={direction!r}: expected forward, reverse or bidirectional")
+        self.backwards = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[direction]
+        names = list(activations or [*defaults] * len(self.backwards))
+        alpha, beta = iter(alphas or ()), iter(betas or ())
+        self.functions: list[Callable[[Any], Any]] = []
+        for name in names:
+            key = name.lower()
+            if key not in _ACTIVATIONS:
+                raise AttrError(f"activation {name!r}. {did_you_mean(key, _ACTIVATIONS)}")
+            a = next(alpha, _ALPHAS.get(key, 1.0)) if key in _ALPHAS else 1.0
+            b = next(beta, _BETAS.get(key, 0.0)) if key in _BETAS or key == "affine" else 0.0
+            self.functions.append(self._function(key, a, b))
+        self.each = len(defaults)
+
+    def _function(self, key: str, a: float, b: float) -> Callable[[Any], Any]:
+        function, clip = _ACTIVATIONS[key], self.clip
+        if clip is None or clip == 0:
+            return lambda x: function(x, a, b)
+        return lambda x: function(ops.clip(x, a_min=-clip, a_max=clip), a, b)
+
+    def of(self, place: int) -> list[Callable[[Any], Any]]:
+        """The activations of a direction."""
+        return self.functions[place * self.each:(place + 1) * self.each]
+
+    def run(self, x: Any, lengths: np.ndarray | None, initial: Sequence[Any], step: Callable[..., Any],
+            width: int) -> tuple[Any, ...]:
+        """All outputs, and the last states, of steps ``step(direction, x, states)`` that give states, output first."""
+        node = self.node
+        if self.layout:
+            x = ops.transpose(x, axes=(1, 0, 2))
+        count, batch, _ = node.shape(x)
+        lasts: list[list[Any]] = []
+        columns: list[list[Any]] = []
+        for place, backwards in enumerate(self.backwards):
+            states = [self._initial(state, place, batch, width, x) for state in initial]
+            column: list[Any] = [None] * count
+            for t in range(count)[::-1] if backwards else range(count):
+                row_t = ops._np_reshape(ops.slice_axis(x, axis=0, begin=t, end=t + 1), newshape=node.shape(x)[1:])
+                new = step(place, row_t, states)
+                output = new[0]
+                if lengths is not None:
+                    on = node.lift((t < lengths)[:, None].astype(node.dtype(x)))
+                    new = [ops.broadcast_mul(fresh, on) + ops.broadcast_mul(old, 1 - on)
+                           for fresh, old in zip(new, states)]
+                    output = ops.broadcast_mul(output, on)
+                states, column[t] = new, output
+            lasts.append(states)
+            columns.append(column)
+        outs = [ops.stack(*column, axis=0, num_args=count) for column in columns]
+        everything = ops.stack(*outs, axis=1, num_args=len(outs))  # steps, directions, batch, width
+        finals = [ops.stack(*[states[i] for states in lasts], axis=0, num_args=len(lasts))
+                  for i in range(len(initial))]
+        if self.layout:
+            everything = ops.transpose(everything, axes=(2, 0, 1, 3))
+            finals = [ops.transpose(final, axes=(1, 0, 2)) for final in finals]
+        return (everything, *finals)
+
+    def _initial(self, state: Any, place: int, batch: int, width: int, x: Any) -> Any:
+        if state is None:
+            return self.node.lift(np.zeros((batch, width), self.node.dtype(x)))
+        if self.layout:
+            state = ops.transpose(state, axes=(1, 0, 2))
+        return self.part(state, place)
+
+    def part(self, value: Any, place: int) -> Any:
+        """What a parameter has for a direction."""
+        shape = self.node.shape(value)
+        return ops._np_reshape(ops.slice_axis(value, axis=0, begin=place, end=place + 1), newshape=shape[1:])
+
+    def gates(self, value: Any, count: int) -> list[Any]:
+        """A parameter's parts, a gate each."""
+        size = self.node.shape(value)[0] // count
+        return [ops.slice_axis(value, axis=0, begin=i * size, end=(i + 1) * size) for i in range(count)]
+
+
+def _biases(layer: _Layer, bias: Any, place: int, count: int) -> list[Any]:
+    return [0.0] * 2 * count if bias is None else layer.gates(layer.part(bias, place), 2 * count)
+
+
+def _times(x: Any, weight: Any, bias: Any) -> Any:
+    product = ops._npi_matmul(x, ops.transpose(weight))
+    return product if isinstance(bias, float) else ops.broadcast_add(product, bias)
+
+
+@row("RNN")
+def rnn(node: Node, x: Any, w: Any, r: Any, b: Any = None, lengths: Host = None, h: Any = None, *,
+        hidden_size: int | None = None, direction: str = "forward", activations: Any = None,
+        activation_alpha: Any = None, activation_beta: Any = None, clip: float | None = None, layout: int = 0,
+        output_sequence: int = 0) -> Any:
+    layer = _Layer(node, ["Tanh"], direction, activations, activation_alpha, activation_beta, clip, layout)
+
+    def step(place: int, x_t: Any, states: Sequence[Any]) -> list[Any]:
+        bias = _biases(layer, b, place, 1)
+        total = _times(x_t, layer.part(w, place), bias[0]) + _times(states[0], layer.part(r, place), bias[1])
+        return [layer.of(place)[0](total)]
+
+    return layer.run(x, lengths, [h], step, node.shape(r)[-1])
+
+
+@row("GRU")
+def gru(node: Node, x: Any, w: Any, r: Any, b: Any = None, lengths: Host = None, h: Any = None, *,
+        hidden_size: int | None = None, direction: str = "forward", activations: Any = None,
+        activation_alpha: Any = None, activation_beta: Any = None, clip: float | None = None, layout: int = 0,
+        linear_before_reset: int = 0, output_sequence: int = 0) -> Any:
+    layer = _Layer(node, ["Sigmoid", "Tanh"], direction, activations, activation_alpha, activation_beta, clip, layout)
+
+    def step(place: int, x_t: Any, states: Sequence[Any]) -> list[Any]:
+        wz, wr, wh = layer.gates(layer.part(w, place), 3)
+        rz, rr, rh = layer.gates(layer.part(r, place), 3)
+        bz, br, bh, cz, cr, ch = _biases(layer, b, place, 3)
+        f, g = layer.of(place)
+        old = states[0]
+        z = f(_times(x_t, wz, bz) + _times(old, rz, cz))
+        reset = f(_times(x_t, wr, br) + _times(old, rr, cr))
+        inner = reset * _times(old, rh, ch) if linear_before_reset else _times(reset * old, rh, ch)
+        return [(1 - z) * g(_times(x_t, wh, bh) + inner) + z * old]
+
+    return layer.run(x, lengths, [h], step, node.shape(r)[-1])
+
+
+@row("LSTM")
+def lstm(node: Node, x: Any, w: Any, r: Any, b: Any = None, lengths: Host = None, h: Any = None, c: Any = None,
+         p: Any = None, *, hidden_size: int | None = None, direction: str = "forward", activations: Any = None,
+         activation_alpha: Any = None, activation_beta: Any = None, clip: float | None = None, layout: int = 0,
+         input_forget: int = 0, output_sequence: int = 0) -> Any:
+    layer = _Layer(node, ["Sigmoid", "Tanh", "Tanh"], direction, activations, activation_alpha, activation_beta, clip,
+                   layout)
+
+    def step(place: int, x_t: Any, states: Sequence[Any]) -> list[Any]:
+        ws, rs = layer.gates(layer.part(w, place), 4), layer.gates(layer.part(r, place), 4)
+        bias = _biases(layer, b, place, 4)
+        f, g, last = layer.of(place)
+        old, cell = states
+        i, o, forget, fresh = (_times(x_t, ws[k], bias[k]) + _times(old, rs[k], bias[k + 4]) for k in range(4))
+        peep = None if p is None else layer.gates(layer.part(p, place), 3)
+        if peep is not None:
+            i, forget = i + ops.broadcast_mul(cell, peep[0]), forget + ops.broadcast_mul(cell, peep[2])
+        i = f(i)
+        forget = 1 - i if input_forget else f(forget)
+        new = forget * cell + i * g(fresh)
+        if peep is not None:
+            o = o + ops.broadcast_mul(new, peep[1])
+        return [f(o) * last(new), new]
+
+    return layer.run(x, lengths, [h, c], step, node.shape(r)[-1])

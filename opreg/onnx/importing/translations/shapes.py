@@ -1,0 +1,504 @@
+"""Rows of what makes, moves, joins and parts arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from opreg.core.registry import ops
+from opreg.core.spec import ANY, known
+from opreg.errors import ArgumentError, AttrError, ShapeError
+from opreg.nn.tensor import Tensor
+
+from ..graph import Node
+from ..rows import Given, Host, row
+from ..tensors import computes, dtype_of
+
+__all__ = ["numbers", "MOST"]
+
+#: Elements of an array that a model may ask for by a shape alone.
+MOST = 1 << 28
+
+
+def numbers(value: Any) -> tuple[int, ...]:
+    """Python's integers of an array."""
+    return tuple([int(each) for each in np.asarray(value).reshape(-1)])
+
+
+def _sane(shape: Sequence[int]) -> tuple[int, ...]:
+    """A shape that a model asks for, refused where nobody could mean it."""
+    if any(dim < 0 for dim in shape) or math.prod(shape) > MOST:
+        raise ShapeError(f"a model asks for an array of shape {tuple(shape)}")
+    return tuple(shape)
+
+
+# --------------------------------------------------------------------------------------------------- constants
+
+
+@row("Constant")
+def constant(node: Node, *, value: Any = None, sparse_value: Any = None, value_float: Any = None,
+             value_floats: Any = None, value_int: Any = None, value_ints: Any = None, value_string: Any = None,
+             value_strings: Any = None) -> Any:
+    kinds: tuple[tuple[Any, Any], ...] = (
+        (value, None), (sparse_value, None), (value_float, np.float32), (value_floats, np.float32),
+        (value_int, np.int64), (value_ints, np.int64), (value_string, object), (value_strings, object))
+    for given, dtype in kinds:
+        if given is not None:
+            return given if dtype is None else np.asarray(given, dtype)
+    raise AttrError("Constant: no value is given")
+
+
+@row("ConstantOfShape")
+def constant_of_shape(node: Node, shape: Host, *, value: Any = None) -> Any:
+    value = np.zeros(1, np.float32) if value is None else value
+    return np.full(_sane(numbers(shape)), value.reshape(-1)[0], value.dtype)
+
+
+@row("Range")
+def arange(node: Node, start: Host, limit: Host, delta: Host) -> Any:
+    first, last, step = (value.reshape(-1)[0] for value in (start, limit, delta))
+    if step == 0:
+        raise ArgumentError("Range: delta is 0")
+    count = max(math.ceil((float(last) - float(first)) / float(step)), 0)
+    _sane((count,))
+    return (first + np.arange(count, dtype=start.dtype) * step).astype(start.dtype)
+
+
+@row("EyeLike")
+def eye_like(node: Node, x: Given, *, dtype: int | None = None, k: int = 0) -> Any:
+    rows, columns = node.shape(x)
+    return np.eye(rows, columns, k, node.dtype(x) if dtype is None else dtype_of(dtype))
+
+
+@row("Shape")
+def shape(node: Node, x: Given, *, start: int = 0, end: int | None = None) -> Any:
+    lengths = node.lengths(x)[start:end]
+    if known(lengths):
+        return np.array(lengths, np.int64)
+    rank = node.rank(x)
+    first, last, _ = slice(start, end).indices(rank)
+    return ops.slice_axis(ops.shape_array(x), axis=0, begin=first, end=max(last, first))
+
+
+@row("Size")
+def size(node: Node, x: Given) -> Any:
+    return np.array(math.prod(node.shape(x)), np.int64)
+
+
+# ------------------------------------------------------------------------------------------------------ shapes
+
+
+@row("Reshape")
+def reshape_by_attribute(node: Node, x: Any, *, shape: Any) -> Any:
+    return reshaped(node, x, tuple(shape))
+
+
+@row("Reshape", since=5)
+def reshape(node: Node, x: Given, shape: Host, *, allowzero: int = 0) -> Any:
+    if isinstance(x, np.ndarray) and not computes(x.dtype):
+        codes = [x.shape[i] if dim == 0 and not allowzero else dim for i, dim in enumerate(numbers(shape))]
+        return x.reshape(codes)
+    return reshaped(node, node.lift(x), numbers(shape), bool(allowzero))
+
+
+def reshaped(node: Node, x: Any, codes: tuple[int, ...], literal: bool = False) -> Any:
+    """An array in another shape, in which a 0 stands for the length at its place unless it is literal."""
+    lengths = node.lengths(x)
+    if not literal and not known(lengths) and codes and 0 in codes:
+        places = [lengths[i] if dim == 0 and lengths[i] is not ANY else dim for i, dim in enumerate(codes)]
+        if 0 in places:
+            return ops.reshape(x, shape=tuple(places))
+        codes = tuple(places)
+    elif not literal:
+        if any(dim == 0 and i >= len(lengths) for i, dim in enumerate(codes)):
+            raise ShapeError(f"shape {codes} has 0 at a place that the input of {len(lengths)} axes has not")
+        codes = tuple([lengths[i] if dim == 0 else dim for i, dim in enumerate(codes)])
+    if codes.count(-1) == 1 and 0 in codes and literal:
+        raise ShapeError(f"shape {codes} has both -1 and an empty axis")
+    if codes.count(-1) == 1 and 0 in codes:
+        codes = tuple([0 if dim == -1 else dim for dim in codes])
+    return ops._np_reshape(x, newshape=codes)
+
+
+@row("Flatten")
+def flatten(node: Node, x: Any, *, axis: int = 1) -> Any:
+    lengths = node.lengths(x)
+    axis = axis + len(lengths) if axis < 0 else axis
+    if not known(lengths):
+        first, last = lengths[:axis], lengths[axis:]
+        if known(last):
+            return ops._np_reshape(x, newshape=(-1, math.prod(last)))
+        if axis == 1:
+            return ops.Flatten(x)
+        return ops._np_reshape(x, newshape=(math.prod(node.shape(x)[:axis]) if first else 1, -1))
+    return ops._np_reshape(x, newshape=(math.prod(lengths[:axis]), math.prod(lengths[axis:])))
+
+
+@row("Squeeze")
+def squeeze_by_attribute(node: Node, x: Any, *, axes: Any = None) -> Any:
+    return _squeezed(node, x, axes)
+
+
+@row("Squeeze", since=13)
+def squeeze(node: Node, x: Any, axes: Host = None) -> Any:
+    return _squeezed(node, x, None if axes is None else numbers(axes))
+
+
+def _squeezed(node: Node, x: Any, axes: Sequence[int] | None) -> Any:
+    if axes is None:
+        axes = [i for i, dim in enumerate(node.shape(x)) if dim == 1]
+    places = {node.axis(axis, x) for axis in axes}
+    lengths = node.lengths(x)
+    for place in places:
+        if lengths[place] != 1:
+            raise ShapeError(f"axis {place} has length {lengths[place]} and cannot be left out")
+    kept = [dim for i, dim in enumerate(lengths) if i not in places]
+    if known(tuple(kept)):
+        return ops._np_reshape(x, newshape=tuple(kept))
+    return ops.squeeze(x, axis=tuple(sorted(places))) if places else x
+
+
+@row("Unsqueeze")
+def unsqueeze_by_attribute(node: Node, x: Any, *, axes: Any) -> Any:
+    return _unsqueezed(node, x, axes)
+
+
+@row("Unsqueeze", since=13)
+def unsqueeze(node: Node, x: Any, axes: Host) -> Any:
+    return _unsqueezed(node, x, numbers(axes))
+
+
+def _unsqueezed(node: Node, x: Any, axes: Sequence[int]) -> Any:
+    rank = node.rank(x) + len(axes)
+    for axis in sorted(axis + rank if axis < 0 else axis for axis in axes):
+        x = ops.expand_dims(x, axis=axis)
+    return x
+
+
+@row("Transpose")
+def transpose(node: Node, x: Any, *, perm: Any = None) -> Any:
+    rank = node.rank(x)
+    if rank < 2:
+        return x
+    return ops.transpose(x, axes=tuple(perm) if perm is not None else tuple(range(rank))[::-1])
+
+
+@row("Expand")
+def expand(node: Node, x: Any, shape: Host) -> Any:
+    wanted = numbers(shape)
+    have = node.lengths(x)
+    missing = len(wanted) - len(have)
+    if known(have):
+        return ops._np_broadcast_to(x, shape=_sane(np.broadcast_shapes(have, wanted)))
+    ones = ops.Cast(_full(wanted if missing >= 0 else (1,) * -missing + wanted, 1), dtype=node.dtype(x))
+    return ops.broadcast_mul(x, ones)
+
+
+def _full(shape: tuple[int, ...], value: float, dtype: Any = np.float32) -> Any:
+    return Tensor(np.full(_sane(shape), value, dtype))
+
+
+@row("Tile")
+def tile(node: Node, x: Any, repeats: Host) -> Any:
+    reps = numbers(repeats)
+    if known(node.lengths(x)):
+        _sane([dim * rep for dim, rep in zip(node.lengths(x), reps)])
+    return ops.tile(x, reps=reps) if reps else x
+
+
+@row("Identity", "SequenceIdentity")
+def identity(node: Node, x: Given) -> Any:
+    return x
+
+
+# ---------------------------------------------------------------------------------------------- parts and joins
+
+
+@row("Concat")
+def concat(node: Node, *values: Given, axis: int = 1) -> Any:
+    if all(isinstance(value, np.ndarray) for value in values):
+        return np.concatenate(values, axis)
+    values = tuple(map(node.lift, values))
+    return ops.Concat(*values, dim=node.axis(axis, values[0]), num_args=len(values))
+
+
+@row("Split")
+def split_by_attribute(node: Node, x: Any, lengths: Host = None, *, axis: int = 0, split: Any = None) -> Any:
+    return parts_of(node, x, split if lengths is None else numbers(lengths), axis, len(node.outputs))
+
+
+@row("Split", since=13)
+def split(node: Node, x: Any, lengths: Host = None, *, axis: int = 0, num_outputs: int | None = None) -> Any:
+    return parts_of(node, x, None if lengths is None else numbers(lengths), axis, num_outputs or len(node.outputs))
+
+
+def parts_of(node: Node, x: Any, lengths: Sequence[int] | None, axis: int, count: int) -> tuple[Any, ...]:
+    """An array parted along an axis, in these lengths, or in so many parts of which the last may be shorter."""
+    axis = node.axis(axis, x)
+    whole = node.lengths(x)[axis]
+    if lengths is None:
+        whole = node.shape(x)[axis]
+        each = -(-whole // count)
+        lengths = [max(min(each, whole - i * each), 0) for i in range(count)]
+    if sum(lengths) != whole or min(lengths, default=0) < 0:
+        raise ShapeError(f"Split: an axis of length {whole} in parts {tuple(lengths)}")
+    ends = np.cumsum([0, *lengths]).tolist()
+    rest: tuple[Any, ...] = (None,) * axis
+    return tuple([ops._npi_slice(x, begin=(*rest, begin), end=(*rest, end)) for begin, end in pairwise(ends)])
+
+
+@row("Slice")
+def slice_by_attributes(node: Node, x: Any, *, starts: Any, ends: Any, axes: Any = None) -> Any:
+    return sliced(node, x, starts, ends, axes, None)
+
+
+@row("Slice", since=10)
+def slice_by_inputs(node: Node, x: Any, starts: Host, ends: Host, axes: Host = None, steps: Host = None) -> Any:
+    return sliced(node, x, numbers(starts), numbers(ends), None if axes is None else numbers(axes),
+                  None if steps is None else numbers(steps))
+
+
+def sliced(node: Node, x: Any, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int] | None,
+           steps: Sequence[int] | None) -> Any:
+    """A part of an array."""
+    lengths = node.lengths(x)
+    steps = [1] * len(starts) if steps is None else steps
+    axes = range(len(starts)) if axes is None else axes
+    begin: list[Any] = [None] * len(lengths)
+    end: list[Any] = [None] * len(lengths)
+    step: list[Any] = [1] * len(lengths)
+    for axis, first, last, stride in zip(axes, starts, ends, steps):
+        axis = node.axis(axis, x)
+        if stride == 0:
+            raise ArgumentError("Slice: a step is 0")
+        if lengths[axis] is ANY:
+            if stride != 1:
+                node.shape(x)
+            begin[axis], end[axis] = first, None if last >= 1 << 31 else last
+            continue
+        low, high, _ = slice(first, last, stride).indices(lengths[axis])
+        begin[axis], step[axis] = low, stride
+        end[axis] = high if stride > 0 or high >= 0 else None
+        if (high - low) * stride <= 0:
+            begin[axis], end[axis], step[axis] = 0, 0, 1
+    key = tuple([slice(*each) for each in zip(begin, end, step)])
+    if all(each == slice(None, None, 1) for each in key):
+        return x
+    if known(lengths) and all(each.step > 0 for each in key):
+        return ops._npi_slice(x, begin=tuple(begin), end=tuple(end), step=tuple(step))
+    return ops._npi_slice(x, begin=tuple(begin), end=tuple(end), step=tuple(step))
+
+
+@row("Gather")
+def gather(node: Node, x: Given, indices: Any, *, axis: int = 0) -> Any:
+    if isinstance(x, np.ndarray) and not computes(x.dtype):
+        return np.take(x, node.host(indices), axis)
+    x = node.lift(x)
+    axis = node.axis(axis, x)
+    return ops.take(x, _from_zero(node, indices, node.lengths(x)[axis]), axis=axis, mode="wrap")
+
+
+def _from_zero(node: Node, indices: Any, length: Any) -> Any:
+    """Indices, whose negative ones count from the end: ``wrap`` counts them so."""
+    return indices
+
+
+@row("GatherElements")
+def gather_elements(node: Node, x: Any, indices: Any, *, axis: int = 0) -> Any:
+    axis = node.axis(axis, x)
+    length = node.shape(x)[axis]
+    indices = ops._npi_where(ops._npi_less_scalar(indices, scalar=0), indices + length, indices)
+    shape = node.shape(indices)
+    for place, most in enumerate(shape):  # of other axes the beginning is read
+        if place != axis and node.shape(x)[place] != most:
+            x = ops.slice_axis(x, axis=place, begin=0, end=most)
+    return ops._take_along_axis(x, indices, axis=axis)
+
+
+@row("GatherND")
+def gather_nd(node: Node, x: Any, indices: Host, *, batch_dims: int = 0) -> Any:
+    flat = node.shape(x)
+    own = indices.shape[:batch_dims]
+    last = indices.shape[-1]
+    grid = np.indices(own)
+    full = [np.broadcast_to(grid[i].reshape(*own, *[1] * (indices.ndim - 1 - batch_dims)), indices.shape[:-1])
+            for i in range(batch_dims)]
+    full += [indices[..., i] % flat[batch_dims + i] for i in range(last)]
+    return ops.gather_nd(x, node.lift(np.stack(full).astype(np.int64)))
+
+
+@row("ScatterND")
+def scatter_nd(node: Node, x: Any, indices: Host, updates: Any, *, reduction: str = "none") -> Any:
+    shape, last = node.shape(x), indices.shape[-1]
+    wrapped = np.stack([indices[..., i] % shape[i] for i in range(last)]).astype(np.int64)
+    return _scattered(node, x, wrapped, updates, reduction)
+
+
+@row("ScatterElements", "Scatter")
+def scatter_elements(node: Node, x: Any, indices: Host, updates: Any, *, axis: int = 0, reduction: str = "none") -> Any:
+    axis = node.axis(axis, x)
+    places = np.indices(indices.shape)
+    places[axis] = indices % node.shape(x)[axis]
+    return _scattered(node, x, places.astype(np.int64), updates, reduction)
+
+
+_REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+def _scattered(node: Node, x: Any, places: np.ndarray, updates: Any, reduction: str) -> Any:
+    """Updates written to places of an array, or combined with what is there."""
+    shape = node.shape(x)
+    if reduction == "none":
+        return ops._scatter_set_nd(x, updates, node.lift(places), shape=shape)
+    if reduction == "add":
+        return x + ops._backward_gather_nd(updates, node.lift(places), x)  # which adds what goes to one place
+    result = node.host(x).copy()
+    _REDUCTIONS[reduction].at(result, tuple(places), node.host(updates))
+    return result
+
+
+@row("TensorScatter")
+def tensor_scatter(node: Node, past: Any, update: Any, indices: Host = None, *, axis: int = -2, mode: str = "linear"
+                   ) -> Any:
+    axis, shape, new = node.axis(axis, past), node.shape(past), node.shape(update)
+    starts = np.zeros(shape[0], np.int64) if indices is None else indices
+    places = np.indices(new)
+    places[axis] += starts.reshape(-1, *[1] * (len(new) - 1))
+    if mode == "circular":
+        places[axis] %= shape[axis]
+    return _scattered(node, past, places.astype(np.int64), update, "none")
+
+
+@row("Compress")
+def compress(node: Node, x: Any, condition: Host, *, axis: int | None = None) -> Any:
+    picked = np.flatnonzero(condition)
+    if axis is None:
+        return ops.take(ops._np_reshape(x, newshape=(-1,)), node.lift(picked), axis=0)
+    return ops.take(x, node.lift(picked), axis=node.axis(axis, x))
+
+
+@row("NonZero")
+def non_zero(node: Node, x: Host) -> Any:
+    return np.stack(np.nonzero(np.atleast_1d(x))).astype(np.int64)
+
+
+@row("Unique")
+def unique(node: Node, x: Host, *, axis: int | None = None, sorted: int = 1) -> Any:
+    values, first, inverse, counts = np.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
+    inverse = inverse.reshape(-1)
+    if not sorted:
+        order = np.argsort(first)
+        values = np.take(values, order, axis=0 if axis is None else axis)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        first, inverse, counts = first[order], rank[inverse], counts[order]
+    return values, first.astype(np.int64), inverse.astype(np.int64), counts.astype(np.int64)
+
+
+@row("Trilu")
+def trilu(node: Node, x: Any, k: Host = None, *, upper: int = 1) -> Any:
+    return (ops._npi_triu if upper else ops._npi_tril)(x, k=0 if k is None else int(k.reshape(-1)[0]))
+
+
+@row("ReverseSequence")
+def reverse_sequence(node: Node, x: Any, lengths: Host, *, batch_axis: int = 1, time_axis: int = 0) -> Any:
+    shape = node.shape(x)
+    steps = np.arange(shape[time_axis])[:, None]
+    order = np.where(steps < lengths, lengths - 1 - steps, steps)  # time, batch
+    if time_axis > batch_axis:
+        order = order.T
+    full = order.reshape(*order.shape, *[1] * (len(shape) - 2))
+    return ops._take_along_axis(x, node.lift(np.broadcast_to(full, shape).astype(np.int64)), axis=time_axis)
+
+
+@row("OneHot")
+def one_hot(node: Node, indices: Host, depth: Host, values: Any, *, axis: int = -1) -> Any:
+    count = int(depth.reshape(-1)[0])
+    _sane((*indices.shape, max(count, 0)))
+    whole = indices.astype(np.int64)
+    whole = np.where((whole >= -count) & (whole < count), whole % count, -1)
+    hot = np.arange(count) == whole[..., None]
+    return ops.take(values, node.lift(np.moveaxis(hot, -1, axis).astype(np.int64)), axis=0)
+
+
+@row("Pad")
+def pad_by_attributes(node: Node, x: Any, *, pads: Any = None, paddings: Any = None, mode: str = "constant",
+                      value: float = 0.0) -> Any:
+    return padded(node, x, tuple(pads or paddings or ()), value, mode)
+
+
+@row("Pad", since=11)
+def pad(node: Node, x: Any, pads: Host, value: Given = None, axes: Host = None, *, mode: str = "constant") -> Any:
+    widths, rank = numbers(pads), node.rank(x)
+    if axes is not None:
+        full, count = [0] * (2 * rank), len(widths) // 2
+        for i, axis in enumerate(numbers(axes)):
+            full[node.axis(axis, x)], full[node.axis(axis, x) + rank] = widths[i], widths[i + count]
+        widths = tuple(full)
+    fill = 0 if value is None else node.host(value).reshape(-1)[0].item()
+    return padded(node, x, widths, fill, mode)
+
+
+def padded(node: Node, x: Any, pads: Sequence[int], value: float, mode: str) -> Any:
+    """An array with widths before and behind each axis; negative ones cut."""
+    rank = node.rank(x)
+    if len(pads) != 2 * rank:
+        raise ShapeError(f"Pad: {len(pads)} widths for {rank} axes")
+    widths = list(zip(pads[:rank], pads[rank:]))
+    for axis, (before, behind) in enumerate(widths):
+        if before < 0 or behind < 0:
+            length = node.shape(x)[axis]
+            x = ops.slice_axis(x, axis=axis, begin=max(-before, 0), end=length - max(-behind, 0))
+    grown = [(max(before, 0), max(behind, 0)) for before, behind in widths]
+    if not any(map(any, grown)):
+        return x
+    if known(node.lengths(x)):
+        _sane([dim + sum(pair) for dim, pair in zip(node.lengths(x), grown)])
+    if mode != "constant":
+        shape = node.shape(x)
+        for axis, pair in enumerate(grown):
+            if any(pair):
+                kind = {"edge": "edge", "reflect": "reflect", "wrap": "wrap"}[mode]
+                order = np.pad(np.arange(shape[axis]), pair, kind)  # type: ignore[call-overload]
+                x = ops.take(x, node.lift(order.astype(np.int64)), axis=axis)
+        return x
+    for axis, (before, behind) in enumerate(grown):
+        pieces = []
+        for width in (before, behind):
+            lengths = list(node.shape(x)) if width else []
+            if width:
+                lengths[axis] = width
+            pieces.append(node.lift(np.full(lengths, value).astype(node.dtype(x))) if width else None)
+        joined = [part for part in (pieces[0], x, pieces[1]) if part is not None]
+        if len(joined) > 1:
+            x = ops.Concat(*joined, dim=axis, num_args=len(joined))
+    return x
+
+
+@row("SpaceToDepth")
+def space_to_depth(node: Node, x: Any, *, blocksize: int, mode: str = "DCR") -> Any:
+    n, c, h, w = node.shape(x)
+    parts = ops._np_reshape(x, newshape=(n, c, h // blocksize, blocksize, w // blocksize, blocksize))
+    axes = (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4)
+    return ops._np_reshape(ops.transpose(parts, axes=axes),
+                           newshape=(n, c * blocksize ** 2, h // blocksize, w // blocksize))
+
+
+@row("DepthToSpace")
+def depth_to_space(node: Node, x: Any, *, blocksize: int, mode: str = "DCR") -> Any:
+    n, c, h, w = node.shape(x)
+    deep = c // blocksize ** 2
+    if mode == "DCR":
+        parts, axes = ops._np_reshape(x, newshape=(n, blocksize, blocksize, deep, h, w)), (0, 3, 4, 1, 5, 2)
+    else:
+        parts, axes = ops._np_reshape(x, newshape=(n, deep, blocksize, blocksize, h, w)), (0, 1, 4, 2, 5, 3)
+    return ops._np_reshape(ops.transpose(parts, axes=axes), newshape=(n, deep, h * blocksize, w * blocksize))
+
+
+@row("ArrayFeatureExtractor", domain="ai.onnx.ml")
+def array_feature_extractor(node: Node, x: Host, indices: Host) -> Any:
+    return np.take(x, indices.reshape(-1), axis=-1)
