@@ -294,8 +294,8 @@ INSIDE = {package: _floors(lines) for package, lines in {
     "opreg.command": """
         .
         as_mxnet given output weights
-        as_mindspore checked convert info launch models ops params port show trace_cache
-        check collected plot profile run show_missing summary
+        as_mindspore checked info launch models ops params port show trace_cache
+        check collected convert plot profile run show_missing summary
     """,
     "opreg.interop": """
         . foreign source translation
