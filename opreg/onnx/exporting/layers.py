@@ -257,6 +257,10 @@ def _batch_norm(g: Builder, use: Use, x: Value, gamma: Value, beta: Value, mean:
     attrs = use.attrs
     rank = len(x.shape)
     axis = attrs.get("axis", 1) % rank
+    if use.op.name == "_nn_batch_norm":  # by the batch's own statistics, in inference as well
+        along = tuple([gamma.shape[0] if i == axis else 1 for i in range(rank)])
+        normal, _, _ = _normalized(g, x, [i for i in range(rank) if i != axis], attrs["eps"])
+        return [normal * g.reshape(gamma, along) + g.reshape(beta, along)]
     if attrs.get("fix_gamma"):
         gamma = g.constant(np.ones([product(gamma.shape)], gamma.dtype))
     if axis == 1 and x.dtype == gamma.dtype == mean.dtype:

@@ -219,12 +219,12 @@ def _by_value(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | Non
         return None
     if any(x is None or not _fixed(x.known_shape) for x in ins) or not all(_fixed(out.known_shape) for out in use.outs):
         return None
+    if not ins:
+        kernel = op.kernels[0]
+        return None if kernel.bound else [g.constant(each) for each in _listed(
+            kernel.rule.function(np, **kernel.rule.select(use.attrs)))]
     arrays = [NDArray(np.zeros(x.shape, x.dtype) if x.array is None else x.array, cpu()) for x in ins]
-    if arrays:
-        found = op(*arrays, **use.attrs)
-    else:
-        found = op(**{**use.attrs, "ctx": "cpu(0)"} if "ctx" in use.attrs else use.attrs)
-    return [g.constant(each.asnumpy()) for each in (found if isinstance(found, (list, tuple)) else [found])]
+    return [g.constant(each.asnumpy()) for each in _listed(op(*arrays, **use.attrs))]
 
 
 def _fixed(shape: Shape | None) -> bool:
