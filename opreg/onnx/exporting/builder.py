@@ -216,10 +216,12 @@ class Model:
         Those that nodes call.
     domains : dict of domain to version
         Those of nodes.
+    training : bool
+        Whether nodes compute as in training where they do not say that they do not, as those of Cells.
     """
 
-    def __init__(self, opset: int, sizes: int = 1):
-        self.opset, self.sizes = opset, sizes
+    def __init__(self, opset: int, sizes: int = 1, training: bool = False):
+        self.opset, self.sizes, self.training = opset, sizes, training
         self.functions: dict[tuple[str, str], FunctionProto] = {}
         self.domains: dict[str, int] = {"": opset}
 

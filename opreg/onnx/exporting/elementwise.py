@@ -245,6 +245,8 @@ def _add_n(g: Builder, use: Use, *xs: Value) -> Value:
       "IdentityAttachKLSparseReg", "_identity_with_attr_like_rhs", "LinearRegressionOutput", "MAERegressionOutput",
       "SVMOutput", "_contrib_gradientmultiplier")
 def _same(g: Builder, use: Use, x: Value, *others: Any) -> Value:
+    if use.op.random and use.is_train:
+        raise Untranslatable("it draws numbers, as in training")
     return x
 
 

@@ -257,10 +257,11 @@ def _batch_norm(g: Builder, use: Use, x: Value, gamma: Value, beta: Value, mean:
     attrs = use.attrs
     rank = len(x.shape)
     axis = attrs.get("axis", 1) % rank
-    if use.op.name == "_nn_batch_norm":  # by the batch's own statistics, in inference as well
-        along = tuple([gamma.shape[0] if i == axis else 1 for i in range(rank)])
+    if use.is_train and not attrs.get("use_global_stats"):  # by the statistics of the batch
+        around = tuple([gamma.shape[0] if i == axis else 1 for i in range(rank)])
         normal, _, _ = _normalized(g, x, [i for i in range(rank) if i != axis], attrs["eps"])
-        return [normal * g.reshape(gamma, along) + g.reshape(beta, along)]
+        found = normal * g.reshape(gamma, around) + g.reshape(beta, around)
+        return [g("Relu", found) if use.op.name == "_contrib_BatchNormWithReLU" else found]
     if attrs.get("fix_gamma"):
         gamma = g.constant(np.ones([product(gamma.shape)], gamma.dtype))
     if axis == 1 and x.dtype == gamma.dtype == mean.dtype:

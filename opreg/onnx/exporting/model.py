@@ -78,11 +78,14 @@ class _Program:
         Those of other variables of the first graph.
     outputs : list of str
         Names of the outputs.
+    training : bool
+        Whether nodes that do not say otherwise compute as in training: those of Cells say it.
     """
 
     def __init__(self, title: str, graphs: list[Graph], inputs: list[tuple[_Input, Node]],
-                 values: dict[Node, np.ndarray], outputs: list[str]):
+                 values: dict[Node, np.ndarray], outputs: list[str], training: bool = False):
         self.title, self.graphs, self.inputs, self.values, self.outputs = title, graphs, inputs, values, outputs
+        self.training = training
 
 
 # ----------------------------------------------------------------------------------------------------- front
@@ -342,7 +345,7 @@ def _of_function(function: Any, examples: Sequence[Any], dynamic: Dynamic, opset
     first, count = traces[0], len(traces[0].heads)
     program = _Program(getattr(function, "__name__", type(function).__name__), [Graph(trace.heads) for trace in traces],
                        list(zip(given, first.inputs)), {node: array.asnumpy() for array, node in first.captured},
-                       [f"output{i}" for i in range(count)] if count > 1 else ["output"])
+                       [f"output{i}" for i in range(count)] if count > 1 else ["output"], training=True)
     return _made(program, opset)
 
 
@@ -428,7 +431,7 @@ def _made(program: _Program, opset: int | None) -> ModelProto:
     if not OLDEST <= opset <= newest:
         raise ArgumentError(f"onnx.export: opset_version={opset}: expected a number from {OLDEST} to {newest}")
     scales = _scales([each for each, _ in program.inputs])
-    model = Model(opset, 2 if scales else 1)
+    model = Model(opset, 2 if scales else 1, program.training)
     g = Builder(model)
     g.primitives = PRIMITIVES
     graphs = program.graphs * model.sizes if len(program.graphs) < model.sizes else program.graphs

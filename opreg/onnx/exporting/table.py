@@ -60,12 +60,15 @@ class Use(NamedTuple):
         Shapes and dtypes of its outputs.
     name : str
         Of its node.
+    is_train : bool
+        Whether it computes as in training, as a layer of a Cell may in inference.
     """
 
     op: Op
     attrs: Mapping[str, Any]
     outs: list[Value]
     name: str
+    is_train: bool
 
     @property
     def out(self) -> Value:
@@ -107,6 +110,7 @@ def walk(g: Builder, nodes: Sequence[Sequence[Node]], values: dict[Entry, Value]
         ins = [values.get(entry) for entry in node.inputs]
         try:
             outs = apply(g, node.op, [each.attrs for each in alike], ins, node.name,
+                         node.in_training(g.model.training),
                          None if known is None else [shapes[each] for shapes, each in zip(known, alike)])
         except Untranslatable as error:
             raise _told(error, node) from None
@@ -128,7 +132,7 @@ def _told(error: Untranslatable, node: Node) -> Untranslatable:
 
 
 def apply(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Value | None], name: str,
-          known: Sequence[list[Shape | None]] | None = None) -> list[Value]:
+          is_train: bool = False, known: Sequence[list[Shape | None]] | None = None) -> list[Value]:
     """Say one application of an operator, whose attributes, and what is known of its outputs, are given for each of the
     sizes.
 
@@ -137,7 +141,7 @@ def apply(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[
     Untranslatable
         It cannot be said.
     """
-    use = _use(g, op, attrs, ins, name, known)
+    use = _use(g, op, attrs, ins, name, is_train, known)
     if op.name not in _SHAPED and any(each != attrs[0] for each in attrs[1:]) and not op.traced:
         raise Untranslatable(f"operator {op.name} computes with the length of a dynamic dimension")
     with g.of(name):
@@ -146,7 +150,7 @@ def apply(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[
 
 
 def _use(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Value | None], name: str,
-         known: Sequence[list[Shape | None]] | None) -> Use:
+         is_train: bool, known: Sequence[list[Shape | None]] | None) -> Use:
     """The use, with shapes and dtypes of the outputs for each of the sizes."""
     shapes: list[Sequence[Shape | None]] = []
     dtypes: Sequence[np.dtype] = ()
@@ -157,7 +161,8 @@ def _use(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[V
         _, kinds = op.infer_dtypes([None if x is None else x.dtype for x in ins], nothing, each)
         dtypes = [kind or np.dtype(np.float32) for kind in kinds]
         shapes.append(found)
-    return Use(op, attrs[0], [Value(g, "", each, dtype) for each, dtype in zip(zip(*shapes), dtypes)], name)
+    return Use(op, attrs[0], [Value(g, "", each, dtype) for each, dtype in zip(zip(*shapes), dtypes)], name,
+               is_train)
 
 
 def _fitted(g: Builder, value: Value, out: Value) -> Value:
@@ -224,7 +229,8 @@ def _by_value(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | Non
         return None if kernel.bound else [g.constant(each) for each in _listed(
             kernel.rule.function(np, **kernel.rule.select(use.attrs)))]
     arrays = [NDArray(np.zeros(x.shape, x.dtype) if x.array is None else x.array, cpu()) for x in ins]
-    return [g.constant(each.asnumpy()) for each in _listed(op(*arrays, **use.attrs))]
+    found: Any = op(*arrays, **use.attrs)
+    return [g.constant(each.asnumpy()) for each in (found if isinstance(found, (list, tuple)) else [found])]
 
 
 def _fixed(shape: Shape | None) -> bool:
@@ -325,7 +331,8 @@ def _function(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], ins: Seq
     for size, each in enumerate(attrs):
         specs = [Spec(x.shapes[size], x.dtype) for x in ins]
         outs = [Spec(out.shapes[size], out.dtype) for out in use.outs]
-        traces.append(_traced_kernel(op, each, specs) if kernel else translation.trace_of(op, each, specs, outs, False))
+        traces.append(_traced_kernel(op, each, specs) if kernel else translation.trace_of(
+            op, each, specs, outs, use.is_train))
     first = traces[0]
     if any([node.op for node in trace.body.nodes] != [node.op for node in first.body.nodes] for trace in traces):
         raise Untranslatable(f"the body of {op.name} differs with the length of a dynamic dimension")
