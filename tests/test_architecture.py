@@ -325,8 +325,8 @@ INSIDE = {package: _floors(lines) for package, lines in {
     "opreg.command": """
         .
         as_mxnet given output weights
-        as_mindspore checked convert info launch models ops params port show trace_cache
-        check collected plot profile run show_missing summary
+        as_mindspore checked info launch models ops params port show trace_cache
+        check collected convert plot profile run show_missing summary
     """,
     "opreg.interop": """
         . foreign source translation
@@ -344,6 +344,12 @@ INSIDE = {package: _floors(lines) for package, lines in {
         importing.api
         importing
         backend
+        exporting.builder
+        exporting.table
+        exporting.elementwise exporting.layers exporting.lookup exporting.recurrent exporting.shapes
+        exporting.vision
+        exporting.model
+        exporting
     """,
     "opreg.testing": """
         uses comparison report

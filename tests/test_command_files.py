@@ -361,6 +361,31 @@ def test_what_cannot_be_converted(opreg: Command, source: str, target: str, mess
     assert sorted(Path().iterdir()) == before
 
 
+def test_convert_a_graph_to_onnx_and_back(opreg: Command) -> None:
+    """The file has the graph's names; it becomes a graph with weights beside it that computes the same."""
+    onnx = pytest.importorskip("onnx")
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
+    net.save("net-symbol.json")
+    params = {"arg:fc_weight": mx.nd.array(np.arange(12).reshape(3, 4)), "arg:fc_bias": mx.nd.array([1, 2, 3])}
+    mx.nd.save("net-0003.params", params)
+    code, out, err = opreg("convert", "net-symbol.json", "net.onnx", "--input", "data=2x4", "--dynamic", "--opset",
+                           "17")
+    assert (code, err) == (0, "") and out.startswith("data -> fc_output, ")
+    model = onnx.load("net.onnx")
+    assert model.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
+    assert model.opset_import[0].version == 17
+    code, _, err = opreg("convert", "net-symbol.json", "other.onnx")
+    assert code == 2 and "--input data=" in err and not Path("other.onnx").exists()
+    assert opreg("convert", "net-symbol.json", "net.onnx", "--input", "2x4")[0] == 0
+    code, out, err = opreg("convert", "net.onnx", "again-symbol.json")
+    assert (code, err) == (0, "") and out.startswith("2 arrays: again-symbol.json, again-0000.params")
+    again, arguments, states = mx.model.load_checkpoint("again", 0)
+    data = mx.nd.array(np.arange(8).reshape(2, 4))
+    wanted = mx.nd.FullyConnected(data, params["arg:fc_weight"], params["arg:fc_bias"], num_hidden=3).asnumpy()
+    found = again.bind(mx.cpu(), {**arguments, "data": data}, aux_states=states, grad_req="null").forward()[0]
+    np.testing.assert_allclose(found.asnumpy(), wanted)
+
+
 def test_hashes(opreg: Command) -> None:
     """An array has one hash in all formats, and another for each dtype and shape."""
     mx.nd.save("a.params", {"x": mx.nd.ones((2, 3)), "y": mx.nd.ones((3, 2)), "z": mx.nd.ones((2, 3), dtype="float64")})

@@ -81,6 +81,8 @@ OTHERWISE = {
         onnx.importing.graph: _DEEPEST
         onnx.importing.translations.recurrent: _ALPHAS _BETAS
         onnx.importing.translations.shapes: MOST
+        onnx.exporting.builder: _FAR
+        onnx.exporting.model: OLDEST EXTERNAL
         symbol.json: _MOST_OUTPUTS _DEEPEST
         symbol.inspect.memory_use: _SHOWN
         symbol.passes.constant_folding: MOST

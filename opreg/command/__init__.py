@@ -20,7 +20,7 @@ COMMANDS = {
     "as-mxnet": ("as_mxnet", "run a script with mxnet meaning this package"),
     "as-mindspore": ("as_mindspore", "run a script with mindspore meaning this package"),
     "check": ("check", "say whether an operator, a Cell or a function keeps the contract"),
-    "convert": ("convert", "write weights in another format"),
+    "convert": ("convert", "write weights or a model in another format"),
     "info": ("info", "say which versions are here, and what computes"),
     "launch": ("launch", "start a program as several processes, which find each other"),
     "ops": ("ops", "list operators"),

@@ -61,8 +61,8 @@ class Rules:
     """
 
     __slots__ = ("types", "infer", "shapes", "fill", "infer_from_data", "view", "prepare", "grad", "raw_grad", "vmap",
-                 "jvp", "inline", "body", "moves", "chance", "flops", "again", "loss", "expression", "sets", "unrolled",
-                 "call", "differentiate", "check")
+                 "jvp", "onnx", "inline", "body", "moves", "chance", "flops", "again", "loss", "expression", "sets",
+                 "unrolled", "call", "differentiate", "check")
 
     def __init__(self, types: TypeRule | Rule, loss: Rule | bool = False, call: Callable[..., Any] = apply,
                  differentiate: Callable[..., Sequence[Any]] | None = None, check: Check | None = None):
@@ -78,6 +78,7 @@ class Rules:
         self.raw_grad: Callable[..., Any] | None = None
         self.vmap: Rule | None = None
         self.jvp: Rule | None = None
+        self.onnx: Callable[..., Any] | None = None
         self.inline: Rule | None = None
         self.body: Rule | None = None
         self.moves: Rule | None = None
@@ -204,6 +205,11 @@ class Declarations:
         gradient is, and linear in ``t``. Without a rule it follows from the gradient.
         """
         return self._declare("jvp", function)
+
+    def onnx(self, function: F) -> F:
+        """Declare how it is said in ONNX: ``f(g, use, *inputs)`` calls ``g`` with names of ONNX's operators, values and
+        attributes, and returns the output, or a list of them."""
+        return self._declare("onnx", function, function)
 
     def inline(self, function: F) -> F:
         """Declare what takes a node's place in a graph once gradients are made: ``f(inputs, specs, **attrs)`` gets the

@@ -29,7 +29,7 @@ from ..core.tracing import NeedsNumbers, TraceError
 from ..custom.function import FunctionUse
 from ..custom.gradient import GradientUse
 
-__all__ = ["Dialect", "Untranslatable", "promising", "translate"]
+__all__ = ["Dialect", "NAMED", "TABLE", "Untranslatable", "promising", "trace_of", "translate"]
 
 
 class Untranslatable(Exception):
@@ -341,7 +341,7 @@ def _matmul(d: Dialect, attrs: Any, outs: list[Spec], x: Any, y: Any) -> Any:
 
 
 #: Rules that are told by which name they are asked.
-_NAMED = {_reduced, _extreme, _joined, _softmax}
+NAMED = {_reduced, _extreme, _joined, _softmax}
 #: Instructions whose derivative every library has alike, at every number.
 _SMOOTH = frozenset({"add", "subtract", "multiply", "negative", "square", "exp", "expm1", "log", "log1p", "sin", "cos",
                      "sinh", "cosh", "tanh", "sqrt"})
@@ -416,7 +416,7 @@ def _applied(d: Dialect, op: Op, attrs: Any, ins: list[Any], is_train: bool) -> 
     if op.name in TABLE:
         rule = TABLE[op.name]
         try:
-            result = rule(d, attrs, outs, *ins, **({"name": op.name} if rule in _NAMED else {}))
+            result = rule(d, attrs, outs, *ins, **({"name": op.name} if rule in NAMED else {}))
             return result if isinstance(result, list) else [result]
         except Untranslatable:
             if op.rules.expression is None:
@@ -469,7 +469,7 @@ def _walked(d: Dialect, rule: Subgraph, values: list[Any], is_train: bool) -> li
 
 def _opened(d: Dialect, op: Op, attrs: Any, ins: list[Any], outs: list[Spec], is_train: bool) -> Sequence[Any]:
     """What the body of a traced operator makes of values."""
-    traced = _traced(op, attrs, [d.spec(x) for x in ins], outs, is_train)
+    traced = trace_of(op, attrs, [d.spec(x) for x in ins], outs, is_train)
     body = traced.body
 
     def forward(*xs: Any) -> list[Any]:
@@ -485,7 +485,7 @@ def _opened(d: Dialect, op: Op, attrs: Any, ins: list[Any], outs: list[Spec], is
 _BODIES = following(256, "bodies in other libraries")
 
 
-def _traced(op: Op, attrs: Any, ins: list[Spec], outs: list[Spec], is_train: bool) -> Traced:
+def trace_of(op: Op, attrs: Any, ins: list[Spec], outs: list[Spec], is_train: bool) -> Traced:
     """The trace of a body for inputs of these specs, kept while what the body reads stays as it was."""
     version = attrs.version(cpu(), [_Sized(_shape(spec), _dtype(spec)) for spec in ins])
     key, edition = (op, version, is_train, *ins), EDITION[0]

@@ -1,6 +1,7 @@
-"""ONNX: models of other frameworks as symbols and Cells of ours.
+"""ONNX: models of other frameworks as symbols and Cells of ours, and ours as models for others.
 
-Names open at first use, and the package ``onnx`` is asked for when a model is read: importing this loads neither.
+Names open at first use, and the package ``onnx`` is asked for when a model is read or written: importing this loads
+neither.
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "import_model": ("importing", "import_model"),
     "import_to_cell": ("importing", "import_to_cell"),
     "get_model_metadata": ("importing", "get_model_metadata"),
+    "export": ("exporting", "export"),
+    "export_model": ("exporting", "export_model"),
+    "to_model": ("exporting", "to_model"),
     "backend": ("backend", None),
 }
 
-__all__ = ["backend", "get_model_metadata", "import_model", "import_to_cell"]
+__all__ = ["backend", "export", "export_model", "get_model_metadata", "import_model", "import_to_cell", "to_model"]
 
 
 def __getattr__(name: str) -> Any:

@@ -158,7 +158,7 @@ def _asked(data: Shape, like: Shape | None = None, *, height: int, width: int, s
     return (*data[:2], *sizes)
 
 
-def _between(xp: ArrayModule, n: int, m: int, dtype: np.dtype, *, align_corners: bool) -> Array:
+def between(xp: ArrayModule, n: int, m: int, dtype: np.dtype, *, align_corners: bool) -> Array:
     """The matrix that interpolates ``m`` numbers among ``n``."""
     place = xp.arange(m).astype(xp.float64)
     if align_corners:
@@ -185,7 +185,7 @@ def bilinear_resize_data(g, data, *, align_corners: bool = True):
 
 
 bilinear_resize_data.infer(like_inputs(1))
-_weighs(bilinear_resize, bilinear_resize_data, _asked, _between)
+_weighs(bilinear_resize, bilinear_resize_data, _asked, between)
 
 
 @bilinear_resize_data.grad

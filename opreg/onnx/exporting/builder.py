@@ -1,0 +1,783 @@
+"""A graph of ONNX while it grows: nodes, constants, names, and the words that translations are written in.
+
+What a word means stays the same in all versions of ONNX's operators; how it is said may differ, and is decided here.
+Each node is checked against the schema of its operator, and its outputs get the shapes and dtypes that ONNX infers.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.spec import ANY, Shape, Spec, is_floating
+from ...interop.translation import Untranslatable
+from ..package import onnx as package
+
+if TYPE_CHECKING:
+    from onnx import FunctionProto, GraphProto, NodeProto, TypeProto, ValueInfoProto
+    from onnx.defs import OpSchema
+
+__all__ = ["REST", "Builder", "Length", "Model", "Names", "Numbers", "Value", "dynamic", "length_of", "product"]
+
+defs, helper, shape_inference = package("defs"), package("helper"), package("shape_inference")
+numpy_helper = package("numpy_helper")
+TensorProto = package().TensorProto
+
+#: What a word takes for a value: another value, or a number in the dtype of the first.
+Numbers = Any
+
+_INT64 = np.dtype(np.int64)
+_BOOL = np.dtype(bool)
+
+
+class Length:
+    """A length that is dynamic, as far as it is known: what it is in each of the sizes.
+
+    Arithmetic with it is arithmetic with each, so that what follows from a dynamic length is told from others.
+    """
+
+    __slots__ = ("sizes",)
+
+    def __init__(self, sizes: Sequence[Any]):
+        self.sizes = tuple(sizes)
+
+    def __repr__(self) -> str:
+        return "?"
+
+    def _with(self, other: Any, what: Callable[[Any, Any], Any]) -> Any:
+        others = other.sizes if isinstance(other, Length) else (other,) * len(self.sizes)
+        return length_of([what(size, each) for size, each in zip(self.sizes, others)])
+
+    def __mul__(self, other: Any) -> Any:
+        return self._with(other, operator.mul)
+
+    __rmul__ = __mul__
+
+    def __add__(self, other: Any) -> Any:
+        return self._with(other, operator.add)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self._with(other, operator.sub)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self._with(other, operator.floordiv)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Length) and self.sizes == other.sizes and not any(size is ANY for size in self.sizes)
+
+    def __hash__(self) -> int:
+        return hash(self.sizes)
+
+    def __index__(self) -> int:
+        raise Untranslatable("a length that its arithmetic needs is dynamic")
+
+
+def length_of(sizes: Sequence[Any]) -> Any:
+    """One length from what it is in each of the sizes."""
+    return sizes[0] if all(size is not ANY and size == sizes[0] for size in sizes) else Length(sizes)
+
+
+def dynamic(length: Any) -> bool:
+    """Whether a length is dynamic."""
+    return isinstance(length, Length)
+
+
+#: In a new shape, the length that is left.
+REST = Length(())
+
+
+class Value:
+    """A value of a graph: its name, and what is known of it.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the graph.
+    shapes : tuple of shapes
+        Its shape for each of the sizes that the graph is looked at with; where these differ a dimension is dynamic.
+    dtype : dtype
+        That of its elements.
+    array : NumPy array or None
+        The numbers of a constant.
+    """
+
+    __slots__ = ("g", "name", "shapes", "dtype", "array")
+
+    def __init__(self, g: Builder, name: str, shapes: Sequence[Shape | None], dtype: np.dtype,
+                 array: np.ndarray | None = None):
+        self.g, self.name, self.dtype, self.array = g, name, dtype, array
+        self.shapes: tuple[Shape | None, ...] = tuple(shapes)
+
+    def __repr__(self) -> str:
+        return f"<{self.name} {self.shapes[0]} {self.dtype}>"
+
+    @property
+    def known_shape(self) -> Shape | None:
+        """The shape; None where the rank is not known."""
+        first = self.shapes[0]
+        if first is None or any(shape is None or len(shape) != len(first) for shape in self.shapes):
+            return None
+        return tuple([length_of(dims) for dims in zip(*self.shapes)])
+
+    @property
+    def shape(self) -> Shape:
+        """The shape, a ``Length`` where it is dynamic."""
+        shape = self.known_shape
+        if shape is None:
+            raise Untranslatable("the rank of a value is not known")
+        return shape
+
+    def __neg__(self) -> Value:
+        return self.g("Neg", self)
+
+    def __add__(self, other: Numbers) -> Value:
+        return self.g("Add", self, other)
+
+    def __radd__(self, other: Numbers) -> Value:
+        return self.g("Add", self.g.like(other, self), self)
+
+    def __sub__(self, other: Numbers) -> Value:
+        return self.g("Sub", self, other)
+
+    def __rsub__(self, other: Numbers) -> Value:
+        return self.g("Sub", self.g.like(other, self), self)
+
+    def __mul__(self, other: Numbers) -> Value:
+        return self.g("Mul", self, other)
+
+    def __rmul__(self, other: Numbers) -> Value:
+        return self.g("Mul", self.g.like(other, self), self)
+
+    def __truediv__(self, other: Numbers) -> Value:
+        return self.g("Div", self, other)
+
+    def __rtruediv__(self, other: Numbers) -> Value:
+        return self.g("Div", self.g.like(other, self), self)
+
+    def __gt__(self, other: Numbers) -> Value:
+        return self.g.compare("Greater", self, other)
+
+    def __lt__(self, other: Numbers) -> Value:
+        return self.g.compare("Less", self, other)
+
+    def __ge__(self, other: Numbers) -> Value:
+        return self.g.compare("GreaterOrEqual", self, other)
+
+    def __le__(self, other: Numbers) -> Value:
+        return self.g.compare("LessOrEqual", self, other)
+
+    def __eq__(self, other: Numbers) -> Value:  # type: ignore[override]  # as arrays do
+        return self.g.compare("Equal", self, other)
+
+    def __ne__(self, other: Numbers) -> Value:  # type: ignore[override]  # as arrays do
+        return self.g("Not", self.g.compare("Equal", self, other))
+
+    def __and__(self, other: Value) -> Value:
+        return self.g("And", self, other)
+
+    def __or__(self, other: Value) -> Value:
+        return self.g("Or", self, other)
+
+    def __invert__(self) -> Value:
+        return self.g("Not", self)
+
+    __hash__ = object.__hash__
+
+
+class Names:
+    """Names of values and nodes, each given once in a graph with its bodies, or in a function."""
+
+    def __init__(self) -> None:
+        self._taken: dict[str, int] = {}
+
+    def __call__(self, wanted: str) -> str:
+        count = self._taken.get(wanted)
+        self._taken[wanted] = (count or 0) + 1
+        return wanted if count is None else self(f"{wanted}_{count}")
+
+
+class Model:
+    """What the graph, its functions and bodies have in common.
+
+    Attributes
+    ----------
+    opset : int
+        Version of ONNX's operators.
+    sizes : int
+        How many sizes of dynamic dimensions it is looked at with; one if there is none.
+    functions : dict of domain and name to FunctionProto
+        Those that nodes call.
+    domains : dict of domain to version
+        Those of nodes.
+    training : bool
+        Whether nodes compute as in training where they do not say that they do not, as those of Cells.
+    """
+
+    def __init__(self, opset: int, sizes: int = 1, training: bool = False):
+        self.opset, self.sizes, self.training = opset, sizes, training
+        self.functions: dict[tuple[str, str], FunctionProto] = {}
+        self.domains: dict[str, int] = {"": opset}
+
+
+class Builder:
+    """A graph, the body of a loop or branch, or of a function, while it grows.
+
+    Call it with an operator's name, values or numbers, and attributes: it adds a node and returns its output, or a list
+    of several.
+
+    Parameters
+    ----------
+    model : Model
+        What it is part of.
+    outer : Builder, optional
+        The graph that a body is part of.
+    function : bool
+        Whether it is the body of a function, which holds constants as nodes.
+    """
+
+    def __init__(self, model: Model, outer: Builder | None = None, function: bool = False):
+        self.model, self.opset, self.sizes, self.outer, self.function = (
+            model, model.opset, model.sizes, outer, function)
+        self.names: Names = Names() if outer is None else outer.names
+        self.nodes: list[NodeProto] = []
+        self.initializers: dict[str, np.ndarray] = {}
+        self.inputs: list[Value] = []
+        self.prefix = ""
+        self._constants: dict[tuple[object, ...], Value] = {}
+        self.primitives: Mapping[str, Callable[..., Value]] = {}
+
+    @contextmanager
+    def of(self, name: str) -> Iterator[None]:
+        """Name what is made inside after a node."""
+        before, self.prefix = self.prefix, name
+        try:
+            yield
+        finally:
+            self.prefix = before
+
+    # ------------------------------------------------------------------------------------------- nodes
+
+    def __call__(self, kind: str, *ins: Numbers, count: int = 1, **attrs: Any) -> Any:
+        """Add a node of ONNX's own operator."""
+        schema = self.schema(kind)
+        first = next((each for each in ins if isinstance(each, Value)), None)
+        values = [None if each is None else self.like(each, first) for each in ins]
+        attrs = {key: value for key, value in attrs.items() if value is not None}
+        for key in attrs:
+            if key not in schema.attributes:
+                raise Untranslatable(f"{kind} of opset {self.opset} has no attribute {key!r}")
+        self._check(schema, kind, values)
+        names = ["" if value is None else value.name for value in values]
+        outs = [self.names(f"{self.prefix or 'value'}_{kind.lower()}" + (f"{i}" if count > 1 else ""))
+                for i in range(count)]
+        node = helper.make_node(kind, names, outs, name=self.names(self.prefix or kind.lower()), **attrs)
+        self.nodes.append(node)
+        results = [Value(self, name, shapes, dtype) for name, (shapes, dtype)
+                   in zip(outs, self._inferred(schema, node, values, count))]
+        return results[0] if count == 1 else results
+
+    def custom(self, domain: str, kind: str, ins: Sequence[Value], outs: Sequence[tuple[Sequence[Shape | None], Any]],
+               **attrs: Any) -> list[Value]:
+        """Add a node of another domain, whose outputs have the shapes and dtypes that are given."""
+        self.model.domains.setdefault(domain, 1)
+        names = [self.names(f"{self.prefix or kind}_output" + (f"{i}" if len(outs) > 1 else ""))
+                 for i in range(len(outs))]
+        self.nodes.append(helper.make_node(kind, [value.name for value in ins], names, domain=domain,
+                                           name=self.names(self.prefix or kind), **attrs))
+        return [Value(self, name, shapes, dtype) for name, (shapes, dtype) in zip(names, outs)]
+
+    def schema(self, kind: str) -> OpSchema:
+        """The schema of ONNX's operator in this version."""
+        try:
+            schema = defs.get_schema(kind, self.opset, "")
+        except defs.SchemaError:
+            newest = min((each.since_version for each in defs.get_all_schemas_with_history()
+                          if each.name == kind and each.domain == ""), default=None)
+            raise Untranslatable(f"ONNX has {kind} from opset {newest} on, and opset {self.opset} is asked for"
+                                 ) from None
+        if schema.deprecated:
+            raise Untranslatable(f"ONNX has {kind} no more in opset {self.opset}")
+        return schema
+
+    def _check(self, schema: OpSchema, kind: str, values: Sequence[Value | None]) -> None:
+        for i, value in enumerate(values):
+            if value is None:
+                continue
+            formal = schema.inputs[min(i, len(schema.inputs) - 1)]
+            text = _type_text(value.dtype)
+            if text not in formal.types:
+                raise Untranslatable(f"{kind} of opset {self.opset} takes no {value.dtype}")
+
+    def _inferred(self, schema: OpSchema, node: NodeProto, values: Sequence[Value | None], count: int
+                  ) -> list[tuple[list[Shape | None], np.dtype]]:
+        """Shapes and dtypes of the outputs of a node, by what ONNX infers, for each of the sizes."""
+        dtype = next((value.dtype for value in values if value is not None), np.dtype(np.float32))
+        found: list[tuple[list[Shape | None], np.dtype]] = [([], dtype) for _ in range(count)]
+        data = {value.name: numpy_helper.from_array(value.array, value.name) for value in values
+                if value is not None and isinstance(value.array, np.ndarray) and value.array.size <= 64}
+        for size in range(self.sizes):
+            types = {value.name: _type_of(value.dtype, value.shapes[size]) for value in values if value is not None}
+            try:
+                answer = shape_inference.infer_node_outputs(
+                    schema, node, types, data, opset_imports=[helper.make_opsetid("", self.opset)])
+            except (shape_inference.InferenceError, RuntimeError) as error:
+                raise Untranslatable(f"{node.op_type}: {str(error).strip().splitlines()[-1]}") from None
+            for i, name in enumerate(node.output):
+                shape, inferred = _spec_of(answer.get(name))
+                found[i][0].append(shape)
+                found[i] = found[i][0], found[i][1] if inferred is None else inferred
+        return found
+
+    # --------------------------------------------------------------------------------------- constants
+
+    def constant(self, array: Any, name: str = "") -> Value:
+        """Numbers as a value; equal ones without a name are one."""
+        array = np.asarray(array)
+        if self.outer is not None:
+            held = self.outer.constant(array, name)
+            return Value(self, held.name, held.shapes, held.dtype, held.array)
+        key = (array.dtype, array.shape, array.tobytes()) if array.size <= 4096 and not name else (object(),)
+        if key not in self._constants:
+            name = self.names(name or "constant")
+            if self.function:
+                tensor = numpy_helper.from_array(array, name)
+                self.nodes.append(helper.make_node("Constant", [], [name], name=name, value=tensor))
+            else:
+                self.initializers[name] = array
+            self._constants[key] = Value(self, name, [array.shape] * self.sizes, array.dtype, array)
+        return self._constants[key]
+
+    def like(self, number: Numbers, value: Value | None) -> Value:
+        """A value, or a number in the dtype of another value."""
+        if isinstance(number, Value):
+            return number
+        return self.constant(np.asarray(number, _INT64 if value is None else value.dtype))
+
+    def ints(self, *numbers: int) -> Value:
+        """A vector of int64."""
+        return self.constant(np.asarray(numbers, _INT64))
+
+    # --------------------------------------------------------- the words of a dialect, arguments as NumPy's
+
+    def spec(self, x: Value) -> Spec:
+        """Shape and dtype."""
+        return Spec(x.shape, x.dtype)
+
+    def cast(self, x: Value, dtype: Any) -> Value:
+        """The same numbers in another dtype."""
+        dtype = np.dtype(dtype)
+        if x.dtype == dtype:
+            return x
+        if isinstance(x.array, np.ndarray):
+            return self.constant(x.array.astype(dtype))
+        return self("Cast", x, to=helper.np_dtype_to_tensor_dtype(dtype))
+
+    def array(self, numbers: np.ndarray, like: Any) -> Value:
+        """Numbers as a constant."""
+        return self.constant(numbers)
+
+    def number(self, value: float, like: Value) -> Value:
+        """A constant of rank zero in the dtype of ``like``."""
+        return self.constant(np.asarray(value, like.dtype))
+
+    def stop(self, x: Value) -> Value:
+        """The same."""
+        return x
+
+    def reshape(self, x: Value, shape: Sequence[Any]) -> Value:
+        """The same numbers in another shape; a length that is dynamic is found when it runs."""
+        before, shape = x.known_shape, tuple(shape)
+        if before == shape:
+            return x
+        moving = [i for i, dim in enumerate(shape) if dynamic(dim)]
+        if isinstance(x.array, np.ndarray) and not moving:
+            return self.constant(x.array.reshape(shape))
+        if len(moving) == 1:
+            target = self.ints(*[-1 if dynamic(dim) else dim for dim in shape])
+        else:
+            target = self.lengths(shape, x, free=True)
+        empty = any(not dynamic(dim) and dim == 0 for dim in shape)
+        result: Value = self("Reshape", x, target, allowzero=1 if empty else None)
+        if REST not in shape:
+            result.shapes = self.sized(shape)
+        return result
+
+    def sized(self, shape: Sequence[Any]) -> tuple[Shape, ...]:
+        """A shape in each of the sizes."""
+        return tuple([tuple([dim.sizes[size] if dynamic(dim) else dim for dim in shape])
+                      for size in range(self.sizes)])
+
+    def lengths(self, shape: Sequence[Any], x: Value | None = None, free: bool = False) -> Value:
+        """A shape as a vector. Dynamic lengths are those of ``x``, or of inputs; with ``free`` one that is none of
+        these is what is left."""
+        if not any(map(dynamic, shape)):
+            return self.ints(*shape)
+        parts: list[Value] = []
+        for dim in shape:
+            found = self.ints(dim) if not dynamic(dim) else self._found(dim, x)
+            if found is None and not free:
+                raise Untranslatable("a length is dynamic, and that of no input")
+            if found is None:
+                found, free = self.ints(-1), False
+            parts.append(found)
+        return self("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
+
+    def _found(self, length: Length, x: Value | None) -> Value | None:
+        """A dynamic length as a vector of one: that of an axis of ``x``, or of an input."""
+        for value in ([] if x is None else [x]) + self.inputs:
+            for axis, dim in enumerate(value.known_shape or ()):
+                if dim == length:
+                    return self.length(value, axis)
+        if self.outer is None:
+            return None
+        found = self.outer._found(length, None)
+        return None if found is None else Value(self, found.name, found.shapes, found.dtype)
+
+    def length(self, x: Value, axis: int) -> Value:
+        """The length of an axis, as a vector of one."""
+        dim = x.shape[axis]
+        return self.gather(self("Shape", x), self.ints(axis), 0) if dynamic(dim) else self.ints(dim)
+
+    def transpose(self, x: Value, axes: Sequence[int]) -> Value:
+        """Axes in another order."""
+        axes = [int(axis) for axis in axes]
+        if axes == [*range(len(axes))]:
+            return x
+        if isinstance(x.array, np.ndarray):
+            return self.constant(np.ascontiguousarray(x.array.transpose(axes)))
+        return self("Transpose", x, perm=axes)
+
+    def broadcast(self, x: Value, shape: Sequence[Any]) -> Value:
+        """Repeated along axes of length one, and along new ones in front."""
+        shape = tuple(shape)
+        before = x.shape
+        if before == shape:
+            return x
+        padded = (1,) * (len(shape) - len(before)) + before
+        target = self.lengths([1 if old == new else new for old, new in zip(padded, shape)])
+        result: Value = self("Expand", x, target)
+        result.shapes = self.sized(shape)
+        return result
+
+    def broadcast_like(self, x: Value, like: Value) -> Value:
+        """Repeated to the shape of another value."""
+        if x.known_shape == like.known_shape:
+            return x
+        if not any(map(dynamic, like.shape)):
+            return self.broadcast(x, like.shape)
+        result: Value = self("Expand", x, self("Shape", like))
+        result.shapes = like.shapes
+        return result
+
+    def filled(self, value: float, like: Value, dtype: np.dtype) -> Value:
+        """One number in the shape of another value."""
+        return self.broadcast_like(self.constant(np.asarray(value, dtype)), like)
+
+    def reduce(self, kind: str, x: Value, axes: Sequence[int], keepdims: bool = True) -> Value:
+        """Along some axes, by ``Sum``, ``Mean``, ``Prod``, ``Max``, ``Min``, ``L1`` or ``L2``."""
+        axes = [int(axis) for axis in axes]
+        if not axes:
+            return x
+        name = f"Reduce{kind}"
+        if self.opset >= (13 if kind == "Sum" else 18):
+            return self(name, x, self.ints(*axes), keepdims=int(keepdims))
+        return self(name, x, axes=axes, keepdims=int(keepdims))
+
+    def sum(self, x: Value, axes: Sequence[int]) -> Value:
+        """Added up; axes stay with length one."""
+        return self.reduce("Sum", x, axes)
+
+    def prod(self, x: Value, axes: Sequence[int]) -> Value:
+        """Multiplied; axes stay with length one."""
+        return self.reduce("Prod", x, axes)
+
+    def max(self, x: Value, axes: Sequence[int]) -> Value:
+        """The largest; axes stay with length one."""
+        return self.reduce("Max", x, axes)
+
+    def min(self, x: Value, axes: Sequence[int]) -> Value:
+        """The smallest; axes stay with length one."""
+        return self.reduce("Min", x, axes)
+
+    def mean(self, x: Value, axes: Sequence[int]) -> Value:
+        """The mean; axes stay with length one."""
+        return self.reduce("Mean", x, axes)
+
+    def concat(self, xs: Sequence[Value], axis: int) -> Value:
+        """One behind the other."""
+        if len(xs) == 1:
+            return xs[0]
+        if all(isinstance(x.array, np.ndarray) for x in xs):
+            return self.constant(np.concatenate([x.array for x in xs], axis))
+        return self("Concat", *xs, axis=int(axis))
+
+    def flip(self, x: Value, axes: Sequence[int]) -> Value:
+        """Backwards along some axes."""
+        return self.slice(x, [-1] * len(axes), [-_FAR] * len(axes), axes, [-1] * len(axes)) if len(axes) else x
+
+    def where(self, condition: Value, x: Numbers, y: Numbers) -> Value:
+        """By a truth value each."""
+        like = x if isinstance(x, Value) else y
+        condition, x, y = self.truth(condition), self.like(x, like), self.like(y, like)
+        if x.dtype == _BOOL:  # which ONNX Runtime chooses by logic alone
+            return self("Or", self("And", condition, x), self("And", self("Not", condition), y))
+        return self("Where", condition, x, y)
+
+    def matmul(self, x: Value, y: Value) -> Value:
+        """Products of matrices."""
+        return self("MatMul", x, y)
+
+    def softmax(self, x: Value, axis: int, kind: str = "Softmax") -> Value:
+        """Exponentials by their sum."""
+        rank = len(x.shape)
+        if self.opset >= 13 or axis == rank - 1:
+            return self(kind, x, axis=axis)
+        order = [i for i in range(rank) if i != axis] + [axis]
+        back = [order.index(i) for i in range(rank)]
+        return self.transpose(self(kind, self.transpose(x, order), axis=rank - 1), back)
+
+    def log_softmax(self, x: Value, axis: int) -> Value:
+        """The logarithm of it."""
+        return self.softmax(x, axis, "LogSoftmax")
+
+    def subscript(self, x: Value, key: Sequence[Any]) -> Value:
+        """``x[key]`` of numbers, slices, None and ``...``."""
+        rank = len(x.shape)
+        used = sum(part is not None and part is not Ellipsis for part in key)
+        whole = [slice(None)] * (rank - used)
+        at = next((i for i, part in enumerate(key) if part is Ellipsis), len(key))
+        parts = [*key[:at], *whole, *key[at + 1:]]
+        starts, ends, axes, steps, gone, new, axis, place = [], [], [], [], [], [], 0, 0
+        for part in parts:
+            if part is None:
+                new.append(place)
+                place += 1
+                continue
+            if isinstance(part, slice):
+                if part != slice(None):
+                    step = 1 if part.step is None else int(part.step)
+                    starts.append((0 if step > 0 else -1) if part.start is None else int(part.start))
+                    ends.append((_FAR if step > 0 else -_FAR) if part.stop is None else int(part.stop))
+                    axes.append(axis)
+                    steps.append(step)
+                place += 1
+            else:
+                starts.append(int(part))
+                ends.append(int(part) + 1 or _FAR)
+                axes.append(axis)
+                steps.append(1)
+                gone.append(axis)
+            axis += 1
+        x = self.slice(x, starts, ends, axes, steps) if axes else x
+        x = self.squeeze(x, gone) if gone else x
+        return self.unsqueeze(x, new) if new else x
+
+    def elementwise(self, forward: Callable[..., Any], pull: Callable[..., Any], xs: Sequence[Value]) -> Any:
+        """What forward makes; a model that is exported has no gradient."""
+        return forward(*xs)
+
+    def ruled(self, forward: Callable[..., Sequence[Any]], backward: Callable[..., Sequence[Any]], xs: Sequence[Value]
+              ) -> Sequence[Any]:
+        """What forward makes; a model that is exported has no gradient."""
+        return forward(*xs)
+
+    # -------------------------------------------------------------------------------------- further words
+
+    def compare(self, kind: str, x: Value, y: Numbers) -> Value:
+        """A comparison, as truth values."""
+        y = self.like(y, x)
+        if kind in ("GreaterOrEqual", "LessOrEqual") and self.opset < 12:
+            return self("Or", self.compare(kind.removesuffix("OrEqual"), x, y), self.compare("Equal", x, y))
+        if kind == "Equal" and self.opset < 11 and is_floating(x.dtype):
+            return self._equal(x, y)
+        if _type_text(x.dtype) not in self.schema(kind).inputs[0].types:
+            wider = np.dtype(np.int64) if kind == "Equal" else np.dtype(np.float64)
+            x, y = self.cast(x, wider), self.cast(y, wider)
+        return self(kind, x, y)
+
+    def _equal(self, x: Value, y: Value) -> Value:
+        """Of floating numbers, where ONNX has it of integers alone: neither is the larger, and none is NaN."""
+        numbers = [self("Or", self("Less", each, math.inf), self("Greater", each, -math.inf)) for each in (x, y)]
+        apart = self("Or", self("Less", x, y), self("Greater", x, y))
+        return self("And", self("Not", apart), self("And", *numbers))
+
+    def truth(self, x: Value) -> Value:
+        """Whether numbers are not zero."""
+        return x if x.dtype == _BOOL else x != 0
+
+    def squeeze(self, x: Value, axes: Sequence[int]) -> Value:
+        """Without some axes of length one."""
+        axes = [int(axis) for axis in axes]
+        if not axes:
+            return x
+        return self("Squeeze", x, self.ints(*axes)) if self.opset >= 13 else self("Squeeze", x, axes=axes)
+
+    def unsqueeze(self, x: Value, axes: Sequence[int]) -> Value:
+        """With new axes of length one at some places of the result."""
+        axes = [int(axis) for axis in axes]
+        if not axes:
+            return x
+        return self("Unsqueeze", x, self.ints(*axes)) if self.opset >= 13 else self("Unsqueeze", x, axes=axes)
+
+    def slice(self, x: Value, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int],
+              steps: Sequence[int] | None = None) -> Value:
+        """``x[start:end:step]`` along some axes."""
+        if steps is not None and all(step == 1 for step in steps):
+            steps = None
+        starts, ends, axes = ([int(number) for number in numbers] for numbers in (starts, ends, axes))
+        if isinstance(x.array, np.ndarray):
+            key = [slice(None)] * x.array.ndim
+            for start, end, axis, step in zip(starts, ends, axes, steps or [1] * len(axes)):
+                key[axis] = slice(start, None if step < 0 and end <= -_FAR else end, step)
+            return self.constant(np.ascontiguousarray(x.array[tuple(key)]))
+        if self.opset < 10:
+            if steps is not None:
+                raise Untranslatable(f"Slice with steps is there from opset 10 on, and opset {self.opset} is asked for")
+            return self("Slice", x, starts=starts, ends=ends, axes=axes)
+        return self("Slice", x, self.ints(*starts), self.ints(*ends), self.ints(*axes),
+                    *([] if steps is None else [self.ints(*steps)]))
+
+    def pad(self, x: Value, before: Sequence[int], after: Sequence[int], value: float = 0.0, mode: str = "constant"
+            ) -> Value:
+        """With elements before and behind."""
+        pads = [int(number) for number in (*before, *after)]
+        if not any(pads):
+            return x
+        if self.opset < 11:
+            return self("Pad", x, pads=pads, mode=mode, value=float(value))
+        return self("Pad", x, self.ints(*pads), *([self.number(value, x)] if mode == "constant" else []), mode=mode)
+
+    def split(self, x: Value, axis: int, parts: Sequence[int]) -> list[Value]:
+        """Cut into parts of these lengths."""
+        if len(parts) == 1:
+            return [x]
+        if self.opset >= 13:
+            return list(self("Split", x, self.ints(*parts), axis=axis, count=len(parts)))
+        return list(self("Split", x, axis=axis, split=[int(part) for part in parts], count=len(parts)))
+
+    def gather(self, x: Value, indices: Value, axis: int) -> Value:
+        """Elements along an axis by their number."""
+        return self("Gather", x, indices, axis=axis)
+
+    def clip(self, x: Value, low: float | None, high: float | None) -> Value:
+        """At least ``low`` and at most ``high``."""
+        if self.opset >= 11 and _type_text(x.dtype) in self.schema("Clip").inputs[0].types:
+            return self("Clip", x, None if low is None else self.number(low, x),
+                        *([] if high is None else [self.number(high, x)]))
+        if low is not None:
+            x = self.larger(x, low)
+        return x if high is None else self.smaller(x, high)
+
+    def larger(self, x: Value, y: Numbers) -> Value:
+        """The larger of two."""
+        return self._extreme("Max", x, y)
+
+    def smaller(self, x: Value, y: Numbers) -> Value:
+        """The smaller of two."""
+        return self._extreme("Min", x, y)
+
+    def _extreme(self, kind: str, x: Value, y: Numbers) -> Value:
+        y = self.like(y, x)
+        if _type_text(x.dtype) in self.schema(kind).inputs[0].types and self.opset >= 8:
+            return self(kind, x, y)
+        return self.where(x > y if kind == "Max" else x < y, x, y)
+
+    def numbers_to(self, count: Value) -> Value:
+        """The whole numbers below a vector of one."""
+        return self("Range", self.constant(np.asarray(0, _INT64)), self.squeeze(count, [0]),
+                    self.constant(np.asarray(1, _INT64)))
+
+    def round_down(self, x: Value) -> Value:
+        """The next whole number below, of whole numbers themselves."""
+        return self("Floor", x) if is_floating(x.dtype) else x
+
+    def topk(self, x: Value, k: int | Value, axis: int, largest: bool) -> tuple[Value, Value]:
+        """The k largest or smallest in order, and where they are."""
+        number = self.ints(k) if isinstance(k, int) else k
+        if self.opset >= 11:
+            values, places = self("TopK", x, number, axis=axis, largest=int(largest), sorted=1, count=2)
+            return values, places
+        if not largest:
+            values, places = self.topk(-x, k, axis, True)
+            return -values, places
+        if self.opset == 10:
+            values, places = self("TopK", x, number, axis=axis, count=2)
+        elif isinstance(k, int):
+            values, places = self("TopK", x, axis=axis, k=k, count=2)
+        else:
+            raise Untranslatable("how many come first is dynamic, from opset 10 on")
+        return values, places
+
+    def body(self) -> Builder:
+        """A graph within this one."""
+        inner = Builder(self.model, self)
+        inner.primitives, inner.prefix = self.primitives, self.prefix
+        return inner
+
+    def graph(self, name: str, ins: Sequence[Value], outs: Sequence[Value]) -> GraphProto:
+        """The graph as it stands."""
+        ends = self.ends(outs)
+        return helper.make_graph(self.nodes, name, [_info(value) for value in ins], [_info(value) for value in ends],
+                                 [numpy_helper.from_array(array, key) for key, array in self.initializers.items()])
+
+    def ends(self, outs: Sequence[Value]) -> list[Value]:
+        """Outputs, each made by a node of its own: inputs, constants and what is there twice are copied."""
+        made = {each for node in self.nodes if node.op_type != "Constant" for each in node.output}
+        ends: list[Value] = []
+        for out in outs:
+            ends.append(out if out.name in made else self.copy(out))
+            made.discard(ends[-1].name)
+        return ends
+
+    def copy(self, value: Value, name: str = "") -> Value:
+        """The same value under another name."""
+        result: Value = self("Identity", value)
+        result.shapes = value.shapes
+        if name:
+            self.nodes[-1].output[0] = result.name = name
+        return result
+
+
+#: Beyond every length.
+_FAR = 2 ** 31 - 1
+
+
+def _type_text(dtype: np.dtype) -> str:
+    kind = helper.np_dtype_to_tensor_dtype(dtype)
+    return f"tensor({_KINDS.get(kind) or TensorProto.DataType.Name(kind).lower()})"
+
+
+_KINDS = {TensorProto.FLOAT: "float", TensorProto.DOUBLE: "double"}
+
+
+def _type_of(dtype: np.dtype, shape: Shape | None, names: Sequence[str | None] = ()) -> TypeProto:
+    kind = helper.np_dtype_to_tensor_dtype(dtype)
+    if shape is None:
+        return helper.make_tensor_type_proto(kind, None)
+    return helper.make_tensor_type_proto(kind, [None if dim is ANY or dynamic(dim) else int(dim) for dim in shape])
+
+
+def _info(value: Value) -> ValueInfoProto:
+    return helper.make_value_info(value.name, _type_of(value.dtype, value.known_shape))
+
+
+def _spec_of(found: TypeProto | None) -> tuple[Shape | None, np.dtype | None]:
+    if found is None or not found.HasField("tensor_type"):
+        return None, None
+    kind = found.tensor_type
+    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind.elem_type)) if kind.elem_type else None
+    if not kind.HasField("shape"):
+        return None, dtype
+    return tuple([dim.dim_value if dim.HasField("dim_value") else ANY for dim in kind.shape.dim]), dtype
+
+
+def product(dims: Sequence[Any]) -> int:
+    """How many elements there are, of a shape that is known."""
+    return operator.index(math.prod(dims))

@@ -1,0 +1,281 @@
+"""Rows of what is looked up: by indices, in order, within lengths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.spec import is_floating
+from ...interop.translation import Untranslatable
+from .builder import Builder, Value, dynamic, product
+from .table import Use, says
+
+__all__: list[str] = []
+
+_INT64 = np.dtype(np.int64)
+
+
+def _places(g: Builder, indices: Value, x: Value, axis: int, mode: str) -> Value:
+    """Indices as int64 within an axis."""
+    indices = g.cast(indices, _INT64)
+    length = x.shape[axis]
+    last: Any = g.squeeze(g.length(x, axis), [0]) - 1 if dynamic(length) else length - 1
+    if isinstance(indices.array, np.ndarray) and not dynamic(length) and indices.array.size and (
+            indices.array.min() >= 0 and indices.array.max() < length):
+        return indices
+    if mode in ("wrap", "index"):
+        return g("Mod", indices, last + 1)
+    if mode == "raise":
+        return indices
+    return g.smaller(g.larger(indices, 0), last)
+
+
+@says("take")
+def _take(g: Builder, use: Use, x: Value, indices: Value) -> Value:
+    axis = use.attrs["axis"] % len(x.shape)
+    return g.gather(x, _places(g, indices, x, axis, use.attrs["mode"]), axis)
+
+
+@says("Embedding")
+def _embedding(g: Builder, use: Use, indices: Value, weight: Value) -> Value:
+    return g.gather(weight, _places(g, indices, weight, 0, "clip"), 0)
+
+
+@says("pick")
+def _pick(g: Builder, use: Use, x: Value, index: Value) -> Value:
+    axis = use.attrs["axis"] % len(x.shape)
+    if len(index.shape) < len(x.shape):
+        index = g.unsqueeze(index, [axis])
+    found = g("GatherElements", x, _places(g, index, x, axis, use.attrs["mode"]), axis=axis)
+    return found if use.attrs["keepdims"] or len(x.shape) == 1 else g.squeeze(found, [axis])
+
+
+@says("_take_along_axis")
+def _along(g: Builder, use: Use, x: Value, indices: Value) -> Value:
+    axis = use.attrs["axis"]
+    if axis is None:
+        x, axis = g.reshape(x, (product(x.shape),)), 0
+    return g("GatherElements", x, g.cast(indices, _INT64), axis=axis % len(x.shape))
+
+
+@says("one_hot")
+def _one_hot(g: Builder, use: Use, indices: Value) -> Value:
+    attrs = use.attrs
+    places = g.unsqueeze(g.cast(indices, _INT64), [len(indices.shape)])
+    kind = use.out.dtype
+    on, off = (g.constant(np.asarray(attrs[name]).astype(kind)) for name in ("on_value", "off_value"))
+    return g.where(g.compare("Equal", places, g.constant(np.arange(attrs["depth"]))), on, off)
+
+
+@says("gather_nd")
+def _gather_nd(g: Builder, use: Use, x: Value, indices: Value) -> Value:
+    if indices.shape[0] == 0:
+        raise Untranslatable("no index")
+    rank = len(indices.shape)
+    return g("GatherND", x, g.transpose(g.cast(indices, _INT64), [*range(1, rank), 0]))
+
+
+@says("scatter_nd")
+def _scatter_nd(g: Builder, use: Use, x: Value, indices: Value) -> Value:
+    zeros = g.constant(np.zeros([product([dim]) for dim in use.out.shape], x.dtype))
+    return _scattered(g, zeros, indices, x)
+
+
+@says("_scatter_set_nd")
+def _scatter_set(g: Builder, use: Use, x: Value, values: Value, indices: Value) -> Value:
+    return _scattered(g, x, indices, values)
+
+
+def _scattered(g: Builder, x: Value, indices: Value, values: Value) -> Value:
+    rank = len(indices.shape)
+    return g("ScatterND", x, g.transpose(g.cast(indices, _INT64), [*range(1, rank), 0]), values)
+
+
+@says("_contrib_index_copy")
+def _index_copy(g: Builder, use: Use, x: Value, indices: Value, values: Value) -> Value:
+    return g("ScatterND", x, g.unsqueeze(g.cast(indices, _INT64), [1]), values)
+
+
+@says("_contrib_boolean_mask")
+def _mask(g: Builder, use: Use, x: Value, index: Value) -> Value:
+    return g("Compress", x, g.truth(index), axis=use.attrs["axis"] % len(x.shape))
+
+
+@says("_npx_nonzero")
+def _nonzero(g: Builder, use: Use, x: Value) -> Value:
+    return g.transpose(g("NonZero", x), (1, 0))
+
+
+@says("diag")
+def _diag(g: Builder, use: Use, x: Value) -> Value:
+    """By where elements come from; zeros come from behind the last."""
+    attrs = use.attrs
+    shape = [product([dim]) for dim in x.shape]
+    count = int(np.prod(shape))
+    places = np.arange(count).reshape(shape)
+    if len(shape) == 1:
+        k = attrs["k"]
+        taken = np.full((shape[0] + abs(k),) * 2, count)
+        rows = np.arange(shape[0])
+        taken[rows + max(-k, 0), rows + max(k, 0)] = places
+    else:
+        taken = np.diagonal(places, attrs["k"], attrs["axis1"], attrs["axis2"])
+    return _picked(g, x, taken, count)
+
+
+def _picked(g: Builder, x: Value, taken: np.ndarray, count: int) -> Value:
+    """Elements of the whole of ``x`` by their number, zero behind the last."""
+    flat = g.reshape(x, (count,))
+    if (taken >= count).any():
+        flat = g.concat([flat, g.constant(np.zeros(1, x.dtype))], 0)
+    return g.gather(flat, g.constant(np.ascontiguousarray(taken, np.int64)), 0)
+
+
+def picked_last(g: Builder, x: Value, taken: np.ndarray, count: int, axes: int) -> Value:
+    """The same of the last axes, which are one then."""
+    flat = g.reshape(x, (*x.shape[:len(x.shape) - axes], count))
+    if (taken >= count).any():
+        flat = g.pad(flat, [0] * len(flat.shape), [0] * (len(flat.shape) - 1) + [1])
+    return g.gather(flat, g.constant(np.ascontiguousarray(taken, np.int64)), len(flat.shape) - 1)
+
+
+@says("_linalg_extractdiag", "_linalg_extracttrian", "_linalg_makediag", "_linalg_maketrian", "_linalg_triangle")
+def _triangles(g: Builder, use: Use, x: Value) -> Value:
+    name, attrs = use.op.name.removeprefix("_linalg_"), use.attrs
+    if name == "triangle":
+        size = product(x.shape[-1:])
+        ones = np.ones((size, size), bool)
+        return g.where(g.constant(np.tril(ones) if attrs["lower"] else np.triu(ones)), x, 0.0)
+    size = product((x if name.startswith("extract") else use.out).shape[-1:])
+    numbers = np.arange(size * size).reshape(size, size)
+    offset = attrs["offset"]
+    if "diag" in name:
+        rows, columns = np.nonzero(np.eye(size, k=offset, dtype=bool))
+    else:  # line by line if lower, else column by column
+        far, near = np.tril_indices(size - abs(offset))
+        far = far + abs(offset)
+        rows, columns = (far, near) if offset < 0 or (offset == 0 and attrs["lower"]) else (near, far)
+    if name.startswith("extract"):
+        return picked_last(g, x, numbers[rows, columns], size * size, 2)
+    taken = np.full((size, size), len(rows))
+    taken[rows, columns] = np.arange(len(rows))
+    return picked_last(g, x, taken, len(rows), 1)
+
+
+@says("_linalg_det")
+def _det(g: Builder, use: Use, x: Value) -> Any:
+    return [g("Det", x)]
+
+
+@says("_linalg_sumlogdiag")
+def _sum_log_diag(g: Builder, use: Use, x: Value) -> Value:
+    size = product(x.shape[-1:])
+    found = picked_last(g, x, np.arange(size) * (size + 1), size * size, 2)
+    return g.reduce("Sum", g("Log", found), [len(found.shape) - 1], False)
+
+
+# ----------------------------------------------------------------------------------------------- in order
+
+
+@says("sort", "argsort", "topk")
+def _ordered(g: Builder, use: Use, x: Value) -> Any:
+    attrs, name = use.attrs, use.op.name
+    axis = attrs["axis"]
+    if axis is None:
+        x, axis = g.reshape(x, (product(x.shape),)), 0
+    axis %= len(x.shape)
+    k: Any = attrs["k"] if name == "topk" and attrs["k"] > 0 else x.shape[axis]
+    k = g.length(x, axis) if dynamic(k) else k
+    kind = x.dtype
+    if not is_floating(kind) and kind not in (np.int32, np.int64):
+        x = g.cast(x, np.int32)
+    values, places = g.topk(x, k, axis, not attrs["is_ascend"])
+    if name == "sort":
+        return values
+    returned = attrs["ret_typ"] if name == "topk" else "indices"
+    if returned == "mask":
+        shape = [product([dim]) for dim in x.shape]
+        zeros = g.constant(np.zeros(shape, kind))
+        ones = g.constant(np.ones([product([dim]) for dim in places.shape], kind))
+        return g.reshape(g("ScatterElements", zeros, places, ones, axis=axis), use.out.shape)
+    return places if returned == "indices" else [values, places]
+
+
+# ----------------------------------------------------------------------------------------------- sequences
+
+
+def _steps(g: Builder, x: Value, axis: int) -> Value:
+    """The numbers of steps, along an axis."""
+    rank = len(x.shape)
+    shape = [-1 if i == axis else 1 for i in range(rank)]
+    if not dynamic(x.shape[axis]):
+        return g.constant(np.arange(x.shape[axis], dtype=np.int64).reshape(shape))
+    return g.unsqueeze(g.numbers_to(g.length(x, axis)), [i for i in range(rank) if i != axis])
+
+
+def _lengths(g: Builder, x: Value, length: Value, axis: int) -> Value:
+    """The lengths, along the other of the first two axes."""
+    rank = len(x.shape)
+    return g.unsqueeze(g.cast(length, _INT64), [i for i in range(rank) if i != 1 - axis])
+
+
+@says("SequenceMask")
+def _sequence_mask(g: Builder, use: Use, x: Value, *length: Value) -> Value:
+    attrs = use.attrs
+    if not length:
+        return x
+    axis = attrs["axis"]
+    inside = g.compare("Less", _steps(g, x, axis), _lengths(g, x, length[0], axis))
+    return g.where(inside, x, attrs["value"])
+
+
+@says("SequenceLast")
+def _sequence_last(g: Builder, use: Use, x: Value, *length: Value) -> Value:
+    axis = use.attrs["axis"]
+    if not length:
+        return g.subscript(x, (slice(None),) * axis + (-1,))
+    before = g.larger(g.cast(length[0], _INT64) - 1, 0)  # of an empty one the first
+    count = g.squeeze(g.length(x, axis), [0]) if dynamic(x.shape[axis]) else x.shape[axis]
+    places = g.smaller(before, count - 1)
+    last = g.compare("Equal", _steps(g, x, axis), _lengths(g, x, places, axis))
+    return g.reduce("Sum", g.where(last, x, 0.0), [axis], False)
+
+
+@says("SequenceReverse")
+def _sequence_reverse(g: Builder, use: Use, x: Value, *length: Value) -> Value:
+    axis = use.attrs["axis"]
+    if not length:
+        return g.flip(x, [axis])
+    if g.opset >= 10:
+        return g("ReverseSequence", x, g.cast(length[0], _INT64), time_axis=axis, batch_axis=1 - axis)
+    raise Untranslatable("ONNX has ReverseSequence from opset 10 on")
+
+
+@says("im2col")
+def _im2col(g: Builder, use: Use, x: Value) -> Value:
+    """A convolution whose kernels have a single one."""
+    attrs = use.attrs
+    channels, taps = product(x.shape[1:2]), int(np.prod(attrs["kernel"]))
+    rank = len(attrs["kernel"])
+    ones = np.tile(np.eye(taps, dtype=x.dtype).reshape(taps, 1, *attrs["kernel"]), (channels, *[1] * (rank + 1)))
+    found = g("Conv", x, g.constant(ones), kernel_shape=list(attrs["kernel"]), group=channels,
+              pads=[*(attrs["pad"] or (0,) * rank)] * 2, strides=list(attrs["stride"] or (1,) * rank),
+              dilations=list(attrs["dilate"] or (1,) * rank))
+    return g.reshape(found, use.out.shape)
+
+
+@says("_contrib_allclose")
+def _all_close(g: Builder, use: Use, x: Value, y: Value) -> Value:
+    attrs = use.attrs
+    near = g("LessOrEqual", g("Abs", x - y), g("Abs", y) * attrs["rtol"] + attrs["atol"])
+    near = g("Or", near, g("Equal", x, y))  # infinities
+    if attrs["equal_nan"]:
+        near = g("Or", near, g("And", g("IsNaN", x), g("IsNaN", y)))
+    return g.reduce("Min", g.cast(near, np.int32), range(len(near.shape)), False)
+
+
+@says("softmax_cross_entropy")
+def _cross_entropy(g: Builder, use: Use, x: Value, label: Value) -> Value:
+    found = g("GatherElements", g.log_softmax(x, 1), g.unsqueeze(_places(g, label, x, 1, "clip"), [1]), axis=1)
+    return -g.reduce("Sum", found, [0, 1], False)

@@ -1,0 +1,569 @@
+"""Whole models: what is exported, with which inputs and weights, and the file."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opreg.ndarray import NDArray
+from opreg.ndarray.context import cpu
+from opreg.ndarray.io import load as load_arrays
+from opreg.symbol import Symbol
+from opreg.symbol.executor import Executor
+from opreg.symbol.infer import infer_dtypes, infer_shapes
+from opreg.symbol.json import load as load_symbol
+
+from ...core.graph import Entry, Graph, Node
+from ...core.mode import Recording
+from ...core.spec import Shape, as_dtype, known
+from ...errors import ArgumentError, OpError, did_you_mean
+from ...interop.translation import Untranslatable
+from ...nn.cell import Cell
+from ...nn.follow import follow
+from ...nn.tensor_base import TensorBase
+from ...nn.tree import LEAF, Structure, flatten
+from ..package import onnx as package
+from .builder import Builder, Model, Value
+from .elementwise import PRIMITIVES
+from .table import DOMAIN, walk
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto, ValueInfoProto
+
+__all__ = ["OLDEST", "export", "export_model", "to_model"]
+
+helper = package("helper")
+numpy_helper = package("numpy_helper")
+
+#: The first version of ONNX's operators that models are written for, which is the oldest that ONNX Runtime runs.
+OLDEST = 7
+#: From how many bytes of weights on they lie in a file of their own: protocol buffers hold less than 2 GiB.
+EXTERNAL = 2 ** 31 - 2 ** 24
+
+#: Names of dynamic dimensions by axis; the axes of an input, or a shape with names in it.
+Dynamic = Any
+
+
+class _Input:
+    """An input of a model: its name, dtype, and shape, with names where a dimension is dynamic."""
+
+    def __init__(self, name: str, shape: Sequence[Any] | None, dtype: Any = None):
+        self.name, self.dtype = name, None if dtype is None else as_dtype(dtype)
+        self.shape = None if shape is None else tuple(shape)
+        self.dims: dict[int, str] = {}
+
+    def sizes(self, scales: Mapping[str, tuple[int, int]], which: int) -> Shape | None:
+        """The shape in one of the sizes."""
+        if self.shape is None:
+            return None
+        return tuple([scales[self.dims[i]][which] if i in self.dims else dim for i, dim in enumerate(self.shape)])
+
+
+class _Program:
+    """What is exported: a graph for each size, its inputs and the values of its other variables.
+
+    Attributes
+    ----------
+    title : str
+        What it is, as errors name it.
+    graphs : list of Graph
+        One for each size, alike but for attributes.
+    inputs : list of (_Input, Node)
+        Those that are given when it runs, with the variables of the first graph.
+    values : dict of Node to array
+        Those of other variables of the first graph.
+    outputs : list of str
+        Names of the outputs.
+    training : bool
+        Whether nodes that do not say otherwise compute as in training: those of Cells say it.
+    """
+
+    def __init__(self, title: str, graphs: list[Graph], inputs: list[tuple[_Input, Node]],
+                 values: dict[Node, np.ndarray], outputs: list[str], training: bool = False):
+        self.title, self.graphs, self.inputs, self.values, self.outputs = title, graphs, inputs, values, outputs
+        self.training = training
+
+
+# ----------------------------------------------------------------------------------------------------- front
+
+
+def export(thing: Any, file: str | os.PathLike[str], *examples: Any, params: Mapping[str, Any] | None = None,
+           dynamic: Dynamic = None, opset_version: int | None = None, external_data: bool | None = None,
+           inputs: Sequence[str] | None = None) -> str:
+    """Write a Symbol, Cell, compiled function or executor as a model of ONNX, in inference.
+
+    Parameters
+    ----------
+    thing : Symbol, Cell, function or Executor
+        What is written. An executor knows its shapes and weights; a Symbol needs ``params``.
+    file : str
+        The file, which is whole or not there.
+    *examples : array, Tensor or shape
+        An input each, in order; a shape is one of float32.
+    params : mapping of str to array, optional
+        Weights and auxiliary states of a Symbol, also as ``arg:name`` and ``aux:name``.
+    dynamic : bool, or mapping, optional
+        True for a first axis, ``batch``, of every input that may have any length; or by the name of an input the names
+        of dimensions by axis: ``{"data": {0: "batch", 1: "length"}}``.
+    opset_version : int, optional
+        The version of ONNX's operators, 7 or later; the newest that the package ``onnx`` knows.
+    external_data : bool, optional
+        Whether weights lie in a file beside it, ``file`` with ``.data``; by default where they must.
+    inputs : sequence of str, optional
+        For an executor the arguments that are inputs; else all that no one knows a value of.
+
+    Returns
+    -------
+    str
+        The file.
+
+    Raises
+    ------
+    OpError
+        An operator cannot be said in ONNX: its name and node, and why.
+
+    Examples
+    --------
+    >>> import opreg as mx, onnx, os, tempfile
+    >>> x = mx.sym.Variable("x")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = export(mx.sym.tanh(x * 2), os.path.join(folder, "a.onnx"), (2, 3))
+    ...     [node.op_type for node in onnx.load(file).graph.node]
+    ['Mul', 'Tanh']
+    """
+    model = to_model(thing, *examples, params=params, dynamic=dynamic, opset_version=opset_version, inputs=inputs)
+    return _save(model, os.fspath(file), external_data)
+
+
+def to_model(thing: Any, *examples: Any, params: Mapping[str, Any] | None = None, dynamic: Dynamic = None,
+             opset_version: int | None = None, inputs: Sequence[str] | None = None) -> ModelProto:
+    """The model that ``export`` writes; its arguments.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> to_model(mx.sym.relu(mx.sym.Variable("x")), (2, 3)).graph.node[0].op_type
+    'Relu'
+    """
+    if isinstance(thing, Executor):
+        return _of_executor(thing, dynamic, opset_version, inputs)
+    if isinstance(thing, Symbol):
+        names, values = _split_params(thing, params or {})
+        free = [name for name in names if name not in values]
+        given = [_example(name, example) for name, example in zip(free, examples)]
+        if len(examples) > len(free):
+            raise ArgumentError(f"onnx.export: there are {len(examples)} examples for {len(free)} inputs, "
+                                f"{', '.join(free)}")
+        given += [_Input(name, None) for name in free[len(examples):]]
+        return _of_symbol(thing, given, values, dynamic, opset_version)
+    if callable(thing):
+        return _of_function(thing, examples, dynamic, opset_version)
+    raise ArgumentError(f"onnx.export: expected a Symbol, a Cell, a function of tensors or an executor, got {thing!r}")
+
+
+def export_model(sym: Any, params: Any, in_shapes: Sequence[Any] | None = None, in_types: Any = np.float32,
+                 onnx_file_path: str = "model.onnx", verbose: bool = False, dynamic: bool = False,
+                 dynamic_input_shapes: Sequence[Any] | None = None, run_shape_inference: bool = False,
+                 input_type: Any = None, input_shape: Any = None, opset_version: int | None = None) -> str:
+    """Write a Symbol and its weights as a model of ONNX, with the arguments of MXNet 1.9.1.
+
+    Parameters
+    ----------
+    sym : Symbol or str
+        The graph, or its ``-symbol.json`` file.
+    params : dict, list of two dicts, or str
+        Weights by name, also as ``arg:name`` and ``aux:name``; arguments and auxiliary states; or a ``.params`` file.
+    in_shapes : list of tuple
+        The shape of each input, in the order of arguments; labels may be left out.
+    in_types : dtype or list of dtypes
+        Those of the inputs.
+    onnx_file_path : str
+        The file to write.
+    verbose : bool
+        Whether to print the model.
+    dynamic : bool
+        Whether dimensions may have any length: those that ``dynamic_input_shapes`` names, or without it all that the
+        graph leaves open.
+    dynamic_input_shapes : list of tuple, optional
+        The shapes with text or None where a dimension is dynamic.
+    run_shape_inference : bool
+        Whether to run ONNX's shape inference over the model.
+    input_type, input_shape
+        Older names of ``in_types`` and ``in_shapes``.
+    opset_version : int, optional
+        The version of ONNX's operators; the newest that the package ``onnx`` knows.
+
+    Returns
+    -------
+    str
+        The file.
+
+    Examples
+    --------
+    >>> import opreg as mx, onnx, os, tempfile
+    >>> y = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    >>> params = {"arg:fc_weight": mx.nd.ones((2, 3)), "arg:fc_bias": mx.nd.zeros((2,))}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = export_model(y, params, [(4, 3)], onnx_file_path=os.path.join(folder, "a.onnx"))
+    ...     [node.op_type for node in onnx.load(file).graph.node]
+    ['Gemm']
+    """
+    symbol = load_symbol(sym) if isinstance(sym, (str, os.PathLike)) else sym
+    if not isinstance(symbol, Symbol):
+        raise ArgumentError(f"export_model: sym: expected a Symbol or the name of its file, got {sym!r}")
+    shapes = input_shape if input_shape is not None else in_shapes
+    types = input_type if input_type is not None else in_types
+    if isinstance(params, (str, os.PathLike)):
+        params = _loaded(os.fspath(params))
+    elif isinstance(params, (list, tuple)):
+        params = {name: value for part in params for name, value in part.items()}
+    names, values = _split_params(symbol, params)
+    free = [name for name in names if name not in values]
+    shapes = list(shapes or [])
+    kinds = list(types) if isinstance(types, (list, tuple)) else [types] * len(shapes)
+    if len(kinds) != len(shapes):
+        raise ArgumentError(f"export_model: in_types are {len(kinds)} dtypes for {len(shapes)} in_shapes")
+    if len(shapes) > len(free):
+        raise ArgumentError(f"export_model: in_shapes are {len(shapes)} shapes for {len(free)} inputs, "
+                            f"{', '.join(free)}; of the other arguments there are params")
+    given = [_Input(name, shape, kind) for name, shape, kind in zip(free, shapes, kinds)]
+    dims: Any = None
+    if dynamic:
+        dims = {each.name: {} for each in given}
+        for each, shape in zip(given, dynamic_input_shapes or []):
+            if shape is None or len(shape) != len(each.shape or ()):
+                raise ArgumentError(f"export_model: dynamic_input_shapes: expected as many dimensions as in_shapes has "
+                                    f"for {each.name!r}, {each.shape}, got {shape}")
+            dims[each.name] = {i: dim or f"{each.name}_{i}" for i, dim in enumerate(shape) if not isinstance(dim, int)}
+        if dynamic_input_shapes is None:
+            dims = _open_dims(symbol, given, values)
+    given += [_Input(name, None) for name in free[len(shapes):]]
+    model = _of_symbol(symbol, given, values, dims, opset_version)
+    if run_shape_inference:
+        model = package("shape_inference").infer_shapes(model)
+    if verbose:
+        print(helper.printable_graph(model.graph))
+    return _save(model, onnx_file_path, None)
+
+
+def _loaded(path: str) -> dict[str, Any]:
+    found = load_arrays(path)
+    if not isinstance(found, dict):
+        raise ArgumentError(f"export_model: {path}: its arrays have no names")
+    return found
+
+
+def _split_params(symbol: Symbol, params: Mapping[str, Any]) -> tuple[list[str], dict[str, np.ndarray]]:
+    """Names of the variables, inputs first as they are listed, and the values that there are."""
+    names = list(dict.fromkeys([*symbol.list_arguments(), *symbol.list_auxiliary_states()]))
+    values = {}
+    for name, value in params.items():
+        plain = name.partition(":")[2] if name.startswith(("arg:", "aux:")) else name
+        if plain in names:
+            values[plain] = _numbers(value)
+    return names, values
+
+
+def _numbers(value: Any) -> np.ndarray:
+    return value.asnumpy() if hasattr(value, "asnumpy") else np.asarray(value)
+
+
+def _example(name: str, example: Any) -> _Input:
+    """An input as a shape or an array says it is."""
+    if isinstance(example, tuple) and all(isinstance(dim, int) for dim in example):
+        return _Input(name, example, np.float32)
+    array = _numbers(example)
+    return _Input(name, array.shape, array.dtype)
+
+
+# ------------------------------------------------------------------------------------------------ programs
+
+
+def _of_executor(executor: Executor, dynamic: Dynamic, opset: int | None, inputs: Sequence[str] | None
+                 ) -> ModelProto:
+    symbol, held = executor._symbol, {**executor.arg_dict, **executor.aux_dict}
+    if inputs is None:
+        first = symbol.list_arguments()[:1]
+        inputs = [name for name in ("data",) if name in held] or first
+    for name in inputs:
+        if name not in executor.arg_dict:
+            raise ArgumentError(f"onnx.export: inputs: the executor has no argument {name!r}. "
+                                f"{did_you_mean(name, list(executor.arg_dict))}")
+    given = [_Input(name, held[name].shape, held[name].dtype) for name in inputs]
+    values = {name: array.asnumpy() for name, array in held.items() if name not in inputs}
+    return _of_symbol(symbol, given, values, dynamic, opset)
+
+
+def _of_symbol(symbol: Symbol, given: list[_Input], values: dict[str, np.ndarray], dynamic: Dynamic, opset: int | None
+               ) -> ModelProto:
+    graph = symbol._graph()
+    variables = [node for node in graph.nodes if node.op is None]
+    by_name = {node.name: node for node in variables}
+    if len(by_name) < len(variables):
+        twice = next(node.name for node in variables if by_name[node.name] is not node)
+        raise ArgumentError(f"onnx.export: two variables are named {twice!r}: give one of them another name, or share "
+                            "one Variable")
+    _name_dims(given, dynamic)
+    program = _Program(f"Symbol {symbol.name or 'of several outputs'!r}", [graph],
+                       [(each, by_name[each.name]) for each in given],
+                       {by_name[name]: value for name, value in values.items()}, symbol.list_outputs())
+    return _made(program, opset)
+
+
+def _of_function(function: Any, examples: Sequence[Any], dynamic: Dynamic, opset: int | None) -> ModelProto:
+    function = getattr(function, "function", function) if getattr(function, "compiled", False) else function
+    if isinstance(function, Cell):
+        function = copy.deepcopy(function).set_train(False)
+    leaves: list[Any] = []
+
+    def placed(each: Any) -> Structure:
+        if not _is_leaf(each):
+            return flatten(each, leaves, _is_leaf)
+        leaves.append(each)
+        return LEAF
+
+    arguments = Structure(("list", None, tuple([placed(each) for each in examples])))
+    structure = Structure(("list", None, (arguments, flatten({}, leaves))))
+    given = [_example(f"input{i}", each) for i, each in enumerate(leaves)]
+
+    def followed(which: int, scales: Mapping[str, tuple[int, int]]) -> Any:
+        with Recording(None, False):
+            return follow(function, structure, [(each.sizes(scales, which), each.dtype) for each in given], cpu())
+
+    first = followed(0, {})
+    for each, node in zip(given, first.inputs):
+        each.name = node.name
+    _name_dims(given, dynamic)
+    scales = _scales(given)
+    traces = [followed(which, scales) for which in range(2 if scales else 1)]
+    if traces[0].assigned:
+        raise ArgumentError("onnx.export: it assigns Parameters, and a model of ONNX has none that change")
+    first, count = traces[0], len(traces[0].heads)
+    program = _Program(getattr(function, "__name__", type(function).__name__), [Graph(trace.heads) for trace in traces],
+                       list(zip(given, first.inputs)), {node: array.asnumpy() for array, node in first.captured},
+                       [f"output{i}" for i in range(count)] if count > 1 else ["output"], training=True)
+    return _made(program, opset)
+
+
+def _is_leaf(value: object) -> bool:
+    return isinstance(value, (NDArray, TensorBase, np.ndarray)) or (
+        isinstance(value, tuple) and all(type(dim) is int for dim in value))
+
+
+# --------------------------------------------------------------------------------------- dynamic dimensions
+
+
+def _name_dims(given: Sequence[_Input], dynamic: Dynamic) -> None:
+    """Give dynamic dimensions their names."""
+    if not dynamic:
+        return
+    if dynamic is True:
+        for each in given:
+            each.dims = {0: "batch"} if each.shape else {}
+        return
+    names = [each.name for each in given]
+    for name, dims in dict(dynamic).items():
+        if name not in names:
+            raise ArgumentError(f"onnx.export: dynamic: there is no input {name!r}. {did_you_mean(name, names)}")
+        each = given[names.index(name)]
+        each.dims = dict(dims) if isinstance(dims, Mapping) else {axis: f"{name}_{axis}" for axis in dims}
+        for axis in each.dims:
+            if not 0 <= axis < len(each.shape or ()):
+                raise ArgumentError(f"onnx.export: dynamic: input {name!r} has no axis {axis}: its shape is "
+                                    f"{each.shape}")
+
+
+def _scales(given: Sequence[_Input]) -> dict[str, tuple[int, int]]:
+    """Two lengths for each name of a dimension, which tell dynamic dimensions from others, and from one another."""
+    scales: dict[str, tuple[int, int]] = {}
+    for each in given:
+        for axis, name in each.dims.items():
+            if name not in scales and each.shape is not None:
+                length = each.shape[axis] if each.shape[axis] > 1 else 2 + len(scales)
+                scales[name] = length, length * (2 + len(scales))
+    return scales
+
+
+def _open_dims(symbol: Symbol, given: Sequence[_Input], values: Mapping[str, np.ndarray]) -> dict[str, dict[int, str]]:
+    """The dimensions that may have another length, as far as shapes tell."""
+    graph = symbol._graph()
+    shapes: dict[Node, Any] = {}
+    held = {node.name: node for node in graph.nodes if node.op is None}
+    shapes.update({held[name]: value.shape for name, value in values.items()})
+    shapes.update({held[each.name]: each.shape for each in given})
+    found: dict[str, dict[int, str]] = {each.name: {} for each in given}
+    batch = {each.shape[0] for each in given if each.shape}
+    if len(batch) == 1:  # inputs with one number of samples
+        length = next(iter(batch))
+        moved = dict(shapes)
+        moved.update({held[each.name]: (2 * length, *each.shape[1:]) for each in given if each.shape})
+        if _agrees(graph, moved):
+            for each in given:
+                found[each.name] = {0: "batch"} if each.shape else {}
+    for each in given:
+        for axis, dim in enumerate(each.shape or ()):
+            shape = list(each.shape or ())
+            shape[axis] = 2 * dim
+            if axis not in found[each.name] and _agrees(graph, {**shapes, held[each.name]: tuple(shape)}):
+                found[each.name][axis] = f"{each.name}_{axis}"
+    return found
+
+
+def _agrees(graph: Graph, shapes: Mapping[Node, Any]) -> bool:
+    try:
+        infer_shapes(graph, shapes)
+    except OpError:
+        return False
+    return True
+
+
+# --------------------------------------------------------------------------------------------- the model
+
+
+def _made(program: _Program, opset: int | None) -> ModelProto:
+    """The model of a program."""
+    newest = package("defs").onnx_opset_version()
+    opset = newest if opset is None else opset
+    if not OLDEST <= opset <= newest:
+        raise ArgumentError(f"onnx.export: opset_version={opset}: expected a number from {OLDEST} to {newest}")
+    scales = _scales([each for each, _ in program.inputs])
+    model = Model(opset, 2 if scales else 1, program.training)
+    g = Builder(model)
+    g.primitives = PRIMITIVES
+    graphs = program.graphs * model.sizes if len(program.graphs) < model.sizes else program.graphs
+    if any([node.op for node in graph.nodes] != [node.op for node in graphs[0].nodes] for graph in graphs):
+        raise ArgumentError(f"onnx.export: {program.title} does something else where a dynamic dimension has another "
+                            "length")
+    values, inputs, known = _variables(g, program, graphs, scales)
+    g.inputs = [value for _, value in inputs]
+    try:
+        heads = walk(g, list(zip(*[graph.nodes for graph in graphs])), values, graphs[0].heads, known)
+    except Untranslatable as error:
+        raise ArgumentError(f"onnx.export: {program.title} cannot be said in ONNX of opset {opset}: {error}") from None
+    used = _read(g.nodes) | {head.name for head in heads}
+    inputs = [(each, value) for each, value in inputs if value.name in used or each.shape is not None]
+    ends = _named(g, g.ends(heads), program.outputs, {value.name for _, value in inputs})
+    infos = [_info(value, each) for each, value in inputs]
+    graph = helper.make_graph(
+        g.nodes, program.title.partition(" ")[2].strip("'") or program.title, infos, [_end(value) for value in ends],
+        [numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
+         for name, array in g.initializers.items() if name in used])
+    opsets = [helper.make_opsetid(domain, version) for domain, version in model.domains.items()]
+    result = helper.make_model(graph, opset_imports=opsets, functions=list(model.functions.values()),
+                               producer_name="opreg")
+    result.ir_version = max(helper.find_min_ir_version_for(
+        [each for each in opsets if each.domain != DOMAIN]), 8 if model.functions else 3)
+    return result
+
+
+def _variables(g: Builder, program: _Program, graphs: Sequence[Graph], scales: Mapping[str, tuple[int, int]]
+               ) -> tuple[dict[Entry, Value], list[tuple[_Input, Value]], list[dict[Node, Any]]]:
+    """Values of the variables, those that are inputs, and the shapes of all nodes in each of the sizes."""
+    inputs = {node: each for each, node in program.inputs}
+    numbers = {node: number for number, node in enumerate(graphs[0].nodes)}
+    shapes: list[dict[Node, Any]] = []
+    for which, graph in enumerate(graphs):
+        stated: dict[Node, Any] = {graph.nodes[numbers[node]]: value.shape for node, value in program.values.items()
+                                   if node in numbers}
+        stated.update({graph.nodes[numbers[node]]: each.sizes(scales, which) for node, each in inputs.items()
+                       if node in numbers and each.shape is not None})
+        shapes.append(infer_shapes(graph, stated))
+    kinds: dict[Node, Any] = {node: value.dtype for node, value in program.values.items() if node in numbers}
+    kinds.update({node: each.dtype for node, each in inputs.items() if each.dtype is not None and node in numbers})
+    dtypes = infer_dtypes(graphs[0], kinds)
+    values: dict[Entry, Value] = {}
+    given: list[tuple[_Input, Value]] = []
+    for each, _ in program.inputs:
+        g.names(each.name)
+    for node in [node for node in graphs[0].nodes if node.op is None]:
+        array = program.values.get(node)
+        if array is not None:
+            values[node, 0] = g.constant(array, node.name)
+            continue
+        given_as = inputs.get(node)
+        found = [shape[graph.nodes[numbers[node]]][0] for shape, graph in zip(shapes, graphs)]
+        if given_as is None:
+            raise ArgumentError(f"onnx.export: {program.title}: nobody gives a value for {node.name!r}")
+        if any(shape is None or not known(shape) for shape in found) and given_as.shape is None:
+            continue  # a label, which nothing may ask for
+        values[node, 0] = Value(g, given_as.name, found, dtypes[node][0] or np.dtype(np.float32))
+    for each, node in program.inputs:
+        if node not in numbers:
+            found = [each.sizes(scales, which) for which in range(len(graphs))]
+            given.append((each, Value(g, each.name, found, each.dtype or np.dtype(np.float32))))
+        elif (node, 0) in values:
+            given.append((each, values[node, 0]))
+    return values, given, shapes
+
+
+def _read(nodes: Sequence[NodeProto]) -> set[str]:
+    """The names that nodes read, bodies included."""
+    found: set[str] = set()
+    for node in nodes:
+        found.update(node.input)
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                found |= _read(attribute.g.node) | {out.name for out in attribute.g.output}
+    return found
+
+
+def _named(g: Builder, ends: Sequence[Value], names: Sequence[str], taken: set[str]) -> list[Value]:
+    """The outputs under their own names."""
+    change: dict[str, str] = {}
+    there = taken | set(g.initializers)
+    result = []
+    for value, name in zip(ends, names):
+        wanted = name
+        while wanted in there:
+            wanted += "_"
+        there.add(wanted)
+        change[value.name] = wanted
+        result.append(Value(g, wanted, value.shapes, value.dtype))
+    clash = {name: g.names(f"{name}_inner") for node in g.nodes for name in node.output
+             if name in there and name not in change}
+    _rename(g.nodes, {**clash, **change})
+    return result
+
+
+def _rename(nodes: Sequence[NodeProto], change: Mapping[str, str]) -> None:
+    for node in nodes:
+        for names in (node.input, node.output):
+            for i, name in enumerate(names):
+                if name in change:
+                    names[i] = change[name]
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                _rename(attribute.g.node, change)
+                for out in attribute.g.output:
+                    out.name = change.get(out.name, out.name)
+
+
+def _info(value: Value, each: _Input) -> ValueInfoProto:
+    shape = [each.dims.get(i, dim) for i, dim in enumerate(each.shape if each.shape is not None else value.shape)]
+    return helper.make_tensor_value_info(value.name, helper.np_dtype_to_tensor_dtype(value.dtype), shape)
+
+
+def _end(value: Value) -> ValueInfoProto:
+    shape = value.known_shape
+    return helper.make_tensor_value_info(
+        value.name, helper.np_dtype_to_tensor_dtype(value.dtype),
+        None if shape is None else [dim if type(dim) is int else None for dim in shape])
+
+
+def _save(model: ModelProto, file: str, external: bool | None) -> str:
+    """Write a model, with its weights beside it where they are too large."""
+    size = sum(len(each.raw_data) for each in model.graph.initializer)
+    if external or (external is None and size >= EXTERNAL):
+        data = f"{os.path.basename(file)}.data"
+        beside = os.path.join(os.path.dirname(file), data)
+        if os.path.exists(beside):
+            os.remove(beside)  # the package adds to it
+        package().save_model(model, file, save_as_external_data=True, location=data, size_threshold=1024)
+        return file
+    package("checker").check_model(model)
+    package().save_model(model, file)
+    return file

@@ -1,0 +1,394 @@
+"""The table of translations, and how one application of an operator becomes nodes of ONNX.
+
+A row is a function of the graph that grows, the use of the operator and its inputs. Only what follows from nothing else
+has a row: element-wise operators are said by their expressions, what depends on shapes alone is a constant, traced and
+composed operators are functions of the model by their bodies, and what the table of translations to other libraries
+has is said by that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from opreg.ndarray.bodies import Traced
+from opreg.ndarray.context import cpu
+from opreg.ndarray.ndarray import NDArray
+from opreg.ndarray.traced import BodyTracer
+
+from ...core.graph import Entry, Node
+from ...core.mode import Recording
+from ...core.op import Op
+from ...core.spec import Shape, Spec, is_floating
+from ...elementwise.expression import Expression
+from ...interop import translation
+from ...interop.translation import Untranslatable
+from ..package import onnx as package
+from .builder import Builder, Value, dynamic
+
+if TYPE_CHECKING:
+    from onnx import FunctionProto
+
+__all__ = ["DOMAIN", "TABLE", "Use", "apply", "says", "walk"]
+
+helper = package("helper")
+
+#: The domain of functions and nodes that are operators of this library.
+DOMAIN = "opreg"
+
+#: Rows, by the names of operators.
+TABLE: dict[str, Callable[..., Any]] = {}
+
+#: Operators whose attributes are shapes, which may differ where a dimension is dynamic: rows look at the outputs.
+_SHAPED = frozenset({"Reshape", "_np_reshape", "broadcast_to", "_np_broadcast_to", "broadcast_axis", "_zeros", "_ones",
+                     "_full", "_reduce_like"})
+
+
+class Use(NamedTuple):
+    """One use of an operator.
+
+    Attributes
+    ----------
+    op : Op
+        The operator.
+    attrs : mapping
+        Its attributes.
+    outs : list of Value
+        Shapes and dtypes of its outputs.
+    name : str
+        Of its node.
+    is_train : bool
+        Whether it computes as in training, as a layer of a Cell may in inference.
+    """
+
+    op: Op
+    attrs: Mapping[str, Any]
+    outs: list[Value]
+    name: str
+    is_train: bool
+
+    @property
+    def out(self) -> Value:
+        """The first output."""
+        return self.outs[0]
+
+
+def says(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enter a row: ``f(g, use, *inputs)`` returns the output, or a list of the first outputs."""
+
+    def enter(rule: Callable[..., Any]) -> Callable[..., Any]:
+        TABLE.update(dict.fromkeys(names, rule))
+        return rule
+
+    return enter
+
+
+def walk(g: Builder, nodes: Sequence[Sequence[Node]], values: dict[Entry, Value], heads: Sequence[Entry],
+         known: Sequence[Mapping[Node, list[Shape | None]]] | None = None) -> list[Value]:
+    """Say a graph.
+
+    Parameters
+    ----------
+    g : Builder
+        What nodes are added to.
+    nodes : sequence of sequences of Node
+        Inputs before users; each as often as there are sizes, alike but for attributes.
+    values : dict of entry to value
+        Those of variables that are needed; the others are added. Entries are those of the first of nodes.
+    heads : sequence of entry
+        What is asked for.
+    known : sequence of dicts of node to shapes, optional
+        For each of the sizes what is known of the outputs of nodes.
+    """
+    for alike in nodes:
+        node = alike[0]
+        if node.op is None:
+            continue
+        ins = [values.get(entry) for entry in node.inputs]
+        try:
+            outs = apply(g, node.op, [each.attrs for each in alike], ins, node.name,
+                         node.in_training(g.model.training),
+                         None if known is None else [shapes[each] for shapes, each in zip(known, alike)])
+        except Untranslatable as error:
+            raise _told(error, node) from None
+        for i, out in enumerate(outs):
+            values[node, i] = out
+    missing = next((entry for entry in heads if entry not in values), None)
+    if missing is not None:
+        raise _told(Untranslatable(f"its output {missing[1]} is not said in ONNX"), missing[0])
+    return [values[entry] for entry in heads]
+
+
+def _told(error: Untranslatable, node: Node) -> Untranslatable:
+    """The error with the innermost node that it is about."""
+    if getattr(error, "told", False):
+        return error
+    new = Untranslatable(f"{node.describe()}: {error}")
+    new.told = True  # type: ignore[attr-defined]  # of this module
+    return new
+
+
+def apply(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Value | None], name: str,
+          is_train: bool = False, known: Sequence[list[Shape | None]] | None = None) -> list[Value]:
+    """Say one application of an operator, whose attributes, and what is known of its outputs, are given for each of the
+    sizes.
+
+    Raises
+    ------
+    Untranslatable
+        It cannot be said.
+    """
+    use = _use(g, op, attrs, ins, name, is_train, known)
+    if op.name not in _SHAPED and any(each != attrs[0] for each in attrs[1:]) and not op.traits.traced:
+        raise Untranslatable(f"operator {op.name} computes with the length of a dynamic dimension")
+    with g.of(name):
+        found = _said(g, use, attrs, ins)
+        return [_fitted(g, value, out) for value, out in zip(found, use.outs)]
+
+
+def _use(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Value | None], name: str,
+         is_train: bool, known: Sequence[list[Shape | None]] | None) -> Use:
+    """The use, with shapes and dtypes of the outputs for each of the sizes."""
+    shapes: list[Sequence[Shape | None]] = []
+    dtypes: Sequence[np.dtype] = ()
+    for size, each in enumerate(attrs):
+        nothing: list[Any] = [None] * len(op.signature.outputs(each))
+        _, found = op.infer_shapes([None if x is None else x.shapes[size] for x in ins],
+                                   list(nothing if known is None else known[size]), each)
+        _, kinds = op.infer_dtypes([None if x is None else x.dtype for x in ins], nothing, each)
+        dtypes = [kind or np.dtype(np.float32) for kind in kinds]
+        shapes.append(found)
+    return Use(op, attrs[0], [Value(g, "", each, dtype) for each, dtype in zip(zip(*shapes), dtypes)], name,
+               is_train)
+
+
+def _fitted(g: Builder, value: Value, out: Value) -> Value:
+    """A result in the dtype and shape of the output."""
+    if value.dtype != out.dtype:
+        value = g.cast(value, out.dtype)
+    before, after = value.known_shape, out.known_shape
+    if before is not None and after is not None and len(before) != len(after):
+        value = g.reshape(value, after)
+    elif not all(left is None or right is None or left == right for left, right in zip(value.shapes, out.shapes)):
+        raise Untranslatable(f"its shape is {after}, and would be {before}")  # unknown lengths equal all
+    if after is not None:
+        value.shapes = out.shapes
+    return value
+
+
+def _said(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Any]) -> Sequence[Value]:
+    op = use.op
+    if op.rules.onnx is not None:
+        return _listed(op.rules.onnx(g, use, *ins))
+    if hasattr(getattr(attrs[0], "prop", None), "to_onnx"):
+        return _listed(attrs[0].prop.to_onnx(g, use, *ins))  # type: ignore[attr-defined]  # a use of a Prop
+    if op.where is not None:
+        return _function(g, use, attrs, ins) if op.traits.traced else _foreign(g, use, ins)
+    reasons: list[str] = []
+    for way in (_by_row, _by_value, _by_expression, _by_dialect):
+        try:
+            found = way(g, use, ins)
+        except Untranslatable as error:
+            reasons.append(str(error))
+            continue
+        if found is not None:
+            return found
+    if op.traits.traced:
+        return _function(g, use, attrs, ins)
+    try:
+        return _function(g, use, attrs, ins, kernel=True)
+    except Untranslatable as error:
+        if getattr(error, "told", False):
+            reasons.append(str(error))
+    raise Untranslatable("; ".join(filter(None, reasons)) or "ONNX has no such operator. Give the model's graph "
+                         "without it, or an operator of your own with a translation, in its place")
+
+
+def _listed(found: Any) -> Sequence[Value]:
+    return found if isinstance(found, (list, tuple)) else [found]
+
+
+def _by_row(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
+    row = TABLE.get(use.op.name)
+    return None if row is None else _listed(row(g, use, *ins))
+
+
+def _by_value(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
+    """What follows from shapes alone is computed now."""
+    op = use.op
+    unread = all(i in op.traits.unread or (x is not None and x.array is not None) for i, x in enumerate(ins))
+    if op.traits.random or op.rules.data_dependent or not unread:
+        return None
+    if any(x is None or not _fixed(x.known_shape) for x in ins) or not all(_fixed(out.known_shape) for out in use.outs):
+        return None
+    if not ins:
+        kernel = op.kernels[0]
+        return None if kernel.bound else [g.constant(each) for each in _listed(
+            kernel.rule.function(np, **kernel.rule.select(use.attrs)))]
+    arrays = [NDArray(np.zeros(x.shape, x.dtype) if x.array is None else x.array, cpu()) for x in ins]
+    found: Any = op(*arrays, **use.attrs)
+    return [g.constant(each.asnumpy()) for each in (found if isinstance(found, (list, tuple)) else [found])]
+
+
+def _fixed(shape: Shape | None) -> bool:
+    return shape is not None and not any(map(dynamic, shape))
+
+
+def _by_expression(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
+    """Element-wise operators by their expressions."""
+    attrs = use.attrs
+    if use.op.rules.expression is None or len(use.outs) != 1:
+        return None
+    if "is_int" in attrs and attrs["is_int"] and not is_floating(ins[0].dtype) and math.isfinite(attrs["scalar"]):
+        attrs = {**attrs, "scalar": float(math.trunc(attrs["scalar"]))}  # among integers the number is one too
+    expression = use.op.rules.expression(attrs)
+    if expression is None:
+        return None
+    if not is_floating(ins[0].dtype) and attrs.get("is_int") is False:
+        ins = [g.cast(ins[0], np.float64)]
+    return [computed(g, expression, ins, use.out)]
+
+
+def computed(g: Builder, expression: Expression, ins: Sequence[Value], out: Value) -> Value:
+    """An expression of values, instruction by instruction, as ``Expression`` computes it of arrays."""
+    dtype = ins[0].dtype
+    whole = not is_floating(dtype)
+    if whole:
+        wide = np.dtype(np.int64 if expression.exact else np.float64)
+        ins = [g.cast(x, wide) for x in ins]
+        if expression.exact and len(expression.code) == 1 and expression.code[0].prim.whole is not None:
+            return g.cast(_whole(g, expression, ins, out), out.dtype)
+    registers: list[Value] = list(ins)
+    for prim, args in expression.code:
+        if prim.dtype is None and prim.name not in g.primitives:
+            raise Untranslatable(f"ONNX has no {prim.name}")
+        like = next((registers[arg] for arg in args if type(arg) is int), registers[0])
+        values = [registers[arg] if type(arg) is int else g.number(arg, like) for arg in args]
+        registers.append(g.primitives[prim.name](g, *values))
+    result = expression.result
+    value = registers[result] if type(result) is int else g.filled(result, registers[0], registers[0].dtype)
+    return g.cast(value, out.dtype)
+
+
+def _whole(g: Builder, expression: Expression, ins: Sequence[Value], out: Value) -> Value:
+    """One instruction that integers have in a form of their own."""
+    prim, args = expression.code[0]
+    values = [ins[arg] if type(arg) is int else g.number(arg, ins[0]) for arg in args]
+    return g.primitives[f"whole {prim.name}"](g, *values, out.dtype)
+
+
+class _Words:
+    """The builder as a dialect: instructions are functions of values."""
+
+    def __init__(self, g: Builder):
+        self.g = g
+        self.primitives = {name: (lambda *xs, rule=rule: rule(g, *xs)) for name, rule in g.primitives.items()}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.g, name)
+
+
+def _by_dialect(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
+    """What is said in other libraries."""
+    rule = translation.TABLE.get(use.op.name)
+    if rule is None:
+        return None
+    outs = [Spec(out.known_shape, out.dtype) for out in use.outs]
+    named = {"name": use.op.name} if rule in translation.NAMED else {}
+    return _listed(rule(_Words(g), use.attrs, outs, *ins, **named))
+
+
+# ------------------------------------------------------------------------------------------------- functions
+
+
+def _traced_kernel(op: Op, attrs: Any, ins: Sequence[Spec]) -> Traced:
+    """The trace of a reference kernel, where it is plain NumPy and writes into no array."""
+    kernel = op.kernels[0]
+    if kernel.bound or op.traits.mutates or {"rng", "is_train"} & set(kernel.rule.names):
+        raise Untranslatable("")
+    body = BodyTracer(op.name, {}, cpu())
+    slots = [body.variable(name, spec) for name, spec in zip(op.signature.inputs(attrs), ins)]
+    try:
+        with Recording(False, False):
+            found = kernel.rule.function(np, *[body.value(slot) for slot in slots], **kernel.rule.select(attrs))
+        heads = [body.entry(each) for each in _listed(found)]
+    except Exception:  # whatever it does that has no operator
+        raise Untranslatable("") from None
+    if any(node.op is op for node in body.nodes):
+        raise Untranslatable("")
+    return Traced(body, slots, heads)
+
+
+def _function(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Any], kernel: bool = False
+              ) -> Sequence[Value]:
+    """A traced or composed operator as a function of the model, or by its body where the version has no functions; with
+    ``kernel`` one whose reference kernel can be followed."""
+    op = use.op
+    traces = []
+    for size, each in enumerate(attrs):
+        specs = [Spec(x.shapes[size], x.dtype) for x in ins]
+        outs = [Spec(out.shapes[size], out.dtype) for out in use.outs]
+        traces.append(_traced_kernel(op, each, specs) if kernel else translation.trace_of(
+            op, each, specs, outs, use.is_train))
+    first = traces[0]
+    if any([node.op for node in trace.body.nodes] != [node.op for node in first.body.nodes] for trace in traces):
+        raise Untranslatable(f"the body of {op.name} differs with the length of a dynamic dimension")
+    nodes = list(zip(*[trace.body.nodes for trace in traces]))
+    if g.opset < 15:
+        values = dict(zip(first.slots, ins))
+        values.update({(node, 0): g.constant(array.asnumpy()) for node, array in first.body.arrays.items()})
+        return [_fitted(g, head, out) for head, out in zip(walk(g, nodes, values, first.heads), use.outs)]
+    inner = Builder(g.model, function=True)
+    inner.primitives = g.primitives
+    names = [inner.names(name) for name in (*op.signature.arguments(use.attrs), *op.signature.auxiliary(use.attrs))]
+    inner.inputs = [Value(inner, name, x.shapes, x.dtype) for name, x in zip(names, ins)]
+    values = dict(zip(first.slots, inner.inputs))
+    values.update({(node, 0): inner.constant(array.asnumpy()) for node, array in first.body.arrays.items()})
+    heads = [_fitted(inner, head, out) for head, out in zip(walk(inner, nodes, values, first.heads), use.outs)]
+    heads = inner.ends(heads)
+    name = _registered(g, op.op_type or op.name, inner, names, [head.name for head in heads])
+    return g.custom(DOMAIN, name, ins, [(out.shapes, out.dtype) for out in use.outs])
+
+
+def _registered(g: Builder, name: str, inner: Builder, ins: Sequence[str], outs: Sequence[str]) -> str:
+    """The name of a function in the model: uses that do the same share one."""
+    functions = g.model.functions
+    g.model.domains.setdefault(DOMAIN, 1)
+    count, tried = 1, name
+    while True:
+        made = helper.make_function(DOMAIN, tried, list(ins), list(outs), inner.nodes,
+                                    [helper.make_opsetid(domain, version)
+                                     for domain, version in g.model.domains.items()])
+        there = functions.get((DOMAIN, tried))
+        if there is None or _same(there, made):
+            functions.setdefault((DOMAIN, tried), made)
+            return tried
+        count += 1
+        tried = f"{name}_{count}"
+
+
+def _same(left: FunctionProto, right: FunctionProto) -> bool:
+    return (list(left.input), list(left.output), list(left.node)) == (
+        list(right.input), list(right.output), list(right.node))
+
+
+def _foreign(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value]:
+    """An operator that runs as Python: a node of a domain of its own, with its attributes."""
+    given = {key: value for key, value in dict(use.attrs).items() if value is not None}
+    attrs = {key: _stored(value) for key, value in given.items()}
+    return g.custom(DOMAIN, use.op.op_type or use.op.name, ins, [(out.shapes, out.dtype) for out in use.outs], **attrs)
+
+
+def _stored(value: Any) -> Any:
+    """An attribute as a node holds it: numbers, text, and lists of one kind of them; the rest as text."""
+    if isinstance(value, (bool, np.bool_)):
+        return int(value)
+    if isinstance(value, (int, float, str)):
+        return value
+    if isinstance(value, (tuple, list)) and value and len({type(each) for each in value}) == 1 and isinstance(
+            value[0], (int, float, str)):
+        return list(value)
+    return str(value)
