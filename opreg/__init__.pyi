@@ -114,6 +114,7 @@ from opreg.nn.model import ModelCheckpoint as ModelCheckpoint
 from opreg.nn.model import ReduceLROnPlateau as ReduceLROnPlateau
 from opreg.nn.model import RunContext as RunContext
 from opreg.nn.model import TimeMonitor as TimeMonitor
+from opreg.nn import numpy as numpy
 from opreg.nn import ops as ops
 from opreg.nn.parallel import ParallelMode as ParallelMode
 from opreg.nn.parallel import set_auto_parallel_context as set_auto_parallel_context
@@ -199,10 +200,10 @@ __all__ = [
     "jacfwd", "jacrev", "jit", "jit_class", "jvp", "kv", "kvstore", "load_checkpoint", "load_param_into_net", "log",
     "lr_scheduler", "manual_seed", "metric", "mod", "model", "module", "mon", "monitor", "ms_class", "ms_function",
     "mutable", "name", "names", "nd", "ndarray", "nn", "no_grad", "notebook", "np_array", "np_shape", "num_gpus",
-    "operator", "ops", "opt", "optimizer", "profiler", "pytype_to_dtype", "random", "rearrange_inputs", "recompute",
-    "recordio", "registry", "reset_auto_parallel_context", "rnd", "rnn", "runtime", "save_checkpoint", "seed",
-    "set_auto_parallel_context", "set_context", "set_device", "set_np_shape", "set_rng_state", "set_seed", "sym",
-    "symbol", "tensor", "test_utils", "train", "uint16", "uint32", "uint64", "uint8", "use_np", "use_np_array",
+    "numpy", "operator", "ops", "opt", "optimizer", "profiler", "pytype_to_dtype", "random", "rearrange_inputs",
+    "recompute", "recordio", "registry", "reset_auto_parallel_context", "rnd", "rnn", "runtime", "save_checkpoint",
+    "seed", "set_auto_parallel_context", "set_context", "set_device", "set_np_shape", "set_rng_state", "set_seed",
+    "sym", "symbol", "tensor", "test_utils", "train", "uint16", "uint32", "uint64", "uint8", "use_np", "use_np_array",
     "use_np_shape", "util", "value_and_grad", "visualization", "viz", "vjp", "vmap",
 ]
 

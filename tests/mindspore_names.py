@@ -23,7 +23,7 @@ from typing import Any
 
 #: Modules whose public names are compared one by one, and classes whose members are.
 MODULES = ["", "nn", "ops", "mint", "mint.nn", "mint.nn.functional", "mint.linalg", "mint.special", "mint.optim",
-           "common", "common.initializer", "train", "context", "amp"]
+           "common", "common.initializer", "train", "context", "amp", "numpy"]
 CLASSES = ["Tensor", "Parameter", "nn.Cell"]
 
 #: Modules that are not here, and what serves in their place.
@@ -36,7 +36,6 @@ ABSENT_MODULES = {
     "mindrecord": "`recordio`",
     "multiprocessing": "Python's own",
     "nn.probability": "`ops.random`",
-    "numpy": "NumPy's functions take tensors",
     "onnx": "`cell.to_symbol()`, saved as MXNet's JSON",
     "parallel": "nothing: Cells compute in one process",
     "rewrite": "`cell.to_symbol()`",

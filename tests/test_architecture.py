@@ -130,7 +130,7 @@ ORDER = _floors("""
     opreg.base opreg.runtime opreg.util
     opreg.error
     opreg.train opreg.nn
-    opreg.nn.model
+    opreg.nn.model opreg.nn.numpy
     opreg.trace_events opreg.interop
     opreg.contrib opreg.common opreg.notebook opreg.profiler opreg.testing opreg.pictures
     opreg
@@ -264,6 +264,12 @@ INSIDE = {package: _floors(lines) for package, lines in {
         layers
         precision
         amp
+        .
+    """,
+    "opreg.nn.numpy": """
+        lift
+        creation elementwise moving products reductions
+        lookups
         .
     """,
     "opreg.nn.model": """
