@@ -92,6 +92,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "common": ("opreg.common", None),
     "dtype": ("opreg.nn.dtype", None),
     "numpy": ("opreg.nn.numpy", None),
+    "dataset": ("opreg.nn.dataset", None),
     **{name: ("opreg.nn.tensor", name) for name in ("Tensor", "tensor", "from_numpy", "is_tensor")},
     "_Function": ("opreg.nn.function", "_Function"),
     **{name: ("opreg.nn.parameter", name) for name in ("Parameter", "ParameterTuple")},
@@ -138,7 +139,6 @@ _ABSENT = {
 #: The same of MindSpore.
 _ABSENT_OF_MINDSPORE = {
     "mint": "nn and ops have layers and functions",
-    "dataset": "io.NDArrayIter and its kin give batches, or a loop over arrays",
     "mindrecord": "recordio reads and writes records",
     "scipy": "SciPy, in an operator of one's own",
     "experimental": "nn has optimizers and rates that change",

@@ -30,7 +30,8 @@ def _same(answer: Any, ours: Any) -> bool:
     if (answer["dtype"], answer["shape"]) != (ours["dtype"], ours["shape"]):
         return False
     near = 2e-3 if answer["dtype"] == "Float16" else 1e-5
-    return np.allclose(*(np.array(each["numbers"], np.float64) for each in (answer, ours)), near, near, equal_nan=True)
+    left, right = (np.array(each["numbers"], np.float64) for each in (answer, ours))
+    return np.allclose(left, right, near, near, equal_nan=True)
 
 
 def test_everything_that_is_recorded_is_asked() -> None:
