@@ -57,6 +57,7 @@ from opreg.nn.dtype import bool_ as bool_
 from opreg.nn.dtype import dtype_to_nptype as dtype_to_nptype
 from opreg.nn.dtype import dtype_to_pytype as dtype_to_pytype
 from opreg.nn.dtype import pytype_to_dtype as pytype_to_dtype
+from opreg.nn import experimental as experimental
 from opreg.nn.function import _Function as _Function
 from opreg.nn.generator import get_rng_state as get_rng_state
 from opreg.nn.generator import set_rng_state as set_rng_state
@@ -195,7 +196,7 @@ __all__ = [
     "_Function", "_no_grad", "amp", "attribute", "auc", "autograd", "base", "bfloat16", "bool_",
     "build_train_network", "caches", "callback", "common", "communication", "context", "contrib", "cpu", "cpu_pinned",
     "current_context", "dataset", "distributed", "dtype", "dtype_to_nptype", "dtype_to_pytype", "engine", "error",
-    "errors", "executor", "executor_manager", "float16", "float32", "float64", "from_numpy",
+    "errors", "executor", "executor_manager", "experimental", "float16", "float32", "float64", "from_numpy",
     "get_auto_parallel_context", "get_context", "get_grad", "get_metric_fn", "get_rng_state", "get_seed", "gpu",
     "grad", "image", "img", "init", "initial_seed", "initializer", "int16", "int32", "int64", "int8", "io",
     "is_np_array", "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit", "jit_class", "jvp", "kv", "kvstore",

@@ -24,14 +24,13 @@ from typing import Any
 #: Modules whose public names are compared one by one, and classes whose members are.
 MODULES = ["", "nn", "ops", "mint", "mint.nn", "mint.nn.functional", "mint.linalg", "mint.special", "mint.optim",
            "common", "common.initializer", "train", "context", "amp", "numpy",
-           "dataset"]
+           "dataset", "experimental"]
 CLASSES = ["Tensor", "Parameter", "nn.Cell"]
 
 #: Modules that are not here, and what serves in their place.
 ABSENT_MODULES = {
     "boost": "nothing",
     "communication": "`communication` has ranks and groups",
-    "experimental": "`nn.optim`",
     "hal": "`num_gpus`, `gpu(0)`",
     "mindrecord": "`recordio`",
     "multiprocessing": "Python's own",

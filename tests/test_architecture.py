@@ -130,7 +130,7 @@ ORDER = _floors("""
     opreg.base opreg.runtime opreg.util
     opreg.error
     opreg.train opreg.nn
-    opreg.nn.dataset opreg.nn.model opreg.nn.numpy
+    opreg.nn.dataset opreg.nn.experimental opreg.nn.model opreg.nn.numpy
     opreg.trace_events opreg.interop
     opreg.contrib opreg.common opreg.notebook opreg.profiler opreg.testing opreg.pictures
     opreg
@@ -264,6 +264,12 @@ INSIDE = {package: _floors(lines) for package, lines in {
         layers
         precision
         amp
+        .
+    """,
+    "opreg.nn.experimental": """
+        optim.optimizer
+        optim.lr_scheduler optim.rules
+        optim
         .
     """,
     "opreg.nn.dataset": """

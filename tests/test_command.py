@@ -125,7 +125,7 @@ def test_a_convention_that_there_is_not(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("program", [
     "from mindspore import onnx", "import mindspore as ms\nms.onnx",
-    "import mindspore.onnx", "import mindspore.experimental.optim", "import mindspore.nn.probability",
+    "import mindspore.onnx", "import mindspore.nn.probability",
     "import mindspore.train.summary", "from mindspore.ops.auto_generate import Add"])
 def test_scripts_of_mindspore_hear_of_mindspore(program: str, tmp_path: Path) -> None:
     """Also where MXNet has something of the same name."""
