@@ -8,7 +8,7 @@
 >>> for _ in range(2):
 ...     _ = optimizer((Tensor([1.0, 1.0]),))
 ...     scheduler.step()
->>> print(w.asnumpy(), scheduler.get_last_lr()[0])
+>>> print(w.asnumpy(), scheduler.get_last_lr()[0].asnumpy())
 [0.25 1.25] 0.125
 """
 
