@@ -93,6 +93,9 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "ops": ("opreg.nn.ops", None),
     "common": ("opreg.common", None),
     "dtype": ("opreg.nn.dtype", None),
+    "numpy": ("opreg.nn.numpy", None),
+    "dataset": ("opreg.nn.dataset", None),
+    "experimental": ("opreg.nn.experimental", None),
     **{name: ("opreg.nn.tensor", name) for name in ("Tensor", "tensor", "from_numpy", "is_tensor")},
     "_Function": ("opreg.nn.function", "_Function"),
     **{name: ("opreg.nn.parameter", name) for name in ("Parameter", "ParameterTuple")},
@@ -137,11 +140,8 @@ _ABSENT = {
 #: The same of MindSpore.
 _ABSENT_OF_MINDSPORE = {
     "mint": "nn and ops have layers and functions",
-    "dataset": "io.NDArrayIter and its kin give batches, or a loop over arrays",
     "mindrecord": "recordio reads and writes records",
-    "numpy": "ops has functions, and NumPy's functions take tensors",
     "scipy": "SciPy, in an operator of one's own",
-    "experimental": "nn has optimizers and rates that change",
     "boost": "each process trains a whole network, by nn.TrainOneStepCell or Model",
     "hal": "num_gpus() and gpu(0) are what devices are asked by",
     "rewrite": "cell.to_symbol() is a graph",
@@ -177,14 +177,14 @@ __all__ = ["__version__", *_DOORS]  # noqa: PLE0604  the doors are text
 
 
 def __getattr__(name: str) -> Any:
+    why = _aliases.why(f"opreg.{name}")
+    if why:
+        raise AttributeError(why)
     try:
         module, attribute = _DOORS[name]
     except KeyError:
         from .errors import did_you_mean
 
-        why = _aliases.why(f"opreg.{name}")
-        if why:
-            raise AttributeError(why) from None
         raise AttributeError(f"opreg has no {name!r}. {did_you_mean(name, _DOORS)}") from None
     value: Any = importlib.import_module(module)
     value = _aliases.tidy(value) if attribute is None else getattr(value, attribute)

@@ -40,6 +40,7 @@ from opreg.nn.checkpoint import save_checkpoint as save_checkpoint
 from opreg.nn.checkpoint import load_checkpoint as load_checkpoint
 from opreg.nn.checkpoint import load_param_into_net as load_param_into_net
 from opreg.nn import communication as communication
+from opreg.nn import dataset as dataset
 from opreg.nn import dtype as dtype
 from opreg.nn.dtype import float16 as float16
 from opreg.nn.dtype import float32 as float32
@@ -57,6 +58,7 @@ from opreg.nn.dtype import bool_ as bool_
 from opreg.nn.dtype import dtype_to_nptype as dtype_to_nptype
 from opreg.nn.dtype import dtype_to_pytype as dtype_to_pytype
 from opreg.nn.dtype import pytype_to_dtype as pytype_to_dtype
+from opreg.nn import experimental as experimental
 from opreg.nn.function import _Function as _Function
 from opreg.nn.generator import get_rng_state as get_rng_state
 from opreg.nn.generator import set_rng_state as set_rng_state
@@ -115,6 +117,7 @@ from opreg.nn.model import ModelCheckpoint as ModelCheckpoint
 from opreg.nn.model import ReduceLROnPlateau as ReduceLROnPlateau
 from opreg.nn.model import RunContext as RunContext
 from opreg.nn.model import TimeMonitor as TimeMonitor
+from opreg.nn import numpy as numpy
 from opreg.nn import ops as ops
 from opreg.nn.parallel import ParallelMode as ParallelMode
 from opreg.nn.parallel import set_auto_parallel_context as set_auto_parallel_context
@@ -194,18 +197,19 @@ __all__ = [
     "Tensor", "TimeMonitor", "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "TopKCategoricalAccuracy",
     "_Function", "_no_grad", "amp", "attribute", "auc", "autograd", "base", "bfloat16", "bool_",
     "build_train_network", "caches", "callback", "common", "communication", "context", "contrib", "cpu", "cpu_pinned",
-    "current_context", "distributed", "dtype", "dtype_to_nptype", "dtype_to_pytype", "engine", "error", "errors",
-    "executor", "executor_manager", "float16", "float32", "float64", "from_numpy", "get_auto_parallel_context",
-    "get_context", "get_grad", "get_metric_fn", "get_rng_state", "get_seed", "gluon", "gpu", "grad", "image", "img",
-    "init", "initial_seed", "initializer", "int16", "int32", "int64", "int8", "io", "is_np_array", "is_np_shape",
-    "is_tensor", "jacfwd", "jacrev", "jit", "jit_class", "jvp", "kv", "kvstore", "load_checkpoint",
-    "load_param_into_net", "log", "lr_scheduler", "manual_seed", "metric", "mod", "model", "module", "mon", "monitor",
-    "ms_class", "ms_function", "mutable", "name", "names", "nd", "ndarray", "nn", "no_grad", "notebook", "np_array",
-    "np_shape", "num_gpus", "onnx", "operator", "ops", "opt", "optimizer", "profiler", "pytype_to_dtype", "random",
-    "rearrange_inputs", "recompute", "recordio", "registry", "reset_auto_parallel_context", "rnd", "rnn", "runtime",
-    "save_checkpoint", "seed", "set_auto_parallel_context", "set_context", "set_device", "set_np_shape",
-    "set_rng_state", "set_seed", "sym", "symbol", "tensor", "test_utils", "train", "uint16", "uint32", "uint64",
-    "uint8", "use_np", "use_np_array", "use_np_shape", "util", "value_and_grad", "visualization", "viz", "vjp", "vmap",
+    "current_context", "dataset", "distributed", "dtype", "dtype_to_nptype", "dtype_to_pytype", "engine", "error",
+    "errors", "executor", "executor_manager", "experimental", "float16", "float32", "float64", "from_numpy",
+    "get_auto_parallel_context", "get_context", "get_grad", "get_metric_fn", "get_rng_state", "get_seed", "gluon",
+    "gpu", "grad", "image", "img", "init", "initial_seed", "initializer", "int16", "int32", "int64", "int8", "io",
+    "is_np_array", "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit", "jit_class", "jvp", "kv", "kvstore",
+    "load_checkpoint", "load_param_into_net", "log", "lr_scheduler", "manual_seed", "metric", "mod", "model",
+    "module", "mon", "monitor", "ms_class", "ms_function", "mutable", "name", "names", "nd", "ndarray", "nn",
+    "no_grad", "notebook", "np_array", "np_shape", "num_gpus", "numpy", "onnx", "operator", "ops", "opt", "optimizer",
+    "profiler", "pytype_to_dtype", "random", "rearrange_inputs", "recompute", "recordio", "registry",
+    "reset_auto_parallel_context", "rnd", "rnn", "runtime", "save_checkpoint", "seed", "set_auto_parallel_context",
+    "set_context", "set_device", "set_np_shape", "set_rng_state", "set_seed", "sym", "symbol", "tensor", "test_utils",
+    "train", "uint16", "uint32", "uint64", "uint8", "use_np", "use_np_array", "use_np_shape", "util",
+    "value_and_grad", "visualization", "viz", "vjp", "vmap",
 ]
 
 __version__: str

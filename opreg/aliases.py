@@ -65,6 +65,11 @@ _DEEPER = {
                                     "opreg.nn.optim"),
     "opreg.nn.train": {"cell_wrapper": "opreg.nn.train", "grad_reducer": "opreg.nn.parallel",
                        "loss_scale": "opreg.nn.loss_scale"},
+    "opreg.nn.dataset": dict.fromkeys(("engine", "core"), "opreg.nn.dataset"),
+    "opreg.nn.dataset.transforms": dict.fromkeys(("c_transforms", "py_transforms", "transforms"),
+                                                 "opreg.nn.dataset.transforms"),
+    "opreg.nn.dataset.vision": dict.fromkeys(("c_transforms", "py_transforms", "transforms", "utils"),
+                                             "opreg.nn.dataset.vision"),
     "opreg.nn.communication": {"management": "opreg.nn.communication"},
     "opreg.train": {"_utils": "opreg.train.folders",
                     **dict.fromkeys(("amp", "loss_scale_manager"), "opreg.nn.amp"),
@@ -112,11 +117,16 @@ class _Aliases:
         real = f"{self.target(package)}.{last}"
         return self.targets.get(real, real)
 
+    def withheld(self, name: str) -> bool:
+        """Whether a module is refused: to scripts of the library that has another under this name, or to all."""
+        said = self.refused.get(name, {})
+        return self.library in said or bool(said and name not in self.targets)
+
     def find_spec(self, name: str, path: Iterable[str] | None = None, target: ModuleType | None = None
                   ) -> ModuleSpec | None:
         if path is None and name not in self.targets:  # somebody's top-level module
             return None
-        if name in self.refused:  # without a name it leaves ``from opreg import gluon``, too
+        if self.withheld(name):  # without a name it leaves ``from opreg import gluon``, too
             raise ModuleNotFoundError(why(name))
         return None if self.target(name) == name else ModuleSpec(name, self)  # type: ignore[arg-type]
 
@@ -171,7 +181,7 @@ def serve(library: str) -> None:
 
 def why(name: str) -> str:
     """Why a module that is refused is not there; nothing where it is not refused."""
-    said = _ALIASES.refused.get(name, {})
+    said = _ALIASES.refused.get(name, {}) if _ALIASES.withheld(name) else {}
     return said.get(_ALIASES.library) or " ".join(said.values())
 
 

@@ -23,20 +23,18 @@ from typing import Any
 
 #: Modules whose public names are compared one by one, and classes whose members are.
 MODULES = ["", "nn", "ops", "mint", "mint.nn", "mint.nn.functional", "mint.linalg", "mint.special", "mint.optim",
-           "common", "common.initializer", "train", "context", "amp"]
+           "common", "common.initializer", "train", "context", "amp", "numpy",
+           "dataset", "experimental"]
 CLASSES = ["Tensor", "Parameter", "nn.Cell"]
 
 #: Modules that are not here, and what serves in their place.
 ABSENT_MODULES = {
     "boost": "nothing",
     "communication": "`communication` has ranks and groups",
-    "dataset": "`io.NDArrayIter` and its kin, `image.ImageIter`, or a loop over NumPy arrays",
-    "experimental": "`nn.optim`",
     "hal": "`num_gpus`, `gpu(0)`",
     "mindrecord": "`recordio`",
     "multiprocessing": "Python's own",
     "nn.probability": "`ops.random`",
-    "numpy": "NumPy's functions take tensors",
     "parallel": "nothing: Cells compute in one process",
     "rewrite": "`cell.to_symbol()`",
     "scipy": "SciPy, in an operator of one's own",
@@ -72,6 +70,7 @@ INSTEAD = [
     ("*memory*|*Stream*|*stream*|Event|*Event*|MemPool|*Allocator|set_cpu_affinity|*kernel_launch*|launch_blocking|*offload*|"
      "data_ptr|*device*|DeviceCtx|pin_memory|is_pinned|move_to|*profiler*|Profiler|*dump*|Dump*|mstx|run_check",
      "contexts are `cpu()` and `gpu(0)`; `mx.profiler`, `executor.profile()`"),
+    ("*Dataset", "`GeneratorDataset` of a reader of one's own"),
     ("*Thor|thor|*Bn*|Dense*Act|Conv2d*Act", "the layers that they are made of"),
 ]
 

@@ -131,7 +131,7 @@ ORDER = _floors("""
     opreg.base opreg.runtime opreg.util
     opreg.error
     opreg.train opreg.nn
-    opreg.nn.model
+    opreg.nn.dataset opreg.nn.experimental opreg.nn.model opreg.nn.numpy
     opreg.gluon
     opreg.trace_events opreg.interop opreg.onnx
     opreg.contrib opreg.common opreg.notebook opreg.profiler opreg.testing opreg.pictures
@@ -296,6 +296,24 @@ INSIDE = {package: _floors(lines) for package, lines in {
             model_zoo.vision.resnet model_zoo.vision.squeezenet model_zoo.vision.vgg
         model_zoo.vision
         model_zoo
+    """,
+    "opreg.nn.experimental": """
+        optim.optimizer
+        optim.lr_scheduler optim.rules
+        optim
+        .
+    """,
+    "opreg.nn.dataset": """
+        config
+        pipeline samplers transforms
+        sources vision
+        .
+    """,
+    "opreg.nn.numpy": """
+        lift
+        creation elementwise moving products reductions
+        lookups
+        .
     """,
     "opreg.nn.model": """
         batches callback settings

@@ -124,8 +124,7 @@ def test_a_convention_that_there_is_not(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("program", [
-    "import mindspore.numpy", "from mindspore import numpy", "import mindspore as ms\nms.numpy",
-    "import mindspore.experimental.optim", "import mindspore.nn.probability",
+    "import mindspore.nn.probability", "import mindspore as ms\nms.mint",
     "import mindspore.train.summary", "from mindspore.ops.auto_generate import Add"])
 def test_scripts_of_mindspore_hear_of_mindspore(program: str, tmp_path: Path) -> None:
     """Also where MXNet has something of the same name."""
@@ -136,8 +135,18 @@ def test_scripts_of_mindspore_hear_of_mindspore(program: str, tmp_path: Path) ->
 
 
 def test_who_imports_opreg_hears_of_both() -> None:
-    with pytest.raises(AttributeError, match=r"'numpy' of MXNet .* 'numpy' of MindSpore"):
-        mx.numpy  # noqa: B018
+    with pytest.raises(AttributeError, match=r"'onnx' of MXNet .* 'onnx' of MindSpore"):
+        mx.onnx  # noqa: B018
+
+
+@pytest.mark.parametrize("program", ["import mxnet.numpy", "from mxnet import numpy", "import mxnet as mx\nmx.numpy"])
+def test_a_module_of_the_other_library_is_not_what_a_script_is_given(program: str, tmp_path: Path) -> None:
+    """``numpy`` of MindSpore is another module than that of MXNet, which is not here."""
+    (tmp_path / "a.py").write_text(program)
+    said = opreg("as-mxnet", tmp_path / "a.py").stderr.splitlines()[-1]
+    assert "'numpy' of MXNet is no part of opreg" in said
+    (tmp_path / "b.py").write_text(program.replace("mxnet", "mindspore"))
+    assert opreg("as-mindspore", tmp_path / "b.py").stderr == ""
 
 
 def test_libraries_are_left_as_they_are(tmp_path: Path) -> None:

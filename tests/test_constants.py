@@ -27,6 +27,7 @@ OTHERWISE = {
         core.processes: _PR_SET_PDEATHSIG
         distributed.nccl: _BFLOAT16
         nn.class_hooks: _HEAP_TYPE _IMMUTABLE
+        nn.dataset.config: _FIRST_SEED
         nn.state: GRAPH_MODE PYNATIVE_MODE STRICT COMPATIBLE LAX
         symbol.json: VERSION
         builtin.quantized.ranges: ENDS EDGES

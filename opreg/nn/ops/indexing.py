@@ -344,7 +344,7 @@ def searchsorted(sorted_sequence: TensorLike, values: TensorLike, *, out_int32: 
     x, values = tensor(sorted_sequence), tensor(values)
     if sorter is not None:
         x = gather_elements(x, -1, sorter)
-    row = x.reshape((*x.shape[:-1], *((1,) * (values.ndim - 1 if x.ndim == 1 else 0)), 1, x.shape[-1]))
+    row = x.reshape((*x.shape[:-1], *(1,) * (values.ndim if x.ndim == 1 else 1), x.shape[-1]))
     at = values.reshape((*values.shape, 1))
     behind = row <= at if right or side == "right" else row < at
     return ops._np_sum(behind._cast(np.dtype(np.int64)), axis=-1)._cast(np.dtype("i4" if out_int32 else "i8"))

@@ -1,0 +1,33 @@
+"""dataset: rows from functions, arrays and files, shuffled, changed and batched, as ``mindspore.dataset`` has them.
+
+>>> from opreg import dataset as ds
+>>> rows = ds.GeneratorDataset(lambda: ((i, i * i) for i in range(3)), ["number", "square"])
+>>> [batch["square"].asnumpy().tolist() for batch in rows.batch(2).create_dict_iterator()]
+[[0, 1], [4]]
+"""
+
+from __future__ import annotations
+
+from . import config, transforms, vision
+from .pipeline import BatchInfo, Dataset, zip
+from .samplers import (
+    DistributedSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    SubsetSampler,
+    WeightedRandomSampler,
+)
+from .sources import (
+    FashionMnistDataset,
+    GeneratorDataset,
+    KMnistDataset,
+    MnistDataset,
+    NumpySlicesDataset,
+    PaddedDataset,
+)
+
+__all__ = ["BatchInfo", "Dataset", "DistributedSampler", "FashionMnistDataset", "GeneratorDataset", "KMnistDataset",
+           "MnistDataset", "NumpySlicesDataset", "PaddedDataset", "RandomSampler", "Sampler", "SequentialSampler",
+           "SubsetRandomSampler", "SubsetSampler", "WeightedRandomSampler", "config", "transforms", "vision", "zip"]

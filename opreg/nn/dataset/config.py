@@ -1,0 +1,82 @@
+"""What holds for all datasets: the seed of their shuffling.
+
+Counts of workers and lengths of queues are kept, and count for nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError
+
+__all__ = ["Epoch", "get_num_parallel_workers", "get_prefetch_size", "get_seed", "set_num_parallel_workers",
+           "set_prefetch_size", "set_seed"]
+
+#: What ``get_seed`` says before a seed was set, as in MindSpore.
+_FIRST_SEED = 5489
+
+_chosen: dict[str, int] = {"num_parallel_workers": 8, "prefetch_size": 16}
+
+
+def set_seed(seed: int) -> None:
+    """Shuffle in the same orders in every run: those of this seed, which differ from epoch to epoch."""
+    _chosen["seed"] = _whole("set_seed", seed, 0)
+
+
+def get_seed() -> int:
+    """The seed that was set, or the first one."""
+    return _chosen.get("seed", _FIRST_SEED)
+
+
+class Epoch:
+    """Which epoch it is, counted from 0, and the random numbers in it.
+
+    Parameters
+    ----------
+    seed : int, optional
+        Where its random numbers begin: those of the seed that was set by default, or of what NumPy's own generator
+        draws, which ``opreg.set_seed`` sets.
+    """
+
+    def __init__(self, number: int = 0, seed: int | None = None):
+        self.number, self.seed = number, seed
+        self._drawn = 0
+
+    def random(self) -> np.random.Generator:
+        """A generator, another one each time."""
+        seed = _chosen.get("seed") if self.seed is None else self.seed
+        self._drawn += 1
+        return np.random.default_rng((seed, self.number, self._drawn) if seed is not None else
+                                     int(np.random.randint(2 ** 31)))  # noqa: NPY002  what set_seed sets
+
+    def inner(self, count: int, at: int) -> Epoch:
+        """One of so many epochs that this one is made of."""
+        return Epoch(self.number * count + at, self.seed)
+
+
+def set_num_parallel_workers(num: int) -> None:
+    """Keep a count of workers; rows are computed by who asks for them."""
+    _chosen["num_parallel_workers"] = _whole("set_num_parallel_workers", num, 1)
+
+
+def get_num_parallel_workers() -> int:
+    """The count of workers that was set."""
+    return _chosen["num_parallel_workers"]
+
+
+def set_prefetch_size(size: int) -> None:
+    """Keep the length of queues; there are none."""
+    _chosen["prefetch_size"] = _whole("set_prefetch_size", size, 1)
+
+
+def get_prefetch_size() -> int:
+    """The length of queues that was set."""
+    return _chosen["prefetch_size"]
+
+
+def _whole(owner: str, number: Any, least: int) -> int:
+    if not isinstance(number, (int, np.integer)) or number < least:
+        raise ArgumentError(f"{owner}: expected an int of {least} at least, got {number!r}")
+    return int(number)

@@ -1,0 +1,524 @@
+"""Datasets: rows of columns, and what is done with them one after the other."""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...errors import ArgumentError, ShapeError, did_you_mean, note
+from ..tensor import Tensor
+from ..tensor_base import TensorBase
+from .config import Epoch
+
+__all__ = ["BatchInfo", "Dataset", "as_column", "zip"]
+
+#: The numbers of one row, a column each.
+Row: TypeAlias = tuple[np.ndarray, ...]
+#: What gives the rows of an epoch.
+Rows: TypeAlias = Callable[[Epoch], Iterator[Row]]
+
+
+def as_column(value: Any, owner: str) -> np.ndarray:
+    """What somebody's function gives, as an array."""
+    array = np.asarray(value.asnumpy() if isinstance(value, TensorBase) or hasattr(value, "asnumpy") else value)
+    if array.dtype.kind == "O":
+        raise ArgumentError(f"{owner}: expected numbers, text or arrays of them, got {type(value).__name__}")
+    return array
+
+
+class BatchInfo:
+    """Which batch of which epoch it is, for functions that are given batches."""
+
+    def __init__(self, batch: int, epoch: int):
+        self._batch, self._epoch = batch, epoch
+
+    def get_batch_num(self) -> int:
+        """The count of batches before this one in its epoch."""
+        return self._batch
+
+    def get_epoch_num(self) -> int:
+        """The count of epochs before this one."""
+        return self._epoch
+
+
+class Dataset:
+    """Rows of columns, gone through epoch by epoch.
+
+    Each method gives another dataset, which makes its rows of those of this one as they are asked for; nothing is kept
+    but what ``shuffle`` holds. Rows are computed by who asks for them, whatever ``num_parallel_workers`` says.
+
+    Parameters
+    ----------
+    column_names : sequence of str
+        What the columns are called.
+    rows : callable
+        Called with an ``Epoch``, gives its rows as tuples of arrays.
+    size : callable, optional
+        Gives how many rows an epoch has; they are counted where it is not given.
+
+    Examples
+    --------
+    >>> from opreg import dataset as ds
+    >>> numbers = ds.NumpySlicesDataset({"x": [1.0, 2.0, 3.0]}, shuffle=False)
+    >>> [row["x"].asnumpy().tolist() for row in numbers.map(lambda x: x * 2, "x").batch(2).create_dict_iterator()]
+    [[2.0, 4.0], [6.0]]
+    """
+
+    def __init__(self, column_names: Sequence[str], rows: Rows, size: Callable[[], int] | None = None):
+        self._names = tuple(column_names)
+        self._rows = rows
+        self._sized = size
+        self._counted: int | None = None
+        self._batch_size, self._repeats = 1, 1
+        if len(set(self._names)) != len(self._names):
+            raise ArgumentError(f"a dataset has each column once, got {list(self._names)}")
+
+    def _then(self, rows: Rows, size: Callable[[], int] | None, names: Sequence[str] | None = None) -> Dataset:
+        """A dataset of rows that are made of those of this one."""
+        made = Dataset(self._names if names is None else names, rows, size)
+        made._batch_size, made._repeats = self._batch_size, self._repeats
+        return made
+
+    def _places(self, columns: str | Sequence[str] | None, owner: str) -> tuple[int, ...]:
+        """Where columns are; the first one for none."""
+        wanted = self._names[:1] if columns is None or not columns else (columns,) if isinstance(columns, str) \
+            else tuple(columns)
+        for name in wanted:
+            if name not in self._names:
+                raise ArgumentError(f"{owner}: there is no column {name!r}. {did_you_mean(name, self._names)}")
+        return tuple(map(self._names.index, wanted))
+
+    # -------------------------------------------------------------------------------------------- what it has
+
+    def get_col_names(self) -> list[str]:
+        """What the columns are called."""
+        return list(self._names)
+
+    def get_dataset_size(self) -> int:
+        """How many rows an epoch has, or batches after ``batch``; of a generator they are counted by running it."""
+        if self._counted is None:
+            self._counted = self._sized() if self._sized else sum(1 for _ in self._rows(Epoch()))
+        return self._counted
+
+    def __len__(self) -> int:
+        return self.get_dataset_size()
+
+    def get_batch_size(self) -> int:
+        """How many rows a batch has, 1 where there are none."""
+        return self._batch_size
+
+    def get_repeat_count(self) -> int:
+        """How often rows are repeated in an epoch."""
+        return self._repeats
+
+    def _first(self) -> Row:
+        for row in self._rows(Epoch()):
+            return row
+        raise ArgumentError("the dataset has no rows")
+
+    def output_shapes(self, estimate: bool = False) -> list[list[int | None]]:
+        """The shapes of the columns of the first row; with ``estimate`` None for lengths that differ between rows."""
+        shapes: list[list[int | None]] = [list(column.shape) for column in self._first()]
+        if estimate:
+            for row in self._rows(Epoch()):
+                for shape, column in builtins.zip(shapes, row):
+                    shape[:] = [a if a == b else None for a, b in builtins.zip(shape, column.shape)]
+        return shapes
+
+    def output_types(self) -> list[np.dtype]:
+        """The dtypes of the columns of the first row."""
+        return [column.dtype for column in self._first()]
+
+    def create_tuple_iterator(self, columns: Sequence[str] | None = None, num_epochs: int = -1,
+                              output_numpy: bool = False, do_copy: bool = False) -> Iterator[Any]:
+        """Rows as lists of tensors; each loop over the iterator is an epoch.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Which columns there are; all by default.
+        num_epochs : int
+            How many epochs there are; -1 for any count.
+        output_numpy : bool
+            Whether rows have arrays of NumPy's.
+        """
+        places = range(len(self._names)) if columns is None else self._places(columns, "create_tuple_iterator")
+        return _Epochs(self, lambda row: [_given(row[i], output_numpy) for i in places], num_epochs)
+
+    def create_dict_iterator(self, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = False
+                             ) -> Iterator[Any]:
+        """Rows as dicts of tensors; see ``create_tuple_iterator``."""
+        return _Epochs(self, lambda row: {name: _given(column, output_numpy)
+                                          for name, column in builtins.zip(self._names, row)}, num_epochs)
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        return iter(self.create_tuple_iterator())
+
+    def reset(self) -> None:
+        """Nothing: each loop is an epoch of its own."""
+
+    # ------------------------------------------------------------------------------------------ rows by number
+
+    def take(self, count: int = -1) -> Dataset:
+        """The first rows of an epoch; all for -1."""
+        if count == -1:
+            return self
+        _positive("take", count)
+        return self._then(lambda epoch: itertools.islice(self._rows(epoch), count),
+                          lambda: min(count, self.get_dataset_size()))
+
+    def skip(self, count: int) -> Dataset:
+        """The rows of an epoch without the first ones."""
+        _positive("skip", count, 0)
+        return self._then(lambda epoch: itertools.islice(self._rows(epoch), count, None),
+                          lambda: max(0, self.get_dataset_size() - count))
+
+    def repeat(self, count: int | None = None) -> Dataset:
+        """The rows so many times over in one epoch; as they are for None and -1, which mean any count of epochs."""
+        if count is None or count == -1:
+            return self
+        _positive("repeat", count)
+
+        def rows(epoch: Epoch) -> Iterator[Row]:
+            for i in range(count):
+                yield from self._rows(epoch.inner(count, i))
+
+        made = self._then(rows, lambda: self.get_dataset_size() * count)
+        made._repeats = self._repeats * count
+        return made
+
+    def shuffle(self, buffer_size: int) -> Dataset:
+        """The rows in a random order, each drawn from the next ``buffer_size`` rows."""
+        _positive("shuffle", buffer_size, 2)
+
+        def rows(epoch: Epoch) -> Iterator[Row]:
+            random = epoch.random()
+            held: list[Row] = []
+            for row in self._rows(epoch):
+                if len(held) < buffer_size:
+                    held.append(row)
+                else:
+                    at = int(random.integers(buffer_size))
+                    given, held[at] = held[at], row
+                    yield given
+            for at in random.permutation(len(held)):
+                yield held[at]
+
+        return self._then(rows, self.get_dataset_size)
+
+    def split(self, sizes: Sequence[int | float], randomize: bool = True) -> list[Dataset]:
+        """Datasets of so many rows each, or of such shares of them.
+
+        Parameters
+        ----------
+        randomize : bool
+            Whether rows are put in a random order before, one for all epochs.
+        """
+        count = self.get_dataset_size()
+        counts = [round(each * count) if isinstance(each, float) else int(each) for each in sizes]
+        if all(isinstance(each, float) for each in sizes):
+            counts[0] += count - sum(counts)
+        if sum(counts) != count or min(counts) < 1:
+            raise ArgumentError(f"split: {list(sizes)} of {count} rows are {counts}")
+        random = Epoch().random()
+        order = random.permutation(count) if randomize else np.arange(count)
+        seed = int(random.integers(2 ** 31))  # where rows come in a random order, it is one for all parts
+        parts, start = [], 0
+        for each in counts:
+            parts.append(self._chosen(order[start:start + each].tolist(), seed))
+            start += each
+        return parts
+
+    def _chosen(self, places: list[int], seed: int) -> Dataset:
+        def rows(epoch: Epoch) -> Iterator[Row]:
+            wanted = set(places)
+            found = {i: row for i, row in enumerate(self._rows(Epoch(0, seed))) if i in wanted}
+            return iter([found[place] for place in places])
+
+        return self._then(rows, lambda: len(places))
+
+    def concat(self, datasets: Dataset | Sequence[Dataset]) -> Dataset:
+        """The rows of this one and then those of others, which have the same columns."""
+        each = [self, *([datasets] if isinstance(datasets, Dataset) else datasets)]
+        for other in each[1:]:
+            if other._names != self._names:
+                raise ArgumentError(f"concat: expected the columns {list(self._names)}, got {list(other._names)}")
+        return self._then(lambda epoch: itertools.chain.from_iterable(one._rows(epoch) for one in each),
+                          lambda: sum(one.get_dataset_size() for one in each))
+
+    def __add__(self, datasets: Dataset | Sequence[Dataset]) -> Dataset:
+        return self.concat(datasets)
+
+    def zip(self, datasets: Dataset | Sequence[Dataset]) -> Dataset:
+        """The columns of this one and those of others, row by row."""
+        return zip((self, *([datasets] if isinstance(datasets, Dataset) else datasets)))
+
+    def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:
+        """What a function makes of the dataset."""
+        made = apply_func(self)
+        if not isinstance(made, Dataset):
+            raise TypeError(f"apply: expected the function to give a dataset, got {type(made).__name__}")
+        return made
+
+    # ------------------------------------------------------------------------------------------------- columns
+
+    def project(self, columns: str | Sequence[str]) -> Dataset:
+        """Those columns, in that order."""
+        places = self._places(columns, "project")
+        return self._then(lambda epoch: (tuple(row[i] for i in places) for row in self._rows(epoch)),
+                          self.get_dataset_size, [self._names[i] for i in places])
+
+    def rename(self, input_columns: str | Sequence[str], output_columns: str | Sequence[str]) -> Dataset:
+        """The same rows, with other names of columns."""
+        places = self._places(input_columns, "rename")
+        new = (output_columns,) if isinstance(output_columns, str) else tuple(output_columns)
+        if len(new) != len(places):
+            raise ArgumentError(f"rename: expected {len(places)} new names, got {list(new)}")
+        names = list(self._names)
+        for place, name in builtins.zip(places, new):
+            names[place] = name
+        return self._then(self._rows, self.get_dataset_size, names)
+
+    def map(self, operations: Any, input_columns: str | Sequence[str] | None = None,
+            output_columns: str | Sequence[str] | None = None, num_parallel_workers: int | None = None, *,
+            column_order: Sequence[str] | None = None, python_multiprocessing: bool = False, max_rowsize: Any = None,
+            cache: Any = None, offload: Any = None) -> Dataset:
+        """What functions make of columns, one function after the other, in their place.
+
+        Parameters
+        ----------
+        operations : callable, or a list of them
+            The first is given the columns, each of the others what the one before it gave.
+        input_columns : str or sequence of str, optional
+            Which columns; the first one by default.
+        output_columns : str or sequence of str, optional
+            What the columns are called that come; as those that went, by default. Where they are more or fewer, they
+            come before the rest.
+        column_order : sequence of str, optional
+            Which columns are left, in which order; see ``project``.
+        """
+        steps = list(operations) if isinstance(operations, (list, tuple)) else [operations]
+        for step in steps:
+            if not callable(step):
+                raise TypeError(f"map: expected functions, got {type(step).__name__}")
+        places = self._places(input_columns, "map")
+        new = tuple(self._names[i] for i in places) if not output_columns else \
+            (output_columns,) if isinstance(output_columns, str) else tuple(output_columns)
+        rest = [i for i in range(len(self._names)) if i not in places]
+        stay = len(new) == len(places)
+        names = [new[places.index(i)] if i in places else name for i, name in enumerate(self._names)] if stay else \
+            [*new, *(self._names[i] for i in rest)]
+
+        def rows(epoch: Epoch) -> Iterator[Row]:
+            for at, row in enumerate(self._rows(epoch)):
+                given = _called(steps, tuple(row[i] for i in places), f"map of row {at}")
+                if len(given) != len(new):
+                    raise ArgumentError(f"map: expected {len(new)} columns, {list(new)}, and the functions gave "
+                                        f"{len(given)}; say output_columns")
+                if stay:
+                    changed = list(row)
+                    for place, value in builtins.zip(places, given):
+                        changed[place] = value
+                    yield tuple(changed)
+                else:
+                    yield (*given, *(row[i] for i in rest))
+
+        made = self._then(rows, self.get_dataset_size, names)
+        return made if column_order is None else made.project(column_order)
+
+    def filter(self, predicate: Callable[..., Any], input_columns: str | Sequence[str] | None = None,
+               num_parallel_workers: int | None = None) -> Dataset:
+        """The rows of which a function says yes, called with columns, with all of them by default."""
+        places = tuple(range(len(self._names))) if input_columns is None else self._places(input_columns, "filter")
+
+        def rows(epoch: Epoch) -> Iterator[Row]:
+            for at, row in enumerate(self._rows(epoch)):
+                if _called([predicate], tuple(row[i] for i in places), f"filter of row {at}")[0]:
+                    yield row
+
+        return self._then(rows, None)
+
+    def flat_map(self, func: Callable[..., Dataset]) -> Dataset:
+        """The rows of the datasets that a function makes of each row."""
+        def rows(epoch: Epoch) -> Iterator[Row]:
+            for row in self._rows(epoch):
+                yield from func(*row)._rows(epoch)
+
+        return Dataset(func(*self._first())._names, rows)
+
+    # ------------------------------------------------------------------------------------------------- batches
+
+    def batch(self, batch_size: int | Callable[[BatchInfo], int], drop_remainder: bool = False,
+              num_parallel_workers: int | None = None, *, input_columns: str | Sequence[str] | None = None,
+              output_columns: str | Sequence[str] | None = None, per_batch_map: Callable[..., Any] | None = None,
+              pad_info: Mapping[str, Any] | None = None, python_multiprocessing: bool = False, max_rowsize: Any = None
+              ) -> Dataset:
+        """Rows stacked, so many in a batch.
+
+        Parameters
+        ----------
+        batch_size : int or callable
+            How many rows a batch has, or a function of the ``BatchInfo`` that says so.
+        drop_remainder : bool
+            Whether a last batch with fewer rows is left out.
+        per_batch_map : callable, optional
+            Given for each of ``input_columns`` the list of a batch's values, and the ``BatchInfo``; what it gives
+            takes their place.
+
+        Raises
+        ------
+        ShapeError
+            While rows are asked for, when those of a batch have several shapes.
+        """
+        if not callable(batch_size):
+            _positive("batch", batch_size)
+        places = tuple(range(len(self._names))) if not input_columns else self._places(input_columns, "batch")
+        new = tuple(self._names[i] for i in places) if not output_columns else \
+            (output_columns,) if isinstance(output_columns, str) else tuple(output_columns)
+        names = [new[places.index(i)] if i in places else name for i, name in enumerate(self._names)] \
+            if len(new) == len(places) else [*new, *(n for i, n in enumerate(self._names) if i not in places)]
+
+        def rows(epoch: Epoch) -> Iterator[Row]:
+            source = self._rows(epoch)
+            for number in itertools.count():
+                info = BatchInfo(number, epoch.number)
+                wanted = int(batch_size(info)) if callable(batch_size) else batch_size
+                some = list(itertools.islice(source, wanted))
+                if not some or (drop_remainder and len(some) < wanted):
+                    return
+                lists: list[list[Any]] = [[row[i] for row in some] for i in range(len(self._names))]
+                if per_batch_map is not None:
+                    given = _called([per_batch_map], (*(lists[i] for i in places), info), f"batch {number}", list)
+                    if len(given) != len(new):
+                        raise ArgumentError(f"batch: per_batch_map gave {len(given)} columns for {list(new)}")
+                    kept = iter(given)
+                    lists = [next(kept) if i in places else each for i, each in enumerate(lists)] \
+                        if len(new) == len(places) else \
+                        [*given, *(each for i, each in enumerate(lists) if i not in places)]
+                if pad_info is not None:
+                    lists = [_padded(each, *pad_info[name]) if name in pad_info else each
+                             for name, each in builtins.zip(names, lists)]
+                yield tuple(_stacked(name, each) for name, each in builtins.zip(names, lists))
+
+        def size() -> int:
+            count = self.get_dataset_size()
+            if callable(batch_size):
+                return sum(1 for _ in rows(Epoch()))
+            return count // batch_size if drop_remainder else -(-count // batch_size)
+
+        made = self._then(rows, size, names)
+        made._batch_size = -1 if callable(batch_size) else batch_size
+        return made
+
+    def padded_batch(self, batch_size: int, drop_remainder: bool = False, num_parallel_workers: int | None = None,
+                     pad_info: Mapping[str, Any] | None = None) -> Dataset:
+        """Rows stacked, so many in a batch, after they were filled up to one shape.
+
+        Parameters
+        ----------
+        pad_info : dict, optional
+            For a column the shape, with None for the longest of the batch, and the number to fill up with; every
+            column to its longest with zeros by default.
+        """
+        return self.batch(batch_size, drop_remainder,
+                          pad_info=dict.fromkeys(self._names, (None, 0)) if pad_info is None else pad_info)
+
+
+def zip(datasets: Sequence[Dataset]) -> Dataset:
+    """The columns of several datasets, row by row, as long as all have rows."""
+    each = list(datasets)
+    if not each or not all(isinstance(one, Dataset) for one in each):
+        raise TypeError("zip: expected a tuple of datasets")
+    return Dataset([name for one in each for name in one._names],
+                   lambda epoch: (tuple(itertools.chain.from_iterable(rows))
+                                  for rows in _rowwise([one._rows(epoch) for one in each])),
+                   lambda: min(one.get_dataset_size() for one in each))
+
+
+def _rowwise(sources: list[Iterator[Row]]) -> Iterator[list[Row]]:
+    while True:
+        rows = []
+        for source in sources:
+            row = next(source, None)
+            if row is None:
+                return
+            rows.append(row)
+        yield rows
+
+
+class _Epochs:
+    """Goes through a dataset, an epoch for each loop."""
+
+    def __init__(self, dataset: Dataset, shown: Callable[[Row], Any], num_epochs: int):
+        self._dataset, self._shown, self._most = dataset, shown, num_epochs
+        self._epoch = -1
+        self._open: Iterator[Row] | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        self._begin()
+        return self
+
+    def _begin(self) -> Iterator[Row]:
+        self._epoch += 1
+        if 0 < self._most <= self._epoch:
+            raise RuntimeError(f"all {self._most} epochs of this iterator are over; give it more by num_epochs")
+        self._open = self._dataset._rows(Epoch(self._epoch))
+        return self._open
+
+    def __next__(self) -> Any:
+        return self._shown(next(self._begin() if self._open is None else self._open))
+
+    def get_dataset_size(self) -> int:
+        """How many rows an epoch has."""
+        return self._dataset.get_dataset_size()
+
+
+def _given(column: np.ndarray, output_numpy: bool) -> Any:
+    """A column as it is handed out; text is no tensor."""
+    return column if output_numpy or column.dtype.kind in "USO" else Tensor(column)
+
+
+def _positive(owner: str, count: Any, least: int = 1) -> None:
+    if not isinstance(count, (int, np.integer)) or count < least:
+        raise ArgumentError(f"{owner}: expected an int of {least} at least, got {count!r}")
+
+
+def _called(steps: Sequence[Callable[..., Any]], columns: tuple[Any, ...], where: str, kind: Any = None
+            ) -> tuple[Any, ...]:
+    """What functions give, one after the other, as columns; what they raise says where."""
+    for step in steps:
+        try:
+            given = step(*columns)
+        except Exception as error:
+            note(error, f"in {getattr(step, '__qualname__', type(step).__name__)}, called by {where}")
+            raise
+        columns = given if isinstance(given, tuple) else (given,)
+    return columns if kind is list else tuple([as_column(value, where) for value in columns])
+
+
+def _padded(values: Sequence[Any], shape: Sequence[int | None] | None, number: float) -> list[np.ndarray]:
+    """Values filled up at their ends, to a shape or the longest."""
+    arrays = [np.asarray(value) for value in values]
+    most = np.max([array.shape for array in arrays], axis=0)
+    lengths = [int(longest) if wanted is None else wanted
+               for longest, wanted in builtins.zip(most, [None] * len(most) if shape is None else shape)]
+    filled = []
+    for array in arrays:
+        if any(length < have for length, have in builtins.zip(lengths, array.shape)):
+            raise ShapeError(f"padded_batch: a row of the shape {array.shape} is larger than {tuple(lengths)}")
+        filled.append(np.pad(array, [(0, length - have) for length, have in builtins.zip(lengths, array.shape)],
+                             constant_values=number))
+    return filled
+
+
+def _stacked(name: str, values: Any) -> np.ndarray:
+    arrays = [as_column(value, f"batch: column {name!r}") for value in values]
+    shapes = sorted({array.shape for array in arrays})
+    if len(shapes) > 1:
+        raise ShapeError(f"batch: rows of column {name!r} have the shapes {shapes[0]} and {shapes[1]}; fill them up by "
+                         "padded_batch, or make them alike by map")
+    return np.stack(arrays)

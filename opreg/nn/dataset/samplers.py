@@ -1,0 +1,152 @@
+"""Samplers: which rows of a source a dataset has in an epoch, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError
+from . import config
+from .config import Epoch
+
+__all__ = ["DistributedSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler",
+           "SubsetSampler", "WeightedRandomSampler"]
+
+
+class Sampler:
+    """Says which rows of a source come, and in which order; a sampler of one's own has ``__iter__``.
+
+    Parameters
+    ----------
+    num_samples : int, optional
+        How many rows there are at most; all by default.
+    """
+
+    def __init__(self, num_samples: int | None = None):
+        if num_samples is not None and num_samples < 0:
+            raise ArgumentError(f"{type(self).__name__}: num_samples must not be negative, got {num_samples}")
+        self.num_samples = num_samples
+        self.dataset_size = 0
+
+    def __iter__(self) -> Iterator[int]:
+        raise NotImplementedError
+
+    def places(self, length: int, epoch: Epoch) -> list[int]:
+        """The places of an epoch, in a source of so many rows."""
+        self.dataset_size = length
+        found = [int(place) for place in self._chosen(length, epoch)]
+        return found if not self.num_samples else found[:self.num_samples]
+
+    def count(self, length: int) -> int:
+        """How many places an epoch has, in a source of so many rows."""
+        return len(self.places(length, Epoch(seed=0)))
+
+    def _chosen(self, length: int, epoch: Epoch) -> Iterable[int]:
+        return iter(self)
+
+
+class SequentialSampler(Sampler):
+    """The rows in their order, from ``start_index`` on."""
+
+    def __init__(self, start_index: int | None = None, num_samples: int | None = None):
+        super().__init__(num_samples)
+        self.start_index = start_index or 0
+
+    def _chosen(self, length: int, epoch: Epoch) -> Iterable[int]:
+        return range(self.start_index, length)
+
+
+class RandomSampler(Sampler):
+    """The rows in a random order; with ``replacement`` any of them at each place."""
+
+    def __init__(self, replacement: bool = False, num_samples: int | None = None):
+        super().__init__(num_samples)
+        self.replacement = replacement
+
+    def _chosen(self, length: int, epoch: Epoch) -> Iterable[int]:
+        random = epoch.random()
+        if self.replacement:
+            chosen = random.integers(0, length, self.num_samples or length)
+        else:
+            chosen = random.permutation(length)
+        return chosen.tolist()
+
+
+class SubsetSampler(Sampler):
+    """Those rows, in that order."""
+
+    def __init__(self, indices: Sequence[int], num_samples: int | None = None):
+        super().__init__(num_samples)
+        self.indices = list(indices)
+
+    def _chosen(self, length: int, epoch: Epoch) -> Iterable[int]:
+        return self.indices
+
+
+class SubsetRandomSampler(SubsetSampler):
+    """Those rows, in a random order."""
+
+    def _chosen(self, length: int, epoch: Epoch) -> Iterable[int]:
+        return epoch.random().permutation(self.indices).tolist()
+
+
+class WeightedRandomSampler(Sampler):
+    """Rows drawn by chance, each as often as its weight is large."""
+
+    def __init__(self, weights: Sequence[float], num_samples: int | None = None, replacement: bool = True):
+        super().__init__(num_samples)
+        self.weights, self.replacement = list(weights), replacement
+
+    def _chosen(self, length: int, epoch: Epoch) -> Iterable[int]:
+        chances = np.asarray(self.weights, np.float64)
+        count = self.num_samples or len(chances)
+        return epoch.random().choice(
+            len(chances), count, self.replacement, chances / chances.sum()).tolist()
+
+
+class DistributedSampler(Sampler):
+    """Every so-manieth row, so that each process has its own: as many in each, for which the first come again."""
+
+    def __init__(self, num_shards: int, shard_id: int, shuffle: bool = True, num_samples: int | None = None,
+                 offset: int = -1):
+        super().__init__(num_samples)
+        if not 0 <= shard_id < num_shards:
+            raise ArgumentError(f"DistributedSampler: shard_id must be from 0 to before num_shards={num_shards}, got "
+                                f"{shard_id}")
+        self.num_shards, self.shard_id, self.shuffle, self.offset = num_shards, shard_id, shuffle, offset
+
+    def _chosen(self, length: int, epoch: Epoch) -> Iterable[int]:
+        order = list(range(length))
+        if self.shuffle:  # one order in all processes
+            order = np.random.default_rng((config.get_seed(), epoch.number)).permutation(length).tolist()
+        start = max(self.offset, 0)
+        count = -(-length // self.num_shards)
+        return [order[(start + self.shard_id + i * self.num_shards) % length] for i in range(count)] if length else []
+
+
+class _Given(Sampler):
+    """Places that something else than a sampler gives: a list, a generator function, any iterable."""
+
+    def __init__(self, places: Iterable[int] | Callable[[], Iterable[int]], num_samples: int | None):
+        super().__init__(num_samples)
+        self._places = places
+
+    def _chosen(self, length: int, epoch: Epoch) -> Iterable[int]:
+        return self._places() if callable(self._places) else self._places
+
+
+def sampler_of(owner: str, sampler: Any, shuffle: Any, num_samples: int | None, num_shards: int | None,
+               shard_id: int | None) -> Sampler:
+    """The sampler that arguments of a dataset mean."""
+    if (num_shards is None) is not (shard_id is None):
+        raise ArgumentError(f"{owner}: num_shards and shard_id are given together, got {num_shards} and {shard_id}")
+    if sampler is not None:
+        if shuffle is not None or num_shards is not None:
+            raise ArgumentError(f"{owner}: a sampler says the order itself; leave out shuffle and num_shards")
+        return sampler if isinstance(sampler, Sampler) else _Given(sampler, num_samples)
+    shuffled = shuffle is None or bool(shuffle)
+    if num_shards is not None and shard_id is not None:
+        return DistributedSampler(num_shards, shard_id, shuffled, num_samples)
+    return RandomSampler(num_samples=num_samples) if shuffled else SequentialSampler(num_samples=num_samples)

@@ -1,0 +1,196 @@
+"""Datasets of functions, objects and arrays of one's own, and of files as MNIST has them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opreg.data.mnist import read_idx
+
+from ...errors import ArgumentError
+from ..dtype import dtype_to_nptype
+from .config import Epoch
+from .pipeline import Dataset, Row, Rows, as_column
+from .samplers import Sampler, sampler_of
+
+__all__ = ["FashionMnistDataset", "GeneratorDataset", "KMnistDataset", "MnistDataset", "NumpySlicesDataset",
+           "PaddedDataset"]
+
+
+def _by_places(at: Callable[[int], Row], length: int, sampler: Sampler) -> tuple[Rows, Callable[[], int]]:
+    """The rows that a sampler chooses, and how many they are."""
+    def rows(epoch: Epoch) -> Iterator[Row]:
+        for place in sampler.places(length, epoch):
+            yield at(place)
+
+    return rows, lambda: sampler.count(length)
+
+
+class GeneratorDataset(Dataset):
+    """The rows that a function, an iterable or an object with ``__getitem__`` and ``__len__`` gives.
+
+    Parameters
+    ----------
+    source : callable, iterable, or object with ``__getitem__`` and ``__len__``
+        Gives a tuple of columns for each row; a single one need not be in a tuple. What has places is gone through by
+        them, in a random order by default; a function is called for each epoch.
+    column_names : str or sequence of str
+        What the columns are called.
+    column_types : sequence of dtype, optional
+        What the columns are cast to.
+    num_samples : int, optional
+        How many rows there are at most.
+    shuffle : bool, optional
+        Whether places come in a random order.
+    sampler : Sampler, or iterable of int, optional
+        Which places come, in which order.
+    num_shards, shard_id : int, optional
+        Of how many processes this is which: each has its own rows.
+
+    Examples
+    --------
+    >>> rows = GeneratorDataset(lambda: ((i, i * i) for i in range(3)), ["number", "square"])
+    >>> [row["square"].asnumpy().item() for row in rows.create_dict_iterator()]
+    [0, 1, 4]
+    """
+
+    def __init__(self, source: Any, column_names: str | Sequence[str] | None = None,
+                 column_types: Sequence[Any] | None = None, schema: Any = None, num_samples: int | None = None,
+                 num_parallel_workers: int = 1, shuffle: bool | None = None, sampler: Any = None,
+                 num_shards: int | None = None, shard_id: int | None = None, python_multiprocessing: bool = True,
+                 max_rowsize: Any = None):
+        if column_names is None or schema is not None:
+            raise ArgumentError("GeneratorDataset: give column_names, and no schema")
+        names = column_names.split(",") if isinstance(column_names, str) else list(column_names)
+        self.source = source
+
+        def row_of(value: Any) -> Row:
+            columns = value if isinstance(value, tuple) else (value,)
+            if len(columns) != len(names):
+                raise ArgumentError(f"GeneratorDataset: the source gave {len(columns)} columns for {names}")
+            arrays = [as_column(each, f"GeneratorDataset: column {name!r}") for each, name in zip(columns, names)]
+            if column_types is not None:
+                arrays = [each.astype(dtype_to_nptype(wanted)) for each, wanted in zip(arrays, column_types)]
+            return tuple(arrays)
+
+        if hasattr(source, "__getitem__") and hasattr(source, "__len__"):
+            chosen = sampler_of("GeneratorDataset", sampler, shuffle, num_samples, num_shards, shard_id)
+            super().__init__(names, *_by_places(lambda place: row_of(source[place]), len(source), chosen))
+        else:
+            if sampler is not None or num_shards is not None or shuffle:
+                raise ArgumentError("GeneratorDataset: a source without __getitem__ and __len__ has one order; leave "
+                                    "out sampler, shuffle and num_shards")
+            if not callable(source) and not hasattr(source, "__iter__"):
+                raise TypeError(f"GeneratorDataset: expected a function, an iterable or an object with __getitem__ and "
+                                f"__len__, got {type(source).__name__}")
+
+            def rows(epoch: Epoch) -> Iterator[Row]:
+                for at, value in enumerate(source() if callable(source) else source):
+                    if at == num_samples:
+                        return
+                    yield row_of(value)
+
+            super().__init__(names, rows)
+
+
+class NumpySlicesDataset(Dataset):
+    """The rows of arrays: the i-th number, or part along the first axis, of each.
+
+    Parameters
+    ----------
+    data : array, list, tuple of these, or dict of them by name
+        A tuple has a column for each element; anything else is the only column.
+    column_names : str or sequence of str, optional
+        What the columns are called: as the dict has them, else ``column_0`` and on.
+    num_samples, shuffle, sampler, num_shards, shard_id
+        As for ``GeneratorDataset``; the order is random by default.
+
+    Examples
+    --------
+    >>> rows = NumpySlicesDataset(([1, 2], [3.0, 4.0]), ["x", "y"], shuffle=False)
+    >>> [[each.asnumpy().item() for each in row] for row in rows]
+    [[1, 3.0], [2, 4.0]]
+    """
+
+    def __init__(self, data: Any, column_names: str | Sequence[str] | None = None, num_samples: int | None = None,
+                 num_parallel_workers: int = 1, shuffle: bool | None = None, sampler: Any = None,
+                 num_shards: int | None = None, shard_id: int | None = None):
+        columns = list(data.values()) if isinstance(data, Mapping) else \
+            list(data) if isinstance(data, tuple) else [data]
+        if column_names is None:
+            names = list(data) if isinstance(data, Mapping) else [f"column_{i}" for i in range(len(columns))]
+        else:
+            names = [column_names] if isinstance(column_names, str) else list(column_names)
+        if len(names) != len(columns):
+            raise ArgumentError(f"NumpySlicesDataset: {len(columns)} columns for the names {names}")
+        arrays = [each if isinstance(each, (list, tuple)) else as_column(each, "NumpySlicesDataset")
+                  for each in columns]
+        lengths = {len(each) for each in arrays}
+        if len(lengths) != 1:
+            raise ArgumentError(f"NumpySlicesDataset: the columns {names} have the lengths "
+                                f"{[len(each) for each in arrays]}")
+        chosen = sampler_of("NumpySlicesDataset", sampler, shuffle, num_samples, num_shards, shard_id)
+        super().__init__(names, *_by_places(lambda place: tuple(
+            [as_column(each[place], "NumpySlicesDataset") for each in arrays]), lengths.pop(), chosen))
+
+
+class PaddedDataset(GeneratorDataset):
+    """Rows that are given as dicts of arrays, to be put behind those of another dataset."""
+
+    def __init__(self, padded_samples: Sequence[Mapping[str, Any]]):
+        names = sorted(padded_samples[0])
+        super().__init__([tuple(row[name] for name in names) for row in padded_samples], names, shuffle=False)
+
+
+class MnistDataset(Dataset):
+    """Images and labels of files as MNIST has them, which may be compressed: columns ``image`` and ``label``.
+
+    Parameters
+    ----------
+    dataset_dir : str
+        The folder of the files ``train-images-idx3-ubyte`` and its kin.
+    usage : {"train", "test", "all"}
+        Which files; all by default.
+    num_samples, shuffle, sampler, num_shards, shard_id
+        As for ``GeneratorDataset``; the order is random by default.
+
+    Raises
+    ------
+    FileNotFoundError
+        The folder has none of the files.
+    """
+
+    def __init__(self, dataset_dir: str | os.PathLike, usage: str | None = None, num_samples: int | None = None,
+                 num_parallel_workers: int | None = None, shuffle: bool | None = None, sampler: Any = None,
+                 num_shards: int | None = None, shard_id: int | None = None, cache: Any = None):
+        owner = type(self).__name__
+        parts = {"train": ["train"], "test": ["t10k"], "all": ["train", "t10k"], None: ["train", "t10k"]}
+        if usage not in parts:
+            raise ArgumentError(f"{owner}: usage must be 'train', 'test' or 'all', got {usage!r}")
+        pairs = [[_found(owner, dataset_dir, part, name) for name in ("images-idx3-ubyte", "labels-idx1-ubyte")]
+                 for part in parts[usage]]
+        images, labels = (np.concatenate([read_idx(pair[i]) for pair in pairs]) for i in (0, 1))
+        if len(images) != len(labels):
+            raise ArgumentError(f"{owner}: {len(images)} images and {len(labels)} labels in {dataset_dir}")
+        chosen = sampler_of(owner, sampler, shuffle, num_samples, num_shards, shard_id)
+        super().__init__(["image", "label"], *_by_places(
+            lambda place: (images[place][..., None], np.asarray(labels[place], np.uint32)), len(images), chosen))
+
+
+class FashionMnistDataset(MnistDataset):
+    """Images and labels of files as Fashion-MNIST has them; see ``MnistDataset``."""
+
+
+class KMnistDataset(MnistDataset):
+    """Images and labels of files as KMNIST has them; see ``MnistDataset``."""
+
+
+def _found(owner: str, folder: str | os.PathLike, part: str, name: str) -> Path:
+    for each in (f"{part}-{name}", f"{part}-{name}.gz", f"{part}-{name.replace('-idx', '.idx')}"):
+        if (Path(folder) / each).is_file():
+            return Path(folder) / each
+    raise FileNotFoundError(f"{owner}: there is no {part}-{name} in {os.fspath(folder)!r}")

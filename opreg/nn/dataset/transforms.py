@@ -1,0 +1,161 @@
+"""What ``map`` does with columns: dtypes, classes, and several functions as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError
+from ..dtype import dtype_to_nptype
+from ..typing import TensorDType
+from .config import Epoch
+
+__all__ = ["Compose", "Concatenate", "Duplicate", "Fill", "OneHot", "PadEnd", "RandomApply", "RandomChoice",
+           "RandomOrder", "TypeCast", "Unique"]
+
+#: A function of columns.
+_Step = Callable[..., Any]
+
+
+def _applied(steps: Sequence[_Step], columns: tuple[Any, ...]) -> Any:
+    for step in steps:
+        given = step(*columns)
+        columns = given if isinstance(given, tuple) else (given,)
+    return columns if len(columns) > 1 else columns[0]
+
+
+class Compose:
+    """Functions one after the other, as one.
+
+    Examples
+    --------
+    >>> Compose([lambda x: x + 1, lambda x: x * 2])(3)
+    8
+    """
+
+    def __init__(self, transforms: Sequence[_Step]):
+        self.transforms = list(transforms)
+
+    def __call__(self, *columns: Any) -> Any:
+        return _applied(self.transforms, columns)
+
+
+class RandomApply(Compose):
+    """All functions one after the other, or none of them, by chance."""
+
+    def __init__(self, transforms: Sequence[_Step], prob: float = 0.5):
+        super().__init__(transforms)
+        self.prob = chance("RandomApply", prob)
+
+    def __call__(self, *columns: Any) -> Any:
+        return _applied(self.transforms if Epoch().random().random() < self.prob else (), columns)
+
+
+class RandomChoice(Compose):
+    """One of the functions, by chance."""
+
+    def __call__(self, *columns: Any) -> Any:
+        return _applied([self.transforms[int(Epoch().random().integers(len(self.transforms)))]], columns)
+
+
+class RandomOrder(Compose):
+    """All functions, in a random order."""
+
+    def __call__(self, *columns: Any) -> Any:
+        order = Epoch().random().permutation(len(self.transforms))
+        return _applied([self.transforms[i] for i in order], columns)
+
+
+def chance(owner: str, prob: float) -> float:
+    """A probability, from 0 to 1."""
+    if not 0 <= prob <= 1:
+        raise ArgumentError(f"{owner}: prob must be from 0 to 1, got {prob!r}")
+    return prob
+
+
+class TypeCast:
+    """The numbers in another dtype."""
+
+    def __init__(self, data_type: TensorDType):
+        self._dtype = np.dtype(dtype_to_nptype(data_type))
+
+    def __call__(self, column: Any) -> np.ndarray:
+        return np.asarray(column).astype(self._dtype)
+
+
+class OneHot:
+    """For each class a row with 1 at its place and 0 elsewhere.
+
+    Parameters
+    ----------
+    smoothing_rate : float
+        What all places share of the 1.
+    """
+
+    def __init__(self, num_classes: int, smoothing_rate: float = 0.0):
+        if num_classes < 1 or not 0 <= smoothing_rate <= 1:
+            raise ArgumentError(f"OneHot: expected one class at least and a rate from 0 to 1, got {num_classes} and "
+                                f"{smoothing_rate}")
+        self._classes, self._rate = num_classes, smoothing_rate
+
+    def __call__(self, column: Any) -> np.ndarray:
+        labels = np.asarray(column)
+        if labels.dtype.kind not in "iu" or ((labels < 0) | (labels >= self._classes)).any():
+            raise ArgumentError(f"OneHot: expected classes from 0 to before {self._classes}, got {labels.tolist()!r}")
+        rows = np.eye(self._classes, dtype=labels.dtype)[labels]
+        if labels.ndim and labels.shape[-1] == 1:
+            rows = rows.reshape((*labels.shape[:-1], self._classes))
+        return rows if not self._rate else (
+            rows * (1 - self._rate) + self._rate / self._classes).astype(np.float32)
+
+
+class Fill:
+    """One number everywhere."""
+
+    def __init__(self, fill_value: float):
+        self._value = fill_value
+
+    def __call__(self, column: Any) -> np.ndarray:
+        return np.full_like(column, self._value)
+
+
+class Concatenate:
+    """Columns one behind the other, between arrays that are given."""
+
+    def __init__(self, axis: int = 0, prepend: Any = None, append: Any = None):
+        self._axis, self._before, self._behind = axis, prepend, append
+
+    def __call__(self, *columns: Any) -> np.ndarray:
+        parts = [self._before, *columns, self._behind]
+        return np.concatenate([np.asarray(part) for part in parts if part is not None], self._axis)
+
+
+class Duplicate:
+    """A column twice."""
+
+    def __call__(self, column: Any) -> tuple[Any, Any]:
+        return column, column
+
+
+class PadEnd:
+    """A column filled up at its ends to a shape; None leaves an axis as it is."""
+
+    def __init__(self, pad_shape: Sequence[int | None], pad_value: float | None = None):
+        self._shape, self._value = list(pad_shape), pad_value or 0
+
+    def __call__(self, column: Any) -> np.ndarray:
+        array = np.asarray(column)
+        lengths = [have if wanted is None else wanted for have, wanted in zip(array.shape, self._shape, strict=True)]
+        array = array[tuple(slice(length) for length in lengths)]
+        return np.pad(array, [(0, length - have) for have, length in zip(array.shape, lengths)],
+                      constant_values=self._value)
+
+
+class Unique:
+    """The different numbers in order, for each number which it is, and how often each occurs."""
+
+    def __call__(self, column: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        values, which, counts = np.unique(column, return_inverse=True, return_counts=True)
+        return values, which.reshape(-1).astype(np.int32), counts.astype(np.int32)

@@ -1,0 +1,263 @@
+"""What ``map`` does with images: arrays of (height, width, channels), of bytes or of floating numbers."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.data.pixels import imresize
+from opreg.ndarray.ndarray import array
+
+from ...errors import ArgumentError, ShapeError
+from ..dtype import dtype_to_nptype
+from ..typing import Sizes, TensorDType
+from .config import Epoch
+from .transforms import Compose, chance
+
+__all__ = ["Border", "CenterCrop", "Compose", "Crop", "HWC2CHW", "HorizontalFlip", "Inter", "Normalize", "Pad",
+           "RandomCrop", "RandomHorizontalFlip", "RandomVerticalFlip", "Rescale", "Resize", "ToTensor", "ToType",
+           "VerticalFlip"]
+
+
+class Inter(enum.IntEnum):
+    """How pixels between others are made."""
+
+    NEAREST = 0
+    BILINEAR = 2
+    LINEAR = 2
+    BICUBIC = 3
+    CUBIC = 3
+    AREA = 4
+
+
+#: The same as OpenCV counts it.
+_OPENCV = {Inter.NEAREST: 0, Inter.BILINEAR: 1, Inter.BICUBIC: 2, Inter.AREA: 3}
+
+
+class Border(enum.Enum):
+    """What is around an image."""
+
+    CONSTANT = "constant"
+    EDGE = "edge"
+    REFLECT = "reflect"
+    SYMMETRIC = "symmetric"
+
+
+def _image(owner: str, image: Any) -> np.ndarray:
+    pixels = np.asarray(image)
+    if pixels.ndim not in (2, 3):
+        raise ShapeError(f"{owner}: expected an image as (height, width, channels), got the shape {pixels.shape}")
+    return pixels
+
+
+def _two(owner: str, size: Sizes) -> tuple[int, int]:
+    height, width = (size, size) if isinstance(size, int) else size
+    if height < 1 or width < 1:
+        raise ArgumentError(f"{owner}: expected a height and a width of 1 at least, got {size!r}")
+    return height, width
+
+
+class Rescale:
+    """The pixels by a factor, and then more by a number: float32."""
+
+    def __init__(self, rescale: float, shift: float):
+        self._rescale, self._shift = rescale, shift
+
+    def __call__(self, image: Any) -> np.ndarray:
+        return np.asarray(image).astype(np.float32) * np.float32(self._rescale) + np.float32(self._shift)
+
+
+class Normalize:
+    """The pixels less a mean, by a deviation, of each channel: float32.
+
+    Parameters
+    ----------
+    is_hwc : bool
+        Whether channels are the last axis, and not the first.
+    """
+
+    def __init__(self, mean: Sequence[float], std: Sequence[float], is_hwc: bool = True):
+        if len(mean) != len(std):
+            raise ArgumentError(f"Normalize: {len(mean)} means and {len(std)} deviations")
+        self._mean, self._std = np.asarray(mean, np.float32), np.asarray(std, np.float32)
+        self._last = is_hwc
+
+    def __call__(self, image: Any) -> np.ndarray:
+        pixels = np.asarray(image).astype(np.float32)
+        mean, std = (each if self._last else each[:, None, None] for each in (self._mean, self._std))
+        return (pixels - mean) / std
+
+
+class HWC2CHW:
+    """The channels as the first axis."""
+
+    def __call__(self, image: Any) -> np.ndarray:
+        return _image("HWC2CHW", image).transpose((2, 0, 1)).copy()
+
+
+class ToTensor:
+    """The channels as the first axis, and bytes as numbers from 0 to 1."""
+
+    def __init__(self, output_type: TensorDType = np.float32):
+        self._dtype = np.dtype(dtype_to_nptype(output_type))
+
+    def __call__(self, image: Any) -> np.ndarray:
+        pixels = _image("ToTensor", image)
+        pixels = pixels[..., None] if pixels.ndim == 2 else pixels
+        numbers = pixels.astype(np.float32) * np.float32(1 / 255) if pixels.dtype == np.uint8 else pixels
+        return np.ascontiguousarray(numbers.transpose((2, 0, 1)).astype(self._dtype))
+
+
+class ToType:
+    """The pixels in another dtype."""
+
+    def __init__(self, data_type: TensorDType):
+        self._dtype = np.dtype(dtype_to_nptype(data_type))
+
+    def __call__(self, image: Any) -> np.ndarray:
+        return np.asarray(image).astype(self._dtype)
+
+
+class Resize:
+    """An image of another size; of one number, the length of the shorter side, while the shape of it stays."""
+
+    def __init__(self, size: Sizes, interpolation: Inter = Inter.BILINEAR):
+        self._size: Sizes = size
+        _two("Resize", size)
+        self._interpolation = _OPENCV[Inter(interpolation)]
+
+    def __call__(self, image: Any) -> np.ndarray:
+        pixels = _image("Resize", image)
+        have = pixels.shape[:2]
+        if isinstance(self._size, int):
+            height, width = (int(length * self._size / min(have)) for length in have)
+        else:
+            height, width = self._size
+        wide = pixels[..., None] if pixels.ndim == 2 else pixels
+        resized = imresize(array(wide, dtype=wide.dtype), width, height, self._interpolation).asnumpy()
+        return resized.reshape((height, width, *pixels.shape[2:]))
+
+
+class HorizontalFlip:
+    """The image turned around from left to right."""
+
+    def __call__(self, image: Any) -> np.ndarray:
+        return _image("HorizontalFlip", image)[:, ::-1].copy()
+
+
+class VerticalFlip:
+    """The image turned around from top to bottom."""
+
+    def __call__(self, image: Any) -> np.ndarray:
+        return _image("VerticalFlip", image)[::-1].copy()
+
+
+class RandomHorizontalFlip:
+    """The image turned around from left to right, or not, by chance."""
+
+    def __init__(self, prob: float = 0.5):
+        self._prob = chance("RandomHorizontalFlip", prob)
+
+    def __call__(self, image: Any) -> np.ndarray:
+        return HorizontalFlip()(image) if Epoch().random().random() < self._prob else np.asarray(image)
+
+
+class RandomVerticalFlip:
+    """The image turned around from top to bottom, or not, by chance."""
+
+    def __init__(self, prob: float = 0.5):
+        self._prob = chance("RandomVerticalFlip", prob)
+
+    def __call__(self, image: Any) -> np.ndarray:
+        return VerticalFlip()(image) if Epoch().random().random() < self._prob else np.asarray(image)
+
+
+class Pad:
+    """Pixels around an image.
+
+    Parameters
+    ----------
+    padding : int, or sequence of two or four
+        How many there are on all sides; at left and right, and at top and bottom; or at left, top, right and bottom.
+    fill_value : int, or sequence for the channels
+        What they are, where ``padding_mode`` is "constant".
+    """
+
+    def __init__(self, padding: int | Sequence[int], fill_value: float | Sequence[float] = 0,
+                 padding_mode: Border = Border.CONSTANT):
+        sides = (padding,) * 4 if isinstance(padding, int) else tuple(padding)
+        if len(sides) not in (2, 4) or min(sides) < 0:
+            raise ArgumentError(f"Pad: expected one, two or four widths that are not negative, got {padding!r}")
+        self._left, self._top, self._right, self._bottom = sides * 2 if len(sides) == 2 else sides
+        self._value, self._mode = fill_value, Border(padding_mode)
+
+    def __call__(self, image: Any) -> np.ndarray:
+        pixels = _image("Pad", image)
+        around = [(self._top, self._bottom), (self._left, self._right), *[(0, 0)] * (pixels.ndim - 2)]
+        if self._mode is not Border.CONSTANT:
+            return np.pad(pixels, around, self._mode.value)
+        shape = tuple(length + sum(each) for length, each in zip(pixels.shape, around))
+        wide = np.empty(shape, pixels.dtype)
+        wide[...] = self._value
+        wide[self._top:shape[0] - self._bottom, self._left:shape[1] - self._right] = pixels
+        return wide
+
+
+class Crop:
+    """The part of an image of that size, from a place on, (height, width) both."""
+
+    def __init__(self, coordinates: tuple[int, int], size: Sizes):
+        self._top, self._left = coordinates
+        self._height, self._width = _two("Crop", size)
+
+    def __call__(self, image: Any) -> np.ndarray:
+        pixels = _image("Crop", image)
+        if self._top + self._height > pixels.shape[0] or self._left + self._width > pixels.shape[1]:
+            raise ShapeError(f"Crop: {self._height} by {self._width} pixels from {(self._top, self._left)} on are "
+                             f"beyond an image of {pixels.shape[0]} by {pixels.shape[1]}")
+        return pixels[self._top:self._top + self._height, self._left:self._left + self._width].copy()
+
+
+class CenterCrop:
+    """The middle of an image, of that size; one that is smaller has zeros around it."""
+
+    def __init__(self, size: Sizes):
+        self._size = _two("CenterCrop", size)
+
+    def __call__(self, image: Any) -> np.ndarray:
+        pixels = _image("CenterCrop", image)
+        less = [max(want - have, 0) for want, have in zip(self._size, pixels.shape)]
+        pixels = Pad((less[1] // 2, less[0] // 2, less[1] - less[1] // 2, less[0] - less[0] // 2))(pixels)
+        top, left = (round((have - want) / 2) for have, want in zip(pixels.shape, self._size))
+        return Crop((top, left), self._size)(pixels)
+
+
+class RandomCrop:
+    """A part of an image of that size, from a random place on.
+
+    Parameters
+    ----------
+    padding : int, or sequence of two or four, optional
+        What is put around the image before; see ``Pad``.
+    pad_if_needed : bool
+        Whether an image that is too small is padded, and not an error.
+    """
+
+    def __init__(self, size: Sizes, padding: int | Sequence[int] | None = None, pad_if_needed: bool = False,
+                 fill_value: float | Sequence[float] = 0, padding_mode: Border = Border.CONSTANT):
+        self._size = _two("RandomCrop", size)
+        self._around = None if padding is None else Pad(padding, fill_value, padding_mode)
+        self._needed, self._value, self._mode = pad_if_needed, fill_value, padding_mode
+
+    def __call__(self, image: Any) -> np.ndarray:
+        pixels = _image("RandomCrop", image)
+        pixels = pixels if self._around is None else self._around(pixels)
+        less = [max(want - have, 0) for want, have in zip(self._size, pixels.shape)]
+        if any(less) and self._needed:
+            pixels = Pad((less[1], less[0]), self._value, self._mode)(pixels)
+        random = Epoch().random()
+        top, left = (int(random.integers(max(have - want, 0) + 1)) for have, want in zip(pixels.shape, self._size))
+        return Crop((top, left), self._size)(pixels)

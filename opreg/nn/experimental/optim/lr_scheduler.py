@@ -1,0 +1,349 @@
+"""Schedulers: each sets the rates of an optimizer's groups by the count of its steps."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ....errors import ArgumentError
+from ...tensor import Tensor, tensor
+from .optimizer import Optimizer, checked
+
+__all__ = ["ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR",
+           "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "PolynomialLR",
+           "ReduceLROnPlateau", "SequentialLR", "StepLR"]
+
+
+def _set(optimizer: Optimizer, rates: Sequence[Any]) -> None:
+    """Set the rates of the groups."""
+    for held, rate in zip(optimizer.lrs, rates, strict=True):
+        held.set_data(tensor(np.float32(float(rate))))
+
+
+class LRScheduler:
+    """Base of schedulers: derive from it and define ``get_lr``, which gives a rate for each group.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Whose rates are set, once at first and then by each ``step``.
+    last_epoch : int
+        The count of steps so far, -1 for none.
+
+    Attributes
+    ----------
+    base_lrs : list of float
+        The rates of the groups before the first step.
+    """
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1):
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"{type(self).__name__}: expected an optimizer of experimental.optim, got "
+                            f"{type(optimizer).__name__}")
+        if last_epoch < -1:
+            raise ArgumentError(f"{type(self).__name__}: last_epoch must be an int of -1 at least, got {last_epoch!r}")
+        for i, (group, rate) in enumerate(zip(optimizer.param_groups, optimizer.lrs)):
+            if last_epoch != -1 and "initial_lr" not in group:
+                raise KeyError(f"{type(self).__name__}: group {i} has no initial_lr, to go on with after {last_epoch}")
+            group.setdefault("initial_lr", float(rate.asnumpy()))
+        self.optimizer = optimizer
+        self.base_lrs = [float(group["initial_lr"]) for group in optimizer.param_groups]
+        self.groups_num = len(self.base_lrs)
+        self._last_lr = optimizer.lrs
+        self.last_epoch = last_epoch
+        self.step()
+
+    def get_lr(self) -> Sequence[Any]:
+        """The rates of this step, one for each group."""
+        raise NotImplementedError(f"{type(self).__name__}: define get_lr(self)")
+
+    def get_last_lr(self) -> list[Tensor]:
+        """The rates that were set last, one for each group."""
+        return [rate.value() for rate in self._last_lr]
+
+    def step(self, epoch: int | None = None) -> None:
+        """Set the rates of the next step, or of that one."""
+        self.last_epoch = self.last_epoch + 1 if epoch is None else int(epoch)
+        _set(self.optimizer, self.get_lr())
+
+
+class _Factor(LRScheduler):
+    """Rates that are multiples of those before the first step."""
+
+    def _factor(self, step: int) -> float:
+        raise NotImplementedError
+
+    def get_lr(self) -> Sequence[Any]:
+        """The rates of this step, one for each group."""
+        factor = self._factor(self.last_epoch)
+        return [rate * factor for rate in self.base_lrs]
+
+
+def _count(owner: str, name: str, value: int, least: int = 1) -> int:
+    if value != int(value) or value < least:
+        raise ArgumentError(f"{owner}: {name} must be an int of {least} at least, got {value!r}")
+    return int(value)
+
+
+class StepLR(_Factor):
+    """Times ``gamma`` every ``step_size`` steps."""
+
+    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1):
+        self.step_size, self.gamma = _count("StepLR", "step_size", step_size), gamma
+        super().__init__(optimizer, last_epoch)
+
+    def _factor(self, step: int) -> float:
+        return float(self.gamma ** (step // self.step_size))
+
+
+class MultiStepLR(_Factor):
+    """Times ``gamma`` at each of the steps ``milestones``."""
+
+    def __init__(self, optimizer: Optimizer, milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1):
+        self.milestones, self.gamma = sorted(milestones), gamma
+        super().__init__(optimizer, last_epoch)
+
+    def _factor(self, step: int) -> float:
+        return float(self.gamma ** bisect_right(self.milestones, step))
+
+
+class ExponentialLR(_Factor):
+    """Times ``gamma`` at each step."""
+
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1):
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def _factor(self, step: int) -> float:
+        return float(self.gamma ** step)
+
+
+class ConstantLR(_Factor):
+    """Times ``factor`` for ``total_iters`` steps."""
+
+    def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1):
+        self.factor, self.total_iters = checked("ConstantLR", "factor", factor, 1.0 + 1e-9), total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def _factor(self, step: int) -> float:
+        return self.factor if step < self.total_iters else 1.0
+
+
+class LinearLR(_Factor):
+    """Times a factor that goes from ``start_factor`` to ``end_factor`` along a line, in ``total_iters`` steps."""
+
+    def __init__(self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0,
+                 total_iters: int = 5, last_epoch: int = -1):
+        self.start_factor = checked("LinearLR", "start_factor", start_factor, 1.0 + 1e-9)
+        self.end_factor = checked("LinearLR", "end_factor", end_factor, 1.0 + 1e-9)
+        self.total_iters = _count("LinearLR", "total_iters", total_iters)
+        super().__init__(optimizer, last_epoch)
+
+    def _factor(self, step: int) -> float:
+        share = min(step, self.total_iters) / self.total_iters
+        return self.start_factor + (self.end_factor - self.start_factor) * share
+
+
+class PolynomialLR(_Factor):
+    """Times a power of the share of ``total_iters`` steps that is left."""
+
+    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1):
+        self.total_iters, self.power = _count("PolynomialLR", "total_iters", total_iters), power
+        super().__init__(optimizer, last_epoch)
+
+    def _factor(self, step: int) -> float:
+        return float((1.0 - min(step, self.total_iters) / self.total_iters) ** self.power)
+
+
+class _Functions(LRScheduler):
+    """Rates that follow from functions of the step, one for all groups or one for each."""
+
+    def __init__(self, optimizer: Optimizer, lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
+                 last_epoch: int = -1):
+        count = len(getattr(optimizer, "param_groups", ()))
+        self.lr_lambdas: list[Callable[[int], float]] = [lr_lambda] * count if callable(lr_lambda) else list(lr_lambda)
+        if len(self.lr_lambdas) != count or not all(map(callable, self.lr_lambdas)):
+            raise ArgumentError(f"{type(self).__name__}: expected a function, or one for each of {count} groups")
+        super().__init__(optimizer, last_epoch)
+
+
+class LambdaLR(_Functions):
+    """Times what a function gives for the step."""
+
+    def get_lr(self) -> Sequence[Any]:
+        """The rates of this step, one for each group."""
+        return [rate * function(self.last_epoch) for rate, function in zip(self.base_lrs, self.lr_lambdas)]
+
+
+class MultiplicativeLR(_Functions):
+    """Times what a function gives for each step up to this one."""
+
+    def get_lr(self) -> Sequence[Any]:
+        """The rates of this step, one for each group."""
+        return [rate * math.prod([float(function(step)) for step in range(1, self.last_epoch + 1)])
+                for rate, function in zip(self.base_lrs, self.lr_lambdas)]
+
+
+def _cosine(rate: float, least: float, share: float) -> float:
+    return least + (rate - least) * (1 + math.cos(math.pi * share)) / 2
+
+
+class CosineAnnealingLR(LRScheduler):
+    """Down to ``eta_min`` along a cosine in ``T_max`` steps, and up again."""
+
+    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1):
+        self.T_max, self.eta_min = T_max, checked("CosineAnnealingLR", "eta_min", eta_min)
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> Sequence[Any]:
+        """The rates of this step, one for each group."""
+        return [_cosine(rate, self.eta_min, self.last_epoch / self.T_max) for rate in self.base_lrs]
+
+
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """Down to ``eta_min`` along a cosine in ``T_0`` steps, and anew in ``T_mult`` times as many as before."""
+
+    def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0, last_epoch: int = -1):
+        self.T_0 = _count("CosineAnnealingWarmRestarts", "T_0", T_0)
+        self.T_mult = _count("CosineAnnealingWarmRestarts", "T_mult", T_mult)
+        self.eta_min = checked("CosineAnnealingWarmRestarts", "eta_min", eta_min)
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> Sequence[Any]:
+        """The rates of this step, one for each group."""
+        left, length = self.last_epoch, self.T_0
+        while left >= length:
+            left, length = left - length, length * self.T_mult
+        return [_cosine(rate, self.eta_min, left / length) for rate in self.base_lrs]
+
+
+class CyclicLR(LRScheduler):
+    """Up from ``base_lr`` to ``max_lr`` along a line and down again, over and over.
+
+    Parameters
+    ----------
+    step_size_up, step_size_down : int
+        The steps up, and those down; as many by default.
+    mode : {"triangular", "triangular2", "exp_range"}
+        Whether the height stays, is halved with each cycle, or is multiplied by ``gamma`` with each step.
+    scale_fn : callable, optional
+        Gives the factor of the height, in place of ``mode``, of the cycle or of the step, as ``scale_mode`` says.
+    """
+
+    def __init__(self, optimizer: Optimizer, base_lr: float | Sequence[float], max_lr: float | Sequence[float],
+                 step_size_up: int = 2000, step_size_down: int | None = None, mode: str = "triangular",
+                 gamma: float = 1.0, scale_fn: Callable[[float], float] | None = None, scale_mode: str = "cycle",
+                 last_epoch: int = -1):
+        scales: dict[str, tuple[Callable[[float], float], str]] = {
+            "triangular": (lambda cycle: 1.0, "cycle"), "triangular2": (lambda cycle: 0.5 ** (cycle - 1), "cycle"),
+            "exp_range": (lambda step: gamma ** step, "iterations")}
+        if scale_fn is None and mode not in scales:
+            raise ArgumentError(f"CyclicLR: mode must be one of {', '.join(scales)}, got {mode!r}")
+        self._scale, self._of = scales[mode] if scale_fn is None else (scale_fn, scale_mode)
+        count = len(getattr(optimizer, "param_groups", ()))
+        self._low, self._high = (list(each) if isinstance(each, (list, tuple)) else [each] * count
+                                 for each in (base_lr, max_lr))
+        if len(self._low) != count or len(self._high) != count:
+            raise ArgumentError(f"CyclicLR: expected one rate or {count}, got {base_lr!r} and {max_lr!r}")
+        self._up = _count("CyclicLR", "step_size_up", step_size_up)
+        self._down = self._up if step_size_down is None else _count("CyclicLR", "step_size_down", step_size_down)
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> Sequence[Any]:
+        """The rates of this step, one for each group."""
+        cycle, at = divmod(self.last_epoch, self._up + self._down)
+        height = at / self._up if at <= self._up else (self._up + self._down - at) / self._down
+        height *= self._scale(cycle + 1 if self._of == "cycle" else self.last_epoch)
+        return [low + (high - low) * height for low, high in zip(self._low, self._high)]
+
+
+class SequentialLR(LRScheduler):
+    """One scheduler after the other: the next from each of the steps ``milestones`` on."""
+
+    def __init__(self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int],
+                 last_epoch: int = -1):
+        if len(milestones) != len(schedulers) - 1:
+            raise ArgumentError(f"SequentialLR: expected {len(schedulers) - 1} milestones for {len(schedulers)} "
+                                f"schedulers, got {len(milestones)}")
+        if any(scheduler.optimizer is not optimizer for scheduler in schedulers):
+            raise ArgumentError("SequentialLR: the schedulers are of another optimizer")
+        self._schedulers, self._milestones = list(schedulers), list(milestones)
+        super().__init__(optimizer, last_epoch)
+
+    def step(self, epoch: int | None = None) -> None:
+        """Set the rates of the next step."""
+        self.last_epoch = self.last_epoch + 1 if epoch is None else int(epoch)
+        at = bisect_right(self._milestones, self.last_epoch)
+        begin = self._milestones[at - 1] if at else 0
+        self._schedulers[at].step(self.last_epoch - begin)
+
+
+class ReduceLROnPlateau:
+    """Times ``factor`` when what ``step`` is given has not become better for more than ``patience`` steps.
+
+    Parameters
+    ----------
+    mode : {"min", "max"}
+        Whether less is better, or more.
+    threshold, threshold_mode : float, {"rel", "abs"}
+        By how much it must be better to count, as a share or as it is.
+    cooldown : int
+        The steps after a change that do not count.
+    min_lr : float or sequence of float
+        What rates do not fall below.
+    eps : float
+        The least change that is made.
+    """
+
+    def __init__(self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10,
+                 threshold: float = 1e-4, threshold_mode: str = "rel", cooldown: int = 0,
+                 min_lr: float | Sequence[float] = 0, eps: float = 1e-8):
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"ReduceLROnPlateau: expected an optimizer of experimental.optim, got "
+                            f"{type(optimizer).__name__}")
+        if mode not in ("min", "max") or threshold_mode not in ("rel", "abs"):
+            raise ArgumentError(f"ReduceLROnPlateau: expected mode 'min' or 'max' and threshold_mode 'rel' or 'abs', "
+                                f"got {mode!r} and {threshold_mode!r}")
+        count = len(optimizer.param_groups)
+        self.optimizer, self.mode, self.patience, self.cooldown = optimizer, mode, patience, cooldown
+        self.factor = checked("ReduceLROnPlateau", "factor", factor, 1.0)
+        self.threshold, self.threshold_mode, self.eps = threshold, threshold_mode, eps
+        self.min_lrs: list[float] = list(min_lr) if isinstance(min_lr, Sequence) else [min_lr] * count
+        if len(self.min_lrs) != count:
+            raise ArgumentError(f"ReduceLROnPlateau: expected one min_lr or {count}, got {min_lr!r}")
+        self.best = math.inf if mode == "min" else -math.inf
+        self.num_bad_epochs = self.cooldown_counter = 0
+
+    @property
+    def in_cooldown(self) -> bool:
+        """Whether steps do not count, after a change."""
+        return self.cooldown_counter > 0
+
+    def _is_improvement(self, now: float) -> bool:
+        margin = self.threshold * abs(self.best) if self.threshold_mode == "rel" else self.threshold
+        if math.isinf(self.best):
+            margin = 0.0
+        return now < self.best - margin if self.mode == "min" else now > self.best + margin
+
+    def get_last_lr(self) -> list[Tensor]:
+        """The rates that were set last, one for each group."""
+        return [rate.value() for rate in self.optimizer.lrs]
+
+    def step(self, metrics: Any) -> None:
+        """Look at the loss, or what else becomes better, and set the rates."""
+        now = float(metrics)
+        if self._is_improvement(now):
+            self.best, self.num_bad_epochs = now, 0
+        else:
+            self.num_bad_epochs += 1
+        if self.in_cooldown:
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown_counter - 1, 0
+        if self.num_bad_epochs > self.patience:
+            rates = [float(rate.asnumpy()) for rate in self.optimizer.lrs]
+            lower = [max(rate * self.factor, least) for rate, least in zip(rates, self.min_lrs)]
+            _set(self.optimizer, [new if rate - new > self.eps else rate for rate, new in zip(rates, lower)])
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0

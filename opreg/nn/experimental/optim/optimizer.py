@@ -1,0 +1,99 @@
+"""Optimizer: a Cell with groups of Parameters, each a dict with the settings of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ....errors import ArgumentError
+from ...cell import Cell
+from ...ops.multitype import HyperMap, Map
+from ...parameter import Parameter, ParameterTuple
+from ...tensor import Tensor, tensor
+from ...tensor_base import TensorBase, is_number
+
+__all__ = ["Optimizer", "checked"]
+
+
+def checked(owner: str, name: str, value: float, below: float = np.inf) -> float:
+    """A setting that is not negative, and below a bound."""
+    if not is_number(value) or not 0 <= value < below:
+        bound = "" if below == np.inf else f" and below {below:g}"
+        raise ArgumentError(f"{owner}: expected {name} to be a number that is not negative{bound}, got {value!r}")
+    return float(value)
+
+
+class Optimizer(Cell):
+    """Base of optimizers with groups: derive from it, and change ``self.parameters`` in ``construct``.
+
+    Parameters
+    ----------
+    params : list of Parameter, or list of dict
+        What is trained. A dict has ``params``, and settings in place of the defaults.
+    defaults : dict
+        What settings there are, ``lr`` and ``weight_decay`` among them, and what they are where a group has none.
+
+    Attributes
+    ----------
+    param_groups : list of dict
+        The groups; ``lr`` of each is a Parameter, which a scheduler sets.
+    lrs : list of Parameter
+        The rates of the groups.
+    group_start_id : list of int
+        Where in ``parameters`` each group begins, and how many there are in all.
+    """
+
+    map_, hyper_map = Map(), HyperMap()
+
+    def __init__(self, params: Iterable[Parameter] | Iterable[dict[str, Any]], defaults: Mapping[str, Any]):
+        super().__init__(auto_prefix=False)
+        self.defaults = dict(defaults)
+        self.param_groups: list[dict[str, Any]] = []
+        self.lrs: list[Parameter] = []
+        self.group_start_id = [0]
+        self.parameters = ParameterTuple(())
+        if isinstance(params, Parameter):
+            raise TypeError(f"{self.cls_name}: params must be a list, got one Parameter")
+        members: list[Any] = list(params)
+        if not members:
+            raise ValueError(f"{self.cls_name}: params must not be empty; has the network parameters that are trained?")
+        for group in members if isinstance(members[0], dict) else [{"params": members}]:
+            self.add_param_group(group)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Train more Parameters, with settings of their own."""
+        if "params" not in param_group:
+            raise TypeError(f"{self.cls_name}: a group must be a dict with params, got {param_group!r}")
+        at = len(self.param_groups)
+        group = {**self.defaults, **param_group}
+        members = group["params"]
+        group["params"] = [members] if isinstance(members, Parameter) else list(members)
+        known = {id(p) for p in self.parameters}
+        for p in group["params"]:
+            if not isinstance(p, Parameter):
+                raise TypeError(f"{self.cls_name}: params of group {at} must be Parameters, got {type(p).__name__}")
+            if id(p) in known:
+                raise ArgumentError(f"{self.cls_name}: Parameter {p.name} is in two places of the groups")
+            known.add(id(p))
+        rate = group["lr"]
+        rate = rate.asnumpy().item() if isinstance(rate, TensorBase) else rate
+        group["lr"] = Parameter(tensor(np.float32(checked(self.cls_name, "lr", rate))),
+                                name=f"learning_rate_group_{at}", requires_grad=False)
+        group["weight_decay"] = checked(self.cls_name, "weight_decay", group.get("weight_decay", 0.0))
+        self.param_groups.append(group)
+        self.lrs.append(group["lr"])
+        self.parameters = ParameterTuple((*self.parameters, *group["params"]))
+        self.group_start_id.append(len(self.parameters))
+
+    def _decay_weight(self, weight_decay: float, params: Sequence[Parameter], gradients: Sequence[Tensor]
+                      ) -> tuple[Tensor, ...]:
+        """Gradients to which the weight decay times the parameter is added."""
+        if not weight_decay:
+            return tuple(gradients)
+        return tuple([g + p * weight_decay for p, g in zip(params, gradients)])
+
+    def construct(self, *hyper_params: Any) -> Any:
+        """Change the parameters by their gradients; every optimizer defines its own."""
+        raise NotImplementedError(f"{self.cls_name}: define construct(self, gradients)")

@@ -1,0 +1,280 @@
+"""The optimizers: each a rule for one parameter, its gradient and its states.
+
+A rule is written in operators, so it compiles with the step that it belongs to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ....errors import ArgumentError
+from ... import ops
+from ...parameter import Parameter, assign
+from ...tensor import Tensor, tensor
+from .optimizer import Optimizer, checked
+
+__all__ = ["ASGD", "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop"]
+
+_Params: TypeAlias = Iterable[Parameter] | Iterable[dict[str, Any]]
+
+
+class _Rule(Optimizer):
+    """An optimizer that changes each parameter by itself."""
+
+    #: The names of states, one of each for every parameter, and what is in them at first.
+    _states: dict[str, str] = {}
+    #: Whether the weight decay is added to gradients.
+    _decays = True
+
+    def __init__(self, params: _Params, **defaults: Any):
+        super().__init__(params, defaults)
+        for name, init in self._states.items():
+            setattr(self, name, self.parameters.clone(prefix=name, init=init))
+        self.step_t = Parameter(tensor(np.zeros((), np.float32)), name="step_t", requires_grad=False)
+
+    def construct(self, gradients: Sequence[Tensor]) -> bool:
+        """Change the parameters by their gradients, in the order of ``parameters``."""
+        if len(gradients) != len(self.parameters):
+            raise ArgumentError(f"{self.cls_name}: expected {len(self.parameters)} gradients, got {len(gradients)}")
+        step = assign(self.step_t, self.step_t + 1.0)
+        for start, end, group, rate in zip(self.group_start_id, self.group_start_id[1:], self.param_groups, self.lrs):
+            params, given = self.parameters[start:end], tuple(gradients[start:end])
+            given = tuple([-g for g in given]) if group.get("maximize") else given
+            given = self._decay_weight(group["weight_decay"], params, given) if self._decays else given
+            states = [getattr(self, name)[start:end] for name in self._states]
+            for p, g, *own in zip(params, given, *states):
+                self._change(group, rate, step, p, g, *own)
+        return True
+
+    def _change(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, *states: Any) -> None:
+        raise NotImplementedError
+
+
+def _betas(owner: str, betas: Sequence[float]) -> tuple[float, float]:
+    first, second = betas
+    return checked(owner, "betas[0]", first, 1.0), checked(owner, "betas[1]", second, 1.0)
+
+
+class SGD(_Rule):
+    """Down the gradient, or the momentum that past gradients give."""
+
+    _states = {"accum": "zeros"}
+
+    def __init__(self, params: _Params, lr: float, momentum: float = 0, dampening: float = 0, weight_decay: float = 0.0,
+                 nesterov: bool = False, *, maximize: bool = False):
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ArgumentError(f"SGD: nesterov needs a momentum above 0 and a dampening of 0, got {momentum} and "
+                                f"{dampening}")
+        super().__init__(params, lr=lr, momentum=checked("SGD", "momentum", momentum), dampening=dampening,
+                         weight_decay=weight_decay, nesterov=nesterov, maximize=maximize)
+
+    def _change(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, *states: Any) -> None:
+        momentum = group["momentum"]
+        if momentum:
+            accum = assign(states[0], ops.where(step == 1.0, g, states[0] * momentum + g * (1 - group["dampening"])))
+            g = g + accum * momentum if group["nesterov"] else accum
+        assign(p, p - rate * g)
+
+
+class Adam(_Rule):
+    """By averages of gradients and of their squares, both without the bias of their start."""
+
+    _states = {"exp_avg": "zeros", "exp_avg_sq": "zeros", "max_exp_avg_sq": "zeros"}
+
+    def __init__(self, params: _Params, lr: float = 1e-3, betas: Sequence[float] = (0.9, 0.999), eps: float = 1e-8,
+                 weight_decay: float = 0.0, amsgrad: bool = False, *, maximize: bool = False):
+        super().__init__(params, lr=lr, betas=_betas(type(self).__name__, betas),
+                         eps=checked(type(self).__name__, "eps", eps), weight_decay=weight_decay, amsgrad=amsgrad,
+                         maximize=maximize)
+
+    def _change(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, *states: Any) -> None:
+        correction = ops.sqrt(1 - ops.pow(group["betas"][1], step))
+        self._follow(group, rate, step, p, g, states, 1.0, group["eps"] / correction, correction)
+
+    def _follow(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, states: Sequence[Any], kept: Any,
+                eps: Any, correction: Any) -> None:
+        first, second = group["betas"]
+        m = assign(states[0], states[0] * first + g * (1 - first))
+        v = assign(states[1], states[1] * second + g * g * (1 - second))
+        v = assign(states[2], ops.maximum(states[2], v)) if group["amsgrad"] else v
+        assign(p, p * kept - m * (rate / (1 - ops.pow(first, step))) / (ops.sqrt(v) / correction + eps))
+
+
+class AdamW(Adam):
+    """As ``Adam``, with weights that decay by themselves and not through gradients."""
+
+    _decays = False
+
+    def __init__(self, params: _Params, lr: float = 1e-3, betas: Sequence[float] = (0.9, 0.999), eps: float = 1e-8,
+                 weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False):
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+
+    def _change(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, *states: Any) -> None:
+        self._follow(group, rate, step, p, g, states, 1 - rate * group["weight_decay"], group["eps"],
+                     ops.sqrt(1 - ops.pow(group["betas"][1], step)))
+
+
+class Adamax(_Rule):
+    """By an average of gradients over the largest of late."""
+
+    _states = {"exp_avg": "zeros", "exp_inf": "zeros"}
+
+    def __init__(self, params: _Params, lr: float = 2e-3, betas: Sequence[float] = (0.9, 0.999), eps: float = 1e-8,
+                 weight_decay: float = 0.0, *, maximize: bool = False):
+        super().__init__(params, lr=lr, betas=_betas("Adamax", betas), eps=checked("Adamax", "eps", eps),
+                         weight_decay=weight_decay, maximize=maximize)
+
+    def _change(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, *states: Any) -> None:
+        first, second = group["betas"]
+        m = assign(states[0], states[0] * first + g * (1 - first))
+        largest = assign(states[1], ops.maximum(states[1] * second, ops.abs(g) + group["eps"]))
+        assign(p, p - m * (rate / (1 - ops.pow(first, step))) / largest)
+
+
+class NAdam(_Rule):
+    """As ``Adam``, a step ahead in its momentum."""
+
+    _states = {"exp_avg": "zeros", "exp_avg_sq": "zeros", "mu_product": "ones"}
+
+    def __init__(self, params: _Params, lr: float = 2e-3, betas: Sequence[float] = (0.9, 0.999), eps: float = 1e-8,
+                 weight_decay: float = 0.0, momentum_decay: float = 4e-3):
+        super().__init__(params, lr=lr, betas=_betas("NAdam", betas), eps=checked("NAdam", "eps", eps),
+                         weight_decay=weight_decay, momentum_decay=checked("NAdam", "momentum_decay", momentum_decay))
+
+    def _change(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, *states: Any) -> None:
+        (first, second), decay = group["betas"], group["momentum_decay"]
+        now, ahead = (first * (1.0 - 0.5 * ops.pow(0.96, at * decay)) for at in (step, step + 1.0))
+        m = assign(states[0], states[0] * first + g * (1 - first))
+        v = assign(states[1], states[1] * second + g * g * (1 - second))
+        product = assign(states[2], states[2] * now)
+        size = ops.sqrt(v / (1 - ops.pow(second, step))) + group["eps"]
+        assign(p, p - rate * (1.0 - now) / (1.0 - product) * g / size
+               - rate * ahead / (1.0 - product * ahead) * m / size)
+
+
+class RAdam(_Rule):
+    """As ``Adam``, by the average of gradients alone while that of squares has seen too few."""
+
+    _states = {"exp_avg": "zeros", "exp_avg_sq": "zeros"}
+
+    def __init__(self, params: _Params, lr: float = 1e-3, betas: Sequence[float] = (0.9, 0.999), eps: float = 1e-8,
+                 weight_decay: float = 0.0):
+        super().__init__(params, lr=lr, betas=_betas("RAdam", betas), eps=checked("RAdam", "eps", eps),
+                         weight_decay=weight_decay)
+
+    def _change(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, *states: Any) -> None:
+        first, second = group["betas"]
+        m = assign(states[0], states[0] * first + g * (1 - first))
+        v = assign(states[1], states[1] * second + g * g * (1 - second))
+        power = ops.pow(second, step)
+        most = 2 / (1 - second) - 1
+        length = most - 2 * step * power / (1 - power)
+        enough = length > 5.0
+        safe = ops.where(enough, length, 6.0)
+        share = ops.sqrt((safe - 4) * (safe - 2) * most / ((most - 4) * (most - 2) * safe))
+        wide = ops.where(enough, share * ops.sqrt(1 - power) / (ops.sqrt(v) + group["eps"]), 1.0)
+        assign(p, p - m * (rate / (1 - ops.pow(first, step))) * wide)
+
+
+class RMSprop(_Rule):
+    """By gradients over the root of an average of their squares."""
+
+    _states = {"mean_square": "zeros", "mean_grad": "zeros", "moment": "zeros"}
+
+    def __init__(self, params: _Params, lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
+                 weight_decay: float = 0.0, momentum: float = 0.0, centered: bool = False, maximize: bool = False):
+        super().__init__(params, lr=lr, alpha=checked("RMSprop", "alpha", alpha), eps=checked("RMSprop", "eps", eps),
+                         weight_decay=weight_decay, momentum=checked("RMSprop", "momentum", momentum),
+                         centered=centered, maximize=maximize)
+
+    def _change(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, *states: Any) -> None:
+        alpha = group["alpha"]
+        square = assign(states[0], states[0] * alpha + g * g * (1 - alpha))
+        if group["centered"]:
+            mean = assign(states[1], states[1] * alpha + g * (1 - alpha))
+            square = square - mean * mean
+        change = g / (ops.sqrt(square) + group["eps"])
+        if group["momentum"]:
+            change = assign(states[2], states[2] * group["momentum"] + change)
+        assign(p, p - rate * change)
+
+
+class Adagrad(_Rule):
+    """By gradients over the root of the sum of their squares."""
+
+    _states = {"accum": "zeros"}
+
+    def __init__(self, params: _Params, lr: float = 1e-2, lr_decay: float = 0.0, weight_decay: float = 0.0,
+                 initial_accumulator_value: float = 0.0, eps: float = 1e-10, *, maximize: bool = False):
+        begin = checked("Adagrad", "initial_accumulator_value", initial_accumulator_value)
+        super().__init__(params, lr=lr, lr_decay=checked("Adagrad", "lr_decay", lr_decay), weight_decay=weight_decay,
+                         initial_accumulator_value=begin, eps=checked("Adagrad", "eps", eps), maximize=maximize)
+        for state in self.accum:
+            state.set_data(ops.full_like(state, begin))
+
+    def _change(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, *states: Any) -> None:
+        square = assign(states[0], states[0] + g * g)
+        assign(p, p - rate / (1 + (step - 1.0) * group["lr_decay"]) * g / (ops.sqrt(square) + group["eps"]))
+
+
+class Adadelta(_Rule):
+    """By gradients over the root of an average of their squares, times that of what was changed."""
+
+    _states = {"accum": "zeros", "accum_update": "zeros"}
+
+    def __init__(self, params: _Params, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0,
+                 *, maximize: bool = False):
+        super().__init__(params, lr=lr, rho=checked("Adadelta", "rho", rho), eps=checked("Adadelta", "eps", eps),
+                         weight_decay=weight_decay, maximize=maximize)
+
+    def _change(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, *states: Any) -> None:
+        rho, eps = group["rho"], group["eps"]
+        square = assign(states[0], states[0] * rho + g * g * (1 - rho))
+        change = ops.sqrt(states[1] + eps) / ops.sqrt(square + eps) * g
+        assign(states[1], states[1] * rho + change * change * (1 - rho))
+        assign(p, p - rate * change)
+
+
+class Rprop(_Rule):
+    """By the signs of gradients, in steps that grow while a sign stays and shrink where it changes."""
+
+    _states = {"prev": "zeros", "step_size": "zeros"}
+    _decays = False
+
+    def __init__(self, params: _Params, lr: float = 1e-2, etas: Sequence[float] = (0.5, 1.2),
+                 step_sizes: Sequence[float] = (1e-6, 50), *, maximize: bool = False):
+        if not 0 < etas[0] < 1 < etas[1]:
+            raise ArgumentError(f"Rprop: expected etas below 1 and above it, got {etas!r}")
+        super().__init__(params, lr=lr, etas=tuple(etas), step_sizes=tuple(step_sizes), maximize=maximize)
+
+    def _change(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, *states: Any) -> None:
+        less, more = group["etas"]
+        same = ops.sign(g * states[0])
+        size = ops.where(step == 1.0, ops.ones_like(p) * rate, states[1])
+        size = ops.clamp(size * ops.where(same > 0, more, ops.where(same < 0, less, ops.ones_like(p))),
+                         *group["step_sizes"])
+        assign(states[1], size)
+        g = assign(states[0], ops.where(same < 0, 0.0, g))
+        assign(p, p - ops.sign(g) * size)
+
+
+class ASGD(_Rule):
+    """Down the gradient, in steps that shrink; ``ax`` is the average of what the weights were."""
+
+    _states = {"ax": "zeros", "eta": "zeros", "mu": "ones"}
+
+    def __init__(self, params: _Params, lr: float = 1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6,
+                 weight_decay: float = 0.0, maximize: bool = False):
+        super().__init__(params, lr=lr, lambd=lambd, alpha=alpha, t0=t0, weight_decay=weight_decay, maximize=maximize)
+
+    def _change(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, *states: Any) -> None:
+        ax, eta, mu = states
+        lambd = group["lambd"]
+        now = ops.where(step == 1.0, ops.ones_like(eta) * rate, eta)
+        moved = assign(p, p * (1.0 - now * lambd) - now * g)
+        assign(ax, ax + (moved - ax) * mu)
+        assign(eta, ops.ones_like(eta) * (rate / ops.pow(1.0 + step * rate * lambd, group["alpha"])))
+        assign(mu, ops.ones_like(mu) / ops.maximum(1.0, step - group["t0"]))

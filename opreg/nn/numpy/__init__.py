@@ -1,0 +1,46 @@
+"""numpy: functions of tensors by NumPy's names, as ``mindspore.numpy`` has them.
+
+Tensors, NumPy arrays, lists and numbers are taken; integers of Python's are int32, its floats float32. All are made of
+registered operators: they have gradients, and compile.
+
+>>> import opreg.numpy as mnp
+>>> print(mnp.arange(6).reshape((2, 3)).sum(axis=0), mnp.mean(mnp.ones((2, 2))))
+[3 5 7] 1.0
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ..dtype import (
+    bool_,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from . import creation, elementwise, lookups, moving, products, reductions
+from .creation import *  # noqa: F403
+from .elementwise import *  # noqa: F403
+from .lookups import *  # noqa: F403
+from .moving import *  # noqa: F403
+from .products import *  # noqa: F403
+from .reductions import *  # noqa: F403
+
+#: The integers and floats that Python's become.
+int_, float_ = int32, float32
+inf, nan, pi = math.inf, math.nan, math.pi
+
+if not TYPE_CHECKING:  # type checkers follow the stars
+    __all__ = ["bool_", "float16", "float32", "float64", "float_", "inf", "int16", "int32", "int64",  # noqa: PLE0604
+               "int8", "int_", "nan", "pi", "uint16", "uint32", "uint64", "uint8",
+               *creation.__all__, *elementwise.__all__, *lookups.__all__, *moving.__all__, *products.__all__,
+               *reductions.__all__]

@@ -1,0 +1,361 @@
+"""Functions that move numbers: other shapes, axes in another order, parts taken apart and put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError, ShapeError
+from .. import ops
+from ..dtype import promote
+from ..ops.lift import one_axis, scalar, shape_of
+from ..tensor import Tensor
+from ..typing import Axes, TensorLike, TensorShape
+from .lift import as_tensor, axes_of, known
+
+__all__ = [
+    "append", "apply_along_axis", "apply_over_axes", "array_split", "array_str", "atleast_1d", "atleast_2d",
+    "atleast_3d", "broadcast_arrays", "broadcast_to", "column_stack", "concatenate", "dsplit", "dstack", "expand_dims",
+    "flip", "fliplr", "flipud", "hsplit", "hstack", "moveaxis", "pad", "ravel", "repeat", "reshape", "roll", "rollaxis",
+    "rot90", "size", "split", "squeeze", "stack", "swapaxes", "tile", "transpose", "vsplit", "vstack"]
+
+
+# ------------------------------------------------------------------------------------------------------- shapes
+
+
+def size(a: TensorLike, axis: int | None = None) -> int:
+    """How many numbers there are, or how long an axis is."""
+    x = as_tensor(a)
+    return x.size if axis is None else x.shape[one_axis(axis, x.ndim, "size")]
+
+
+def array_str(a: TensorLike) -> str:
+    """The numbers as they are printed."""
+    return str(as_tensor(a))
+
+
+def reshape(x: TensorLike, new_shape: TensorShape) -> Tensor:
+    """The same numbers in another shape; one -1 follows from the rest."""
+    return as_tensor(x).reshape(shape_of(new_shape))
+
+
+def ravel(x: TensorLike) -> Tensor:
+    """All numbers in a row."""
+    return as_tensor(x).reshape((-1,))
+
+
+def expand_dims(a: TensorLike, axis: int | Sequence[int]) -> Tensor:
+    """New axes of length one, at those places of the answer."""
+    x = as_tensor(a)
+    places = (axis,) if isinstance(axis, int) else tuple(axis)
+    rank = x.ndim + len(places)
+    new = sorted(one_axis(place, rank, "expand_dims") for place in places)
+    for place in new:
+        x = ops.expand_dims(x, place)
+    return x
+
+
+def squeeze(a: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
+    """Without those axes, which have length one, or without all such axes."""
+    return ops.squeeze(as_tensor(a), axis)
+
+
+def _at_least(name: str, rank: int, doc: str) -> Callable[..., Any]:
+    def call(*arys: TensorLike) -> Any:
+        wide = [_widened(as_tensor(x), rank) for x in arys]
+        return wide[0] if len(wide) == 1 else wide
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = doc
+    return call
+
+
+def _widened(x: Tensor, rank: int) -> Tensor:
+    """With new axes: before the others, and the third behind them."""
+    if x.ndim >= rank:
+        return x
+    shape = x.shape if x.ndim == 2 else (*(1,) * (min(rank, 2) - x.ndim), *x.shape)
+    return x.reshape((*shape, 1) if rank == 3 else shape)
+
+
+atleast_1d = _at_least("atleast_1d", 1, "Tensors with one axis at least; a list for several.")
+atleast_2d = _at_least("atleast_2d", 2, "Tensors with two axes at least, new ones before the others; a list for "
+                                        "several.")
+atleast_3d = _at_least("atleast_3d", 3, "Tensors with three axes at least, the third new one behind the others; a "
+                                        "list for several.")
+
+
+def broadcast_to(array: TensorLike, shape: TensorShape) -> Tensor:
+    """Repeated along axes of length one, and along new ones before the others."""
+    return ops.broadcast_to(as_tensor(array), shape_of(shape))
+
+
+def broadcast_arrays(*args: TensorLike) -> list[Tensor]:
+    """Tensors repeated to the shape that they have in common."""
+    tensors = [as_tensor(each) for each in args]
+    shape = np.broadcast_shapes(*(x.shape for x in tensors))
+    return [ops.broadcast_to(x, shape) for x in tensors]
+
+
+# --------------------------------------------------------------------------------------------- axes in an order
+
+
+def transpose(a: TensorLike, axes: Sequence[int] | None = None) -> Tensor:
+    """The axes in another order, or turned around."""
+    x = as_tensor(a)
+    return x.transpose(tuple(range(x.ndim))[::-1] if axes is None else tuple(axes))
+
+
+def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
+    """Two axes exchanged."""
+    return ops.swapaxes(as_tensor(x), axis1, axis2)
+
+
+def moveaxis(a: TensorLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+    """Axes moved to other places; the rest keep their order."""
+    return ops.moveaxis(as_tensor(a), source, destination)
+
+
+def rollaxis(x: TensorLike, axis: int, start: int = 0) -> Tensor:
+    """An axis moved before another, which is the first by default."""
+    x = as_tensor(x)
+    axis = one_axis(axis, x.ndim, "rollaxis")
+    start = start + x.ndim if start < 0 else start
+    if not 0 <= start <= x.ndim:
+        raise ShapeError(f"rollaxis: start {start} is not among 0 to {x.ndim}")
+    return ops.moveaxis(x, axis, start - 1 if axis < start else start)
+
+
+def flip(m: TensorLike, axis: Axes = None) -> Tensor:
+    """The numbers in the other order along axes, or along all."""
+    x = as_tensor(m)
+    return ops.flip(x, axes_of(axis, x.ndim, "flip"))
+
+
+def flipud(m: TensorLike) -> Tensor:
+    """The numbers in the other order along the first axis."""
+    return flip(m, 0)
+
+
+def fliplr(m: TensorLike) -> Tensor:
+    """The numbers in the other order along the second axis."""
+    return flip(m, 1)
+
+
+def roll(a: TensorLike, shift: int | Sequence[int], axis: Axes = None) -> Tensor:
+    """The numbers moved on along axes, or all in a row; what leaves at the end comes in at the start."""
+    x = as_tensor(a)
+    return ops.roll(x, shift, axis) if axis is not None else ops.roll(x.reshape((-1,)), shift, 0).reshape(x.shape)
+
+
+def rot90(a: TensorLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
+    """Turned by so many right angles, from the first of two axes towards the second."""
+    return ops.rot90(as_tensor(a), k, axes)
+
+
+# ------------------------------------------------------------------------------------------------ put together
+
+
+def _together(tensors: Sequence[TensorLike], what: str) -> list[Tensor]:
+    """Tensors of the dtype that they have in common."""
+    lifted = [as_tensor(each) for each in tensors]
+    if not lifted:
+        raise ArgumentError(f"{what}: expected tensors, got none")
+    common = lifted[0]._dt
+    for x in lifted[1:]:
+        common = promote(common, x._dt)
+    return [x._cast(common) for x in lifted]
+
+
+def concatenate(arrays: Sequence[TensorLike], axis: int | None = 0) -> Tensor:
+    """Tensors one behind the other along an axis, or all numbers in a row."""
+    parts = _together(arrays, "concatenate")
+    return ops.concat([x.reshape((-1,)) for x in parts] if axis is None else parts, axis or 0)
+
+
+def append(arr: TensorLike, values: TensorLike, axis: int | None = None) -> Tensor:
+    """One tensor behind another along an axis, or all numbers in a row."""
+    return concatenate((arr, values), axis)
+
+
+def stack(arrays: Sequence[TensorLike], axis: int = 0) -> Tensor:
+    """Tensors side by side along a new axis."""
+    return ops.stack(_together(arrays, "stack"), axis)
+
+
+def hstack(tup: Sequence[TensorLike]) -> Tensor:
+    """Tensors one behind the other along the second axis; vectors along their only one."""
+    parts = [_widened(x, 1) for x in _together(tup, "hstack")]
+    return ops.concat(parts, 0 if parts[0].ndim == 1 else 1)
+
+
+def vstack(tup: Sequence[TensorLike]) -> Tensor:
+    """Tensors one behind the other along the first axis; vectors are rows."""
+    return ops.concat([_widened(x, 2) for x in _together(tup, "vstack")], 0)
+
+
+def dstack(tup: Sequence[TensorLike]) -> Tensor:
+    """Tensors one behind the other along the third axis."""
+    return ops.concat([_widened(x, 3) for x in _together(tup, "dstack")], 2)
+
+
+def column_stack(tup: Sequence[TensorLike]) -> Tensor:
+    """Tensors one behind the other along the second axis; vectors are columns."""
+    parts = _together(tup, "column_stack")
+    return ops.concat([x.reshape((-1, 1)) if x.ndim < 2 else x for x in parts], 1)
+
+
+def tile(a: TensorLike, reps: TensorShape) -> Tensor:
+    """Laid side by side, so many times along each axis."""
+    return ops.tile(as_tensor(a), shape_of(reps))
+
+
+def repeat(a: TensorLike, repeats: int | Sequence[int], axis: int | None = None) -> Tensor:
+    """Every slice along an axis repeated in place, or every number of all in a row."""
+    x = as_tensor(a)
+    return ops.repeat_interleave(x if axis is not None else x.reshape((-1,)), repeats, axis or 0)
+
+
+# -------------------------------------------------------------------------------------------------- taken apart
+
+
+def split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
+    """So many parts of one length along an axis, or the parts between those places."""
+    x = as_tensor(x)
+    length = x.shape[one_axis(axis, x.ndim, "split")]
+    if isinstance(indices_or_sections, int) and (indices_or_sections < 1 or length % indices_or_sections):
+        raise ArgumentError(f"split: {length} places along axis {axis} make no {indices_or_sections} equal parts")
+    return ops.tensor_split(x, indices_or_sections, axis)
+
+
+def array_split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
+    """So many parts along an axis, the first ones longer by one where they must, or the parts between those places."""
+    return ops.tensor_split(as_tensor(x), indices_or_sections, axis)
+
+
+def hsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """Parts along the second axis, of vectors along their only one; see ``split``."""
+    x = as_tensor(x)
+    return split(x, indices_or_sections, 1 if x.ndim > 1 else 0)
+
+
+def vsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """Parts along the first axis; see ``split``."""
+    return split(x, indices_or_sections, 0)
+
+
+def dsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """Parts along the third axis; see ``split``."""
+    return split(x, indices_or_sections, 2)
+
+
+# ---------------------------------------------------------------------------------------------------- functions
+
+
+def apply_along_axis(func1d: Callable[..., TensorLike], axis: int, arr: TensorLike, *args: Any, **kwargs: Any
+                     ) -> Tensor:
+    """What a function gives for every vector along an axis, laid along it in its place."""
+    x = as_tensor(arr)
+    axis = one_axis(axis, x.ndim, "apply_along_axis")
+    rows = ops.moveaxis(x, axis, -1).reshape((-1, x.shape[axis]))
+    around = (*x.shape[:axis], *x.shape[axis + 1:])
+    given = ops.stack([as_tensor(func1d(row, *args, **kwargs)) for row in ops.unbind(rows)])
+    answer = given.reshape((*around, *given.shape[1:]))
+    for i in range(given.ndim - 1):
+        answer = ops.moveaxis(answer, len(around) + i, axis + i)
+    return answer
+
+
+def apply_over_axes(func: Callable[[Tensor, int], TensorLike], a: TensorLike, axes: int | Sequence[int]) -> Tensor:
+    """What a function gives for one axis after the other; an axis that it leaves out has length one."""
+    x = as_tensor(a)
+    for axis in axes_of(axes, x.ndim, "apply_over_axes"):
+        given = as_tensor(func(x, axis))
+        if given.ndim not in (x.ndim, x.ndim - 1):
+            raise ShapeError(f"apply_over_axes: the function made {given.shape} of {x.shape}")
+        x = given if given.ndim == x.ndim else ops.expand_dims(given, axis)
+    return x
+
+
+# ------------------------------------------------------------------------------------------------------- padded
+
+#: What modes of ``pad`` repeat: the places before the start and behind the end of ``n``, counted outwards from 0.
+_REPEATED: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
+    "edge": lambda at, n: np.clip(at, 0, n - 1),
+    "wrap": lambda at, n: at % n,
+    "reflect": lambda at, n: n - 1 - abs(n - 1 - at % max(2 * n - 2, 1)),
+    "symmetric": lambda at, n: np.where(at % (2 * n) < n, at % (2 * n), 2 * n - 1 - at % (2 * n)),
+}
+_STATISTICS: dict[str, Callable[..., Tensor]] = {
+    "mean": ops.mean, "maximum": ops.amax, "minimum": ops.amin}
+
+
+def _pairs(value: TensorLike, rank: int) -> list[tuple[Any, Any]]:
+    """A number before and one behind each axis, of one for all, one pair, or a pair for each."""
+    numbers = known(value)
+    return [tuple(pair) for pair in np.broadcast_to(numbers, (rank, 2)).tolist()]
+
+
+def pad(arr: TensorLike, pad_width: TensorLike, mode: str | Callable[..., Any] = "constant",
+        stat_length: TensorLike | None = None, constant_values: TensorLike = 0, end_values: TensorLike = 0,
+        reflect_type: str = "even", **kwargs: Any) -> Tensor:
+    """Numbers around a tensor.
+
+    Parameters
+    ----------
+    pad_width : int, pair of int, or a pair for each axis
+        How many there are before and behind.
+    mode : str
+        "constant", "edge", "wrap", "reflect", "symmetric", "mean", "maximum", "minimum", "linear_ramp" or "empty".
+    stat_length : int, pair of int, or a pair for each axis
+        How many numbers at the edge a "mean", "maximum" or "minimum" is of; all by default.
+
+    Raises
+    ------
+    ArgumentError
+        When there is no such mode, or a function is given for one.
+    """
+    x = as_tensor(arr)
+    if reflect_type != "even" or kwargs or not isinstance(mode, str) or (
+            mode not in (*_REPEATED, *_STATISTICS, "constant", "linear_ramp", "empty")):
+        raise ArgumentError(f"pad: expected a mode among constant, {', '.join([*_REPEATED, *_STATISTICS])}, "
+                            f"linear_ramp and empty, and reflect_type 'even'; got {mode!r}, {reflect_type!r}, {kwargs}")
+    widths = _pairs(pad_width, x.ndim)
+    constants, ends = _pairs(constant_values, x.ndim), _pairs(end_values, x.ndim)
+    lengths = [(None, None)] * x.ndim if stat_length is None else _pairs(stat_length, x.ndim)
+    for axis, (before, behind) in enumerate(widths):
+        if before < 0 or behind < 0:
+            raise ArgumentError(f"pad: widths must not be negative, got {pad_width!r}")
+        count = x.shape[axis]
+        if mode in _REPEATED:
+            places = _REPEATED[mode](np.arange(-before, count + behind), count)
+            x = ops.gather(x, as_tensor(places.astype(np.int32)), axis)
+            continue
+        parts = [x]
+        for width, edge, number, end, length in zip((before, behind), (0, 1), constants[axis], ends[axis],
+                                                    lengths[axis]):
+            if width:
+                part = _edge(x, axis, edge, width, mode, number, end, length)
+                parts = [*parts, part] if edge else [part, *parts]
+        x = ops.concat(parts, axis) if len(parts) > 1 else x
+    return x
+
+
+def _edge(x: Tensor, axis: int, edge: int, width: int, mode: str, number: float, end: float, length: int | None
+          ) -> Tensor:
+    """What ``pad`` puts before an axis, or behind it where ``edge`` is 1."""
+    shape = (*x.shape[:axis], width, *x.shape[axis + 1:])
+    count = x.shape[axis]
+    if mode in _STATISTICS:
+        taken = count if length is None else min(int(length), count)
+        some = ops.narrow(x, axis, count - taken if edge else 0, taken)
+        return ops.broadcast_to(_STATISTICS[mode](some, axis, True), shape)
+    if mode == "linear_ramp":
+        outermost = ops.narrow(x, axis, count - 1 if edge else 0, 1)
+        ramp = np.arange(width, dtype=np.float64) / width
+        shares = as_tensor((ramp[::-1] if edge else ramp).astype(np.float32)).reshape(
+            (width, *(1,) * (x.ndim - axis - 1)))
+        return ((outermost - end) * shares + end)._cast(x._dt)
+    return ops.broadcast_to(scalar(number if mode == "constant" else 0, x._dt), shape)

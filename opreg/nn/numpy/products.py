@@ -1,0 +1,230 @@
+"""Products of matrices and vectors, norms, and polynomials, whose factors are vectors with the highest power first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...errors import ArgumentError, ShapeError
+from .. import ops
+from ..ops.lift import together
+from ..tensor import Tensor
+from ..tensor_base import is_number
+from ..typing import Axes, Number, TensorDType, TensorLike
+from .lift import as_real, as_tensor, in_dtype
+
+__all__ = [
+    "convolve", "correlate", "cross", "dot", "inner", "kron", "matmul", "multi_dot", "norm", "outer", "polyadd",
+    "polyder", "polyint", "polymul", "polysub", "polyval", "tensordot"]
+
+
+def _pair(x: TensorLike, y: TensorLike) -> tuple[Tensor, Tensor]:
+    """Two tensors of the dtype that they have in common."""
+    left, right = together(as_tensor(x), as_tensor(y))
+    return left, right
+
+
+def matmul(x1: TensorLike, x2: TensorLike, dtype: TensorDType = None) -> Tensor:
+    """The product of matrices in the last two axes; a vector is a row on the left and a column on the right."""
+    return in_dtype(ops.matmul(*_pair(x1, x2)), dtype)
+
+
+def dot(a: TensorLike, b: TensorLike) -> Tensor:
+    """The sum of products over the last axis of one and the last but one of the other; of numbers the product.
+
+    Examples
+    --------
+    >>> print(dot([1.0, 2.0], [3.0, 4.0]))
+    11.0
+    """
+    x, y = _pair(a, b)
+    if not x.ndim or not y.ndim:
+        return x * y
+    return ops.tensor_dot(x, y, ((x.ndim - 1,), (max(y.ndim - 2, 0),)))
+
+
+def inner(a: TensorLike, b: TensorLike) -> Tensor:
+    """The sum of products over the last axes of both."""
+    x, y = _pair(a, b)
+    return x * y if not x.ndim or not y.ndim else ops.tensor_dot(x, y, ((x.ndim - 1,), (y.ndim - 1,)))
+
+
+def outer(a: TensorLike, b: TensorLike) -> Tensor:
+    """Every number of one by every number of the other, both in a row."""
+    x, y = _pair(a, b)
+    return x.reshape((-1, 1)) * y.reshape((-1,))
+
+
+def tensordot(a: TensorLike, b: TensorLike, axes: int | Sequence[int | Sequence[int]] = 2) -> Tensor:
+    """The sum of products over the last axes of one and the first of the other, or over named axes."""
+    return ops.tensor_dot(*_pair(a, b), axes)
+
+
+def multi_dot(arrays: Sequence[TensorLike]) -> Tensor:
+    """The product of matrices one after the other; the first and the last may be vectors."""
+    if len(arrays) < 2:
+        raise ArgumentError(f"multi_dot: expected two arrays at least, got {len(arrays)}")
+    product = as_tensor(arrays[0])
+    for each in arrays[1:]:
+        product = dot(product, each)
+    return product
+
+
+def kron(a: TensorLike, b: TensorLike) -> Tensor:
+    """The second tensor once for each number of the first, by which it is multiplied."""
+    x, y = _pair(a, b)
+    rank = max(x.ndim, y.ndim)
+    wide, narrow = ((*(1,) * (rank - each.ndim), *each.shape) for each in (x, y))
+    product = x.reshape(tuple(n for length in wide for n in (length, 1))) * y.reshape(
+        tuple(n for length in narrow for n in (1, length)))
+    return product.reshape(tuple(m * n for m, n in zip(wide, narrow)))
+
+
+def cross(a: TensorLike, b: TensorLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+          ) -> Tensor:
+    """The vector that is at right angles to two, along axes of length three; or two, of which the third number is 0.
+
+    Parameters
+    ----------
+    axis : int
+        The axis of both and of the answer, in place of ``axisa``, ``axisb`` and ``axisc``.
+    """
+    x, y = _pair(a, b)
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x, y = ops.moveaxis(x, axisa, -1), ops.moveaxis(y, axisb, -1)
+    lengths = x.shape[-1], y.shape[-1]
+    if not set(lengths) <= {2, 3}:
+        raise ShapeError(f"cross: expected vectors of two or three numbers, got the shapes {x.shape} and {y.shape}")
+    (x0, x1, x2), (y0, y1, y2) = ([each[..., i] for i in range(n)] + [ops.zeros_like(each[..., 0])] * (3 - n)
+                                  for each, n in ((x, lengths[0]), (y, lengths[1])))
+    if lengths == (2, 2):
+        return x0 * y1 - x1 * y0
+    return ops.moveaxis(ops.stack([x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0], -1), -1, axisc)
+
+
+def norm(x: TensorLike, ord: Number | str | None = None, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The length of vectors, or a norm of matrices; see ``ops.norm``."""
+    x = as_real(x)
+    if ord is not None and axis is None and x.ndim > 2:
+        raise ShapeError(f"norm: with ord={ord!r} give the axes among {x.ndim}")
+    return ops.norm(x, ord, axis, keepdims)
+
+
+# ------------------------------------------------------------------------------------------ vectors past vectors
+
+
+def _slid(x: Tensor, y: Tensor, mode: str, what: str) -> Tensor:
+    """The sums of products of two vectors, the second of which is turned around and moved past the first."""
+    if x.ndim != 1 or y.ndim != 1 or not x.size or not y.size:
+        raise ShapeError(f"{what}: expected two vectors, got the shapes {x.shape} and {y.shape}")
+    if mode not in ("full", "same", "valid"):
+        raise ArgumentError(f"{what}: mode must be 'full', 'same' or 'valid', got {mode!r}")
+    if x.size < y.size:
+        x, y = y, x
+    n, m = x.size, y.size
+    wide = ops.pad(x, (m - 1, m - 1))
+    places = as_tensor((np.arange(n + m - 1)[:, None] + np.arange(m)[::-1]).astype(np.int32))
+    whole = ops.matmul(ops.gather(wide, places, 0), y)
+    if mode == "full":
+        return whole
+    start, count = ((m - 1) // 2, n) if mode == "same" else (m - 1, n - m + 1)
+    return whole[start:start + count]
+
+
+def convolve(a: TensorLike, v: TensorLike, mode: str = "full") -> Tensor:
+    """The sums of products of two vectors, of which one is turned around and moved past the other.
+
+    Parameters
+    ----------
+    mode : {"full", "same", "valid"}
+        All places, as many as the longer vector has numbers, or those where the shorter lies within the longer.
+
+    Examples
+    --------
+    >>> print(convolve([1.0, 2.0, 4.0], [1.0, 1.0]))
+    [1. 3. 6. 4.]
+    """
+    return _slid(*_pair(a, v), mode, "convolve")
+
+
+def correlate(a: TensorLike, v: TensorLike, mode: str = "valid") -> Tensor:
+    """The sums of products of two vectors, of which one is moved past the other; see ``convolve``."""
+    x, y = _pair(a, v)
+    answer = _slid(x, ops.flip(y, (0,)), mode, "correlate")
+    if mode == "same" and x.size < y.size and not x.size % 2:  # counted from the other end, as the longer one is moved
+        whole = _slid(x, ops.flip(y, (0,)), "full", "correlate")
+        start = whole.size - y.size - (x.size - 1) // 2
+        return whole[start:start + y.size]
+    return answer
+
+
+# -------------------------------------------------------------------------------------------------- polynomials
+
+
+def _factors(p: TensorLike, what: str) -> Tensor:
+    x = as_tensor(p)
+    if x.ndim > 1:
+        raise ShapeError(f"{what}: expected a vector of factors, got the shape {x.shape}")
+    return x.reshape((-1,))
+
+
+def _aligned(a1: TensorLike, a2: TensorLike, what: str) -> tuple[Tensor, Tensor]:
+    """The factors of two polynomials, with zeros for the powers that one has not."""
+    x, y = together(_factors(a1, what), _factors(a2, what))
+    longest = max(x.size, y.size)
+    left, right = (ops.pad(each, (longest - each.size, 0)) for each in (x, y))
+    return left, right
+
+
+def polyadd(a1: TensorLike, a2: TensorLike) -> Tensor:
+    """The sum of two polynomials."""
+    x, y = _aligned(a1, a2, "polyadd")
+    return x + y
+
+
+def polysub(a1: TensorLike, a2: TensorLike) -> Tensor:
+    """The difference of two polynomials."""
+    x, y = _aligned(a1, a2, "polysub")
+    return x - y
+
+
+def polymul(a1: TensorLike, a2: TensorLike) -> Tensor:
+    """The product of two polynomials."""
+    return convolve(_factors(a1, "polymul"), _factors(a2, "polymul"))
+
+
+def polyval(p: TensorLike, x: TensorLike) -> Tensor:
+    """What a polynomial is at places, or at another polynomial's values."""
+    factors, place = _factors(p, "polyval"), as_tensor(x)
+    value = ops.zeros_like(factors[0] * place)
+    for i in range(factors.size):
+        value = value * place + factors[i]
+    return value
+
+
+def _order(m: int, what: str) -> int:
+    if m < 0:
+        raise ArgumentError(f"{what}: the order must not be negative, got {m!r}")
+    return m
+
+
+def polyder(p: TensorLike, m: int = 1) -> Tensor:
+    """The derivative of a polynomial, ``m`` times over."""
+    x = _factors(p, "polyder")
+    for _ in range(_order(m, "polyder")):
+        x = x[:-1] * as_tensor(np.arange(x.size - 1, 0, -1).astype(x._dt))
+    return x
+
+
+def polyint(p: TensorLike, m: int = 1, k: Number | Sequence[Number] | None = None) -> Tensor:
+    """The integral of a polynomial, ``m`` times over, with constants ``k``, which are 0 by default; floating."""
+    x = as_real(_factors(p, "polyint"))
+    constants = [0.0] * m if k is None else [k] * m if is_number(k) else list(k)  # type: ignore[arg-type]
+    if len(constants) != _order(m, "polyint"):
+        raise ArgumentError(f"polyint: expected one constant or {m}, got {k!r}")
+    for constant in constants:
+        x = ops.concat([x / as_tensor(np.arange(x.size, 0, -1).astype(x._dt)),
+                        as_tensor([float(constant)])._cast(x._dt)])
+    return x

@@ -1,0 +1,261 @@
+"""``opreg.dataset``: what MindSpore 2.10 answers to the same, and errors of one's own."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from opreg.dataset import transforms, vision
+
+import opreg as ms
+from opreg import dataset as ds
+from opreg.errors import ArgumentError, ShapeError
+
+
+@pytest.fixture(autouse=True)
+def _no_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ds.config, "_chosen", {"num_parallel_workers": 8, "prefetch_size": 16})
+
+
+def rows(dataset: ds.Dataset) -> list[list[Any]]:
+    return [[each.asnumpy().tolist() for each in row] for row in dataset]
+
+
+def two() -> ds.Dataset:
+    return ds.NumpySlicesDataset({"a": np.arange(4), "b": np.arange(4) * 2.0}, shuffle=False)
+
+
+def one(*numbers: Any, **given: Any) -> ds.Dataset:
+    return ds.NumpySlicesDataset(list(numbers), **given)
+
+
+class Source:
+    def __getitem__(self, i: int) -> tuple[np.ndarray, int]:
+        return np.arange(2, dtype=np.float32) + 2 * i, i % 2
+
+    def __len__(self) -> int:
+        return 3
+
+
+def source() -> ds.Dataset:
+    return ds.GeneratorDataset(Source(), ["x", "y"], shuffle=False)
+
+
+@pytest.mark.parametrize("made, expected", [
+    (source, [[[0, 1], 0], [[2, 3], 1], [[4, 5], 0]]),
+    (lambda: source().batch(2), [[[[0, 1], [2, 3]], [0, 1]], [[[4, 5]], [0]]]),
+    (lambda: source().batch(2, drop_remainder=True), [[[[0, 1], [2, 3]], [0, 1]]]),
+    (lambda: source().batch(2).take(1).repeat(2), [[[[0, 1], [2, 3]], [0, 1]]] * 2),
+    (lambda: ds.GeneratorDataset(lambda: iter([(1, 2.5), (3, 4.5)]), ["x", "y"]), [[1, 2.5], [3, 4.5]]),
+    (lambda: ds.GeneratorDataset(lambda: iter([1, 3]), "x"), [[1], [3]]),
+    (lambda: ds.GeneratorDataset([5, 6, 7], ["x"], num_samples=2, shuffle=False), [[5], [6]]),
+    (lambda: ds.NumpySlicesDataset(([1, 2], [3, 4.0]), shuffle=False), [[1, 3], [2, 4.0]]),
+    (lambda: one(5, 6, 7, 8, sampler=ds.SubsetSampler([2, 0])), [[7], [5]]),
+    (lambda: one(5, 6, 7, 8, sampler=[2, 0]), [[7], [5]]),
+    (lambda: one(5, 6, 7, 8, sampler=ds.SequentialSampler(1, 2)), [[6], [7]]),
+    (lambda: one(5, 6, 7, 8, 9, num_shards=2, shard_id=0, shuffle=False), [[5], [7], [9]]),
+    (lambda: one(5, 6, 7, 8, 9, num_shards=2, shard_id=1, shuffle=False), [[6], [8], [5]]),
+    (lambda: two().map(lambda x: x + 1).take(1), [[1, 0.0]]),
+    (lambda: two().map([lambda x: x + 1, lambda x: x * 2], "a").take(2), [[2, 0.0], [4, 2.0]]),
+    (lambda: two().map(lambda x, y: x + y, ["a", "b"], ["c"]), [[0.0], [3.0], [6.0], [9.0]]),
+    (lambda: two().map(lambda x, y: (x + 10, y + 100), ["b", "a"]).take(1), [[100, 10.0]]),
+    (lambda: two().map(lambda x: (x, x * 2), ["b"], ["c", "d"]).take(2).skip(1), [[2.0, 4.0, 1]]),
+    (lambda: two().filter(lambda x: x > 1, "a"), [[2, 4.0], [3, 6.0]]),
+    (lambda: two().filter(lambda x, y: x + y == 3), [[1, 2.0]]),
+    (lambda: two().project(["b"]).skip(2), [[4.0], [6.0]]),
+    (lambda: ds.zip((two().rename(["a", "b"], ["c", "d"]), two())).take(1), [[0, 0.0, 0, 0.0]]),
+    (lambda: (two() + two()).skip(3).take(2), [[3, 6.0], [0, 0.0]]),
+    (lambda: two().split([3, 1], randomize=False)[1], [[3, 6.0]]),
+    (lambda: two().split([0.5, 0.5], randomize=False)[0], [[0, 0.0], [1, 2.0]]),
+    (lambda: two().batch(2, per_batch_map=lambda a, b, info: (a, [x * 2 for x in b])), [[[0, 1], [0.0, 4.0]],
+                                                                                     [[2, 3], [8.0, 12.0]]]),
+    (lambda: two().batch(2, per_batch_map=lambda a, info: (np.array([info.get_batch_num(), info.get_epoch_num()]),),
+                         input_columns=["a"]), [[[0, 0], [0.0, 2.0]], [[1, 0], [4.0, 6.0]]]),
+    (lambda: two().project("a").batch(lambda info: info.get_batch_num() + 1), [[[0]], [[1, 2]], [[3]]]),
+    (lambda: ds.GeneratorDataset(lambda: ((np.arange(i + 1),) for i in range(2)), ["a"]).padded_batch(
+        2, pad_info={"a": ([3], -1)}), [[[[0, -1, -1], [0, 1, -1]]]]),
+    (lambda: one(2, 3, shuffle=False).flat_map(lambda x: one(x, x, shuffle=False)), [[2], [2], [3], [3]]),
+    (lambda: two().map(lambda x: x, "a", "c", column_order=["b", "c"]).take(1), [[0.0, 0]]),
+    (lambda: two().apply(lambda d: d.take(1)), [[0, 0.0]]),
+    (lambda: two().map(transforms.OneHot(3), "a").project("a").take(2), [[[1, 0, 0]], [[0, 1, 0]]]),
+    (lambda: two().map(transforms.Duplicate(), "a", ["a", "c"]).take(1), [[0, 0, 0.0]]),
+])
+def test_rows(made: Callable[[], ds.Dataset], expected: list) -> None:
+    dataset = made()
+    assert rows(dataset) == expected
+    assert len(dataset) == dataset.get_dataset_size() == len(expected)
+
+
+def test_epochs_differ_and_seeds_repeat_them() -> None:
+    def order(seed: int | None) -> list[list[Any]]:
+        if seed is not None:
+            ds.config.set_seed(seed)
+        iterator = one(*range(20)).shuffle(20).create_tuple_iterator()
+        return [[int(row[0].asnumpy()) for row in iterator] for _ in range(2)]
+
+    ms.set_seed(7)
+    first = order(None)
+    ms.set_seed(7)
+    assert order(None) == first and first[0] != first[1] and sorted(first[0]) == list(range(20))
+    assert order(3) == order(3) != order(4)
+
+
+def test_parts_of_a_shuffled_dataset_have_no_row_in_common() -> None:
+    for _ in range(3):
+        train, test = one(*range(10)).split([0.7, 0.3])
+        for _ in range(2):
+            assert sorted(row[0] for row in rows(train) + rows(test)) == list(range(10))
+        assert (len(train), len(test)) == (7, 3)
+
+
+def test_a_shuffle_draws_from_its_buffer() -> None:
+    found = [row[0] for row in rows(one(*range(50), shuffle=False).shuffle(4))]
+    assert sorted(found) == list(range(50)) and all(place - number < 50 and number - place < 4
+                                                    for place, number in enumerate(found))
+
+
+@pytest.mark.parametrize("sampler, count", [
+    (ds.RandomSampler(), 4),
+    (ds.RandomSampler(replacement=True, num_samples=9), 9), (ds.RandomSampler(num_samples=2), 2),
+    (ds.SubsetRandomSampler([3, 1]), 2), (ds.WeightedRandomSampler([0, 1, 0, 1], 6), 6),
+    (ds.DistributedSampler(2, 0), 2)])
+def test_samplers(sampler: ds.Sampler, count: int) -> None:
+    dataset = one(5, 6, 7, 8, sampler=sampler)
+    found = [row[0] for row in rows(dataset)]
+    assert len(found) == len(dataset) == count and set(found) <= {5, 6, 7, 8}
+    if isinstance(sampler, (ds.SubsetRandomSampler, ds.WeightedRandomSampler)):
+        assert set(found) <= {6, 8}
+
+
+def test_a_sampler_of_ones_own() -> None:
+    class Backwards(ds.Sampler):
+        def __iter__(self) -> Iterator[int]:
+            return iter(range(self.dataset_size - 1, -1, -1))
+
+    assert rows(one(5, 6, 7, sampler=Backwards())) == [[7], [6], [5]]
+
+
+def test_what_a_dataset_says_of_itself() -> None:
+    batched = source().batch(2).repeat(3)
+    assert (batched.get_dataset_size(), batched.get_batch_size(), batched.get_repeat_count()) == (6, 2, 3)
+    assert batched.get_col_names() == ["x", "y"]
+    assert batched.output_types() == [np.float32, np.int64] and batched.output_shapes() == [[2, 2], [2]]
+    assert batched.output_shapes(estimate=True) == [[None, 2], [None]]
+    assert two().map(lambda x: x, ["b"], ["c"]).get_col_names() == ["a", "c"]
+    assert ds.NumpySlicesDataset([1]).get_col_names() == ["column_0"]
+
+
+def test_iterators() -> None:
+    assert [sorted(row) for row in two().create_dict_iterator()] == [["a", "b"]] * 4
+    assert all(isinstance(row["a"], np.ndarray) for row in two().create_dict_iterator(output_numpy=True))
+    assert [len(row) for row in two().create_tuple_iterator(columns=["b"])] == [1] * 4
+    iterator = two().create_dict_iterator()
+    assert next(iterator)["a"].asnumpy() == 0 and next(iterator)["a"].asnumpy() == 1
+    once = two().create_dict_iterator(num_epochs=1)
+    assert len(list(once)) == 4
+    with pytest.raises(RuntimeError, match="all 1 epochs"):
+        list(once)
+    assert [row[0] for row in one("a", "bc", shuffle=False)] == ["a", "bc"]  # text is no tensor
+
+
+def test_a_model_trains_on_it() -> None:
+    def generate() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        random = np.random.default_rng(0)
+        for _ in range(64):
+            x = random.standard_normal(2).astype(np.float32)
+            yield x, np.array([x.sum()], np.float32)
+
+    ms.set_seed(0)
+    net = ms.nn.Dense(2, 1)
+    model = ms.Model(net, ms.nn.MSELoss(), ms.nn.Adam(net.trainable_params(), 0.05), metrics={"loss"})
+    data = ds.GeneratorDataset(generate, ["x", "y"]).batch(16)
+    before = model.eval(data)["loss"]
+    model.train(20, data)
+    assert model.eval(data)["loss"] < before / 20
+
+
+def _idx(numbers: np.ndarray) -> bytes:
+    return struct.pack(f">I{numbers.ndim}I", 0x0800 + numbers.ndim, *numbers.shape) + numbers.tobytes()
+
+
+def test_files_of_mnist(tmp_path: Path) -> None:
+    images = np.arange(3 * 4 * 2, dtype=np.uint8).reshape(3, 4, 2)
+    (tmp_path / "train-images-idx3-ubyte").write_bytes(_idx(images))
+    (tmp_path / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(_idx(np.array([7, 1, 9], np.uint8))))
+    data = ds.MnistDataset(str(tmp_path), "train", shuffle=False)
+    assert data.get_col_names() == ["image", "label"] and data.output_types() == [np.uint8, np.uint32]
+    assert data.output_shapes() == [[4, 2, 1], []] and [row[1] for row in rows(data)] == [7, 1, 9]
+    net = data.map([vision.Rescale(1 / 255, 0), vision.HWC2CHW()], "image").map(transforms.TypeCast(ms.int32), "label")
+    assert net.batch(3).output_types() == [np.float32, np.int32] and net.batch(3).output_shapes() == [[3, 1, 4, 2], [3]]
+    with pytest.raises(FileNotFoundError, match="no t10k-images-idx3-ubyte"):
+        ds.MnistDataset(tmp_path, "test")
+
+
+IMAGE = (np.arange(24).reshape(2, 4, 3) * 10).astype(np.uint8)
+
+
+@pytest.mark.parametrize("transform, shape, begins", [
+    (vision.Rescale(1 / 255.0, 0.0), (2, 4, 3), [0.0, 0.03921569, 0.07843137]),
+    (vision.HWC2CHW(), (3, 2, 4), [0, 30, 60, 90, 120]), (vision.ToTensor(), (3, 2, 4), [0.0, 0.11764707]),
+    (vision.Normalize([1, 2, 3], [2.0, 2, 2]), (2, 4, 3), [-0.5, 4.0, 8.5]),
+    (vision.Resize((4, 8)), (4, 8, 3), [0, 10, 20, 7, 17, 27, 22, 32]),
+    (vision.Resize((4, 8), vision.Inter.NEAREST), (4, 8, 3), [0, 10, 20, 0, 10, 20, 30]),
+    (vision.Resize(4), (4, 8, 3), [0, 10, 20, 7]), (vision.HorizontalFlip(), (2, 4, 3), [90, 100, 110, 60]),
+    (vision.VerticalFlip(), (2, 4, 3), [120, 130, 140, 150]), (vision.Pad(1), (4, 6, 3), [0] * 21 + [0, 10, 20, 30]),
+    (vision.Pad((1, 2, 3, 4)), (8, 8, 3), [0]), (vision.CenterCrop((1, 3)), (1, 3, 3), [0, 10, 20, 30]),
+    (vision.CenterCrop(6), (6, 6, 3), [0]), (vision.CenterCrop(2), (2, 2, 3), [30, 40, 50, 60, 70, 80, 150]),
+    (vision.RandomCrop(2, padding=1), (2, 2, 3), []), (vision.RandomCrop((5, 5), pad_if_needed=True), (5, 5, 3), []),
+    (vision.RandomHorizontalFlip(0.0), (2, 4, 3), [0, 10, 20]), (vision.RandomVerticalFlip(1.0), (2, 4, 3), [120]),
+    (vision.ToType(ms.float16), (2, 4, 3), [0, 10]), (vision.Crop((0, 1), (1, 2)), (1, 2, 3), [30, 40])])
+def test_images(transform: Callable[[np.ndarray], np.ndarray], shape: tuple, begins: list) -> None:
+    found = transform(IMAGE)
+    assert found.shape == shape and np.allclose(found.ravel()[:len(begins)], begins, 1e-6)
+
+
+def test_several_functions_as_one() -> None:
+    steps = [lambda x: x + 1, lambda x: x * 2]
+    assert transforms.Compose(steps)(3) == 8
+    assert {transforms.RandomChoice(steps)(3) for _ in range(40)} == {4, 6}
+    assert {transforms.RandomOrder(steps)(3) for _ in range(40)} == {7, 8}
+    assert {transforms.RandomApply(steps)(3) for _ in range(40)} == {3, 8}
+    assert transforms.PadEnd([3], 9)(np.array([1])).tolist() == [1, 9, 9]
+    assert transforms.Concatenate(prepend=np.array([0]))(np.array([1]), np.array([2])).tolist() == [0, 1, 2]
+    assert [each.tolist() for each in transforms.Unique()(np.array([3, 1, 3]))] == [[1, 3], [1, 0, 1], [1, 2]]
+    assert transforms.Fill(3)(np.array([1, 2])).tolist() == [3, 3]
+    assert np.allclose(transforms.OneHot(4, 0.4)(np.array([1])), [[0.1, 0.7, 0.1, 0.1]][0])
+
+
+@pytest.mark.parametrize("call, error, said", [
+    (lambda: two().map(len, ["q"]), ArgumentError, "map: there is no column 'q'. Valid: a, b"),
+    (lambda: two().batch(0), ArgumentError, "batch: expected an int of 1 at least, got 0"),
+    (lambda: rows(ds.GeneratorDataset(Source(), ["x"])), ArgumentError, r"gave 2 columns for \['x'\]"),
+    (lambda: rows(ds.GeneratorDataset(lambda: ((np.arange(i + 1),) for i in range(3)), ["a"]).batch(3)), ShapeError,
+     r"column 'a' have the shapes \(1,\) and \(2,\); fill them up by padded_batch"),
+    (lambda: rows(two().map(lambda x: (x, x), "a")), ArgumentError, "say output_columns"),
+    (lambda: two().concat(one(1)), ArgumentError, r"the columns \['a', 'b'\]"),
+    (lambda: ds.zip((two(), two())), ArgumentError, "each column once"),
+    (lambda: two().split([3, 3]), ArgumentError, r"of 4 rows are \[3, 3\]"),
+    (lambda: one(1, shuffle=True, sampler=[0]), ArgumentError, "a sampler says the order itself"),
+    (lambda: one(1, num_shards=2), ArgumentError, "num_shards and shard_id"),
+    (lambda: ds.GeneratorDataset(3, ["x"]), TypeError, "got int"),
+    (lambda: ds.NumpySlicesDataset(([1], [1, 2])), ArgumentError, r"the lengths \[1, 2\]"),
+    (lambda: transforms.OneHot(2)(np.array(2)), ArgumentError, "classes from 0 to before 2"),
+    (lambda: vision.Crop((1, 1), 4)(IMAGE), ShapeError, "beyond an image of 2 by 4"),
+    (lambda: ds.config.set_seed(-1), ArgumentError, "expected an int of 0 at least")])
+def test_mistakes(call: Callable[[], Any], error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        call()
+
+
+def test_an_exception_leaves_as_itself() -> None:
+    def fails(x: Any) -> Any:
+        return 1 / 0
+
+    with pytest.raises(ZeroDivisionError) as raised:
+        rows(two().map(fails, "a"))
+    assert any("fails, called by map of row 0" in note for note in raised.value.__notes__)
