@@ -8,6 +8,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ...aliases import inner
 from . import config, transforms, vision
 from .pipeline import BatchInfo, Dataset, zip
 from .samplers import (
@@ -31,3 +34,6 @@ from .sources import (
 __all__ = ["BatchInfo", "Dataset", "DistributedSampler", "FashionMnistDataset", "GeneratorDataset", "KMnistDataset",
            "MnistDataset", "NumpySlicesDataset", "PaddedDataset", "RandomSampler", "Sampler", "SequentialSampler",
            "SubsetRandomSampler", "SubsetSampler", "WeightedRandomSampler", "config", "transforms", "vision", "zip"]
+
+if not TYPE_CHECKING:  # what is imported below it
+    __getattr__ = inner(__name__)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...aliases import inner
 from ...errors import ArgumentError
 from ..dtype import dtype_to_nptype
 from ..typing import TensorDType
@@ -14,6 +15,9 @@ from .config import Epoch
 
 __all__ = ["Compose", "Concatenate", "Duplicate", "Fill", "OneHot", "PadEnd", "RandomApply", "RandomChoice",
            "RandomOrder", "TypeCast", "Unique"]
+
+if not TYPE_CHECKING:  # what is imported below it
+    __getattr__ = inner(__name__)
 
 #: A function of columns.
 _Step = Callable[..., Any]

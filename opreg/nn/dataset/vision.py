@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opreg.data.pixels import imresize
 from opreg.ndarray.ndarray import array
 
+from ...aliases import inner
 from ...errors import ArgumentError, ShapeError
 from ..dtype import dtype_to_nptype
 from ..typing import Sizes, TensorDType
@@ -20,6 +21,9 @@ from .transforms import Compose, chance
 __all__ = ["Border", "CenterCrop", "Compose", "Crop", "HWC2CHW", "HorizontalFlip", "Inter", "Normalize", "Pad",
            "RandomCrop", "RandomHorizontalFlip", "RandomVerticalFlip", "Rescale", "Resize", "ToTensor", "ToType",
            "VerticalFlip"]
+
+if not TYPE_CHECKING:  # what is imported below it
+    __getattr__ = inner(__name__)
 
 
 class Inter(enum.IntEnum):

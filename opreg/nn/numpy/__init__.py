@@ -14,18 +14,40 @@ import math
 from typing import TYPE_CHECKING
 
 from ..dtype import (
-    bool_,
-    float16,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
+    bool_ as bool_,
+)
+from ..dtype import (
+    float16 as float16,
+)
+from ..dtype import (
+    float32 as float32,
+)
+from ..dtype import (
+    float64 as float64,
+)
+from ..dtype import (
+    int8 as int8,
+)
+from ..dtype import (
+    int16 as int16,
+)
+from ..dtype import (
+    int32 as int32,
+)
+from ..dtype import (
+    int64 as int64,
+)
+from ..dtype import (
+    uint8 as uint8,
+)
+from ..dtype import (
+    uint16 as uint16,
+)
+from ..dtype import (
+    uint32 as uint32,
+)
+from ..dtype import (
+    uint64 as uint64,
 )
 from . import creation, elementwise, lookups, moving, products, reductions
 from .creation import *  # noqa: F403

@@ -307,7 +307,7 @@ def _by_dialect(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | N
 def _traced_kernel(op: Op, attrs: Any, ins: Sequence[Spec]) -> Traced:
     """The trace of a reference kernel, where it is plain NumPy and writes into no array."""
     kernel = op.kernels[0]
-    if kernel.bound or op.traits.mutates or {"rng", "is_train"} & set(kernel.rule.names):
+    if kernel.bound or op.traits.mutates or op.traits.random or op.traits.mode:
         raise Untranslatable("")
     body = BodyTracer(op.name, {}, cpu())
     slots = [body.variable(name, spec) for name, spec in zip(op.signature.inputs(attrs), ins)]
