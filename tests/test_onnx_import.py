@@ -12,10 +12,11 @@ import pytest
 
 import opreg as mx
 from opreg.errors import ArgumentError, FileFormatError, OpError, UnknownOperatorError
-from opreg.onnx import get_model_metadata, import_model, import_to_cell
 
 onnx = pytest.importorskip("onnx")
 helper, numpy_helper = pytest.importorskip("onnx.helper"), pytest.importorskip("onnx.numpy_helper")
+
+from opreg.onnx import get_model_metadata, import_model, import_to_cell  # noqa: E402  the package may be missing
 
 RNG = np.random.default_rng(5)
 
