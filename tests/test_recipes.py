@@ -197,7 +197,7 @@ def test_a_rule_that_failed_once_is_followed_the_next_time(where, error, counted
         assert counted == {"followed": 1, "unfit": 0}  # the one that failed is not counted
     finally:
         tanh.rules.grad, backward.kernels = rule, kernels
-        tell(tanh)()
+        tell(tanh)
 
 
 def test_an_interruption_is_not_remembered():
@@ -222,7 +222,7 @@ def test_an_interruption_is_not_remembered():
         assert x.grad.asscalar() == 3 and None not in y._entry[0].settled.recipes.values()
     finally:
         tanh.rules.grad = rule
-        tell(tanh)()
+        tell(tanh)
 
 
 def test_a_rule_that_is_registered_later_counts_from_then_on():
@@ -245,7 +245,7 @@ def test_a_rule_that_is_registered_later_counts_from_then_on():
         assert both() == (3, 3)
     finally:
         tanh.rules.grad = rule
-        tell(tanh)()
+        tell(tanh)
     assert both() == first == pytest.approx((1 - np.tanh(0.5) ** 2,) * 2)
 
 
