@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.core import generators, locks, op, threads
+from opreg.core import edition, generators, locks, threads
 from opreg.errors import OpError
 from opreg.nn import class_hooks, compiled
 
@@ -156,7 +156,7 @@ def child_of(work) -> int:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-@pytest.mark.parametrize("held", [compiled._MAKING, generators._LOCK, op._WATCHING, class_hooks._LOCK])
+@pytest.mark.parametrize("held", [compiled._MAKING, generators._LOCK, edition._WATCHING, class_hooks._LOCK])
 def test_a_child_does_not_wait_for_threads_of_its_parent(held):
     def work():
         mx.random.seed(1)
