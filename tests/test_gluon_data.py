@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import itertools
 import multiprocessing
 import os
@@ -20,6 +22,7 @@ import pytest
 import opreg as mx
 from opreg.gluon import data
 from opreg.gluon.data import dataloader, shared_memory
+from opreg.gluon.data.workers import Processes
 
 ROOT = Path(__file__).parent.parent
 
@@ -287,6 +290,22 @@ def test_an_error_that_cannot_be_sent_is_told() -> None:
 
 
 @forked
+def test_processes_end_where_an_error_has_left_the_loader() -> None:
+    def sample(number: int) -> int:
+        raise ValueError("no such sample")
+
+    before, collects = multiprocessing.active_children(), gc.isenabled()
+    gc.disable()
+    try:
+        with contextlib.suppress(ValueError):
+            list(data.DataLoader(Numbers(4, sample), 2, num_workers=1))
+        assert multiprocessing.active_children() == before
+    finally:
+        if collects:
+            gc.enable()
+
+
+@forked
 def test_a_worker_that_dies_is_named() -> None:
     def sample(number: int) -> int:
         if number == 5:
@@ -299,6 +318,22 @@ def test_a_worker_that_dies_is_named() -> None:
                                                 r"samples \[4, 5\]"):
         list(loader)
     assert not multiprocessing.active_children()
+
+
+@forked
+def test_what_a_worker_made_before_it_died_is_taken() -> None:
+    def sample(number: int) -> int:
+        if number == 5:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return number
+
+    workers = Processes(1, Numbers(10, sample), list)
+    numbers = [workers.order(samples) for samples in ([0, 1], [4, 5])]
+    workers._workers[0].process.join()
+    numbers.append(workers.order([8, 9]))  # nobody reads it
+    assert workers.take(numbers[0], 60) == [0, 1]
+    with pytest.raises(mx.errors.OpError, match=r"was killed by SIGKILL, making the batch of samples \[4, 5\]"):
+        workers.take(numbers[1], 60)
 
 
 @forked

@@ -153,7 +153,7 @@ class Processes:
             try:
                 worker.connection.send_bytes(pickle.dumps(task, pickle.HIGHEST_PROTOCOL))
             except OSError:
-                self._gone(worker)
+                pass  # it is gone: whoever takes a batch hears so, once it has those that were made before
             return self._count
 
     def take(self, number: int, timeout: float) -> Any:
@@ -173,7 +173,10 @@ class Processes:
             done, batch = self._made.pop(number)
         if done:
             return batch
-        raise batch
+        try:
+            raise batch
+        finally:
+            del batch  # its traceback keeps this frame, and so the processes
 
     def _receive(self, worker: _Worker) -> None:
         """Take in what a process made."""
