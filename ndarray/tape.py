@@ -152,6 +152,17 @@ class Leaf(TapeNode):
         self.grad, self.req, self.fresh = grad, req, False
 
 
+@functools.cache
+def _unsettled(count: int) -> Signature:
+    """The signature of what has gradients for so many outputs, and of which nothing is settled."""
+    return Signature(AS_GIVEN, (), visible=AttrsRule(lambda attrs: count), per_instance=True)
+
+
+@functools.cache
+def _traits(grad_reads: bool, optional_out_grads: bool) -> Traits:
+    return Traits(grad_reads=grad_reads, optional_out_grads=optional_out_grads)
+
+
 class Taped:
     """An object that knows its own gradient, which the tape holds in the place of an operator.
 
@@ -169,15 +180,16 @@ class Taped:
         See ``Op.raw_grad``.
     """
 
+    rules = Rules(SAME_TYPE)  # none of its own
+
     def __init__(self, name: str, differentiate: Callable[..., Sequence[Any]], count: int = 1, *,
                  grad_reads: bool = True, optional_out_grads: bool = False,
                  raw_gradient: Callable[..., Sequence[Array | None]] | None = None):
         self.name, self.differentiate = name, differentiate
-        # Nothing about it is settled.
-        self.signature = Signature(AS_GIVEN, (), visible=AttrsRule(lambda attrs: count), per_instance=True)
-        self.traits = Traits(grad_reads=grad_reads, optional_out_grads=optional_out_grads)
-        self.rules = Rules(SAME_TYPE)
-        self.rules.raw_grad = raw_gradient
+        self.signature, self.traits = _unsettled(count), _traits(grad_reads, optional_out_grads)
+        if raw_gradient is not None:
+            self.rules = Rules(SAME_TYPE)
+            self.rules.raw_grad = raw_gradient
 
     def loss(self, attrs: object) -> bool:
         """Whether its gradient needs none from above."""
