@@ -38,7 +38,7 @@ def looped(op: Op) -> Callable[[F], F]:
             # A ufunc reduces any axes of an array as it lies; what gives elements wants sets side by side.
             return described.on([array.shape for array in arrays], folds=not described.reduces)
 
-        if op.rules.infer is None and op.rules.shapes is None:
+        if not op.rules.shaped:
             op.infer(lambda *shapes, **attrs: rule(attrs).results(shapes))
 
         @op.kernel()

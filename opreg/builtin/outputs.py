@@ -42,7 +42,7 @@ def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
         behind = ins[1:-1] if like else ins[1:]
         return (op.current(g, *behind, **common(attrs, op)), *[None] * (len(ins) - 1))
 
-    if like and back.rules.infer is None and back.rules.shapes is None:
+    if like and not back.rules.shaped:
         @back.infer
         def pair_back_infer(g: Shape, *rest: Shape, **attrs: Any) -> Shape:
             *others, x = rest

@@ -90,6 +90,11 @@ class Rules:
         self.unrolled: Callable[..., Any] | None = None
 
     @property
+    def shaped(self) -> bool:
+        """Whether a shape rule was declared, in either form."""
+        return self.infer is not None or self.shapes is not None
+
+    @property
     def data_dependent(self) -> bool:
         """Whether shapes of outputs follow from the numbers in the inputs."""
         return self.infer_from_data is not None

@@ -12,14 +12,11 @@ from ...aliases import inner
 from ...train.initializer import InitializerLike
 from ..block import HybridBlock
 from ..nn import Activation
+from ..nn.conv_layers import described, per_axis
 
 __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
 
 Pair = int | tuple[int, int]
-
-
-def _pair(value: Pair) -> tuple[int, int]:
-    return value if isinstance(value, (tuple, list)) else (value, value)
 
 
 class _Deformable(HybridBlock):
@@ -40,9 +37,9 @@ class _Deformable(HybridBlock):
         super().__init__(prefix=prefix, params=params)
         if layout != "NCHW":
             raise ArgumentError(f"{type(self).__name__}: layout={layout!r}: expected 'NCHW'")
-        kernel = _pair(kernel_size)
-        both = {"kernel": kernel, "stride": _pair(strides), "dilate": _pair(dilation), "pad": _pair(padding),
-                "num_group": groups}
+        kernel = per_axis(kernel_size, 2)
+        both = {"kernel": kernel, "stride": per_axis(strides, 2), "dilate": per_axis(dilation, 2),
+                "pad": per_axis(padding, 2), "num_group": groups}
         places = kernel[0] * kernel[1] * num_deformable_group
         self._split = 2 * places
         self._first = {**both, "num_filter": self._numbers * places, "no_bias": not offset_use_bias, "layout": layout}
@@ -76,21 +73,7 @@ class _Deformable(HybridBlock):
         return out if self.act is None else self.act(out)
 
     def __repr__(self) -> str:
-        settings = self._second
-        shape = self.deformable_conv_weight.shape or (0, 0)
-        said = [f"{shape[1] or None} -> {shape[0]}", f"kernel_size={settings['kernel']}",
-                f"stride={settings['stride']}"]
-        if settings["pad"] != (0, 0):
-            said.append(f"padding={settings['pad']}")
-        if settings["dilate"] != (1, 1):
-            said.append(f"dilation={settings['dilate']}")
-        if settings["num_group"] != 1:
-            said.append(f"groups={settings['num_group']}")
-        if self.deformable_conv_bias is None:
-            said.append("bias=False")
-        if self.act is not None:
-            said.append(str(self.act))
-        return f"{type(self).__name__}({', '.join(said)})"
+        return described(self, self._second, self.deformable_conv_weight, self.deformable_conv_bias, self.act)
 
     deformable_conv_weight: Any
     deformable_conv_bias: Any

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from opreg.symbol.function import surface
@@ -23,42 +23,73 @@ __all__ = ["Conv1D", "Conv2D", "Conv3D", "Conv1DTranspose", "Conv2DTranspose", "
 Sizes: TypeAlias = int | Sequence[int]
 
 
-def _each(value: Any, dims: int) -> Any:
+def per_axis(value: Any, dims: int) -> Any:
+    """A number for each axis of space, where it is one for all."""
     return (value,) * dims if isinstance(value, numeric_types) else value
 
 
-def _checked(name: str, what: str, value: Any, dims: int) -> Any:
-    """A number for each axis of space."""
-    value = _each(value, dims)
-    if len(value) != dims:
-        raise BlockError(f"{name}: {what} must be a number or a list of {dims} ints, got {value}")
-    return value
+class _Windows(HybridBlock):
+    """A layer of windows, whose layouts say over how many axes of space they go."""
+
+    #: The layouts that it takes; of none, it takes what it is given.
+    _layouts: tuple[str, ...] = ()
+
+    def _sizes(self, what: str, value: Any) -> Any:
+        """A number for each axis of space, checked."""
+        if not self._layouts:
+            return value
+        dims = len(self._layouts[0]) - 2
+        value = per_axis(value, dims)
+        if len(value) != dims:
+            raise BlockError(f"{type(self).__name__}: {what} must be a number or a list of {dims} ints, got {value}")
+        return value
+
+    def _laid(self, layout: str) -> str:
+        """A layout, checked."""
+        if self._layouts and layout not in self._layouts:
+            raise BlockError(f"{type(self).__name__}: layout {layout!r}. {did_you_mean(layout, self._layouts)}")
+        return layout
 
 
-def _laid(name: str, layout: str, valid: Sequence[str]) -> str:
-    if layout not in valid:
-        raise BlockError(f"{name}: layout {layout!r}. {did_you_mean(layout, valid)}")
-    return layout
+def described(layer: HybridBlock, settings: Mapping[str, Any], weight: Any, bias: Any, act: Any) -> str:
+    """How a layer that convolves is printed."""
+    shape, dims = weight.shape or (0, 0), len(settings["kernel"])
+    said = [f"{shape[1] or None} -> {shape[0]}", f"kernel_size={settings['kernel']}", f"stride={settings['stride']}"]
+    for name, key, usual in (("padding", "pad", (0,) * dims), ("dilation", "dilate", (1,) * dims),
+                             ("groups", "num_group", 1)):
+        if settings[key] != usual:
+            said.append(f"{name}={settings[key]}")
+    if bias is None:
+        said.append("bias=False")
+    if act is not None:
+        said.append(repr(act))
+    return f"{type(layer).__name__}({', '.join(said)})"
 
 
-class _Conv(HybridBlock):
+class _Conv(_Windows):
     """A convolution, or its transpose."""
+
+    _op_name = "Convolution"
 
     def __init__(self, channels: int, kernel_size: Any, strides: Any, padding: Any, dilation: Any, groups: int,
                  layout: str, in_channels: int = 0, activation: str | None = None, use_bias: bool = True,
                  weight_initializer: InitializerLike = None, bias_initializer: InitializerLike = "zeros",
-                 op_name: str = "Convolution", adj: Any = None, prefix: str | None = None, params: Any = None):
+                 op_name: str | None = None, adj: Any = None, prefix: str | None = None, params: Any = None):
+        kernel_size, layout = self._sizes("kernel_size", kernel_size), self._laid(layout)
+        adj = None if adj is None else self._sizes("output_padding", adj)
         super().__init__(prefix=prefix, params=params)
         dims = len(kernel_size)
-        self._channels, self._in_channels, self._op_name = channels, in_channels, op_name
-        self._kwargs = {"kernel": kernel_size, "stride": _each(strides, dims), "dilate": _each(dilation, dims),
-                        "pad": _each(padding, dims), "num_filter": channels, "num_group": groups,
+        self._channels, self._in_channels = channels, in_channels
+        if op_name is not None:
+            self._op_name = op_name
+        self._kwargs = {"kernel": kernel_size, "stride": per_axis(strides, dims), "dilate": per_axis(dilation, dims),
+                        "pad": per_axis(padding, dims), "num_filter": channels, "num_group": groups,
                         "no_bias": not use_bias, "layout": layout}
         if adj is not None:
-            self._kwargs["adj"] = adj
+            self._kwargs["adj"] = self.outpad = adj
         shape = [0] * (dims + 2)
         shape[layout.find("N")], shape[layout.find("C")] = 1, in_channels
-        applied = surface(op_name)(Variable("data", shape=shape), **self._kwargs)
+        applied = surface(self._op_name)(Variable("data", shape=shape), **self._kwargs)
         shapes = applied.infer_shape_partial()[0]
         with self.name_scope():
             self.weight = self.params.get("weight", shape=shapes[1], init=weight_initializer,
@@ -77,19 +108,7 @@ class _Conv(HybridBlock):
         return "conv"
 
     def __repr__(self) -> str:
-        settings, shape = self._kwargs, self.weight.shape or (0, 0)
-        dims = len(settings["kernel"])
-        said = [f"{shape[1] or None} -> {shape[0]}", f"kernel_size={settings['kernel']}",
-                f"stride={settings['stride']}"]
-        for name, key, usual in (("padding", "pad", (0,) * dims), ("dilation", "dilate", (1,) * dims),
-                                 ("groups", "num_group", 1)):
-            if settings[key] != usual:
-                said.append(f"{name}={settings[key]}")
-        if self.bias is None:
-            said.append("bias=False")
-        if self.act is not None:
-            said.append(repr(self.act))
-        return f"{type(self).__name__}({', '.join(said)})"
+        return described(self, self._kwargs, self.weight, self.bias, self.act)
 
 
 class Conv1D(_Conv):
@@ -117,15 +136,14 @@ class Conv1D(_Conv):
         Channels that go in; 0 where they follow from the first input.
     """
 
+    _layouts = ("NCW",)
+
     def __init__(self, channels: int, kernel_size: Sizes, strides: Sizes = 1, padding: Sizes = 0, dilation: Sizes = 1,
                  groups: int = 1, layout: str = "NCW", activation: str | None = None, use_bias: bool = True,
                  weight_initializer: InitializerLike = None, bias_initializer: InitializerLike = "zeros",
                  in_channels: int = 0, **kwargs: Any):
-        name, op_name = type(self).__name__, kwargs.pop("op_name", "Convolution")
-        super().__init__(channels, _checked(name, "kernel_size", kernel_size, 1), strides, padding, dilation, groups,
-                         _laid(name, layout, ("NCW",)), in_channels, activation, use_bias, weight_initializer,
-                         bias_initializer,
-                         op_name=op_name, **kwargs)
+        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels, activation,
+                         use_bias, weight_initializer, bias_initializer, **kwargs)
 
 
 class Conv2D(_Conv):
@@ -163,15 +181,14 @@ class Conv2D(_Conv):
     (1, 8, 5, 5)
     """
 
+    _layouts = ("NCHW", "NHWC")
+
     def __init__(self, channels: int, kernel_size: Sizes, strides: Sizes = (1, 1), padding: Sizes = (0, 0),
                  dilation: Sizes = (1, 1), groups: int = 1, layout: str = "NCHW", activation: str | None = None,
                  use_bias: bool = True, weight_initializer: InitializerLike = None,
                  bias_initializer: InitializerLike = "zeros", in_channels: int = 0, **kwargs: Any):
-        name, op_name = type(self).__name__, kwargs.pop("op_name", "Convolution")
-        super().__init__(channels, _checked(name, "kernel_size", kernel_size, 2), strides, padding, dilation, groups,
-                         _laid(name, layout, ("NCHW", "NHWC")), in_channels, activation, use_bias, weight_initializer,
-                         bias_initializer,
-                         op_name=op_name, **kwargs)
+        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels, activation,
+                         use_bias, weight_initializer, bias_initializer, **kwargs)
 
 
 class Conv3D(_Conv):
@@ -199,18 +216,23 @@ class Conv3D(_Conv):
         Channels that go in; 0 where they follow from the first input.
     """
 
+    _layouts = ("NCDHW", "NDHWC")
+
     def __init__(self, channels: int, kernel_size: Sizes, strides: Sizes = (1, 1, 1), padding: Sizes = (0, 0, 0),
                  dilation: Sizes = (1, 1, 1), groups: int = 1, layout: str = "NCDHW", activation: str | None = None,
                  use_bias: bool = True, weight_initializer: InitializerLike = None,
                  bias_initializer: InitializerLike = "zeros", in_channels: int = 0, **kwargs: Any):
-        name, op_name = type(self).__name__, kwargs.pop("op_name", "Convolution")
-        super().__init__(channels, _checked(name, "kernel_size", kernel_size, 3), strides, padding, dilation, groups,
-                         _laid(name, layout, ("NCDHW", "NDHWC")), in_channels, activation, use_bias, weight_initializer,
-                         bias_initializer,
-                         op_name=op_name, **kwargs)
+        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels, activation,
+                         use_bias, weight_initializer, bias_initializer, **kwargs)
 
 
-class Conv1DTranspose(_Conv):
+class _Transpose(_Conv):
+    """The transpose of a convolution."""
+
+    _op_name = "Deconvolution"
+
+
+class Conv1DTranspose(_Transpose):
     """The transpose of a convolution over one axis of space.
 
     Parameters
@@ -235,19 +257,17 @@ class Conv1DTranspose(_Conv):
         Channels that go in; 0 where they follow from the first input.
     """
 
+    _layouts = ("NCW",)
+
     def __init__(self, channels: int, kernel_size: Sizes, strides: Sizes = 1, padding: Sizes = 0,
                  output_padding: Sizes = 0, dilation: Sizes = 1, groups: int = 1, layout: str = "NCW",
                  activation: str | None = None, use_bias: bool = True, weight_initializer: InitializerLike = None,
                  bias_initializer: InitializerLike = "zeros", in_channels: int = 0, **kwargs: Any):
-        name, op_name = type(self).__name__, kwargs.pop("op_name", "Deconvolution")
-        super().__init__(channels, _checked(name, "kernel_size", kernel_size, 1), strides, padding, dilation, groups,
-                         _laid(name, layout, ("NCW",)), in_channels, activation, use_bias, weight_initializer,
-                         bias_initializer,
-                         op_name=op_name, adj=_checked(name, "output_padding", output_padding, 1), **kwargs)
-        self.outpad = _each(output_padding, 1)
+        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels, activation,
+                         use_bias, weight_initializer, bias_initializer, adj=output_padding, **kwargs)
 
 
-class Conv2DTranspose(_Conv):
+class Conv2DTranspose(_Transpose):
     """The transpose of a convolution over two axes of space.
 
     Parameters
@@ -272,19 +292,17 @@ class Conv2DTranspose(_Conv):
         Channels that go in; 0 where they follow from the first input.
     """
 
+    _layouts = ("NCHW", "NHWC")
+
     def __init__(self, channels: int, kernel_size: Sizes, strides: Sizes = (1, 1), padding: Sizes = (0, 0),
                  output_padding: Sizes = (0, 0), dilation: Sizes = (1, 1), groups: int = 1, layout: str = "NCHW",
                  activation: str | None = None, use_bias: bool = True, weight_initializer: InitializerLike = None,
                  bias_initializer: InitializerLike = "zeros", in_channels: int = 0, **kwargs: Any):
-        name, op_name = type(self).__name__, kwargs.pop("op_name", "Deconvolution")
-        super().__init__(channels, _checked(name, "kernel_size", kernel_size, 2), strides, padding, dilation, groups,
-                         _laid(name, layout, ("NCHW", "NHWC")), in_channels, activation, use_bias, weight_initializer,
-                         bias_initializer,
-                         op_name=op_name, adj=_checked(name, "output_padding", output_padding, 2), **kwargs)
-        self.outpad = _each(output_padding, 2)
+        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels, activation,
+                         use_bias, weight_initializer, bias_initializer, adj=output_padding, **kwargs)
 
 
-class Conv3DTranspose(_Conv):
+class Conv3DTranspose(_Transpose):
     """The transpose of a convolution over three axes of space.
 
     Parameters
@@ -309,28 +327,27 @@ class Conv3DTranspose(_Conv):
         Channels that go in; 0 where they follow from the first input.
     """
 
+    _layouts = ("NCDHW", "NDHWC")
+
     def __init__(self, channels: int, kernel_size: Sizes, strides: Sizes = (1, 1, 1), padding: Sizes = (0, 0, 0),
                  output_padding: Sizes = (0, 0, 0), dilation: Sizes = (1, 1, 1), groups: int = 1,
                  layout: str = "NCDHW", activation: str | None = None, use_bias: bool = True,
                  weight_initializer: InitializerLike = None, bias_initializer: InitializerLike = "zeros",
                  in_channels: int = 0, **kwargs: Any):
-        name, op_name = type(self).__name__, kwargs.pop("op_name", "Deconvolution")
-        super().__init__(channels, _checked(name, "kernel_size", kernel_size, 3), strides, padding, dilation, groups,
-                         _laid(name, layout, ("NCDHW", "NDHWC")), in_channels, activation, use_bias, weight_initializer,
-                         bias_initializer,
-                         op_name=op_name, adj=_checked(name, "output_padding", output_padding, 3), **kwargs)
-        self.outpad = _each(output_padding, 3)
+        super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels, activation,
+                         use_bias, weight_initializer, bias_initializer, adj=output_padding, **kwargs)
 
 
-class _Pooling(HybridBlock):
+class _Pooling(_Windows):
     """One number for each window."""
 
     def __init__(self, pool_size: Any, strides: Any, padding: Any, ceil_mode: bool, global_pool: bool, pool_type: str,
                  layout: str, count_include_pad: bool | None = None, **kwargs: Any):
+        pool_size, layout = self._sizes("pool_size", pool_size), self._laid(layout)
         super().__init__(**kwargs)
         dims = len(pool_size)
         strides = pool_size if strides is None else strides
-        self._kwargs = {"kernel": pool_size, "stride": _each(strides, dims), "pad": _each(padding, dims),
+        self._kwargs = {"kernel": pool_size, "stride": per_axis(strides, dims), "pad": per_axis(padding, dims),
                         "global_pool": global_pool, "pool_type": pool_type, "layout": layout,
                         "pooling_convention": "full" if ceil_mode else "valid"}
         if count_include_pad is not None:
@@ -366,11 +383,11 @@ class MaxPool1D(_Pooling):
         Whether windows that stand out over the end count.
     """
 
+    _layouts = ("NCW", "NWC")
+
     def __init__(self, pool_size: Sizes = 2, strides: Sizes | None = None, padding: Sizes = 0, layout: str = "NCW",
                  ceil_mode: bool = False, **kwargs: Any):
-        name = type(self).__name__
-        super().__init__(_checked(name, "pool_size", pool_size, 1), strides, padding, ceil_mode, False,
-                         "max", _laid(name, layout, ("NCW", "NWC")), **kwargs)
+        super().__init__(pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
 
 
 class MaxPool2D(_Pooling):
@@ -390,11 +407,11 @@ class MaxPool2D(_Pooling):
         Whether windows that stand out over the end count.
     """
 
+    _layouts = ("NCHW", "NHWC")
+
     def __init__(self, pool_size: Sizes = (2, 2), strides: Sizes | None = None, padding: Sizes = 0,
                  layout: str = "NCHW", ceil_mode: bool = False, **kwargs: Any):
-        name = type(self).__name__
-        super().__init__(_checked(name, "pool_size", pool_size, 2), strides, padding, ceil_mode, False,
-                         "max", _laid(name, layout, ("NCHW", "NHWC")), **kwargs)
+        super().__init__(pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
 
 
 class MaxPool3D(_Pooling):
@@ -414,11 +431,11 @@ class MaxPool3D(_Pooling):
         Whether windows that stand out over the end count.
     """
 
+    _layouts = ("NCDHW", "NDHWC")
+
     def __init__(self, pool_size: Sizes = (2, 2, 2), strides: Sizes | None = None, padding: Sizes = 0,
                  ceil_mode: bool = False, layout: str = "NCDHW", **kwargs: Any):
-        name = type(self).__name__
-        super().__init__(_checked(name, "pool_size", pool_size, 3), strides, padding, ceil_mode, False,
-                         "max", _laid(name, layout, ("NCDHW", "NDHWC")), **kwargs)
+        super().__init__(pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
 
 
 class AvgPool1D(_Pooling):
@@ -440,11 +457,11 @@ class AvgPool1D(_Pooling):
         Whether zeros around the input count.
     """
 
+    _layouts = ("NCW", "NWC")
+
     def __init__(self, pool_size: Sizes = 2, strides: Sizes | None = None, padding: Sizes = 0, layout: str = "NCW",
                  ceil_mode: bool = False, count_include_pad: bool = True, **kwargs: Any):
-        name = type(self).__name__
-        super().__init__(_checked(name, "pool_size", pool_size, 1), strides, padding, ceil_mode, False,
-                         "avg", _laid(name, layout, ("NCW", "NWC")), count_include_pad, **kwargs)
+        super().__init__(pool_size, strides, padding, ceil_mode, False, "avg", layout, count_include_pad, **kwargs)
 
 
 class AvgPool2D(_Pooling):
@@ -466,11 +483,11 @@ class AvgPool2D(_Pooling):
         Whether zeros around the input count.
     """
 
+    _layouts = ("NCHW", "NHWC")
+
     def __init__(self, pool_size: Sizes = (2, 2), strides: Sizes | None = None, padding: Sizes = 0,
                  ceil_mode: bool = False, layout: str = "NCHW", count_include_pad: bool = True, **kwargs: Any):
-        name = type(self).__name__
-        super().__init__(_checked(name, "pool_size", pool_size, 2), strides, padding, ceil_mode, False,
-                         "avg", _laid(name, layout, ("NCHW", "NHWC")), count_include_pad, **kwargs)
+        super().__init__(pool_size, strides, padding, ceil_mode, False, "avg", layout, count_include_pad, **kwargs)
 
 
 class AvgPool3D(_Pooling):
@@ -492,11 +509,11 @@ class AvgPool3D(_Pooling):
         Whether zeros around the input count.
     """
 
+    _layouts = ("NCDHW", "NDHWC")
+
     def __init__(self, pool_size: Sizes = (2, 2, 2), strides: Sizes | None = None, padding: Sizes = 0,
                  ceil_mode: bool = False, layout: str = "NCDHW", count_include_pad: bool = True, **kwargs: Any):
-        name = type(self).__name__
-        super().__init__(_checked(name, "pool_size", pool_size, 3), strides, padding, ceil_mode, False,
-                         "avg", _laid(name, layout, ("NCDHW", "NDHWC")), count_include_pad, **kwargs)
+        super().__init__(pool_size, strides, padding, ceil_mode, False, "avg", layout, count_include_pad, **kwargs)
 
 
 class GlobalMaxPool1D(_Pooling):
@@ -508,9 +525,10 @@ class GlobalMaxPool1D(_Pooling):
         Order of the axes: ``NCW`` or ``NWC``.
     """
 
+    _layouts = ("NCW", "NWC")
+
     def __init__(self, layout: str = "NCW", **kwargs: Any):
-        super().__init__((1,), None, 0, True, True, "max",
-                         _laid(type(self).__name__, layout, ("NCW", "NWC")), **kwargs)
+        super().__init__(1, None, 0, True, True, "max", layout, **kwargs)
 
 
 class GlobalMaxPool2D(_Pooling):
@@ -522,9 +540,10 @@ class GlobalMaxPool2D(_Pooling):
         Order of the axes: ``NCHW`` or ``NHWC``.
     """
 
+    _layouts = ("NCHW", "NHWC")
+
     def __init__(self, layout: str = "NCHW", **kwargs: Any):
-        super().__init__((1, 1), None, 0, True, True, "max",
-                         _laid(type(self).__name__, layout, ("NCHW", "NHWC")), **kwargs)
+        super().__init__(1, None, 0, True, True, "max", layout, **kwargs)
 
 
 class GlobalMaxPool3D(_Pooling):
@@ -536,9 +555,10 @@ class GlobalMaxPool3D(_Pooling):
         Order of the axes: ``NCDHW`` or ``NDHWC``.
     """
 
+    _layouts = ("NCDHW", "NDHWC")
+
     def __init__(self, layout: str = "NCDHW", **kwargs: Any):
-        super().__init__((1, 1, 1), None, 0, True, True, "max",
-                         _laid(type(self).__name__, layout, ("NCDHW", "NDHWC")), **kwargs)
+        super().__init__(1, None, 0, True, True, "max", layout, **kwargs)
 
 
 class GlobalAvgPool1D(_Pooling):
@@ -550,9 +570,10 @@ class GlobalAvgPool1D(_Pooling):
         Order of the axes: ``NCW`` or ``NWC``.
     """
 
+    _layouts = ("NCW", "NWC")
+
     def __init__(self, layout: str = "NCW", **kwargs: Any):
-        super().__init__((1,), None, 0, True, True, "avg",
-                         _laid(type(self).__name__, layout, ("NCW", "NWC")), **kwargs)
+        super().__init__(1, None, 0, True, True, "avg", layout, **kwargs)
 
 
 class GlobalAvgPool2D(_Pooling):
@@ -564,9 +585,10 @@ class GlobalAvgPool2D(_Pooling):
         Order of the axes: ``NCHW`` or ``NHWC``.
     """
 
+    _layouts = ("NCHW", "NHWC")
+
     def __init__(self, layout: str = "NCHW", **kwargs: Any):
-        super().__init__((1, 1), None, 0, True, True, "avg",
-                         _laid(type(self).__name__, layout, ("NCHW", "NHWC")), **kwargs)
+        super().__init__(1, None, 0, True, True, "avg", layout, **kwargs)
 
 
 class GlobalAvgPool3D(_Pooling):
@@ -578,9 +600,10 @@ class GlobalAvgPool3D(_Pooling):
         Order of the axes: ``NCDHW`` or ``NDHWC``.
     """
 
+    _layouts = ("NCDHW", "NDHWC")
+
     def __init__(self, layout: str = "NCDHW", **kwargs: Any):
-        super().__init__((1, 1, 1), None, 0, True, True, "avg",
-                         _laid(type(self).__name__, layout, ("NCDHW", "NDHWC")), **kwargs)
+        super().__init__(1, None, 0, True, True, "avg", layout, **kwargs)
 
 
 class ReflectionPad2D(HybridBlock):

@@ -16,7 +16,7 @@ from ...errors import ArgumentError, ShapeError
 from ..dtype import dtype_to_nptype
 from ..typing import Sizes, TensorDType
 from .config import Epoch
-from .transforms import Compose, chance
+from .transforms import Compose, TypeCast, chance
 
 __all__ = ["Border", "CenterCrop", "Compose", "Crop", "HWC2CHW", "HorizontalFlip", "Inter", "Normalize", "Pad",
            "RandomCrop", "RandomHorizontalFlip", "RandomVerticalFlip", "Rescale", "Resize", "ToTensor", "ToType",
@@ -115,14 +115,8 @@ class ToTensor:
         return np.ascontiguousarray(numbers.transpose((2, 0, 1)).astype(self._dtype))
 
 
-class ToType:
+class ToType(TypeCast):
     """The pixels in another dtype."""
-
-    def __init__(self, data_type: TensorDType):
-        self._dtype = np.dtype(dtype_to_nptype(data_type))
-
-    def __call__(self, image: Any) -> np.ndarray:
-        return np.asarray(image).astype(self._dtype)
 
 
 class Resize:

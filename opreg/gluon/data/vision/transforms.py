@@ -294,52 +294,55 @@ class RandomFlipTopBottom(HybridBlock):
         return F.image.random_flip_top_bottom(x)
 
 
-class RandomBrightness(HybridBlock):
+class _RandomColor(HybridBlock):
+    """An image whose colors are changed by a factor from ``max(0, 1 - amount)`` to ``1 + amount``."""
+
+    #: The operator of ``F.image`` that changes them.
+    _operator: str
+
+    def __init__(self, amount: float):
+        super().__init__()
+        self._args = max(0, 1 - amount), 1 + amount
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """See ``HybridBlock``."""
+        return getattr(F.image, self._operator)(x, *self._args)
+
+
+class RandomBrightness(_RandomColor):
     """An image times a number from ``max(0, 1 - brightness)`` to ``1 + brightness``."""
 
+    _operator = "random_brightness"
+
     def __init__(self, brightness: float):
-        super().__init__()
-        self._args = max(0, 1 - brightness), 1 + brightness
-
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """See ``HybridBlock``."""
-        return F.image.random_brightness(x, *self._args)
+        super().__init__(brightness)
 
 
-class RandomContrast(HybridBlock):
+class RandomContrast(_RandomColor):
     """An image whose contrast is multiplied by a number from ``max(0, 1 - contrast)`` to ``1 + contrast``."""
 
+    _operator = "random_contrast"
+
     def __init__(self, contrast: float):
-        super().__init__()
-        self._args = max(0, 1 - contrast), 1 + contrast
-
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """See ``HybridBlock``."""
-        return F.image.random_contrast(x, *self._args)
+        super().__init__(contrast)
 
 
-class RandomSaturation(HybridBlock):
+class RandomSaturation(_RandomColor):
     """An image whose saturation is multiplied by a number from ``max(0, 1 - saturation)`` to ``1 + saturation``."""
 
+    _operator = "random_saturation"
+
     def __init__(self, saturation: float):
-        super().__init__()
-        self._args = max(0, 1 - saturation), 1 + saturation
-
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """See ``HybridBlock``."""
-        return F.image.random_saturation(x, *self._args)
+        super().__init__(saturation)
 
 
-class RandomHue(HybridBlock):
+class RandomHue(_RandomColor):
     """An image whose hue is turned by a number from ``max(0, 1 - hue)`` to ``1 + hue``."""
 
-    def __init__(self, hue: float):
-        super().__init__()
-        self._args = max(0, 1 - hue), 1 + hue
+    _operator = "random_hue"
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """See ``HybridBlock``."""
-        return F.image.random_hue(x, *self._args)
+    def __init__(self, hue: float):
+        super().__init__(hue)
 
 
 class RandomColorJitter(HybridBlock):
