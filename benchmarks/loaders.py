@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-#: What is loaded: the shape of an image, how many there are, and how many a batch has.
+#: Data sets: the shape of an image, the number of images, and the number in a batch.
 SIZES = {"28x28": ((28, 28, 1), 8192, 128), "224x224": ((224, 224, 3), 384, 32)}
 
 #: Epochs a process is timed for.

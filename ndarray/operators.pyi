@@ -20,7 +20,7 @@ def Activation(data: Input, act_type: Literal['relu', 'sigmoid', 'softrelu', 'so
     array([0., 2.], dtype=float32)
     """
 def AllGather(data: Input, group: str = 'world', *, out: Out = None, name: str | None = None) -> NDArray:
-    """What all ranks of a group bring, joined along the first axis in the order of ranks."""
+    """Arrays of all ranks of a group, joined along the first axis in the order of ranks."""
 def AllReduce(data: Input, op: Literal['sum', 'mean', 'avg', 'max', 'min', 'prod'] = 'sum', group: str = 'world', *,
               out: Out = None, name: str | None = None) -> NDArray:
     """The sum, mean, maximum, minimum or product of what all ranks of a group bring, on each of them."""

@@ -14,7 +14,7 @@ def Activation(data: Input, act_type: Literal['relu', 'sigmoid', 'softrelu', 'so
     """The function ``act_type`` of every number."""
 def AllGather(data: Input, group: str = 'world', *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
-    """What all ranks of a group bring, joined along the first axis in the order of ranks."""
+    """Arrays of all ranks of a group, joined along the first axis in the order of ranks."""
 def AllReduce(data: Input, op: Literal['sum', 'mean', 'avg', 'max', 'min', 'prod'] = 'sum', group: str = 'world', *,
               name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The sum, mean, maximum, minimum or product of what all ranks of a group bring, on each of them."""

@@ -19,7 +19,7 @@ from .output import add_json, say
 
 __all__ = ["configure", "run"]
 
-#: What names of graphs end in, here and in ONNX.
+#: Endings of the names of graph files, here and in ONNX.
 _GRAPH, _ONNX = ".json", ".onnx"
 
 

@@ -37,7 +37,7 @@ class Check(Protocol):
 
 
 class Rules:
-    """What was declared about an operator, each rule under the name of its decorator; None where there is none.
+    """The declared rules of an operator, each under the name of its decorator; None for a rule that was not declared.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Who keeps what follows from operators, and hears when something is registered about one that was used already."""
+"""Watchers of registrations: what was derived from an operator is dropped when something is registered about it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["EDITION", "following", "keep", "tell", "watch"]
 
 
 class Keeper(Protocol):
-    """Who keeps what follows from operators."""
+    """An object that keeps results derived from operators, as executors keep plans."""
 
     def on_register(self, op: Op) -> None:
         """Hear that something is registered about an operator that was used already."""

@@ -32,7 +32,7 @@ __all__ = ["LONG", "Layout", "bound_loop", "computed_in", "loop_text", "settled_
 # Sets of up to so many numbers are reduced with the numbers of all first: reductions of short rows cost more than two
 # transpositions. Sums of more than so many are taken pairwise.
 _SHORT, LONG = 32, 1 << 14
-# What makes its result: choices cannot be told where, and the sign of numbers where they stand takes ten times as long.
+# Functions that return a new array: ``where`` has no ``out``, and ``sign`` in place takes ten times as long.
 _MAKING = ("where", "sign")
 # So many instructions over elements, at least, are worth another thread's while: fewer wait for memory.
 _SHARED = 4
@@ -402,7 +402,7 @@ def _tile(loop: Loop, layout: Layout, dtype: np.dtype, xp: ArrayModule) -> Calla
             space["places"] = functools.partial(_places, xp, size, dtype, place)
         elif prim.name != "row_size":
             space[prim.name] = prim.resolve(xp)
-            # Of numbers that all sets share, which no device need compute.
+            # The host computes what all sets share; a device need not.
             space[f"host_{prim.name}"] = prim.resolve(np)
     if layout.turned:
         space["ones"] = xp.ones(size, dtype)

@@ -127,12 +127,12 @@ class Block:
         super().__setattr__(name, value)
 
     def _alias(self) -> str:
-        """What its name is made of where it has no prefix."""
+        """The word that its name is made of where it has no prefix."""
         return type(self).__name__.lower()
 
     @property
     def prefix(self) -> str:
-        """What names of its parameters begin with."""
+        """The prefix of the names of its parameters."""
         return self._prefix
 
     @property
@@ -286,7 +286,7 @@ class Block:
         self.load_parameters(f"{prefix}-model.params")
 
     def _saved_graph(self) -> dict[str, Any]:
-        """What ``save`` writes of its traced graph."""
+        """The traced graph as ``save`` writes it."""
         return {}
 
     def _load_graph(self, entry: Mapping[str, Any]) -> None:

@@ -60,7 +60,7 @@ class HybridBlock(Block):
     _version = 0
     _traced: tuple[int, tuple[int, ...]] = (-1, ())
     _told: tuple[Callable[..., Any], bool] | None = None
-    #: What a copy makes anew.
+    #: Attributes that a copy makes anew.
     _traces: Sequence[str] = ("_cached_graph", "_cached_op", "_traced")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -119,7 +119,7 @@ class HybridBlock(Block):
         return self._cached_graph
 
     def _build_cache(self, *args: Any) -> BlockPlans:
-        """What runs the graph; parameters whose shapes follow from these inputs are made."""
+        """Make the plans of the graph, and the parameters whose shapes follow from these inputs."""
         inputs, out = self._get_graph(*args)
         numbers = {each.name: i for i, each in enumerate(inputs)}
         names, parameters = out.list_inputs(), self._graph_params()

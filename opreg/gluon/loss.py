@@ -34,7 +34,7 @@ def _reshape_like(F: Any, x: Any, y: Any) -> Any:
 
 
 class Loss(HybridBlock):
-    """What losses have in common.
+    """The base class of losses.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ from .errors import BlockError, DeferredInitializationError
 
 __all__ = ["Parameter", "Constant", "ParameterDict", "DeferredInitializationError", "tensor_types"]
 
-#: What blocks are called with.
+#: Arguments of blocks.
 tensor_types = (Symbol, NDArray)
 
 #: Where parameters live: one context, several, or the current one.
@@ -46,7 +46,7 @@ def _contexts(ctx: Contexts) -> list[Context]:
 
 
 def _place(ctx: Context) -> tuple[str, int]:
-    """What tells contexts of parameters apart: pinned memory is the host's."""
+    """The key of a parameter's context: pinned memory is the host's."""
     return "cpu" if ctx.device_type.startswith("cpu") else ctx.device_type, ctx.device_id
 
 
@@ -137,7 +137,7 @@ class Parameter:
 
     @property
     def grad_req(self) -> str:
-        """What a backward pass does with the gradient: ``write``, ``add`` or ``null``."""
+        """The request for the gradient: ``write``, ``add`` or ``null``."""
         return self._grad_req
 
     @grad_req.setter
@@ -553,7 +553,7 @@ class ParameterDict:
 
     @property
     def prefix(self) -> str:
-        """What ``get`` puts before names."""
+        """The prefix that ``get`` puts before names."""
         return self._prefix
 
     def _get_impl(self, name: str) -> Parameter | None:

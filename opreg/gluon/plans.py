@@ -90,7 +90,7 @@ class BlockPlans:
         return [_array(value) for value in compiled.call(function, [tensor(value) for value in data])]
 
     def _given(self, data: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
-        """What the graph's variables stand for, in their order."""
+        """Values of the graph's variables, in their order."""
         rest = iter(weights)
         return [next(rest) if isinstance(each, Parameter) else data[each] for each in self.inputs]
 

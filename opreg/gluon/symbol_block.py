@@ -152,7 +152,7 @@ class SymbolBlock(HybridBlock):
 
 
 def _begin(names: Sequence[str]) -> str:
-    """What all names begin with."""
+    """The prefix that all names share."""
     least, most = min(names, default=""), max(names, default="")
     same = next((i for i, (a, b) in enumerate(zip(least, most)) if a != b), min(len(least), len(most)))
     return least[:same]

@@ -95,7 +95,7 @@ def all_reduce(data, *, op: Reduction = "sum", group: str = "world"):
              lambda g, ins, outs, *, group: ops.ReduceScatter(g, group=group),
              lambda data, size: (data[0] * size, *data[1:]))
 def all_gather(data, *, group: str = "world"):
-    """What all ranks of a group bring, joined along the first axis in the order of ranks."""
+    """Arrays of all ranks of a group, joined along the first axis in the order of ranks."""
 
 
 def _reduce_scatter_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, op: Reduction, group: str) -> Value:

@@ -81,7 +81,7 @@ def _interleaved(op: Op, left: Factor, right: Factor) -> Product:
     the second factor weighed by the first."""
     scores = left.parts > 0
     names = tuple(op.signature.arguments({}))
-    # Of each input how many parts are no factor.
+    # The number of parts of each input that no factor is made of.
     others = [max(each.parts - 1 for each in (left, right) if each.place == i) for i in range(len(names))]
     if left.place == right.place:
         others[left.place] -= 1

@@ -51,8 +51,8 @@ def _joined(shapes: Sequence[Shape], dim: int) -> Shape:
 
 
 def _join_fill(ins: list, outs: list, dim: int, equal: bool) -> list:
-    """What the inputs say of each other, and the output of the one whose length is unknown; of several whose lengths
-    are where they are ``equal``."""
+    """Input shapes with dimensions filled in: those across ``dim`` from the other inputs, an unknown length along it
+    from the output. Several unknown lengths follow only where they are ``equal``."""
     shapes = [shape for shape in (*ins, outs[0]) if shape is not None]
     if not shapes:
         return ins

@@ -1,4 +1,4 @@
-"""What MXNet has beside Gluon's core: more layers, cells and samplers, and estimators."""
+"""Further layers, cells, samplers and estimators of MXNet's ``gluon.contrib``."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class _Deformable(HybridBlock):
             self.act = Activation(activation, prefix=f"{activation}_") if activation else None
 
     def _windows(self, F: Any, offset: Any) -> dict[str, Any]:
-        """What the second convolution gets of the first."""
+        """Arguments that the second convolution gets from the output of the first."""
         raise NotImplementedError
 
     def hybrid_forward(self, F: Any, x: Any, offset_weight: Any, deformable_conv_weight: Any, offset_bias: Any = None,

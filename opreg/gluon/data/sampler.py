@@ -13,7 +13,7 @@ __all__ = ["Sampler", "SequentialSampler", "RandomSampler", "FilterSampler", "Ba
 
 
 class Numbered(Protocol):
-    """What has a length and a sample for each number: a list, an array, a dataset."""
+    """A sequence of samples with a length: a list, an array, a dataset."""
 
     def __len__(self) -> int: ...
 
@@ -24,7 +24,7 @@ _LAST = ("keep", "discard", "rollover")
 
 
 class Sampler:
-    """What is iterated over for numbers of samples; a sampler of one's own has ``__iter__`` and ``__len__``.
+    """An iterable of the numbers of samples; a sampler of one's own has ``__iter__`` and ``__len__``.
 
     Examples
     --------

@@ -50,11 +50,11 @@ class _Piece:
 
 
 def _nobody() -> None:
-    """Who has an array in a new piece."""
+    """The lease of a new piece: none."""
 
 
 class _Lease:
-    """What arrays in a piece hold, and what goes with the last of them."""
+    """The owner of the memory of arrays in a piece; it ends with the last of them."""
 
     def __init__(self, piece: _Piece, offset: int, size: int, done: Callable[[_Piece], None]):
         self.piece, self.done = piece, done

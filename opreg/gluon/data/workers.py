@@ -226,7 +226,7 @@ def _shown(samples: Sequence[Any]) -> str:
 
 
 def _seed(number: int) -> int:
-    """What random numbers of a batch follow from: where those of this process stand, and its number."""
+    """The seed of a batch, from the state of this process's generators and the number of the batch."""
     stands = random.Random()
     stands.setstate(random.getstate())
     numbers = np.random.RandomState()
@@ -236,7 +236,7 @@ def _seed(number: int) -> int:
 
 
 def _serve(connection: Connection, others: list[Connection], dataset: Any, batchify_fn: Batchify) -> None:
-    """What a process does: batches, until its connection ends."""
+    """Make batches in a worker process until its connection ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program is interrupted, and ends this process
     for other in others:
         other.close()

@@ -55,7 +55,7 @@ def _folder(root: str | os.PathLike | None) -> Path:
 
 
 def short_hash(name: str) -> str:
-    """What the name of a network's file has behind that of the network.
+    """The hash in the name of a network's file, behind that of the network.
 
     Raises
     ------

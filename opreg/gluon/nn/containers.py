@@ -37,7 +37,7 @@ class _Chain(Block):
         return len(self._children)
 
     def _through(self, x: Any, args: Any) -> Any:
-        """What comes out behind the last of them."""
+        """The output of the last child."""
         for block in self._children.values():
             x = block(x, *args)
             args = ()

@@ -18,12 +18,12 @@ __all__ = ["BatchInfo", "Dataset", "as_column", "zip"]
 
 #: The numbers of one row, a column each.
 Row: TypeAlias = tuple[np.ndarray, ...]
-#: What gives the rows of an epoch.
+#: A function that gives the rows of an epoch.
 Rows: TypeAlias = Callable[[Epoch], Iterator[Row]]
 
 
 def as_column(value: Any, owner: str) -> np.ndarray:
-    """What somebody's function gives, as an array."""
+    """The result of a user's function, as an array."""
     array = np.asarray(value.asnumpy() if isinstance(value, TensorBase) or hasattr(value, "asnumpy") else value)
     if array.dtype.kind == "O":
         raise ArgumentError(f"{owner}: expected numbers, text or arrays of them, got {type(value).__name__}")
@@ -95,7 +95,7 @@ class Dataset:
     # -------------------------------------------------------------------------------------------- what it has
 
     def get_col_names(self) -> list[str]:
-        """What the columns are called."""
+        """The names of the columns."""
         return list(self._names)
 
     def get_dataset_size(self) -> int:

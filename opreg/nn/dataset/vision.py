@@ -42,7 +42,7 @@ _OPENCV = {Inter.NEAREST: 0, Inter.BILINEAR: 1, Inter.BICUBIC: 2, Inter.AREA: 3}
 
 
 class Border(enum.Enum):
-    """What is around an image."""
+    """The kinds of borders around an image."""
 
     CONSTANT = "constant"
     EDGE = "edge"

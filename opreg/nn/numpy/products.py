@@ -196,7 +196,7 @@ def polymul(a1: TensorLike, a2: TensorLike) -> Tensor:
 
 
 def polyval(p: TensorLike, x: TensorLike) -> Tensor:
-    """What a polynomial is at places, or at another polynomial's values."""
+    """The values of a polynomial at places, or at another polynomial's values."""
     factors, place = _factors(p, "polyval"), as_tensor(x)
     value = ops.zeros_like(factors[0] * place)
     for i in range(factors.size):

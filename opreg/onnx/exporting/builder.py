@@ -204,7 +204,7 @@ class Names:
 
 
 class Model:
-    """What the graph, its functions and bodies have in common.
+    """State that the graph, its functions and bodies share.
 
     Attributes
     ----------
@@ -580,12 +580,12 @@ class Builder:
         return self.unsqueeze(x, new) if new else x
 
     def elementwise(self, forward: Callable[..., Any], pull: Callable[..., Any], xs: Sequence[Value]) -> Any:
-        """What forward makes; a model that is exported has no gradient."""
+        """The outputs of forward; an exported model has no gradient."""
         return forward(*xs)
 
     def ruled(self, forward: Callable[..., Sequence[Any]], backward: Callable[..., Sequence[Any]], xs: Sequence[Value]
               ) -> Sequence[Any]:
-        """What forward makes; a model that is exported has no gradient."""
+        """The outputs of forward; an exported model has no gradient."""
         return forward(*xs)
 
     # -------------------------------------------------------------------------------------- further words

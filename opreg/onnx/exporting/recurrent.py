@@ -21,7 +21,7 @@ __all__: list[str] = []
 
 _BOOL = np.dtype(bool)
 
-#: Of each mode ONNX's operator, and which of our gates stands where in its matrices.
+#: ONNX's operator for each mode, and the order of our gates in its matrices.
 _CELLS = {"lstm": ("LSTM", (0, 3, 1, 2)), "gru": ("GRU", (1, 0, 2)), "rnn_relu": ("RNN", (0,)),
           "rnn_tanh": ("RNN", (0,))}
 
@@ -73,7 +73,7 @@ def _gates(g: Builder, kind: Kind, vector: Value, part: Part, order: Sequence[in
 
 
 def _body(g: Builder, body: Symbol, given: Sequence[Value]) -> list[Value]:
-    """What a body makes of values of its variables, in their order."""
+    """The outputs of a body for values of its variables, in their order."""
     graph = resolved(body)._graph()
     variables = [node for node in graph.nodes if node.op is None]
     values: dict[Entry, Value] = {(node, 0): value for node, value in zip(variables, given)}

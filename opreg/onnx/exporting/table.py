@@ -217,7 +217,7 @@ def _by_row(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
 
 
 def _by_value(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
-    """What follows from shapes alone is computed now."""
+    """Compute now what follows from shapes alone."""
     op = use.op
     unread = all(i in op.traits.unread or (x is not None and x.array is not None) for i, x in enumerate(ins))
     if op.traits.random or op.rules.data_dependent or not unread:

@@ -1,4 +1,4 @@
-"""What users call: a model as a symbol and its parameters, or as a Cell, and what it says of itself."""
+"""The functions that users call: models as symbols with parameters, as Cells, and their metadata."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def import_to_cell(model: Any) -> ModelCell:
 
 
 def _spec(info: Any, given: Sequence[int] | None) -> tuple[Shape | None, np.dtype | None]:
-    """What a graph says of an input's shape and dtype."""
+    """The shape and dtype of an input, as the graph states them."""
     if not info.type.HasField("tensor_type"):
         raise ArgumentError(f"the input {info.name!r} is no tensor: a symbol has tensors alone, use import_to_cell")
     kind = info.type.tensor_type

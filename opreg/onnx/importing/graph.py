@@ -30,7 +30,7 @@ from .tensors import array_of, computes, dtype_of, number_of, sparse_array_of
 
 __all__ = ["Model", "Graph", "Node", "Values", "UnknownNumbers", "lowered", "ordinary"]
 
-#: What an edge carries: an array of NumPy's, a tensor, a list of these, or None where an input is left out.
+#: The value of an edge: an array of NumPy's, a tensor, a list of these, or None where an input is left out.
 Values: TypeAlias = list[Any]
 
 _DEEPEST = 32  # graphs and functions within each other

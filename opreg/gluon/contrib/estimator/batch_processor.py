@@ -1,4 +1,4 @@
-"""What an estimator does with one batch."""
+"""Training and evaluation of an estimator on one batch."""
 
 from __future__ import annotations
 

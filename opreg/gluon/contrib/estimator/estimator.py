@@ -156,12 +156,12 @@ class Estimator:
 
     @property
     def train_metrics(self) -> list[EvalMetric]:
-        """What is told of training."""
+        """The metrics of training."""
         return self._train_metrics
 
     @property
     def val_metrics(self) -> list[EvalMetric]:
-        """What is told of evaluation."""
+        """The metrics of evaluation."""
         return self._val_metrics
 
     @staticmethod

@@ -25,7 +25,7 @@ __all__ = ["EventHandler", "TrainBegin", "TrainEnd", "EpochBegin", "EpochEnd", "
 
 
 class EventHandler:
-    """What all handlers derive from."""
+    """The base class of handlers."""
 
 
 class TrainBegin(EventHandler):
@@ -270,7 +270,7 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
 
 
 def _better(what: str, monitor: Any, mode: str) -> Callable[[float, float], bool]:
-    """What compares values of a metric: whether the first is better than the second."""
+    """The comparison of two values of a metric: whether the first is better than the second."""
     if not isinstance(monitor, EvalMetric) or isinstance(monitor, CompositeEvalMetric):
         raise ArgumentError(f"{what}: monitor={monitor!r}: expected one metric, of the estimator's train_metrics or "
                             "val_metrics")

@@ -24,7 +24,7 @@ from ..dataset import Dataset, RecordFileDataset
 __all__ = ["MNIST", "FashionMNIST", "CIFAR10", "CIFAR100", "ImageRecordDataset", "ImageFolderDataset",
            "ImageListDataset"]
 
-#: What files of images are called in folders.
+#: Endings of the names of image files.
 _IMAGES = (".jpg", ".jpeg", ".png")
 
 Transform = Callable[[Any, Any], Any]

@@ -1,4 +1,4 @@
-"""What networks for images are put together of."""
+"""Building blocks of networks for images."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class BottleneckV2(_BlockV2):
 
 
 def _start(channels: int, thumbnail: bool) -> list[HybridBlock]:
-    """What is before the first stage."""
+    """The layers before the first stage."""
     if thumbnail:
         return [_conv3(channels, 1, 0)]
     return [Conv2D(channels, 7, 2, 3, use_bias=False), BatchNorm(), Activation("relu"), MaxPool2D(3, 2, 1)]

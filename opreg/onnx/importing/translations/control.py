@@ -33,7 +33,7 @@ def branch(node: Node, condition: Given, *, then_branch: Graph, else_branch: Gra
 
 
 def _stacked(node: Node, values: Sequence[Any], info: Any, axis: int = 0) -> Any:
-    """What each round gave, along a new axis."""
+    """The results of all rounds, stacked along a new axis."""
     if not values:
         kind = info.type.tensor_type
         dtype = dtype_of(kind.elem_type) if kind.elem_type else np.dtype(np.float32)

@@ -28,7 +28,7 @@ _BETAS = {"hardsigmoid": 0.5, "scaledtanh": 1.0}
 
 
 class _Layer:
-    """What the three kinds share: directions, steps, lengths of sequences, activations."""
+    """The common part of the three kinds: directions, steps, lengths of sequences, activations."""
 
     def __init__(self, node: Node, defaults: Sequence[str], direction: str, activations: Any, alphas: Any, betas: Any,
                  clip: float | None, layout: int):
@@ -99,7 +99,7 @@ class _Layer:
         return self.part(state, place)
 
     def part(self, value: Any, place: int) -> Any:
-        """What a parameter has for a direction."""
+        """The part of a parameter for one direction."""
         shape = self.node.shape(value)
         return ops._np_reshape(ops.slice_axis(value, axis=0, begin=place, end=place + 1), newshape=shape[1:])
 

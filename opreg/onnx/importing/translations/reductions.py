@@ -95,7 +95,7 @@ def _reduction(name: str, function: Callable[..., Any]) -> None:
 
 
 def _alone(node: Node, name: str, x: Any) -> Any:
-    """What is left of a reduction over no axis: each number for itself."""
+    """A reduction over no axis: each number for itself."""
     if name in ("ReduceL1", "ReduceL2"):
         return ops.abs(x)
     if name == "ReduceSumSquare":
