@@ -13,6 +13,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,13 @@ from opreg.gluon.data.workers import Processes
 ROOT = Path(__file__).parent.parent
 
 forked = pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="processes cannot be forked")
+
+
+@pytest.fixture
+def processes() -> Callable[[], set[Any]]:
+    """The processes that run now and did not before the test; those of other tests end when garbage is collected."""
+    before = set(multiprocessing.active_children())
+    return lambda: set(multiprocessing.active_children()) - before
 
 
 class Numbers(data.Dataset):
@@ -290,23 +298,23 @@ def test_an_error_that_cannot_be_sent_is_told() -> None:
 
 
 @forked
-def test_processes_end_where_an_error_has_left_the_loader() -> None:
+def test_processes_end_where_an_error_has_left_the_loader(processes: Callable[[], set[Any]]) -> None:
     def sample(number: int) -> int:
         raise ValueError("no such sample")
 
-    before, collects = multiprocessing.active_children(), gc.isenabled()
+    collects = gc.isenabled()
     gc.disable()
     try:
         with contextlib.suppress(ValueError):
             list(data.DataLoader(Numbers(4, sample), 2, num_workers=1))
-        assert multiprocessing.active_children() == before
+        assert not processes()
     finally:
         if collects:
             gc.enable()
 
 
 @forked
-def test_a_worker_that_dies_is_named() -> None:
+def test_a_worker_that_dies_is_named(processes: Callable[[], set[Any]]) -> None:
     def sample(number: int) -> int:
         if number == 5:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -317,7 +325,7 @@ def test_a_worker_that_dies_is_named() -> None:
     with pytest.raises(mx.errors.OpError, match=r"worker \d \(process \d+\) was killed by SIGKILL, making the batch of "
                                                 r"samples \[4, 5\]"):
         list(loader)
-    assert not multiprocessing.active_children()
+    assert not processes()
 
 
 @forked
@@ -337,13 +345,13 @@ def test_what_a_worker_made_before_it_died_is_taken() -> None:
 
 
 @forked
-def test_processes_end_with_their_loader() -> None:
+def test_processes_end_with_their_loader(processes: Callable[[], set[Any]]) -> None:
     loader = data.DataLoader(Numbers(10), 2, num_workers=2)
     batches = iter(loader)
     next(batches)
-    assert len(multiprocessing.active_children()) == 2
+    assert len(processes()) == 2
     del loader, batches
-    assert not multiprocessing.active_children()
+    assert not processes()
 
 
 @forked
