@@ -98,7 +98,7 @@ def _everything(key: object) -> bool:
 
 
 def _whole(array: NDArray) -> tuple[NDArray, object] | None:
-    """What an array is a part of, and by which subscript (None for a new shape); None of one by itself."""
+    """Array that an array is a part of, and its subscript (None for a new shape); None for an array that is no part."""
     return getattr(array, "_part_of", None)
 
 

@@ -29,7 +29,7 @@ class _Contexts(type):
 
     @property
     def default_ctx(cls) -> Context:
-        """Where new arrays of this thread go, see ``current_context``."""
+        """Context of new arrays of this thread, see ``current_context``."""
         return current_context()
 
     @default_ctx.setter
@@ -204,7 +204,7 @@ def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
 
 
 def current_context() -> Context:
-    """Where new arrays go: the innermost ``with`` context, or the default one, ``cpu(0)`` unless it was set."""
+    """Context of new arrays: the innermost ``with`` context, or the default one, ``cpu(0)`` unless it was set."""
     contexts = MODE.__dict__["now"]().contexts
     return contexts[-1] if contexts else _DEFAULT[0]
 

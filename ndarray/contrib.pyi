@@ -74,7 +74,7 @@ def MultiBoxTarget(anchor: Input, label: Input, cls_pred: Input, overlap_thresho
                    negative_mining_thresh: float = 0.5, minimum_negative_samples: int = 0,
                    variances: Floats = (0.1, 0.1, 0.2, 0.2), *, out: Out = None,
                    name: str | None = None) -> list[NDArray]:
-    """What a network should predict for the boxes of ``anchor`` (1, n, 4), given the objects in ``label``."""
+    """Training targets for the boxes of ``anchor`` (1, n, 4), given the objects in ``label``."""
 def MultiProposal(cls_prob: Input, bbox_pred: Input, im_info: Input, rpn_pre_nms_top_n: int = 6000,
                   rpn_post_nms_top_n: int = 300, threshold: float = 0.7, rpn_min_size: int = 16,
                   scales: Floats = (4.0, 8.0, 16.0, 32.0), ratios: Floats = (0.5, 1.0, 2.0), feature_stride: int = 16,
@@ -144,7 +144,7 @@ def box_decode(data: Input, anchors: Input, std0: float = 1.0, std1: float = 1.0
     """The corners of the boxes that offsets (batch, n, 4) times ``std0`` to ``std3`` lead to from anchors …."""
 def box_encode(samples: Input, matches: Input, anchors: Input, refs: Input, means: Input, stds: Input, *,
                out: Out = None, name: str | None = None) -> list[NDArray]:
-    """What a detector should predict."""
+    """Regression targets of a detector."""
 def box_iou(lhs: Input, rhs: Input, format: Literal['center', 'corner'] = 'corner', *, out: Out = None,
             name: str | None = None) -> NDArray:
     """The overlap of every box of ``lhs`` (..., 4) with every box of ``rhs``."""

@@ -141,7 +141,7 @@ class _Suspicious:
 
 
 class Range(NamedTuple):
-    """What there is in an array.
+    """Range of an array's elements.
 
     Attributes
     ----------
@@ -190,7 +190,7 @@ def is_finite(xp: ArrayModule, array: Array) -> bool:
 
 
 def _range_of(xp: ArrayModule, name: str, array: Array) -> Range:
-    """What there is in an array."""
+    """Range of an array's elements."""
     shape, dtype = tuple(array.shape), array.dtype
     wide = array.astype(np.float64) if is_floating(dtype) else array
     good = xp.isfinite(wide)

@@ -149,7 +149,7 @@ def _completed(op: Op, inputs: dict[str, Any] | list[Any], given: dict[str, Any]
 
 
 def _place(values: Sequence[object]) -> Context:
-    """Where to compute: the context of the first array, or the current one."""
+    """Context to compute in: that of the first array, or the current one."""
     for value in values:
         if isinstance(value, NDArray):
             return value._ctx

@@ -352,7 +352,7 @@ class NDArray(OneNumber, Methods):
 
     @property
     def context(self) -> Context:
-        """Where it lives."""
+        """Context of the array."""
         return self._ctx
 
     ctx = context
@@ -685,8 +685,8 @@ class NDArray(OneNumber, Methods):
         return result
 
     def _taken(self, key: Any) -> NDArray:
-        """What a subscript gives of an array that is recorded: a copy; of one that may be filled, it acts as the view
-        that it were else."""
+        """Part of a recorded array that a subscript names: a copy; one that may be filled acts as the view that it
+        would be else."""
         key, basic = _key(key, self.shape, self._ctx)
         result = ops._subscript(self, key=key)
         result = result if result.shape else result.reshape((1,))

@@ -1,4 +1,4 @@
-"""What the gradient of a tape node needs, and whether the numbers are still there.
+"""Arrays that the gradient of a tape node reads, and whether their elements are still the same.
 
 A node keeps raw arrays, and others may have written to their memory since. Which numbers a rule reads is known of
 built-in operators, from the steps of their rules. Users' rules are given a `Changed` array in the place of one that was

@@ -111,7 +111,7 @@ def _read(file: BinaryIO, size: int, name: str, kinds: Sequence[int] = (zipfile.
 
 
 class _Reader:
-    """Where in a zip the reading has come to, for errors."""
+    """Position of the reader in a zip, for errors."""
 
     def __init__(self, name: str, kinds: Sequence[int], part: str = "directory") -> None:
         self.name, self.kinds, self.part = name, kinds, part

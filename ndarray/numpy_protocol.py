@@ -46,7 +46,7 @@ _METHODS = frozenset(("sum", "prod", "mean", "max", "min", "amax", "amin", "clip
 
 
 class _Values(BodyTracer):
-    """What the rules take for a body that is followed; its entries are arrays of ours, and what is done is done."""
+    """Tracer for the rules whose entries are arrays of ours: each step is computed at once."""
 
     out_of_range = "raise"
 
@@ -67,7 +67,7 @@ class _Values(BodyTracer):
         return value if isinstance(value, Value) else self.like._held(np.asarray(value))
 
     def run(self, rule: Callable[..., Any], *args: Any) -> Any:
-        """What a rule gives for arguments that hold arrays of ours, in terms of these."""
+        """Result of a rule for arguments that hold arrays of ours, in terms of these."""
         results = rule(self, *_mapped(args, self._value))
         return _mapped(results, lambda value: self._own(value.entry) if isinstance(value, TracedArray) else value)
 

@@ -76,7 +76,7 @@ def BlockGrad(data: Input, *, out: Out = None, name: str | None = None) -> NDArr
     """
 def Broadcast(data: Input, root_rank: int, group: str = 'world', *, out: Out = None,
               name: str | None = None) -> NDArray:
-    """What one rank of a group brings, on all of them."""
+    """Array of one rank of a group, on all of them."""
 def CTCLoss(data: Input, label: Input, data_lengths: Input | None = None, label_lengths: Input | None = None,
             use_data_lengths: bool = False, use_label_lengths: bool = False,
             blank_label: Literal['first', 'last'] = 'first', *, out: Out = None, name: str | None = None) -> NDArray:
@@ -217,7 +217,7 @@ def FullyConnected(data: Input, weight: Input, bias: Input | None = None, *, num
     """
 def GridGenerator(data: Input, transform_type: Literal['affine', 'warp'], target_shape: Ints = (0, 0), *,
                   out: Out = None, name: str | None = None) -> NDArray:
-    """Where to sample, x and y from -1 to 1, for each place of an image.
+    """Sampling grid.
 
     Examples
     --------
@@ -348,7 +348,7 @@ def MultiBoxTarget(anchor: Input, label: Input, cls_pred: Input, overlap_thresho
                    negative_mining_thresh: float = 0.5, minimum_negative_samples: int = 0,
                    variances: Floats = (0.1, 0.1, 0.2, 0.2), *, out: Out = None,
                    name: str | None = None) -> list[NDArray]:
-    """What a network should predict for the boxes of ``anchor`` (1, n, 4), given the objects in ``label``."""
+    """Training targets for the boxes of ``anchor`` (1, n, 4), given the objects in ``label``."""
 def Pad(data: Input, mode: Literal['constant', 'edge', 'reflect'], pad_width: Ints, constant_value: float = 0.0, *,
         out: Out = None, name: str | None = None) -> NDArray:
     """``data`` with numbers around it.
@@ -412,7 +412,7 @@ def ROIPooling(data: Input, rois: Input, pooled_size: Ints, spatial_scale: float
     """
 def Receive(data: Input, src_rank: int, sr_tag: int = 0, group: str = 'world', *, out: Out = None,
             name: str | None = None) -> NDArray:
-    """What one rank of a group sends."""
+    """Array that one rank of a group sends."""
 def ReduceScatter(data: Input, op: Literal['sum', 'mean', 'avg', 'max', 'min', 'prod'] = 'sum', group: str = 'world',
                   *, out: Out = None, name: str | None = None) -> NDArray:
     """As ``AllReduce``, but each rank gets its part along the first axis, which is divided evenly."""

@@ -68,7 +68,7 @@ def seed(seed_state: int, ctx: Context | str = "all") -> None:
 
 
 def get_state() -> dict[str, object]:
-    """Where random numbers stand, on all devices: operators', initializers' and those that bound graphs draw.
+    """State of the random generators on all devices: those of operators, of initializers and of bound graphs.
 
     Those that programs draw of ``np.random`` and ``random`` have states of their own, ``np.random.get_state()`` and
     ``random.getstate()``; iterators that shuffle draw of them.

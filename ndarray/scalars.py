@@ -1,4 +1,4 @@
-"""What Python asks of an array that holds one number: to be that number."""
+"""Conversions that Python asks of an array with one element: to be that number."""
 
 from __future__ import annotations
 

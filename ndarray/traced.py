@@ -216,7 +216,7 @@ class TracedArray(Sized):
             self._base.store(self._write(self._base.held(), entry))
 
     def held(self) -> Entry:
-        """What it holds; zeros where that is nothing."""
+        """Entry of the array; zeros where nothing was written."""
         return self.body.zeros(self.spec) if self.unwritten else self.entry
 
     def _check(self) -> None:

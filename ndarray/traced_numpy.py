@@ -1,4 +1,4 @@
-"""What NumPy's functions are in a body that is followed: operators, with NumPy's rules for dtypes and shapes.
+"""NumPy's functions in a body that is traced: operators, with NumPy's rules for dtypes and shapes.
 
 The rules for dtypes of a ufunc are asked of NumPy itself; the tables below say which operator computes it then.
 """

@@ -1,4 +1,4 @@
-"""What programs take from MindSpore's ``_extends``: a decorator of the constructors of Cells."""
+"""Names of MindSpore's ``_extends`` that programs use: a decorator of the constructors of Cells."""
 
 from __future__ import annotations
 

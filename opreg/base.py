@@ -1,4 +1,4 @@
-"""What programs written for Apache MXNet take from ``mxnet.base``: its errors, and words for kinds of values."""
+"""Names of ``mxnet.base`` that programs use: errors, and types of values."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def data_dir() -> str:
 
 
 class _NullType:
-    """What stands for an attribute that nobody gave."""
+    """Type of ``_Null``, the value of an attribute that the caller left out."""
 
     def __repr__(self) -> str:
         return "_Null"
@@ -76,7 +76,7 @@ _Null = _NullType()
 
 
 class NotSupportedForSparseNDArray(errors.OpError):
-    """What sparse arrays have not; here all are dense, so nobody raises it."""
+    """MXNet's error for operations that sparse arrays lack."""
 
 
 #: Errors by name.

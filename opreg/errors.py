@@ -311,7 +311,7 @@ def _adopting(kind: type) -> type[OpError]:
 
 
 def _parts(error: BaseException) -> tuple[object, ...]:
-    """What an exception is made of."""
+    """Arguments from which an exception can be made again."""
     filename = getattr(error, "filename", None)
     return error.args if filename is None else (*error.args[:2], filename)
 

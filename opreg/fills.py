@@ -1,4 +1,4 @@
-"""What arrays begin as: the numbers of initializers, for MXNet's, which know arrays by name, and MindSpore's.
+"""Initial values of arrays, for MXNet's initializers, which know arrays by name, and for MindSpore's.
 
 Each is a function ``fill(rng, shape, ...)`` of a generator, that gives a new array of the host, or ``fill(shape, ...)``
 where nothing is drawn. MXNet's initializers draw uniform and normal numbers by operators instead, on the device where

@@ -65,7 +65,7 @@ def get_logger(name: str | None = None, filename: str | None = None, filemode: s
 
 def getLogger(name: str | None = None, filename: str | None = None, filemode: str | None = None, level: int = WARNING
               ) -> logging.Logger:
-    """What ``get_logger`` was called."""
+    """Former name of ``get_logger``."""
     warnings.warn("log.getLogger is called log.get_logger", DeprecationWarning, stacklevel=2)
     return get_logger(name, filename, filemode, level)
 

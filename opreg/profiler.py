@@ -47,7 +47,7 @@ _MEMORY, _USERS = "Device Storage", "Custom Operator"
 
 
 class _Profiler:
-    """What was noted, and whether anything is being noted now."""
+    """State of the profiler: recorded events, and whether it records now."""
 
     def __init__(self) -> None:
         self.settings: dict[str, Any] = dict(_SETTINGS)
@@ -226,7 +226,7 @@ def _line(name: str, count: str, values: Sequence[str]) -> str:
 
 
 def _statistics(events: Events) -> _Table:
-    """What was noted, added up by category and name: times in milliseconds, memory in kilobytes, counters."""
+    """Sums of recorded events by category and name: times in milliseconds, memory in kilobytes, counters."""
     found: dict[str, dict[str, list[float]]] = {}
     for span, own, around in events.nested():
         category, name, seconds = _timed(span, own, around)
@@ -268,7 +268,7 @@ def _timed(span: Span, own: float, around: Sequence[Span]) -> tuple[str, str, fl
 
 
 def _operator(name: str) -> tuple[str, bool]:
-    """What MXNet calls an operator or its gradient, and whether it is a user's."""
+    """MXNet's name of an operator or of its gradient, and whether it is a user's."""
     of = name.removeprefix("gradient of ")
     if of != name:
         of = f"_backward_{of}" if of.startswith("custom.") else f"_backward_{of.lstrip('_')}"
@@ -281,7 +281,7 @@ def _former(name: str, function: Callable[..., None]) -> None:
 
 
 def profiler_set_config(mode: str = "symbolic", filename: str = "profile.json") -> None:
-    """What ``set_config`` was called: ``mode`` is ``"symbolic"`` or ``"all"``."""
+    """Former name of ``set_config``; ``mode`` is ``"symbolic"`` or ``"all"``."""
     _former("profiler_set_config", set_config)
     if mode not in ("symbolic", "imperative", "api", "memory", "all"):
         raise ArgumentError(f"profiler_set_config: mode: expected 'symbolic' or 'all', got {mode!r}")
@@ -289,13 +289,13 @@ def profiler_set_config(mode: str = "symbolic", filename: str = "profile.json") 
 
 
 def profiler_set_state(state: str = "stop") -> None:
-    """What ``set_state`` was called."""
+    """Former name of ``set_state``."""
     _former("profiler_set_state", set_state)
     set_state(state)
 
 
 def dump_profile() -> None:
-    """What ``dump`` was called."""
+    """Former name of ``dump``."""
     _former("dump_profile", dump)
     dump(True)
 

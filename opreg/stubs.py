@@ -1,4 +1,4 @@
-"""What type checkers and editors read in place of names that are opened at run time, made from the declarations.
+"""Stub files for type checkers and editors, made from the declarations of operators that modules provide at run time.
 
     python -m opreg.builtin --stubs
 
@@ -288,7 +288,7 @@ def _methods(manner: str) -> Iterator[str]:
 
 
 def _head(manner: str, imported: str = "") -> str:
-    """What a stub of functions begins with."""
+    """First lines of a stub of functions."""
     package, name = ("ndarray", "NDArray") if manner == "nd" else ("symbol", "Symbol")
     return (f"{_TITLE}{_IMPORTS}from opreg.ndarray.context import Context\n{imported}"
             f"from opreg.{package}.methods import {_ALIASES[manner]}\nfrom opreg.{package}.{package} import {name}\n\n")

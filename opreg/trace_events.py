@@ -156,7 +156,7 @@ def _function_name(cache: Any, function: Any, *_: Any) -> str:
 
 
 def _spanning(events: Events, category: str, name: Callable[..., str]) -> Callable[[Callable], Callable]:
-    """What notes the time of a call, under a name that follows from its arguments."""
+    """Context manager that records the time of a call, under a name made of its arguments."""
 
     def make(function: Callable) -> Callable:
         @functools.wraps(function)
@@ -175,7 +175,7 @@ def _spanning(events: Events, category: str, name: Callable[..., str]) -> Callab
 
 
 def _about(op: Any, line: object) -> dict[str, str]:
-    """What there is to say of an operator: the line that called it, and that of a user's which made it."""
+    """Description of an operator: the line that called it, and the line of a user's operator that made it."""
     found = {} if line is None else {"line": str(line)}
     if isinstance(op, Op) and op.where is not None:
         found["defined"] = str(op.where)
@@ -244,7 +244,7 @@ def _gradient(events: Events, ranges: _Ranges, step: Callable) -> Callable:
 
 
 def _watch(events: Events, ranges: _Ranges, number: int, step: Step) -> Watch | None:
-    """What notes a step of a plan."""
+    """Function that records a step of a plan."""
     if not step.run:
         return None
     title = _title(step)

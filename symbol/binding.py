@@ -134,7 +134,7 @@ def resolved(symbol: Symbol) -> Symbol:
 
 
 def _variable_place(node: Node, ctx: Context, groups: Mapping[str, Context]) -> Context | None:
-    """Where a variable lives; None where its array says so, as where there are groups and it is in none."""
+    """Context of a variable; None where its array decides, as where there are groups and it is in none."""
     return groups.get(node.tags.get(_GROUP, ""), None if groups else ctx)
 
 
@@ -293,7 +293,7 @@ def _undecided(symbol: Symbol, unknown: Sequence[Node], shapes: Mapping[str, Seq
 
 
 class _Sharing:
-    """Where simple_bind takes arrays from: another executor or a pool, where it is asked to; else they are new.
+    """Source of simple_bind's arrays: another executor or a pool, where it is asked to share; else new memory.
 
     Parameters
     ----------

@@ -78,7 +78,7 @@ def _changed(program: Program, change: Callable[[Program], Program]) -> Program:
 
 
 class _Results:
-    """Where heads go: computed straight into their arrays where that is possible, else brought there at the end."""
+    """Arrays of the heads: plans compute heads into them where that is possible, else copy them at the end."""
 
     def __init__(self, program: Program, split: int):
         bound, heads, count = program.bound, program.heads, len(program.bound.graph.heads)

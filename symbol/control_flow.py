@@ -53,7 +53,7 @@ class Operands:
         self._places: dict[Any, int] = {}
 
     def place(self, key: Any, value: Any) -> int:
-        """Where a value from outside, told from others by a key, stands among the inputs."""
+        """Index among the inputs of a value from outside, told from others by a key."""
         if key not in self._places:
             self._places[key] = len(self.values)
             self.values.append(value)
@@ -121,8 +121,8 @@ def _backward(forward: Op, kernel: Callable) -> Op:
 
 
 def _kept(name: str, attrs: Mapping[str, Any]) -> Sequence[int]:
-    """Which inputs change from round to round and are kept for backward; then -1, for a number that is: how many rounds
-    there were, or which branch was taken."""
+    """Inputs that change from round to round and are kept for backward; then -1 for the number that is kept too: the
+    count of rounds, or the branch that was taken."""
     if name == "_foreach":
         first = len(attrs["in_data_locs"])
         return [*range(first, first + len(attrs["in_state_locs"])), -1]
@@ -132,7 +132,7 @@ def _kept(name: str, attrs: Mapping[str, Any]) -> Sequence[int]:
 
 
 def _moved(name: str, attrs: Mapping[str, Any]) -> list[int]:
-    """Which inputs are states of operators in the bodies: those that stay the same from round to round."""
+    """Inputs that are states of operators in the bodies: they stay the same from round to round."""
     bodies, changing = attrs["subgraphs"], set(_kept(name, attrs))
     if name == "_foreach":
         order = (*attrs["in_data_locs"], *attrs["in_state_locs"], *attrs["remain_locs"])
@@ -291,7 +291,7 @@ class _Body:
 
 
 class _Found(NamedTuple):
-    """What a round found, and what its backward wants to find again."""
+    """State that a round began with, which its backward sets again."""
 
     drawn: generators.States
     states: list[Any]
@@ -450,7 +450,7 @@ def _while_bodies(call: Call, ins: Sequence[Any], gradients: bool) -> tuple[_Bod
 
 
 def find(places: Sequence[Any], wanted: Any) -> int:
-    """Where something stands, -1 when it does not."""
+    """Index of something, -1 where it is absent."""
     return places.index(wanted) if wanted in places else -1
 
 

@@ -68,7 +68,7 @@ class _Cut:
             self.outside.setdefault(node.name, Symbol([(node, 0)]))
 
     def places(self, slots: Sequence[Symbol]) -> list[int]:
-        """Where slots stand among the inputs, -1 for those the body does not use."""
+        """Indices of slots among the inputs, -1 for those that the body does not use."""
         return [find(self.inputs, slot._entries[0][0]) for slot in slots]
 
 

@@ -254,7 +254,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
 
     @property
     def _reduced(self) -> Reduced | None:
-        """Which gradients become those of all ranks."""
+        """Gradients that are summed over all ranks."""
         return self._bound.reduced
 
     def _optimized(self, method: str) -> Update:
@@ -366,7 +366,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
         return self._whole[2]
 
     def _draws(self, mode: bool) -> dict[tuple[str, int], object]:
-        """Where generators stood before the last forward of a mode that a caller ran."""
+        """States of generators before the last forward of a mode that a caller ran."""
         return self._drawn.get(mode, {})
 
     def _repeat(self, mode: bool, forward: Callable[[], None]) -> None:

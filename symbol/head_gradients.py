@@ -83,7 +83,7 @@ def _check(name: str, gradient: NDArray, spec: Spec, ctx: Context) -> None:
 
 
 class HeadGradients:
-    """Where plans read the gradients of outputs, and how those that backward is given come there.
+    """Arrays in which plans read the gradients of outputs, and the copies of those that backward is given.
 
     Parameters
     ----------

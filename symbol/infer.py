@@ -195,8 +195,8 @@ def infer_dtypes(graph: Graph, dtypes: Mapping[Node, np.dtype | None], before: K
 
 
 def _variable_shape(node: Node, stated: Shape | None) -> Shape | None:
-    """What is known of a variable's shape: what is given, else what its attribute ``__shape__`` declares; a shape that
-    is given in part is completed by it."""
+    """Known shape of a variable: the given one, else that of its attribute ``__shape__``, which also completes a shape
+    that is given in part."""
     declared = node.tags.get("__shape__")
     if not declared or known(stated):
         return stated

@@ -97,7 +97,7 @@ def stored_attrs(node: Node) -> dict[str, str]:
 
 
 def stored_order(op: Op, attrs: Attrs) -> list[int] | None:
-    """Which of a node's inputs a file has at each place, where it has auxiliary states before other inputs.
+    """Order of a node's inputs in a file, where auxiliary states come before other inputs there.
 
     Examples
     --------

@@ -39,7 +39,7 @@ def BlockGrad(data: Input, *, name: str | None = None, attr: Mapping[str, str] |
     """The same numbers, through which no gradient passes."""
 def Broadcast(data: Input, root_rank: int, group: str = 'world', *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
-    """What one rank of a group brings, on all of them."""
+    """Array of one rank of a group, on all of them."""
 def CTCLoss(data: Input, label: Input | None = None, data_lengths: Input | None = None,
             label_lengths: Input | None = None, use_data_lengths: bool = False, use_label_lengths: bool = False,
             blank_label: Literal['first', 'last'] = 'first', *, name: str | None = None,
@@ -86,7 +86,7 @@ def FullyConnected(data: Input, weight: Input | None = None, bias: Input | None 
     """``data @ weight.T + bias``, over all axes but the first (``flatten``) or over the last alone."""
 def GridGenerator(data: Input, transform_type: Literal['affine', 'warp'], target_shape: Ints = (0, 0), *,
                   name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Where to sample, x and y from -1 to 1, for each place of an image."""
+    """Sampling grid."""
 def GroupNorm(data: Input, gamma: Input | None = None, beta: Input | None = None, num_groups: int = 1,
               eps: float = 1e-05, output_mean_var: bool = False, *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
@@ -140,7 +140,7 @@ def MultiBoxTarget(anchor: Input, label: Input, cls_pred: Input, overlap_thresho
                    negative_mining_thresh: float = 0.5, minimum_negative_samples: int = 0,
                    variances: Floats = (0.1, 0.1, 0.2, 0.2), *, name: str | None = None,
                    attr: Mapping[str, str] | None = None) -> Symbol:
-    """What a network should predict for the boxes of ``anchor`` (1, n, 4), given the objects in ``label``."""
+    """Training targets for the boxes of ``anchor`` (1, n, 4), given the objects in ``label``."""
 def Pad(data: Input, mode: Literal['constant', 'edge', 'reflect'], pad_width: Ints, constant_value: float = 0.0, *,
         name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """``data`` with numbers around it."""
@@ -167,7 +167,7 @@ def ROIPooling(data: Input, rois: Input, pooled_size: Ints, spatial_scale: float
     """Maxima over the pixels of each region's cells (Girshick 2015, Fast R-CNN)."""
 def Receive(data: Input, src_rank: int, sr_tag: int = 0, group: str = 'world', *, name: str | None = None,
             attr: Mapping[str, str] | None = None) -> Symbol:
-    """What one rank of a group sends."""
+    """Array that one rank of a group sends."""
 def ReduceScatter(data: Input, op: Literal['sum', 'mean', 'avg', 'max', 'min', 'prod'] = 'sum', group: str = 'world',
                   *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """As ``AllReduce``, but each rank gets its part along the first axis, which is divided evenly."""

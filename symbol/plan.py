@@ -181,8 +181,7 @@ class Segment:
             self.plain, self.native = False, None
 
     def _place(self) -> None:
-        """Where a device has to be entered, do so wherever it changes; who runs the segment comes back to the one
-        before."""
+        """Enter the device of each segment where it changes; the runner of the segment comes back to the one before."""
         if all(owner.ctx.device is None for owner in self._owners):
             return
         here: Context | None = None

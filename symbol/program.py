@@ -82,12 +82,12 @@ class Bound:
         return None if self.reduced is None else self.reduced.reduction
 
     def place(self, node: Node) -> Context:
-        """Where a node computes."""
+        """Context of a node."""
         return self.group2ctx.get(node.tags.get("__ctx_group__", ""), self.ctx)
 
     @property
     def places(self) -> list[Context]:
-        """Where the outputs are."""
+        """Contexts of the outputs."""
         return [self.ctx if node.op is None else self.place(node) for node, _ in self.graph.heads]
 
 

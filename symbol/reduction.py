@@ -161,13 +161,13 @@ class Bucket:
         return self.count * self.dtype.itemsize
 
     def part(self, member: Member, rank: int, ranks: int) -> slice:
-        """Which numbers of a member a rank has, of a bucket that is divided; perhaps none."""
+        """Slice of a member that belongs to a rank, of a bucket that is divided; perhaps empty."""
         share = self.count // ranks
         begin, end = max(member.begin, rank * share), min(member.end, (rank + 1) * share)
         return slice(begin - member.begin, end - member.begin) if begin < end else slice(0, 0)
 
     def placed(self, member: Member, rank: int, ranks: int) -> slice:
-        """Where those are among all that the rank has of the bucket."""
+        """Slice of a rank's part of the bucket that belongs to a member."""
         part, before = self.part(member, rank, ranks), rank * (self.count // ranks)
         if part.stop == 0:
             return slice(0, 0)
@@ -256,8 +256,7 @@ def bucketed(reduction: Reduction, graph: Graph, wanted: Mapping[Node, tuple[Spe
 
 
 def grouped(items: Iterable[tuple[T, Hashable, int]], nbytes: int) -> list[list[T]]:
-    """What travels together, of items with their kinds and bytes: in their order those of one kind, from so many bytes
-    on.
+    """Groups of items that are sent together: those of one kind in their order, closed once they have that many bytes.
 
     Examples
     --------

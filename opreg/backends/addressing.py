@@ -1,4 +1,4 @@
-"""Where arrays lie and how they are run through, for libraries and compiled functions that are given addresses."""
+"""Addresses and strides of host arrays, for libraries and compiled functions that are given addresses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["address_of", "bounds_of", "joined_axes", "overlap"]
 
 
 def address_of(array: Array) -> int:
-    """Where the first number of an array of the host lies."""
+    """Address of the first element of a host array."""
     return array.__array_interface__["data"][0]
 
 

@@ -350,7 +350,7 @@ class Multiple(PlainStep):
 
 
 def multiple(y: Array, a: float, x: Array) -> Multiple | None:
-    """What does as ``add_multiple`` does again and again; None where that is not possible."""
+    """A function that repeats ``add_multiple`` on these arrays; None where BLAS cannot."""
     function = _axpy(y.dtype, y.size)
     if function is None or not a or x.dtype != y.dtype or not (
             x.flags.c_contiguous and x.flags.aligned and y.flags.carray):

@@ -1,4 +1,4 @@
-"""What back ends do for plans on devices that are not the host: record work, and bring numbers there."""
+"""Services of back ends for plans on devices: they record work, and copy host arrays to the device."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["recorder", "staging"]
 
 
 def recorder(xp: ArrayModule, device: int) -> Recorder | None:
-    """What records on a device of an array module; None where nothing does, or ``OPREG_REPLAY=0`` forbids it.
+    """The recorder of a device; None where no back end has one, or ``OPREG_REPLAY=0`` forbids it.
 
     Examples
     --------
@@ -30,8 +30,8 @@ def recorder(xp: ArrayModule, device: int) -> Recorder | None:
 
 
 def staging(xp: ArrayModule, array: Array, device: int) -> Callable[[np.ndarray], None] | None:
-    """What copies numbers of the host into an array again and again, and does not wait for the device; None where there
-    is nothing better than an assignment.
+    """A function that copies a host array into ``array`` each time without waiting for the device; None where an
+    assignment is as good.
 
     Examples
     --------

@@ -30,7 +30,8 @@ _SIGNS = {"add": 1.0, "subtract": -1.0}
 
 
 class _Terms(NamedTuple):
-    """Of ``a ± b * c``: the places of ``a`` and ``b`` among the inputs, ``c``, a place or a number, and the sign."""
+    """Terms of ``a ± b * c``: the places of ``a`` and ``b`` among the inputs, ``c``, a place or a constant, and the
+    sign."""
 
     a: int
     b: int
@@ -39,7 +40,7 @@ class _Terms(NamedTuple):
 
 
 def _terms(expression: Expression, sizes: Sequence[int]) -> _Terms | None:
-    """What an expression of inputs with so many numbers consists of; None where it is another."""
+    """Terms of an expression whose inputs have these sizes; None where it has another form."""
     if len(expression.code) != 2 or expression.results != (expression.arity + 1,):
         return None
     (product, factors), (total, sides) = expression.code

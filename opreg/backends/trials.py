@@ -36,7 +36,7 @@ _clock = time.perf_counter
 
 
 class Choice(NamedTuple):
-    """What came of a trial: the way that is taken, and what was measured, in words."""
+    """Result of a trial: the way that it chose, and its measurements in words."""
 
     way: str
     reason: str
@@ -48,7 +48,7 @@ def allowed() -> bool:
 
 
 def faster(question: str, usual: str, other: str, ways: Mapping[str, Callable[[], object]]) -> Choice:
-    """Which of two ways to take for a question: the other, if it is faster by a tenth.
+    """The faster of two ways: ``other`` if it is faster by a tenth, else ``usual``. A question is tried once.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def _name() -> str:
 
 @functools.cache
 def _known() -> dict[str, Choice]:
-    """What is known, by question; what is damaged, or says something else, is not."""
+    """Results of earlier trials by question; damaged ones are left out."""
     content = cache.stored(_name())
     try:
         found = json.loads(content or b"{}")

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Formula(NamedTuple):
-    """What a rule computes of some weights.
+    """Formula of a rule over weights.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ def rows_of(columns: Columns, stretch: int, address_of: Callable[[Array], int]) 
 
 
 class Tables(dict[tuple[int, ...], tuple[T, Any]]):
-    """What was made of the arrays of some weights, for as long as these live.
+    """Cache of values made for the arrays of weights; an entry lives as long as these arrays.
 
     Reading addresses takes as long as moving ten thousand numbers, and programs move the same arrays again and again.
     """

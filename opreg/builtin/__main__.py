@@ -1,4 +1,4 @@
-"""What operators there are: their documentation, and which of MXNet's names are missing.
+"""Tables of the operators: their documentation, and the names of MXNet's that are missing.
 
     python -m opreg.builtin --docs > docs/operators.md
     python -m opreg.builtin --stubs

@@ -74,7 +74,7 @@ def as_output(ins: list, outs: list) -> list:
 
 
 def together(shapes: Iterable[Shape | None]) -> Shape | None:
-    """What shapes that have to be equal say together; those that contradict the first say nothing.
+    """Common shape of arrays whose shapes are equal; a shape that contradicts the first is ignored.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def out_like(out: Array | None, like: Array) -> Array | None:
 
 
 def out_or_empty_like(xp: ArrayModule, target: Array | None, like: Array) -> Array:
-    """Where to compute a result like an array: ``target``, what ``out_like`` answered, or new memory."""
+    """Array for a result like an array: ``target``, if ``out_like`` found one, or new memory."""
     return xp.empty(like.shape, dtype=like.dtype) if target is None else target
 
 

@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _checked(options: argparse.Namespace) -> Report | None:
-    """What a process of its own finds; None where it has printed why it finds nothing."""
+    """Report of a check in a process of its own; None where it has printed why there is none."""
     words = {name: getattr(options, name) for name in ("what", "input", "attr", "modules")}
     title, verdicts = options.what, list[Verdict]()
     checks: list[list[str]] = []

@@ -1,4 +1,4 @@
-"""What words on the command line mean: shapes, arrays, attributes, and what a module or a file defines."""
+"""Values of words on the command line: shapes, arrays, attributes, and objects of a module or a file."""
 
 from __future__ import annotations
 
@@ -163,7 +163,8 @@ def imported(name: str) -> ModuleType:
 
 
 def defined(text: str) -> Any:
-    """What a module or a file defines, ``package.module:Name`` or ``file.py:Name``; other words are as they are.
+    """Object that a word names in a module or a file, ``package.module:Name`` or ``file.py:Name``; other words stay
+    words.
 
     Raises
     ------

@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def facts() -> dict[str, str]:
-    """What there is, a line each.
+    """Facts about the installation, a line each.
 
     Examples
     --------

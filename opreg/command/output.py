@@ -1,4 +1,4 @@
-"""What a subcommand prints: lines for people, or JSON for programs."""
+"""Output of subcommands: lines for people, or JSON for programs."""
 
 from __future__ import annotations
 

@@ -45,8 +45,8 @@ def _said(row: dict) -> str:
 
 
 def missing(graph: Graph) -> dict[str, dict]:
-    """What cannot be run of a graph and those within it, by operator: its nodes, names near its own, and attributes
-    that it does not take."""
+    """Nodes of a graph and of its inner graphs that cannot run, by operator: the nodes, similar names, and attributes
+    that the operator does not take."""
     rows: dict[str, dict] = {}
     for node in _every(graph):
         stands = placeholder(node)

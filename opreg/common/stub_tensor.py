@@ -1,4 +1,4 @@
-"""What programs take from MindSpore's ``common._stub_tensor``: tensors there stood for results that were to come."""
+"""Names of MindSpore's ``common._stub_tensor`` that programs use; its tensors stood for results that were to come."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where arrays lie in memory, of the host or of a device."""
+"""Addresses of arrays, in the memory of the host or of a device."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["address_of"]
 
 
 def address_of(array: Any) -> int:
-    """Where the first number of an array lies, in the memory of the host or of its device.
+    """Address of an array's first element, in the memory of the host or of its device.
 
     Examples
     --------

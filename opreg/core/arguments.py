@@ -142,7 +142,7 @@ def no_value(op: Op, name: str, value: object) -> ArgumentError:
 
 def _split_many(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Callable[[object], bool]
                 ) -> tuple[Inputs, dict[str, Any]]:
-    """Of operators that take any number of inputs, or whose inputs are known only with the attributes."""
+    """Split the arguments of an operator that takes any number of inputs, or whose inputs depend on its attributes."""
     values = list(args)
     if len(values) == 1 and isinstance(values[0], (list, tuple)):
         values = list(values[0])

@@ -134,8 +134,8 @@ class Backend:
         return None
 
     def order(self, device: int = 0) -> Callable[[], None] | None:
-        """What is called before each use of some memory of a device, so that uses on several streams come one after the
-        other; None where work is done in the order in which it is asked for."""
+        """A function to call before each use of some memory of a device, which orders uses on several streams; None
+        where a device runs work in the order of the calls."""
         return None
 
     def title(self, device: int = 0) -> str:

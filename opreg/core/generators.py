@@ -219,7 +219,7 @@ def initial() -> int:
 
 
 def snapshot() -> dict[str, Any]:
-    """Where all generators stand, in memory of the host: a dict that can be pickled, for ``restore``.
+    """States of all generators, in memory of the host: a dict that can be pickled, for ``restore``.
 
     Examples
     --------
@@ -279,7 +279,7 @@ def _go_on(value: int, states: Mapping[tuple[str, int], Any]) -> None:
 
 
 def state(device_type: str, device_id: int = 0) -> tuple[Any, Any]:
-    """Where the generator of a device and its counter stand, for ``set_state``."""
+    """State of a device's generator and its counter, for ``set_state``."""
     bits: Any = generator(device_type, device_id).bit_generator
     counted, served = _COUNTERS[device_type, device_id], backend(device_type)
     if (order := _ORDERS.get((device_type, device_id))) is not None:

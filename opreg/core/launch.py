@@ -28,7 +28,7 @@ Step = Callable[[], object]
 
 
 class Rank(enum.IntEnum):
-    """Where a kernel is from. Of those that accept a use the highest computes it, whichever was attached first."""
+    """Origin of a kernel. Of those that accept a use the highest runs it, whichever was attached first."""
 
     OPERATOR = 0  # the operator's own module, beside the reference
     COMPILED = 1  # a back end that compiles

@@ -291,7 +291,8 @@ class Recording(Scope):
 
 
 class Asked:
-    """Of a `Scope` that a user asks for by a call: where nothing ever runs in it, it says so when it goes."""
+    """Reminder of a `Scope` that a user's call has made: it warns when it is deleted and the scope was never
+    entered."""
 
     _call: str  # "" once it was entered
     _place: Place | None

@@ -372,8 +372,8 @@ def _view(array: Array, key: Any) -> Array:
 
 
 def _spans(array: Array, key: Any = None) -> list[Span]:
-    """Where an array lies, or the elements that a subscript names: in as many stretches as there are, but one around
-    all of them where there are too many."""
+    """Stretches of memory that an array covers, or its elements that a subscript names; one stretch around all of them
+    where there are too many."""
     if not array.size:
         return []
     first, size, on_host = address_of(array), array.itemsize, isinstance(array, ndarray)

@@ -88,8 +88,8 @@ def shown(value: Any) -> Any:
 
 
 def own(names: Sequence[str], gradients: Iterable[Any], ins: Sequence[Any], title: str) -> list[Value | None]:
-    """What a user's rule returned for the arguments of these names, as a gradient in the right shape, or None, for each
-    input.
+    """Gradients that a user's rule returned for the arguments of these names, in the right shapes: one for each input,
+    or None.
 
     Raises
     ------

@@ -301,7 +301,7 @@ def colors(what: str, given: Any, usual: Sequence[float]) -> Any:
 
 def color_augmenters(brightness: float, contrast: float, saturation: float, hue: float, pca_noise: float,
                      rand_gray: float, mean: Any, std: Any) -> list[Augmenter]:
-    """What changes the colours of an image that was cast, in the order in which it is done."""
+    """Augmenters that change the colours of an image after its cast, in the order in which they run."""
     changes: list[Augmenter] = []
     if brightness or contrast or saturation:
         changes.append(ColorJitterAug(brightness, contrast, saturation))

@@ -284,7 +284,7 @@ class NDArrayIter(DataIter):
         self.num_data = rows.stop - rows.start
 
     def _axis(self, value: np.ndarray) -> int:
-        """Where the rows of an array lie."""
+        """Axis along which the rows of an array lie."""
         axis = max(self.layout.find("N"), 0)
         return axis if axis < value.ndim else 0
 
@@ -320,7 +320,7 @@ class NDArrayIter(DataIter):
         self._plan()
 
     def _plan(self) -> None:
-        """Which rows each batch of this round has."""
+        """Draw the rows of each batch of this round."""
         if self.shuffle:
             # As MXNet, from the generator that programs seed: an order that is shuffled is applied to the one before.
             np.random.shuffle(self.idx)  # noqa: NPY002

@@ -88,7 +88,7 @@ class DetHorizontalFlipAug(DetAugmenter):
 
 
 def _areas(boxes: np.ndarray) -> np.ndarray:
-    """Of boxes (left, top, right, bottom)."""
+    """Areas of boxes (left, top, right, bottom)."""
     return np.maximum(0, boxes[:, 2] - boxes[:, 0]) * np.maximum(0, boxes[:, 3] - boxes[:, 1])
 
 
@@ -102,7 +102,7 @@ def _bounds(what: str, bounds: float | Sequence[float]) -> Sequence[float]:
 
 
 class _RandomWindow(DetAugmenter):
-    """What draws a window of any area and ratio within bounds."""
+    """Augmenter that draws a window whose area and ratio are within bounds."""
 
     _least_area = 0.0  # and never as little
 

@@ -238,7 +238,7 @@ class ImageIter(DataIter):
         return made
 
     def _prepared(self, label: Any, image: NDArray) -> tuple[np.ndarray, np.ndarray]:
-        """What a batch has of a sample."""
+        """Label and image of a sample, as a batch holds them."""
         self.check_valid_image([image])
         pixels = self.postprocess_data(self.augmentation_transform(image)).asnumpy()
         numbers = label.asnumpy() if isinstance(label, NDArray) else np.asarray(label)

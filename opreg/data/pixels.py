@@ -105,7 +105,7 @@ def imresize(src: NDArray, w: int, h: int, interp: int = 1, out: NDArray | None 
 
 
 def interpolation(interp: int, sizes: Sequence[int]) -> int:
-    """Which of the five interpolations a number means, for old and new height and width."""
+    """Interpolation that a number means, one of five, for old and new height and width."""
     if interp == 9:
         height, width, new_height, new_width = sizes
         if new_height > height and new_width > width:

@@ -46,7 +46,7 @@ def resize(image: Pixels, height: int, width: int, method: int, part: Part | Non
 
 
 def place(height: int, width: int, new_height: int, new_width: int, rng: np.random.Generator | None) -> Part:
-    """Where a part of an image lies: anywhere, or without a generator in the middle."""
+    """Place of a window in an image: random, or the middle without a generator."""
     down, across = height - new_height, width - new_width
     y, x = (down // 2, across // 2) if rng is None else (int(rng.integers(down + 1)), int(rng.integers(across + 1)))
     return slice(y, y + new_height), slice(x, x + new_width)

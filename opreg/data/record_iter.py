@@ -67,7 +67,7 @@ class MXDataIter(DataIter):
 
 
 def _record_starts(path: str, index: str | None, part: int, parts: int) -> np.ndarray:
-    """Where the records of a part begin: as many in each with an index, without one as many bytes."""
+    """Offsets of the records of a part: parts are equal in records with an index, in bytes without one."""
     if not 0 <= part < parts:
         raise ArgumentError(f"part_index={part} of num_parts={parts}: expected one from 0 on")
     reader = _Reader(path)
@@ -239,7 +239,7 @@ class _RecordIter(MXDataIter, Generic[A]):
         raise NotImplementedError
 
     def _maker(self) -> Callable[..., Any]:
-        """What makes a sample of a record; it must not refer to this."""
+        """A function that makes a sample of a record; it must not refer to this iterator."""
         raise NotImplementedError
 
     # What they share.
@@ -283,7 +283,7 @@ def _order(count: int, shuffle: bool, seed: int, number: int) -> np.ndarray:
 
 
 class _Normalized:
-    """What makes numbers of bytes: less a mean, times a factor."""
+    """Normalization of bytes: subtract a mean, multiply by a factor."""
 
     def __init__(self, channels: int, mean: Sequence[float], std: Sequence[float], scale: float, dtype: np.dtype):
         self.dtype = dtype

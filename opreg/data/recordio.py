@@ -39,7 +39,7 @@ _BLOCK = 1 << 16
 
 
 def _mark(data: bytes, start: int = 0) -> int:
-    """Where the magic number stands at a multiple of four, from ``start`` on; -1 where it does not."""
+    """Offset of the magic number at a multiple of four, from ``start`` on; -1 where there is none."""
     at = data.find(_MAGIC, start)
     while at % 4 and at > 0:
         at = data.find(_MAGIC, at + 1)
@@ -130,7 +130,7 @@ class _Reader:
         return kind, data
 
     def _next(self, start: int) -> int:
-        """Where the first record from ``start`` on begins, or the file's end."""
+        """Offset of the first record from ``start`` on, or the file's size."""
         start += -start % 4
         while start < self.size:
             self.file.seek(start)
@@ -146,7 +146,7 @@ class _Reader:
         return self.size
 
     def starts(self) -> Iterator[int]:
-        """Where records begin, by their heads alone; at damage, the next one that has a magic number."""
+        """Offsets of the records, read from their heads alone; behind damage, the next record with a magic number."""
         at = 0
         while at < self.size:
             self.file.seek(at)
@@ -387,7 +387,7 @@ class MXIndexedRecordIO(MXRecordIO):
         self._io.file.seek(place)
 
     def tell(self) -> int:
-        """Where the next record that is written begins."""
+        """Offset of the next record that is written."""
         self._ready(True)
         return int(self._io.files[0].tell())
 

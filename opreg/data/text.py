@@ -51,7 +51,7 @@ def _zeros(path: str | os.PathLike, count: int, shape: Shape, dtype: np.dtype) -
 
 
 def _converter(dtype: np.dtype) -> Callable[[bytes | str], Any]:
-    """What makes a number of a word; for a dtype of integers it refuses a number that the dtype has not."""
+    """A function that makes a number of a word; for an integer dtype it refuses numbers out of its range."""
     if is_floating(dtype):
         return float
     low, high = (0, 1) if dtype == np.bool_ else (np.iinfo(dtype).min, np.iinfo(dtype).max)

@@ -25,7 +25,7 @@ REDUCTIONS = ("sum", "mean", "max", "min", "prod")
 
 
 class Call(NamedTuple):
-    """What the ranks of a group do together: alike on all of them, but for what passes between two."""
+    """A collective call of a group's ranks: equal on all of them, but for sends and receives."""
 
     kind: str
     op: str

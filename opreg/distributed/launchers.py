@@ -14,7 +14,7 @@ LOCAL_SIZES = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_NTASKS_PE
 
 
 def told(names: Sequence[str], default: int) -> int:
-    """What a launcher says, by any of the names that launchers have for it.
+    """Number that a launcher set, under any of the names that launchers use.
 
     Examples
     --------

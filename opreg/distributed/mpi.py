@@ -100,7 +100,7 @@ class MpiGroup(Group):
 
     @property
     def engine(self) -> str:  # type: ignore[override]
-        """What has carried numbers so far: ``mpi``, or ``nccl`` once arrays of devices go over that."""
+        """Library that has carried arrays so far: ``mpi``, or ``nccl`` once arrays of devices went over it."""
         return "nccl" if isinstance(self._nccl, Nccl) else "mpi"
 
     def _position(self, call: object) -> Position:
@@ -131,7 +131,7 @@ class MpiGroup(Group):
         return _MpiRequest(out, self._watch, position, requests, finish, (sent, received))
 
     def _between_devices(self, array: Array) -> Nccl | None:
-        """What carries arrays of devices; None where a rank has no NCCL. The first array on a device decides it."""
+        """Communicator for arrays of devices; None where a rank has no NCCL. The first array on a device decides it."""
         if self._nccl is _UNKNOWN:
             xp = module_of(array)
             here = self._exchange(serves(xp), "whether there is NCCL")
@@ -141,7 +141,8 @@ class MpiGroup(Group):
 
     def _buffers(self, call: Call, array: Array, out: Array
                  ) -> tuple[np.ndarray, np.ndarray, Callable[[], None] | None]:
-        """What MPI reads and writes, and what is to be done when it has; one array where it writes over the other."""
+        """Buffers that MPI reads and writes, and the function to call afterwards; one buffer where MPI writes in
+        place."""
         source = sent = _on_host(array)
         wide = source.dtype
         if call.op and wide.char not in _NUMBERS:
@@ -261,7 +262,7 @@ def _store(out: Any, received: np.ndarray) -> None:
 
 
 def _shown(texts: Sequence[str], odd: Sequence[int], common: str) -> str:
-    """Who has what; of long texts the lines where they part."""
+    """Texts of the ranks that differ; of long texts the lines that differ."""
     mine, other = texts[odd[0]], common
     if len(mine) + len(other) > 200:
         pairs = [(a, b) for a, b in zip(mine.splitlines(), other.splitlines()) if a != b]

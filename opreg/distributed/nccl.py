@@ -119,7 +119,7 @@ class Nccl:
 
 
 def identity(xp: ArrayModule, rank: int, tell: Callable[[object], Sequence[object]]) -> tuple[int, ...]:
-    """What makes ranks one communicator: rank 0 draws it, and tells the others."""
+    """Identity that makes ranks one communicator: rank 0 draws it, and tells the others."""
     told = tell(xp.cuda.nccl.get_unique_id() if rank == 0 else None)[0]
     assert isinstance(told, tuple)
     return told

@@ -59,8 +59,8 @@ def set_timeout(seconds: float) -> float:
 
 
 class Position(NamedTuple):
-    """Where a rank stands in a group: how many calls it has made there, and the last of them. Groups of the same ranks
-    are told apart by a key, which their ranks agree on."""
+    """Position of a rank in a group: the number of its calls there, and the last of them. A key, on which the ranks
+    agree, tells groups of the same ranks apart."""
 
     group: str
     ranks: tuple[int, ...]
@@ -69,7 +69,7 @@ class Position(NamedTuple):
 
 
 class _Note(NamedTuple):
-    """What ranks tell each other: that they ``failed``, why; that they ``wait``, or have ``ended``, and where."""
+    """Message between ranks: a rank has ``failed``, and why; or it waits (``wait``), or has ``ended``, and where."""
 
     kind: str
     reason: str

@@ -190,7 +190,7 @@ class _Writer:
         self.now = {i: i for i in range(arity)}  # old register -> new one
 
     def of(self, value: int | float) -> int | float:
-        """What an old register, or a constant, is now."""
+        """New register of an old one; a constant is itself."""
         return self.now[value] if isinstance(value, int) else value
 
     def emit(self, name: str, *args: int | float, prim: Primitive | None = None) -> int:

@@ -603,7 +603,7 @@ def compiled(inputs: Sequence[Term], *terms: Operand) -> Expression:
 
 def accepting(expression: Callable[[Attrs], Expression | None], accepts: Callable[[Expression, Call], str | None]
               ) -> Callable[[Call], str | None]:
-    """What a kernel of an operator with an expression accepts; nothing with attributes that there is none for."""
+    """Acceptance of a kernel for operators with an expression: it declines attributes that have no expression."""
 
     def asked(call: Call) -> str | None:
         found = expression(call.attrs)

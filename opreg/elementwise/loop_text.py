@@ -39,7 +39,7 @@ _SHARED = 4
 
 
 class Layout(NamedTuple):
-    """What the text of a loop depends on beside its instructions.
+    """Facts that the text of a loop depends on beside its instructions.
 
     Attributes
     ----------
@@ -146,7 +146,7 @@ class _Writer:
 
     @functools.cached_property
     def conditions(self) -> set[int]:
-        """What is true or false and nothing but chosen by, which stays so."""
+        """Logical registers that only ``where`` reads; they stay logical."""
         other = {a for prim, args in self.code for a in args[prim.name == "where":]}
         return {self.arity + p for p, (prim, _) in enumerate(self.code) if prim.logical} - other - {
             *self.rows.expression.results}
@@ -369,7 +369,7 @@ def _code(text: str) -> CodeType:
 
 
 def _places(xp: ArrayModule, size: int, dtype: np.dtype, shape: Shape) -> Array:
-    """Which number of its set one is."""
+    """Index of each element in its set."""
     return xp.arange(size, dtype=dtype).reshape(shape)
 
 
@@ -439,7 +439,7 @@ def _is_empty(loop: Loop) -> bool:
 
 
 def _parts(loop: Loop, arrays: Sequence[Array], reaches: Sequence[Along], rows: slice) -> list[Array]:
-    """What belongs to some sets."""
+    """Parts of the arrays that belong to some sets."""
     whole = loop.view[0]
     return [array if array.shape[0] != whole or along is Along.COLUMN else array[rows]
             for array, along in zip(arrays, reaches)]

@@ -25,7 +25,7 @@ __all__ = ["Loop", "Sets", "check_some", "folded", "gradient_of", "lower", "redu
 
 
 class Sets(NamedTuple):
-    """What is computed of sets, and which they are, for arrays of any shape.
+    """An expression over sets, and the axes that make the sets, for arrays of any shape.
 
     Attributes
     ----------

@@ -20,7 +20,7 @@ __all__ = ["REDUCTIONS", "Along", "RowExpression", "column", "extracted", "of_re
 
 
 class Along(Enum):
-    """What an input or a result has a number for."""
+    """Reach of an input or a result: one value for each element, for each row, or for each column."""
 
     ELEMENT = "element"
     ROW = "row"
@@ -59,7 +59,7 @@ def row_product(term: Any) -> Any:
 
 
 def column() -> Any:
-    """Which element of its row one is, from 0."""
+    """Index of an element in its row, from 0."""
     return Term(_COLUMN, ())
 
 

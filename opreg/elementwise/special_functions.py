@@ -173,7 +173,7 @@ def _near_two(xp: ArrayModule, x: Array) -> tuple[Array, Array, Array]:
 
 
 def _tail(x: Array) -> Array:
-    """What Stirling's formula for log gamma leaves out, for x >= 8. Abramowitz and Stegun, 6.1.40."""
+    """Remainder of Stirling's formula for log gamma, for x >= 8. Abramowitz and Stegun, 6.1.40."""
     inverse = 1.0 / x
     terms = [b / (2 * j * (2 * j - 1)) for j, b in enumerate(_BERNOULLI, 1)]
     return _polynomial(inverse * inverse, terms[::-1]) * inverse
@@ -309,8 +309,8 @@ def bessel_i(xp: ArrayModule, order: int, x: Array, out: Array | None = None) ->
 
 @functools.cache
 def of_equal_zeros(name: str, dtype: np.dtype) -> str:
-    """Which zero ``maximum`` or ``minimum`` of NumPy gives of two: its ``first`` or ``second`` operand, or that of one
-    ``sign``.
+    """The zero that NumPy's ``maximum`` or ``minimum`` gives of two: its ``first`` or ``second`` operand, or the one of
+    a ``sign``.
 
     Processors differ in that. What is compiled here gives the same as NumPy does.
 

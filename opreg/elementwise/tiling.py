@@ -69,7 +69,7 @@ def steps(expression: Expression, xp: ArrayModule, ins: Sequence[Array], out: Ar
 
 
 class Schedule:
-    """Where each instruction reads and writes: numbers of arrays, of inputs, outputs, temporaries, constants.
+    """Places that each instruction reads and writes: indices of arrays, of inputs, outputs, temporaries, constants.
 
     Attributes
     ----------

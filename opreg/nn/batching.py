@@ -138,8 +138,8 @@ def _say(node: Node, size: int) -> None:
 
 
 def _checked(op: Op, returned: Any, ins: Sequence[Any], specs: Sequence[Spec], size: int) -> list[Mapped]:
-    """What a vmap rule returned, in the shapes that samples have. Outputs of built-in operators that have no axis of
-    samples are the same for all of them."""
+    """Results of a vmap rule, in the shapes of the samples. An output of a built-in operator without an axis of samples
+    is the same for all of them."""
     outs = list(returned) if isinstance(returned, (tuple, list)) else [returned]
     title = f"the vmap rule of operator {op.op_type or op.name}"
     if len(outs) != len(specs):

@@ -65,7 +65,7 @@ class Buffered:
 
     @property
     def path(self) -> str:
-        """Where it stands in its tree."""
+        """Path of the container in its tree."""
         raise NotImplementedError
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:

@@ -532,7 +532,7 @@ def converted(value: T, dtype: np.dtype) -> T:
 
 
 def _dtypes_apart(cell: Cell, inputs: Sequence[object]) -> str | None:
-    """Which input has another dtype than the floating parameters of a Cell."""
+    """Sentence about an input whose dtype is not that of the Cell's floating parameters; None if there is none."""
     own = next((p._dt for p in cell._params.values() if p is not None and is_floating(p._dt)), None)
     other = next((value for value in inputs if isinstance(value, TensorBase) and value._dt != own), None)
     if own is None or other is None:

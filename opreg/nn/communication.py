@@ -113,7 +113,7 @@ def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
 
 
 def get_process_group_ranks(group: str = GlobalComm.WORLD_COMM_GROUP) -> list[int]:
-    """Which of all processes a group has."""
+    """World ranks of the processes of a group."""
     return list(_group(group).ranks)
 
 

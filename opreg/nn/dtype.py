@@ -147,7 +147,7 @@ def of(value: object) -> DType:
 
 
 def _numpy_dtype(value: object) -> np.dtype | None:
-    """What NumPy makes of a name, a dtype, a scalar class or a Python type; other things it is not asked about."""
+    """NumPy's dtype of a name, a dtype, a scalar class or a Python type; None of anything else."""
     if isinstance(value, type):
         word = value.__name__
         valid = value in (int, float, bool) or (issubclass(value, np.generic) and not value.__subclasses__())

@@ -17,7 +17,7 @@ __all__ = ["get_rng_state", "set_rng_state", "manual_seed", "initial_seed", "see
 
 
 def get_rng_state() -> Tensor:
-    """Where the random numbers of all devices stand.
+    """State of the random generators of all devices.
 
     Returns
     -------

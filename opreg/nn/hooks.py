@@ -90,12 +90,12 @@ def _lifted(trace: FunctionTracer, chain: Callable[..., Any], args: tuple[Any, .
 
 
 def _reference(cell: Cell) -> Callable[[], Cell]:
-    """What gives a Cell to its hooks."""
+    """A function that gives the Cell to its hooks."""
     return (lambda: cell) if STATE.trace is None else STATE.trace.reference(cell)
 
 
 def _now(hooks: Hooks) -> Callable[[], list[Hook]]:
-    """What gives the hooks that there are now.
+    """A function that gives the hooks that are registered now.
 
     A trace does not keep them alive, as it is over when one of them is removed; but those that are registered within
     it, which its every run would register and perhaps remove.
@@ -140,7 +140,8 @@ def forward_pre(cell: Cell, args: Args, kwargs: Keywords) -> tuple[Args, Keyword
 
 
 def _fit(cell: Cell, kind: str, returned: T, before: object) -> T:
-    """What a forward hook returned, of tensors and numbers, and what else there was before."""
+    """Value that a forward hook returned, checked: tensors and numbers, and objects of the kinds that were there
+    before."""
     if returned.__class__ in TENSORS:
         return returned
     known = {type(constant) for constant in constants(before)}
@@ -153,7 +154,7 @@ def _fit(cell: Cell, kind: str, returned: T, before: object) -> T:
 
 
 def changed_inputs(cell: Cell, before: object, after: object) -> str | None:
-    """Which hooks made something else of the inputs of a Cell, as a note says it when the Cell fails with them."""
+    """Note about hooks that changed the inputs of a Cell, for an error of the Cell; None if none did."""
     was, now = ([f"Tensor {show(leaf._spec.shape if isinstance(leaf, TracedTensor) else leaf.shape)}"
                  for leaf in tensors(inputs)] for inputs in (before, after))
     if was == now or not cell._hooks["forward_pre"]:

@@ -390,7 +390,7 @@ class Jitted:
 
 
 class _Decorator(Protocol):
-    """What gives back a function of the type of the one that it is given."""
+    """Type of a decorator that keeps the type of the function."""
 
     def __call__(self, function: F, /) -> F: ...
 

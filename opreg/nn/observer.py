@@ -130,7 +130,7 @@ def _is_user_module(name: object) -> bool:
 
 
 def _stored(cls: type, name: str) -> tuple[type | None, Any]:
-    """What a class has by a name, as it is stored, and in which class it is."""
+    """Attribute of a class as it is stored, and the class that stores it."""
     for base in cls.__mro__:
         found = base.__dict__.get(name, ABSENT)
         if found is not ABSENT:
@@ -154,7 +154,8 @@ def _is_descriptor(found: object) -> bool:
 
 
 def _asked(function: Any) -> str:
-    """What a function written in C asks for outside of the process, as a warning calls it; no text where it does not.
+    """Call of a C function that reads the world outside of the process, as a warning names it; an empty text for
+    others.
     """
     name, owner = function.__name__, getattr(function, "__self__", None)
     if isinstance(owner, type):
@@ -241,7 +242,8 @@ class Observer:
     # ------------------------------------------------------------------------------------------------ code that runs
 
     def _profiler(self) -> Callable[[types.FrameType, str, Any], None]:
-        """What Python calls where functions begin and end: thousands of times, nearly always for library code."""
+        """Function that Python calls where functions begin and end: thousands of times, nearly always for library
+        code."""
         known, another = self._users.get, self._profile if callable(self._profile) else None
 
         def profile(frame: types.FrameType, event: str, arg: Any) -> None:

@@ -156,7 +156,7 @@ class DistributedGradReducer(Cell):
 
 
 def _traced(value: Tensor) -> TensorBase:
-    """What stands for a value in the function that is being compiled, if one is."""
+    """Traced tensor of a value in the function that is being compiled; the value itself where none is."""
     return value if STATE.trace is None else STATE.trace.read(value)
 
 

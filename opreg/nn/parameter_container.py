@@ -204,7 +204,7 @@ class ParameterContainer(Buffered):
 
     @property
     def path(self) -> str:
-        """Where it stands in its tree: ``Net.block.relu``."""
+        """Path of the container in its tree: ``Net.block.relu``."""
         own = self.__dict__
         parent = own["_parent"]() if own.get("_parent") is not None else None
         if parent is None or own["_name"] is None:

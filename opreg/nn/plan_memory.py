@@ -34,8 +34,8 @@ class Room:
         self._orders: dict[Context, Callable[[], None] | None] = {}
 
     def orders(self, contexts: Collection[Context]) -> list[Callable[[], None]]:
-        """What is called before a run that uses this memory, for each context on a device: on another stream than the
-        run before it waits for that."""
+        """Functions to call before a run that uses this memory, one a device: a run on another stream waits for the run
+        before it."""
         for ctx in contexts:
             if ctx not in self._orders:
                 self._orders[ctx] = ctx.backend.order(ctx.device_id)

@@ -115,7 +115,7 @@ class Pullback:
 
     @property
     def entries(self) -> Sequence[Any]:
-        """Where the tensors that are differentiated in come from."""
+        """Entries of the tensors that are differentiated in."""
         return self._entries[:len(self._inputs.leaves)]
 
     def __call__(self, seed: object = None, keep: bool = False) -> tuple[Sequence[Any], Sequence[TensorBase]]:
@@ -143,7 +143,7 @@ class Pullback:
 
 
 class _OnTape(Pullback):
-    """Of a function that runs now."""
+    """Pullback of a function that runs now."""
 
     __slots__ = ("_trained",)
 
@@ -218,7 +218,7 @@ class _OnTape(Pullback):
 
 
 class _InTrace(Pullback):
-    """Of a function that is being compiled."""
+    """Pullback of a function that is being compiled."""
 
     __slots__ = ("_weight_entries",)
 

@@ -67,7 +67,7 @@ _VALID: dict[str, tuple[Any, ...]] = {
 
 
 def _chosen(variable: str, name: str) -> str:
-    """What an environment variable says of a setting, by default its first value."""
+    """Value of a setting by an environment variable, by default its first value."""
     said = os.environ.get(variable) or _VALID[name][0]
     if said not in _VALID[name]:
         raise ArgumentError(f"{variable} must be one of {', '.join(map(str, _VALID[name]))}, got {said!r}")

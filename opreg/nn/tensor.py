@@ -589,7 +589,7 @@ def zeros_as(array: NDArray) -> Tensor:
 
 
 def _taken(xp: ArrayModule, source: Array, key: Any) -> Array:
-    """What a subscript names of a raw array, in memory of its own."""
+    """Part of a raw array that a subscript names, in memory of its own."""
     data = source[key]
     return data if isinstance(data, xp.ndarray) and data.flags.owndata else xp.array(data, order="C")
 

@@ -485,7 +485,7 @@ class Methods(Value):
         """``x[...] = ops.scatter(x, …)``."""
     def searchsorted(self, values: TensorLike, *, out_int32: _bool = False, right: _bool = False,
                      side: str | None = None, sorter: TensorLike | None = None) -> Tensor:
-        """Where along the last axis, in order, numbers belong."""
+        """Insertion indices along the sorted last axis."""
     def select(self, condition: TensorLike, y: TensorLike) -> Tensor:
         """These numbers where the condition holds, of ``y`` elsewhere."""
     def sgn(self) -> Tensor:

@@ -341,7 +341,8 @@ class FunctionTracer(Tracer):
             self.reads.attribute(cell, "training", cell.__dict__["training"])
 
     def reference(self, owner: object) -> Callable[[], Any]:
-        """What gives a Cell to nodes of this trace, which keeps it alive unless it is the one that keeps the trace."""
+        """A function that gives a Cell to nodes of this trace; it keeps the Cell alive unless the Cell keeps the
+        trace."""
         own = self.root.owner
         return own if own is not None and own() is owner else (lambda: owner)
 
@@ -461,8 +462,8 @@ class FunctionTracer(Tracer):
         return types.SimpleNamespace(visible=len(outs)), outs
 
     def infer(self, node: Node, ins: Sequence[Spec]) -> list[Spec]:
-        """What comes out of a node, in float32 where nothing says otherwise. Users' code that runs to show it is not
-        followed."""
+        """Shapes and dtypes of a node's outputs, float32 where nothing says otherwise. Users' code that runs to show
+        them is not traced."""
         with unfollowed():
             specs = [Spec(shape, dtype or _FLOAT32) for shape, dtype in super().infer(node, ins)]
         if not self.root.symbolic and not all(known(spec.shape) for spec in specs):
@@ -608,7 +609,8 @@ class FunctionTracer(Tracer):
 
 
 class _Rules(RuleTracer):
-    """What gradient rules do in a trace. What the backward of a user's operator leaves in a state is assigned to it."""
+    """Tracer of gradient rules in a trace. A value that the backward of a user's operator leaves in a state is assigned
+    to it."""
 
     def __init__(self, trace: FunctionTracer):
         super().__init__(trace.nodes, trace.specs)

@@ -84,12 +84,12 @@ class PandasLogger:
         self.rows[df_name].append(dict(metrics))
 
     def train_cb(self, param: BatchEndParam) -> None:
-        """What is to be called at the end of a batch."""
+        """Callback for the end of a batch."""
         if param.nbatch % self.frequent == 0:
             self._process_batch(param, "train")
 
     def eval_cb(self, param: BatchEndParam) -> None:
-        """What is to be called at the end of a validation."""
+        """Callback for the end of a validation."""
         self._process_batch(param, "eval")
 
     def _process_batch(self, param: BatchEndParam, dataframe: str) -> None:
@@ -105,7 +105,7 @@ class PandasLogger:
         self.last_time = now
 
     def epoch_cb(self, *_: object) -> None:
-        """What is to be called at the end of an epoch."""
+        """Callback for the end of an epoch."""
         now = datetime.datetime.now()
         self.append_metrics({"elapsed": self.elapsed(), "epoch_time": now - self.last_epoch_time}, "epoch")
         self.last_epoch_time = now
@@ -201,12 +201,12 @@ class LiveBokehChart:
         self.add(line, values[self.metric_name])
 
     def batch_cb(self, param: BatchEndParam) -> None:
-        """What is to be called at the end of a batch."""
+        """Callback for the end of a batch."""
         if param.nbatch % self.frequent == 0:
             self._process(param, "train")
 
     def eval_cb(self, param: BatchEndParam) -> None:
-        """What is to be called at the end of a validation."""
+        """Callback for the end of a validation."""
         self._process(param, "eval")
 
     def callback_args(self) -> dict[str, Callable[..., None]]:

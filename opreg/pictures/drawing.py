@@ -65,7 +65,7 @@ class Box:
 
     @property
     def height(self) -> float:
-        """Of the box alone."""
+        """Height of the box alone."""
         return LINE * len(self.lines) + 12
 
 
@@ -182,7 +182,7 @@ def of_graph(title: str, graph: Graph, specs: Mapping[Node, Sequence[Spec]], hid
 
 
 def _written(node: Node, path: Path) -> list[str]:
-    """What is written in the box of a node inside of these frames."""
+    """Lines in the box of a node inside of these frames."""
     name = short_name(node, path)
     return [shortened(name), *([] if node.op is None or _says(name, node) else [shortened(detail(node))])]
 
@@ -262,5 +262,5 @@ def of_plan(title: str, plan: Plan, segments: Sequence[tuple[str, Segment]], hid
 
 
 def _step_written(node: Node, said: list[str], halves: int, path: Path) -> list[str]:
-    """What is written in the box of a step inside of these frames, of which the first may be that of a half."""
+    """Lines in the box of a step inside of these frames, of which the first may be that of a half."""
     return [shortened(short_name(node, path[halves:])), *said]

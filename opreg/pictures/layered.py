@@ -26,7 +26,7 @@ _SWEEPS, _FEW_SWEEPS = 12, 4
 
 @dataclass
 class Item:
-    """What has a place: ``edge`` is ``"top"`` or ``"bottom"`` for what stands at the border."""
+    """An item to place: ``edge`` is ``"top"`` or ``"bottom"`` for one at the border."""
 
     width: float
     height: float
@@ -58,7 +58,7 @@ class Link:
 
 @dataclass
 class Route:
-    """Where a line passes: ``xs`` at its beginning, in the rows between, and at its end."""
+    """Path of a line: ``xs`` at its beginning, in the rows between, and at its end."""
 
     first: int
     last: int
@@ -67,7 +67,7 @@ class Route:
 
 @dataclass
 class Rows:
-    """Where everything is.
+    """Places of all items and lines.
 
     Attributes
     ----------
@@ -283,7 +283,7 @@ def _coordinates(net: _Net, sweeps: int) -> list[float]:
 
 
 def _lanes(net: _Net, from_x: float) -> tuple[dict[tuple[int, Hashable], float], float]:
-    """Where lines pass that are too long to pass between things: to the right of all, side by side."""
+    """Lanes of lines that are too long to pass between items: to the right of all, side by side."""
     reach: dict[tuple[int, Hashable], int] = {}
     for link, path in zip(net.links, net.paths):
         if not path:
@@ -307,7 +307,7 @@ def _lanes(net: _Net, from_x: float) -> tuple[dict[tuple[int, Hashable], float],
 
 
 def _ends(net: _Net, items: Sequence[Item], routes: Sequence[Route]) -> None:
-    """Where lines arrive that may choose: apart from each other, in the order they come from."""
+    """Ends of lines that may choose: apart from each other, in the order of their sources."""
     arriving: dict[int, list[int]] = {}
     for i, link in enumerate(net.links):
         if link.end is None:
@@ -326,7 +326,7 @@ def _ends(net: _Net, items: Sequence[Item], routes: Sequence[Route]) -> None:
 
 
 def arrange(items: Sequence[Item], links: Sequence[Link]) -> Rows:
-    """Where items stand, and where the lines between them pass.
+    """Places of items, and paths of the lines between them.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Where everything of a drawing stands: groups inside of groups, each laid out by itself.
+"""Layout of a drawing: groups inside of groups, each laid out by itself.
 
 A group is a box for what is around it. A line that crosses its border does so at a port, which is at its top where the
 line comes in and at its bottom where it leaves; lines of one output of a node share ports.
@@ -124,7 +124,7 @@ def _size(box: Box) -> tuple[float, float]:
 
 
 def starts(box: Box) -> list[float]:
-    """Where lines leave a node, from its middle, an output each."""
+    """Starts of lines below a node, from its middle, one an output."""
     widths = _label_widths(box)
     at, found = -sum(widths) / 2, []
     for width in widths:
@@ -284,7 +284,7 @@ class _Part:
 
 
 def _cycles(pairs: Sequence[tuple[_Thing, _Thing]]) -> dict[_Thing, int]:
-    """What lies on cycles, and the number of its strongly connected component (the way is Kosaraju's)."""
+    """Things on cycles, each with the number of its strongly connected component, by Kosaraju's algorithm."""
     ahead: dict[_Thing, list[_Thing]] = {}
     behind: dict[_Thing, list[_Thing]] = {}
     for one, other in dict.fromkeys(pairs):

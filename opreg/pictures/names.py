@@ -1,4 +1,4 @@
-"""Which Cell a node belongs to, told by its name: ``stage1_unit2_conv1`` stands in ``unit2`` of ``stage1``."""
+"""Cells of nodes, read from their names: ``stage1_unit2_conv1`` belongs to ``unit2`` of ``stage1``."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def _about(found: Seen, drawing: Drawing, profile: Profile | None) -> str:
 
 
 def _data(level: Level, drawing: Drawing) -> dict[str, object]:
-    """What the script has to know: facts about nodes, and where everything stands."""
+    """Data for the page's script: facts about nodes, and the places of everything."""
     numbers: dict[int, int] = {}
     levels = list(level.levels())
     for number, each in enumerate(levels):

@@ -71,7 +71,7 @@ class Seen:
         return by_sample(self.specs[node][index].shape)
 
     def drawing(self, title: str, profile: Profile | None = None) -> Drawing:
-        """What there is to draw."""
+        """The drawing of the graph, or of the plan."""
         if self.plan is None:
             return of_graph(title, self.graph, self.specs, self.hidden, self.cells)
         times = {} if profile is None else {(row.half, row.step): timed(row.seconds) for row in profile.rows}

@@ -62,14 +62,14 @@ def path_of(level: Level, line: Line) -> str:
 
 
 def _begin(level: Level, line: Line) -> float:
-    """Where a line begins: under what it comes from and what is written there, or at the border."""
+    """Height where a line begins: below its source and its label, or at the border."""
     if line.source is None:
         return 0.0
     return level.items[line.source].y + level.items[line.source].height
 
 
 def _end(level: Level, line: Line) -> float:
-    """Where it ends: at the upper side of what it leads to, or at the border."""
+    """Height where a line ends: at the upper side of its target, or at the border."""
     return level.height if line.target is None else level.items[line.target].y
 
 

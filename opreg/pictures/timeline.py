@@ -112,7 +112,7 @@ class Timeline:
                 f'<text class="tick" x="{_LEFT - 6:g}" y="{_BOTTOM:g}">in use</text>']
 
     def _marks(self, step: float, count: int) -> list[str]:
-        """Where backward begins, where the peak is, and how large the arena is."""
+        """Marks of the beginning of backward, of the peak, and of the arena's size."""
         parts = [f'<text class="tick" x="{_LEFT - 6:g}" y="{_TOP + 8:g}">0</text>',
                  f'<text class="tick" x="{_LEFT - 6:g}" y="{_TOP + _HEIGHT:g}">{size_text(self.nbytes)}</text>',
                  f'<text class="axis" x="{_LEFT:g}" y="{_TOP - 5:g}">forward</text>']

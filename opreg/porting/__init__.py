@@ -84,7 +84,7 @@ def port(text: str, place: Place | None = None) -> Ported:
 
 
 def rewritten(before: str, today: Modern, place: Place | None = None) -> Ported:
-    """What ``port`` gives for a text whose syntax is that of Python 3 by now."""
+    """Result of ``port`` for a text that is valid Python 3 by now."""
     source, lines = Source(today.text, place, today.old), today.origins
     source.old = today.old or looks_old(source)
     for _ in range(30):  # what lies inside of a change is changed in the next round

@@ -22,7 +22,7 @@ SCRIPT = "__script__"
 
 
 class Finder(Protocol):
-    """What finds the modules of a script."""
+    """Finder of the modules of a script."""
 
     library: str
     main: str | None
@@ -104,7 +104,7 @@ class _Run:
 
 
 def _program(finder: Finder, main: str | None) -> str:
-    """What another interpreter runs to find what this one finds."""
+    """Program that another interpreter runs to find the same modules."""
     folder = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     return f"import sys\nsys.path.insert(0, {folder!r})\nfrom opreg.porting.finder import install\n" \
            f"del sys.path[0]\ninstall({finder.library!r}, {main!r})\n"

@@ -19,7 +19,7 @@ __all__ = ["compiled"]
 
 
 class _Here(Place):
-    """Where a module is that is being imported."""
+    """Place of a module that is being imported."""
 
     def __init__(self, path: str, package: str) -> None:
         self.folder = os.path.dirname(os.path.abspath(path))

@@ -47,7 +47,7 @@ class Change(NamedTuple):
 
 
 class _InFolder(Place):
-    """Where a file is in a folder that is ported."""
+    """Place of a file in a folder that is ported."""
 
     names = {"mxnet": "opreg", "mindspore": "opreg"}
 
@@ -96,7 +96,7 @@ _TOO_DEEP = (RecursionError, MemoryError, SystemError)
 
 
 def changes(root: Path) -> Iterator[Change]:
-    """What there is to change, or to say, of the files below a folder, or of one file.
+    """Changes and remarks for the files below a folder, or for one file.
 
     What cannot be read, for whatever reason, is one of these; the others are none the worse for it.
 
@@ -183,7 +183,7 @@ _Opcode: TypeAlias = tuple[Literal["replace", "delete", "insert", "equal"], int,
 
 
 class _Known(difflib.SequenceMatcher[str]):
-    """What has become of lines where that is known; to find it out takes the longer the more lines are alike."""
+    """Matcher whose edits are known already; finding them takes the longer the more lines are alike."""
 
     def __init__(self, opcodes: Iterable[_Opcode]) -> None:
         super().__init__()
@@ -220,7 +220,7 @@ def _range(start: int, end: int) -> str:
 
 
 def _opcodes(before: Sequence[str], after: Sequence[str], origins: Sequence[tuple[int, bool]]) -> Iterator[_Opcode]:
-    """What has become of lines, as ``difflib`` says it."""
+    """Edits from old lines to new ones, as ``difflib`` writes them."""
     i = j = length = 0  # where the last run of equal lines begins, and how long it is
     for number, (line, same) in enumerate([*origins[:len(after)], (len(before) + 1, True)]):
         old, end = line - 1, number == len(after)

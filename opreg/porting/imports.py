@@ -1,4 +1,4 @@
-"""What is rewritten of imports, and of names that imports bring."""
+"""Rewriting of imports, and of names that imports bring."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rewritten scripts call of Python 2, ``distutils`` and older NumPys, and is there no more."""
+"""Functions that rewritten scripts call in place of those that Python 2, ``distutils`` and older NumPys had."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _integer(value: object) -> bool:
 
 
 def divide(a: Any, b: Any) -> Any:
-    """What ``a / b`` is in Python 2: of integers, and arrays of NumPy with integers, the next lower integer.
+    """Division of Python 2: of integers, and of arrays of NumPy with integers, it rounds down.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def divide(a: Any, b: Any) -> Any:
 
 
 def divide_in_place(a: Any, b: Any) -> Any:
-    """What ``a /= b`` leaves in ``a`` in Python 2."""
+    """Division in place of Python 2, rounding down for integers."""
     return operator.ifloordiv(a, b) if _integer(a) and _integer(b) else operator.itruediv(a, b)
 
 
@@ -188,7 +188,7 @@ def formatted(a: Any, b: Any) -> Any:
 
 
 def element(target: Any, value: Any) -> Any:
-    """What is stored in a part of ``target``: a number where an array of numbers is given an array of one element.
+    """Value to store in a part of ``target``: an array of one element becomes a number in an array of numbers.
 
     Examples
     --------
@@ -266,7 +266,7 @@ def find_common_type(array_types: Sequence[Any], scalar_types: Sequence[Any]) ->
 
 
 class _ByType:
-    """What is asked for by subscript, for a type."""
+    """Table of answers that are asked for by subscript, with a type."""
 
     def __init__(self, find: Callable[[Any], Any]) -> None:
         self._find = find

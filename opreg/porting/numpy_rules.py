@@ -1,4 +1,4 @@
-"""What NumPy has no more, or has under another name."""
+"""Names that NumPy has dropped or renamed."""
 
 from __future__ import annotations
 

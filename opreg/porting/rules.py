@@ -1,4 +1,4 @@
-"""What is rewritten in a file, by kind of node: names, methods, and what Python 2 gave as lists or integers."""
+"""Rewriting rules by kind of node: names, methods, and lists and integers of Python 2."""
 
 from __future__ import annotations
 
@@ -332,7 +332,7 @@ def _is_float(node: ast.AST) -> bool:
 
 
 def _arithmetic(node: ast.AST, source: Source) -> Iterator[ast.AST]:
-    """What a node lies in, as far as that is arithmetic, or a tuple; and the first thing that is not."""
+    """Nodes around a node as long as they are arithmetic or a tuple; then the first that is neither."""
     for up in source.ancestors(node):
         yield up
         if not isinstance(up, (ast.UnaryOp, ast.Tuple, ast.List)) and not (

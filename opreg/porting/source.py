@@ -23,7 +23,7 @@ _Edit: TypeAlias = tuple[int, int, str]
 
 
 class Problem(NamedTuple):
-    """What a person has to look at: a line, why, and whether it is a warning only."""
+    """A line that a person has to look at: why, and whether it is a warning only."""
 
     line: int
     text: str
@@ -31,7 +31,7 @@ class Problem(NamedTuple):
 
 
 class Place:
-    """Where a module is, as far as its imports ask.
+    """Place of a module, as far as its imports need it.
 
     One that is nowhere has no siblings, and finds what it imports. ``names`` are packages that go by another name.
     """
@@ -85,7 +85,7 @@ _MARKS = (ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop)
 
 
 def children(node: ast.AST) -> list[ast.AST]:
-    """What lies in a node by itself, as of ``ast.iter_child_nodes``, without marks like ``Load``."""
+    """Children of a node, as of ``ast.iter_child_nodes``, without marks like ``Load``."""
     found: list[ast.AST] = []
     for name in node._fields:
         value = getattr(node, name, None)
@@ -186,7 +186,7 @@ class Source:
         self._assigned: dict[ast.AST, dict[str, list[ast.expr]]] = {}
 
     def span(self, node: ast.AST) -> tuple[int, int]:
-        """Where a node begins and ends, in bytes."""
+        """Bounds of a node, in bytes."""
         return (self._starts[node.lineno - 1] + node.col_offset,  # type: ignore[attr-defined]
                 self._starts[node.end_lineno - 1] + node.end_col_offset)  # type: ignore[attr-defined]
 
@@ -231,7 +231,7 @@ class Source:
             self.problems.append(problem)
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
-        """What a node lies in, from the innermost."""
+        """Nodes around a node, the innermost first."""
         while (up := self.parents.get(node)) is not None:
             yield up
             node = up
@@ -244,7 +244,7 @@ class Source:
         return self.tree
 
     def named(self, scope: ast.AST, name: str) -> list[ast.Name]:
-        """Where a name stands within a node."""
+        """Places of a name within a node."""
         if scope not in self._named:
             found = self._named[scope] = {}
             for node in walk(scope):
@@ -271,7 +271,7 @@ class Source:
 
     @functools.cached_property
     def futures(self) -> set[str]:
-        """What the module imports from ``__future__``."""
+        """Names that the module imports from ``__future__``."""
         return {alias.name for node in self.tree.body if isinstance(node, ast.ImportFrom)
                 and node.module == "__future__" for alias in node.names}
 
@@ -372,7 +372,7 @@ class Source:
         return sorted(edits, key=lambda edit: edit[:2])
 
     def _head(self) -> int:
-        """Where an import goes: before the first one, but for those of the future."""
+        """Offset for a new import: before the first one, but behind those of the future."""
         body = self.tree.body
         after = 0
         for place, node in enumerate(body):

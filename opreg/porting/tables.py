@@ -1,4 +1,4 @@
-"""What Python 2, older Pythons and older NumPys called otherwise, or had elsewhere."""
+"""Names that Python 2, older Pythons and older NumPys spelled otherwise, or kept elsewhere."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def runs_backward(use: Subject) -> str | None:
 
 
 def _declare(text: str) -> str:
-    """What a Prop has to say so that backward gets what it reads."""
+    """The declaration that a Prop lacks for its backward to get the arrays that it reads."""
     if "out_grad" in text:
         return "super().__init__(need_top_grad=True), or return out_grad too from declare_backward_dependency"
     what = "in_data" if "in_data" in text else "out_data"

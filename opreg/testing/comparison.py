@@ -21,7 +21,7 @@ _FINE, _COARSE = (2e-6, 1e-5), (2.0 ** -6, 1e-2)
 
 
 def position(flat: int, shape: Sequence[int]) -> str:
-    """Where an element is, in words."""
+    """Position of an element, in words."""
     at = tuple(map(int, np.unravel_index(flat, tuple(shape)))) if shape else ()
     return f" at {at}" if at else ""
 

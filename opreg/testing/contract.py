@@ -68,14 +68,14 @@ def check(name: str, needs: Sequence[str] = ("backward", "written", "determinist
 
 
 def name_of_top(use: Subject) -> str:
-    """What the gradient from above is called where the gradient of something is written."""
+    """Name of the output gradient in the code that computes the gradient of this subject."""
     if isinstance(use, Use):
         return "out_grad[0]" if isinstance(use.attrs, PropUse) else "g"
     return "the gradient that backward is given" if isinstance(use, FunctionUse) else "dout"
 
 
 def place_of(use: Subject, i: int) -> str:
-    """Where the gradient of an input is written."""
+    """Place in the user's code that writes the gradient of an input."""
     if isinstance(use, Use) and isinstance(use.attrs, PropUse):
         return f"in_grad[{i}] in backward"
     where = {Use: "the gradient rule", FunctionUse: "backward", TensorUse: "bprop"}[type(use)]
@@ -83,7 +83,7 @@ def place_of(use: Subject, i: int) -> str:
 
 
 def name_of_body(use: Subject) -> str:
-    """What computes, as a user calls it."""
+    """The code that computes, as a user calls it."""
     if isinstance(use, Use):
         return "forward" if isinstance(use.attrs, PropUse) else "the function"
     return "forward" if isinstance(use, FunctionUse) else "construct"
@@ -131,7 +131,7 @@ def moved(use: Subject) -> Subject:
 
 
 def first_line(error: BaseException) -> str:
-    """What an exception says, as far as its first line; its kind where it says nothing."""
+    """First line of an exception's text; its kind where it has none."""
     return (str(error) or type(error).__name__).split("\n")[0]
 
 

@@ -29,7 +29,7 @@ _ASIDE = 1 + 2.0 ** -40
 
 
 def whole_numbers(use: Subject) -> str:
-    """What inputs are that have no gradient, and what to give."""
+    """Kind of inputs that have no gradient, and the values to give instead."""
     kinds = sorted({each.dtype.name for each in use.arrays[:use.count]})
     return f"the inputs are {', '.join(kinds)}, give floating numbers"
 
@@ -172,7 +172,7 @@ def _factor(every: Sequence[Slope]) -> float | None:
 
 
 def _mend(use: Subject, i: int, every: Sequence[Slope]) -> str:
-    """What to write instead."""
+    """The expression to write instead."""
     name, place = use.names[i], place_of(use, i)
     if all(each.exact == 0 for each in every):
         return f"nothing arrives at {name!r}: {place} is never computed"

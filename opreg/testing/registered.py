@@ -194,7 +194,7 @@ def _fresh(use: Use) -> list[NDArray]:
 
 
 def _forward(use: Use, reqs: Sequence[str], fill: int, like: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """What ``forward`` leaves in outputs that held a number before."""
+    """Outputs after ``forward``, which held a number before."""
     custom_op: Any = use.attrs.create(cpu(), {}, use.arrays)  # type: ignore[attr-defined]
     ins, outs = _fresh(use), _filled(like, fill)
     with Recording(False, use.train):
@@ -204,7 +204,8 @@ def _forward(use: Use, reqs: Sequence[str], fill: int, like: Sequence[np.ndarray
 
 
 def _backward(use: Use, reqs: Sequence[str], fill: int, blind: bool = False) -> list[np.ndarray]:
-    """What ``backward`` leaves in gradients that held a number before; blind, without what it did not ask for."""
+    """Gradients after ``backward``, which held a number before; ``blind`` leaves out the arrays that it did not ask
+    for."""
     custom_op: Any = use.attrs.create(cpu(), {}, use.arrays)  # type: ignore[attr-defined]
     like = use.run().outs
     ins, outs, grads = _fresh(use), _filled(like, 0), _filled(use.arrays[:use.count], fill)
@@ -385,7 +386,7 @@ def in_a_graph(use: Subject) -> None:
 
 @check("states")
 def states(use: Subject) -> None:
-    """Where it does not train it leaves its states as they are."""
+    """Check that states stay as they are outside of training."""
     use = _operator(use)
     if len(use.arrays) == use.count:
         raise Skipped("it has no states")

@@ -43,7 +43,7 @@ class Verdict:
     example: str = ""
 
     def lines(self) -> list[str]:
-        """What there is to say, a line each."""
+        """Lines of the report."""
         return [line for line in (self.text, self.change and f"change: {self.change}",
                                   self.example and f"smallest example: {self.example}") if line]
 

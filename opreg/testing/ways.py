@@ -155,7 +155,7 @@ def samples(use: Subject) -> None:
 
 
 def _called(use: Use) -> Result:
-    """What a function gives that is called with arrays, as it would be if it were not traced."""
+    """Result of a function called with arrays, as it would be without a trace."""
     ctx, attrs = cpu(), cast(CustomUse, use.attrs)
     use.seed()
     with Recording(False, use.train), ctx:

@@ -1,5 +1,5 @@
-"""What a training script needs around an executor; each part is a module of its own and loads when it is
-asked for. So do the names that MindSpore has here."""
+"""Parts of a training script around an executor; each part is a module of its own and loads when a program asks for it.
+So do MindSpore's names of this package."""
 
 from __future__ import annotations
 

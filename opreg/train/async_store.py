@@ -127,7 +127,7 @@ class AsyncKVStore(DistKVStore):
         return _Entry(window, owner, offset, memory, memory[:8].view(np.int64), moved(weight), mapped(state, moved))
 
     def _begun(self, name: Key, updater: object) -> _State:
-        """What an optimizer keeps of a weight at first."""
+        """First state that an optimizer keeps of a weight."""
         if not isinstance(updater, Updater):
             return None
         optimizer = updater.optimizer
@@ -269,5 +269,5 @@ def _leaves(state: Any) -> list[Any]:
 
 
 def _numbers(optimizer: Optimizer) -> dict[str, object]:
-    """What an optimizer knows of itself but for how often it was asked."""
+    """Settings of an optimizer without the count of its updates."""
     return {name: value for name, value in optimizer.settings().items() if name != "num_update"}

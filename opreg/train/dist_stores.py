@@ -77,7 +77,7 @@ class DistKVStore(KVStore):
         return {name: NDArray(request.wait(), local[name].context) for name, request in requests.items()}
 
     def _memory(self, key: Key, array: NDArray) -> Array:
-        """Where the sum of a key goes; the same memory every time."""
+        """Memory for the sum of a key; the same each time."""
         memory = self._sums.get(key)
         if memory is None or memory.dtype != array.dtype:
             memory = self._sums[key] = array.copy()._data

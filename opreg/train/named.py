@@ -49,7 +49,7 @@ class Named(dict[str, type]):
         return lambda cls: self.enter(cls, *names)
 
     def make(self, spec: str | Mapping[str, Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """What a name, or what is written down of one, stands for.
+        """Object that a name, or its written description, stands for.
 
         Parameters
         ----------

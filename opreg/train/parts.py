@@ -94,7 +94,7 @@ def joined(parts: Sequence[NDArray], axis: int) -> NDArray:
 
 
 def places(group2ctxs: Groups, count: int) -> list[dict[str, Context] | None]:
-    """Where the nodes of each ``ctx_group`` compute, for each of the contexts.
+    """Contexts of the nodes of each ``ctx_group``, for each of the contexts.
 
     Parameters
     ----------

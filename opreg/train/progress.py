@@ -1,4 +1,4 @@
-"""Where a training is, as one line that moves: of the epoch, with rate, metrics and the time left."""
+"""Progress of a training, as one line that moves: the epoch's share, rate, metrics and the time left."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class TrainingLine:
         return [self._trained, *self._callbacks]  # before others reset the metric
 
     def values(self, metric: EvalMetric | None) -> Values:
-        """What a metric says, as far as it is to be shown."""
+        """Values of a metric, as far as the line shows them."""
         return [] if self._line is None or metric is None else metric.get_global_name_value()
 
     def _trained(self, param: BatchEndParam) -> None:
@@ -84,7 +84,7 @@ class TrainingLine:
         return f"Epoch[{epoch}] of {self._epochs}"
 
     def validating(self, callbacks: Sequence[Callable[..., object]]) -> Sequence[Callable[..., object]]:
-        """What is to be called after batches of the validation."""
+        """Callbacks for the batches of the validation."""
         return callbacks if self._line is None else [self._validated, *callbacks]
 
     def _validated(self, param: BatchEndParam) -> None:

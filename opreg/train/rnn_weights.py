@@ -17,7 +17,7 @@ GATES = {"rnn_relu": ("",), "rnn_tanh": ("",), "lstm": ("_i", "_f", "_c", "_o"),
 
 
 class PackedWeights:
-    """Where the parts stand in an array of weights: all weights, layer by layer, then all biases.
+    """Layout of an array of recurrent weights: all weights, layer by layer, then all biases.
 
     Parameters
     ----------

@@ -250,7 +250,7 @@ class KVStore(KVStoreBase):
                             "of them")
 
     def _store(self, key: Key, value: NDArray) -> None:
-        """What is kept of a key from now on, if it is one."""
+        """Replace the value of a key, if the store has it."""
         if key in self._kept:
             self._kept[key][:] = value
 

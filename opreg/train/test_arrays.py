@@ -150,7 +150,7 @@ def almost_equal(a: ArrayLike, b: ArrayLike, rtol: Tolerance = None, atol: Toler
 
 def find_max_violation(a: ArrayLike, b: ArrayLike, rtol: Tolerance = None, atol: Tolerance = None
                        ) -> tuple[Shape, float]:
-    """Where two arrays differ most, and by how many times what counts as none."""
+    """Index where two arrays differ most, and that difference in tolerances."""
     rtol, atol = get_tols(a, b, rtol, atol)
     a, b = (np.asarray(array, np.float64) for array in np.broadcast_arrays(host(a), host(b)))
     with np.errstate(all="ignore"):

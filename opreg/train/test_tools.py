@@ -116,7 +116,7 @@ def collapse_sum_like(a: np.ndarray, shape: Sequence[int]) -> np.ndarray:
 
 
 def assign_each(the_input: ArrayLike, function: Callable[[float], float] | None) -> np.ndarray:
-    """What a function of one number gives for each number of an array; a copy where there is no function.
+    """Results of a function of one number for each element of an array; a copy where there is no function.
 
     Examples
     --------
@@ -130,7 +130,8 @@ def assign_each(the_input: ArrayLike, function: Callable[[float], float] | None)
 
 def assign_each2(input1: ArrayLike, input2: ArrayLike, function: Callable[[float, float], float] | None
                  ) -> np.ndarray:
-    """What a function of two numbers gives for each pair of two arrays of one shape; a copy of the first without."""
+    """Results of a function of two numbers for each pair of elements of two arrays of one shape; a copy of the first
+    without."""
     if function is None:
         return np.array(input1)
     if np.shape(input1) != np.shape(input2):

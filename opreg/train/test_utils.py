@@ -188,7 +188,7 @@ def check_numeric_gradient(sym: Symbol, location: Arrays, aux_states: Arrays = N
 def _gradients(sym: Symbol, ctx: Context, args: Mapping[str, NDArray], aux: Mapping[str, NDArray],
                requests: Mapping[str, str], before: Mapping[str, np.ndarray], heads: Sequence[np.ndarray]
                ) -> dict[str, np.ndarray]:
-    """What backward leaves of the numbers that were there before."""
+    """Gradients after backward in arrays that held numbers before."""
     grads = {name: array(before[name], ctx, args[name].dtype) for name in requests}
     executor = sym.bind(ctx, {name: value.copy() for name, value in args.items()}, grads,
                         {name: requests.get(name, "null") for name in args},

@@ -77,7 +77,7 @@ class Updater:
     # --------------------------------------------------------------- as executors have it, see opreg.symbol.update
 
     def indices(self, names: Sequence[str]) -> dict[str, Index]:
-        """What the optimizer knows weights by: their numbers in its ``param_idx2name``, or their names."""
+        """Keys by which the optimizer knows weights: their numbers in its ``param_idx2name``, or their names."""
         numbers = {name: i for i, name in self.optimizer.idx2name.items()}
         return {name: numbers.get(name, name) for name in names}
 
@@ -159,7 +159,7 @@ class Updater:
 
 
 def _fit(label: str, saved: State, fresh: State, weight: NDArray) -> State:
-    """What was saved, if it is of the kind of a fresh state; the fresh one where nothing was saved."""
+    """The saved state, if it is of the kind of a fresh one; the fresh one where nothing was saved."""
     if saved is None:
         return fresh
     if isinstance(saved, NDArray) and (fresh is None or isinstance(fresh, NDArray)):

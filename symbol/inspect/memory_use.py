@@ -1,4 +1,4 @@
-"""Where the memory of a plan goes: what callers bound, and what it holds between, the largest first."""
+"""Memory of a plan: what callers bound, and what the plan holds between, the largest first."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class Questions(Shown):
             return Explanation(report(line for asked in self._asked(self._mode_of(is_train)) for line in asked.lines))
 
     def memory(self, is_train: bool | None = None) -> MemoryUse:
-        """Where the memory of a plan goes.
+        """Memory of a plan by its parts.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class Questions(Shown):
             self._nbytes_bound(), is_train)
 
     def profile(self, runs: int = 10, is_train: bool | None = None) -> Profile:
-        """Where the time of a plan goes: run it step by step with a clock.
+        """Time of a plan by its steps, which are run one by one with a clock.
 
         Forward and backward run ``2 * runs + 1`` times with the arguments as they are, and with the gradients of the
         outputs that are bound or that the last backward was given, zeros before the first. Outputs, gradients,

@@ -59,7 +59,7 @@ class _Seen:
 
 
 class _Lives:
-    """Where backward begins, and until when values are there."""
+    """Lifetimes of values, and the beginning of backward."""
 
     def __init__(self, program: Program):
         outputs = program.heads[:len(program.bound.graph.heads)]

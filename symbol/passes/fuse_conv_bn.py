@@ -87,7 +87,7 @@ def _tail(node: Node, program: Program, readers: dict[Entry, list[Node | None]],
     tail, spec = _Tail(node), program.specs[node][0]
 
     def only_reader() -> Node | None:
-        """Who alone reads the tail's end, and computes with numbers of one dtype in the same place."""
+        """The only reader of the tail's end, if it computes in one dtype and in the same place; else None."""
         reading = readers.get(tail.end, ())
         reader = reading[0] if len(reading) == 1 else None
         if reader is None or reader.op is None or reader in taken:

@@ -24,7 +24,7 @@ _ALIGN = 64
 
 
 class Storage:
-    """Where entries live: a bound array, or a stretch of a context's arena."""
+    """Memory of entries: a bound array, or a stretch of a context's arena."""
 
     __slots__ = ("nbytes", "ctx", "pinned", "last", "offset", "spec")
 
@@ -54,7 +54,7 @@ class _Free:
         self.end = 0
 
     def take(self, nbytes: int) -> int:
-        """Where so many bytes begin: at one place of a page, as arrays do, if they are many."""
+        """Offset of a free stretch of that many bytes: at one place of a page, as arrays have it, if they are many."""
         need, unit = -(-nbytes // _ALIGN) * _ALIGN, PAGE if nbytes >= LARGE else _ALIGN
         best = -1
         for i, (offset, length) in enumerate(self.by_offset):

@@ -65,7 +65,7 @@ class _Journey:
         self._request: Request | None = None
 
     def place(self, member: Member) -> tuple[slice, Shape]:
-        """Which numbers of what comes back are a member's, and their shape."""
+        """Slice of the reduced buffer that belongs to a member, and the member's shape."""
         if not self.scattered:
             return slice(member.begin, member.end), member.shape
         group = self.reduced.reduction.group

@@ -35,7 +35,7 @@ __all__ = ["refused"]
 
 
 class _Settled(NamedTuple):
-    """What the library made of a call."""
+    """The operation that cuDNN built for a call."""
 
     kind: Convolution
     built: Built
@@ -52,7 +52,8 @@ def _tensor(shape: Shape, layout: str | None) -> Tensor:
 
 
 def _settle(found: Frontend, device: int, kind: Convolution) -> _Settled | str:
-    """What the library makes of a convolution, or of it without its bias; or why nothing."""
+    """The operation that cuDNN builds for a convolution, without its bias if need be; or the reason why it builds
+    none."""
     built = build(found, device, kind)
     if isinstance(built, str) and kind.bias:
         kind = kind._replace(bias=False)

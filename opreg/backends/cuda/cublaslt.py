@@ -28,7 +28,7 @@ __all__ = ["Algorithm", "ComputeType", "DataType", "Descriptor", "DescriptorAttr
 
 
 class Status(enum.IntEnum):
-    """What its functions answer."""
+    """Status codes of cublasLt's functions."""
 
     SUCCESS = 0
     NOT_INITIALIZED = 1
@@ -60,14 +60,14 @@ class ComputeType(enum.IntEnum):
 
 
 class Operation(enum.IntEnum):
-    """What is done to a factor before."""
+    """Operation on a factor before the product."""
 
     N = 0
     T = 1
 
 
 class Epilogue(enum.IntEnum):
-    """What is done beside the product: to its numbers before they are stored, or with a factor's."""
+    """Epilogue of a product: an operation on its elements before they are stored, or on those of a factor."""
 
     DEFAULT = 1
     BIAS = 4
@@ -75,7 +75,7 @@ class Epilogue(enum.IntEnum):
 
 
 class DescriptorAttribute(enum.IntEnum):
-    """Of a product."""
+    """Attributes of a product's descriptor."""
 
     TRANSA = 3
     TRANSB = 4
@@ -84,14 +84,14 @@ class DescriptorAttribute(enum.IntEnum):
 
 
 class LayoutAttribute(enum.IntEnum):
-    """Of a matrix."""
+    """Attributes of a matrix's layout."""
 
     BATCH_COUNT = 5
     STRIDED_BATCH_OFFSET = 6
 
 
 class PreferenceAttribute(enum.IntEnum):
-    """Of the choice of an algorithm."""
+    """Attributes of the preference by which an algorithm is chosen."""
 
     MAX_WORKSPACE_BYTES = 1
     MIN_ALIGNMENT_A_BYTES = 5
@@ -171,7 +171,7 @@ class Library:
 
 
 def answer(name: str, status: int) -> str:
-    """What a function said, in words.
+    """A status code in words.
 
     Examples
     --------
@@ -214,7 +214,7 @@ class Descriptor:
 
 
 def _places(major: int) -> Iterator[str]:
-    """What the library of a version of CUDA may be loaded by."""
+    """Names by which the library of a CUDA version may be loaded."""
     windows = sys.platform == "win32"
     name = f"cublasLt64_{major}.dll" if windows else f"libcublasLt.so.{major}"
     yield name  # as CuPy has loaded it, or the system finds it

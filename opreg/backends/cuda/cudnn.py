@@ -154,7 +154,7 @@ class Built(NamedTuple):
 
 @cached(512)
 def build(found: Frontend, device: int, kind: Convolution) -> Built | str:
-    """What the library makes of convolutions of a kind, or why it has nothing for them."""
+    """The operation that cuDNN builds for convolutions of a kind, or the reason why it builds none."""
     try:
         with found.using:
             return _build(found.module, found.handle(device), _with_two_places(kind))

@@ -104,7 +104,7 @@ def bound_fold(expression: Expression, ins: Sequence[Array], roles: Sequence[Alo
 
 def _alongs(ins: Sequence[Array], roles: Sequence[Along], before: Sequence[Group], rows: bool
             ) -> tuple[list[Along], int]:
-    """What inputs have numbers for in a step, and after how many rows those of sets begin anew."""
+    """Reach of each input in a step, and the number of rows after which inputs that belong to sets begin anew."""
     if not rows:
         turned = {Along.ELEMENT: Along.ELEMENT, Along.ROW: Along.COLUMN, Along.COLUMN: Along.ROW}
         return [turned[role] for role in roles], 1

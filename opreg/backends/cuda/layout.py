@@ -39,7 +39,8 @@ class Operand(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """What the text of a kernel depends on beside its expression; sizes and strides are read when it runs.
+    """Facts that the text of a kernel depends on beside its expression; the kernel reads sizes and strides when it
+    runs.
 
     Attributes
     ----------

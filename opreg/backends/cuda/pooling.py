@@ -33,7 +33,7 @@ _BLOCK = 256
 
 
 class Shape(NamedTuple):
-    """What the text of a kernel depends on.
+    """Facts that the text of a kernel depends on.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ def _head(shape: Shape, name: str, arrays: Sequence[str], taken: str) -> list[st
 
 
 def _place(shape: Shape, sizes: str, at: str) -> str:
-    """Where the pack at a place along the axes begins."""
+    """Text of the place where the pack at these indices begins."""
     text = "left"
     for axis in range(len(shape.kernel)):
         text = f"({text} * {sizes}{axis} + {at}{axis})"
@@ -233,7 +233,7 @@ def _read(name: str, pool: Pool, arrays: Sequence[Array]) -> int:
 
 
 def _whole(kind: str, power: int, lowest: float) -> Callable[[Any], Any]:
-    """What pooling makes of whole images."""
+    """Pooling over whole images as a reduction of rows."""
     if kind == "max":
         return lambda x: maximum(row_max(where(equal(x, x), x, lowest)), lowest)
     if kind == "avg":

@@ -110,7 +110,8 @@ class Product(NamedTuple):
 
 def describe(a: Array, b: Array, out: Array, *, add: bool = False, epilogue: Epilogue = Epilogue.DEFAULT,
              bias: Array | None = None, tf32: bool = False) -> Product | str:
-    """What there is to know about ``out = a @ b``, whose axes before the last two broadcast; or why it cannot be told.
+    """Description of the product ``out = a @ b``, whose axes before the last two broadcast; or the reason why cublasLt
+    cannot compute it.
 
     ``bias`` is what the epilogue reads or writes.
     """

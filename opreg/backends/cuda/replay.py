@@ -118,6 +118,6 @@ def _said(error: Exception) -> str:
 
 
 def recorder(xp: ArrayModule, device: int) -> CudaRecorder | None:
-    """What captures on a device of an array module; None for a module whose devices do not."""
+    """The recorder of a device's CUDA graphs; None for an array module without streams."""
     cuda = getattr(xp, "cuda", None)
     return None if cuda is None or not hasattr(cuda, "Stream") else CudaRecorder(xp, device)

@@ -135,7 +135,8 @@ def _normal_slope(scaled: Any, normal: Any, inverse: Any) -> Any:
 
 
 def _gradient_along(call: Call, view: Shape) -> list[Callable]:
-    """Where sets lie along an axis that is not the last: normalized first, as sums along the others read that, too."""
+    """Gradient where sets lie along an axis that is not the last: it normalizes first, as sums along the other axes
+    read the normalized values too."""
     keep = (view[0], 1, *view[2:])
     dtype = np.dtype(np.float64 if call.ins[1].dtype.itemsize == 8 else np.float32)
     normal, scaled = [call.scratch(400 + i, view, dtype) for i in range(2)]

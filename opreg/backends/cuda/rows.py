@@ -30,7 +30,7 @@ KINDS = {"row_sum": "Sum", "row_max": "Largest", "row_min": "Smallest", "row_pro
 
 
 class Shape(NamedTuple):
-    """What the text of a kernel depends on beside its expression.
+    """Facts that the text of a kernel depends on beside its expression.
 
     Attributes
     ----------

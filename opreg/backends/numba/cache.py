@@ -37,7 +37,7 @@ _MAGIC = b"opreg machine code 1\n"
 
 
 def directory() -> Path | None:
-    """Where machine code is kept; None where the system does not say."""
+    """Directory of cached machine code; None where the system names none."""
     chosen = os.environ.get("OPREG_CACHE_DIR")
     if chosen:
         return Path(chosen).absolute()
@@ -54,7 +54,7 @@ def directory() -> Path | None:
 
 
 def _strange(status: os.stat_result) -> str | None:
-    """Who else could have written something; None where nobody could."""
+    """The reason why another user could have written a file; None where no other could."""
     if not hasattr(os, "geteuid"):  # Windows: a user's directories are the user's
         return None
     if status.st_uid not in (os.geteuid(), 0):
@@ -90,7 +90,7 @@ def _refuse(folder: Path, reason: str) -> None:
 
 
 def stored(name: str) -> bytes | None:
-    """What a file of the directory holds; None where there is nothing to be believed."""
+    """Content of a cached file; None where it is absent or cannot be trusted."""
     folder = _folder()
     with suppress(OSError, ValueError):
         return None if folder is None else _content(folder / name)
@@ -131,7 +131,7 @@ class Kept:
         return folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:40]}.code"
 
     def load_overload(self, signature: Signature, target_context: CPUContext) -> CompileResult | None:
-        """What was kept; None where there is nothing to be believed, which is taken away."""
+        """The cached overload; None where the file is absent or cannot be trusted, which removes it."""
         target_context.refresh()
         path = self._path(signature, target_context.codegen())
         if path is None:
@@ -154,7 +154,7 @@ class Kept:
 
 
 def _content(path: Path) -> bytes | None:
-    """What a file holds, if it is ours and whole; None where there is none."""
+    """Content of a file, if it is ours and complete; else None."""
     try:
         file = open(path, "rb", opener=_unfollowed)  # noqa: SIM115 (the next block closes it)
     except FileNotFoundError:

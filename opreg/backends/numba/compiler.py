@@ -77,7 +77,7 @@ _CHOSEN = _Chosen()
 
 
 def mode() -> str:
-    """Which kernels are bound: ``auto``, ``numpy`` or ``numba``."""
+    """The kernels that plans bind: ``auto``, ``numpy`` or ``numba``."""
     return _CHOSEN.name or _known(os.environ.get("OPREG_JIT") or "auto")
 
 
@@ -238,7 +238,7 @@ def _defined(source: str, scope: Mapping[str, object]) -> Callable[..., None]:
 
 @functools.cache
 def _version() -> bytes:
-    """What the machine code of a text depends on beside signature and processor."""
+    """Facts that the machine code of a text depends on beside signature and processor."""
     numba = importlib.import_module("numba")
     files = __file__, *(str(module.__file__) for module in (values, vector, simd, rnn_cells, pointers, gemm, special))
     zeros = [special.of_equal_zeros(name, dtype) for name in ("maximum", "minimum") for dtype in FORMATS]
@@ -247,7 +247,7 @@ def _version() -> bytes:
 
 
 def _kept(source: str, dtype: np.dtype) -> Kept:
-    """Where the machine code of a text is kept."""
+    """Cache entry for the machine code of a text."""
     return Kept(_version() + dtype.name.encode() + source.encode())
 
 
@@ -266,8 +266,8 @@ def _fill_registers(function: ir.Function) -> None:
 
 @functools.cache
 def _scope(dtype: np.dtype) -> dict[str, object]:
-    """What the texts name: instructions, ``address``, which makes a pointer of an integer, ``place``, which makes a
-    number of one, and a panel's ``width``."""
+    """Names that texts use: instructions, ``address``, which makes a pointer of an integer, ``place``, which makes an
+    integer of a pointer, and a panel's ``width``."""
     numba = importlib.import_module("numba")
     extending = importlib.import_module("numba.extending")
     kind = FORMATS[dtype]
@@ -319,7 +319,7 @@ def kernel(calls, count):
 
 @functools.cache
 def _caller() -> Callable[[int, int], None]:
-    """What calls ``count`` functions one after the other, without the GIL.
+    """A function that calls ``count`` functions one after the other without the GIL.
 
     From the address ``calls`` on there are four integers for each: the addresses of the function and of its table,
     and from where to where it computes. Python calls this as it calls its own functions; by ctypes a single call with

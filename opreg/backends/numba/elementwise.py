@@ -44,7 +44,7 @@ _ALONE = frozenset({"maximum", "minimum", "exp", "erf", "erfinv", "where"})
 
 
 class Layout(NamedTuple):
-    """What a compiled function knows of its arrays; everything else it reads when it runs.
+    """Facts about its arrays that a compiled function depends on; it reads everything else when it runs.
 
     Attributes
     ----------

@@ -55,7 +55,7 @@ def _tiles(dtype: np.dtype) -> tuple[int, list[Callable[..., None]]]:
 
 @functools.cache
 def product(dtype: np.dtype) -> Callable[..., None]:
-    """What a text calls to add a product to a matrix.
+    """A function for texts that adds a product to a matrix.
 
     ``product(a, a0, features, b, b0, c, c0, wide, panels, rows)``: so many rows of ``features`` numbers, at least one,
     that begin at ``a[a0]``, times the panels that begin at ``b[b0]``, added to rows ``wide`` numbers apart that
@@ -84,7 +84,7 @@ def product(dtype: np.dtype) -> Callable[..., None]:
 
 @functools.cache
 def pack(dtype: np.dtype) -> Callable[..., None]:
-    """What a text calls to pack a matrix into panels, (panels, rows, width), the last filled up with zeros.
+    """A function for texts that packs a matrix into panels (panels, rows, width), the last filled up with zeros.
 
     ``pack(a, a0, rows, across, out, out0)``: so many rows of ``across`` numbers that begin at ``a[a0]``.
     """
@@ -107,7 +107,7 @@ def pack(dtype: np.dtype) -> Callable[..., None]:
 
 @functools.cache
 def turned(dtype: np.dtype) -> Callable[..., None]:
-    """What a text calls to pack the transpose of a matrix.
+    """A function for texts that packs the transpose of a matrix.
 
     ``turned(a, a0, rows, across, out, out0)``: as ``pack``, of a matrix whose rows become columns of panels. Behind
     the last of them a panel keeps what it holds, of which products make numbers that nobody reads.
@@ -131,7 +131,7 @@ def turned(dtype: np.dtype) -> Callable[..., None]:
 
 @functools.cache
 def transposed(dtype: np.dtype) -> Callable[..., None]:
-    """What a text calls to add a product of a transpose to a matrix.
+    """A function for texts that adds the product of a transpose to a matrix.
 
     ``transposed(a, a0, many, features, b, across, work, work0, c, c0, wide, rows)``: the matrix at ``a`` has
     ``features`` rows of ``many`` numbers, of which so many columns from ``a0`` on are the rows that are multiplied.
@@ -165,7 +165,7 @@ def transposed(dtype: np.dtype) -> Callable[..., None]:
 
 @functools.cache
 def _ends(large: int) -> Callable[[int], tuple[int, int]]:
-    """What a text calls for the rows where large tiles end, and small ones."""
+    """A function for texts that gives the rows where large tiles end, and where small ones end."""
     numba = importlib.import_module("numba")
 
     @numba.njit(error_model="numpy")

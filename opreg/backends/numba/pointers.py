@@ -42,7 +42,7 @@ def _apart(builder: IRBuilder, instruction: Instruction, number: int, count: int
 
 @functools.cache
 def access(dtype: np.dtype) -> dict[str, Callable[..., object]]:
-    """What a text calls: ``load(array, index, number, count)`` and ``store(array, index, value, number, count)``.
+    """Functions for texts: ``load(array, index, number, count)`` and ``store(array, index, value, number, count)``.
 
     ``number`` and ``count`` are literals: which array it is, of how many.
     """

@@ -271,7 +271,7 @@ def forward(mode: str, x: Array, w_input: Array, w_state: Array, bias: Sequence[
 
 
 class Gradients(NamedTuple):
-    """What the gradient of a direction leaves.
+    """Results of the gradient of one direction.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What cells of recurrent layers compute for a number, and its gradient, as instructions."""
+"""Instructions of recurrent cells for one element, and of their gradients."""
 
 from __future__ import annotations
 

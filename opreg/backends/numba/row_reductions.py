@@ -32,7 +32,7 @@ _ROW, _LEAST = 16, 256
 
 
 class Task(NamedTuple):
-    """What a program computes.
+    """Operands of a program.
 
     Attributes
     ----------

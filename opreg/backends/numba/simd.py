@@ -56,7 +56,7 @@ def lanes(dtype: np.dtype) -> int:
 
 
 def row(function: Callable[..., Sequence[FloatValue]], dtype: np.dtype) -> Callable[..., None]:
-    """What a text calls to compute a function of numbers for some that stand side by side.
+    """A function for texts that computes ``function`` for several neighbouring elements at once.
 
     ``row(a, a0, b, b0, ..., n)``: from the arrays and places of what the function takes, then of what it returns,
     ``n`` numbers each. An array may be read and written at the same place.

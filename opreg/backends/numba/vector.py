@@ -259,7 +259,7 @@ def _arc(size: FloatValue) -> tuple[FloatValue, FloatValue, BoolValue]:
 
 
 def _root_rest(y: FloatValue, size: FloatValue) -> FloatValue:
-    """What the square root ``y`` of ``(1 - size) / 2`` leaves out."""
+    """The rounding error of ``y``, the square root of ``(1 - size) / 2``."""
     error = fma(-y, y, fma(size, -0.5, 0.5))
     return (error / (y + y)).replaced(y.equals(0.0), 0.0)
 

@@ -110,7 +110,7 @@ def _stand_in(shape: Shape, dtype: np.dtype | None) -> Array:
 
 
 class _Works(threading.local):
-    """What eager calls of one thread have made; it is given other arrays by every call."""
+    """Primitives that eager calls of one thread have made; each call gives them other arrays."""
 
     def __init__(self) -> None:
         self.by_kind: dict[tuple[Part, Description], engine.Work] = {}
@@ -167,7 +167,7 @@ class _Kernels(Generic[G]):
         raise NotImplementedError
 
     def finish(self, ins: Sequence[Array], out: Array, attrs: Attrs) -> Callable[[], object] | None:
-        """What is to be done after the library's work."""
+        """Work that is left after the library's."""
         return None
 
     def fits(self, ins: Sequence[Array]) -> bool:
@@ -252,7 +252,8 @@ def contiguous(shape: Shape) -> Shape:
 @cached(1024)
 def _convolution(x: Shape, w: Shape, y: Shape, win: Window, groups: int, layout: str | None, weights_first: bool,
                  **epilogue: bool) -> tuple[Convolution, tuple[Shape, ...]]:
-    """What oneDNN has to know, and the strides of contiguous arrays of these shapes with channels on axis 1."""
+    """Description of a convolution for oneDNN, and the strides of contiguous arrays of these shapes with channels on
+    axis 1."""
     layouts = layout, of_weight(layout, weights_first), layout
     places = [channels_first(contiguous(shape), order) for shape, order in zip((x, w, y), layouts)]
     x, w, y = [channels_first(shape, order) for shape, order in zip((x, w, y), layouts)]
@@ -306,8 +307,8 @@ class _ConvolutionKernels(_Kernels[Convolution]):
 
 
 class _FoldedKernels(_ConvolutionKernels):
-    """Of a convolution with a norm, an addition and relu. The library does what it can to a number before it stores it,
-    but not relu, which it lets make zeros of NaN, nor the addition of an array that is laid out otherwise."""
+    """Kernels of a convolution with a norm, an addition and relu. The library applies what it can as its epilogue, but
+    not relu, which turns its NaN into zeros, nor the addition of an array in another layout."""
 
     def __init__(self, op: Op):
         self.op, self.part, self.read, self.reads, self.writes = op, "forward", 8, "xw", "y"

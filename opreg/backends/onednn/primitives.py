@@ -1,4 +1,4 @@
-"""What oneDNN is asked to compute: convolutions, pooling, batch norm, products and copies, by their geometry.
+"""Primitives of oneDNN: convolutions, pooling, batch norm, products and copies, by their geometry.
 
 A geometry says of which shapes its arrays are, and describes the primitives that compute a part of it. Shapes have the
 channels on axis 1 whatever the arrays are like: their strides tell where the channels are.
@@ -46,7 +46,7 @@ def grouped(shape: Shape, strides: Shape, groups: int) -> tuple[Shape, Shape]:
 
 
 def implementation(library: Library, description: Object) -> str:
-    """What the library calls the way it has chosen for a primitive."""
+    """The library's name for the implementation that it chose for a primitive."""
     name = c_char_p()
     library.check("primitive_desc_query", description.pointer, QUERY_NAME, 0, byref(name))
     return (name.value or b"").decode(errors="replace")
@@ -82,7 +82,7 @@ class Convolution(NamedTuple):
     added: bool = False
 
     def shapes(self, part: Part) -> tuple[Shape, ...]:
-        """Of the arrays that a part works on: data, weight, output, and those of what is done in the end."""
+        """Shapes of a part's arrays: data, weight, output, and the operands of its epilogue."""
         column = (1, self.w[0], *(1,) * len(self.stride))
         return (self.x, self.w, self.y, *[self.w[:1]] * self.bias, *[column] * (2 * self.scaled),
                 *[self.y] * self.added)
@@ -124,7 +124,7 @@ class Convolution(NamedTuple):
         return [(backward, [(SRC, 0), (DIFF_WEIGHTS, 1), (DIFF_DST, 2)])]
 
     def _epilogue(self, library: Library, strides: Sequence[Shape]) -> Object:
-        """What is done to a number of the output before it is stored."""
+        """Epilogue: operations on an element of the output before it is stored."""
         operations = Object(library, "post_ops", "post_ops_create")
         kinds = [MULTIPLY, ADD] * self.scaled + [ADD] * self.added
         shapes, strides = self.shapes("forward")[3 + self.bias:], strides[3 + self.bias:]
@@ -148,7 +148,7 @@ class Pooling(NamedTuple):
     kind: str
 
     def shapes(self, part: Part) -> tuple[Shape, ...]:
-        """Of the arrays that a part works on: data and output, or their gradients and, for maxima, the data."""
+        """Shapes of a part's arrays: data and output, or their gradients and, for maxima, the data."""
         return (self.x, self.y, self.x) if part == "data" and self.kind == "max" else (self.x, self.y)
 
     def describe(self, library: Library, part: Part, strides: Sequence[Shape]) -> list[Description]:
@@ -180,8 +180,8 @@ class Norm(NamedTuple):
     measured: bool = True
 
     def shapes(self, part: Part) -> tuple[Shape, ...]:
-        """Of the arrays that a part works on: data, output, mean, variance, scale and shift; or data, the gradients of
-        output and data, mean, variance, scale and the gradients of scale and shift."""
+        """Shapes of a part's arrays: data, output, mean, variance, scale and shift; or data, the gradients of output
+        and data, mean, variance, scale and the gradients of scale and shift."""
         vector = self.x[1:2]
         return (self.x, self.x, *[vector] * 4) if part == "forward" else (*[self.x] * 3, *[vector] * 5)
 
@@ -208,7 +208,7 @@ class Product(NamedTuple):
     bias: bool = False
 
     def shapes(self, part: Part) -> tuple[Shape, ...]:
-        """Of the factors, the product and the bias."""
+        """Shapes of the factors, the product and the bias."""
         return self.a, self.b, (*self.a[:-1], self.b[-1]), *[(*(1,) * (len(self.a) - 1), self.b[-1])] * self.bias
 
     def describe(self, library: Library, part: Part, strides: Sequence[Shape]) -> list[Description]:
@@ -227,7 +227,7 @@ class Copy(NamedTuple):
     x: Shape
 
     def shapes(self, part: Part) -> tuple[Shape, ...]:
-        """Of the two arrays."""
+        """Shapes of the two arrays."""
         return self.x, self.x
 
     def describe(self, library: Library, part: Part, strides: Sequence[Shape]) -> list[Description]:

@@ -73,7 +73,7 @@ def _impossible(product: Product, strides: tuple[Shape, ...]) -> str | None:
 
 
 class Matrices(NamedTuple):
-    """What a call multiplies, matrices or stacks of as many: factors, a bias that is added, and where that goes."""
+    """Operands of a product of matrices, or of stacks of them: factors, bias and output."""
 
     a: Array
     b: Array
@@ -87,7 +87,7 @@ class Matrices(NamedTuple):
 
 
 def matrices_of(call: Call) -> Matrices | str:
-    """What a call multiplies, or why the library does not read it where it is."""
+    """Operands of a call's product, or the reason why the library does not read them in place."""
     bias, out = bias_of(call), call.outs[0]
     declined = convolution.declined(call, [*call.ins[:2], *bias, out])
     if declined is not None:
@@ -131,7 +131,7 @@ def _left_to_blas(call: Call, found: Matrices) -> str | None:
 
 
 def _tried(a: Array, b: Array) -> trials.Choice:
-    """Which library's thread multiplies such matrices, or smaller ones where these are long, by itself."""
+    """The faster library for products of such matrices on one thread; long sides are cut for the trial."""
     left, right = [blas.noise(tuple([min(size, _SIDE) for size in array.shape]), array.strides, array.dtype)
                    for array in (a, b)]
     out = np.empty((len(left), right.shape[1]), np.float32)
@@ -162,7 +162,7 @@ def _alone(run: Callable[[], object]) -> None:
 
 def _bound(found: Matrices, room: Callable[[int, Shape, np.dtype], Array] = lambda number, shape, dtype: np.empty(
         shape, dtype)) -> Callable[[], None]:
-    """What multiplies these matrices, with room for temporaries by number, shape and dtype."""
+    """A function that multiplies these matrices; ``room`` gives temporaries by number, shape and dtype."""
     work = engine.Work("forward", *_describe(found))
     return work.bind(_arrays(found), [room(i, (n,), np.dtype(np.uint8)) for i, n in enumerate(work.nbytes)])
 

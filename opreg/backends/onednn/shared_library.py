@@ -61,7 +61,7 @@ class _Version(ctypes.Structure):
 
 
 class Argument(ctypes.Structure):
-    """What a primitive is given: which of its arguments, and a memory."""
+    """An argument of a primitive: which of its arguments it is, and its memory."""
 
     _fields_ = [("arg", c_int), ("memory", c_void_p)]
 
@@ -115,7 +115,7 @@ _RESULTS = {"memory_desc_get_size": c_size_t, "primitive_desc_query_md": c_void_
 
 
 def _candidates() -> Iterator[str]:
-    """Where the library may be, best first."""
+    """Paths where the library may be, best first."""
     name = {"win32": "dnnl.dll", "darwin": "libdnnl.3.dylib"}.get(sys.platform, "libdnnl.so.3")
     for root in (sys.prefix, site.USER_BASE):
         for folder in ("lib", "Library/bin"):
@@ -155,7 +155,7 @@ class Library:
             raise adopted(MemoryError(text)) if status == 1 else OpError(text)
 
     def create(self, name: str, *args: object) -> c_void_p:
-        """What a function of the library makes."""
+        """The object that a function of the library creates."""
         pointer = c_void_p()
         self.check(name, byref(pointer), *args)
         return pointer
@@ -177,7 +177,7 @@ def library() -> Library | str:
 
 
 def version() -> str:
-    """Which one it is."""
+    """Version of the library that was loaded, or the reason why none was."""
     loaded = library()
     return loaded if isinstance(loaded, str) else ".".join(str(getattr(loaded.version, part)) for part in
                                                            ("major", "minor", "patch"))

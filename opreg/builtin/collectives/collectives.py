@@ -1,4 +1,4 @@
-"""What the ranks of a group do together, as operators: all of them apply the same ones in the same order.
+"""Collectives as operators; all ranks of a group apply the same ones in the same order.
 
 Each says that it does something beside computing, so none is left out, done twice or computed ahead. A gradient is that
 of the sum of what all ranks make of it, as of a loss on each rank.
@@ -118,7 +118,7 @@ def _broadcast_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, ro
 
 @_collective("Broadcast", lambda group, data, out, root_rank: group.broadcast(data, root_rank, out), _broadcast_grad)
 def broadcast(data, *, root_rank: int, group: str = "world"):
-    """What one rank of a group brings, on all of them; that of the others says shape and dtype."""
+    """Array of one rank of a group, on all of them; the arrays of the other ranks say shape and dtype."""
 
 
 @_collective("AlltoAll", lambda group, data, out: group.alltoall(data, out),
@@ -147,4 +147,4 @@ def send(data, *, dest_rank: int, sr_tag: int = 0, group: str = "world"):
              lambda g, ins, outs, *, src_rank, sr_tag, group:
              ops.zeros_like(g) * ops.Send(g, dest_rank=src_rank, sr_tag=sr_tag, group=group))
 def receive(data, *, src_rank: int, sr_tag: int = 0, group: str = "world"):
-    """What one rank of a group sends; ``data`` says of which shape and dtype. Its gradient goes back there."""
+    """Array that one rank of a group sends; ``data`` says shape and dtype. Its gradient goes back to that rank."""

@@ -286,7 +286,7 @@ _choice(where_rscalar, 1, None)
 
 
 def _any_value(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-    """What is written is cast; its dtype is taken for that of the data where it is not known."""
+    """Dtypes of an assignment: the values are cast to the data's dtype, and take it where their own is unknown."""
     data = ins[0] or outs[0]
     return [data, ins[1] or data], [data]
 

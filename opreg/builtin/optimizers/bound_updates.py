@@ -134,7 +134,7 @@ class Bound(NamedTuple):
 
 
 def bind(xp: ArrayModule, kernel: Rule, updates: Sequence[Update], attrs: Attrs) -> Bound:
-    """What moves weights in place again and again, by the kernel of an operator whose rule is a formula.
+    """A function that updates weights in place each time, by the kernel of an operator whose rule is a formula.
 
     The numbers are those of the kernel's ``together``.
     """

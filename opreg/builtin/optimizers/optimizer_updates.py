@@ -45,7 +45,7 @@ def _scaled(grad, rescale_grad, clip_gradient, factor=1.0):
 
 
 def _decayed(weight, lr, wd):
-    """What a decay leaves of a weight."""
+    """Weight after weight decay."""
     return weight * (1.0 - lr * wd) if wd else weight
 
 

@@ -32,7 +32,7 @@ __all__ = ["Formula", "adadelta_step", "adam_step", "average", "clipped", "corre
 
 
 class Number(Protocol):
-    """What formulas are written in: numbers, terms, arrays, symbols, tensors."""
+    """Type of values in formulas: numbers, terms, arrays, symbols, tensors."""
 
     def __add__(self, other: Any, /) -> Any: ...
 
@@ -59,7 +59,7 @@ def average(state: Number, value: Number, decay: Number, weight: Number | None =
 
 
 def correction(decay: Number, time: Number) -> Any:
-    """What a moving average that began with zero is multiplied by, so that what it has seen counts in full."""
+    """Factor that corrects the bias of a moving average that began with zero."""
     return 1.0 / (1.0 - decay ** time)
 
 

@@ -68,7 +68,7 @@ class Body(NamedTuple):
 
     @property
     def sums(self) -> Entry:
-        """What comes of the layer, before the rest."""
+        """Output of the layer, before the operations behind it."""
         return self.norm or self.layer, 0
 
     @property
@@ -80,7 +80,7 @@ class Body(NamedTuple):
 
 @cached(1024)
 def _body(kind: str, graph: Graph) -> Body:
-    """What the graph of a node holds, whose layer is of a kind.
+    """Parts of the graph that a node holds, whose layer is of this kind.
 
     Raises
     ------
@@ -127,8 +127,8 @@ def _computed(xp: ArrayModule, nodes: Sequence[Any], values: dict[Entry, Array])
 
 
 class Factor(NamedTuple):
-    """What data are multiplied by, and what is added: whole weights, how many of their steps one is and how far they
-    reach, one number or one a channel; and a bias of fractions, or None."""
+    """Affine map of quantised data: integer weights, their step and range, one for all or one a channel; and a bias of
+    fractions, or None."""
 
     weight: Array
     steps: Array
@@ -230,7 +230,8 @@ class Fusion:
         return tuple([name for name in self.inputs(attrs) if name in ("mean", "var")])
 
     def flops(self, attrs: Attrs, ins: Sequence[Shape], outs: Sequence[Shape]) -> int:
-        """Of the layer: all that a number of the result is multiplied from is one kernel, or one row of the weight."""
+        """Arithmetic of the layer: each element of the output is a product over one kernel, or over one row of the
+        weight."""
         return 2 * math.prod(outs[0]) * math.prod(self.named(attrs, ins)["weight"][1:])
 
     def named(self, attrs: Attrs, values: Sequence[Any]) -> dict[str, Any]:
@@ -267,7 +268,7 @@ class Fusion:
         return _result(xp, body, arrays, self.factor(xp, body, arrays, attrs), reach, attrs)
 
     def factor(self, xp: ArrayModule, body: Body, arrays: dict[str, Array], attrs: Attrs) -> Factor:
-        """What a quantised node multiplies its data by."""
+        """The affine map that a quantised node applies to its data."""
         weight, bias = arrays["weight"], arrays.get("bias")
         if "min_weight" in arrays:
             weight_reach = distance(xp, arrays["min_weight"], arrays["max_weight"])

@@ -1,4 +1,4 @@
-"""What whole numbers stand for, in the arithmetic of MXNet 1.9.1 on a CPU.
+"""Ranges of quantised integers, in the arithmetic of MXNet 1.9.1 on a CPU.
 
 A quantised array comes with the ends of its range, two float32 arrays of one number. Only the end that is farther from
 zero counts, its distance: so many steps reach from zero to there.
@@ -74,7 +74,7 @@ def exact(count: int) -> str:
 
 
 def run(op: Op, xp: ArrayModule, arrays: Sequence[Any], attrs: Attrs) -> Any:
-    """What the reference kernel of an operator gives, as in inference."""
+    """Results of an operator's reference kernel in inference."""
     return op.kernels[0].rule({**attrs, "is_train": False}, xp, *arrays)
 
 

@@ -24,7 +24,7 @@ _FLOAT32 = np.dtype("float32")
 
 
 def _ranked(xp: ArrayModule, data: Array, axis: int | None, is_ascend: bool) -> tuple[Array, Array, int]:
-    """Where the numbers in order lie along an axis; with the data and the axis, both made flat for None."""
+    """Indices that sort along an axis, with the data and the axis; both are flattened for None."""
     if axis is None:
         data, axis = data.reshape(-1), 0
     axis = check_axis(axis, data.ndim)

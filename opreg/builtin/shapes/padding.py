@@ -28,7 +28,7 @@ def _widths(pad_width: Sequence[int], rank: int) -> list[tuple[int, int]]:
 
 
 def _core(widths: list[tuple[int, int]], shape: Shape) -> Cut:
-    """Where the data lies inside the padded shape."""
+    """Slices of the data inside the padded shape."""
     return tuple([slice(before, dim - after) for (before, after), dim in zip(widths, shape)])
 
 

@@ -120,7 +120,7 @@ _cutting(slice_, _cut)
 
 
 def _span(begin: int, end: int | None, dim: int) -> tuple[int, int]:
-    """Where ``slice_axis`` begins and ends, counted from the front."""
+    """Bounds of ``slice_axis``, counted from the front."""
     start = begin + dim if begin < 0 else begin
     stop = dim if end is None else end + dim if end < 0 else end
     if not 0 <= start < stop <= dim:
@@ -183,7 +183,7 @@ def _crop_size(shapes: Sequence[Shape], h_w: Sequence[int]) -> Sequence[int]:
 
 
 def _window(*shapes: Shape, h_w: Sequence[int], offset: Sequence[int], center_crop: bool) -> Cut:
-    """Where ``Crop`` cuts height and width."""
+    """Slices of height and width that ``Crop`` takes."""
     size = _crop_size(shapes, h_w)
     if len(size) != 2 or len(offset) != 2:
         raise AttrError(f"h_w={h_w}, offset={offset}: expected height and width of each")

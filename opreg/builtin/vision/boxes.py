@@ -55,14 +55,15 @@ def _centers(xp: ArrayModule, boxes: Array, form: Format) -> Array:
 
 
 def _area(xp: ArrayModule, boxes: Array, form: Format) -> Array:
-    """What boxes cover; nothing if a side is negative."""
+    """Areas of boxes; 0 if a side is negative."""
     left, top, right, bottom = apart(boxes)
     width, height = (right, bottom) if form == "center" else (right - left, bottom - top)
     return xp.where((width < 0) | (height < 0), 0, width * height).astype(boxes.dtype)
 
 
 def _common(xp: ArrayModule, a: Arrays, b: Arrays, border: int = 0) -> Array:
-    """What two boxes, four arrays of corners each, cover together. With a border of one they end with a pixel."""
+    """Area of the intersection of two boxes, each four arrays of corners. With ``border=1`` boxes include their last
+    pixel."""
     width = xp.minimum(a[2], b[2]) - xp.maximum(a[0], b[0]) + border
     height = xp.minimum(a[3], b[3]) - xp.maximum(a[1], b[1]) + border
     return xp.maximum(width, 0) * xp.maximum(height, 0)
@@ -83,7 +84,7 @@ def ratio(xp: ArrayModule, a: Arrays, b: Arrays, border: int = 0) -> Array:
 
 def survivors(xp: ArrayModule, alive: Array, rows: Array, clash: Callable[[Array, Array], Array],
               groups: Array | None = None, most: int | None = None) -> Array:
-    """Which boxes are left when each, the first first, removes the later ones that it clashes with.
+    """Mask of the boxes that are left when each, in order, removes the later ones that it clashes with.
 
     Parameters
     ----------
@@ -332,7 +333,7 @@ def offsets(xp: ArrayModule, anchors: Arrays, boxes: Arrays) -> tuple[Array, Arr
 
 @declare(name="_contrib_box_encode", outputs=("output0", "output1"))
 def box_encode(samples, matches, anchors, refs, means, stds):
-    """What a detector should predict: the offsets from ``anchors`` to the boxes of ``refs`` that ``matches`` names.
+    """Regression targets of a detector: the offsets from ``anchors`` to the boxes of ``refs`` that ``matches`` names.
 
     Anchors (batch, n, 4) and boxes (batch, m, 4) are given by corners, ``matches`` and ``samples`` have the shape
     (batch, n). The four offsets less ``means``, divided by ``stds``, are there where ``samples`` is above 0.5, and

@@ -89,7 +89,7 @@ def _inside(frame: Array, form: _Form) -> Array:
 
 
 def _taps(form: _Form) -> Iterator[tuple]:
-    """Where each tap of the patches is, in the part of the image that patches cover."""
+    """Slices of each tap of the patches, in the part of the image that patches cover."""
     high, across = [(n - 1) * form.stride1 + 1 for n in form.places]
     for i in range(form.kernel):
         for j in range(form.kernel):

@@ -34,14 +34,14 @@ _SLOPE = -0.75
 
 
 def _positions(xp: ArrayModule, n: int, m: int, first: int) -> tuple[Array, Array]:
-    """Where ``m`` pixels lie among ``n``: pixels before them, by number, and how far behind these they are."""
+    """Source positions of ``m`` pixels among ``n``: the index of the pixel before each, and the distance behind it."""
     place = ((xp.arange(m) + 0.5) * (n / m) - 0.5).astype(xp.float32)
     low = xp.floor(place)
     return low.astype(xp.int64) + first, place - low
 
 
 def _linear(xp: ArrayModule, n: int, m: int, area: bool) -> tuple[Array, Array]:
-    """Of two pixels that each of ``m`` lies between the first, which may be outside, and how far behind it is.
+    """The first of the two source pixels of each of ``m``, which may be outside, and the distance behind it.
 
     When an area is asked for and pixels are enlarged, each covers one or two old ones, and is the average.
     """
@@ -79,7 +79,7 @@ def _lanczos(xp: ArrayModule, part: Array) -> list[Array]:
 
 def _taps(xp: ArrayModule, n: int, m: int, interp: int, area: bool, axis: int, part: slice
           ) -> list[tuple[Array, Array]]:
-    """Which pixels of ``n`` each of a part of ``m`` is made of, and their weights."""
+    """Source pixels among ``n`` of a part of ``m`` pixels, and their weights."""
     if interp in (LINEAR, AREA):
         low, behind = _linear(xp, n, m, area)
         if axis == 2:  # at the ends of rows OpenCV reads one pixel, at the ends of columns the same one twice

@@ -93,7 +93,7 @@ prior.grad(ZERO)
 def target(anchor, label, cls_pred, *, overlap_threshold: float = 0.5, ignore_label: float = -1.0,
            negative_mining_ratio: float = -1.0, negative_mining_thresh: float = 0.5,
            minimum_negative_samples: int = 0, variances: tuple[float, ...] = _VARIANCES):
-    """What a network should predict for the boxes of ``anchor`` (1, n, 4), given the objects in ``label``.
+    """Training targets for the boxes of ``anchor`` (1, n, 4), given the objects in ``label``.
 
     ``label`` (batch, objects, 5 or more) holds a class and a box each; the first class -1 ends the list.
     ``cls_pred`` (batch, classes, n), class 0 the background, decides which anchors without object are hard.
@@ -170,7 +170,8 @@ def target_xp(xp, anchor, label, cls_pred, *, overlap_threshold, ignore_label, n
 
 
 def _hard(xp: ArrayModule, cls_pred: Array, free: Array, objects: Array, share: float) -> Array:
-    """Of the anchors that are free those that the network is least sure are background, a share of the objects."""
+    """Hard negatives: among the free anchors those that the network is least sure are background, a multiple of the
+    objects in number."""
     top = cls_pred.max(axis=1)
     sure = xp.exp(cls_pred[:, 0] - top) / xp.exp(cls_pred - top[:, None]).sum(axis=1)
     order = xp.argsort(xp.where(free, sure, math.inf), axis=1, kind="stable")

@@ -300,7 +300,7 @@ def _spans(xp: ArrayModule, start: Array, stop: Array, cells: int, n: int) -> tu
 
 
 def _better(xp: ArrayModule, left: tuple[Array, Array], right: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Of two maxima and their places the larger; of equal ones the one that comes first."""
+    """The larger of two maxima with its index; of equal ones the one with the smaller index."""
     (a, i), (b, j) = left, right
     other = (b > a) | ((b == a) & (j < i))
     return xp.where(other, b, a), xp.where(other, j, i)
@@ -396,7 +396,7 @@ def roi_pooling_data_xp(xp, g, rois, maxidx, data):
 
 @declare(name="_backward_ROIPooling_at", types="T,I,J->T")
 def roi_pooling_at(h, rois, maxidx):
-    """What ``h`` holds where regions of the data have their maxima: the gradient's gradient."""
+    """Elements of ``h`` where regions of the data have their maxima: the gradient of the gradient."""
 
 
 roi_pooling_at.infer(like_inputs(2))

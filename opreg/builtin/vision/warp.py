@@ -23,7 +23,7 @@ __all__: list[str] = []
 
 @declare(name="GridGenerator")
 def grid_generator(data, *, transform_type: Literal["affine", "warp"], target_shape: tuple[int, ...] = (0, 0)):
-    """Where to sample, x and y from -1 to 1, for each place of an image.
+    """Sampling grid: x and y from -1 to 1 for each place of an image.
 
     "affine" multiplies the places of ``target_shape`` by a matrix of two rows and three columns, "warp" adds the
     flow, in pixels, to each place of its own shape.
@@ -61,7 +61,7 @@ def _base(xp: ArrayModule, size: Shape, dtype: np.dtype) -> Array:
 
 
 def _steps(xp: ArrayModule, size: Shape, dtype: np.dtype) -> Array:
-    """What one pixel is in x and y."""
+    """Size of one pixel in x and y of the grid."""
     return xp.asarray([2 / max(1, size[1] - 1), 2 / max(1, size[0] - 1)], dtype).reshape(2, 1, 1)
 
 

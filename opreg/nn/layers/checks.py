@@ -103,7 +103,8 @@ def no_tensor(x: object) -> str | None:
 
 def channels_apart(cell: Cell, x: TensorBase, axis: int, wanted: int, what: str, ranks: tuple[int, ...] = ()
                    ) -> str | None:
-    """What is wrong with an input that has not that many ``what`` along an axis, or another number of axes."""
+    """Sentence about an input that has not ``wanted`` of ``what`` along an axis, or has another number of axes; None if
+    it fits."""
     problem = no_tensor(x)
     if problem is not None:
         return problem

@@ -52,7 +52,7 @@ class _Children(Cell):
 
 
 def _prefix(cells: Mapping[str, Cell]) -> str:
-    """What MindSpore puts before the name of a Cell that is added: what precedes the names of those that are there.
+    """Prefix that MindSpore puts before the name of a Cell that is added: that of the Cells that are there.
 
     It looks at the first parameters of two Cells, and for the last place where these have the names of the Cells.
     """

@@ -113,7 +113,8 @@ class Transformer(Cell):
     def construct(self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None, tgt_mask: Tensor | None = None,
                   memory_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
                   tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None) -> Tensor:
-        """What the decoder makes of ``tgt``, and the encoder of ``src``; masks are as of ``MultiheadAttention``."""
+        """Output of the decoder for ``tgt`` and the encoder's output for ``src``; masks are as of
+        ``MultiheadAttention``."""
         batch = 0 if self.batch_first else 1
         if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
             raise ShapeError(f"Transformer: expected {self.d_model} features, got the shapes {show(src.shape)} and "

@@ -228,7 +228,7 @@ class LGamma(Cell):
     """The logarithm of the gamma function."""
 
     def construct(self, x: Tensor) -> Tensor:
-        """Of each number of ``x``."""
+        """Results for the elements of ``x``."""
         return math.lgamma(x)
 
 
@@ -236,7 +236,7 @@ class DiGamma(Cell):
     """The derivative of the logarithm of the gamma function."""
 
     def construct(self, x: Tensor) -> Tensor:
-        """Of each number of ``x``."""
+        """Results for the elements of ``x``."""
         return math.digamma(x)
 
 
@@ -244,7 +244,7 @@ class MatDet(Cell):
     """The determinants of matrices."""
 
     def construct(self, a: Tensor) -> Tensor:
-        """Of the matrices in the last two axes of ``a``."""
+        """Results for the matrices in the last two axes of ``a``."""
         return linalg.det(a)
 
 
@@ -252,7 +252,7 @@ class MatInverse(Cell):
     """The inverses of matrices."""
 
     def construct(self, a: Tensor) -> Tensor:
-        """Of the matrices in the last two axes of ``a``."""
+        """Results for the matrices in the last two axes of ``a``."""
         return linalg.inverse(a)
 
 

@@ -47,7 +47,7 @@ class Metric(ABC):
 
     @property
     def indexes(self) -> list[int] | None:
-        """Which inputs of ``update`` count, None for all."""
+        """Indices of the inputs that ``update`` reads; None for all."""
         return getattr(self, "_indexes", None)  # a subclass may not have called __init__
 
     def set_indexes(self, indexes: Any) -> Metric:

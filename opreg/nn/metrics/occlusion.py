@@ -1,4 +1,4 @@
-"""Which parts of an image a prediction rests on."""
+"""Sensitivity of a prediction to occluded parts of an image."""
 
 from __future__ import annotations
 

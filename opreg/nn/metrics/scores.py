@@ -278,7 +278,7 @@ class _Positives(_OfClasses):
 
 
 class Precision(_Positives):
-    """Of the samples that are said to be of a class, how many are.
+    """Precision: the share of right ones among the samples that are predicted to be of a class.
 
     Parameters
     ----------
@@ -296,7 +296,7 @@ class Precision(_Positives):
 
 
 class Recall(_Positives):
-    """Of the samples of a class, how many are said to be.
+    """Recall: the share of the samples of a class that are predicted to be of it.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ class _Surfaces(Metric):
         return self._regions
 
     def _distances(self, surface: np.ndarray, other: np.ndarray) -> np.ndarray:
-        """Of each point of a surface to the nearest of another."""
+        """Distance of each point of a surface to the nearest point of another."""
         if not surface.any():
             return np.array([])
         return _to_nearest(other, self.distance_metric)[surface]

@@ -337,7 +337,7 @@ class Model:
 
 
 class _Shown:
-    """What the line that moves says of a training: the loss of the last step."""
+    """Text of the progress line of a training: the loss of the last step."""
 
     def __init__(self, params: Params):
         self._params = params

@@ -151,7 +151,8 @@ def ravel_multi_index(multi_index: Sequence[TensorLike], dims: Sequence[int], mo
 
 
 def searchsorted(a: TensorLike, v: TensorLike, side: str = "left", sorter: TensorLike | None = None) -> Tensor:
-    """Where among numbers in order others belong: before equal ones, or behind them with ``side="right"``; int32."""
+    """Insertion indices (int32) of ``v`` into the sorted ``a``: before equal elements, or behind them with
+    ``side="right"``."""
     if side not in ("left", "right"):
         raise ArgumentError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
     x = as_tensor(a)
@@ -255,7 +256,7 @@ def isscalar(element: object) -> bool:
 
 def interp(x: TensorLike, xp: TensorLike, fp: TensorLike, left: TensorLike | None = None,
            right: TensorLike | None = None) -> Tensor:
-    """What lines from point to point are at places; before the first and behind the last ``left`` and ``right``.
+    """Linear interpolation between points; ``left`` before the first and ``right`` behind the last.
 
     Parameters
     ----------
@@ -320,7 +321,7 @@ def histogram_bin_edges(a: TensorLike, bins: int | TensorLike = 10, range: tuple
 
 
 def _bins(x: Tensor, edges: Tensor) -> Tensor:
-    """Which bin each number is in; the last edge belongs to the last bin, what is outside is in none, -1."""
+    """Bin of each element; the last edge belongs to the last bin, and elements outside are in none, -1."""
     at = searchsorted(edges, x, "right") - 1
     at = ops.where(x == edges[-1], edges.size - 2, at)
     return ops.where(at > edges.size - 2, -1, at)

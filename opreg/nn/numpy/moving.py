@@ -256,7 +256,7 @@ def dsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Ten
 
 def apply_along_axis(func1d: Callable[..., TensorLike], axis: int, arr: TensorLike, *args: Any, **kwargs: Any
                      ) -> Tensor:
-    """What a function gives for every vector along an axis, laid along it in its place."""
+    """Results of a function for each vector along an axis, in the place of that axis."""
     x = as_tensor(arr)
     axis = one_axis(axis, x.ndim, "apply_along_axis")
     rows = ops.moveaxis(x, axis, -1).reshape((-1, x.shape[axis]))
@@ -269,7 +269,7 @@ def apply_along_axis(func1d: Callable[..., TensorLike], axis: int, arr: TensorLi
 
 
 def apply_over_axes(func: Callable[[Tensor, int], TensorLike], a: TensorLike, axes: int | Sequence[int]) -> Tensor:
-    """What a function gives for one axis after the other; an axis that it leaves out has length one."""
+    """Result of a function applied over one axis after the other; an axis that it drops comes back with length one."""
     x = as_tensor(a)
     for axis in axes_of(axes, x.ndim, "apply_over_axes"):
         given = as_tensor(func(x, axis))
@@ -345,7 +345,7 @@ def pad(arr: TensorLike, pad_width: TensorLike, mode: str | Callable[..., Any] =
 
 def _edge(x: Tensor, axis: int, edge: int, width: int, mode: str, number: float, end: float, length: int | None
           ) -> Tensor:
-    """What ``pad`` puts before an axis, or behind it where ``edge`` is 1."""
+    """Elements that ``pad`` puts before an axis, or behind it where ``edge`` is 1."""
     shape = (*x.shape[:axis], width, *x.shape[axis + 1:])
     count = x.shape[axis]
     if mode in _STATISTICS:

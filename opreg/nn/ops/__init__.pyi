@@ -1635,7 +1635,7 @@ def scatter_nd(indices: TensorLike, updates: TensorLike, shape: TensorShape) -> 
     """Zeros of a shape with ``updates`` added at the places that ``gather_nd`` would take them from."""
 def searchsorted(sorted_sequence: TensorLike, values: TensorLike, *, out_int32: bool = False, right: bool = False,
                  side: str | None = None, sorter: TensorLike | None = None) -> Tensor:
-    """Where along the last axis, in order, numbers belong."""
+    """Insertion indices along the sorted last axis."""
 def select(condition: TensorLike, input: TensorLike, other: TensorLike) -> Tensor:
     """Numbers of ``input`` where the condition holds, of ``other`` elsewhere."""
 def selu(input_x: TensorLike) -> Tensor:

@@ -74,7 +74,7 @@ class _Body:
         self.outside = {node: arrays.get(node, value) for node, value in self.trace.outer.items()}
 
     def places(self) -> list[int]:
-        """Where slots stand among the inputs."""
+        """Indices of slots among the inputs."""
         return [self.inputs.index(slot._entry[0]) for slot in self.slots]
 
 
@@ -88,7 +88,7 @@ def _node(op: Op, inputs: Sequence[TensorBase | NDArray], bodies: Sequence[_Body
 
 
 def _placed(operands: Operands, values: Sequence[Any]) -> tuple[int, ...]:
-    """Where values stand among the operands of a loop or branch."""
+    """Indices of values among the operands of a loop or branch."""
     trace = STATE.trace
     assert trace is not None
     return tuple([operands.place(trace.read(value)._entry, value) for value in values])

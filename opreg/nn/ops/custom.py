@@ -134,7 +134,7 @@ class Custom(PrimitiveWithInfer):
 
 
 def _inferred(rule: Any, inputs: Sequence[object]) -> Any:
-    """What a rule says of the inputs, or the rule itself where it is no function."""
+    """Result of a rule for the inputs, or the rule itself where it is no function."""
     return rule(*inputs) if callable(rule) and not isinstance(rule, type) else rule
 
 

@@ -131,7 +131,7 @@ tensor_slice = slice
 
 
 def _places(shape: Sequence[int], dim: int, index: Tensor) -> Tensor:
-    """Where numbers lie in a row, when along one axis indices name them and along the others they stay."""
+    """Flat indices of elements whose index along one axis is given and along the others is their own."""
     strides = [math.prod(shape[i + 1:]) for i in range(len(shape))]
     others = sum(np.arange(size).reshape([-1 if j == i else 1 for j in range(len(shape))]) * strides[i]
                  for i, size in enumerate(index.shape) if i != dim)
@@ -340,7 +340,7 @@ def topk(input: TensorLike, k: int, dim: int | None = None, largest: bool = True
 
 def searchsorted(sorted_sequence: TensorLike, values: TensorLike, *, out_int32: bool = False, right: bool = False,
                  side: str | None = None, sorter: TensorLike | None = None) -> Tensor:
-    """Where along the last axis, in order, numbers belong: before equal ones, or behind them with ``right``."""
+    """Insertion indices along the sorted last axis: before equal elements, or behind them with ``right``."""
     x, values = tensor(sorted_sequence), tensor(values)
     if sorter is not None:
         x = gather_elements(x, -1, sorter)

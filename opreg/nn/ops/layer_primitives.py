@@ -177,7 +177,7 @@ _add("BatchNorm", _batch_norm, {"is_training": False, "epsilon": 1e-5, "momentum
 
 
 def _mixture(old: int, new: int, align_corners: bool, half_pixel_centers: bool) -> np.ndarray:
-    """Which parts of ``old`` numbers in a row make up ``new`` ones between them, a row each."""
+    """Weights (new, old) by which ``old`` elements in a row interpolate ``new`` ones."""
     scale = (old - 1) / (new - 1) if align_corners and new > 1 else old / new
     places = np.arange(new, dtype=np.float64)
     places = (places + 0.5) * scale - 0.5 if half_pixel_centers else places * scale
@@ -197,7 +197,8 @@ def _resize_bilinear(image: TensorLike, size: TensorShape, *, align_corners: boo
 
 
 def _nearest(old: int, new: int, align_corners: bool, half_pixel_centers: bool) -> np.ndarray:
-    """Which of ``old`` numbers in a row lie nearest to ``new`` ones; computed in float32, as MindSpore does."""
+    """Indices of the ``old`` elements in a row that are nearest to ``new`` ones; computed in float32, as MindSpore
+    does."""
     scale = np.float32((old - 1) / (new - 1) if align_corners and new > 1 else old / new)
     places = (np.arange(new, dtype=np.float32) + np.float32(half_pixel_centers / 2)) * scale
     return np.minimum(np.floor(places + np.float32(align_corners / 2)), old - 1).astype(np.int64)

@@ -49,7 +49,7 @@ _OF_PYTHON = {int: ("int64",), float: ("float32", "float64")}
 
 
 def _kind(name: str | dtypes.DType, strict: bool = True) -> _Test:
-    """What a value must be that goes with a name or a dtype; numbers of another width go with it where not strict."""
+    """Test of a value for a type's name or a dtype; where not strict, numbers of another width pass it."""
     if isinstance(name, dtypes.DType):
         return lambda value: _is_tensor(value) and value._dt == name.dtype
     if not isinstance(name, str):

@@ -131,7 +131,7 @@ def conv3d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None
 
 
 def _pooled(kind: str, x: TensorLike) -> Tensor:
-    """What is pooled: floating numbers, or integers of which the largest are asked for."""
+    """Tensor to pool: floating, or integers where maxima are asked for."""
     x = tensor(x)
     return x if kind == "max" and x._dt.kind in "iu" else floating(x)
 

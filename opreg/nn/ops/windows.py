@@ -183,7 +183,7 @@ def _fractional(count: int, input: TensorLike, kernel: Sizes, size: Sizes | None
 
 
 def _starts(chance: Tensor, kernel: int, count: int, length: int) -> Tensor:
-    """Where windows begin along an axis, the last one at the end."""
+    """Starts of windows along an axis, the last one at the end."""
     free = length - kernel
     last = tensor(np.full((*chance.shape, 1), free))
     if count == 1:

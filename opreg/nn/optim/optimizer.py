@@ -311,7 +311,7 @@ class Optimizer(Cell):
 
     @property
     def optim_filter(self) -> tuple[bool, ...]:
-        """Which of the parameters this process changes: all."""
+        """Flags of the parameters that this process updates: all."""
         return (True,) * len(self.parameters)
 
     @property

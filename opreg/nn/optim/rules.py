@@ -43,7 +43,7 @@ def _one(name: str) -> Parameter:
 
 
 def _rest(decay: float) -> float:
-    """What is left to 1 when both are float32: the correction of the bias of averages is computed with the same."""
+    """The float32 difference of 1 and ``decay``, by which the bias correction of averages is computed too."""
     return float(np.float32(1.0) - np.float32(decay))
 
 

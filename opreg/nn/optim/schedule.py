@@ -266,7 +266,7 @@ def inverse_decay_lr(learning_rate: float, decay_rate: float, total_step: int, s
 
 def _parts(owner: str, learning_rate: float, decay_rate: float, decay_epoch: int, is_stair: bool
            ) -> Callable[[int], float]:
-    """Which part of ``decay_epoch`` an epoch is."""
+    """Epoch as a multiple of ``decay_epoch``."""
     number(owner, "learning_rate", learning_rate, inside=True)
     number(owner, "decay_rate", decay_rate, inside=True)
     count(owner, "decay_epoch", decay_epoch)
