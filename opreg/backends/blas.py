@@ -307,7 +307,7 @@ def _in_turn(parts: Sequence[Callable[[], object]]) -> None:
 
 @cached(1024)
 def _axpy(dtype: np.dtype, count: int) -> Callable[..., object] | None:
-    """BLAS's ``y += a * x`` of vectors of so many numbers, or None where it cannot be had."""
+    """BLAS's ``y += a * x`` for vectors of this size, or None where BLAS has none."""
     letter, real = {"float32": ("s", ctypes.c_float), "float64": ("d", ctypes.c_double)}.get(dtype.name, ("", None))
     loaded = _library()
     if real is None or loaded is None:

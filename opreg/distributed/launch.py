@@ -19,7 +19,7 @@ from .link import PATIENCE, SINCE, Launcher
 
 __all__ = ["mpiexec", "command", "environment", "run"]
 
-#: Processes that are too many for any machine: so many a core, where those are more than so many in all.
+#: Processes that are too many for any machine: more than this a core, and more than this in all.
 _BY_CORE, _MOST = 16, 128
 #: Seconds that processes have to be gone when their job has ended.
 _LAST = 5.0

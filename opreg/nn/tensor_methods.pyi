@@ -136,7 +136,7 @@ class Methods(Value):
     def ceil(self) -> Tensor:
         """The next whole number above."""
     def chunk(self, chunks: _int, axis: _int = 0) -> tuple[Tensor, ...]:
-        """At most so many parts along an axis."""
+        """At most ``chunks`` parts along an axis."""
     def clamp(self, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
         """The number, or ``min`` if that is more, or ``max`` if that is less."""
     def clamp_(self, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
@@ -470,13 +470,13 @@ class Methods(Value):
     def reverse(self, axis: Axes) -> Tensor:
         """In opposite order along axes."""
     def rint(self, *, decimals: _int = 0) -> Tensor:
-        """The nearest number with so many decimals, halves to the even one."""
+        """Elements rounded to ``decimals`` digits behind the point, halves to the even digit."""
     def roll(self, shifts: Axes, dims: Axes = None) -> Tensor:
         """Moved on along axes, or all in a row."""
     def rot90(self, k: _int, dims: Sequence[_int]) -> Tensor:
         """Turned ``k`` times by a quarter, from the first of two axes to the second."""
     def round(self, *, decimals: _int = 0) -> Tensor:
-        """The nearest number with so many decimals, halves to the even one."""
+        """Elements rounded to ``decimals`` digits behind the point, halves to the even digit."""
     def rsqrt(self) -> Tensor:
         """One by the square root."""
     def scatter(self, axis: _int, index: TensorLike, src: TensorLike) -> Tensor:

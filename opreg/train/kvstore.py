@@ -31,7 +31,7 @@ __getattr__ = inner(__name__)
 _KINDS = ("local", "device", "local_update_cpu", "local_allreduce_cpu", "local_allreduce_device", "nccl")
 #: What there is not, by how its name begins.
 _ELSEWHERE = ("dist", "byteps", "p3")
-#: Weights up to so many numbers are updated in a store of the kind local, larger ones by the modules.
+#: Most elements of a weight that a store of the kind local updates; modules update larger ones.
 _UPDATED_THERE = 1 << 24
 
 

@@ -1,4 +1,4 @@
-"""Monitor: looks at the numbers inside a network every so many batches."""
+"""Monitor: statistics of the arrays inside a network, every few batches."""
 
 from __future__ import annotations
 

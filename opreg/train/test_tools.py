@@ -181,7 +181,7 @@ def var_check(generator: Callable[[int], ArrayLike], sigma: float, nsamples: int
 
 
 def _chance(statistic: float, freedom: int) -> float:
-    """How likely a chi-square statistic of so many degrees of freedom is at least this large."""
+    """Probability that a chi-square statistic with these degrees of freedom is at least this large."""
     z, a = statistic / 2, freedom % 2 / 2
     chance = math.erfc(math.sqrt(z)) if a else 0.0  # Q(a + 1, z) = Q(a, z) + z^a e^-z / gamma(a + 1)
     while a < freedom / 2:

@@ -35,7 +35,7 @@ MOST = 1 << 16
 
 
 def _named(dtype: np.dtype, mode: str) -> list[str]:
-    """A function that makes a place of a number as it is stored, along an axis of so many."""
+    """A function that makes an index of a stored number, along an axis of this length."""
     stored = INDICES[dtype.name]
     number = "wide(index)" if dtype.name in STORED else "index"
     inside = {"clip": "place < 0 ? 0 : place >= length ? length - 1 : place", "none": "place",

@@ -78,7 +78,7 @@ class FloatFormat:
         return type if self.lanes == 1 else _ir().VectorType(type, self.lanes)
 
     def many(self, lanes: int) -> FloatFormat:
-        """The same for so many numbers at once. Functions that go through float64 do not know it."""
+        """The same type for ``lanes`` elements at once. Functions that go through float64 do not take it."""
         vector = copy.copy(self)
         vector.lanes = lanes
         return vector

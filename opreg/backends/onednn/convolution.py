@@ -76,7 +76,7 @@ _HOST = types.SimpleNamespace(**{**vars(np), "matmul": matmul.matmul})
 
 
 def _by_products(op: Op, read: int) -> None:
-    """Attach the reference kernel of an operator that reads so many inputs, with the library's products."""
+    """Attach the reference kernel of an operator that reads this many inputs, with the library's products."""
     rule = op.kernels[0].rule
 
     @op.kernel("onednn products", accepts=lambda call: declined(call, call.ins[:read]), rank=Rank.LIBRARY)

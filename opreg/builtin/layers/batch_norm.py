@@ -75,7 +75,7 @@ def _batch_norm(xp: ArrayModule, data: Array, gamma: Array, beta: Array, moving_
 
 
 def _shared(ndev: int) -> bool:
-    """Whether so many devices are the processes of this program, which share their statistics."""
+    """Whether ``ndev`` devices are the processes of this program, which share their statistics."""
     return ndev > 1 and world().size == ndev
 
 

@@ -447,7 +447,7 @@ Decimals = Annotated[int, Limit("from -308 to 308", lambda decimals: abs(decimal
 
 @declare(name="_npi_around")
 def around(x, *, decimals: Decimals = 0):
-    """The nearest number with so many decimals, halves to the even one; of fewer than none, tens, hundreds."""
+    """Elements rounded to ``decimals`` digits, halves to the even digit; below 0, to tens, hundreds."""
 
 
 alike(around)

@@ -26,7 +26,7 @@ from ...typing import Array, ArrayModule
 
 __all__ = ["Mover", "Update", "divided", "mixed", "movers", "single", "tiled", "together", "widened"]
 
-# One weight of at most so many numbers is not worth looking for a faster way.
+# A weight of at most this many elements is not worth looking for a faster way.
 SMALL = 1 << 14
 # A tile of float32 numbers, half of the second-level cache and no more than 512 KiB; smaller ones spend their time in
 # Python.

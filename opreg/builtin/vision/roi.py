@@ -93,7 +93,7 @@ class _Cells(NamedTuple):
             yield image, self.rows if count == 1 else xp.where((self.image == image)[:, None, None], self.rows, 0)
 
     def runs(self, numbers: int) -> Iterator[slice]:
-        """Runs of regions, each of which makes so many numbers."""
+        """Runs of regions, each of which makes ``numbers`` elements."""
         step = max(1, BLOCK // max(1, numbers))
         return (slice(start, start + step) for start in range(0, self.rows.shape[0], step))
 

@@ -84,7 +84,7 @@ def _descriptor(size: int) -> int:
 
 
 def _lies_there(size: int, dtype: np.dtype) -> bool:
-    """Whether an array of so many bytes lies in shared memory."""
+    """Whether an array of ``size`` bytes and this dtype goes to shared memory."""
     return size >= _LEAST and dtype.names is None and not dtype.hasobject and hasattr(socket, "send_fds")
 
 

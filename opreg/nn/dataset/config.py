@@ -52,7 +52,7 @@ class Epoch:
                                      int(np.random.randint(2 ** 31)))  # noqa: NPY002  what set_seed sets
 
     def inner(self, count: int, at: int) -> Epoch:
-        """One of so many epochs that this one is made of."""
+        """One of the ``count`` epochs that this epoch is made of."""
         return Epoch(self.number * count + at, self.seed)
 
 

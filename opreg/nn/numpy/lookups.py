@@ -301,7 +301,7 @@ def bincount(x: TensorLike, weights: TensorLike | None = None, minlength: int = 
 
 def histogram_bin_edges(a: TensorLike, bins: int | TensorLike = 10, range: tuple[float, float] | None = None,
                         weights: TensorLike | None = None) -> Tensor:
-    """The edges of so many bins of one width, from the smallest number to the largest, or over a range.
+    """Edges of bins of one width, from the smallest element to the largest, or over a range.
 
     Parameters
     ----------

@@ -151,7 +151,7 @@ def roll(a: TensorLike, shift: int | Sequence[int], axis: Axes = None) -> Tensor
 
 
 def rot90(a: TensorLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
-    """Turned by so many right angles, from the first of two axes towards the second."""
+    """The array turned ``k`` times by a right angle, from the first of two axes towards the second."""
     return ops.rot90(as_tensor(a), k, axes)
 
 

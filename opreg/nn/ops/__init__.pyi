@@ -650,7 +650,7 @@ class Roll(Primitive):
     def __init__(self, shift: Axes, axis: Axes) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
 class Round(Primitive):
-    """The nearest number with so many decimals, halves to the even one."""
+    """Elements rounded to ``decimals`` digits behind the point, halves to the even digit."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, *, decimals: int = 0) -> Tensor: ...
 class Rsqrt(Primitive):
@@ -1067,7 +1067,7 @@ def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
 def channel_shuffle(x: TensorLike, groups: int) -> Tensor:
     """The second axis, which falls into groups, read across them."""
 def chunk(input: TensorLike, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
-    """At most so many parts along an axis, of one length, the last perhaps shorter."""
+    """At most ``chunks`` parts along an axis, of one length, the last perhaps shorter."""
 def clamp(input: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
     """The number, or ``min`` if that is more, or ``max`` if that is less."""
 def clip(input: TensorLike, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
@@ -1584,7 +1584,7 @@ def roll(input: TensorLike, shifts: Axes, dims: Axes = None) -> Tensor:
 def rot90(input: TensorLike, k: int, dims: Sequence[int]) -> Tensor:
     """Turned ``k`` times by a quarter, from the first of two axes to the second."""
 def round(input: TensorLike, *, decimals: int = 0) -> Tensor:
-    """The nearest number with so many decimals, halves to the even one."""
+    """Elements rounded to ``decimals`` digits behind the point, halves to the even digit."""
 def rrelu(input: TensorLike, lower: float = 0.125, upper: float = 0.3333333333333333) -> Tensor:
     """``x``, times a random number from ``lower`` to ``upper`` below zero, drawn anew for each and every …."""
 def rsqrt(input: TensorLike) -> Tensor:

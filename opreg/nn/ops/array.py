@@ -319,7 +319,7 @@ def channel_shuffle(x: TensorLike, groups: int) -> Tensor:
 
 
 def chunk(input: TensorLike, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
-    """At most so many parts along an axis, of one length, the last perhaps shorter."""
+    """At most ``chunks`` parts along an axis, of one length, the last perhaps shorter."""
     x = tensor(input)
     axis = one_axis(axis, x.ndim, "chunk")
     if chunks < 1:

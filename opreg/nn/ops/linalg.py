@@ -89,7 +89,7 @@ def tensor_dot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int | Sequen
     Parameters
     ----------
     axes : int, or pair of sequences of int
-        The last so many of ``x1`` with the first of ``x2``; or those of ``x1`` and those of ``x2``.
+        A count: the last axes of ``x1`` with the first of ``x2``; or the axes of ``x1`` and those of ``x2``.
     """
     x, y = together(x1, x2)
     if isinstance(axes, int):

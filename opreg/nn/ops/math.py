@@ -114,7 +114,7 @@ def frac(x: TensorLike) -> Tensor:
 
 
 def round(input: TensorLike, *, decimals: int = 0) -> Tensor:
-    """The nearest number with so many decimals, halves to the even one."""
+    """Elements rounded to ``decimals`` digits behind the point, halves to the even digit."""
     return ops._npi_around(tensor(input), decimals=int(decimals))
 
 

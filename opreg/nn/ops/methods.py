@@ -229,7 +229,7 @@ def split(self: Tensor, split_size_or_sections: int | Sequence[int], axis: int =
 
 @spelled
 def chunk(self: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
-    """At most so many parts along an axis; see ``ops.chunk``."""
+    """At most ``chunks`` parts along an axis; see ``ops.chunk``."""
     return array.chunk(self, chunks, axis)
 
 

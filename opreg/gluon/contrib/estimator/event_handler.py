@@ -108,7 +108,7 @@ def _said(metrics: Sequence[EvalMetric]) -> str:
 
 
 class StoppingHandler(TrainBegin, BatchEnd, EpochEnd):
-    """Ends training after so many epochs, or batches.
+    """Ends training after ``max_epoch`` epochs, or ``max_batch`` batches.
 
     Parameters
     ----------

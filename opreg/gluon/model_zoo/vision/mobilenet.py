@@ -133,7 +133,7 @@ def _version(multiplier: float) -> str:
 
 def get_mobilenet(multiplier: float, pretrained: bool = False, ctx: Context | list[Context] | None = None,
                   root: str | os.PathLike | None = None, **kwargs: Any) -> MobileNet:
-    """A MobileNet with so many times its channels.
+    """A MobileNet whose channels are multiplied by ``multiplier``.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def get_mobilenet(multiplier: float, pretrained: bool = False, ctx: Context | li
 
 def get_mobilenet_v2(multiplier: float, pretrained: bool = False, ctx: Context | list[Context] | None = None,
                      root: str | os.PathLike | None = None, **kwargs: Any) -> MobileNetV2:
-    """A MobileNet of the second version with so many times its channels.
+    """A MobileNet of the second version whose channels are multiplied by ``multiplier``.
 
     Parameters
     ----------
