@@ -118,15 +118,18 @@ workers=(-n0)
 has xdist && [[ $device == gpu ]] && workers=(-n 8)
 test=("$python" -m pytest -q "${workers[@]}" -p no:cacheprovider --tb=short -rfE)
 if [[ $device == gpu ]]; then
-    stage "tests marked gpu" 130 "${test[@]}" -m gpu tests/test_{gpu,context,models,oracle,strict}.py
+    stage "tests marked gpu" 130 "${test[@]}" -m gpu \
+        tests/backends/cuda/test_{gpu,strict}.py tests/core/test_context.py tests/symbol/test_models.py \
+        tests/builtin/test_oracle.py
     cp "$out/stage.txt" "$out/tests.txt"
     # Those of test_gpu.py ran above; what asks for counters of the stand-in has nobody to ask here.
-    mapfile -t files < <(grep -lE '\bgpus\b' tests/test_*.py | grep -v test_gpu.py)
+    mapfile -t files < <(grep -rlE --include='test_*.py' '\bgpus\b' tests | grep -v test_gpu.py)
     OPREG_TEST_GPU=real stage "the stand-in's tests on the GPU" 60 \
         "${test[@]}" -m 'stand_in and not simulated' "${files[@]}"
     cat "$out/stage.txt" >>"$out/tests.txt"
 else
-    stage "tests of what is marked gpu, on the stand-in" 130 "${test[@]}" -m 'not gpu' tests/test_gpu.py
+    stage "tests of what is marked gpu, on the stand-in" 130 "${test[@]}" -m 'not gpu' \
+        tests/backends/cuda/test_gpu.py
     cp "$out/stage.txt" "$out/tests.txt"
 fi
 

@@ -161,10 +161,10 @@ def settle(folder: Path) -> tuple[int, int]:
 def texts_of_rows(names: Iterable[str] | None = None) -> list[Text]:
     """The texts of opreg's own kernels that the rows of operators need, or those of some; nothing is computed."""
     from opreg.backends.cuda import compiler
+    from tests.backends.cuda.test_strict import ROWS, Use
+    from tests.builtin.test_operators import plannable
     from tests.cuda import device
     from tests.running import eager, graph
-    from tests.test_operators import plannable
-    from tests.test_strict import ROWS, Use
 
     wanted = None if names is None else set(names)
     texts: dict[Text, None] = {}
@@ -193,8 +193,8 @@ def texts_of_rows(names: Iterable[str] | None = None) -> list[Text]:
 
 
 def _run(way: Callable[..., Any], use: Any, row: Any, ctx: Any) -> None:
+    from tests.builtin.test_operators import differentiated
     from tests.running import eager, heads
-    from tests.test_operators import differentiated
 
     grads = row.train and differentiated(row)
     way(use, ctx, heads(use, eager(use).outs) if grads else None, grads=grads)

@@ -14,8 +14,8 @@ import numpy as np
 
 import opreg as mx
 from opreg.testing import Report
-from tests.forty import CASES
-from tests.test_operator_check import MISTAKES, defined, prop
+from tests.custom.forty import CASES
+from tests.testing.test_operator_check import MISTAKES, defined, prop
 
 __all__ = ["CASES", "MISTAKES", "MORE", "UNDECIDABLE", "found", "false_alarms", "main"]
 

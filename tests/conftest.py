@@ -64,7 +64,7 @@ def _names(code: CodeType) -> set[str]:
 
 
 #: Modules of the stand-in itself, and the one that counts what it does.
-_STAND_IN, _MACHINE = ("tests.cuda", "tests.strict"), "tests.cuda.machine"
+_STAND_IN, _MACHINE = "tests.cuda", "tests.cuda.machine"
 
 
 def _modules(value: Any) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ import pytest
 import opreg as mx
 from opreg import Parameter, ParameterTuple, Tensor, nn
 
-from .layers import ROWS, LayerRow, flat, made, value
+from .nn.layers import ROWS, LayerRow, flat, made, value
 
 WAYS: dict[str, Callable[[Any], Any]] = {
     "copy": copy.copy, "deepcopy": copy.deepcopy, "pickle": lambda x: pickle.loads(pickle.dumps(x))}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import opreg as ms
-from tests.mindspore_names import ABSENT_MODULES, absent, page
+from tests.recorded.mindspore_names import ABSENT_MODULES, absent, page
 
 PAGE = Path(__file__).parent.parent / "docs" / "mindspore_names.md"
 
@@ -20,7 +20,7 @@ def quiet() -> None:
 
 
 def test_page_is_current() -> None:
-    assert PAGE.read_text() == page(), "PYTHONPATH=. python tests/mindspore_names.py > docs/mindspore_names.md"
+    assert PAGE.read_text() == page(), "PYTHONPATH=. python tests/recorded/mindspore_names.py > docs/mindspore_names.md"
 
 
 def test_modules_that_are_said_to_be_absent_are() -> None:

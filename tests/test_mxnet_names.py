@@ -13,7 +13,7 @@ from pathlib import Path
 import opreg as mx
 
 HERE = Path(__file__).parent
-NAMES: dict[str, dict[str, list[str]]] = json.loads((HERE / "data" / "mxnet_names.json").read_text())
+NAMES: dict[str, dict[str, list[str]]] = json.loads((HERE / "recorded" / "mxnet_names.json").read_text())
 PAGE = (HERE.parent / "docs" / "mxnet.md").read_text()
 
 

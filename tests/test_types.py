@@ -19,7 +19,7 @@ import opreg as mx
 from opreg.core.value import METHODS, Value
 
 ROOT = Path(__file__).parent.parent
-PROGRAM = Path(__file__).parent / "data" / "typed.py"
+PROGRAM = Path(__file__).parent / "typed.py"
 REPEATED = "python -m opreg.builtin --stubs"
 
 #: Mistakes, and what mypy calls them.
@@ -115,7 +115,7 @@ def test_mypy_sees_mistakes_and_nothing_else(tmp_path: Path) -> None:
     public += [f"mx.{name}.{word}" for name in dir(mx) if inspect.ismodule(module := getattr(mx, name))
                for word in dir(module)]
     (tmp_path / "public.py").write_text("\n".join(["import opreg as mx", *public]))
-    head = ["import opreg as mx", "from tests.data import typed", "text: str",
+    head = ["import opreg as mx", "from tests import typed", "text: str",
             "x, s, t = mx.nd.ones(2), mx.sym.var('s'), mx.Tensor([1.0])"]
     (tmp_path / "wrong.py").write_text("\n".join([*head, *[line for line, _ in WRONG]]))
     found = subprocess.run(

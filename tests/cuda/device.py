@@ -14,7 +14,7 @@ import pytest
 
 from opreg.backends.cuda.instructions import PRELUDE
 from opreg.core import array_module, edition, generators
-from tests import strict
+from tests.cuda import strict
 
 from . import bed, kernels, traffic
 from .compiled import built

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests import strict
+from tests.cuda import strict
 
 from .machine import MACHINE
 

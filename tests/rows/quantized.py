@@ -1,4 +1,4 @@
-"""Rows of the operators on whole numbers of eight bits; ``tests/test_quantized.py`` has what MXNet answered."""
+"""Rows of the operators on whole numbers of eight bits; ``tests/builtin/test_quantized.py`` has what MXNet answered."""
 
 from __future__ import annotations
 

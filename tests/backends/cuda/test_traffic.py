@@ -1,0 +1,148 @@
+"""What kernels on a GPU say they read and write is what they load and store where their text runs on the host."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg.backends.cuda import rows
+from opreg.backends.cuda.compiler import Launch
+from opreg.core.steps import bytes_moved
+from opreg.symbol.inspect.work import work_of
+from tests.backends.cuda.test_rows import ROWS_OF_KERNELS
+from tests.builtin.test_operators import differentiated, named
+from tests.cuda.device import Gpu, gpus
+from tests.cuda.host import COMPILER
+from tests.rows import Row
+from tests.running import Use, bind
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")
+
+sym = mx.sym
+
+#: Kernels that read a number in several threads, or again in one, side by side: it comes from memory once.
+_SHARING = {"pool", "unpool", "pick", "put", "claim", "dropout"}
+#: Those that read and write the rows which indices name: only a run knows how many of them are the same, so that the
+#: model, which takes them to differ, can only be held between what differs and each access.
+_NAMED = {"look_up", "add_up"}
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gpu]:
+    monkeypatch.setenv("OPREG_REPLAY", "0")
+    with gpus() as xp:
+        yield xp
+
+
+def check(executor: Any, xp: Gpu, is_train: bool, heads: Sequence[Any] | None) -> list[str]:
+    """Run all steps of an executor, and hold what is counted in each against what it says; the names of kernels."""
+    executor.forward(is_train=is_train)
+    if heads is not None:
+        executor.backward(*heads)
+    plan, names = executor.plan(is_train), []
+    with xp.counting() as launched:
+        def watched(step: Any, work: Callable[[], object]) -> None:
+            work()
+            own = [function for function in step.run if isinstance(function, Launch)]
+            assert len(own) == len(launched) or not own, "a step of ours launches what it does not name"
+            for function, found in zip(own, launched):
+                what = f"{step.node}, {found}: {function.read} read, {function.written} written"
+                if found.name in _NAMED:
+                    assert found.least_read <= function.read <= found.loaded, what
+                    assert found.least_written <= function.written, what
+                    assert function.written == found.stored or found.name == "add_up", what
+                elif found.name in _SHARING:
+                    assert (function.read, function.written) == (found.least_read, found.least_written), what
+                else:
+                    assert (function.read, function.written) == (found.read, found.written), what
+                names.append(found.name)
+            moved = [bytes_moved(function) for function in step.run]
+            if own and None not in moved and step.node is not None:
+                counted = work_of(plan, step)
+                assert (counted.read, counted.written) == tuple(map(sum, zip(*moved)))
+            launched.clear()
+
+        plan.instrument(lambda half, number, step: functools.partial(watched, step))
+        with executor._ctx.entered():
+            plan.forward.run()
+            if heads is not None:
+                plan.backward.run()
+    return names
+
+
+@pytest.mark.parametrize("row", named(ROWS_OF_KERNELS))
+def test_a_row(row: Row, gpu: Gpu) -> None:
+    use = Use.of(row, row.dtypes[0])
+    grads = row.train and differentiated(row)
+    executor = bind(use, mx.gpu(0), dict.fromkeys(use.wanted, "write") if grads else None)
+    use.seed()
+    heads = None
+    if grads:
+        heads = [[mx.nd.ones(out.shape, ctx=mx.gpu(0), dtype=out.dtype) for out in executor.forward(is_train=True)]]
+    check(executor, gpu, use.train, heads)
+
+
+
+def normalized(shape: tuple[int, ...], axis: int = 1) -> tuple[Any, tuple[int, ...]]:
+    return sym.BatchNorm(sym.Variable("x"), fix_gamma=False, axis=axis), shape
+
+
+def layer_norm(shape: tuple[int, ...], axis: int = -1) -> tuple[Any, tuple[int, ...]]:
+    return sym.LayerNorm(sym.Variable("x"), sym.Variable("gamma"), sym.Variable("beta"), axis=axis), shape
+
+
+x, places = sym.Variable("x"), sym.BlockGrad(sym.Variable("x1", shape=(6,)))
+#: What rows are too small for: data that registers do not hold, that are cut, that lie by columns; packs with tails,
+#: arrays that broadcast, are strided or hold a number. Each with the shape of ``x``.
+NETWORKS: dict[str, tuple[Any, tuple[int, ...]]] = {
+    "flat": (sym.tanh(x * 2), (37,)),
+    "broadcast": (sym.broadcast_mul(x, sym.Variable("x1", shape=(6, 1))), (6, 8)),
+    "strided": (sym.exp(sym.transpose(x)), (6, 9)),
+    "one number": (sym.broadcast_add(x, sym.Variable("x1", shape=(1,))), (5, 40)),
+    "softmax": (sym.softmax(x), (2, 40_000)),
+    "softmax along the first axis": (sym.softmax(x, axis=0), (70, 5)),
+    "log_softmax": (sym.log_softmax(x), (3, 700)),
+    "sum": (sym.sum(x), (33_000,)),
+    "sum along the first axis": (sym.sum(x, axis=0), (700, 33)),
+    "layer norm": layer_norm((70, 24)),
+    "long layer norm": layer_norm((2, 36_000)),
+    "layer norm along the second axis": layer_norm((3, 5, 7), 1),
+    "batch norm": normalized((32, 3, 4, 4)),
+    "batch norm, channels last": normalized((32, 4, 4, 3), 3),
+    "group norm": (sym.GroupNorm(x, sym.Variable("gamma"), sym.Variable("beta"), num_groups=2), (3, 4, 6)),
+    "pooling": (sym.Pooling(x, kernel=(3, 3), stride=(2, 2), pool_type="avg"), (2, 3, 7, 7)),
+    "windows with gaps": (sym.Pooling(x, kernel=(2, 3), stride=(3, 4), pool_type="avg"), (2, 3, 9, 10)),
+    "windows with padding": (sym.Pooling(x, kernel=(3,), stride=(3,), pad=(2,), pool_type="sum",
+                                         pooling_convention="full"), (2, 3, 14)),
+    "pick": (sym.pick(x, places), (6, 8)),
+    "one_hot": (sym.one_hot(sym.BlockGrad(x), depth=9) * 1, (7,)),
+    "dropout": (sym.Dropout(x, p=0.25), (5, 13)),
+    "dropout along an axis": (sym.Dropout(x, p=0.25, axes=(0,)), (5, 13)),
+    "take": (sym.take(x, places), (40, 8)),
+    "softmax output": (sym.SoftmaxOutput(x, places), (6, 40)),
+}
+#: Those that have the other dtypes, too: a kernel of each kind.
+OTHERS = ("flat", "softmax", "layer norm", "batch norm")
+
+
+@pytest.mark.parametrize(("name", "dtype"), [(name, dtype) for name in NETWORKS
+                                             for dtype in ("float32", "bfloat16", "float64")
+                                             if dtype == "float32" or name in OTHERS])
+def test_a_network(name: str, dtype: str, gpu: Gpu) -> None:
+    net, shape = NETWORKS[name]
+    executor = net.simple_bind(mx.gpu(0), type_dict={"x": dtype}, x=shape)
+    for array in executor.arg_arrays:
+        array[:] = np.arange(array.size).reshape(array.shape) % 5
+    outs = executor.forward(is_train=True)
+    assert check(executor, gpu, True, [[mx.nd.ones(out.shape, ctx=mx.gpu(0), dtype=out.dtype) for out in outs]])
+
+
+def test_a_pass_that_is_not_said_is_found(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "_passes", lambda expression, shape: [1] * len(expression.inputs))
+    with pytest.raises(AssertionError, match="read"):
+        test_a_network("softmax", "float32", gpu)

@@ -1,0 +1,465 @@
+"""Kernels of convolutions, pooling and dense layers beside the reference ones, held against those."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from opreg import symbol
+from opreg.backends.onednn import convolution as onednn_convolution
+from opreg.backends.onednn import engine, matmul, shared_library
+from opreg.backends.onednn.primitives import Pooling
+from opreg.core.launch import Call, Kernel
+from opreg.core.registry import get
+from opreg.errors import OpError
+from opreg.ndarray import array, cpu
+from opreg.ndarray.autograd import record
+from opreg.ndarray.context import Context
+from tests.backends.kernels import lacking, skip_lacking
+from tests.cuda import strict
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _any_size() -> Iterator[None]:
+    """The library for small arrays, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(onednn_convolution, "LEAST", 0)
+        yield
+
+
+FAST = pytest.mark.skipif(shared_library.missing() is not None, reason="needs oneDNN")
+
+
+def kernel(op: str, name: str) -> Kernel:
+    return next(each for each in get(op).kernels if each.name == name)
+
+
+def numbers(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def call(op: str, ins: list[Any], attrs: dict[str, Any], xp: Any = np) -> Call:
+    return Call(get(op), get(op).complete(attrs), ins, [], [], xp, cpu(), True, memo={"onednn": True})
+
+
+def apply(op: str, name: str, ins: list[np.ndarray], attrs: dict[str, Any], out: Any = None) -> np.ndarray:
+    """What a returning kernel computes; it must accept."""
+    found, full = kernel(op, name), get(op).complete(attrs)
+    reason = None if found.accepts is None else found.accepts(call(op, ins, attrs))
+    skip_lacking(reason)
+    assert reason is None, reason
+    return found.rule.function(np, *ins, **found.rule.select(full), out=out)
+
+
+def declines(op: str, name: str, ins: list[Any], attrs: dict[str, Any], xp: Any = np) -> str | None:
+    found = kernel(op, name)
+    assert found.accepts is not None
+    return found.accepts(call(op, ins, attrs, xp))
+
+
+def close(found: Any, expected: Any) -> None:
+    """Equal but for rounding, with NaN and infinities in the same places."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    assert found.shape == expected.shape and found.dtype == expected.dtype
+    finite = expected[np.isfinite(expected)]
+    scale = float(np.abs(finite).max()) if finite.size else 1.0
+    np.testing.assert_allclose(found, expected, rtol=2e-4, atol=2e-5 * max(scale, 1e-3))
+
+
+# ------------------------------------------------------------------------------------------ convolutions
+
+
+def convolution_case(op: str, x: tuple, kernel: tuple, filters: int, layout: str | None = None, **attrs: Any
+                     ) -> tuple[list[np.ndarray], np.ndarray, dict[str, Any]]:
+    """Inputs of an operator, a gradient of its output, and its attributes; ``x`` has channels on axis 1."""
+    groups = attrs.get("num_group", 1)
+    attrs = {"kernel": kernel, "num_filter": filters, "layout": layout, "no_bias": False, **attrs}
+    ends = (filters, x[1] // groups) if op == "Convolution" else (x[1], filters // groups)
+    shapes = [x, (*ends, *kernel), (filters,)]
+    if layout and layout[-1] == "C":
+        shapes = [(s[0], *s[2:], s[1]) if len(s) > 1 else s for s in shapes]
+    ins = [numbers(*shape, seed=i) for i, shape in enumerate(shapes)]
+    _, (out,) = get(op).infer_shapes([a.shape for a in ins], [None], get(op).complete(attrs))
+    assert out is not None
+    return ins, numbers(*out, seed=7), attrs
+
+
+def steps(op: str, ins: list[np.ndarray], g: np.ndarray) -> list[tuple[str, list[np.ndarray]]]:
+    x, w, *_ = ins
+    return [(op, ins), (f"_backward_{op}_data", [g, w, x]), (f"_backward_{op}_weight", [g, x, w])]
+
+
+CASES = [
+    ("Convolution", (2, 3, 9, 8), (3, 3), 5, {"pad": (1, 1)}),
+    ("Convolution", (2, 16, 9, 8), (3, 3), 32, {"pad": (1, 1)}),
+    ("Convolution", (2, 17, 9, 8), (5, 3), 19, {"stride": (2, 1), "pad": (2, 0)}),
+    ("Convolution", (2, 8, 11, 10), (3, 3), 8, {"dilate": (2, 3), "pad": (2, 3)}),
+    ("Convolution", (2, 8, 7, 7), (3, 3), 8, {"num_group": 8, "pad": (1, 1)}),
+    ("Convolution", (2, 32, 7, 7), (3, 3), 64, {"num_group": 2, "pad": (1, 1)}),
+    ("Convolution", (2, 4, 7, 7), (1, 1), 8, {"stride": (2, 2)}),
+    ("Convolution", (2, 4, 19), (4,), 6, {"stride": (3,), "pad": (1,)}),
+    ("Convolution", (1, 4, 5, 6, 7), (3, 2, 3), 6, {"pad": (1, 0, 1)}),
+    ("Convolution", (2, 6, 9, 8), (3, 3), 5, {"layout": "NHWC", "pad": (1, 1)}),
+    ("Convolution", (2, 8, 9, 8), (3, 3), 16, {"layout": "NHWC", "num_group": 2}),
+    ("Convolution", (1, 4, 5, 6, 7), (3, 2, 3), 6, {"layout": "NDHWC"}),
+    ("Convolution", (1, 3, 8, 8), (3, 3), 4, {"stride": (3, 3)}),  # the last rows and columns are read by nobody
+    ("Deconvolution", (2, 6, 5, 4), (4, 4), 3, {"stride": (2, 2), "pad": (1, 1)}),
+    ("Deconvolution", (2, 16, 5, 4), (3, 3), 16, {"stride": (2, 3), "adj": (1, 2)}),
+    ("Deconvolution", (2, 32, 5, 4), (3, 3), 32, {"num_group": 2}),
+    ("Deconvolution", (2, 6, 5, 4), (3, 2), 3, {"layout": "NHWC", "stride": (2, 1)}),
+    ("Deconvolution", (2, 4, 9), (3,), 6, {"dilate": (2,)}),
+]
+
+
+@FAST
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_onednn_convolution(case: Any) -> None:
+    op, x, window, filters, attrs = case
+    ins, g, attrs = convolution_case(op, x, window, filters, **attrs)
+    reasons = []
+    for name, arrays in steps(op, ins, g):
+        expected = apply(name, "reference", arrays, attrs)
+        close(apply(name, "onednn products", arrays, attrs), expected)
+        reasons.append(declines(name, "onednn, a call", arrays, attrs))
+        if reasons[-1] is None:
+            close(apply(name, "onednn, a call", arrays, attrs), expected)
+    assert None in reasons or all(map(lacking, reasons))
+
+
+@st.composite
+def convolutions(draw: Any) -> Any:
+    rank = draw(st.integers(1, 3))
+    least, many = st.integers(1, 3), lambda element: draw(st.tuples(*[element] * rank))
+    groups = draw(least)
+    window, dilate = many(least), many(least)
+    pad = many(st.integers(0, 2))
+    size = tuple(draw(st.integers(max(1, (k - 1) * d + 1 - 2 * p), 9)) for k, d, p in zip(window, dilate, pad))
+    layout = draw(st.sampled_from([None, ("NCW", "NHWC", "NDHWC")[rank - 1]]))
+    return ((draw(least), groups * draw(st.sampled_from([1, 2, 16])), *size), window,
+            groups * draw(st.sampled_from([1, 3, 16])),
+            {"stride": many(least), "dilate": dilate, "pad": pad, "num_group": groups, "layout": layout,
+             "no_bias": draw(st.booleans())})
+
+
+@FAST
+@settings(deadline=None, max_examples=40, derandomize=True)
+@given(convolutions(), st.sampled_from(["Convolution", "Deconvolution"]), st.sampled_from([None, np.nan, np.inf]))
+def test_onednn_any_convolution(case: Any, op: str, odd: float | None) -> None:
+    x, window, filters, attrs = case
+    if op == "Deconvolution":
+        assume(all((n - 1) * s + (k - 1) * d + 1 > 2 * p for n, s, k, d, p in
+                   zip(x[2:], attrs["stride"], window, attrs["dilate"], attrs["pad"])))
+    ins, g, attrs = convolution_case(op, x, window, filters, **attrs)
+    ins = ins[:2] if attrs["no_bias"] else ins
+    if odd is not None:
+        for a in (ins[0], g):
+            a.flat[a.size // 2] = odd
+    for name, arrays in steps(op, ins, g):
+        with np.errstate(all="ignore"):
+            expected = apply(name, "reference", arrays, attrs)
+            close(apply(name, "onednn products", arrays, attrs), expected)
+            if declines(name, "onednn, a call", arrays, attrs) is None:
+                found = apply(name, "onednn, a call", arrays, attrs)
+                if name.endswith("weight"):  # the reference multiplies what is not finite by zeros of the padding, too
+                    found[~np.isfinite(expected)] = expected[~np.isfinite(expected)]
+                close(found, expected)
+
+
+@FAST
+def test_onednn_arrays_of_any_layout() -> None:
+    """Transposed, reversed and unaligned inputs, and results written to a part of something."""
+    (x, w, b), _, attrs = convolution_case("Convolution", (2, 6, 8, 8), (3, 3), 5)
+    expected = apply("Convolution", "reference", [x, w, b], attrs)
+    odd = np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(np.float32).reshape(x.shape)
+    assert not odd.flags.aligned
+    room = np.zeros((2, 5, 6, 12), np.float32)
+    for other in (x.transpose(0, 2, 3, 1).copy().transpose(0, 3, 1, 2), x[:, :, ::-1].copy()[:, :, ::-1], odd):
+        close(apply("Convolution", "onednn, a call", [other, w, b], attrs), expected)
+        assert apply("Convolution", "onednn, a call", [other, w, b], attrs, room[..., ::2]).base is room
+        close(room[..., ::2], expected)
+        assert not room[..., 1::2].any()
+
+
+@FAST
+def test_onednn_in_plans() -> None:
+    """Executors choose the library, say so, and compute what eager calls and the reference kernels do."""
+    net = symbol.Variable("data")
+    net = symbol.Convolution(net, kernel=(3, 3), num_filter=8, pad=(1, 1), name="first")
+    net = symbol.Pooling(symbol.relu(net), kernel=(2, 2), stride=(2, 2), pool_type="max", name="most")
+    net = symbol.Deconvolution(net, kernel=(2, 2), stride=(2, 2), num_filter=4, no_bias=False, name="wider")
+    net = symbol.Pooling(net, kernel=(3, 3), pool_type="avg", name="mean")
+    net = symbol.FullyConnected(net, num_hidden=300, name="dense")
+    found = {}
+    for there in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            if not there:
+                patch.setattr(shared_library, "library", lambda: "oneDNN was not found")
+            executor = net.simple_bind(cpu(), data=(6, 3, 12, 12))
+            for i, value in enumerate(executor.arg_arrays):
+                value[:] = numbers(*value.shape, seed=i)
+            executor.forward(is_train=True)
+            executor.backward(array(numbers(6, 300, seed=9)))
+            found[there] = [each.asnumpy() for each in (*executor.outputs, *executor.grad_arrays)]
+            for name in ("first", "most", "wider", "mean", "dense"):
+                step = next(each for each in executor.plan(True).forward.steps if each.node.name == name)
+                assert (step.kernel == "onednn") is there or (there and lacking(str(step.declined)))
+            assert ("declined: oneDNN was not found" in executor.explain()) is not there
+    for one, other in zip(found[True], found[False], strict=True):
+        close(one, other)
+
+
+@FAST
+def test_onednn_when_recording() -> None:
+    x, w = array(numbers(2, 3, 8, 8)), array(numbers(4, 3, 3, 3, seed=1))
+    x.attach_grad()
+    w.attach_grad()
+    with record():
+        y = get("Convolution")(x, w, kernel=(3, 3), num_filter=4, no_bias=True)
+    y.backward()
+    attrs = {"kernel": (3, 3), "num_filter": 4, "no_bias": True}
+    g = np.ones(y.shape, np.float32)
+    close(x.grad.asnumpy(), apply("_backward_Convolution_data", "reference", [g, w.asnumpy(), x.asnumpy()], attrs))
+    close(w.grad.asnumpy(), apply("_backward_Convolution_weight", "reference", [g, x.asnumpy(), w.asnumpy()], attrs))
+
+
+@FAST
+def test_onednn_in_threads() -> None:
+    """Calls of one shape at the same time do not meet."""
+    cases = [convolution_case("Convolution", (2, 6, 8, 8), (3, 3), 5) for _ in range(4)]
+    for i, (ins, _, _) in enumerate(cases):
+        ins[0] += i
+    skip_lacking(declines("Convolution", "onednn, a call", cases[0][0], cases[0][2]))
+    expected = [apply("Convolution", "reference", ins, attrs) for ins, _, attrs in cases]
+    found: list[list[np.ndarray]] = [[] for _ in cases]
+
+    def work(i: int) -> None:
+        ins, _, attrs = cases[i]
+        for _ in range(20):
+            found[i].append(apply("Convolution", "onednn, a call", ins, attrs))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(cases))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for many, one in zip(found, expected):
+        assert len(many) == 20
+        for each in many:
+            close(each, one)
+
+
+@FAST
+def test_onednn_remembers_no_more_than_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onednn_convolution, "MOST", 2)
+    onednn_convolution._WORKS.by_kind.clear()
+    for n in range(5, 10):
+        ins, _, attrs = convolution_case("Convolution", (1, 2, n, n), (3, 3), 2)
+        close(apply("Convolution", "onednn, a call", ins, attrs), apply("Convolution", "reference", ins, attrs))
+        assert len(onednn_convolution._WORKS.by_kind) <= 2
+
+
+@FAST
+def test_forked_child_does_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also steps that were bound before."""
+    data = symbol.Variable("data")
+    executor = symbol.Convolution(data, kernel=(3, 3), num_filter=4, name="c").simple_bind(cpu(), data=(1, 2, 5, 5))
+    for i, value in enumerate(executor.arg_arrays):
+        value[:] = numbers(*value.shape, seed=i)
+    expected = executor.forward()[0].asnumpy()
+    skip_lacking(executor.explain(False))
+    assert "c [channels last]: onednn ->" in executor.explain(False)
+    monkeypatch.setattr(shared_library, "_FORKED", [True])
+    monkeypatch.setattr(engine.Work, "run", None)
+    executor.outputs[0][:] = 0
+    close(executor.forward()[0].asnumpy(), expected)
+    assert "forked" in str(shared_library.missing())
+
+
+# ---------------------------------------------------------------------------------------- what is declined
+
+
+@pytest.mark.parametrize("op, ins, attrs", [
+    ("Convolution", [(2, 3, 8, 8), (4, 3, 3, 3), (4,)], {"kernel": (3, 3), "num_filter": 4}),
+    ("Pooling", [(2, 3, 8, 8)], {"kernel": (2, 2)}),
+])
+def test_declines(op: str, ins: Any, attrs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [each.name for each in get(op).kernels if each.name.startswith("onednn") and not each.bound]
+    assert names
+    with monkeypatch.context() as patch:
+        patch.setattr(shared_library, "missing", lambda: "oneDNN was not found")
+        for name in names:
+            assert declines(op, name, [numbers(*shape) for shape in ins], attrs) == "oneDNN was not found"
+            wide = [numbers(*shape).astype(np.float64) for shape in ins]
+            assert "float64" in str(declines(op, name, wide, attrs))
+            there = [array(numbers(*shape), Context("strict", 0))._data for shape in ins]
+            assert "host" in str(declines(op, name, there, attrs, strict.xp))
+
+
+@FAST
+def test_dense_layers_go_where_convolutions_are():
+    """Where there are none, the library's threads would only stand in the way of those of BLAS."""
+    data = symbol.Variable("data")
+    dense = symbol.FullyConnected(symbol.FullyConnected(data, num_hidden=240), num_hidden=240, name="dense")
+    text = dense.simple_bind(cpu(), data=(64, 240)).explain()
+    assert text.count("onednn declined: no convolution of this plan runs there") == 6 and ": onednn ->" not in text
+
+
+@FAST
+def test_onednn_leaves_what_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onednn_convolution, "LEAST", 1 << 16)
+    ins, _, attrs = convolution_case("Convolution", (2, 6, 8, 8), (3, 3), 5)
+    assert declines("Convolution", "onednn, a call", ins, attrs) == "it is small"
+    assert declines("Pooling", "onednn, a call", ins[:1], {"kernel": (2, 2)}) == "it is small"
+    large, _, attrs = convolution_case("Convolution", (2, 16, 16, 16), (3, 3), 16)
+    assert declines("Convolution", "onednn, a call", large, attrs) is None
+
+
+@FAST
+@pytest.mark.parametrize("op, ins, attrs, reason", [
+    ("Convolution", [(2, 3, 8, 8), (4, 3, 1, 1)], {"kernel": (1, 1), "no_bias": True}, "product"),
+    ("Convolution", [(2, 3, 3, 3), (4, 3, 3, 3)], {"kernel": (3, 3), "no_bias": True}, "product"),
+    ("Convolution", [(0, 3, 8, 8), (4, 3, 3, 3)], {"kernel": (3, 3), "no_bias": True}, "no numbers"),
+    ("Pooling", [(2, 3, 8, 8)], {"kernel": (2, 2), "pool_type": "sum"}, "pool_type"),
+    ("Pooling", [(2, 3, 8, 8)], {"kernel": (2, 2), "pool_type": "lp", "p_value": 2}, "pool_type"),
+    ("Pooling", [(2, 3, 8, 8)], {"kernel": (3, 3), "stride": (2, 2), "pooling_convention": "full",
+                                 "pool_type": "avg"}, "beyond"),
+])
+def test_onednn_declines(op: str, ins: Any, attrs: Any, reason: str) -> None:
+    attrs = {"num_filter": 4, **attrs} if op == "Convolution" else attrs
+    assert reason in str(declines(op, "onednn, a call", [numbers(*shape) for shape in ins], attrs))
+
+
+def test_a_file_that_is_no_library(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "libdnnl.so.3"
+    path.write_bytes(b"nothing")
+    monkeypatch.setattr(shared_library, "_candidates", lambda: iter([str(path)]))
+    assert "does not load" in str(shared_library.library.__wrapped__())
+    monkeypatch.setattr(shared_library, "_candidates", lambda: iter(["there-is-no-such-library.so"]))
+    assert shared_library.library.__wrapped__() == "oneDNN was not found"
+
+
+@FAST
+def test_work_refuses_arrays_that_do_not_fit() -> None:
+    geometry = Pooling((1, 1, 4, 4), (1, 1, 2, 2), (2, 2), (2, 2), (0, 0), "max")
+    work = engine.Work("forward", geometry, ((16, 16, 4, 1), (4, 4, 2, 1)))
+    x, y = numbers(1, 1, 4, 4), np.empty((1, 1, 2, 2), np.float32)
+    for arrays in ((x, x), (y, y), (x.astype(np.float64), y), (numbers(1, 1, 4, 8)[..., ::2], y), (x[:, :, ::-1], y)):
+        with pytest.raises(OpError, match="does not fit"):
+            work.bind(arrays, [])
+    with pytest.raises(OpError, match="no arrays"):
+        work.run()
+    work.bind((x, y), [])()
+    np.testing.assert_array_equal(y, x.reshape(2, 2, 2, 2).max((1, 3)).reshape(1, 1, 2, 2))
+    work.release()
+    with pytest.raises(OpError, match="no arrays"):
+        work.run()
+
+
+@FAST
+def test_errors_of_the_library_are_exceptions() -> None:
+    geometry = Pooling((1, 1, 4, 4), (1, 2, 2, 2), (2, 2), (2, 2), (0, 0), "max")
+    strides = (16, 16, 4, 1), (8, 4, 2, 1)
+    assert "invalid arguments" in str(engine.possible("forward", geometry, strides))
+    with pytest.raises(OpError, match="invalid arguments"):
+        engine.Work("forward", geometry, strides)
+
+
+# ----------------------------------------------------------------------------------------------- pooling
+
+
+@st.composite
+def poolings(draw: Any) -> Any:
+    rank = draw(st.integers(1, 3))
+    window = draw(st.tuples(*[st.integers(1, 3)] * rank))
+    pad = tuple(draw(st.integers(0, k - 1)) for k in window)
+    size = tuple(draw(st.integers(max(1, k - 2 * p), 8)) for k, p in zip(window, pad))
+    last = draw(st.booleans())
+    x = (2, *size, 3) if last else (2, 3, *size)
+    return x, {"kernel": window, "pad": pad, "stride": draw(st.tuples(*[st.integers(1, 3)] * rank)),
+               "layout": ("NWC", "NHWC", "NDHWC")[rank - 1] if last else None,
+               "pool_type": draw(st.sampled_from(["max", "avg"])),
+               "pooling_convention": draw(st.sampled_from(["valid", "full"])),
+               "count_include_pad": draw(st.sampled_from([None, False, True])),
+               "global_pool": draw(st.sampled_from([False, False, True]))}
+
+
+@FAST
+@settings(deadline=None, max_examples=50, derandomize=True)
+@given(poolings(), st.sampled_from([[0.5, 1, 2], [0.5, np.nan], [1, np.inf, -np.inf], [-np.inf, np.nan]]))
+def test_onednn_pooling(case: Any, values: list[float]) -> None:
+    """Also where several numbers of a window are the largest, and where nothing is a number."""
+    shape, attrs = case
+    x = np.random.default_rng(1).choice(np.array(values, np.float32), shape)
+    with np.errstate(all="ignore"):
+        expected = apply("Pooling", "reference", [x], attrs)
+        g = numbers(*expected.shape)
+        backward = ("_backward_Pooling_max", [g, x, expected]) if attrs["pool_type"] == "max" else \
+            ("_backward_Pooling_sum", [g, x])
+        for name, ins in (("Pooling", [x]), backward):
+            if declines(name, "onednn, a call", ins, attrs) is None:
+                like = kernel(name, "reference")
+                close(apply(name, "onednn, a call", ins, attrs),
+                      like.rule.function(np, *ins, **like.rule.select(get(name).complete(attrs))))
+
+
+# ------------------------------------------------------------------------------------ products of matrices
+
+
+SIZES = [(64, 70, 80), (300, 30, 31), (3, 700, 200)]
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("batch", [((), ()), ((2,), (2,)), ((), (3,)), ((2, 1), (3,))], ids=str)
+def test_matmul(size: tuple[int, int, int], batch: Any) -> None:
+    m, k, n = size
+    assert m * k * n > matmul.SMALL
+    a, b = numbers(*batch[0], m, k), numbers(*batch[1], k, n, seed=1)
+    expected = np.matmul(a, b)
+    forms = (lambda c: c, lambda c: np.ascontiguousarray(c.swapaxes(-1, -2)).swapaxes(-1, -2),
+             lambda c: np.repeat(c, 2, -1)[..., ::2], lambda c: c[..., ::-1, :].copy()[..., ::-1, :],
+             lambda c: np.concatenate([c, c], -1)[..., :c.shape[-1]])
+    for left, right in itertools.product(forms, forms):
+        close(matmul.matmul(left(a), right(b)), expected)
+    for out in (np.full(expected.shape, np.nan, np.float32),
+                np.full((*expected.shape[:-1], 2 * n), np.nan, np.float32)[..., ::2]):
+        assert matmul.matmul(a, b, out) is out
+        close(out, expected)
+    close(matmul.matmul(a.astype(np.float64), b.astype(np.float64)), expected.astype(np.float64))
+
+
+def test_matmul_beside_numpy() -> None:
+    """What is no product of large matrices is NumPy's, mistakes included."""
+    v = numbers(300)
+    close(matmul.matmul(v, v), np.matmul(v, v))
+    with pytest.raises(ValueError, match="mismatch"):
+        matmul.matmul(numbers(80, 90), numbers(91, 80))
+    a = numbers(80, 80)
+    expected = a @ a
+    assert matmul.matmul(a, a, a) is a  # the result over what is still read
+    close(a, expected)
+
+
+@FAST
+@pytest.mark.parametrize("layout", ["NCW", "NCHW", "NCDHW", "NHWC", "NDHWC"])
+def test_sums_without_blas(layout: str) -> None:
+    g = numbers(*range(2, 2 + len(layout)))
+    axes = tuple(i for i, axis in enumerate(layout) if axis != "C")
+    found = kernel("_backward_Convolution_bias", "without BLAS").rule.function(np, g, layout=layout)
+    close(found, g.sum(axes))
+    assert math.prod(found.shape) == g.shape[layout.index("C")]
+
+
+def test_stand_in_runs_reference_kernels() -> None:
+    """Arrays that are not the host's never reach a library of the host."""
+    there = Context("strict", 0)
+    y = get("Convolution")(array(numbers(1, 2, 5, 5), there), array(numbers(3, 2, 3, 3), there), kernel=(3, 3),
+                           num_filter=3, no_bias=True)
+    assert isinstance(y._data, strict.StrictArray)

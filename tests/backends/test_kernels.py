@@ -1,0 +1,184 @@
+"""Every kernel beside a reference kernel computes what that does, on all rows of its operator that it accepts.
+
+Those of libraries that are not here are skipped: ``./run test-fast`` has them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import itertools
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from opreg.backends.onednn.shared_library import missing
+from opreg.core.attrs import Schema
+from opreg.core.launch import Kernel, Rank
+from opreg.core.op import Op
+from opreg.core.registry import get, operators
+from opreg.ndarray import cpu, gpu
+from tests.backends.kernels import applies, called, computed, fast, others, skip_lacking
+from tests.cuda.cublaslt import installed
+from tests.rows import all_rows, chosen
+from tests.running import TOLERANCES, Use, agree
+from tests.test_architecture import ROOT, _imports
+
+#: Operators with kernels beside the reference. Those of loops and users' operators are tested on their own.
+KERNELS = {(op.name, kernel.name) for op in operators() if chosen(op.name) for kernel in others(op)
+           if kernel.rule.function.__module__.startswith(("opreg.builtin", "opreg.backends"))}
+ROWS = [(row, dtype) for row in all_rows() for dtype in row.dtypes or (None,) if others(get(row.op))]
+#: Why a kernel may decline all that there is.
+NEVER = ("no vectorised form", "nothing to compute", "is not installed", "numpy is asked for",
+         "has no threads to be held")
+
+
+@pytest.fixture(autouse=True)
+def any_size(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nothing is too small for a fast kernel."""
+    with fast(tmp_path_factory.getbasetemp() / "jit"):
+        yield
+
+
+def results(use: Use, kernel: Kernel) -> list[np.ndarray] | str:
+    """All outputs, and inputs as they are afterwards; or why the kernel declines."""
+    call = called(use)
+    reason = computed(call, kernel)
+    return [*call.outs, *call.ins] if reason is None else reason
+
+
+def _named(row: object, dtype: str | None, number: int) -> str:
+    return f"{number}-{row}-{dtype}"
+
+
+@pytest.mark.parametrize("row, dtype", [
+    pytest.param(row, dtype, id=_named(row, dtype, i)) for i, (row, dtype) in enumerate(ROWS)
+    if row.deterministic and applies(Use.of(row, dtype))])
+def test_computes_what_the_reference_does(row, dtype):
+    use = Use.of(row, dtype)
+    reference = use.op.kernels[0]
+    expected = results(use, reference)
+    for kernel in others(use.op):
+        found = results(use, kernel)
+        if isinstance(found, str):
+            continue
+        for i, (one, other) in enumerate(zip(found, expected, strict=True)):
+            agree(one, other, TOLERANCES.get(dtype), f"kernel {kernel.name}, array {i} of outputs and inputs")
+
+
+@functools.cache
+def _uses(name: str) -> list[Use]:
+    return [Use.of(row, dtype) for row, dtype in ROWS if get(row.op) is get(name)]
+
+
+@pytest.mark.parametrize("name, title", sorted(KERNELS))
+def test_has_a_row(name, title):
+    """Some row of the operator is one that the kernel accepts."""
+    kernel = next(each for each in get(name).kernels if each.name == title)
+    reasons = set()
+    for use in _uses(name):
+        reason = None if kernel.accepts is None else kernel.accepts(called(use))
+        if reason is None:
+            return
+        reasons.add(reason)
+    skip_lacking("; ".join(reasons))
+    if reasons and missing() and kernel.rule.function.__module__.startswith("opreg.backends.onednn"):
+        pytest.skip(missing())
+    of_numbers = [reason for reason in reasons if not reason.startswith(("dtype int", "there is no expression"))]
+    assert of_numbers and all(reason.endswith(NEVER) for reason in of_numbers), \
+        f"kernel {title} of {name} declines all rows: {'; '.join(sorted(reasons))}"
+
+
+# ------------------------------------------------------------------------- which of several comes first
+
+
+@functools.cache
+def _imported(name: str) -> frozenset[str]:
+    """The modules that one imports when it is imported, and these."""
+    found = {each for each, _, now in _imports(name) if now and each.startswith(("opreg.backends.", "opreg.builtin."))}
+    return frozenset(found).union(*map(_imported, found))
+
+
+def _modules(kernel: Kernel) -> set[str]:
+    """Of its function, and of those that are part of it: what attached it is among them."""
+    inner = [cell.cell_contents for each in (kernel.rule.function, kernel.accepts)
+             for cell in getattr(each, "__closure__", None) or ()]
+    return {each.__module__ for each in (kernel.rule.function, *inner) if inspect.isroutine(each)}
+
+
+def _settled(first: Kernel, second: Kernel) -> bool:
+    """Whether one kernel comes before another, whatever a program imports first: by rank, or by attachment in one
+    module or in one that imports the other's."""
+    one, others = first.rule.function.__module__, _modules(second)
+    return first.order < second.order or one in others.union(*map(_imported, others))
+
+
+@pytest.mark.parametrize("on_gpu", [False, True])
+def test_the_order_of_kernels_is_settled(on_gpu):
+    """Every kernel answers, whatever others do, and of two that accept the same one is always the first: the order in
+    which a program comes to import modules decides nothing."""
+    with installed() if on_gpu else contextlib.nullcontext():
+        ctx = gpu(0) if on_gpu else cpu()
+        for row, dtype in ROWS:
+            use = Use.of(row, dtype)
+            call = called(use)
+            if on_gpu:
+                ins, outs = [[None if each is None else ctx.backend.asarray(each, device=0) for each in arrays]
+                             for arrays in (call.ins, call.outs)]
+                call = called(use, ins, outs, ctx=ctx)
+            accepting = [kernel for kernel in use.op.kernels[1:] if (kernel.serves is None or kernel.serves(ctx.xp))
+                         and (kernel.accepts is None or kernel.accepts(call) is None)]
+            for first, second in itertools.pairwise(accepting):
+                assert _settled(first, second), (
+                    f"{row}: {first.name} of {first.rule.function.__module__} and {second.name} of "
+                    f"{second.rule.function.__module__}")
+
+
+_FIRST = {
+    "operators": "get('LeakyReLU')",
+    "device": "open_device()",
+    "kernels of a device": "import opreg.backends.cuda.operators; open_device()",
+    "kernels of the host": "import opreg.backends.numba.row_reductions, opreg.backends.onednn.convolution",
+}
+
+
+@functools.cache
+def _attached(first: str) -> dict[str, list[str]]:
+    """The kernels of all operators, in a process that begins with something."""
+    code = f"""
+import json
+from opreg.core.array_module import backend
+from opreg.core.registry import get, operators
+from tests.cuda.device import gpus
+
+def open_device():
+    with gpus():
+        backend("gpu")
+
+{_FIRST[first]}
+get("LeakyReLU")
+open_device()
+print(json.dumps({{op.name: [kernel.name for kernel in op.kernels] for op in operators()}}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("first", [each for each in _FIRST if each != "operators"])
+def test_kernels_have_one_order_whatever_is_used_first(first: str) -> None:
+    assert _attached(first) == _attached("operators")
+
+
+def test_a_kernel_that_somebody_attaches_comes_before_those_of_back_ends_that_are_attached_later() -> None:
+    op = Op("order_of_kernels", Schema([]), ("data",))
+    for name, rank in (("reference", Rank.USER), ("mine", Rank.USER), ("library", Rank.LIBRARY),
+                       ("compiled", Rank.COMPILED), ("own", Rank.OPERATOR), ("mine too", Rank.USER)):
+        op.kernel(name, rank=rank)(lambda xp, data: data)
+    op.kernel("of a device", serves=lambda xp: True, rank=Rank.COMPILED)(lambda xp, data: data)
+    assert [kernel.name for kernel in op.kernels] == [
+        "reference", "own", "compiled", "library", "of a device", "mine", "mine too"]

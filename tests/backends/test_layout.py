@@ -1,0 +1,316 @@
+"""The passes that bring channels to the end: the graph they yield, and the same answers as without them."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import opreg as mx
+from opreg import Tensor, jit, ops
+from opreg.backends.onednn import convolution as onednn_convolution
+from opreg.backends.onednn import shared_library
+from opreg.backends.onednn.private_operators import batch_norm_gradient
+from opreg.backends.private_operators import to_channels_first, to_channels_last
+from opreg.builtin.layers.batch_norm import batch_norm
+from opreg.core.launch import Call
+from opreg.core.op import Op
+from opreg.core.registry import get
+from opreg.symbol import compile as compiler
+from tests.backends.kernels import skip_lacking
+
+sym, nd = mx.sym, mx.nd
+pytestmark = pytest.mark.skipif(shared_library.missing() is not None, reason="needs oneDNN")
+
+
+@pytest.fixture(autouse=True)
+def checked(monkeypatch):
+    """Every pass is verified, and the library takes small arrays, too."""
+    monkeypatch.setattr(compiler, "CHECK", True)
+    monkeypatch.setattr(onednn_convolution, "LEAST", 0)
+
+
+def bound(net: Any, x: tuple, laid_out: bool = True, special: float | None = None, dtype: str = "float32") -> Any:
+    """An executor over random numbers, with or without the passes, whose plans are made."""
+    executor = net.simple_bind(mx.cpu(), "write", type_dict={"data": dtype}, data=x)
+    rng = np.random.default_rng(0)
+    for name, array in sorted({**executor.arg_dict, **executor.aux_dict}.items()):
+        value = rng.uniform(0.5 if name.endswith("var") else -1.0, 1.5, array.shape)
+        if special is not None and name == "data":
+            value.flat[rng.integers(value.size)] = special
+        array[:] = nd.array(value, dtype=array.dtype)
+    with pytest.MonkeyPatch.context() as patch:
+        if not laid_out:
+            patch.setattr(compiler, "PASSES", tuple(each for each in compiler.PASSES if each is not compiler.layout))
+        for is_train in (False, True):
+            executor.plan(is_train)
+    return executor
+
+
+def answers(executor: Any) -> list[np.ndarray]:
+    """Of inference, training, and all gradients."""
+    found = [each.asnumpy() for each in executor.forward(is_train=False)]
+    found += [each.asnumpy() for each in executor.forward(is_train=True)]
+    executor.backward([nd.array(np.random.default_rng(1).uniform(-1, 1, each.shape)) for each in executor.outputs])
+    return found + [each.asnumpy() for each in (*executor.grad_arrays, *executor.aux_arrays)]
+
+
+def steps(executor: Any, is_train: bool) -> list[tuple[str, bool]]:
+    """The operators of the steps, and whether they have their channels last."""
+    plan = executor.plan(is_train)
+    return [(step.node.op.name, step.node.tags.get("__layout__") == "channels last")
+            for step in (*plan.forward.steps, *plan.backward.steps) if step.node is not None]
+
+
+def assert_same(net: Any, x: tuple, special: float | None = None, dtype: str = "float32") -> Any:
+    ours, theirs = (bound(net, x, laid_out, special, dtype) for laid_out in (True, False))
+    with np.errstate(all="ignore"):
+        for got, want in zip(answers(ours), answers(theirs), strict=True):
+            finite = np.abs(want[np.isfinite(want)])
+            np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-3 * float(finite.max(initial=0.1)))
+    return ours
+
+
+def convolution(x: Any, name: str, filters: int = 8, kernel: tuple = (3, 3), **attrs: Any) -> Any:
+    return sym.Convolution(x, name=name, kernel=kernel, num_filter=filters,
+                           **{"pad": tuple(k // 2 for k in kernel), **attrs})
+
+
+def unit(x: Any, name: str, **attrs: Any) -> Any:
+    return sym.relu(sym.BatchNorm(convolution(x, name, no_bias=True, **attrs), fix_gamma=False, name=f"{name}_norm"))
+
+
+# ------------------------------------------------------------------------------------------------- answers
+
+
+@st.composite
+def networks(draw):
+    """What may stand between convolutions, and the shape of the data."""
+    rank = draw(st.integers(1, 3))
+    y, channels = sym.Variable("data"), draw(st.sampled_from([3, 8]))
+    x = (2, channels, *(6,) * rank)
+    for i in range(draw(st.integers(1, 4))):
+        kind = draw(st.sampled_from(["unit", "bias", "residual", "pool", "average", "concat", "scale", "odd", "norm"]))
+        kernel, filters = draw(st.sampled_from([(3,) * rank, (1,) * rank])), draw(st.sampled_from([4, 16]))
+        if kind in ("unit", "bias", "residual", "concat"):
+            z = unit(y, f"c{i}", filters=filters, kernel=kernel) if kind == "unit" else convolution(
+                y, f"c{i}", channels if kind == "residual" else filters, kernel)
+            y = z if kind in ("unit", "bias") else z + y if kind == "residual" else sym.Concat(y, z, dim=1)
+            channels = {"residual": channels, "concat": channels + filters}.get(kind, filters)
+        elif kind in ("pool", "average"):
+            y = sym.Pooling(y, kernel=(3,) * rank, pad=(1,) * rank, pool_type="max" if kind == "pool" else "avg")
+        elif kind == "scale":
+            y = sym.broadcast_mul(y, sym.Variable(f"s{i}", shape=(1, channels, *(1,) * rank)))
+        elif kind == "odd":
+            y = sym.softmax(y, axis=1)
+        else:
+            y = sym.BatchNorm(y, fix_gamma=draw(st.booleans()), use_global_stats=draw(st.booleans()), name=f"n{i}")
+    end = draw(st.sampled_from(["", "mean", "kept", "dense", "two"]))
+    places = tuple(range(2, 2 + rank))
+    if end == "dense":
+        y = sym.FullyConnected(y, num_hidden=3)
+    elif end == "two":
+        y = sym.Group([sym.relu(y), sym.sum(y, axis=1)])
+    elif end:
+        y = sym.mean(y, axis=places, keepdims=end == "kept")
+    return y, x
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(networks())
+def test_same_answers(case):
+    assert_same(*case)
+
+
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
+def test_special_numbers(special):
+    """Relu keeps NaN, in inference and in training."""
+    assert_same(convolution(unit(unit(sym.Variable("data"), "a"), "b"), "c"), (2, 3, 6, 6), special)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16"])
+def test_other_dtypes_stay(dtype):
+    executor = assert_same(unit(sym.Variable("data"), "a"), (2, 3, 6, 6), dtype=dtype)
+    assert not any(last for _, last in steps(executor, True))
+    assert "[as declared: oneDNN takes float32" in executor.explain()
+
+
+def test_added_gradients_and_new_numbers():
+    """Gradients are added to what is there, and arrays may be given other numbers."""
+    net = unit(unit(sym.Variable("data"), "a"), "b")
+    executors = [net.simple_bind(mx.cpu(), "add", data=(2, 3, 6, 6)) for _ in range(2)]
+    found = []
+    for executor in executors:
+        with pytest.MonkeyPatch.context() as patch:
+            if executor is executors[1]:
+                patch.setattr(compiler, "PASSES", tuple(p for p in compiler.PASSES if p is not compiler.layout))
+            for seed in (0, 1):
+                rng = np.random.default_rng(seed)
+                for value in executor.arg_arrays:
+                    value[:] = nd.array(rng.uniform(-1, 1, value.shape))
+                executor.forward(is_train=True)
+                executor.backward(nd.ones((2, 8, 6, 6)))
+        found.append([each.asnumpy() for each in executor.grad_arrays])
+    for got, want in zip(*found, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-3 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("before", [
+    lambda x: x.reshape(1, 3, 8, 8), lambda x: ops.relu(x).reshape(1, 3, 8, 8) * 2,
+    lambda x: ops.concat([x, x, x]).reshape(3, 3, 8, 8).swapaxes(2, 3)])
+def test_gradients_alone_need_no_data(before):
+    """The gradient of what is convolved needs its shape alone, so a plan that computes nothing else has no node of
+    it."""
+    convolve = ops.Conv2D(4, 3, pad_mode="pad", pad=1)
+    weight = Tensor(np.random.default_rng(1).normal(size=(4, 3, 3, 3)), mx.float32)
+    x = Tensor(np.random.default_rng(0).normal(size=(3, 64)), mx.float32)
+    gradient = ops.grad(lambda x: convolve(before(x), weight).sum())
+    np.testing.assert_allclose(jit(gradient)(x).asnumpy(), gradient(x).asnumpy(), rtol=1e-4, atol=1e-4)
+
+
+# ------------------------------------------------------------------------------------------------- graphs
+
+def test_inference():
+    """One copy in, one out; everything between is folded into convolutions."""
+    net = sym.Pooling(unit(unit(sym.Variable("data"), "a"), "b"), kernel=(2, 2), stride=(2, 2), pool_type="max")
+    executor = bound(net, (2, 3, 8, 8))
+    assert steps(executor, False) == [("_to_channels_last", False), ("_folded_convolution", True),
+                                      ("_folded_convolution", True), ("Pooling", True), ("_to_channels_first", False)]
+    assert "[channels last]: onednn" in executor.explain(False)
+
+
+def test_training():
+    """The head's gradient is brought to the end once, and the norm's gradient is one step."""
+    executor = bound(unit(sym.Variable("data"), "a"), (2, 3, 8, 8))
+    skip_lacking(executor.explain())
+    assert steps(executor, True) == [
+        ("_to_channels_last", False), ("Convolution", True), ("BatchNorm", True), ("relu", True),
+        ("_to_channels_first", False), ("_to_channels_last", False), ("_backward_relu", True),
+        ("_batch_norm_gradient", True), ("_backward_Convolution_data", True), ("_to_channels_first", False),
+        ("_backward_Convolution_weight", True)]
+
+
+def test_means_over_places_need_no_copy():
+    executor = bound(sym.mean(convolution(sym.Variable("data"), "a"), axis=(3, 2)), (2, 3, 8, 8))
+    assert steps(executor, False) == [("_to_channels_last", False), ("Convolution", True), ("mean", True)]
+
+
+ALONE = {
+    "a product": lambda x: (convolution(x, "a", kernel=(1, 1)), "one product of matrices"),
+    "its own layout": lambda x: (convolution(x, "a", layout="NHWC"), "its layout is NHWC"),
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_left_alone(name):
+    net, reason = ALONE[name](sym.Variable("data"))
+    executor = bound(net, (2, 8, 8, 8))
+    assert steps(executor, False) == [("Convolution", False)]
+    assert "[as declared: " in executor.explain(False) and reason in executor.explain(False)
+
+
+def test_products_follow():
+    """A convolution that is a product of matrices is one of the library's behind another."""
+    net = convolution(convolution(sym.Variable("data"), "a"), "b", kernel=(1, 1))
+    assert ("Convolution", True) in steps(assert_same(net, (2, 3, 8, 8)), False)[2:]
+
+
+def test_small_work_stays(monkeypatch):
+    monkeypatch.setattr(onednn_convolution, "LEAST", 1 << 16)
+    executor = bound(unit(sym.Variable("data"), "a"), (1, 3, 5, 5))
+    assert not any(last for _, last in steps(executor, True)) and "as declared: it is small" in executor.explain()
+
+
+def test_without_the_library(monkeypatch):
+    monkeypatch.setattr(shared_library, "library", lambda: "oneDNN was not found")
+    names = [name for name, _ in steps(bound(unit(sym.Variable("data"), "a"), (2, 3, 8, 8)), True)]
+    assert "_backward_normalize_sums" in names and not any("channels" in name for name in names)
+
+
+def test_monitors_see_declared_layouts():
+    executor, shapes = bound(unit(sym.Variable("data"), "a"), (2, 3, 6, 5)), {}
+    executor.set_monitor_callback(lambda name, array: shapes.update({name: array.shape}))
+    executor.forward(is_train=True)
+    assert shapes["a_output"] == (2, 8, 6, 5)
+
+
+# ------------------------------------------------------------------------------------------------- kernels
+
+
+def numbers(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(0.1, 2.0, shape).astype(np.float32)
+
+
+def run(op: Op, name: str, ins: list[np.ndarray], attrs: dict[str, Any], is_train: bool = True) -> list[np.ndarray]:
+    """What a kernel computes."""
+    kernel = next(each for each in op.kernels if each.name == name)
+    outs = [np.full(shape, 7, np.float32) for shape in op.infer_shapes(
+        [a.shape for a in ins], [None] * len(op.signature.outputs(attrs)), attrs)[1]]
+    scratch = lambda number, shape, dtype: np.empty(shape, dtype)  # noqa: E731
+    call = Call(op, attrs, ins, outs, [], np, mx.cpu(), is_train, scratch=scratch)
+    reason = None if kernel.accepts is None else kernel.accepts(call)
+    skip_lacking(reason)
+    assert reason is None
+    if kernel.bound:
+        kernel.rule.function(call)()
+        return outs
+    keywords = {**kernel.rule.select(attrs), **({"is_train": is_train} if "is_train" in kernel.rule.names else {})}
+    found = kernel.rule.function(np, *ins, **keywords)
+    return list(found) if isinstance(found, tuple) else [found]
+
+
+def assert_kernels_agree(op: Op, ins: list[np.ndarray], attrs: dict[str, Any], is_train: bool = True) -> None:
+    expected = run(op, "reference", ins, attrs, is_train)
+    with pytest.MonkeyPatch.context() as patch:
+        for _ in range(2):  # the second time in a forked process
+            found = run(op, "onednn", ins, attrs, is_train)
+            for got, want in zip(found, expected, strict=True):
+                np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4 * np.abs(want).max())
+            patch.setattr(shared_library, "forked", lambda: True)
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5, 16), (2, 9, 3), (2, 3, 2, 3, 1)], ids=str)
+@pytest.mark.parametrize("is_train", [False, True])
+@pytest.mark.parametrize("words", [{}, {"fix_gamma": False}, {"use_global_stats": True}, {"eps": 0.1}], ids=str)
+def test_batch_norm(shape, is_train, words):
+    ins = [numbers(*shape), *[numbers(shape[-1], seed=i) for i in range(1, 5)]]
+    assert_kernels_agree(batch_norm, ins, get("BatchNorm").complete({"axis": -1, **words}), is_train)
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5, 16), (2, 9, 3)], ids=str)
+@pytest.mark.parametrize("scaled", [False, True])
+def test_batch_norm_gradient(shape, scaled):
+    g, data = numbers(*shape), numbers(*shape, seed=1)
+    axes = tuple(range(len(shape) - 1))
+    vectors = [*[numbers(shape[-1], seed=2)] * scaled, data.mean(axes), 1 / np.sqrt(data.var(axes) + 1e-3)]
+    assert_kernels_agree(batch_norm_gradient, [g, data, *vectors], {"axis": len(shape) - 1, "scaled": scaled})
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (2, 16, 4), (1, 3, 2, 3, 4)], ids=str)
+def test_copies(shape):
+    x = numbers(*shape)
+    assert_kernels_agree(to_channels_last, [x], {})
+    assert_kernels_agree(to_channels_first, [x], {})
+    back = run(to_channels_first, "onednn", run(to_channels_last, "onednn", [x], {}), {})
+    np.testing.assert_array_equal(back[0], x)
+
+
+@pytest.mark.parametrize("op, order", [("Convolution", (0, 1)), ("_backward_Convolution_data", (2, 1)),
+                                       ("_backward_Convolution_weight", (2, 0))])
+def test_weights_stay_first(op, order):
+    """Every kernel knows arrays with channels last beside weights with channels first."""
+    x, w, y = numbers(2, 5, 5, 4), numbers(6, 4, 3, 3), numbers(2, 5, 5, 6)
+    first = functools.partial(np.moveaxis, source=-1, destination=1)
+    attrs = get(op).complete({"kernel": (3, 3), "pad": (1, 1), "num_filter": 6, "no_bias": True})
+    last = {**attrs, "layout": "NHWC", "weights_first": True}
+    arrays, plain = [x, w, y], [first(x), w, first(y)]
+    target = {"_backward_Convolution_data": [0], "_backward_Convolution_weight": [1]}.get(op, [])
+    want = run(get(op), "reference", [plain[i] for i in (*order, *target)], attrs)[0]
+    want = want if op.endswith("weight") else np.moveaxis(want, 1, -1)
+    for name in ("reference", "onednn"):
+        got = run(get(op), name, [arrays[i] for i in (*order, *target)], last)[0]
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-3)

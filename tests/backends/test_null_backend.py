@@ -1,0 +1,159 @@
+"""The back end of an example, which computes nothing and counts: arrays, kernels and plans on a device that is new."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg import nn, ops
+from opreg.symbol import compile
+
+ROOT = Path(__file__).parent.parent.parent
+EXAMPLE = ROOT / "examples" / "null_backend.py"
+
+
+null = SimpleNamespace(ctx=lambda: mx.Context("null", 0), **runpy.run_path(str(EXAMPLE)))
+
+
+def _counted(function):
+    """What a function launches, by name."""
+    null.LAUNCHES.clear()
+    null.BYTES.clear()
+    function()
+    return dict(null.LAUNCHES)
+
+
+def test_it_is_as_short_as_contributors_are_told():
+    (lines,) = re.findall(r"# -+ the back end\n(.*?)# -+ its use", EXAMPLE.read_text(), re.S)
+    assert len([line for line in lines.splitlines() if line.strip()]) <= 60
+
+
+def test_arrays_are_placed_and_have_no_elements():
+    with null.ctx():
+        x = mx.nd.array(np.ones((4, 3), np.float32))
+    assert x.context is null.ctx() and x.shape == (4, 3) and x[1:].shape == (3, 3) and x.reshape((2, 6)).shape == (2, 6)
+    with pytest.raises(TypeError, match="has no elements: ask for its shape"):
+        x.asnumpy()
+
+
+def test_eager_calls_and_their_gradients():
+    with null.ctx():
+        x = mx.nd.ones((4, 3))
+        weight = mx.nd.ones((3, 5))
+    x.attach_grad()
+
+    def step():
+        with mx.autograd.record():
+            y = mx.nd.softmax(mx.nd.dot(x, weight))
+        y.backward()
+
+    found = _counted(step)
+    assert x.grad.shape == (4, 3)
+    assert sum(count for name, count in found.items() if "dot" in name) == 2, "the product and its gradient"
+    assert found["softmax"] == 1 and found["_backward_softmax"] == 1
+
+
+def test_a_plan_launches_its_steps_and_nothing_else():
+    executor = null.network().simple_bind(null.ctx(), data=(8, 1, 32, 32))
+
+    def step():
+        executor.forward(is_train=True)
+        executor.backward()
+
+    first = _counted(step)
+    assert _counted(step) == first
+    assert first["Convolution"] == first["_backward_Convolution_weight"] == first["Pooling"] == 2
+    assert first["FullyConnected"] == first["_backward_FullyConnected_weight"] == 3
+    sizes = 8 * (6 * 28 * 28 + 16 * 10 * 10 + 120 + 84)
+    assert null.BYTES["Activation"] == 2 * 4 * sizes and null.BYTES["_backward_tanh"] == 3 * 4 * sizes
+    assert all("null" in line for line in executor.explain().splitlines() if "Convolution" in line)
+
+
+def test_states_are_stored():
+    y = mx.sym.BatchNorm(mx.sym.Variable("data"))
+    executor = y.simple_bind(null.ctx(), data=(8, 3, 4, 4))
+    found = _counted(lambda: executor.forward(is_train=True))
+    assert found == {"BatchNorm": 1, "copy": 2}, "the moving mean and variance"
+    assert _counted(lambda: executor.forward(is_train=False)) == {"BatchNorm": 1}
+
+
+def test_a_module_and_its_optimizer():
+    module = mx.mod.Module(null.network(), context=null.ctx())
+    module.bind([("data", (8, 1, 32, 32))], [("softmax_label", (8,))])
+    module.init_params()
+    module.init_optimizer(optimizer="sgd", optimizer_params={"learning_rate": 0.1, "momentum": 0.9})
+    batch = mx.io.DataBatch([mx.nd.ones((8, 1, 32, 32))], [mx.nd.ones((8,))])
+
+    def step():
+        module.forward_backward(batch)
+        module.update()
+
+    _counted(step)
+    found = _counted(step)
+    assert (found["Convolution"], found["multiply"], found["add"]) == (2, 20, 10), "ten weights, two products each"
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_cell_and_its_optimizer(compiled):
+    with null.ctx():
+        net = nn.SequentialCell(nn.Dense(4, 8), nn.ReLU(), nn.LayerNorm((8,)), nn.Dense(8, 2))
+        optimizer = nn.Momentum(net.trainable_params(), 0.1, 0.9)
+        forward = mx.value_and_grad(lambda x: ops.reduce_sum(net(x) ** 2), None, optimizer.parameters)
+        x = mx.Tensor(np.ones((3, 4), np.float32))
+
+        def step(x):
+            loss, gradients = forward(x)
+            optimizer(gradients)
+            return loss
+
+        run = mx.jit(step) if compiled else step
+        run(x)
+        found = _counted(lambda: run(x))
+    assert found["FullyConnected"] == 2 and found["LayerNorm"] == found["_backward_LayerNorm"] == 1
+    assert found["broadcast_sub"] == 6, "a weight each"
+
+
+def test_a_transformer_block():
+    with null.ctx():
+        net = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        x = mx.Tensor(np.ones((2, 5, 8), np.float32))
+        run = mx.jit(mx.value_and_grad(lambda x: ops.reduce_sum(net(x)), None, net.trainable_params()))
+        run(x)
+        found = _counted(lambda: run(x))
+        assert net(x).shape == (2, 5, 8)
+    assert found["softmax"] == found["_backward_softmax"] == 1 and found["LayerNorm"] == 2
+    assert found["_backward_FullyConnected_weight"] == 6 and found["batch_dot"] == 6
+
+
+def test_the_pass_that_contributors_are_shown(monkeypatch):
+    """It takes one of two operators out of plans, and their gradients stay as they are."""
+    (text,) = re.findall(r"```python\n([^`]*def once\(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.S)
+    space: dict = {}
+    exec(text, space)
+    assert len(text.splitlines()) <= 40
+    x = mx.sym.Variable("x")
+    y = mx.sym.relu(mx.sym.relu(mx.sym.dot(x, x)))
+
+    def launches():
+        executor = y.simple_bind(null.ctx(), x=(3, 3), grad_req="null")
+        return _counted(executor.forward)
+
+    def answers():
+        data = mx.nd.array(np.float32([[1, -2], [-3, 0.5]]))
+        executor = y.bind(mx.cpu(), {"x": data}, {"x": mx.nd.zeros((2, 2))})
+        executor.forward(is_train=True)
+        executor.backward(mx.nd.ones((2, 2)))
+        return [executor.outputs[0].asnumpy(), executor.grad_dict["x"].asnumpy()]
+
+    assert launches() == {"dot": 1, "relu": 2}
+    before = answers()
+    place = compile.PASSES.index(compile.simplify)
+    monkeypatch.setattr(compile, "PASSES", (*compile.PASSES[:place + 1], space["once"], *compile.PASSES[place + 1:]))
+    assert launches() == {"dot": 1, "relu": 1}
+    np.testing.assert_array_equal(answers(), before)

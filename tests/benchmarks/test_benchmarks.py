@@ -1,0 +1,297 @@
+"""The benchmarks on a device: everything but the numbers, which mean nothing on a stand-in."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import opreg as mx
+from benchmarks import counts, device, gpu_kernels, gpu_questions, planted, traced, worker
+from benchmarks.workloads import WORKLOADS
+from opreg.symbol.inspect.estimate import H100
+from tests.cuda.device import gpus
+from tests.cuda.host import COMPILER
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "benchmarks" / "gpu.sh"
+
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")
+needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+
+
+def place(out: Path | None = None) -> gpu_questions.Place:
+    """Inside of ``gpus()``."""
+    return gpu_questions.Place(mx.gpu(0), mx.gpu(0).xp, True, out, {})
+
+
+def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False,
+                          env={**os.environ, "PYTHONPATH": str(ROOT), "BENCHMARK_DEVICE": "dry", **variables})
+
+
+# ---------------------------------------------------------------------------------------------- the questions
+
+
+def test_all_questions_are_there() -> None:
+    assert "".join(gpu_questions.QUESTIONS) == "abcdefg"
+    assert all((function.__doc__ or "").endswith("?") for function in gpu_questions.QUESTIONS.values())
+
+
+@needs_compiler
+@pytest.mark.parametrize("letter", ["a", "b", "d", "e"])
+def test_a_question_is_answered_on_the_stand_in(letter: str) -> None:
+    """What of it needs CuPy, PyTorch or JAX says so; the rest has numbers."""
+    with gpus():
+        where = place()
+        text = gpu_questions.answered(letter, where)
+    dataclasses.replace(H100, **where.figures)
+    assert where.figures.keys() >= {"b": {"launch"}, "d": {"memory_rate"}, "e": {"product_rates"}}.get(letter, set())
+    assert text.startswith(f"### ({letter}) ") and "No answer" not in text
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")][1:]
+    mine = [row for row in rows if not row[0].startswith(("| PyTorch", "| JAX", "| CuPy, replayed"))]
+    assert mine
+    for row in mine:
+        assert any(_is_number(cell) for cell in row), row
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return float(text.strip("| ").replace(",", "")) > 0
+    except ValueError:
+        return False
+
+
+def test_a_capture_that_fails_ends() -> None:
+    def work() -> None:
+        if stream.is_capturing():
+            raise KeyError("mine")
+
+    with gpus() as xp, (stream := xp.cuda.Stream(non_blocking=True)):
+        with pytest.raises(KeyError):
+            gpu_questions._capture(stream, work)
+        assert not stream.is_capturing()
+
+
+@needs_compiler
+def test_replays_are_compared_with_the_host() -> None:
+    with gpus():
+        for net, shapes in gpu_questions._networks(place()).values():
+            worst, _ = gpu_questions._replayed(place(), net, shapes)
+            assert worst < 1e-4
+
+
+def test_an_exception_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(place: Any) -> str:
+        """Is it so?"""
+        raise RuntimeError("no such thing\nand more")
+
+    monkeypatch.setitem(gpu_questions.QUESTIONS, "a", fails)
+    text = gpu_questions.answered("a", None)  # type: ignore[arg-type]
+    assert text.startswith("### (a) Is it so?\n\nNo answer: RuntimeError: no such thing (`test_benchmarks.py`, line ")
+
+
+@pytest.mark.parametrize("letter", ["c", "g"])
+def test_what_is_not_there_is_an_answer(letter: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setitem(sys.modules, "cudnn", None)
+    assert "No answer: " in gpu_questions.answered(letter, gpu_questions.Place(None, None, True, tmp_path, {}))
+
+
+def test_a_sanitizer_is_asked_and_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def ran(words: list[str], **_: Any) -> Any:
+        asked.append(words)
+        return subprocess.CompletedProcess(words, 9, "========= ERROR SUMMARY: 2 errors\n", "")
+
+    monkeypatch.setattr(shutil, "which", lambda name: "/there/compute-sanitizer")
+    monkeypatch.setattr(subprocess, "run", ran)
+    text = gpu_questions.answered("g", gpu_questions.Place(None, None, True, None, {}))
+    assert "| memcheck | 9 | ========= ERROR SUMMARY: 2 errors |" in text
+    assert all(words[-3:] == ["-m", "benchmarks.gpu_questions", "--kernels"] for words in asked)
+
+
+# -------------------------------------------------------------------------------------------------- workloads
+
+
+def test_sizes_are_small_on_the_stand_in_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {each.key: each.sizes for each in WORKLOADS}
+    assert device.DEVICE == "cpu" and device.sized(sizes["gelu"]) is sizes["gelu"]
+    monkeypatch.setattr(device, "DEVICE", "dry")
+    for key, whole in sizes.items():
+        small = device.sized(whole)
+        assert small.keys() == whole.keys()
+        assert all(small[name] <= whole[name] for name in whole if isinstance(whole[name], int)), key
+
+
+def test_a_device_is_timed_between_its_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    class Event:
+        def record(self) -> None:
+            seen.append("record")
+
+        def synchronize(self) -> None:
+            seen.append("wait")
+
+    xp = SimpleNamespace(cuda=SimpleNamespace(Event=Event, get_elapsed_time=lambda begin, end: 8.0))
+    monkeypatch.setattr(device, "DEVICE", "gpu")
+    clock = device.clock_of(xp)
+    assert clock(lambda: seen.append("run"), 2) == 0.008
+    assert seen == ["record", "run", "run", "record", "wait"]
+    workload = WORKLOADS[0]._replace(sizes={"calls": 4})
+    figures = worker.measure(lambda: None, workload, 0.0, clock)
+    assert figures[0] == 0.002  # of a run that takes 8 ms by the clock, a fourth
+
+
+@needs_compiler
+def test_the_benchmark_runs_on_the_stand_in(tmp_path: Path) -> None:
+    """Its table has what the cost model expects beside what was measured."""
+    figures = tmp_path / "machine.json"
+    figures.write_text('{"name": "slow", "launch": 1.0, "product_rates": {"float32": 1e9}}')
+    done = run(sys.executable, "-m", "benchmarks", "--machine", str(figures), "--device", "dry", "--here",
+               "--rounds", "1", "--seconds", "0.001", "--columns", "opreg", "MXNet",
+               "--only", "elementwise", "eager", "import", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "performance.md").read_text()
+    titles, _, first, second, *_ = [line.strip("| ").split(" | ") for line in text.splitlines()]
+    assert titles[2:] == ["opreg", "ours / best not compiled", "ours / best", "launches", "expected one by one",
+                          "expected replayed"]
+    assert first[5] == "1" and first[6] == "1,000,000" and _is_number(first[7]) and second[5] == "–"
+    assert "These times mean nothing" in text and "import" not in text
+    kept = json.loads((tmp_path / "performance.json").read_text())
+    assert [each["work"] for each in kept["rows"]] == ["elementwise", "eager"]
+    assert kept["rows"][0]["expected"]["launches"] == 1 and kept["device"] == "dry"
+    assert "measured: python -m benchmarks" in (ROOT / "docs" / "performance.md").read_text()
+
+
+# ------------------------------------------------------------------------------------- kernels compiled before
+
+
+def test_texts_of_rows_are_those_of_a_large_gpu() -> None:
+    """Nothing runs, so no compiler is needed."""
+    texts = gpu_kernels.texts_of_rows(["softmax", "tanh", "BatchNorm"])
+    names = {re.search(r"\) (\w+)\(", text.source[text.source.index('extern "C"'):])[1] for text in texts}  # type: ignore
+    assert {"rows__softmax", "elementwise__tanh"} <= names and all(text.options == ("-std=c++17",) for text in texts)
+    assert len(texts) == len(set(texts)) > 5
+
+
+@pytest.fixture
+def compiling() -> None:
+    compiler = pytest.importorskip("cupy.cuda.compiler", reason="needs CuPy")
+    try:
+        compiler._get_nvrtc_version()
+    except Exception as error:  # of a package that finds libraries
+        pytest.skip(f"needs NVRTC: {error}")
+
+
+TEXTS = [gpu_kernels.Text('extern "C" __global__ void one(float* x) { x[0] = 1; }'),
+         gpu_kernels.Text("template <class T> __global__ void two(T* x) { x[0] = 2; }", names=("two<float>",))]
+
+
+@pytest.mark.usefixtures("compiling")
+@pytest.mark.parametrize("text", TEXTS, ids=["raw", "named"])
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_kernel_compiled_before_is_found_by_cupy(text: gpu_kernels.Text, whole: bool, tmp_path: Path,
+                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    if whole:
+        text = text._replace(options=gpu_kernels._given(text, "90")[0])
+    assert gpu_kernels.found(tmp_path, text) is None
+    name = gpu_kernels.write(tmp_path, text)
+    code = gpu_kernels.found(tmp_path, text)
+    assert code is not None and (tmp_path / name).read_bytes().endswith(code) and b"ELF" in code[:80]
+    assert gpu_kernels.found(tmp_path, text, "80") is None
+    assert gpu_kernels.settle(tmp_path) == (1, 0) and len(list(tmp_path.iterdir())) == 2
+
+    given = gpu_kernels._given  # elsewhere CuPy lies in another folder
+    def moved(text: gpu_kernels.Text, arch: str) -> tuple[tuple[str, ...], str]:
+        options, headers = given(text, arch)
+        return tuple([option.replace("-I", "-I/elsewhere") for option in options]), headers
+
+    monkeypatch.setattr(gpu_kernels, "_given", moved)
+    there = text._replace(options=moved(TEXTS[0], "90")[0]) if whole else text
+    assert gpu_kernels.found(tmp_path, there) is None
+    assert gpu_kernels.settle(tmp_path) == (1, 0)
+    assert gpu_kernels.found(tmp_path, there) == code
+    monkeypatch.setattr(gpu_kernels, "_versions", lambda: {"cupy": "15.0", "nvrtc": [15, 0]})
+    assert gpu_kernels.settle(tmp_path) == (0, 1)
+
+
+# --------------------------------------------------------------------------------------------------- the script
+
+
+@needs_bash
+def test_the_script_is_bash() -> None:
+    assert run("bash", "-n", str(SCRIPT)).stderr == ""
+    assert os.access(SCRIPT, os.X_OK)
+    assert run("bash", str(SCRIPT), "--help").stdout.startswith("usage: benchmarks/gpu.sh")
+    assert run("bash", str(SCRIPT), "--what").returncode == 2
+
+
+@needs_bash
+def test_the_script_runs_the_tests_of_the_stand_in_on_a_gpu() -> None:
+    """Those that get it by a fixture, too: replay, users' kernels, devices, updates."""
+    text = SCRIPT.read_text()
+    found = re.search(r"mapfile -t files < <\((.*)\)\n", text), re.search(r"-m '(.*)' \"\$\{files", text)
+    assert found[0] is not None and found[1] is not None
+    files = run("bash", "-c", found[0][1]).stdout.split()
+    done = run(sys.executable, "-m", "pytest", "-n0", "-q", "-p", "no:cacheprovider", "--collect-only", "-m",
+               found[1][1], *files, OPREG_TEST_GPU="real")
+    tests = collections.Counter(line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line)
+    for name in ("symbol/test_replay", "custom/test_users_kernels", "backends/test_devices",
+                 "symbol/test_executor_update", "backends/cuda/test_rows"):
+        assert tests[f"tests/{name}.py"] >= 8, (name, tests)
+    assert not tests["tests/backends/cuda/test_machine.py"]  # of the stand-in itself
+
+
+@needs_bash
+def test_the_script_goes_on_when_stages_fail(tmp_path: Path) -> None:
+    """An interpreter that can do nothing: every stage says so, and there is a summary."""
+    broken = tmp_path / "python"
+    broken.write_text("#!/bin/sh\necho nothing works >&2\nexit 3\n")
+    broken.chmod(0o755)
+    done = run("bash", str(SCRIPT), "--dry", str(tmp_path / "out"), PYTHON=str(broken))
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "out" / "summary.md").read_text()
+    assert len(re.findall(r"\| exit status 3, \d+ s \| nothing works \|", text)) == 4 and "cupy is not there" in text
+    assert "A stand-in for a GPU" in text and "It took" in text
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["log.txt", "summary.md", "tests.txt"]
+
+
+def test_what_is_written_by_hand_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    counts.main()
+    printed = capsys.readouterr().out
+    found = counts.counts()
+    assert all(number > 0 for number in found.values())
+    assert found["operators"] > found["composed operators"] and f"{found['operators']:,}  operators" in printed
+
+
+@pytest.mark.parametrize("order", traced.ORDERS)
+def test_a_traced_operator_calls_as_little_of_python_as_its_line(order: str) -> None:
+    """A gradient takes no more calls; forward alone, an operator is looked up by its attributes and inputs."""
+    line, *others = traced.measure(order, 1, 1)
+    assert [row.way for row in others] == ["a function", "a Prop"]
+    for row in others:
+        assert row.calls <= line.calls * (1.2 if order != "forward" else 2.2), (row, line)
+
+
+def test_what_is_planted_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    planted.main()
+    printed = capsys.readouterr().out
+    number = len(planted.MORE) + len(planted.MISTAKES)
+    assert f"\n{number} of {number} mistakes found, by " in printed, printed
+    assert f"\n0 false alarms on {len(planted.CASES)} right operators\n" in printed, printed
+    page = (ROOT / "docs" / "write_an_operator.md").read_text()
+    assert f"plants {number} mistakes into right operators" in page
+    assert f"and of {len(planted.CASES)} right operators of all kinds none fails" in page

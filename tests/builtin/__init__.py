@@ -1,0 +1,1 @@
+"""Tests of ``opreg.builtin``; the rows of its operators are in ``tests.rows``."""

@@ -1,0 +1,472 @@
+"""Facts that hold for every operator, each tried on every row: see ``rows``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opreg.core import generators
+from opreg.core.attrs import to_text
+from opreg.core.mode import Recording
+from opreg.core.registry import operators
+from opreg.core.spec import ANY, unify
+from opreg.errors import NotDifferentiableError, OpError
+from opreg.ndarray import NDArray, array, cpu
+from opreg.ndarray import eager as eager_module
+from opreg.ndarray.eager import run
+from opreg.symbol import Symbol, load_json
+from opreg.testing.registered import plannable as in_advance
+from opreg.testing.ways import LAYOUTS
+from tests.rows import Row, all_rows, chosen
+from tests.running import TOLERANCES, Use, agree, bind, eager, fit, graph, heads, second, symbol
+
+ROWS = all_rows()
+
+
+def named(rows: Iterable[Row]) -> list[Any]:
+    """Rows under their names; those of one name are numbered."""
+    seen: dict[str, int] = {}
+    params = []
+    for row in rows:
+        name = str(row)
+        seen[name] = seen.get(name, 0) + 1
+        params.append(pytest.param(row, id=name if seen[name] == 1 else f"{name}#{seen[name]}"))
+    return params
+
+
+def _on(select: Callable[[Row], Any] = lambda row: True) -> Any:
+    return pytest.mark.parametrize("row", named(row for row in ROWS if select(row)))
+
+
+def _kinds(row: Row) -> tuple[str | None, ...]:
+    """The dtypes a row is run in, once as it is when it has no floating inputs."""
+    if any(np.asarray(each).dtype.kind == "f" for each in row.inputs):
+        return tuple(row.dtypes) or (None,)
+    return (None,)
+
+
+def _dtyped(rows: Iterable[Row]) -> Any:
+    return pytest.mark.parametrize("row, dtype", [
+        pytest.param(*param.values, dtype, id=f"{param.id}-{dtype or 'as-is'}")
+        for param in named(rows) for dtype in _kinds(param.values[0])])
+
+
+def _use(row: Row, dtype: str | None = None) -> Use:
+    return Use.of(row, dtype or _kinds(row)[0])
+
+
+def _smooth(row: Row) -> bool:
+    return bool(row.grad) and row.deterministic
+
+
+def _fixed(row: Row) -> bool:
+    return row.deterministic
+
+
+def _asked(row: Row, question: Callable[[Use], Any]) -> bool:
+    """A question about a row's use; yes where the row itself is wrong, so that a test says so."""
+    try:
+        return bool(question(_use(row)))
+    except OpError:
+        return True
+
+
+def plannable(row: Row) -> bool:
+    """Whether an executor can run it: its outputs' shapes do not depend on numbers, or it says how."""
+    return _asked(row, lambda use: in_advance(use) or use.op.rules.data_dependent)
+
+
+def _drawing(row: Row) -> bool:
+    return _asked(row, lambda use: use.op.traits.random)
+
+
+def _in_graphs(row: Row) -> bool:
+    return row.deterministic and plannable(row)
+
+
+def differentiated(row: Row) -> bool:
+    """Whether an executor can compute its gradient."""
+    return _in_graphs(row) and _asked(row, lambda use: use.op.differentiable and use.wanted) and not _drawing(row)
+
+
+def _between(row: Row) -> bool:
+    return differentiated(row) and _asked(row, lambda use: not use.op.loss(use.attrs))
+
+
+# Attributes of these are graphs: tests/symbol/test_loops.py and tests/builtin/test_quantized.py make them. What takes
+# two processes is in tests/distributed/distributed_checks.py.
+_ELSEWHERE = frozenset(["Send", "Receive", *(f"{prefix}{name}" for name in ("_foreach", "_while_loop", "_cond")
+                          for prefix in ("", "_backward")), "_sg_mkldnn_conv", "_sg_mkldnn_fully_connected"])
+
+
+@pytest.mark.parametrize("name", sorted(
+    op.name for op in operators() if chosen(op.name) and op.name not in _ELSEWHERE
+    and not op.name.startswith(("custom.", "_backward_custom.", "_example"))))
+def test_has_a_row(name: str) -> None:
+    assert name in {row.op for row in ROWS}, f"operator {name} has no row in tests/rows"
+
+
+# ------------------------------------------------------------------------------------------------- values
+
+
+@_dtyped(row for row in ROWS if row.expected is not None and row.deterministic)
+def test_value(row: Row, dtype: str | None) -> None:
+    use = _use(row, dtype)
+    outs = eager(use).outs
+    expected = row.expected(*[each.copy() for each in use.arrays])  # type: ignore[misc]
+    expected = list(expected) if isinstance(expected, (tuple, list)) else [expected]
+    assert len(outs) == len(expected)
+    for i, (out, want) in enumerate(zip(outs, expected)):
+        kind = out.dtype.name if dtype is None else dtype
+        agree(out, want, row.tolerance if kind == "float64" else TOLERANCES.get(kind), f"output {i}")
+
+
+@_dtyped(ROWS)
+def test_inferred(row: Row, dtype: str | None) -> None:
+    """Shapes and dtypes are the inferred ones, those of hidden outputs and new states too."""
+    use = _use(row, dtype)
+    with Recording(False, row.train):
+        _, results = run(use.op, use.attrs, [each.copy() for each in use.arrays], cpu(), wrap=lambda data, *_: data)
+    count = len(use.op.signature.outputs(use.attrs))
+    _, shapes = use.op.infer_shapes([each.shape for each in use.arrays], [None] * count, use.attrs)
+    _, dtypes = use.op.infer_dtypes([each.dtype for each in use.arrays], [None] * count, use.attrs)
+    for result, shape in zip(results, shapes):
+        assert unify(shape, result.shape) == result.shape
+    assert [result.dtype for result in results[:count]] == [kind or np.dtype("float32") for kind in dtypes]
+    states = use.arrays[len(use.op.signature.arguments(use.attrs)):]
+    assert len(results) - count in ((0, len(use.op.traits.states)) if row.train else (0,))
+    for new, state in zip(results[count:], use.op.traits.states):
+        assert new.shape == states[state].shape
+    if not all(each.size for each in (*use.arrays, *results)) or not all(map(np.ndim, use.arrays)) \
+            or not in_advance(use):
+        return  # a symbol takes a zero for a dimension that is not known, () for a shape
+    made = symbol(use)
+    by_name = dict(zip(use.names, use.arrays))
+    found = made.infer_shape(**{name: each.shape for name, each in by_name.items()})
+    kinds = made.infer_type(**{name: each.dtype for name, each in by_name.items()})
+    visible = use.op.signature.visible(use.attrs)
+    assert (found[1], kinds[1]) == (shapes[:visible], [result.dtype.type for result in results[:visible]])
+
+
+@_on()
+def test_partly_known(row: Row) -> None:
+    """What is inferred from less never contradicts what is inferred from everything, and nothing raises."""
+    use = _use(row)
+    ins, count = [each.shape for each in use.arrays], len(use.op.signature.outputs(use.attrs))
+    _, outs = use.op.infer_shapes(list(ins), [None] * count, use.attrs)
+    less: list[list] = [[(ANY,) * len(shape) for shape in ins]]
+    for i, shape in enumerate(ins):
+        less += [[*ins[:i], (*shape[:axis], ANY, *shape[axis + 1:]), *ins[i + 1:]] for axis in range(len(shape))]
+    for given in less:
+        found = use.op.infer_shapes(list(given), [None] * count, use.attrs)
+        for side, whole in zip(found, (ins, outs)):
+            assert len(side) == len(whole)
+            for some, shape in zip(side, whole):
+                assert some is None or unify(some, shape) == shape, f"from {given}"
+    # An input of which nothing is known may be given the shape or dtype that it has most often.
+    for given in [[None] * len(ins), *([*ins[:i], None, *ins[i + 1:]] for i in range(len(ins)))]:
+        use.op.infer_shapes(list(given), [None] * count, use.attrs)
+        use.op.infer_shapes(list(given), list(outs), use.attrs)
+    for i in range(len(ins)):
+        given = [None if j == i else each.dtype for j, each in enumerate(use.arrays)]
+        use.op.infer_dtypes(given, [None] * count, use.attrs)
+
+
+@_on(_fixed)
+def test_inputs_stay(row: Row) -> None:
+    """Only what is declared is written in place; of inputs declared unread the numbers do not matter."""
+    use = _use(row)
+    first = len(use.op.signature.arguments(use.attrs))
+    moved = {*use.op.traits.mutates, *(first + state for state in use.op.traits.states if row.train)}
+    result = eager(use)
+    for i, (before, after) in enumerate(zip(use.arrays, result.after)):
+        if i not in moved:
+            np.testing.assert_array_equal(after, before, f"input {i}")
+    if use.op.traits.unread:
+        blind = [np.full_like(each, np.nan if each.dtype.kind == "f" else 0) if i in use.op.traits.unread else each
+                 for i, each in enumerate(use.arrays)]
+        for out, other in zip(result.outs, eager(use.having(blind)).outs):
+            np.testing.assert_array_equal(out, other)
+
+
+@_on(_fixed)
+def test_out(row: Row) -> None:
+    """``out=`` receives what the call returns."""
+    use = _use(row)
+    expected = eager(use)
+    targets = [array(np.full_like(out, 77), None, out.dtype) for out in expected.outs]
+    result = eager(use, out=targets)
+    for i, (out, want) in enumerate(zip(result.outs, expected.outs)):
+        agree(out, want, what=f"output {i}")
+    for i, (after, want) in enumerate(zip(result.after, expected.after)):
+        agree(after, want, what=f"input {i} afterwards")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@_on(_fixed)
+def test_layout(row: Row, layout: str) -> None:
+    use = _use(row)
+    raw = [NDArray(LAYOUTS[layout](each.copy()) if each.ndim else each.copy(), cpu()) for each in use.arrays]
+    result, expected = eager(use, raw=raw), eager(use)
+    for i, (out, want) in enumerate(zip(result.outs, expected.outs)):
+        agree(out, want, what=f"output {i}")
+    for i, (after, want) in enumerate(zip(result.after, expected.after)):
+        agree(after, want, what=f"input {i} afterwards")
+
+
+@_on(lambda row: row.deterministic and row.inputs)
+def test_results_are_their_own(row: Row) -> None:
+    """A result shares no memory with an input, whatever layouts came before."""
+    use = _use(row)
+    eager_module._RUNNERS.clear()
+    layouts = list(LAYOUTS.values())
+    for layout in (layouts[0], np.copy, layouts[1], np.copy):
+        arrays = [layout(each) if each.ndim else each.copy() for each in use.arrays]
+        with Recording(False, row.train):
+            _, results = run(use.op, use.attrs, arrays, cpu(), wrap=lambda data, *_: data)
+        for result in results[:len(use.op.signature.outputs(use.attrs))]:
+            assert not any(np.may_share_memory(result, each) for each in arrays)
+
+
+@_on(lambda row: row.inputs and np.ndim(row.inputs[0]) and not row.op.startswith(("_backward_", "_subscript")))
+def test_empty(row: Row) -> None:
+    """A first dimension of zero is computed, or refused in words; a subscript is out of range there."""
+    use = _use(row)
+    batch = use.arrays[0].shape[0]
+    none = use.having([each[:0] if each.ndim and each.shape[0] == batch else each for each in use.arrays])
+    try:
+        _, shapes = use.op.infer_shapes([each.shape for each in none.arrays],
+                                        [None] * len(use.op.signature.outputs(use.attrs)), use.attrs)
+        outs = eager(none).outs
+    except OpError:
+        return
+    assert [out.shape for out in outs] == shapes[:len(outs)]
+
+
+# ---------------------------------------------------------------------------------------------- gradients
+
+
+def _weighed(use: Use, given: Any) -> Callable[[list[np.ndarray]], float]:
+    def total(arrays: list[np.ndarray]) -> float:
+        outs = eager(use.having(arrays)).outs
+        return float(sum((out * g).sum() for out, g in zip(outs, given) if g is not None))
+
+    return total
+
+
+@_on(_smooth)
+def test_gradient(row: Row) -> None:
+    use = Use.of(row, "float64")
+    given = heads(use, eager(use).outs)
+    assert given is not None, "the gradient of a loss is not that of its output"
+    grads = eager(use, given=given, grads=True).grads
+    for i in row.grad:
+        fit(_weighed(use, given), use.arrays, i, grads[i], row.tolerance, row.op)
+
+
+@_on(lambda row: _smooth(row) and row.second)
+def test_second_gradient(row: Row) -> None:
+    use = Use.of(row, "float64")
+    given = heads(use, eager(use).outs)
+    assert given is not None
+    rng = np.random.default_rng(2)
+    weights = {i: rng.standard_normal(use.arrays[i].shape) for i in row.grad}
+    by_input, by_head = second(use, given, weights)
+
+    def total(arrays: list[np.ndarray], heads: Any) -> float:
+        grads = eager(use.having(arrays), given=heads, grads=True).grads
+        return float(sum((grads[i] * weight).sum() for i, weight in weights.items()))
+
+    for i in row.grad:
+        fit(lambda arrays: total(arrays, given), use.arrays, i, by_input[i], row.tolerance, row.op)
+    for i, gradient in by_head.items():
+        fit(lambda moved: total(use.arrays, moved), given, i, gradient,  # type: ignore[arg-type]
+                   row.tolerance, f"{row.op}, head gradient as")
+
+
+@_on(_fixed)
+def test_gradient_or_word(row: Row) -> None:
+    """A gradient exists in every mode it is asked in, or asking names the operator."""
+    use = _use(row)
+    given = heads(use, eager(use).outs)
+    if use.op.differentiable:
+        for i, gradient in eager(use, given=given, grads=True).grads.items():
+            assert gradient.shape == use.arrays[i].shape and gradient.dtype == use.arrays[i].dtype
+    elif use.wanted and (given is None or any(g is not None for g in given)):
+        with pytest.raises(NotDifferentiableError, match=use.op.name):
+            eager(use, given=given, grads=True)
+
+
+# ----------------------------------------------------------------------------------------------- executor
+
+
+def _same(result: Any, expected: Any, use: Use, tolerance: float | None = None) -> None:
+    assert len(result.outs) == len(expected.outs)
+    for i, (out, want) in enumerate(zip(result.outs, expected.outs)):
+        assert out.dtype == want.dtype
+        agree(out, want, tolerance, f"output {i}")
+    for i, (after, want) in enumerate(zip(result.after, expected.after)):
+        agree(after, want, tolerance, f"input {i} afterwards")
+
+
+@_dtyped(row for row in ROWS if _in_graphs(row))
+def test_graph(row: Row, dtype: str | None) -> None:
+    use = _use(row, dtype)
+    _same(graph(use), eager(use), use)
+
+
+@_on(lambda row: _in_graphs(row) and _asked(row, lambda use: use.op.traits.mode or use.op.traits.states)
+     and not _drawing(row))
+def test_graph_in_the_other_mode(row: Row) -> None:
+    use = _use(row)
+    use.train = not row.train
+    _same(graph(use), eager(use), use)
+
+
+@_on(_in_graphs)
+def test_graph_around(row: Row) -> None:
+    """Between other nodes, where memory is shared and taken over."""
+    use = _use(row)
+    if not use.names:
+        return
+    _same(graph(use, around=True), eager(use), use)
+
+
+def _trained(row: Row) -> tuple[Use, Any, Any]:
+    use = _use(row)
+    use.train = True
+    given = heads(use, eager(use).outs)
+    return use, given, eager(use, given=given, grads=True)
+
+
+@_on(differentiated)
+def test_graph_gradients(row: Row) -> None:
+    use, given, expected = _trained(row)
+    result = graph(use, given=given, grads=True)
+    _same(result, expected, use)
+    for i in use.wanted:
+        agree(result.grads[i], expected.grads[i], what=f"gradient of input {i}")
+
+
+@_on(differentiated)
+def test_requests(row: Row) -> None:
+    """Gradients are written, added or left alone, in every mixture."""
+    use, given, expected = _trained(row)
+    before = {i: np.random.default_rng(i).standard_normal(use.arrays[i].shape).astype(use.arrays[i].dtype)
+              for i in use.wanted}
+    for turn in range(3):
+        reqs = {i: ("write", "add", "null")[(i + turn) % 3] for i in use.wanted}
+        result = graph(use, given=given, reqs=reqs, before=before, grads=True)
+        for i, req in reqs.items():
+            want = {"write": expected.grads[i], "add": before[i] + expected.grads[i], "null": before[i]}[req]
+            agree(result.grads[i], want, what=f"{req} the gradient of input {i}")
+
+
+@_on(_between)
+def test_graph_gradients_around(row: Row) -> None:
+    use, given, expected = _trained(row)
+    result = graph(use, given=given, grads=True, around=True)
+    _same(result, expected, use)
+    for i in use.wanted:
+        agree(result.grads[i], expected.grads[i], what=f"gradient of input {i}")
+
+
+@_on(_in_graphs)
+def test_twice(row: Row) -> None:
+    """An executor gives the same again: nothing of a run is left over for the next."""
+    use = _use(row)
+    executor = bind(use, reqs=dict.fromkeys(use.wanted, "null"))
+    frozen = not use.op.traits.mutates and not (use.op.traits.states and row.train)
+    first = [each.asnumpy() for each in executor.forward(is_train=row.train)]
+    if frozen:
+        for out, want in zip(executor.forward(is_train=row.train), first):
+            np.testing.assert_array_equal(out.asnumpy(), want)
+
+
+# ------------------------------------------------------------------------------ the record, as a Prop is asked
+
+
+@_on(lambda row: row.deterministic and _asked(row, lambda use: in_advance(use) and not use.op.traits.mutates))
+def test_as_a_custom_operator(row: Row) -> None:
+    """The answers of a ``CustomOpProp``, and an object that writes results as a ``CustomOp`` does."""
+    use = _use(row)
+    use.train = True
+    expected = eager(use)
+    prop = use.op.prop(**use.attrs)
+    names = prop.list_arguments()
+    assert tuple(names + prop.list_auxiliary_states()) == use.names
+    assert len(prop.list_outputs()) == len(expected.outs)
+    ins = [array(each, dtype=each.dtype) for each in use.arrays]
+    data, aux = ins[:len(names)], ins[len(names):]
+    if all(each.size and each.ndim for each in use.arrays):  # a Prop takes () for unknown, zero for such a dimension
+        assert prop.infer_shape([list(each.shape) for each in data])[1] == [list(out.shape) for out in expected.outs]
+    for kind, out in zip(prop.infer_type([each.dtype for each in data])[1], expected.outs, strict=True):
+        assert kind in (None, out.dtype.type)
+    outs = [array(np.full_like(out, 7), dtype=out.dtype) for out in expected.outs]
+    operator = prop.create_operator(cpu(), [list(each.shape) for each in ins], [each.dtype for each in ins])
+    operator.forward(is_train=True, req=["add"] + ["write"] * (len(outs) - 1), in_data=data, out_data=outs, aux=aux)
+    for i, (out, want) in enumerate(zip(outs, expected.outs)):
+        agree(out.asnumpy(), (want + np.full_like(want, 7)).astype(want.dtype) if i == 0 else want, what=f"output {i}")
+    if not differentiated(row):
+        return
+    given = heads(use, expected.outs)
+    expected = eager(use, given=given, grads=True)
+    arrived = [] if given is None else [
+        array(np.zeros_like(out) if g is None else g, dtype=out.dtype) for g, out in zip(given, expected.outs)]
+    grads = [array(np.full_like(each, 5), dtype=each.dtype) for each in use.arrays[:len(names)]]
+    reqs = ["add" if i in use.wanted else "null" for i in range(len(names))]
+    for times in (1, 2):  # a second pass belongs to the same forward
+        operator.backward(req=reqs, out_grad=arrived, in_data=data, out_data=outs, in_grad=grads, aux=aux)
+        for i, gradient in expected.grads.items():
+            agree(grads[i].asnumpy(), times * gradient + np.full_like(gradient, 5), what=f"gradient of input {i}")
+
+
+# ------------------------------------------------------------------------------------------------- texts
+
+
+def _in_files(row: Row) -> bool:
+    """Whether a file can hold it: not a subscript, which is whatever Python puts between brackets."""
+    return "_subscript" not in row.op and _asked(row, lambda use: use.op.signature.outputs(use.attrs))
+
+
+@_on(_in_files)
+def test_attributes_as_text(row: Row) -> None:
+    use = _use(row)
+    schema = use.op.signature.schema
+    for name, value in use.attrs.items():
+        if name in schema:
+            assert schema[name](to_text(value)) == value, name
+
+
+@_on(_in_files)
+def test_json(row: Row) -> None:
+    """A file holds the node whole: read again, it is the same and gives the same."""
+    use = _use(row)
+    made = symbol(use)
+    again = load_json(made.tojson(remove_amp_cast=False))
+    assert isinstance(again, Symbol)
+    assert again.tojson(remove_amp_cast=False) == made.tojson(remove_amp_cast=False)
+    assert again._entries[0][0].attrs == made._entries[0][0].attrs
+    for question in ("list_arguments", "list_outputs", "list_auxiliary_states"):
+        assert getattr(again, question)() == getattr(made, question)()
+
+
+# ------------------------------------------------------------------------------------------------- chance
+
+
+@_dtyped(row for row in ROWS if not row.deterministic)
+def test_random(row: Row, dtype: str | None) -> None:
+    """The same numbers for the same seed, eagerly and in an executor."""
+    use = _use(row, dtype)
+    for way in (eager, graph):
+        found = []
+        for seed in (7, 7, 8):
+            generators.seed(seed)
+            found.append(way(use))
+        for i, (out, want) in enumerate(zip(found[0].outs, found[1].outs)):
+            np.testing.assert_array_equal(out, want, f"output {i}")
+        sizes = [out.size for out in found[0].outs]
+        assert [out.shape for out in found[0].outs] == [out.shape for out in found[2].outs], sizes

@@ -1,0 +1,1 @@
+"""Tests of ``opreg.custom``: operators of users."""

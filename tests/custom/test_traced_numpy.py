@@ -1,0 +1,297 @@
+"""NumPy in bodies that are followed: what comes out has NumPy's shape, dtype and numbers."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import opreg as mx
+from opreg.core.spec import Spec
+from opreg.core.tracing import TraceError
+from opreg.ndarray.traced import BodyTracer, TracedArray
+from opreg.ndarray.traced_numpy import ARITHMETIC, FUNCTIONS, UNARY
+from opreg.symbol.symbol import Symbol
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((3, 4)).astype("float32")
+Y = RNG.standard_normal((3, 4)).astype("float32")
+Z = RNG.random(4).astype("float32")
+I = RNG.integers(-3, 3, (3, 4)).astype("int32")
+L = np.array([1, 0, -1])
+
+
+def followed(function, *arrays):
+    """What a function of NumPy arrays gives when it is followed, computed by a graph: value, shape and dtype."""
+    body = BodyTracer("body", {}, mx.cpu())
+    slots = [body.variable(f"x{i}", Spec(each.shape, each.dtype)) for i, each in enumerate(arrays)]
+    found = function(*map(body.value, slots))
+    assert isinstance(found, TracedArray)
+    given = {node.name: mx.nd.array(each, dtype=each.dtype) for (node, _), each in zip(slots, arrays)}
+    given.update({node.name: array for node, array in body.arrays.items()})
+    symbol = Symbol([found.entry])
+    names = symbol.list_arguments()
+    (value,) = symbol.bind(mx.cpu(), {name: given[name] for name in names}, grad_req="null").forward()
+    return value.asnumpy(), found.shape, found.dtype
+
+
+def agrees(function, *arrays):
+    """The same when it is run and when it is followed."""
+    with np.errstate(all="ignore"):
+        expected = np.asarray(function(*[each.copy() for each in arrays]))
+    value, shape, dtype = followed(function, *arrays)
+    assert (shape, dtype) == (expected.shape, expected.dtype)
+    assert (value.shape, value.dtype) == (expected.shape, expected.dtype)
+    tolerance = {2: 2e-3, 4: 2e-6, 8: 1e-13}[max(2, expected.dtype.itemsize)] if expected.dtype.kind == "f" else 0
+    np.testing.assert_allclose(value, expected, rtol=tolerance, atol=tolerance)
+
+
+def written(function):
+    """A function that changes its copy of the first array in place, and returns it."""
+    def body(x, *rest):
+        x = x.copy()
+        found = function(x, *rest)
+        return x if found is None else found
+
+    return body
+
+
+def setting(key, value):
+    def change(x, *rest):
+        x[key] = value(*rest) if callable(value) else value
+
+    return written(change)
+
+
+def _rows(x):
+    for i in range(len(x)):
+        x[i] = x[i] * (i + 1)
+
+
+def _through_views(x):
+    row = x[1]
+    part = row[1:]
+    part += 10
+    x *= 2
+    return np.concatenate([row, part])
+
+
+def _in_place(x, y):
+    x += y
+    x -= 1
+    x *= y
+    x /= 2
+    x **= 2
+    np.exp(x, out=x)
+
+
+ROWS = {
+    "arithmetic": (lambda x, y: x + y * 2 - 1 / (y * y + 1) + 3 - x, X, Y),
+    "a number on the left": (lambda x: 2 - x + 2 ** x + 2 / (x * x + 1) + np.greater(1, x), X),
+    "broadcasting": (lambda x, z: x * z + z, X, Z),
+    "powers": (lambda x: x ** 2 + x ** 3 + (x * x + 1) ** 0.5 + (-x) ** 2, X),
+    "NumPy's numbers": (lambda x: x * np.float32(2) + np.array(3, "float32"), X),
+    "a wider number": (lambda x: x * np.float64(2), X),
+    "an array held": (lambda x: x * Y + np.arange(4), X),
+    "an array on the left": (lambda x: Y - x, X),
+    "float16": (lambda x, y: np.exp(x) * y + 1.5, X.astype("float16"), Y.astype("float16")),
+    "float64": (lambda x, y: np.exp(x) * y + 1.5, X.astype("float64"), Y.astype("float64")),
+    "float32 and float64": (lambda x, y: x * y + x, X, Y.astype("float64")),
+    "float16 and float32": (lambda x, y: np.maximum(x, y), X.astype("float16"), Y),
+    "integers": (lambda i: i * 2 + i - 3, I),
+    "integers divided": (lambda i: i / 2, I),
+    "integers and floats": (lambda i, x: i * x, I, X),
+    "integers and a fraction": (lambda i: i + 0.5, I),
+    "exponentials of integers": (lambda i: np.exp(i), I),
+    "comparisons": (lambda x, y: (x > y) & (x < 1) | ~(y >= 0), X, Y),
+    "logic": (lambda x, y: np.logical_and(x > 0, np.logical_not(y > 0)) ^ (x == y), X, Y),
+    "logic of numbers": (lambda i, x: np.logical_or(i, x), I, X),
+    "truth in arithmetic": (lambda x: (x > 0) * x + (x < 0), X),
+    "truth added up": (lambda x: (x > 0).sum(axis=1), X),
+    "truth compared": (lambda x, y: (x > 0) == (y > 0), X, Y),
+    "truth as numbers": (lambda x: (x != 0).astype("float32") + (x > 0).astype(int), X),
+    "sign": (lambda x: np.sign(x) + np.sign(np.array([0, np.nan, -2, 3], "float32")), X),
+    "where": (lambda x, y: np.where(x > y, x, y), X, Y),
+    "where of a number": (lambda x: np.where(x > 0, x, 0.1), X),
+    "where of two numbers": (lambda x: np.where(x > 0, 1, 0), X),
+    "where of a held mask": (lambda x: np.where(Y > 0, x, -x), X),
+    "extremes": (lambda x, y: np.maximum(x, 0) + np.minimum(0.5, y) + np.maximum(x, y), X, Y),
+    "clip": (lambda x: np.clip(x, -0.5, 0.5) + x.clip(0) + np.clip(x, None, 1), X),
+    "hypot": (lambda x, y: np.hypot(x, y), X, Y),
+    "sum": (lambda x: x.sum() + np.sum(x, axis=0) + x.sum(axis=(0, 1), keepdims=True), X),
+    "sum of integers": (lambda i: i.sum(axis=1), I),
+    "sum of small unsigned ones": (lambda i: i.sum(axis=1, dtype="int64"), np.arange(6, dtype="uint8").reshape(2, 3)),
+    "sum in another dtype": (lambda x: x.sum(axis=0, dtype="float64"), X),
+    "mean": (lambda x: x.mean(axis=1, keepdims=True) + np.mean(x), X),
+    "mean of integers": (lambda i: i.mean(), I),
+    "product": (lambda x: np.prod(x, axis=-1), X),
+    "largest and smallest": (lambda x: x.max(axis=1) - x.min(axis=1) + np.amax(x) + np.min(x) + np.max(x), X),
+    "variance": (lambda x: np.var(x, axis=0) + np.std(x, axis=0, ddof=1), X),
+    "places": (lambda x: x.argmax(axis=1) + np.argmin(x, axis=1) + np.argmax(x), X),
+    "any and all": (lambda x: np.any(x > 0, axis=1) & (x > -9).all(axis=1) | np.all(x > 0, 1), X),
+    "reduced by a ufunc": (lambda x: np.add.reduce(x) + np.maximum.reduce(x, axis=0), X),
+    "sums so far": (lambda x: np.cumsum(x, axis=1) + x.cumsum(0), X),
+    "softmax": (lambda x: np.exp(x - x.max(axis=1).reshape((-1, 1))) / np.exp(x).sum(1, keepdims=True), X),
+    "shapes": (lambda x: x.reshape(2, 6).T.reshape((4, -1)).ravel()[None] + np.expand_dims(x.flatten(), 0), X),
+    "axes": (lambda x: np.transpose(x[None], (2, 0, 1)).squeeze(1) + np.swapaxes(x, 0, 1) + np.moveaxis(x, 0, -1)
+             + np.rollaxis(x, 1) + np.squeeze(np.atleast_2d(x)).T + np.atleast_1d(x).T, X),
+    "broadcast to": (lambda z: np.broadcast_to(z, (3, 4)) * 2, Z),
+    "joined": (lambda x, y: np.concatenate([x, y, X], axis=1), X, Y),
+    "joined in a row": (lambda x, y: np.concatenate((x, y), axis=None), X, Y),
+    "stacked": (lambda x, y: np.stack([x, y], axis=1), X, Y),
+    "repeated": (lambda x: np.tile(x, (1, 2)) + np.repeat(x, 2, axis=1), X),
+    "turned": (lambda x: np.flip(x, 0) + np.roll(x, 1, axis=1) + np.flip(x), X),
+    "triangles": (lambda x: np.tril(x) + np.triu(x, 1), X),
+    "rounded": (lambda x: np.round(x, 1) + np.rint(x * 2) + np.floor(x) + np.ceil(x) + x.round(), X),
+    "matrices": (lambda x, y: x @ y.T + np.dot(x, y.T) + np.matmul(Y, X.T) + np.outer(x[:, 0], y[:, 1]), X, Y),
+    "vectors": (lambda x, z: x @ z + x.dot(z), X, Z),
+    "like it": (lambda x: np.zeros_like(x) + np.ones_like(x) * np.full_like(x, 2), X),
+    "in a row": (lambda x: np.ravel(x) + np.reshape(x, -1), X),
+    "parts": (lambda x: x[1] + x[0:1] + x[-1:, ::-1] + x[..., 1:2] + x[2, 3] + x[:, None, 0], X),
+    "parts by an array": (lambda x: x[[0, 2]] + x[np.array([True, False, True])] + x[np.int64(1)], X),
+    "pairs of indices": (lambda x: x[np.arange(3), [0, 1, 2]], X),
+    "indices that are followed": (lambda x, i: x[i] * 2, X, L),
+    "pairs of indices that are followed": (lambda x, i: x[np.arange(3), i] * 2, X, L),
+    "taken": (lambda x, i: np.take(x, i, axis=0) + np.take(x, [0], axis=1), X, L),
+    "copies": (lambda x: np.copy(x) + x.copy() + x.astype("float32"), X),
+    "cast": (lambda x: (x * 3).astype("int64") + x.astype(np.int8), X),
+    "asked": (lambda x: x * x.shape[0] + x.ndim + x.size + len(x) + np.shape(x)[1] + np.ndim(x) + np.size(x), X),
+    "one of them empty": (lambda x: np.empty_like(x) * 0 + x.astype(np.result_type(x, "float64")), X),
+    "written whole": (setting(Ellipsis, lambda y: y * 2), X, Y),
+    "written by a number": (setting(slice(None), 7), X),
+    "written in part": (setting((1, slice(2)), 5), X),
+    "written in rows": (setting(slice(0, 2), lambda y: y[1:]), X, Y),
+    "written where": (written(lambda x: x.__setitem__(x < 0, 0)), X),
+    "written at pairs": (setting(([0, 1], [1, 0]), 9), X),
+    "written at followed pairs": (written(lambda x, i: x.__setitem__((np.arange(3), i), 9)), X, L),
+    "changed at followed pairs": (written(lambda x, i: x.__setitem__((np.arange(3), i), x[np.arange(3), i] - 1)), X, L),
+    "rows one by one": (written(_rows), X),
+    "through views": (written(_through_views), X),
+    "in place": (written(_in_place), X, Y),
+    "filled": (written(lambda x: x.fill(3)), X),
+    "an element added to": (written(lambda x: x.__setitem__((0, 1), x[0, 1] + 1)), X),
+    "no numbers": (lambda x: x.sum(axis=0) + np.exp(x).sum(), np.zeros((0, 3), "float32")),
+    "one number": (lambda x: np.exp(x) * 2 + x.reshape(1), np.float32(0.5).reshape(())),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_run_and_followed_agree(name):
+    agrees(*ROWS[name])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
+@pytest.mark.parametrize("name", [*UNARY, "sign", "positive", "logical_not"])
+def test_ufuncs_of_one_array(name, dtype):
+    given = np.array([-2, -1, -0.5, 0, 0.3, 0.5, 1, 1.5, 2.5, 3, np.nan, np.inf, -np.inf])
+    given = given.astype(dtype) if dtype != "int32" else np.array([-2, -1, 1, 2, 3], dtype)
+    if name == "reciprocal" and dtype == "int32":
+        pytest.skip("of integers nobody wants it")
+    agrees(getattr(np, name), given)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bool"])
+@pytest.mark.parametrize("name", [*ARITHMETIC, "logical_and", "logical_or", "logical_xor"])
+def test_ufuncs_of_two_arrays(name, dtype):
+    left, right = [np.array(each) for each in ([-2, 0, 1.5, 3, np.nan, np.inf, 1], [2, 1, 0, 3, 1, 1, np.nan])]
+    if dtype in ("int32", "bool"):
+        left, right = [np.nan_to_num(each, posinf=9, nan=4) for each in (left, right)]
+    if name == "power" and dtype == "int32":
+        left = right = np.array([0, 1, 2, 3])
+    function, left, right = getattr(np, name), left.astype(dtype), right.astype(dtype)
+    try:
+        with np.errstate(all="ignore"):
+            function(left, right)
+    except TypeError:
+        pytest.skip("NumPy has none")
+    agrees(function, left, right)
+
+
+def test_the_same_value_read_twice_through_a_view_that_went_on():
+    def body(x):
+        x = x.copy()
+        turned = x.T
+        first = turned * 1
+        x += 1
+        return np.stack([first, turned])
+
+    agrees(body, X)
+
+
+REFUSED = {
+    "a branch": (lambda x: x if x.sum() > 0 else -x, "a branch or a loop condition needs numbers"),
+    "float()": (lambda x: x * float(x[0, 0]), r"float\(\) needs numbers"),
+    "int()": (lambda x: x[int(x[0, 0])], r"int\(\) needs numbers"),
+    "an array in memory": (lambda x: np.asarray(x), "an array in memory needs numbers"),
+    "a list": (lambda x: x.tolist(), r"tolist\(\) needs numbers"),
+    "a format": (lambda x: f"{x[0, 0]:.2f}", "numbers"),
+    "a function without operator": (lambda x: np.linalg.svd(x), r"np\.linalg\.svd has no operator"),
+    "another": (lambda x: np.convolve(x[0], x[1]), "np.convolve has no operator"),
+    "a ufunc without operator": (lambda x: np.arctan2(x, x), "np.arctan2 of float32 has no operator"),
+    "a keyword": (lambda x: np.sum(x, where=x > 0), "np.sum: got an unexpected keyword argument 'where'"),
+    "a keyword of a ufunc": (lambda x: np.exp(x, where=x > 0), r"np.exp\(where=\) cannot be followed"),
+    "a method of a ufunc": (lambda x: np.add.outer(x, x), r"np.add.outer\(\) cannot be followed"),
+    "parts by truth": (lambda x: x[x > 0], "depends on numbers"),
+    "memory of another": (lambda x: np.exp(x, out=np.zeros((3, 4), "float32")), "out= is an array in memory"),
+    "slices beside indices": (lambda x: x[:, np.argmax(x, 1)], "mixes slices with followed indices"),
+    "a view that is no part": (lambda x: x.T.__setitem__(0, 1), "copy it first"),
+    "another order": (lambda x: x.reshape(4, 3, order="F"), "order='F'"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_followed(name):
+    function, match = REFUSED[name]
+    with pytest.raises(TraceError, match=match) as caught:
+        followed(function, X)
+    assert "test_traced_numpy.py" in str(caught.value)
+
+
+def test_every_function_is_tested():
+    text = Path(__file__).read_text()
+    assert [name for name in FUNCTIONS if not re.search(rf"(np|x|i|z)\.{name}\(", text)] == []
+
+
+# ------------------------------------------------------------------------------------------------ properties
+
+UNARIES = [np.exp, np.tanh, np.negative, np.abs, np.square, np.floor, np.sign, lambda x: x.sum(axis=0, keepdims=True),
+           lambda x: x * 2, lambda x: 1 - x, lambda x: x / 3, lambda x: np.maximum(x, 0), lambda x: x > 0.5,
+           lambda x: x.astype("float32"), lambda x: x.T.copy().T, lambda x: x[::-1], lambda x: np.clip(x, -1, 1)]
+BINARIES = [np.add, np.subtract, np.multiply, np.maximum, np.minimum, np.hypot, np.greater, np.equal,
+            lambda x, y: np.where(x > y, x, y * 2), lambda x, y: x / (1 + np.abs(y))]
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(st.data())
+def test_random_bodies(data):
+    """Functions of functions of two arrays."""
+    steps = data.draw(st.lists(st.tuples(st.integers(0, len(UNARIES) + len(BINARIES) - 1), st.integers(0, 99),
+                                         st.integers(0, 99)), min_size=1, max_size=8))
+    dtypes = data.draw(st.tuples(*[st.sampled_from(["float32", "float64", "int32"])] * 2))
+
+    def body(*arrays):
+        values = list(arrays)
+        for number, i, j in steps:
+            x, y = values[i % len(values)], values[j % len(values)]
+            if x.dtype == bool:
+                x = x * 1.0
+            if y.dtype == bool:
+                y = y * 1.0
+            values.append(UNARIES[number](x) if number < len(UNARIES) else BINARIES[number - len(UNARIES)](x, y))
+        return values[-1] * 1
+
+    arrays = [RNG.uniform(-2, 2, (3, 4)).astype(dtype) for dtype in dtypes]
+    with np.errstate(all="ignore"):
+        expected = np.asarray(body(*arrays))
+    value, shape, dtype = followed(body, *arrays)
+    assert (shape, dtype) == (expected.shape, expected.dtype)
+    if expected.dtype.kind == "f" and expected.size:
+        expected = np.where(np.abs(expected) < 1e30, expected, np.nan)
+        value = np.where(np.abs(value) < 1e30, value, np.nan)
+    np.testing.assert_allclose(value, expected, rtol=2e-5, atol=1e-5 * (1 + math.sqrt(np.nanmax(np.abs(
+        expected.astype("float64")), initial=0))))

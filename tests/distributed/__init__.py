@@ -1,0 +1,1 @@
+"""Tests of ``opreg.distributed``, and of gradients that all ranks sum."""

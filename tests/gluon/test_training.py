@@ -1,0 +1,324 @@
+"""Gluon's losses, recurrent cells and layers, and Trainer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg import autograd, gluon, nd
+from opreg.gluon import loss, nn, rnn
+
+#: What MXNet 1.9.1 answered, by layer, loss or cell: see ``gluon_cases``.
+ANSWERS = json.loads((Path(__file__).parent.parent / "recorded" / "gluon.json").read_text())
+
+
+def _random(seed, *shape):
+    return nd.array(np.random.RandomState(seed).uniform(-1, 1, size=shape).astype("float32"))
+
+
+def _fill(net):
+    """Numbers for all parameters, the same in every run."""
+    numbers = np.random.RandomState(1)
+    for parameter in net.collect_params().values():
+        parameter.set_data(nd.array(numbers.uniform(0.1, 0.9, size=parameter.shape)))
+
+
+LAYERS = {
+    "Dense": (lambda: nn.Dense(3, activation="tanh"), (2, 4)),
+    "Dense without bias": (lambda: nn.Dense(3, use_bias=False, flatten=False), (2, 3, 4)),
+    "Conv1D": (lambda: nn.Conv1D(2, 3), (1, 2, 5)),
+    "Conv2D": (lambda: nn.Conv2D(4, (2, 3), strides=2, padding=1, groups=2, dilation=(1, 2), activation="relu"),
+               (1, 2, 6, 7)),
+    "Conv3D": (lambda: nn.Conv3D(2, 2, use_bias=False), (1, 1, 3, 3, 3)),
+    "Conv1DTranspose": (lambda: nn.Conv1DTranspose(2, 3, strides=2, output_padding=1), (1, 2, 4)),
+    "Conv2DTranspose": (lambda: nn.Conv2DTranspose(2, 3, strides=2, padding=1, output_padding=1), (1, 2, 3, 3)),
+    "Conv3DTranspose": (lambda: nn.Conv3DTranspose(1, 2), (1, 1, 2, 2, 2)),
+    "MaxPool2D": (lambda: nn.MaxPool2D(3, 2, 1, ceil_mode=True), (1, 1, 6, 6)),
+    "AvgPool2D": (lambda: nn.AvgPool2D(3, 2, 1, count_include_pad=False), (1, 1, 6, 6)),
+    "GlobalMaxPool1D": (nn.GlobalMaxPool1D, (1, 2, 6)),
+    "GlobalAvgPool3D": (nn.GlobalAvgPool3D, (1, 2, 2, 2, 2)),
+    "ReflectionPad2D": (lambda: nn.ReflectionPad2D(1), (1, 1, 3, 3)),
+    "BatchNorm": (nn.BatchNorm, (3, 2, 2, 2)),
+    "BatchNorm, fixed": (lambda: nn.BatchNorm(axis=-1, scale=False, center=False, momentum=0.5), (4, 3)),
+    "BatchNorm, global": (lambda: nn.BatchNorm(use_global_stats=True), (3, 2, 2)),
+    "BatchNormReLU": (nn.BatchNormReLU, (3, 2, 2, 2)),
+    "InstanceNorm": (lambda: nn.InstanceNorm(axis=2, scale=True), (2, 3, 4, 2)),
+    "LayerNorm": (lambda: nn.LayerNorm(axis=1, center=False), (2, 5, 3)),
+    "GroupNorm": (lambda: nn.GroupNorm(2), (2, 4, 3, 3)),
+    "Flatten": (nn.Flatten, (2, 2, 3)),
+    "LeakyReLU": (lambda: nn.LeakyReLU(0.1), (2, 3)),
+    "PReLU": (nn.PReLU, (2, 3)),
+    "ELU": (lambda: nn.ELU(0.5), (2, 3)),
+    "SELU": (nn.SELU, (2, 3)),
+    "GELU": (nn.GELU, (2, 3)),
+    "Swish": (lambda: nn.Swish(2.0), (2, 3)),
+    "HybridLambda": (lambda: nn.HybridLambda("tanh"), (2, 3)),
+    "LSTM": (lambda: rnn.LSTM(2, 2, bidirectional=True), (3, 2, 2)),
+    "GRU": (lambda: rnn.GRU(2, layout="NTC"), (3, 2, 2)),
+    "RNN": (lambda: rnn.RNN(2, activation="tanh"), (3, 2, 2)),
+}
+
+LOSSES = {
+    "L2Loss": lambda p, q, w: (loss.L2Loss(weight=0.3), p, q, w),
+    "L1Loss": lambda p, q, w: (loss.L1Loss(weight=2), p, q, w),
+    "SigmoidBCELoss": lambda p, q, w: (loss.SigmoidBCELoss(), p, q > 0),
+    "SigmoidBCELoss, probabilities": lambda p, q, w: (loss.SigmoidBCELoss(from_sigmoid=True), (p + 1.5) / 3, q > 0, w),
+    "SigmoidBCELoss, weighted": lambda p, q, w: (loss.SigmoidBCELoss(), p, q > 0, None, nd.array([2, 1, 0.5])),
+    "SoftmaxCELoss": lambda p, q, w: (loss.SoftmaxCELoss(), p, nd.array([0, 1, 2, 0])),
+    "SoftmaxCELoss, dense": lambda p, q, w: (loss.SoftmaxCELoss(sparse_label=False), p, nd.softmax(q)),
+    "KLDivLoss": lambda p, q, w: (loss.KLDivLoss(from_logits=False), p, nd.softmax(q)),
+    "HuberLoss": lambda p, q, w: (loss.HuberLoss(0.3), p, q),
+    "HingeLoss": lambda p, q, w: (loss.HingeLoss(), p, nd.sign(q)),
+    "SquaredHingeLoss": lambda p, q, w: (loss.SquaredHingeLoss(margin=0.5), p, nd.sign(q)),
+    "LogisticLoss": lambda p, q, w: (loss.LogisticLoss(), p, nd.sign(q)),
+    "LogisticLoss, binary": lambda p, q, w: (loss.LogisticLoss(label_format="binary"), p, q > 0),
+    "TripletLoss": lambda p, q, w: (loss.TripletLoss(), p, q, p * q),
+    "PoissonNLLLoss": lambda p, q, w: (loss.PoissonNLLLoss(), p, nd.abs(q)),
+    "CosineEmbeddingLoss": lambda p, q, w: (loss.CosineEmbeddingLoss(margin=0.1), p, q, nd.array([1, -1, 1, -1])),
+    "SDMLLoss": lambda p, q, w: (loss.SDMLLoss(), p, q),
+    "CTCLoss": lambda p, q, w: (loss.CTCLoss(), _random(3, 2, 6, 4), nd.array([[0, 1, -1], [2, 2, 1]])),
+}
+
+CELLS = {
+    "RNNCell": lambda: rnn.RNNCell(3),
+    "LSTMCell": lambda: rnn.LSTMCell(3),
+    "GRUCell": lambda: rnn.GRUCell(3),
+    "ZoneoutCell": lambda: rnn.ZoneoutCell(rnn.GRUCell(3)),
+    "ResidualCell": lambda: rnn.ResidualCell(rnn.RNNCell(2)),
+    "BidirectionalCell": lambda: rnn.BidirectionalCell(rnn.LSTMCell(2), rnn.LSTMCell(2)),
+    "HybridSequentialRNNCell": lambda: _stack(),
+}
+
+
+def _stack():
+    stack = rnn.HybridSequentialRNNCell(prefix="stack_")
+    with stack.name_scope():
+        stack.add(rnn.LSTMCell(2))
+        stack.add(rnn.BidirectionalCell(rnn.GRUCell(3), rnn.GRUCell(2)))
+    return stack
+
+
+def gluon_cases():
+    """What each layer, loss and cell says and computes, as lists; MXNet answers the same script."""
+    answers = {}
+    for name, (make, shape) in LAYERS.items():
+        net, x = make(), _random(0, *shape)
+        answers[name] = {"repr": repr(net)}
+        net.initialize()
+        net(x)
+        _fill(net)
+        x.attach_grad()
+        before = net(x)
+        with autograd.record():
+            y = net(x)
+            total = (y * y).sum()
+        total.backward()
+        answers[name].update(
+            names=[each[len(net.prefix):] for each in net.collect_params()], later=repr(net),
+            values=[each.asnumpy().tolist() for each in (before, y, x.grad)],
+            gradients=[each.grad().asnumpy().tolist() for each in net.collect_params().values()
+                       if each.grad_req != "null"])
+    for name, make in LOSSES.items():
+        function, x, *rest = make(_random(1, 4, 3), _random(2, 4, 3), nd.array([[0.5], [1], [2], [0]]))
+        x.attach_grad()
+        with autograd.record():
+            y = function(x, *rest)
+        y.backward()
+        answers[name] = {"repr": repr(function), "values": [y.asnumpy().tolist(), x.grad.asnumpy().tolist()]}
+    for name, make in CELLS.items():
+        cell, x = make(), _random(4, 2, 4, 2)
+        answers[name] = {"repr": repr(cell).replace(cell.prefix, "")}
+        cell.initialize()
+        cell.unroll(4, x, merge_outputs=True)
+        _fill(cell)
+        y, states = cell.unroll(4, x, merge_outputs=True)
+        cut, ends = cell.unroll(4, x, merge_outputs=False, valid_length=nd.array([2, 4]))
+        graph, _ = cell.unroll(4, mx.sym.var("x"), merge_outputs=True)
+        answers[name].update(values=[each.asnumpy().tolist() for each in (y, *states, *cut, *ends)],
+                             inputs=len(graph.list_arguments()),
+                             nodes=[each[-12:] for each in graph.get_internals().list_outputs()][-6:])
+    return answers
+
+
+@pytest.fixture(scope="module")
+def answers():
+    with mx.name.NameManager():  # whose counts begin at 0, whatever ran before
+        return gluon_cases()
+
+
+@pytest.mark.parametrize("name", [*LAYERS, *LOSSES, *CELLS])
+def test_answers_are_those_of_mxnet(name, answers):
+    found, expected = answers[name], ANSWERS[name]
+    for kind in ("values", "gradients"):
+        for ours, theirs in zip(found.pop(kind, []), expected.pop(kind, []), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=2e-3, atol=2e-3, err_msg=kind)
+    assert found == expected
+
+
+@pytest.mark.parametrize("name", [name for name in LOSSES if name != "SDMLLoss"])
+def test_hybridized_losses_give_the_same(name):
+    function, *inputs = LOSSES[name](_random(1, 4, 3), _random(2, 4, 3), nd.array([[0.5], [1], [2], [0]]))
+    plain = function(*inputs).asnumpy()
+    function.hybridize()
+    np.testing.assert_allclose(function(*inputs).asnumpy(), plain, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [rnn.RNN, rnn.LSTM, rnn.GRU])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_layers_and_their_cells_share_weights(kind, bidirectional, tmp_path):
+    layer = kind(4, num_layers=2, layout="NTC", bidirectional=bidirectional, input_size=3)
+    layer.initialize(mx.init.Normal(0.3))
+    x = _random(5, 2, 6, 3)
+    expected = layer(x).asnumpy()
+    outputs, _ = layer._unfuse().unroll(6, x, merge_outputs=True)
+    np.testing.assert_allclose(outputs.asnumpy(), expected, rtol=1e-5, atol=1e-6)
+    layer.hybridize()
+    after, states = layer(x, layer.begin_state(2))
+    np.testing.assert_allclose(after.asnumpy(), expected, rtol=1e-5, atol=1e-6)
+    assert len(states) == (2 if kind is rnn.LSTM else 1) and layer(x).shape == expected.shape
+    layer.save_parameters(str(tmp_path / "layer.params"))
+    other = kind(4, num_layers=2, layout="NTC", bidirectional=bidirectional)
+    other.load_parameters(str(tmp_path / "layer.params"))
+    np.testing.assert_allclose(other(x).asnumpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_hybridized_cell_is_traced_once():
+    cell = rnn.LSTMCell(3, input_size=2)
+    cell.initialize()
+    x = _random(6, 2, 5, 2)
+    plain, _ = cell.unroll(5, x, merge_outputs=True)
+    cell.hybridize()
+    cell(x[:, 0], cell.begin_state(2))
+    graph = cell._cached_graph
+    planned, _ = cell.unroll(5, x, merge_outputs=True)
+    assert cell._cached_graph is graph
+    np.testing.assert_allclose(planned.asnumpy(), plain.asnumpy(), rtol=1e-5, atol=1e-6)
+
+
+def _weights(net):
+    return [each.data().asnumpy() for each in net.collect_params().values()]
+
+
+def _step(net, trainer, x, rows=4):
+    with autograd.record():
+        total = (net(x) ** 2).sum()
+    total.backward()
+    trainer.step(rows)
+
+
+def test_states_of_a_trainer_go_on_where_they_were(tmp_path):
+    nets = []
+    for interrupted in (False, True):
+        net = nn.Dense(2, in_units=3, prefix="net_")
+        net.initialize()
+        _fill(net)
+        trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.1})
+        for i in range(4):
+            if interrupted and i == 2:
+                path = str(tmp_path / "states")
+                trainer.save_states(path)
+                trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.3})
+                trainer.load_states(path)
+                assert trainer.learning_rate == 0.1
+            _step(net, trainer, _random(i, 4, 3))
+        nets.append(_weights(net))
+    for first, second in zip(*nets):
+        assert (first == second).all()
+
+
+@pytest.mark.parametrize("there", [None, False, True])
+def test_several_contexts_move_together(there):
+    net = nn.Dense(1, use_bias=False, in_units=2)
+    contexts = [mx.cpu(0), mx.cpu(1)]
+    net.initialize(mx.init.One(), ctx=contexts)
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5}, update_on_kvstore=there)
+    with autograd.record():
+        totals = [net(nd.array([[1, 2]], ctx=ctx)) for ctx in contexts]
+    autograd.backward(totals)
+    trainer.step(2)
+    for ctx in contexts:
+        assert net.weight.data(ctx).asnumpy().tolist() == [[0.5, 0.0]]
+    net.weight.set_data(nd.array([[1, 1]]))  # a store that keeps it hears of that
+    with autograd.record():
+        totals = [net(nd.array([[1, 2]], ctx=ctx)) for ctx in contexts]
+    autograd.backward(totals)
+    trainer.step(2)
+    assert net.weight.data(contexts[1]).asnumpy().tolist() == [[0.5, 0.0]]
+
+
+def test_gradients_may_be_added_up_and_applied_in_two_steps():
+    net = nn.Dense(1, use_bias=False, in_units=2)
+    net.initialize(mx.init.One())
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5}, kvstore="local",
+                            update_on_kvstore=False)
+    with autograd.record():
+        total = net(nd.array([[1, 2]]))
+    total.backward()
+    trainer.allreduce_grads()
+    trainer.update(1)
+    assert net.weight.data().asnumpy().tolist() == [[0.5, 0.0]]
+
+
+def test_stale_gradients_are_refused_or_left_out():
+    used, unused = nn.Dense(1, in_units=1), nn.Dense(1, in_units=1)
+    used.initialize(mx.init.One())
+    unused.initialize(mx.init.One())
+    trainer = gluon.Trainer([used.weight, unused.weight], "sgd", {"learning_rate": 0.5})
+    with autograd.record():
+        total = used(nd.ones((1, 1)))
+    total.backward()
+    with pytest.raises(UserWarning, match="has not been updated by backward"):
+        trainer.step(1)
+    trainer.step(1, ignore_stale_grad=True)
+    assert used.weight.data().asscalar() == 0.5 and unused.weight.data().asscalar() == 1
+
+
+def test_factors_of_parameters_and_schedules_count():
+    net = nn.Dense(1, in_units=1)
+    net.initialize(mx.init.One())
+    net.weight.lr_mult = 0.5
+    net.bias.lr_mult = 0
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {
+        "learning_rate": 1.0, "lr_scheduler": mx.lr_scheduler.FactorScheduler(1, factor=0.5, base_lr=1.0)})
+    with autograd.record():
+        total = net(nd.ones((1, 1)))
+    total.backward()
+    trainer.step(1)
+    assert net.weight.data().asscalar() == 0.5 and net.bias.data().asscalar() == 0
+    with pytest.raises(UserWarning, match="lr_scheduler"):
+        trainer.set_learning_rate(1)
+
+
+def test_a_network_learns():
+    mx.random.seed(3)
+    net = nn.HybridSequential()
+    net.add(nn.Dense(16, activation="relu"), nn.BatchNorm(), nn.Dropout(0.1), nn.Dense(3))
+    net.initialize(mx.init.Xavier())
+    net.hybridize()
+    function = loss.SoftmaxCrossEntropyLoss()
+    function.hybridize()
+    trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.02})
+    x = _random(7, 64, 4)
+    label = (x[:, 0] > 0) + (x[:, 1] > 0)
+    for _ in range(80):
+        with autograd.record():
+            losses = function(net(x), label)
+        losses.backward()
+        trainer.step(64)
+    assert (net(x).argmax(axis=1) == label).mean().asscalar() > 0.95
+
+
+@pytest.mark.parametrize("wrong, words", [
+    (lambda: gluon.Trainer([1], "sgd"), "list or dict of Parameters"),
+    (lambda: loss.CTCLoss(layout="NCT"), "layout"),
+    (lambda: rnn.LSTM(2, layout="TN"), "layout"),
+    (lambda: rnn.RNNCell(2, input_size=1).unroll(3, nd.zeros((1, 2, 1))), "expected 3 steps, got 2"),
+    (lambda: rnn.ResidualCell(rnn.ResidualCell(rnn.RNNCell(2)).base_cell), "modified"),
+])
+def test_mistakes_are_refused(wrong, words):
+    with pytest.raises((ValueError, RuntimeError), match=words):
+        wrong()

@@ -1,0 +1,707 @@
+"""Compilation: what is traced, what is watched, what is refused, and the way to Symbols and back."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opreg
+import opreg.symbol as sym
+from opreg.common import api
+from opreg.core.registry import ops
+from opreg.core.tracing import TraceError
+from opreg.custom import operator as custom
+from opreg.ndarray import array, cpu
+from opreg.nn import ops as functions
+from opreg.nn.cell import Cell
+from opreg.nn.grad import grad
+from opreg.nn.jit import jit
+from opreg.nn.parameter import Parameter, assign
+from opreg.nn.state import GRAPH_MODE, PYNATIVE_MODE, get_context, set_context
+from opreg.nn.symbolic import from_symbol
+from opreg.nn.tensor import Tensor
+from opreg.nn.trace import TracedTensor
+
+X = np.array([1.0, -2.0, 3.0], np.float32)
+
+
+def x() -> Tensor:
+    return Tensor(X)
+
+
+class Scale(Cell):
+    def __init__(self, factor: float = 2.0) -> None:
+        super().__init__()
+        self.w = Parameter(Tensor([1.0, 2.0, 3.0]), name="w")
+        self.factor = factor
+
+    def construct(self, a: Any) -> Any:
+        return self.w * a * self.factor
+
+
+def in_graph_mode(function: Any) -> Any:
+    def call(*args: Any) -> Any:
+        set_context(mode=GRAPH_MODE)
+        try:
+            return function(*args)
+        finally:
+            set_context(mode=PYNATIVE_MODE)
+
+    return call
+
+
+def traces(function: Any, seen: list[Any]) -> Any:
+    """A function that says how often its Python code runs."""
+
+    def counted(*args: Any, **keywords: Any) -> Any:
+        seen.append(1)
+        return function(*args, **keywords)
+
+    return counted
+
+
+def test_once_for_each_kind_of_inputs():
+    seen: list[Any] = []
+    function = jit(traces(lambda a, n=1, flag=None: a * n, seen))
+    for value, keywords, count in ((x(), {}, 1), (Tensor(-X), {}, 1), (Tensor(X[:2]), {}, 2), (x(), {"n": 3}, 3),
+                                   (x(), {"n": 3}, 3), (x(), {"n": 3.0}, 4), (Tensor(X, np.float16), {}, 5),
+                                   (x(), {"flag": "a"}, 6), (x(), {"flag": "b"}, 7)):
+        found = function(value, **keywords)
+        np.testing.assert_array_equal(found.asnumpy(), value.asnumpy() * keywords.get("n", 1))
+        assert len(seen) == count
+    assert function.cache_size == 7
+
+
+def test_a_tuple_of_tensors_is_no_row_of_arguments():
+    first, a, b = jit(lambda *args: args[0][0]), Tensor([[1.0, 2.0]]), Tensor([[3.0, 4.0]])
+    for args, expected in (((a,), [1.0, 2.0]), (((a,),), [[1.0, 2.0]]), ((b, a), [3.0, 4.0]), (((b, a),), [[3.0, 4.0]]),
+                           (([b, a],), [[3.0, 4.0]]), (((b, a), a), [[3.0, 4.0]])):
+        np.testing.assert_array_equal(first(*args).asnumpy(), np.array(expected, np.float32))
+    assert first.cache_size == 6
+
+
+def test_nested_arguments_and_results():
+    @jit
+    def function(pair: Any, options: Any) -> Any:
+        a, (b,) = pair
+        return {"sum": a + b, "rest": [options["c"] * 2, "text", None, (3,)]}
+
+    found = function((x(), [x()]), {"c": x(), "n": 2})
+    assert found["rest"][1:] == ["text", None, (3,)]
+    np.testing.assert_array_equal(found["sum"].asnumpy(), 2 * X)
+    np.testing.assert_array_equal(found["rest"][0].asnumpy(), 2 * X)
+
+
+def test_results_are_the_callers():
+    function = jit(lambda a: (a * 2, a))
+    first, same = function(x())
+    second, _ = function(Tensor([0.0, 0.0, 0.0]))
+    assert first.asnumpy().tolist() == (2 * X).tolist() and same.asnumpy().tolist() == X.tolist()
+    second[0] = 9.0
+    assert function(x())[0].asnumpy().tolist() == (2 * X).tolist()
+
+
+def test_shapes_and_dtypes_are_known_while_tracing():
+    @jit
+    def function(a: Any) -> Any:
+        assert a.shape == (3,) and str(a.dtype) == "Float32" and len(a) == 3 and a.ndim == 1 and a.size == 3
+        total = a * 0
+        for row in range(a.shape[0]):
+            total = total + a[row]
+        return total if a.dtype == np.float32 else a
+
+    np.testing.assert_allclose(function(x()).asnumpy(), [2, 2, 2])
+
+
+def test_subscripts_are_assigned_in_place():
+    @jit
+    def function(a: Any) -> Any:
+        b = a * 1
+        b[0] = 7.0
+        b[1:] = a[:2]
+        return b, a
+
+    changed, same = function(x())
+    assert changed.asnumpy().tolist() == [7, 1, -2] and same.asnumpy().tolist() == X.tolist()
+    np.testing.assert_allclose(jit(grad(lambda a: function(a)[0] * 2))(x()).asnumpy(), [2, 2, 0])
+
+
+def test_bounds_and_axes_may_be_tensors():
+    def function(a: Any, n: Any) -> Any:
+        return a[:n], a[n - 1:n + 1, 0], a.sum(n - 1), a.expand_dims(n)
+
+    a = Tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    for call in (function, jit(function)):
+        for n in (1, 2):
+            if n == 2:
+                found = call(a, Tensor(n))
+                assert found[0].asnumpy().tolist() == [[1, 2], [3, 4]] and found[1].asnumpy().tolist() == [3, 5]
+                assert found[2].asnumpy().tolist() == [3, 7, 11] and found[3].shape == (3, 2, 1)
+            else:
+                assert call(a, Tensor(n))[2].asnumpy().tolist() == [9, 12]
+        with pytest.raises(TypeError):
+            call(a, Tensor(1.0))
+
+
+# ----------------------------------------------------------------------------------------------- what is watched
+
+
+def test_parameters_are_read_on_every_run():
+    cell = Scale()
+    compiled = cell.compile(x())
+    for change in (lambda: cell.w.set_data(Tensor([0.0, 1.0, 0.0])), lambda: cell.w.__setitem__(0, 5.0),
+                   lambda: assign(cell.w, Tensor([9.0, 9.0, 9.0])), lambda: cell.w.asnumpy().__setitem__(1, -1.0),
+                   lambda: setattr(cell, "w", Parameter(Tensor([4.0, 4.0, 4.0]), name="w")),
+                   lambda: setattr(cell, "w", Tensor([6.0, 6.0, 6.0]))):
+        change()
+        np.testing.assert_array_equal(compiled(x()).asnumpy(), cell(x()).asnumpy())
+
+
+def test_attributes_are_watched():
+    cell = Scale()
+    compiled = cell.compile(x())
+    compiled(x())
+    cell.factor = 10.0
+    np.testing.assert_array_equal(compiled(x()).asnumpy(), cell(x()).asnumpy())
+
+
+def test_training_is_watched():
+    class Mode(Cell):
+        def construct(self, a: Any) -> Any:
+            return a * 2 if self.training else a
+
+    cell = Mode()
+    compiled = cell.compile(x())
+    assert compiled(x()).asnumpy().tolist() == X.tolist()
+    cell.set_train()
+    assert compiled(x()).asnumpy().tolist() == (2 * X).tolist()
+
+
+def test_other_cells_do_not_matter():
+    seen: list[Any] = []
+    function, other = jit(traces(lambda a: a * 2, seen)), Scale()
+    function(x())
+    other.factor = 3.0
+    function(x())
+    assert len(seen) == 1
+
+
+def test_assign_is_stored_when_the_function_has_run():
+    cell = Scale()
+
+    @jit
+    def function(a: Any) -> Any:
+        before = cell.w * 1
+        assign(cell.w, cell.w + a)
+        assign(cell.w, cell.w * 2)
+        return before, cell.w * 1
+
+    before, after = function(x())
+    assert before.asnumpy().tolist() == [1, 2, 3] and after.asnumpy().tolist() == [4, 0, 12]
+    assert cell.w.asnumpy().tolist() == [4, 0, 12]
+    function(x())
+    assert cell.w.asnumpy().tolist() == [10, -4, 30]
+
+
+def test_assign_beside_a_gradient():
+    """The gradient is that of what was computed, with the numbers from before the assignment."""
+    w = Parameter(Tensor([2.0]), name="w")
+
+    def function(a: Any) -> Any:
+        out = a * w
+        assign(w, w * 10)
+        return out
+
+    for run in (lambda f: f, jit):
+        w.set_data(Tensor([2.0]))
+        assert run(grad(function))(Tensor([3.0])).asnumpy().tolist() == [2]
+        assert w.asnumpy().tolist() == [20]
+    w.set_data(Tensor([2.0]))
+    inner = jit(function)
+    assert grad(lambda a: inner(a))(Tensor([3.0])).asnumpy().tolist() == [2]
+    assert w.asnumpy().tolist() == [20]
+
+
+def test_eager_and_compiled_assignments_meet():
+    """Two compiled functions and eager code share one parameter, whoever moved it to other memory."""
+    w = Parameter(Tensor([1.0]), name="w")
+
+    def add(a: Any) -> Any:
+        assign(w, w + a)
+        return w * 1
+
+    one, two = jit(add), jit(lambda a: add(a) * 1)
+    expected = 1.0
+    for step in range(6):
+        expected += 1
+        value = (one, two, lambda a: grad(lambda b: add(b) * b)(a))[step % 3](Tensor([1.0]))
+        assert w.asnumpy().tolist() == [expected], step
+        del value
+
+
+# ----------------------------------------------------------------------------------------------- what cannot be
+
+
+def test_what_leaves_the_graph_is_refused():
+    for function, instead in ((lambda a: np.asarray(a), "x.asnumpy"), (lambda a: a.backward(), "Use grad")):
+        with pytest.raises(TraceError, match=instead) as caught:
+            jit(function)(x())
+        assert __file__ in str(caught.value)
+
+
+def test_executors_have_names():
+    """Which programs written for MindSpore compile and wait with."""
+    cell = Scale()
+    assert api._cell_graph_executor.compile(cell, x(), phase="train") == ("train", True)
+    with pytest.raises(ValueError, match="shapes"):
+        api._cell_graph_executor.compile(cell, Tensor([1.0, 2.0]))
+    assert api._pynative_executor.sync() is None and api.ms_function is jit
+
+
+def test_mistakes_name_the_line_and_the_cell():
+    class Net(Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = Scale()
+
+        def construct(self, a: Any) -> Any:
+            return self.inner(a)
+
+    with pytest.raises(ValueError, match="shapes") as caught:
+        Net().compile(Tensor([1.0, 2.0]))
+    text = "\n".join(caught.value.__notes__)
+    assert __file__ in text and "in Cell Net.inner" in text and "(3,) float32" in text
+
+
+def test_values_of_a_trace_must_not_stay():
+    kept: list[Any] = []
+    jit(lambda a: (kept.append(a), a * 2)[1])(x())
+    assert isinstance(kept[0], TracedTensor)
+    with pytest.raises(TraceError, match="belongs to another compiled function"):
+        jit(lambda a: a * kept[0])(x())
+
+
+class Keeps(Cell):
+    """Keeps a tensor on an attribute, which is no Parameter, and reads it in the next run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = Tensor([0.0, 0.0, 0.0])
+
+    def construct(self, a: Any) -> Any:
+        self.last = self.last + a
+        return self.last * 2
+
+
+class KeepsInList(Keeps):
+    def construct(self, a: Any) -> Any:
+        self.seen = [a]
+        return a * 2
+
+
+class KeepsInBuffer(Keeps):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("sum", Tensor([0.0, 0.0, 0.0]))
+
+    def construct(self, a: Any) -> Any:
+        self.sum = self.sum + a
+        return self.sum * 2
+
+
+class Registers(Keeps):
+    """Registers a hook in every run, and one for the run alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.calls = Scale(), list[str]()
+
+    def construct(self, a: Any) -> Any:
+        self.inner.register_forward_hook(lambda cell, args, out: self.calls.append("kept"))
+        with self.inner.register_forward_pre_hook(lambda cell, args: (args[0] * 2,)):
+            return self.inner(a)
+
+
+def changes_its_argument(a: Any) -> Any:
+    a[0] = 7.0
+    return a * 2
+
+
+def assigns_its_argument(a: Any) -> Any:
+    return assign(a, a + 1.0) * 2
+
+
+@pytest.mark.parametrize("make, reason", [
+    (Keeps, r"keeps a value on Keeps.last, which is no Parameter \(.*test_jit.py:"),
+    (KeepsInList, "KeepsInList.seen"),
+    (KeepsInBuffer, "KeepsInBuffer.sum"), (Registers, "it registers a hook, which every run would do again"),
+    (lambda: changes_its_argument, "it changes an argument in place"),
+    (lambda: assigns_its_argument, "it changes an argument in place")],
+    ids=["attribute", "list", "buffer", "hook", "in place", "assigned"])
+@pytest.mark.parametrize("mode", ["jit", "graph mode", "gradient"])
+@pytest.mark.filterwarnings("ignore:the hook .* is registered on")
+def test_what_a_graph_can_not_do_is_left_to_python(make, reason, mode):
+    """With the meaning it has there, on every run; a warning says so once."""
+    def run(make_call: Any) -> list[Any]:
+        function, parameter, found = make(), Parameter(Tensor(X), name="p"), list[Any]()
+        call = make_call(function)
+        for value in (x(), x(), parameter, parameter):
+            found += [call(value).asnumpy().copy(), value.asnumpy().copy(), len(getattr(function, "calls", ()))]
+        return found
+
+    def compiled(function: Any) -> Any:
+        if mode == "gradient":
+            return jit(grad(function))
+        if mode == "jit":
+            return jit(function)
+        return in_graph_mode(function if isinstance(function, Cell) else jit(function))
+
+    expected = run(grad if mode == "gradient" else lambda function: function)
+    if mode == "gradient" and make not in (Keeps, KeepsInList, KeepsInBuffer, Registers):
+        found = run(compiled)  # it differentiates in a copy
+    else:
+        with pytest.warns(UserWarning, match=f"runs as Python: .*{reason}") as told:
+            found = run(compiled)
+        assert sum("runs as Python" in str(each.message) for each in told) == 1
+    np.testing.assert_equal(found, expected)
+
+
+def test_hooks_of_one_run_are_compiled():
+    """``h = register(); cell(x); h.remove()`` calls the hook on every run, in both modes."""
+    class Temporary(Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner, self.calls = Scale(), list[str]()
+
+        def construct(self, a: Any) -> Any:
+            handle = self.inner.register_forward_hook(lambda cell, args, out: (self.calls.append("f"), out * 3)[1])
+            out = self.inner(a)
+            handle.remove()
+            with self.inner.register_forward_pre_hook(lambda cell, args: self.calls.append("p")):
+                return self.inner(out)
+
+    for run in (lambda net: net, jit, in_graph_mode):
+        net = Temporary()
+        call = run(net)
+        for count in (1, 2, 3):
+            assert call(x()).asnumpy().tolist() == (12 * X * np.array([1, 4, 9])).tolist()
+            assert net.calls == ["f", "p"] * count and not net.hooks()
+
+
+def test_an_exception_while_tracing_leaves_nothing_behind():
+    class Mine(Exception):
+        pass
+
+    def function(a: Any) -> Any:
+        a * 2
+        raise Mine
+
+    with pytest.raises(Mine):
+        jit(grad(function))(x())
+    assert isinstance(x() * 2, Tensor)
+    np.testing.assert_allclose(jit(grad(lambda a: a * a))(x()).asnumpy(), 2 * X)
+
+
+def test_what_jit_takes():
+    with pytest.raises(TypeError, match="a function or a Cell, got int"):
+        jit(3)
+    cell = Scale()
+    np.testing.assert_array_equal(jit(cell)(x()).asnumpy(), cell(x()).asnumpy())
+
+    class Decorated(Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.k = 3.0
+
+        @jit
+        def construct(self, a: Any) -> Any:
+            return a * self.k
+
+    one, other = Decorated(), Decorated()
+    other.k = 5.0
+    assert one(x()).asnumpy().tolist() == (3 * X).tolist() and other(x()).asnumpy().tolist() == (5 * X).tolist()
+
+    @jit(jit_config=None)
+    def function(a: Any) -> Any:
+        """Doubles."""
+        return a * 2
+
+    assert function.__name__ == "function" and function.__doc__ == "Doubles."
+
+
+# ---------------------------------------------------------------------------------------------------- contexts
+
+
+def test_graph_mode_compiles_outermost_cells():
+    seen: list[Any] = []
+
+    class Inner(Cell):
+        def construct(self, a: Any) -> Any:
+            seen.append(type(a).__name__)
+            return a * 2
+
+    class Net(Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = Inner()
+
+        def construct(self, a: Any) -> Any:
+            return self.inner(a)
+
+    net = Net()
+    try:
+        set_context(mode=GRAPH_MODE)
+        for _ in range(3):
+            assert net(x()).asnumpy().tolist() == (2 * X).tolist()
+        assert seen == ["TracedTensor"]
+        assert grad(net)(x()).asnumpy().tolist() == [2] * 3
+    finally:
+        set_context(mode=PYNATIVE_MODE)
+    net(x())
+    assert seen[-1] == "Tensor" and get_context("mode") == PYNATIVE_MODE
+
+
+@pytest.mark.parametrize("settings, message", [
+    ({"mode": 7}, "mode must be one of"), ({"device_target": "Ascend"}, "CPU, GPU"), ({"devise_id": 0}, "device_id"),
+    ({"device_id": "0"}, "must be an int")])
+def test_wrong_settings(settings, message):
+    with pytest.raises(ValueError, match=message):
+        set_context(**settings)
+
+
+def test_settings_without_effect():
+    before = get_context("mode")
+    set_context(enable_sparse=False, save_graphs=True, op_timeout=3)
+    assert get_context("mode") == before
+
+
+# ---------------------------------------------------------------------------------------- empty dimensions
+
+
+@pytest.mark.parametrize("make, shape", [
+    (lambda: functions.zeros((0, 2)), (0, 2)), (lambda: functions.ones(0), (0,)),
+    (lambda: functions.full((2, 0), 1.5), (2, 0)), (lambda: functions.arange(3, 1), (0,)),
+    (lambda: functions.rand(0, 2), (0, 2)), (lambda: functions.randint(0, 3, (0,)), (0,)),
+    (lambda: functions.standard_normal((3, 0)), (3, 0)), (lambda: Tensor([1.0]).new_zeros((0, 2)), (0, 2)),
+    (lambda: functions.cond(Tensor(True), lambda: functions.ones((0,)), lambda: functions.zeros((0,))), (0,)),
+    (lambda: functions.cat([functions.zeros((0, 2)), functions.ones((3, 2))]), (3, 2))])
+def test_an_empty_dimension_is_known(make, shape):
+    assert make().shape == jit(make)().shape == shape
+
+
+def test_gradients_beside_something_empty():
+    def loss(x):
+        return functions.cat([functions.zeros((0, 2)), x * x]).sum() + functions.ones((0,)).sum()
+
+    x = functions.ones((3, 2))
+    for found in (grad(loss), jit(grad(loss)), grad(jit(loss))):
+        assert found(x).asnumpy().tolist() == [[2, 2]] * 3
+    assert not opreg.util.is_np_shape()
+
+
+# ------------------------------------------------------------------------------------------------ Symbols
+
+
+def test_to_symbol_and_back():
+    class Net(Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = Scale()
+
+        def construct(self, data: Any) -> Any:
+            return ops.exp(self.first(data) * 0.1)
+
+    net = Net()
+    symbol = net.to_symbol()
+    assert symbol.list_arguments() == ["first.w", "data"]
+    executor = symbol.simple_bind(cpu(), data=(3,))
+    executor.copy_params_from({"first.w": net.first.w, "data": array(X)})
+    expected = net(x()).asnumpy()
+    np.testing.assert_allclose(executor.forward()[0].asnumpy(), expected, rtol=1e-6)
+    again = from_symbol(sym.load_json(symbol.tojson()), params={"first.w": net.first.w})
+    np.testing.assert_allclose(again(x()).asnumpy(), expected, rtol=1e-6)
+    np.testing.assert_allclose(again.compile(x())(x()).asnumpy(), expected, rtol=1e-6)
+    np.testing.assert_allclose(grad(again, 0, again.trainable_params())(x())[1][0].asnumpy(),
+                               grad(net, 0, net.trainable_params())(x())[1][0].asnumpy(), rtol=1e-6)
+    with pytest.raises(RuntimeError, match="give example inputs"):
+        Cell.to_symbol(_Asks())
+    assert _Asks().to_symbol((2, 3)).list_arguments() == ["a"]
+
+
+class _Asks(Cell):
+    def construct(self, a: Any) -> Any:
+        return a.reshape(a.shape[0], -1)
+
+
+def test_a_cell_with_bprop_is_one_node_of_a_symbol():
+    class Own(Cell):
+        def construct(self, a: Any) -> Any:
+            return a * 2
+
+        def bprop(self, a: Any, out: Any, dout: Any) -> Any:
+            return (dout * 7,)
+
+    symbol = Own().to_symbol()
+    assert [node.op.name for node in symbol._graph().nodes if node.op is not None] == ["_cell"]
+    executor = symbol.simple_bind(cpu(), a=(3,))
+    executor.arg_dict["a"][:] = X
+    assert executor.forward(is_train=True)[0].asnumpy().tolist() == (2 * X).tolist()
+    executor.backward(array(np.ones(3)))
+    assert executor.grad_dict["a"].asnumpy().tolist() == [7] * 3
+    assert "_cell" in symbol.tojson() and sym.load_json(symbol.tojson()).list_arguments() == ["a"]
+
+
+def test_from_symbol_makes_parameters():
+    data, label = sym.Variable("data"), sym.Variable("label")
+    hidden = sym.Activation(sym.FullyConnected(data, num_hidden=4, name="fc"), act_type="relu", name="act")
+    normed = sym.BatchNorm(hidden, fix_gamma=False, name="bn")
+    cell = from_symbol(sym.Group([normed, label * 1]), inputs=("data", "label"))
+    out, passed = cell(Tensor(np.ones((5, 3), np.float32)), x())
+    assert out.shape == (5, 4) and passed.shape == (3,)
+    assert sorted(cell.parameters_dict()) == ["bn_beta", "bn_gamma", "bn_moving_mean", "bn_moving_var", "fc_bias",
+                                              "fc_weight"]
+    assert [p.name for p in cell.untrainable_params()] == ["bn_moving_mean", "bn_moving_var"]
+    before = cell._params["bn_moving_mean"].asnumpy().copy()
+    cell.set_train()
+    cell(Tensor(np.ones((5, 3), np.float32)), x())
+    moved = cell._params["bn_moving_mean"].asnumpy().copy()
+    assert (moved != before).any()
+    cell.compile(Tensor(np.ones((5, 3), np.float32)), x())(Tensor(np.ones((5, 3), np.float32)), x())
+    assert (cell._params["bn_moving_mean"].asnumpy() != moved).any()
+    with pytest.raises(ValueError, match=r"no argument 'dat'. Did you mean 'data'"):
+        from_symbol(normed, inputs="dat")
+    with pytest.raises(ValueError, match="'strange' is neither an input nor given"):
+        from_symbol(data * sym.Variable("strange"))(x())
+
+
+@custom.register("nn_test_twice")
+class _TwiceProp(custom.CustomOpProp):
+    def create_operator(self, ctx: Any, shapes: Any, dtypes: Any) -> Any:
+        class Twice(custom.CustomOp):
+            def forward(self, is_train, req, in_data, out_data, aux):
+                self.assign(out_data[0], req[0], in_data[0] * 2)
+
+            def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+                self.assign(in_grad[0], req[0], out_grad[0] * 5)
+
+        return Twice()
+
+
+def test_a_custom_operator_inside_construct():
+    class Net(Cell):
+        def construct(self, a: Any) -> Any:
+            return opreg.ops.Custom(a * 3, op_type="nn_test_twice")
+
+    net = Net()
+    for run in (lambda f: f, jit):
+        assert run(lambda a: net(a))(x()).asnumpy().tolist() == (6 * X).tolist()
+        assert run(grad(lambda a: net(a)))(x()).asnumpy().tolist() == [15] * 3
+    symbol = net.to_symbol()
+    executor = symbol.bind(cpu(), {"a": array(X)})
+    assert executor.forward()[0].asnumpy().tolist() == (6 * X).tolist()
+
+
+def test_explain():
+    function = jit(lambda a: ops.exp(a * 2))
+    function(x())
+    assert "exp" in function.explain()
+
+
+def test_a_compiled_cell_is_asked_as_the_cell_is():
+    cell = Scale()
+    compiled = cell.compile(x())
+    assert compiled.trainable_params() == [cell.w] and compiled.set_train() is cell and cell.training
+    with pytest.raises(AttributeError, match="no attribute 'wat'"):
+        compiled.wat  # noqa: B018
+    with pytest.raises(AttributeError, match="a compiled function has no 'wat'"):
+        jit(lambda a: a).wat  # noqa: B018
+
+
+def test_compiling_again_does_nothing_new():
+    seen: list[Any] = []
+
+    class Counts(Cell):
+        def construct(self, a: Any) -> Any:
+            seen.append(1)
+            return a * 2
+
+    cell = Counts()
+    for _ in range(3):
+        cell.compile(x())(x())
+    assert len(seen) == 1
+
+
+def test_an_attribute_set_to_what_it_is_changes_nothing():
+    seen: list[Any] = []
+
+    class Counts(Cell):
+        def construct(self, a: Any) -> Any:
+            seen.append(1)
+            return a * 2
+
+    cell = Counts().set_train()
+    compiled = cell.compile(x())
+    for _ in range(3):
+        compiled(x())
+        cell.set_train()
+    assert len(seen) == 1
+
+
+def test_the_signature_of_a_decorated_method():
+    class Net(Cell):
+        @jit
+        def construct(self, a: Any, b: Any = None) -> Any:
+            return a * 2
+
+    net = Net()
+    assert list(inspect.signature(net.construct).parameters) == ["a", "b"]
+    net.set_inputs(Tensor(shape=[None], dtype=np.float32))
+    assert net(x()).asnumpy().tolist() == (2 * X).tolist()
+    with pytest.raises(TypeError, match=r"'c'.*Valid: a, b"):
+        net.set_inputs(c=x())
+
+
+def test_an_iterator_that_is_returned_is_a_list():
+    function = jit(lambda a: (each * 2 for each in (a, a + 1)))
+    for _ in range(2):
+        found = function(x())
+        assert isinstance(found, list)
+        assert [each.asnumpy().tolist() for each in found] == [(2 * X).tolist(), (2 * X + 2).tolist()]
+    assert jit(lambda a: map(len, ("one", "three")))(x()) == [3, 5]
+
+
+@pytest.mark.parametrize("mode", [PYNATIVE_MODE, GRAPH_MODE])
+def test_tensors_are_tensors_to_whoever_asks(mode: int) -> None:
+    """Those that stand for numbers in a compiled function, too."""
+    asked = []
+
+    class Net(Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = Parameter(Tensor([2.0]), name="w")
+
+        def construct(self, x: Any, n: Any = 3) -> Any:
+            asked.append([isinstance(each, Tensor) for each in (x, x * self.w, self.w, n)] + [
+                isinstance(x, (int, Tensor)), isinstance(self.w, Parameter), isinstance(x, Parameter)])
+            return x * self.w if isinstance(x, Tensor) else self.w
+
+    set_context(mode=mode)
+    try:
+        assert grad(Net())(Tensor([3.0])).asnumpy() == 2
+        assert jit(Net())(Tensor([3.0])).asnumpy() == 6
+    finally:
+        set_context(mode=PYNATIVE_MODE)
+    assert asked
+    assert all(each == [True, True, True, False, True, True, False] for each in asked), asked
+
+
+def test_a_tensor_made_of_a_tensor_is_a_copy_without_a_gradient() -> None:
+    def function(x: Any) -> Any:
+        return x * Tensor(x) + Tensor(x, opreg.float32) + Tensor(x.shape[0], opreg.float32)
+
+    for wrap in (lambda function: function, jit):
+        assert wrap(function)(Tensor([3.0])).asnumpy().tolist() == [13]
+        assert grad(wrap(function))(Tensor([3.0])).asnumpy().tolist() == [3]

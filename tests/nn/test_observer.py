@@ -1,0 +1,728 @@
+"""Compiled functions read what eager ones read: each kind of state Python has, each way to read it, each change."""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import cProfile
+import datetime
+import decimal
+import functools
+import io
+import itertools
+import json
+import logging
+import os
+import random
+import secrets
+import socket
+import sys
+import time
+import types
+import uuid
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opreg as ms
+from opreg.core.comparisons import MOST_BYTES, MOST_ELEMENTS
+from opreg.errors import OpError
+from opreg.nn import ops
+from opreg.nn.cell import Cell
+from opreg.nn.jit import WASTED, jit
+from opreg.nn.layers import CellList
+from opreg.nn.tensor import Tensor
+from tests.nn.state_programs import HEADER, PIECES
+
+X = np.array([1.0, -2.0, 0.5], np.float32)
+
+
+def x() -> Tensor:
+    return Tensor(X)
+
+
+def same(function: Callable, compiled: Callable) -> None:
+    np.testing.assert_array_equal(compiled(x()).asnumpy(), function(x()).asnumpy())
+
+
+def cases() -> list[tuple[str, str, str]]:
+    return [(name, read, change) for name, piece in PIECES.items() for read in piece.reads for change in piece.changes]
+
+
+def filled(text: str, values: Iterator[float]) -> str:
+    """The text of a piece of state with values, whose number is 0."""
+    while "{v}" in text:
+        text = text.replace("{v}", repr(next(values)), 1)
+    return text.replace("{i}", "0").replace("{{", "{").replace("}}", "}")
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_a_change_is_seen(name: str) -> None:
+    """Of every kind of state: each way to read it with each way to change it."""
+    piece = PIECES[name]
+    for read in piece.reads:
+        for change in piece.changes:
+            module, values = types.ModuleType("state"), itertools.cycle((0.5, 2.0, 4.0))
+            for text in (HEADER, filled(piece.setup, values), f"def program(x): return x * {filled(read, values)}"):
+                exec(compile(text, "<state>", "exec", dont_inherit=True), vars(module))
+            compiled = jit(module.program)
+            for statement in ("", filled(change, values), filled(change, values)):
+                exec(compile(statement, "<state>", "exec", dont_inherit=True), vars(module))
+                for _ in range(2):
+                    try:
+                        same(module.program, compiled)
+                    except AssertionError as error:
+                        raise AssertionError(f"{read} after {statement}: {error}") from None
+
+
+# ------------------------------------------------------------------------------- ways of Python to reach something
+
+K = 1.0
+helper = types.ModuleType("state_helper")
+exec("S = 1.0\nL = [1.0]\nclass Settings: k = 1.0\ndef f(x): return x * S * L[0]", vars(helper))
+settings = collections.UserDict(a=1.0)
+chain = collections.ChainMap({"a": 1.0}, {})
+cell: Any = None
+
+
+class Base(Cell):
+    scale = 1.0
+
+    def construct(self, x: Any) -> Any:
+        return self.part(x) * self.scale
+
+    def part(self, x: Any) -> Any:
+        return x * K
+
+
+class Derived(Base):
+    def construct(self, x: Any) -> Any:
+        return super().construct(x) * type(self).scale * self.__class__.scale
+
+
+class Manager:
+    k = 1.0
+
+    def __enter__(self) -> float:
+        return self.k
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class Given:
+    """Attributes by ``__getattr__``."""
+
+    def __init__(self) -> None:
+        self.held = {"k": 1.0}
+
+    def __getattr__(self, name: str) -> float:
+        if name.startswith("__") or name == "held":
+            raise AttributeError(name)
+        return self.held[name]
+
+
+class Described:
+    def __get__(self, owner: object, cls: type) -> float:
+        return K
+
+
+class Sequence:
+    described = Described()
+
+    def __init__(self) -> None:
+        self.items = [1.0]
+
+    def __getitem__(self, i: int) -> float:
+        return self.items[i]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __bool__(self) -> bool:
+        return self.items[0] > 1
+
+
+manager, given, sequence = Manager(), Given(), Sequence()
+
+
+def put(name: str, value: Any) -> Callable[[], None]:
+    return lambda: globals().__setitem__(name, value)
+
+
+def manages(x: Any) -> Any:
+    with manager as k:
+        return x * k
+
+
+def imports(x: Any) -> Any:
+    import state_helper
+
+    return x * state_helper.S
+
+
+def imports_from(x: Any) -> Any:
+    from state_helper import S
+
+    return x * S
+
+
+@functools.lru_cache
+def cached() -> float:
+    return K
+
+
+def generates() -> Any:
+    yield K
+
+
+inner = jit(lambda x: x * K)
+WAYS: dict[str, tuple[Callable, Callable[[], Any]]] = {
+    "super": (lambda x: cell(x), put("K", 2.0)),
+    "a class attribute by super and type": (lambda x: cell(x), lambda: setattr(Derived, "scale", 2.0)),
+    "a patched method": (lambda x: cell(x), lambda: setattr(Base, "part", lambda self, x: x * 4.0)),
+    "an attribute over one of the class": (lambda x: cell(x), lambda: setattr(cell, "scale", 2.0)),
+    "the dict of a Cell": (lambda x: cell(x), lambda: vars(cell).update(scale=4.0)),
+    "a helper module": (lambda x: helper.f(x), lambda: setattr(helper, "S", 2.0)),
+    "a function of a helper module": (lambda x: helper.f(x), lambda: setattr(helper, "f", lambda x: x * 8.0)),
+    "a class of a helper module": (lambda x: x * helper.Settings.k, lambda: setattr(helper.Settings, "k", 2.0)),
+    "import": (imports, lambda: setattr(helper, "S", 2.0)),
+    "import from": (imports_from, lambda: setattr(helper, "S", 2.0)),
+    "__import__": (lambda x: x * __import__("state_helper").S, lambda: setattr(helper, "S", 2.0)),
+    "globals()": (lambda x: x * globals().get("NONE", 1.0), put("NONE", 2.0)),
+    "eval": (lambda x: x * eval("K"), put("K", 2.0)),
+    "the environment": (lambda x: x * float(os.environ.get("OPREG_TEST_STATE", "1")),
+                        lambda: os.environ.__setitem__("OPREG_TEST_STATE", "2")),
+    "a list of the interpreter": (lambda x: x * len(sys.argv), lambda: sys.argv.append("one more")),
+    "a name added to the built-in ones": (lambda x: x * added, lambda: setattr(builtins, "added", 2.0)),  # noqa: F821
+    "UserDict": (lambda x: x * settings["a"], lambda: settings.__setitem__("a", 2.0)),
+    "ChainMap": (lambda x: x * chain["a"], lambda: chain.maps[0].__setitem__("a", 2.0)),
+    "with": (manages, lambda: setattr(manager, "k", 2.0)),
+    "__getattr__": (lambda x: x * given.k, lambda: given.held.__setitem__("k", 2.0)),
+    "__getitem__": (lambda x: x * sequence[0], lambda: sequence.items.__setitem__(0, 2.0)),
+    "__len__": (lambda x: x * len(sequence), lambda: sequence.items.append(2.0)),
+    "__bool__": (lambda x: x * 2 if sequence else x, lambda: sequence.items.__setitem__(0, 2.0)),
+    "a descriptor": (lambda x: x * sequence.described, put("K", 2.0)),
+    "lru_cache": (lambda x: x * cached(), lambda: (cached.cache_clear(), put("K", 2.0)())),
+    "a generator": (lambda x: x * sum(generates()), put("K", 2.0)),
+    "a compiled function": (lambda x: inner(x) + 1, put("K", 2.0)),
+    "-0.0": (lambda x: x / Tensor([K, 1.0, 1.0]), put("K", -1.0)),
+    "the type of a number": (lambda x: x * (2.0 if K is True else 1.0), put("K", True)),
+}
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_every_way_of_python(name, monkeypatch):
+    function, change = WAYS[name]
+    before = dict(vars(helper)), dict(vars(Base)), Base.part, vars(helper.Settings)["k"]
+    monkeypatch.setitem(sys.modules, "state_helper", helper)
+    monkeypatch.setenv("OPREG_TEST_STATE", "1")
+    monkeypatch.setattr(sys, "argv", ["one"])
+    monkeypatch.setattr(builtins, "added", 1.0, raising=False)
+    globals()["cell"] = Derived()
+    globals().pop("NONE", None)
+    try:
+        compiled = jit(function)
+        for _ in range(2):
+            same(function, compiled)
+        old = function(x()).asnumpy()
+        change()
+        assert function(x()).asnumpy().tolist() != old.tolist(), "nothing changes"
+        for _ in range(2):
+            same(function, compiled)
+    finally:
+        vars(helper).update(before[0])
+        helper.Settings.k = before[3]
+        Base.part = before[2]
+        vars(Derived).get("scale") and delattr(Derived, "scale")
+        put("K", 1.0)()
+        put("NONE", 1.0)()
+        manager.__dict__.clear()
+        given.held["k"] = settings["a"] = chain.maps[0]["a"] = 1.0
+        sequence.items[:] = [1.0]
+        cached.cache_clear()
+
+
+# ------------------------------------------------------------------------------------ what no comparison can watch
+
+generator = np.random.default_rng(0)
+counter, lines = itertools.count(1), io.StringIO("\n".join(map(str, range(1, 20))))
+UNWATCHED = {
+    "random": (lambda x: x * random.random(), "draws random numbers"),
+    "numpy.random": (lambda x: x * float(np.random.rand()), "draws random numbers"),  # noqa: NPY002
+    "a generator of NumPy's": (lambda x: x * generator.random(), "draws random numbers"),
+    "urandom": (lambda x: x * (1 + os.urandom(8)[0] + 256 * os.urandom(8)[0]), "draws random numbers"),
+    "a name by chance": (lambda x: x * (uuid.uuid4().int % 10007), "draws random numbers"),
+    "a secret": (lambda x: x * secrets.randbelow(10007), "draws random numbers"),
+    "a generator without a seed": (lambda x: x * np.random.default_rng().random(), "draws random numbers"),
+    "an iterator": (lambda x: x * next(counter), "takes from an iterator"),
+    "a file that is open": (lambda x: x * float(lines.readline()), "reads from a file"),
+}
+
+
+@pytest.mark.parametrize("name", UNWATCHED)
+def test_what_differs_in_each_call_runs_as_python(name):
+    function, reason = UNWATCHED[name]
+    compiled = jit(function)
+    with pytest.warns(UserWarning, match=f"runs as Python: it {reason}") as told:
+        found = {float(compiled(x()).asnumpy()[0]) for _ in range(6)}
+    assert len(found) > 3 and len(told) == 1
+
+
+def finalized() -> None:
+    next(counter)
+
+
+class Gone:
+    def __del__(self) -> None:
+        finalized()
+
+
+def drops(x):
+    Gone()
+    return x * K
+
+
+def ends(x):
+    weakref.finalize(Tensor([1.0]), finalized)
+    return x * K
+
+
+@pytest.mark.parametrize("function", [drops, ends])
+def test_what_runs_since_an_object_has_gone_is_no_part_of_the_function(function):
+    compiled = jit(function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            same(function, compiled)
+
+
+IMPORTED = """
+from opreg import jit
+from opreg.nn.tensor import Tensor
+K = 2.0
+def scaled(x):
+    import observed_late
+    return x * K
+compiled = jit(scaled)
+before = compiled(Tensor([1.0])).asnumpy().tolist()
+K = 3.0
+after = compiled(Tensor([1.0])).asnumpy().tolist()
+"""
+
+
+def test_a_program_that_runs_while_it_is_imported_is_observed(tmp_path, monkeypatch):
+    """What a library that is imported meanwhile does is not."""
+    (tmp_path / "observed_program.py").write_text(IMPORTED)
+    (tmp_path / "observed_late.py").write_text("import itertools\ncount = itertools.count()\n"
+                                               "def used(): next(count)\nused()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            import observed_program  # type: ignore[import-not-found]
+        assert (observed_program.before, observed_program.after) == ([2.0], [3.0])
+    finally:
+        for name in ("observed_program", "observed_late"):
+            sys.modules.pop(name, None)
+
+
+class Counts:
+    total = 0
+
+    def __init__(self) -> None:
+        self.n, self.log = 0, list[int]()
+
+
+def counters() -> dict[str, Callable]:
+    """Functions whose results depend on what they change themselves."""
+    n, counts, steps, table = 0, Counts(), list[int](), {"n": 0}
+
+    class Counting(Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.n, self.log = 0, list[int]()
+
+        def construct(self, x: Any) -> Any:
+            self.n += 1
+            self.log.append(self.n)
+            return x * self.n * len(self.log)
+
+    def variable(x: Any) -> Any:
+        nonlocal n
+        n += 1
+        return x * n
+
+    def attribute(x: Any) -> Any:
+        counts.n += 1
+        return x * counts.n
+
+    def log(x: Any) -> Any:
+        counts.log.append(1)
+        return x * len(counts.log)
+
+    def of_class(x: Any) -> Any:
+        Counts.total += 1
+        return x * Counts.total
+
+    def listed(x: Any) -> Any:
+        steps.append(1)
+        return x * len(steps)
+
+    def in_a_dict(x: Any) -> Any:
+        table["n"] += 1
+        return x * table["n"]
+
+    def apart() -> None:
+        counts.n += 1
+
+    def in_two(x: Any) -> Any:
+        apart()
+        return x * counts.n
+
+    return {"a variable": variable, "an attribute": attribute, "a list of an object": log, "a class": of_class,
+            "a list": listed, "a dict": in_a_dict, "two functions": in_two, "a Cell": Counting()}
+
+
+@pytest.mark.filterwarnings("ignore:.*runs as Python")
+@pytest.mark.parametrize("name", counters())
+def test_a_function_that_reads_what_it_changes(name):
+    eager, compiled = counters()[name], jit(counters()[name])
+    Counts.total = 0
+    expected = [eager(x()).asnumpy().tolist() for _ in range(2 * WASTED)]
+    Counts.total = 0
+    assert [compiled(x()).asnumpy().tolist() for _ in range(2 * WASTED)] == expected
+
+
+def test_what_is_changed_and_not_read_does_not_matter():
+    """Counters, logs: they are effects, which happen while a function is traced."""
+    counts, log, table = Counts(), list[int](), collections.Counter[str]()
+    n = 0
+
+    class Net(Cell):
+        calls = 0
+
+        def construct(self, x: Any) -> Any:
+            nonlocal n
+            n += 1
+            Net.calls += 1
+            counts.n += 1
+            counts.log.append(0)
+            log.append(1)
+            table["calls"] += 1
+            return x * 2
+
+    net = Net()
+    compiled = jit(net)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(5):
+            assert compiled(x()).asnumpy().tolist() == (X * 2).tolist()
+    assert (n, Net.calls, counts.n, len(counts.log), len(log), table["calls"]) == (1,) * 6
+
+
+def test_what_is_too_large_to_compare_is_named_once():
+    table, block = [1.0] * (MOST_ELEMENTS + 1), np.ones(MOST_BYTES // 4 + 1, np.float32)
+    compiled = jit(lambda x: x * table[0] * float(block[0]))
+    with pytest.warns(UserWarning, match=r"see changes of .*block.*1048580 bytes.*; .*table.*4097 elements") as told:
+        assert [compiled(x()) for _ in range(3)]
+    assert len(told) == 1
+
+
+def test_clocks_are_named():
+    compiled = jit(lambda x: x * (time.perf_counter() > 0))
+    with pytest.warns(UserWarning, match=r"does not see changes of time.perf_counter\(\)") as told:
+        assert [compiled(x()) for _ in range(3)]
+    assert len(told) == 1
+
+
+def loads_text(path: str) -> str:
+    with open(path) as file:
+        return file.read()
+
+
+ASKED: dict[str, tuple[Callable[[Any, str], Any], str]] = {
+    "open": (lambda x, path: x * float(loads_text(path)), r"open\(\)"),
+    "pathlib": (lambda x, path: x * float(Path(path).read_text()), r"open\(\)"),
+    "json": (lambda x, path: x * json.loads(loads_text(path)), r"open\(\)"),
+    "np.loadtxt": (lambda x, path: x * float(np.loadtxt(path)), r"open\(\)"),
+    "np.fromfile": (lambda x, path: x * float(np.fromfile(path, np.uint8)[0]), r"fromfile\(\)"),
+    "exists": (lambda x, path: x * 2 if os.path.exists(path) else x, r"os.stat\(\)"),
+    "listdir": (lambda x, path: x * len(os.listdir(os.path.dirname(path))), r"os.listdir\(\)"),
+    "getcwd": (lambda x, path: x * len(os.getcwd()), r"os.getcwd\(\)"),
+    "the date": (lambda x, path: x * datetime.datetime.now().year, r"datetime.now\(\)"),
+    "a context of decimals": (lambda x, path: x * decimal.getcontext().prec, r"decimal.getcontext\(\)"),
+    "a message": (lambda x, path: x * sockets[1].recv(1)[0], r"recv\(\) of a socket"),
+}
+sockets: Any = None
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_what_lies_outside_of_the_process_is_named_once(name, tmp_path, monkeypatch):
+    function, title = ASKED[name]
+    path = tmp_path / "numbers"
+    path.write_text("2")
+    ends = socket.socketpair()
+    monkeypatch.setitem(globals(), "sockets", ends)
+    try:
+        for end in ends:
+            end.setblocking(False)
+        ends[0].send(b"ab")
+        compiled = jit(lambda x: function(x, str(path)))
+        named = f"does not see changes of .*{title} at .*test_observer.py:[0-9]+"
+        with pytest.warns(UserWarning, match=named) as told:
+            assert [compiled(x()) for _ in range(3)]
+        assert len(told) == 1
+    finally:
+        for end in ends:
+            end.close()
+
+
+@pytest.mark.parametrize("name", [
+    "global", "long list", "nested", "array", "function", "closure", "class", "object", "slots", "namespace", "context",
+    "thread's own", "weak reference", "read-only dict", "bound method", "dispatch by type", "object of Python's"])
+def test_a_change_is_seen_by_the_body_of_a_traced_operator(name):
+    """In a compiled function it is what the body of a function would be."""
+    piece, values = PIECES[name], itertools.cycle((0.5, 2.0, 4.0))
+
+    for number, (read, change) in enumerate(itertools.product(piece.reads, piece.changes)):
+        module = types.ModuleType("state")
+        operator = (f"@ms.operator.define(traced=True, name={f'reads {name} {number}'!r})\n"
+                    f"def body(x): return x * {filled(read, values)}")
+        for text in (HEADER, filled(piece.setup, values), operator):
+            exec(compile(text, "<state>", "exec", dont_inherit=True), vars(module))
+        compiled = jit(lambda x, op=module.body: op(x) + 1)
+        for statement in ("", filled(change, values), filled(change, values)):
+            exec(compile(statement, "<state>", "exec", dont_inherit=True), vars(module))
+            expected = x() * eval(filled(read, values), vars(module)) + 1
+            np.testing.assert_array_equal(compiled(x()).asnumpy(), expected.asnumpy(), f"{read} after {statement}")
+
+
+def test_a_cached_function_that_does_not_run_is_read():
+    values = [1.0]
+
+    @functools.lru_cache
+    def first() -> float:
+        return values[0]
+
+    def function(x: Any) -> Any:
+        return x * first()
+
+    function(x())
+    compiled = jit(function)
+    same(function, compiled)
+    values[0] = 2.0
+    first.cache_clear()
+    same(function, compiled)
+
+
+def test_a_method_written_in_c_is_no_change():
+    class Names(list):
+        pass
+
+    names, traced = Names("ab"), []
+
+    def function(x: Any) -> Any:
+        traced.append(1)
+        return x * names.count("a")
+
+    compiled = jit(function)
+    for _ in range(3):
+        compiled(x())
+    assert len(traced) == 1
+
+
+def test_what_opreg_and_logs_ask_for_is_no_part_of_the_function(tmp_path):
+    """Messages are written with a time, and warnings show lines of source files."""
+    logger = logging.Logger("quiet", logging.INFO)
+    logger.addHandler(logging.FileHandler(tmp_path / "log"))
+
+    def function(x: Any) -> Any:
+        logger.info("%s", "traced")
+        print("traced", file=sys.stderr)
+        return x * 2
+
+    compiled = jit(function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            same(function, compiled)
+    logger.handlers[0].close()
+
+
+# -------------------------------------------------------------------------------------------------- the machinery
+
+
+def test_nothing_stays_behind():
+    """No hook in any class, no profile function, nothing that keeps an object alive."""
+    import gc
+    import weakref
+
+    class Plain:
+        k = 1.0
+
+    gone = Plain()
+    reference = weakref.ref(gone)
+    box = [gone]
+    compiled = jit(lambda x: x * box[0].k)
+    compiled(x())
+    assert "__getattribute__" not in vars(Plain) and sys.getprofile() is None
+    gc.disable()
+    try:
+        box.clear()
+        del gone
+        assert reference() is None
+    finally:
+        gc.enable()
+    with pytest.raises(ZeroDivisionError):
+        jit(lambda x: x * Plain().k * (1 // 0))(x())
+    assert "__getattribute__" not in vars(Plain) and sys.getprofile() is None
+
+
+def test_a_profile_function_goes_on():
+    """The program's own profiler sees the trace, too, and is there afterwards."""
+    seen = []
+
+    def profile(frame: Any, event: str, arg: Any) -> None:
+        seen.append(frame.f_code.co_name)
+
+    def traced(x: Any) -> Any:
+        return x * K
+
+    sys.setprofile(profile)
+    try:
+        jit(traced)(x())
+        assert sys.getprofile() is profile
+    finally:
+        sys.setprofile(None)
+    assert "traced" in seen
+    profiler = cProfile.Profile()
+    profiler.enable()
+    try:
+        assert jit(traced)(x()).asnumpy().tolist() == X.tolist()
+        sorted([1])
+    finally:
+        profiler.disable()
+    assert any("sorted" in str(entry.code) for entry in profiler.getstats())
+
+
+def test_a_class_with_its_own_getattribute():
+    class Own:
+        def __init__(self) -> None:
+            self.k = 1.0
+
+        def __getattribute__(self, name: str) -> Any:
+            return object.__getattribute__(self, name)
+
+    own = Own()
+    before = Own.__getattribute__
+    compiled = jit(lambda x: x * own.k)
+    same(lambda x: x * own.k, compiled)
+    assert Own.__getattribute__ is before
+    own.k = 2.0
+    same(lambda x: x * own.k, compiled)
+
+
+def test_comparisons_cost_no_call_each():
+    """A compiled function compares all that it read in one call."""
+    names = {f"k{i}": 1.0 for i in range(20)}
+    space: dict[str, Any] = dict(names)
+    exec("def f(x): return x * " + " * ".join(names), space)
+    compiled, calls = jit(space["f"]), list[str]()
+    for _ in range(2):
+        compiled(x())
+    sys.setprofile(lambda frame, event, arg: calls.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        value = x()
+        del calls[:]
+        compiled(value)
+    finally:
+        sys.setprofile(None)
+    assert len(calls) <= 10, calls
+
+
+def test_objects_in_lists_of_cells():
+    class Part(Cell):
+        k = 1.0
+
+        def construct(self, x: Any) -> Any:
+            return x * self.k
+
+    class Net(Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.parts, self.plain = CellList([Part(), Part()]), [Part()]
+
+        def construct(self, x: Any) -> Any:
+            for part in (*self.parts, *self.plain):
+                x = part(x)
+            return x
+
+    net = Net()
+    compiled = jit(net)
+    for change in (lambda: setattr(net.parts[1], "k", 2.0), lambda: setattr(net.plain[0], "k", 4.0),
+                   lambda: net.plain.append(Part()), lambda: net.parts.append(Part()),
+                   lambda: setattr(Part, "k", 8.0), lambda: net.plain.__setitem__(0, Part())):
+        same(net, compiled)
+        change()
+        same(net, compiled)
+
+
+def test_an_object_that_is_gone_is_not_none():
+    """A place that held an object, and holds None now that the object is gone, has changed."""
+    holder = types.SimpleNamespace(value=Counts())
+    function = lambda x: x if holder.value is None else x * 2  # noqa: E731
+    compiled = jit(function)
+    same(function, compiled)
+    holder.value = None
+    same(function, compiled)
+
+
+def test_third_order_and_bprops_read_too():
+    class Own(Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.slope = types.SimpleNamespace(k=2.0)
+
+        def construct(self, x: Any) -> Any:
+            return ops.exp(x)
+
+        def bprop(self, x: Any, out: Any, dout: Any) -> Any:
+            return (dout * out * self.slope.k * K,)
+
+    net = Own()
+    ways = [ms.grad(net), ms.grad(ms.grad(lambda x: net(x).sum()))]
+    compiled = [jit(way) for way in ways]
+    try:
+        for change in (lambda: None, lambda: setattr(net.slope, "k", 4.0), put("K", 2.0)):
+            change()
+            for way, made in zip(ways, compiled):
+                np.testing.assert_allclose(made(x()).asnumpy(), way(x()).asnumpy(), rtol=1e-6)
+    finally:
+        put("K", 1.0)()
+
+
+def test_a_gradient_of_a_gradient_does_not_read_what_has_changed_since():
+    """It runs the Python code again: on other numbers it would be another function's."""
+    put("K", 2.0)()
+    compiled = jit(lambda x: (x ** 3 * K).sum())
+    value = x()
+    value.attach_grad()
+    with ms.autograd.record():
+        out = compiled(value)
+    try:
+        expected = 3 * 2 * value.asnumpy() ** 2
+        for _ in range(2):
+            found = ms.autograd.grad(out, [value], retain_graph=True, create_graph=True)[0]
+            np.testing.assert_allclose(found.asnumpy(), expected, 1e-6)
+        put("K", 5.0)()
+        with pytest.raises(OpError, match="the global K has changed since it ran"):
+            ms.autograd.grad(out, [value], retain_graph=True, create_graph=True)
+        np.testing.assert_allclose(ms.autograd.grad(out, [value])[0].asnumpy(), expected, 1e-6)
+    finally:
+        put("K", 1.0)()

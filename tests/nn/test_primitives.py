@@ -1,0 +1,185 @@
+"""Primitives: how they are made, shown, copied and refused; their numbers are in ``test_ops``."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opreg as ms
+from opreg import ops
+from opreg.nn.ops import layer_primitives, primitives
+
+X = ms.Tensor([[1.0, 2.0], [3.0, 4.0]])
+
+
+@pytest.mark.parametrize("text, shown", [
+    ("MatMul()", "Prim[MatMul]<transpose_a=False, transpose_b=False>"),
+    ("MatMul(transpose_b=True)", "Prim[MatMul]<transpose_a=False, transpose_b=True>"),
+    ("ReLU()", "Prim[ReLU]"),
+    ("ReLU6()", "Prim[ReLU6]"),
+    ("ReduceSum()", "Prim[ReduceSum]<keep_dims=False, skip_mode=False>"),
+    ("ReduceMean(True)", "Prim[ReduceMean]<keep_dims=True>"),
+    ("Softmax()", "Prim[Softmax]<axis=(-1,)>"),
+    ("LogSoftmax(0)", "Prim[LogSoftmax]<axis=0>"),
+    ("Concat(1)", "Prim[Concat]<axis=1>"),
+    ("Unstack()", "Prim[Unstack]<axis=0, num=None>"),
+    ("Squeeze()", "Prim[Squeeze]<axis=()>"),
+    ("Dropout2D(0.8)", "Prim[Dropout2D]"),
+    ("L2Normalize()", "Prim[L2Normalize]<axis=[0], epsilon=0.0001>"),
+    ("LRN()", "Prim[LRN]"),
+    ("MaxPool()", "Prim[MaxPool]<kernel_size=(1, 1, 1, 1), strides=(1, 1, 1, 1), pad_mode=VALID, data_format=NCHW>"),
+    ("SparseSoftmaxCrossEntropyWithLogits()", "Prim[SparseSoftmaxCrossEntropyWithLogits]<is_grad=False, sens=1.0>"),
+    ("Sort()", "Prim[Sort]<axis=-1, descending=False>"),
+    ("Elu()", "Prim[Elu]<alpha=1.0>"),
+    ("TensorSummary()", "Prim[TensorSummary]<side_effect_io=True, channel_name=ms_tensor_summary>"),
+    ("ScalarSummary()", "Prim[ScalarSummary]<side_effect_io=True, channel_name=ms_scalar_summary, "
+                        "dyn_input_sizes=[-1, 1]>"),
+    ("Greater()", "Prim[Greater]"),
+])
+def test_shown(text: str, shown: str) -> None:
+    assert repr(eval(f"ops.{text}", {"ops": ops})) == shown
+
+
+MADE = {"BroadcastTo": ((2, 2),), "ReverseV2": ([1],), "Roll": (1, 1), "Pad": (((0, 1), (0, 0)),),
+        "Einsum": ("ij->ji",), "SpaceToDepth": (2,), "DepthToSpace": (2,), "Conv2D": (2, 3), "Conv3D": (2, 3),
+        "Conv2DTranspose": (2, 3), "Conv2DBackpropInput": (2, 3), "AdaptiveAvgPool2D": (2,), "Primitive": ("Mine",),
+        "PrimitiveWithInfer": ("Mine",), "ResizeNearestNeighbor": ((2, 2),)}
+CLASSES = [name for module in (primitives, layer_primitives) for name in module.__all__
+           if inspect.isclass(getattr(module, name))]
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_class(name: str) -> None:
+    """It says what it takes, has documentation, is copied with its settings, and belongs to ops."""
+    kind = getattr(ops, name)
+    made = kind(*MADE.get(name, ()))
+    assert isinstance(made, ops.Primitive)
+    assert repr(copy.deepcopy(made)) == repr(made) == repr(made.clone())
+    assert kind.__name__ in (name, "Add")
+    assert inspect.signature(kind) is not None
+
+
+class Net(ms.nn.Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.matmul, self.relu, self.softmax = ops.MatMul(transpose_b=True), ops.ReLU(), ops.Softmax()
+
+    def construct(self, x: Any) -> Any:
+        return self.softmax(self.relu(self.matmul(x, x)))
+
+
+def test_in_a_cell() -> None:
+    """Eagerly, compiled, and copied: the same numbers and gradients."""
+    net = Net()
+    wanted, gradient = net(X).asnumpy(), ms.grad(net)(X).asnumpy()
+    compiled = ms.jit(lambda x: net(x))
+    np.testing.assert_allclose(compiled(X).asnumpy(), wanted, rtol=1e-6)
+    np.testing.assert_allclose(ms.jit(ms.grad(net))(X).asnumpy(), gradient, atol=1e-6)
+    np.testing.assert_allclose(copy.deepcopy(net)(X).asnumpy(), wanted)
+
+
+def test_a_persons_own() -> None:
+    class Twice(ops.Primitive):
+        """Two times the number."""
+
+        def __init__(self) -> None:
+            super().__init__("Twice")
+            self.add_prim_attr("times", 2)
+
+        def __call__(self, x: Any) -> Any:
+            return x * 2
+
+    assert repr(Twice()) == "Prim[Twice]<times=2>"
+    np.testing.assert_array_equal(Twice()(X).asnumpy(), X.asnumpy() * 2)
+    with pytest.raises(NotImplementedError, match="Mine"):
+        ops.Primitive("Mine")(X)
+
+
+@pytest.mark.parametrize("text, error, match", [
+    ("MatMul()(x[None], x)", ValueError, "two matrices"),
+    ("MatMul()(x, y)", ValueError, "axes to be summed"),
+    ("MatMul(1)", TypeError, "must be a bool"),
+    ("MatMul(transpose_c=True)", ValueError, "transpose_a"),
+    ("BatchMatMul()(x[0], x)", ValueError, "two axes"),
+    ("Dropout2D(1.5)", ValueError, "from 0 to 1"),
+    ("Dropout2D('x')", TypeError, "must be a float"),
+    ("Dropout2D(0.5)(x)", ValueError, "expected 4 axes"),
+    ("Dropout(0.0)", ValueError, "from 0 to 1"),
+    ("Conv2D(3, 3)(x[None, None], x[None, None])", ValueError, "3 filters"),
+    ("Conv2D(3, 3, data_format='NHWC')", ValueError, "channels second"),
+    ("MaxPool(2, pad_mode='pad')(x[None, None])", ValueError, "same or valid"),
+    ("Split(0, 3)(x)", ValueError, "equal parts"),
+    ("MirrorPad('SYMMETRIC')(x, ((1, 1), (1, 1)))", ValueError, "REFLECT"),
+    ("StridedSlice(ellipsis_mask=1)(x, (0,), (1,), (1,))", ValueError, "not available"),
+    ("SoftmaxCrossEntropyWithLogits()(x, y)", ValueError, "one shape"),
+    ("BroadcastTo()", ValueError, "shape"),
+])
+def test_refused(text: str, error: type[Exception], match: str) -> None:
+    with pytest.raises(error, match=match):
+        eval(f"ops.{text}", {"ops": ops, "x": X, "y": ms.Tensor([[1.0, 2.0, 3.0]])})
+
+
+@pytest.mark.parametrize("keep", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_dropout2d(keep: float, compiled: bool) -> None:
+    """Whole channels, kept ones divided by the probability, and a mask of the full shape."""
+    drop = ops.Dropout2D(keep)
+    image = ms.Tensor(np.arange(1.0, 1 + 40 * 30 * 4).reshape(40, 30, 2, 2).astype("f4"))
+    out, mask = (ms.jit(lambda x: drop(x)) if compiled else drop)(image)
+    assert mask.dtype == ms.bool_
+    assert mask.shape == image.shape
+    kept = mask.asnumpy()
+    assert (kept == kept[:, :, :1, :1]).all()
+    assert kept.mean() == pytest.approx(keep, abs=0.06)
+    np.testing.assert_allclose(out.asnumpy(), np.where(kept, image.asnumpy() / (keep or 1), 0), rtol=1e-6)
+
+
+def test_assign() -> None:
+    weight = ms.Parameter(ms.Tensor([1.0]), name="w")
+    add = ms.jit(lambda x: ops.AssignAdd()(weight, x))
+    add(ms.Tensor([2.0]))
+    add(ms.Tensor([2.0]))
+    ops.AssignSub()(weight, ms.Tensor([1.0]))
+    ops.Assign()(weight, weight * 2)
+    assert weight.asnumpy().tolist() == [8.0]
+
+
+def test_print(capsys: pytest.CaptureFixture[str]) -> None:
+    """Also on every run of a compiled function."""
+    show = ms.jit(lambda x: ops.Print()("value:", x) * 2)
+    ops.Print()(ms.Tensor([1.0]))
+    show(ms.Tensor([2.0]))
+    show(ms.Tensor([3.0]))
+    assert capsys.readouterr().out.split("\n") == ["[1.]", "value:", "[2.]", "value:", "[3.]", ""]
+
+
+@pytest.mark.parametrize("kind", ["Scalar", "Image", "Tensor", "Histogram"])
+@pytest.mark.parametrize("run", [lambda function: function, ms.jit])
+def test_summaries_leave_numbers_and_gradients_alone(run: Any, kind: str) -> None:
+    summary = getattr(ops, f"{kind}Summary")()
+
+    def function(x: Any) -> Any:
+        assert summary("x", x) is None
+        return x * x
+
+    assert run(ms.grad(function))(ms.Tensor([3.0])).asnumpy().tolist() == [6.0]
+    with pytest.raises(TypeError, match="the name must be text, got int"):
+        summary(3, ms.Tensor([3.0]))
+
+
+def test_what_nobody_reads_is_printed_too(capsys: pytest.CaptureFixture[str]) -> None:
+    def function(x: Any) -> Any:
+        y = x + 1
+        ops.Print()(x * 2)
+        return y
+
+    shown, differentiated = ms.jit(function), ms.jit(ms.grad(function))
+    for _ in range(2):
+        shown(ms.Tensor([1.0]))
+        differentiated(ms.Tensor([3.0]))
+        ms.grad(shown)(ms.Tensor([5.0]))
+    assert capsys.readouterr().out.split() == ["[2.]", "[6.]", "[10.]"] * 2

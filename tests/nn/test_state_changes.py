@@ -1,0 +1,59 @@
+"""Random programs whose state changes between two calls: a compiled function answers as the eager one."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opreg as ms
+from opreg.nn.cell import Cell
+from opreg.nn.jit import jit
+from opreg.nn.tensor import Tensor
+from tests.nn.state_programs import Program
+
+STEPS = 8
+
+
+class Whole(Cell):
+    """A Cell that is a program."""
+
+    def __init__(self, program: Program):
+        super().__init__()
+        self.program = program
+
+    def construct(self, x: Any) -> Any:
+        return self.program.function(x)
+
+
+def sequence(seed: int) -> None:
+    """One program: calls, with a change of its state between most of them."""
+    chooses, program = random.Random(seed), Program(seed)
+    function: Any = program.function if chooses.random() < 0.7 else Whole(program)
+    ways = {"value": (lambda f: f), "gradient": ms.grad}
+    eager = {name: way(function) for name, way in ways.items()}
+    compiled = {name: jit(way(function)) for name, way in ways.items()}
+    compiled["around"] = ms.grad(compiled["value"])
+    eager["around"] = eager["gradient"]
+    done = []
+    for _ in range(STEPS):
+        name = chooses.choice(("value", "value", "gradient", "around"))
+        x = np.array([1.0, -2.0, 0.5], np.float32)
+        expected, found = eager[name](Tensor(x)).asnumpy(), compiled[name](Tensor(x)).asnumpy()
+        done.append(name)
+        if not np.array_equal(expected, found):
+            raise AssertionError(f"seed {seed}, after {done}: expected {expected}, found {found}\n\n"
+                                 + "\n".join(program.text))
+        if chooses.random() < 0.8:
+            done.append(program.change())
+
+
+@pytest.mark.parametrize("seeds", range(40))
+def test_compiled_functions_see_what_eager_ones_see(seeds: int) -> None:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*runs as Python.*")
+        for seed in range(10 * seeds, 10 * seeds + 10):
+            sequence(seed)

@@ -1,0 +1,383 @@
+"""Graphs as models of ONNX: every operator's rows, run by the package's reference evaluator and compared with ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg.core.registry import get
+from opreg.errors import ArgumentError, OpError
+from opreg.symbol import Symbol, Variable
+from tests.rows import Row, all_rows
+
+onnx = pytest.importorskip("onnx")
+
+from onnx.reference import ReferenceEvaluator  # noqa: E402  the package may be missing
+
+from opreg.onnx import export_model, to_model  # noqa: E402
+
+#: Operators that ONNX cannot say, and whose kernels cannot be followed.
+UNSAID = frozenset([
+    "AllGather", "AllReduce", "AlltoAll", "Broadcast", "ReduceScatter", "CTCLoss", "Correlation",
+    "_boolean_mask_like", "_contrib_DeformableConvolution", "_contrib_DeformablePSROIPooling",
+    "_contrib_ModulatedDeformableConvolution", "_contrib_MultiBoxTarget",
+    "_contrib_MultiProposal", "_contrib_PSROIPooling", "_contrib_Proposal",
+    "_contrib_RROIAlign", "_contrib_bipartite_matching", "_contrib_box_encode",
+    "_contrib_calibrate_entropy", "_contrib_count_sketch", "_contrib_fft", "_contrib_ifft",
+    "_contrib_quantized_batch_norm", "_contrib_quantized_conv", "_contrib_quantized_elemwise_mul",
+    "_contrib_quantized_flatten", "_contrib_quantized_fully_connected", "_contrib_quantized_pooling",
+    "_cvcopyMakeBorder", "_cvimresize", "_histogram", "_image_resize", "_linalg_gelqf", "_linalg_inverse",
+    "_linalg_potrf", "_linalg_potri", "_linalg_regular_inverse", "_linalg_slogdet", "_linalg_syevd", "_linalg_trsm",
+    "_normalize_moments", "_normalize_scale", "_normalize_total", "_npi_unique", "_unravel_index", "col2im",
+    "lamb_update_phase2", "multi_sgd_update", "multi_sum_sq", "preloaded_multi_sgd_update", "sgd_update",
+    "signsgd_update",
+])
+#: Rows of other operators that are refused: what they ask for is more than ONNX has.
+PARTLY = frozenset(["RNN", "_contrib_ROIAlign", "_linalg_gemm2", "_np_max", "_np_min", "_npi_around",
+                    "_npi_bitwise_not", "_subscript"])
+#: Rows that the evaluator computes in another way than ONNX says: groups of transposed convolutions, windows of padding
+#: alone, logarithms of softmax from its exponentials, activations and lengths of recurrent layers, elements of many
+#: rows; it has no pooling of regions.
+EVALUATOR = ("Deconvolution-groups", "Pooling-nan", "log_softmax-large", "RNN-rnn_relu", "RNN-rnn_tanh,2,True,[4,1]",
+             "RNN-lstm,2,True,[4,1]", "RNN-gru,2,True,[4,1]", "_contrib_box_nms-many", "ROIPooling")
+
+
+def _asked(row: Row) -> bool:
+    op = get(row.op)
+    return (row.deterministic and not op.name.startswith("_backward") and not op.traits.mutates and op.where is None
+            and (not op.traits.random or op.name in ("Dropout", "RNN")))
+
+
+ROWS = [row for row in all_rows() if _asked(row)]
+
+
+def _applied(row: Row) -> tuple[Symbol, dict[str, Any]]:
+    """The operator on variables, and their arrays, float32 where they may be."""
+    op = get(row.op)
+    arrays = {}
+    for i, value in enumerate(row.inputs):
+        value = np.asarray(value)
+        value = value.astype(np.float32) if value.dtype == np.float64 else value
+        arrays[f"x{i}"] = mx.nd.array(value, dtype=value.dtype)
+    symbol = op(*[Variable(name, shape=value.shape or None) for name, value in arrays.items()], **row.attrs)
+    return symbol, arrays
+
+
+def _ours(symbol: Symbol, arrays: dict[str, Any]) -> list[np.ndarray]:
+    executor = symbol.bind(mx.cpu(), {name: arrays[name] for name in symbol.list_arguments()}, grad_req="null",
+                           aux_states={name: arrays[name] for name in symbol.list_auxiliary_states()})
+    return [out.asnumpy() for out in executor.forward(is_train=False)]
+
+
+def _run(model: Any, arrays: dict[str, Any]) -> list[np.ndarray]:
+    onnx.checker.check_model(model, full_check=True)
+    given = {each.name: np.asarray(arrays[each.name].asnumpy()) for each in model.graph.input}
+    with np.errstate(all="ignore"):
+        return ReferenceEvaluator(model).run(None, given)
+
+
+def _same(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], tolerance: float = 2e-4) -> None:
+    assert len(found) == len(wanted)
+    for value, want in zip(found, wanted):
+        assert value.dtype == want.dtype and value.shape == want.shape
+        np.testing.assert_allclose(value.astype(np.float64), want.astype(np.float64), tolerance, 1e-5)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_rows(row: Row) -> None:
+    """Every row of every operator gives the same numbers, shapes and dtypes, or is refused by name."""
+    name = get(row.op).name
+    try:
+        symbol, arrays = _applied(row)
+        wanted = _ours(symbol, arrays)
+    except (OpError, TypeError, ValueError):
+        pytest.skip("not of float32, or not in inference")
+    order = [*symbol.list_arguments(), *symbol.list_auxiliary_states()]
+    model = _model_or_refusal(symbol, [arrays[each].asnumpy() for each in order])
+    if isinstance(model, ArgumentError):
+        assert name in UNSAID | PARTLY, str(model)
+        assert f"operator {name}" in str(model)
+    elif not str(row).startswith(EVALUATOR):
+        _same(_run(model, arrays), wanted)
+
+
+def _model_or_refusal(symbol: Symbol, examples: Sequence[np.ndarray]) -> Any:
+    try:
+        return to_model(symbol, *examples)
+    except ArgumentError as error:
+        return error
+
+
+def test_what_is_unsaid_is_listed() -> None:
+    """No operator is on the list that each of its rows is said of."""
+    for name in UNSAID:
+        assert get(name).name == name
+
+
+# ------------------------------------------------------------------------------------------- loops, branches
+
+
+def _compared(symbol: Symbol, **arrays: Any) -> Any:
+    held = {name: mx.nd.array(np.asarray(value), dtype=np.asarray(value).dtype) for name, value in arrays.items()}
+    model = to_model(symbol, *[held[name].asnumpy() for name in symbol.list_arguments()])
+    _same(_run(model, held), _ours(symbol, held))
+    return model
+
+
+def _floats(*shape: int) -> np.ndarray:
+    return np.random.default_rng(shape).standard_normal(shape).astype(np.float32)
+
+
+def test_a_loop_over_rows_is_a_scan() -> None:
+    outs, state = mx.sym.contrib.foreach(lambda row, state: (row * Variable("w") + state, row + state),
+                                         Variable("x"), Variable("s"))
+    model = _compared(mx.sym.Group([outs, state]), x=_floats(4, 3), s=_floats(3), w=_floats(3))
+    assert [node.op_type for node in model.graph.node].count("Scan") == 1
+
+
+@pytest.mark.parametrize("end", [1, 4, 9])
+def test_a_loop_with_a_condition_is_a_loop(end: int) -> None:
+    outs, states = mx.sym.contrib.while_loop(
+        lambda i, s: i < Variable("n"), lambda i, s: (s * 2, (i + 1, s + i)), (Variable("i"), Variable("s")),
+        max_iterations=6)
+    _compared(mx.sym.Group([outs, *states]), i=np.float32([0]), s=np.float32([1]), n=np.float32([end]))
+
+
+@pytest.mark.parametrize("left", [1.0, 3.0])
+def test_a_branch_is_an_if(left: float) -> None:
+    chosen = mx.sym.contrib.cond(Variable("p") > Variable("q"), lambda: Variable("a") * 2,
+                                 lambda: Variable("b") - Variable("a"))
+    _compared(chosen, p=np.float32([left]), q=np.float32([2]), a=_floats(3), b=_floats(3))
+
+
+# -------------------------------------------------------------------------------------- dynamic dimensions
+
+
+def _dense(data: Symbol) -> Symbol:
+    return mx.sym.FullyConnected(data, num_hidden=3, name="fc")
+
+
+_NETWORKS: list[tuple[str, Callable[[Symbol], Symbol], tuple[int, ...]]] = [
+    ("dense", _dense, (2, 5)),
+    ("flatten", lambda data: _dense(mx.sym.Flatten(data)), (2, 5, 2)),
+    ("reshape", lambda data: mx.sym.reshape(data, shape=(-1, 4)), (2, 6, 2)),
+    ("heads", lambda data: mx.sym.transpose(mx.sym.reshape(data, shape=(0, 0, 2, -1)), axes=(0, 2, 1, 3)), (2, 3, 4)),
+    ("mean", lambda data: mx.sym.broadcast_sub(data, mx.sym.mean(data, axis=0, keepdims=True)), (2, 3)),
+    ("mask", lambda data: mx.sym.ones_like(data) * mx.sym.broadcast_like(mx.sym.sum(data, axis=1, keepdims=True), data),
+     (2, 3)),
+    ("pool", lambda data: mx.sym.Pooling(mx.sym.Convolution(data, kernel=(3, 3), num_filter=2, name="conv"),
+                                         kernel=(2, 2), stride=(2, 2), pool_type="max"), (2, 1, 8, 8)),
+]
+
+
+@pytest.mark.parametrize("name, network, shape", _NETWORKS, ids=[each[0] for each in _NETWORKS])
+@pytest.mark.parametrize("batch", [1, 7])
+def test_a_first_axis_of_any_length(name: str, network: Callable[[Symbol], Symbol], shape: tuple[int, ...],
+                                    batch: int) -> None:
+    symbol = network(Variable("data"))
+    shapes = dict(zip(symbol.list_arguments(), symbol.infer_shape(data=shape)[0]))
+    params = {each: mx.nd.array(_floats(*shapes[each])) for each in shapes if each != "data"}
+    model = to_model(symbol, shape, params=params, dynamic=True)
+    assert model.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
+    arrays = {"data": mx.nd.array(_floats(batch, *shape[1:])), **params}
+    _same(_run(model, arrays), _ours(symbol, arrays))
+
+
+def test_two_dynamic_axes() -> None:
+    symbol = mx.sym.reshape(mx.sym.transpose(Variable("data"), axes=(1, 0, 2)), shape=(0, 0, 2, -1))
+    model = to_model(symbol, (2, 3, 4), dynamic={"data": {0: "batch", 1: "length"}})
+    arrays = {"data": mx.nd.array(_floats(5, 7, 4))}
+    _same(_run(model, arrays), _ours(symbol, arrays))
+
+
+def test_arithmetic_with_a_dynamic_length_is_refused() -> None:
+    def centred(x: Any) -> Any:
+        return x / x.shape[0]
+
+    with pytest.raises(ArgumentError, match=r"operator _div_scalar, node .* computes with the length of a dynamic"):
+        to_model(mx.jit(centred), (2, 3), dynamic=True)
+
+
+# --------------------------------------------------------------------------------------- MXNet's arguments
+
+
+def test_export_model_takes_the_arguments_of_mxnet(tmp_path: Any) -> None:
+    """Files or objects, parameters in one dictionary or two, and labels that nobody gives."""
+    symbol = mx.sym.SoftmaxOutput(_dense(Variable("data")), name="softmax")
+    weight, bias = mx.nd.array(_floats(3, 5)), mx.nd.array(_floats(3))
+    symbol.save(str(tmp_path / "net-symbol.json"))
+    mx.nd.save(str(tmp_path / "net-0000.params"), {"arg:fc_weight": weight, "arg:fc_bias": bias})
+    file = str(tmp_path / "net.onnx")
+    ways: list[tuple[Any, Any]] = [
+        (str(tmp_path / "net-symbol.json"), str(tmp_path / "net-0000.params")),
+        (symbol, {"fc_weight": weight, "fc_bias": bias}), (symbol, [{"fc_weight": weight, "fc_bias": bias}, {}])]
+    for sym, params in ways:
+        assert export_model(sym, params, [(2, 5)], np.float32, file) == file
+        model = onnx.load(file)
+        assert [each.name for each in model.graph.input] == ["data"]
+        assert [each.name for each in model.graph.output] == ["softmax_output"]
+        assert {each.name for each in model.graph.initializer} == {"fc_weight", "fc_bias"}
+        data = mx.nd.array(_floats(2, 5))
+        _same(_run(model, {"data": data}), [mx.nd.softmax(
+            mx.nd.FullyConnected(data, weight, bias, num_hidden=3)).asnumpy()])
+
+
+def test_export_model_finds_the_dimensions_that_are_open(tmp_path: Any) -> None:
+    file = str(tmp_path / "net.onnx")
+    params = {"fc_weight": mx.nd.array(_floats(3, 10)), "fc_bias": mx.nd.array(_floats(3))}
+    export_model(_dense(Variable("data")), params, [(1, 5, 2)], onnx_file_path=file, dynamic=True)
+    dims = onnx.load(file).graph.input[0].type.tensor_type.shape.dim
+    assert [dim.dim_param or dim.dim_value for dim in dims] == ["batch", 5, 2]
+    export_model(_dense(Variable("data")), params, [(1, 5, 2)], onnx_file_path=file, dynamic=True,
+                 dynamic_input_shapes=[("n", 5, 2)])
+    dims = onnx.load(file).graph.input[0].type.tensor_type.shape.dim
+    assert [dim.dim_param or dim.dim_value for dim in dims] == ["n", 5, 2]
+
+
+def test_weights_in_a_file_of_their_own(tmp_path: Any) -> None:
+    weight = mx.nd.array(_floats(30, 50))
+    symbol = mx.sym.FullyConnected(Variable("data"), num_hidden=30, no_bias=True, name="fc")
+    file = str(tmp_path / "net.onnx")
+    for _ in range(2):  # a file that is there is replaced
+        mx.onnx.export(symbol, file, (2, 50), params={"fc_weight": weight}, external_data=True)
+        assert (tmp_path / "net.onnx.data").stat().st_size == weight.size * 4
+    data = mx.nd.array(_floats(2, 50))
+    _same(_run(onnx.load(file), {"data": data}), [mx.nd.dot(data, weight, transpose_b=True).asnumpy()])
+
+
+@pytest.mark.parametrize("wrong, said", [
+    (lambda: to_model(mx.sym.relu(Variable("x")), (2,), opset_version=3), "opset_version=3: expected a number from 7"),
+    (lambda: to_model(mx.sym.relu(Variable("x")), (2,), (3,)), "2 examples for 1 inputs, x"),
+    (lambda: to_model(mx.sym.relu(Variable("data")), (2,), dynamic={"dta": {0: "n"}}), "Did you mean 'data'"),
+    (lambda: to_model(3), "expected a Symbol, a Cell, a function of tensors or an executor, got 3"),
+    (lambda: to_model(mx.sym.contrib.fft(Variable("x")), (2, 4)), "operator _contrib_fft, node "),
+    (lambda: to_model(mx.sym.contrib.boolean_mask(Variable("x"), Variable("i")), (2, 4), (2,), opset_version=8),
+     "ONNX has Compress from opset 9 on, and opset 8"),
+])
+def test_mistakes_are_told(wrong: Callable[[], Any], said: str) -> None:
+    with pytest.raises(ArgumentError, match=said):
+        wrong()
+
+
+# -------------------------------------------------------------------------------------- operators of users
+
+
+@pytest.fixture
+def operators() -> Any:
+    """Operators of users: one that is traced, one that runs as Python, and Props."""
+    from opreg.operator import CustomOp, CustomOpProp, define, register
+
+    @define(name="onnx_swish", traced=True)
+    def swish(x: Any, *, beta: float = 1.0) -> Any:
+        return x / (1 + np.exp(-beta * x))
+
+    @define(name="onnx_python")
+    def python(x: Any, *, factor: int = 2) -> Any:
+        return np.asarray(x) * factor
+
+    class Body(CustomOp):
+        def __init__(self, factor: float):
+            super().__init__()
+            self.factor = factor
+
+        def forward(self, is_train: Any, req: Any, in_data: Any, out_data: Any, aux: Any) -> None:
+            self.assign(out_data[0], req[0], in_data[0] * self.factor)
+
+    class Plain(CustomOpProp):
+        def __init__(self, factor: Any = 3.0):
+            super().__init__()
+            self.factor = float(factor)
+
+        def create_operator(self, ctx: Any, in_shapes: Any, in_dtypes: Any) -> Any:
+            return Body(self.factor)
+
+    class Said(Plain):
+        def to_onnx(self, g: Any, use: Any, x: Any) -> Any:
+            return g("Mul", x, self.factor)
+
+    register("onnx_plain")(Plain)
+    register("onnx_said")(Said)
+    return swish, python
+
+
+def test_a_traced_operator_is_a_function_under_its_name(operators: Any) -> None:
+    swish, _ = operators
+    x = Variable("x")
+    model = _compared(swish(swish(x, beta=2.0), beta=2.0) + swish(x), x=_floats(2, 3))
+    assert [node.op_type for node in model.graph.node] == ["onnx_swish", "onnx_swish", "onnx_swish_2", "Add"]
+    assert {each.domain for each in model.functions} == {"opreg"}
+    assert [each.name for each in model.functions] == ["onnx_swish", "onnx_swish_2"]
+
+
+def test_a_traced_operator_of_an_old_version_is_its_body(operators: Any) -> None:
+    symbol = operators[0](Variable("x"))
+    model = to_model(symbol, (2, 3), opset_version=11)
+    assert {node.domain for node in model.graph.node} == {""}
+    arrays = {"x": mx.nd.array(_floats(2, 3))}
+    _same(_run(model, arrays), _ours(symbol, arrays))
+
+
+def test_a_traced_operator_of_a_dynamic_length(operators: Any) -> None:
+    symbol = operators[0](Variable("x"))
+    model = to_model(symbol, (2, 3), dynamic=True)
+    arrays = {"x": mx.nd.array(_floats(5, 3))}
+    _same(_run(model, arrays), _ours(symbol, arrays))
+
+
+def test_python_is_a_node_of_our_domain(operators: Any) -> None:
+    """It has the name and the attributes that make the operator again."""
+    model = to_model(operators[1](Variable("x"), factor=5), (2, 3))
+    (node,) = model.graph.node
+    assert (node.domain, node.op_type) == ("opreg", "onnx_python")
+    assert {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute} == {"factor": 5}
+    (node,) = to_model(mx.sym.Custom(Variable("x"), op_type="onnx_plain", factor=2), (2, 3)).graph.node
+    assert (node.domain, node.op_type) == ("opreg", "onnx_plain")
+    assert {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute} == {"factor": 2}
+    assert {each.domain for each in to_model(operators[1](Variable("x")), (2, 3)).opset_import} == {"", "opreg"}
+
+
+def test_users_say_their_operators(operators: Any) -> None:
+    """A rule of an operator, or a method of a Prop."""
+    _, python = operators
+    python.onnx(lambda g, use, x: g("Mul", x, use.attrs["factor"]))
+    _compared(python(Variable("x"), factor=5), x=_floats(2, 3))
+    _compared(mx.sym.Custom(Variable("x"), op_type="onnx_said", factor=2), x=_floats(2, 3))
+
+
+# ----------------------------------------------------------------------------------------- Cells, executors
+
+
+def test_a_cell_and_a_compiled_function_and_an_executor() -> None:
+    """Weights keep their names, layers compute as in inference, and the Cell is as it was."""
+    net = mx.nn.SequentialCell(mx.nn.Dense(4, 8), mx.nn.BatchNorm1d(8), mx.nn.ReLU(), mx.nn.Dropout(p=0.5),
+                               mx.nn.Dense(8, 3))
+    net.set_train(True)
+    x = mx.Tensor(_floats(2, 4))
+    model = to_model(net, x, dynamic=True)
+    assert net.training
+    net.set_train(False)
+    names = {each.name for each in model.graph.initializer}
+    assert {each.name for each in net.trainable_params()} <= names
+    more = _floats(5, 4)
+    given = {model.graph.input[0].name: mx.nd.array(more)}
+    _same(_run(model, given), [net(mx.Tensor(more)).asnumpy()])
+
+    @mx.jit
+    def both(a: Any, b: Any) -> Any:
+        return net(a) + b, a * 2
+
+    pair = to_model(both, x, mx.Tensor(_floats(3)))
+    _same(_run(pair, {"a": mx.nd.array(x.asnumpy()), "b": mx.nd.array(_floats(3))}),
+          [net(x).asnumpy() + _floats(3), x.asnumpy() * 2])
+
+    symbol = _dense(Variable("data"))
+    executor = symbol.simple_bind(mx.cpu(), data=(2, 5), grad_req="null")
+    for name in ("fc_weight", "fc_bias", "data"):
+        executor.arg_dict[name][:] = _floats(*executor.arg_dict[name].shape)
+    model = to_model(executor)
+    assert [each.name for each in model.graph.input] == ["data"]
+    _same(_run(model, {"data": executor.arg_dict["data"]}), [executor.forward()[0].asnumpy()])

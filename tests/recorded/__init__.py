@@ -1,0 +1,1 @@
+"""What MXNet and MindSpore answered, and the programs that asked them."""

@@ -1,0 +1,177 @@
+"""Names that MindSpore 2.10 has in its modules and classes, and the page of those that are not here.
+
+They are kept in ``mindspore_names.json``. Where MindSpore is installed, this file writes them; elsewhere it prints
+the page, which ``test_mindspore_names.py`` compares:
+
+    python tests/recorded/mindspore_names.py --record tests/recorded/mindspore_names.json
+    PYTHONPATH=. python tests/recorded/mindspore_names.py > docs/mindspore_names.md
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import json
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+#: Modules whose public names are compared one by one, and classes whose members are.
+MODULES = ["", "nn", "ops", "mint", "mint.nn", "mint.nn.functional", "mint.linalg", "mint.special", "mint.optim",
+           "common", "common.initializer", "train", "context", "amp", "numpy",
+           "dataset", "experimental"]
+CLASSES = ["Tensor", "Parameter", "nn.Cell"]
+
+#: Modules that are not here, and what serves in their place.
+ABSENT_MODULES = {
+    "boost": "nothing",
+    "communication": "`communication` has ranks and groups",
+    "hal": "`num_gpus`, `gpu(0)`",
+    "mindrecord": "`recordio`",
+    "multiprocessing": "Python's own",
+    "nn.probability": "`ops.random`",
+    "parallel": "nothing: Cells compute in one process",
+    "rewrite": "`cell.to_symbol()`",
+    "scipy": "SciPy, in an operator of one's own",
+    "utils": "nothing",
+}
+
+#: Names in modules that are here: patterns, and what to use.
+INSTEAD = [
+    ("*COO*|*CSR*|coo_*|csr_*|*_coo|*_csr|RowTensor*|SparseTensor*|Sparse*|sparse_*|dense_to_sparse*|"
+     "*MapTensor*|MapTensor*|*SparseTensor*", "arrays are dense"),
+    ("complex*|Complex*|cdouble|cfloat|Imag|imag|Real|real|Conj*|conj|Angle|angle|*fft*|*FFT*|is_complex|isreal|eig|Eig|"
+     "eigvals|polar|Polar|view_as_real|adjoint|H|mH", "there are no complex dtypes"),
+    ("float8*|hifloat8|qint*|Quant[A-Z]*|FakeQuant*|*_quant|quant_*",
+     "dtypes are those of 8 bits and more of NumPy, and bfloat16"),
+    ("*Ext|*_ext", "the same without the ending"),
+    ("All*|Broadcast|Barrier|*Scatter*Collective*|Collective*|*ISend*|NeighborExchange*|Receive|Reduce|ReduceScatter*|"
+     "Send|*Allreduce*|*allreduce*|*Pipeline*|pipeline*|*shard*|*Shard*|*parallel*|*Parallel*|*Virtual*|*strateg*|"
+     "*distributed*|Distributed*|DistributedGradReducer|*comm_fusion|*checkpoint_by_rank|rank_list*|*_rank|*AllGather*|"
+     "*hccl*|set_mindio*|mindio*|MicroBatch*|AdaSum*|*Grad*Reducer|parameter_broadcast|*group_info*|*_ps_*|*ps_context",
+     "Cells compute in one process"),
+    ("Apply*|Fused*Adam*|Fused*Ftrl*|Fused*Momentum|Fused*AdaFactor*|FusedSparse*|SGD|Momentum|Adam*|LARSUpdate|"
+     "ResourceApply*", "classes of `nn.optim`"),
+    ("*RegOp|*Custom*Builder|*infer_op*|*op_infer*|*_op_wrapper|custom_info_register|op_info_register|TBE*|*aot*|"
+     "kernel|ms_kernel|DataType", "kernels are attached to registered operators"),
+    ("OnRequestExit|BackupAndRestore|TrainFaultTolerance|"
+     "FlopsUtilizationCollector|*Summary*|build_searched_strategy|DatasetHelper|data_sink|"
+     "connect_network_with_dataset|Convert*Utils",
+     "a callback of one's own for `Model`"),
+    ("*LossScale*|*ScaleSense*|*Overflow*|*FloatStatus*|FloatStatus|clear_float_status",
+     "`amp.all_finite`"),
+    ("*mindir*|*MindIR*|export|load|*obf*|ckpt_to*|safetensors_to*|load_checkpoint_async|async_ckpt*|"
+     "*segmented*|get_ckpt_path*|convert_checkpoint*|merge_*", "`save_checkpoint`, or `cell.to_symbol()` and its file"),
+    ("*memory*|*Stream*|*stream*|Event|*Event*|MemPool|*Allocator|set_cpu_affinity|*kernel_launch*|launch_blocking|*offload*|"
+     "data_ptr|*device*|DeviceCtx|pin_memory|is_pinned|move_to|*profiler*|Profiler|*dump*|Dump*|mstx|run_check",
+     "contexts are `cpu()` and `gpu(0)`; `mx.profiler`, `executor.profile()`"),
+    ("*Dataset", "`GeneratorDataset` of a reader of one's own"),
+    ("*Thor|thor|*Bn*|Dense*Act|Conv2d*Act", "the layers that they are made of"),
+]
+
+_NAME = re.compile(r"[A-Za-z]\w*")
+_RECORDED = Path(__file__).parent / "mindspore_names.json"
+
+
+def find(module: str, root: str) -> Any:
+    """A module, or a class in one, by its name below a package."""
+    path, _, last = module.rpartition(".")
+    if last in ("Tensor", "Parameter", "Cell"):
+        return getattr(importlib.import_module(f"{root}.{path}" if path else root), last)
+    return importlib.import_module(f"{root}.{module}" if module else root)
+
+
+def record() -> dict[str, list[str]]:
+    """The names that MindSpore has."""
+    found = {}
+    for name in [*MODULES, *CLASSES, *ABSENT_MODULES]:
+        holder = find(name, "mindspore")
+        listed = getattr(holder, "__all__", None) or dir(holder)
+        found[name] = sorted({each for each in listed if isinstance(each, str) and _NAME.fullmatch(each)})
+    return found
+
+
+def absent() -> dict[str, list[str]]:
+    """By module and class, those that are not here."""
+    missing = {}
+    for name, listed in json.loads(_RECORDED.read_text()).items():
+        try:
+            holder = find(name, "opreg")
+        except ModuleNotFoundError:
+            missing[name] = listed
+            continue
+        left = [each for each in listed if not _has(holder, each)]
+        if left:
+            missing[name] = left
+    return missing
+
+
+def _has(holder: Any, word: str) -> bool:
+    """Whether a module or class has a name, a module's below it among them, whether it was imported or not."""
+    if not hasattr(holder, word) and inspect.ismodule(holder):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(f"{holder.__name__}.{word}")
+            return True
+    return hasattr(holder, word)
+
+
+def _there(place: str, word: str) -> bool:
+    """Whether a module has something under a name that is no module itself."""
+    found = getattr(find("" if place == "opreg" else place, "opreg"), word, None)
+    return found is not None and not inspect.ismodule(found)
+
+
+def _instead(name: str, word: str) -> tuple[str, str]:
+    """What to use, and the word as it stands in that row."""
+    text = f"`{word}`"
+    if name not in CLASSES:
+        for place in (*(["nn"] if name.startswith("mint") else []), "ops", "opreg"):
+            if _there(place, word):
+                return f"the same name in `{place}`", text
+    for patterns, use in INSTEAD:
+        if any(fnmatchcase(word, pattern) for pattern in patterns.split("|")):
+            return use, text
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", word).lower()
+    if name not in CLASSES and _there("ops", snake):  # the function that a primitive is the class of
+        return "a function", f"{text}: `ops.{snake}`"
+    return "", text
+
+
+def _groups(name: str, words: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Names by what to use in their place; last those that nothing stands for."""
+    groups: dict[str, list[str]] = {}
+    for word in words:
+        use, text = _instead(name, word)
+        groups.setdefault(use, []).append(text)
+    yield from sorted(groups.items(), key=lambda group: (group[0] == "", group[0]))
+
+
+def page() -> str:
+    """``docs/mindspore_names.md``."""
+    missing, recorded = absent(), json.loads(_RECORDED.read_text())
+    lines = ["# Names of MindSpore that are not here", "",
+             "Made by comparing the public names of MindSpore 2.10 with those of opreg: "
+             "`python tests/recorded/mindspore_names.py > docs/mindspore_names.md`; not edited by hand. "
+             "[Coming from MindSpore](mindspore.md) says what is different in those that are here. "
+             "What nothing stands for is [an operator](write_an_operator.md) or a Cell of one's own.", "",
+             "## Modules", "", "| MindSpore 2.10 | names | what to use |", "|---|---|---|"]
+    lines += [f"| `{name}` | {len(missing[name])} | {use} |" for name, use in ABSENT_MODULES.items()]
+    for name in [name for name in [*MODULES, *CLASSES] if name in missing]:
+        lines += ["", f"## {f'mindspore.{name}'.rstrip('.')}", "",
+                  f"{len(missing[name])} of {len(recorded[name])} are not here.", "",
+                  "| what to use | names |", "|---|---|"]
+        lines += [f"| {use or 'nothing'} | {', '.join(words)} |" for use, words in _groups(name, missing[name])]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    if sys.argv[1:2] == ["--record"]:
+        Path(sys.argv[2]).write_text(json.dumps(record(), separators=(",", ":"), sort_keys=True) + "\n")
+    else:
+        print(page(), end="")

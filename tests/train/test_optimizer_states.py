@@ -1,0 +1,202 @@
+"""States of optimizers as bytes: they go on where they were, and what is damaged or strange changes nothing."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import math
+import pickle
+import re
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import opreg as mx
+from opreg.errors import ArgumentError, DTypeError, FileFormatError, ShapeError
+from opreg.ndarray.npz_file import npz
+from opreg.ndarray.params_file import Record
+from tests.train.test_optimizer import steps, updater, weights
+
+nd = mx.nd
+
+
+def test_states_hold_names_and_nothing_that_runs():
+    move = mx.optimizer.get_updater(mx.optimizer.create("adam"))
+    move("layer_weight", nd.ones(2), nd.ones(2))
+    saved = move.get_states(dump_optimizer=True)
+    assert saved[:2] == b"PK"
+    again = mx.optimizer.get_updater(mx.optimizer.create("adam", learning_rate=9))
+    again.set_states(saved)
+    assert list(again.states) == ["layer_weight"] and again.optimizer.lr == 0.001
+    assert np.array_equal(again.states["layer_weight"][0].asnumpy(), move.states["layer_weight"][0].asnumpy())
+    with pytest.raises(ArgumentError, match="those of optimizer 'adam'"):
+        mx.optimizer.get_updater(mx.optimizer.create("sgd")).set_states(saved)
+
+
+class _Trap:
+    def __reduce__(self):
+        return pytest.fail, ("unpickling ran code",)
+
+
+@pytest.mark.parametrize("data", [b"", b"nonsense", pickle.dumps({0: 1}), pickle.dumps(_Trap())],
+                         ids=["empty", "text", "pickle", "trap"])
+def test_other_bytes_are_refused(data):
+    with pytest.raises(FileFormatError, match="get_states"):
+        updater("sgd").set_states(data)
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=60, derandomize=True)
+def test_damaged_states_are_refused_or_read(data):
+    move = updater("adam")
+    steps(move, weights(), 0, 1)
+    saved = bytearray(move.get_states(dump_optimizer=True))
+    for _ in range(data.draw(st.integers(1, 4))):
+        saved[data.draw(st.integers(0, len(saved) - 1))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(0, len(saved)))
+    for damaged in (saved, saved[:cut]):
+        try:
+            updater("adam").set_states(bytes(damaged))
+        except FileFormatError:
+            pass
+
+
+def crafted(change=lambda about, arrays: None, text=lambda text: text, **more):
+    """The bytes of states of one weight of two numbers, changed before they are written."""
+    arrays = {"array0": np.ones(2, "f"), "array1": np.ones(2, "f")}
+    state = {"tuple": [{"array": name, "dtype": "float32"} for name in arrays]}
+    about = {"format": "opreg optimizer states 1", "num_update": 3, "counts": [[0, [[0, 3]]]], "states": [[0, state]],
+             "optimizer": "adam", "settings": {}, **more}
+    change(about, arrays)
+    arrays["about"] = np.frombuffer(text(json.dumps(about)).encode(), np.uint8)
+    return npz([Record(each) for each in arrays.values()], list(arrays))
+
+
+def packed(*members, method=zipfile.ZIP_STORED):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", method) as archive:
+        for name, content in members:
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
+def npy(shape, descr="<f4", content=b""):
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header + content
+
+
+def one(key, value):
+    return lambda about, arrays: about["states"].__setitem__(0, [0, {key: value}])
+
+
+@pytest.mark.parametrize("content, words", [
+    (lambda: packed(("a.npy", npy("(1000000000000,)"))), "expected 4000000000"),
+    (lambda: packed(("a.npy", npy(f"({2**70},)"))), "header of an array of numbers"),
+    (lambda: packed(("a.npy", npy("(8,)", content=bytes(32))), method=zipfile.ZIP_DEFLATED), "a stored member"),
+    (lambda: packed(("a.txt", "text")), "expected a .npy file"),
+    (lambda: packed(("a.npy", "text")), "start of a .npy file"),
+    (lambda: packed(), "the text of get_states, got none"),
+    (lambda: crafted(text=lambda text: "[" * 100_000), "nested too deeply"),
+    (lambda: crafted(text=lambda text: '{"format": ' + "1" * 5000 + "}"), "absurdly long number"),
+    (lambda: crafted(text=lambda text: text.replace("{", '{"format": 1, ', 1)), "'format' stands twice"),
+    (lambda: crafted(text=lambda text: text[:-1]), "no JSON"),
+    (lambda: crafted(text=lambda text: "7"), "not one that get_states gave"),
+    (lambda: crafted(format="another"), "not one that get_states gave"),
+    (lambda: crafted(num_update=math.inf), "num_update: expected a number of updates, got inf"),
+    (lambda: crafted(num_update=-1), "expected a number of updates, got -1"),
+    (lambda: crafted(num_update=True), "expected a number of updates, got True"),
+    (lambda: crafted(num_update=1 << 70), "expected a number of updates"),
+    (lambda: crafted(counts=[[0, [[0, math.inf]]]]), "counts: 0: 0: expected a number of updates, got inf"),
+    (lambda: crafted(counts=[["cpu", []]]), "numbers of devices"),
+    (lambda: crafted(counts=[[0, 3]]), "counts: 0: expected a list, got 3"),
+    (lambda: crafted(counts={}), "counts: expected a list"),
+    (lambda: crafted(states=[[0]]), "states: expected pairs"),
+    (lambda: crafted(states=[[[], {"value": 1}]]), "a number or a name"),
+    (lambda: crafted(states=[[0, {"value": 1}]] * 2), "each weight once, got 0"),
+    (lambda: crafted(states=[[0, 7]]), "expected a state, got 7"),
+    (lambda: crafted(one("value", [])), "expected a state"),
+    (lambda: crafted(one("other", 1)), "expected a state"),
+    (lambda: crafted(one("tuple", 1)), "expected a list, got 1"),
+    (lambda: crafted(one("tuple", [{"array": "array7", "dtype": "float32"}])), "the name of an array, got array7"),
+    (lambda: crafted(one("tuple", [{"array": "array0", "dtype": "float32"}] * 2)), "the name of an array, got array0"),
+    (lambda: crafted(one("tuple", [{"array": [], "dtype": "float32"}])), "the name of an array"),
+    (lambda: crafted(one("tuple", [{"array": "array0", "dtype": "int32"}])), "the array's dtype float32, got int32"),
+    (lambda: crafted(lambda about, arrays: arrays.update(array0=np.ones(2, "c8"))), "dtype complex64, got float32"),
+    (lambda: crafted(lambda about, arrays: arrays.update(more=np.ones(2))), "all arrays to be named, got more"),
+    (lambda: crafted(lambda about, arrays: [about["states"].__setitem__(0, [0, {"tuple": [about["states"][0][1]]}])
+                                            for _ in range(9)]), "expected a state"),
+    (lambda: crafted(optimizer=7), "optimizer: expected a name, got 7"),
+    (lambda: crafted(settings=[1]), "settings: expected names with values"),
+    (lambda: crafted(settings=7), "settings: expected names with values, got 7"),
+    (lambda: crafted(settings={"lr": "abc"}), "setting lr: expected a number, got 'abc'"),
+    (lambda: crafted(settings={"lr": None}), "setting lr: expected a number, got None"),
+    (lambda: crafted(settings={"lr": True}), "setting lr: expected a number, got True"),
+    (lambda: crafted(settings={"lr": math.nan}), "setting lr: expected a number, got nan"),
+    (lambda: crafted(settings={"lr_scheduler": "x"}), "setting lr_scheduler: expected a number, got 'x'"),
+    (lambda: crafted(settings={"param_dict": 5}), "Adam has no setting 'param_dict'"),
+    (lambda: crafted(settings={"beta1": "a"}), "setting beta1: expected a number, got 'a'"),
+    (lambda: crafted(settings={"lazy_update": 1}), "setting lazy_update: expected a bool, got 1"),
+    (lambda: crafted(settings={"begin_num_update": 0.5}), "expected a number of updates, got 0.5"),
+    (lambda: crafted(settings={"__dict__": {"a": 1}}), "no setting '__dict__'"),
+    (lambda: crafted(settings={"_index_update_count": 3}), "no setting '_index_update_count'"),
+    (lambda: crafted(settings={"update": 3}), "no setting 'update'"),
+    (lambda: crafted(settings={"momentum": 0.9}), "no setting 'momentum'"),
+])
+def test_states_that_are_wrong_change_nothing(content, words):
+    move = updater("adam")
+    steps(move, weights(), 0, 2)
+    states, before = dict(move.states), copy.deepcopy(vars(move.optimizer))
+    with pytest.raises(FileFormatError, match=f"optimizer states: .*{re.escape(words)}"):
+        move.set_states(content())
+    assert vars(move.optimizer) == before and move.states == states
+
+
+def test_states_are_those_that_were_crafted_above():
+    move = updater("adam")
+    move.set_states(crafted(settings={"lr": 0.5, "clip_gradient": None, "lazy_update": False, "num_update": 3}))
+    assert move.optimizer.num_update == 3 and move.optimizer.lr == 0.5 and move.optimizer.lazy_update is False
+    move(0, *reversed((nd.ones((2,)), nd.ones((2,)))))
+    assert move.optimizer._index_update_count == {0: 4}
+
+
+@pytest.mark.parametrize("saved, now, kind, words", [
+    ({"momentum": 0.9}, {"momentum": 0.9, "shape": (3,)}, ShapeError, r"of shape \(3,\): the state that .* shape \(2"),
+    ({"momentum": 0.9}, {"momentum": 0.9, "dtype": "float64"}, DTypeError, "has dtype float32, expected float64"),
+    ({"name": "adam"}, {"momentum": 0.9}, ArgumentError, "was read is 2 values, this optimizer keeps an array"),
+    ({"momentum": 0.9}, {"name": "adam"}, ArgumentError, "was read is an array, this optimizer keeps 2 values"),
+    ({"momentum": 0.9, "multi_precision": True, "dtype": "float16"}, {"momentum": 0.9}, ArgumentError, "2 values"),
+])
+def test_states_that_were_read_must_fit_at_first_use(saved, now, kind, words):
+    def made(name="sgd", shape=(2,), dtype="float32", **keywords):
+        return updater(name, **keywords), nd.ones(shape, dtype=dtype)
+
+    first, weight = made(**saved)
+    first(0, weight, weight)
+    second, weight = made(**now)
+    second.set_states(first.get_states())
+    with pytest.raises(kind, match=f"weight 'a_weight'.*{words}"):
+        second(0, weight, weight)
+    assert second.optimizer._index_update_count == {0: 1}
+    assert (weight.asnumpy() == 1).all()
+
+
+def test_a_momentum_may_come_or_go_between_saving_and_reading():
+    for before, after in ((0.0, 0.9), (0.9, 0.0)):
+        first, second = updater("sgd", momentum=before), updater("sgd", momentum=after)
+        weight, grad = nd.ones((2,)), nd.ones((2,))
+        first(0, grad, weight)
+        second.set_states(first.get_states())
+        second(0, grad, weight)
+        second(0, grad, weight)
+        steps = (1 + 1.9) if after else 2
+        assert weight.asnumpy() == pytest.approx(1 - 0.01 * (1 + steps))
+
+
+def test_equal_states_are_equal_bytes():
+    one, other = updater("adam"), updater("adam")
+    assert [steps(each, weights()).tolist() for each in (one, other)]
+    assert one.get_states(dump_optimizer=True) == other.get_states(dump_optimizer=True)
