@@ -33,7 +33,8 @@ collect_ignore = ["cuda/bed/libraries.py"]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--op``, for who writes an operator and will not wait for the rest."""
-    parser.addoption("--op", metavar="NAME", help="only the rows of this operator and of its gradient")
+    parser.addoption("--op", action="append", default=[], metavar="NAME",
+                     help="only the rows of this operator and of its gradient; may be said several times")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -41,8 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
     folder()
     if os.environ.get("OPREG_TEST_GPU") == "bed":
         bed.install()
-    name = config.getoption("--op")
-    if name:
+    for name in config.getoption("--op"):
         try:
             rows.choose(name)
         except UnknownOperatorError as error:

@@ -17,6 +17,7 @@ import pytest
 
 from opreg.core import slots
 from opreg.core.slots import Slot
+from tests.questions import of_each
 
 ROOT = Path(__file__).parent.parent
 
@@ -477,7 +478,7 @@ def _place(name: str) -> tuple[int, int]:
     return (len(ORDER), 0) if name.endswith(".__main__") else PLACES[name]
 
 
-@pytest.mark.parametrize("name", MODULES)
+@of_each(MODULES)
 def test_points_down(name: str) -> None:
     assert name in PLACES or name.endswith(".__main__"), f"{name} has no place in the order"
     for other, line, _ in _imports(name):
@@ -490,7 +491,7 @@ def test_places_are_those_of_modules() -> None:
     assert not PLACES.keys() - MODULES.keys(), "a place has no module"
 
 
-@pytest.mark.parametrize("name", MODULES)
+@of_each(MODULES)
 def test_imports_inside_of_functions(name: str) -> None:
     """Only optional libraries are imported there, but for what is listed with its reason."""
     for other, line, early in _imports(name):
@@ -542,7 +543,7 @@ def test_slots_are_filled() -> None:
     assert found > 10
 
 
-@pytest.mark.parametrize("name", MODULES)
+@of_each(MODULES)
 def test_needs_numpy_alone(name: str) -> None:
     """Optional libraries are imported where they are first used."""
     for other, line, early in _imports(name):
@@ -557,7 +558,7 @@ def test_front_door_imports_nothing() -> None:
             f"opreg/__init__.py:{line}: {other}"
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if name != "opreg.core.spec"])
+@of_each([name for name in MODULES if name != "opreg.core.spec"])
 def test_floating_dtypes_are_asked_for_in_one_place(name: str) -> None:
     """To NumPy bfloat16 is of no floating kind: ``spec.is_floating`` knows it, or ``is_numpy_float`` leaves it out."""
     for node in ast.walk(ast.parse(MODULES[name].read_text())):

@@ -18,6 +18,7 @@ import opreg as mx
 from opreg.core.namespaces import Namespace
 from opreg.core.registry import operators
 from opreg.errors import AttrError
+from tests.questions import of_each
 from tests.test_architecture import MODULES, PACKAGES, ROOT
 
 PUBLIC = [name for name in MODULES if not any(part.startswith("_") for part in name.split("."))]
@@ -39,7 +40,7 @@ def _own(name: str) -> Iterator[tuple[str, Any]]:
                 yield f"{word}.{key}", inner
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@of_each(PUBLIC)
 def test_all_is_there(name: str) -> None:
     module = importlib.import_module(name)
     listed = getattr(module, "__all__", None)
@@ -51,7 +52,7 @@ def test_all_is_there(name: str) -> None:
     assert inspect.getdoc(module), f"{name} does not say what it is"
 
 
-@pytest.mark.parametrize("name", [name for name in PUBLIC if name != "opreg"])
+@of_each([name for name in PUBLIC if name != "opreg"])
 def test_says_what_it_is(name: str) -> None:
     """The first line of a docstring is a sentence."""
     for word, value in _own(name):
@@ -65,7 +66,7 @@ def test_says_what_it_is(name: str) -> None:
         assert first.rstrip().endswith((".", ":", "?")), f"{name}.{word}: {first!r} is no sentence"
 
 
-@pytest.mark.parametrize("name", [name for name, path in MODULES.items() if path.name == "__init__.py"])
+@of_each([name for name, path in MODULES.items() if path.name == "__init__.py"])
 def test_no_module_takes_the_place_of_a_public_name(name: str) -> None:
     """Importing a module of that name, as by an alias of the package, would put it there."""
     package = importlib.import_module(name)
@@ -74,12 +75,12 @@ def test_no_module_takes_the_place_of_a_public_name(name: str) -> None:
             assert inspect.ismodule(getattr(package, word)), f"{name}.{word} is a module and something else"
 
 
-@pytest.mark.parametrize("name", [each for each in dir(mx) if not each.startswith("_")])
+@of_each([each for each in dir(mx) if not each.startswith("_")])
 def test_door_opens(name: str) -> None:
     assert getattr(mx, name) is not None
 
 
-@pytest.mark.parametrize("name", [name for name, (_, attribute) in vars(mx)["_DOORS"].items() if attribute is None])
+@of_each([name for name, (_, attribute) in vars(mx)["_DOORS"].items() if attribute is None])
 def test_dir_lists_public_names(name: str) -> None:
     module = getattr(mx, name)
     inner = [getattr(module, each) for each in module.__all__]
@@ -140,7 +141,7 @@ ANY_KEYWORDS = {
 }
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if not name.startswith("opreg.builtin")])
+@of_each([name for name in MODULES if not name.startswith("opreg.builtin")])
 def test_no_function_swallows_keywords(name: str) -> None:
     """Keywords that are taken are looked at, so that a misspelt one is refused."""
     tree = ast.parse(MODULES[name].read_text())

@@ -20,6 +20,7 @@ from opreg.ndarray.eager import run
 from opreg.symbol import Symbol, load_json
 from opreg.testing.registered import plannable as in_advance
 from opreg.testing.ways import LAYOUTS
+from tests.questions import Questions
 from tests.rows import Row, all_rows, chosen
 from tests.running import TOLERANCES, Use, agree, bind, eager, fit, graph, heads, second, symbol
 
@@ -37,8 +38,7 @@ def named(rows: Iterable[Row]) -> list[Any]:
     return params
 
 
-def _on(select: Callable[[Row], Any] = lambda row: True) -> Any:
-    return pytest.mark.parametrize("row", named(row for row in ROWS if select(row)))
+_question = Questions()
 
 
 def _kinds(row: Row) -> tuple[str | None, ...]:
@@ -46,12 +46,6 @@ def _kinds(row: Row) -> tuple[str | None, ...]:
     if any(np.asarray(each).dtype.kind == "f" for each in row.inputs):
         return tuple(row.dtypes) or (None,)
     return (None,)
-
-
-def _dtyped(rows: Iterable[Row]) -> Any:
-    return pytest.mark.parametrize("row, dtype", [
-        pytest.param(*param.values, dtype, id=f"{param.id}-{dtype or 'as-is'}")
-        for param in named(rows) for dtype in _kinds(param.values[0])])
 
 
 def _use(row: Row, dtype: str | None = None) -> Use:
@@ -102,18 +96,24 @@ _ELSEWHERE = frozenset(["Send", "Receive", *(f"{prefix}{name}" for name in ("_fo
                           for prefix in ("", "_backward")), "_sg_mkldnn_conv", "_sg_mkldnn_fully_connected"])
 
 
-@pytest.mark.parametrize("name", sorted(
-    op.name for op in operators() if chosen(op.name) and op.name not in _ELSEWHERE
-    and not op.name.startswith(("custom.", "_backward_custom.", "_example"))))
-def test_has_a_row(name: str) -> None:
-    assert name in {row.op for row in ROWS}, f"operator {name} has no row in tests/rows"
+def test_every_operator_has_a_row() -> None:
+    there = {row.op for row in ROWS}
+    lacking = [op.name for op in operators() if chosen(op.name) and op.name not in there | _ELSEWHERE
+               and not op.name.startswith(("custom.", "_backward_custom.", "_example"))]
+    assert not lacking, f"operators have no row in tests/rows: {', '.join(sorted(lacking))}"
+
+
+@pytest.mark.parametrize("row", named(ROWS))
+def test_row(row: Row) -> None:
+    """All questions below, a test a row."""
+    _question.ask(row)
 
 
 # ------------------------------------------------------------------------------------------------- values
 
 
-@_dtyped(row for row in ROWS if row.expected is not None and row.deterministic)
-def test_value(row: Row, dtype: str | None) -> None:
+@_question(lambda row: row.expected is not None and row.deterministic, dtype=_kinds)
+def _value(row: Row, dtype: str | None) -> None:
     use = _use(row, dtype)
     outs = eager(use).outs
     expected = row.expected(*[each.copy() for each in use.arrays])  # type: ignore[misc]
@@ -124,8 +124,8 @@ def test_value(row: Row, dtype: str | None) -> None:
         agree(out, want, row.tolerance if kind == "float64" else TOLERANCES.get(kind), f"output {i}")
 
 
-@_dtyped(ROWS)
-def test_inferred(row: Row, dtype: str | None) -> None:
+@_question(dtype=_kinds)
+def _inferred(row: Row, dtype: str | None) -> None:
     """Shapes and dtypes are the inferred ones, those of hidden outputs and new states too."""
     use = _use(row, dtype)
     with Recording(False, row.train):
@@ -151,8 +151,8 @@ def test_inferred(row: Row, dtype: str | None) -> None:
     assert (found[1], kinds[1]) == (shapes[:visible], [result.dtype.type for result in results[:visible]])
 
 
-@_on()
-def test_partly_known(row: Row) -> None:
+@_question()
+def _partly_known(row: Row) -> None:
     """What is inferred from less never contradicts what is inferred from everything, and nothing raises."""
     use = _use(row)
     ins, count = [each.shape for each in use.arrays], len(use.op.signature.outputs(use.attrs))
@@ -175,8 +175,8 @@ def test_partly_known(row: Row) -> None:
         use.op.infer_dtypes(given, [None] * count, use.attrs)
 
 
-@_on(_fixed)
-def test_inputs_stay(row: Row) -> None:
+@_question(_fixed)
+def _inputs_stay(row: Row) -> None:
     """Only what is declared is written in place; of inputs declared unread the numbers do not matter."""
     use = _use(row)
     first = len(use.op.signature.arguments(use.attrs))
@@ -192,8 +192,8 @@ def test_inputs_stay(row: Row) -> None:
             np.testing.assert_array_equal(out, other)
 
 
-@_on(_fixed)
-def test_out(row: Row) -> None:
+@_question(_fixed)
+def _out(row: Row) -> None:
     """``out=`` receives what the call returns."""
     use = _use(row)
     expected = eager(use)
@@ -205,9 +205,8 @@ def test_out(row: Row) -> None:
         agree(after, want, what=f"input {i} afterwards")
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@_on(_fixed)
-def test_layout(row: Row, layout: str) -> None:
+@_question(_fixed, layout=lambda row: LAYOUTS)
+def _layout(row: Row, layout: str) -> None:
     use = _use(row)
     raw = [NDArray(LAYOUTS[layout](each.copy()) if each.ndim else each.copy(), cpu()) for each in use.arrays]
     result, expected = eager(use, raw=raw), eager(use)
@@ -217,8 +216,8 @@ def test_layout(row: Row, layout: str) -> None:
         agree(after, want, what=f"input {i} afterwards")
 
 
-@_on(lambda row: row.deterministic and row.inputs)
-def test_results_are_their_own(row: Row) -> None:
+@_question(lambda row: row.deterministic and row.inputs)
+def _results_are_their_own(row: Row) -> None:
     """A result shares no memory with an input, whatever layouts came before."""
     use = _use(row)
     eager_module._RUNNERS.clear()
@@ -231,8 +230,8 @@ def test_results_are_their_own(row: Row) -> None:
             assert not any(np.may_share_memory(result, each) for each in arrays)
 
 
-@_on(lambda row: row.inputs and np.ndim(row.inputs[0]) and not row.op.startswith(("_backward_", "_subscript")))
-def test_empty(row: Row) -> None:
+@_question(lambda row: row.inputs and np.ndim(row.inputs[0]) and not row.op.startswith(("_backward_", "_subscript")))
+def _empty(row: Row) -> None:
     """A first dimension of zero is computed, or refused in words; a subscript is out of range there."""
     use = _use(row)
     batch = use.arrays[0].shape[0]
@@ -257,8 +256,8 @@ def _weighed(use: Use, given: Any) -> Callable[[list[np.ndarray]], float]:
     return total
 
 
-@_on(_smooth)
-def test_gradient(row: Row) -> None:
+@_question(_smooth)
+def _gradient(row: Row) -> None:
     use = Use.of(row, "float64")
     given = heads(use, eager(use).outs)
     assert given is not None, "the gradient of a loss is not that of its output"
@@ -267,8 +266,8 @@ def test_gradient(row: Row) -> None:
         fit(_weighed(use, given), use.arrays, i, grads[i], row.tolerance, row.op)
 
 
-@_on(lambda row: _smooth(row) and row.second)
-def test_second_gradient(row: Row) -> None:
+@_question(lambda row: _smooth(row) and row.second)
+def _second_gradient(row: Row) -> None:
     use = Use.of(row, "float64")
     given = heads(use, eager(use).outs)
     assert given is not None
@@ -287,8 +286,8 @@ def test_second_gradient(row: Row) -> None:
                    row.tolerance, f"{row.op}, head gradient as")
 
 
-@_on(_fixed)
-def test_gradient_or_word(row: Row) -> None:
+@_question(_fixed)
+def _gradient_or_word(row: Row) -> None:
     """A gradient exists in every mode it is asked in, or asking names the operator."""
     use = _use(row)
     given = heads(use, eager(use).outs)
@@ -312,22 +311,22 @@ def _same(result: Any, expected: Any, use: Use, tolerance: float | None = None) 
         agree(after, want, tolerance, f"input {i} afterwards")
 
 
-@_dtyped(row for row in ROWS if _in_graphs(row))
-def test_graph(row: Row, dtype: str | None) -> None:
+@_question(_in_graphs, dtype=_kinds)
+def _graph(row: Row, dtype: str | None) -> None:
     use = _use(row, dtype)
     _same(graph(use), eager(use), use)
 
 
-@_on(lambda row: _in_graphs(row) and _asked(row, lambda use: use.op.traits.mode or use.op.traits.states)
-     and not _drawing(row))
-def test_graph_in_the_other_mode(row: Row) -> None:
+@_question(lambda row: _in_graphs(row) and _asked(row, lambda use: use.op.traits.mode or use.op.traits.states)
+           and not _drawing(row))
+def _graph_in_the_other_mode(row: Row) -> None:
     use = _use(row)
     use.train = not row.train
     _same(graph(use), eager(use), use)
 
 
-@_on(_in_graphs)
-def test_graph_around(row: Row) -> None:
+@_question(_in_graphs)
+def _graph_around(row: Row) -> None:
     """Between other nodes, where memory is shared and taken over."""
     use = _use(row)
     if not use.names:
@@ -342,8 +341,8 @@ def _trained(row: Row) -> tuple[Use, Any, Any]:
     return use, given, eager(use, given=given, grads=True)
 
 
-@_on(differentiated)
-def test_graph_gradients(row: Row) -> None:
+@_question(differentiated)
+def _graph_gradients(row: Row) -> None:
     use, given, expected = _trained(row)
     result = graph(use, given=given, grads=True)
     _same(result, expected, use)
@@ -351,8 +350,8 @@ def test_graph_gradients(row: Row) -> None:
         agree(result.grads[i], expected.grads[i], what=f"gradient of input {i}")
 
 
-@_on(differentiated)
-def test_requests(row: Row) -> None:
+@_question(differentiated)
+def _requests(row: Row) -> None:
     """Gradients are written, added or left alone, in every mixture."""
     use, given, expected = _trained(row)
     before = {i: np.random.default_rng(i).standard_normal(use.arrays[i].shape).astype(use.arrays[i].dtype)
@@ -365,8 +364,8 @@ def test_requests(row: Row) -> None:
             agree(result.grads[i], want, what=f"{req} the gradient of input {i}")
 
 
-@_on(_between)
-def test_graph_gradients_around(row: Row) -> None:
+@_question(_between)
+def _graph_gradients_around(row: Row) -> None:
     use, given, expected = _trained(row)
     result = graph(use, given=given, grads=True, around=True)
     _same(result, expected, use)
@@ -374,8 +373,8 @@ def test_graph_gradients_around(row: Row) -> None:
         agree(result.grads[i], expected.grads[i], what=f"gradient of input {i}")
 
 
-@_on(_in_graphs)
-def test_twice(row: Row) -> None:
+@_question(_in_graphs)
+def _twice(row: Row) -> None:
     """An executor gives the same again: nothing of a run is left over for the next."""
     use = _use(row)
     executor = bind(use, reqs=dict.fromkeys(use.wanted, "null"))
@@ -389,8 +388,8 @@ def test_twice(row: Row) -> None:
 # ------------------------------------------------------------------------------ the record, as a Prop is asked
 
 
-@_on(lambda row: row.deterministic and _asked(row, lambda use: in_advance(use) and not use.op.traits.mutates))
-def test_as_a_custom_operator(row: Row) -> None:
+@_question(lambda row: row.deterministic and _asked(row, lambda use: in_advance(use) and not use.op.traits.mutates))
+def _as_a_custom_operator(row: Row) -> None:
     """The answers of a ``CustomOpProp``, and an object that writes results as a ``CustomOp`` does."""
     use = _use(row)
     use.train = True
@@ -432,8 +431,8 @@ def _in_files(row: Row) -> bool:
     return "_subscript" not in row.op and _asked(row, lambda use: use.op.signature.outputs(use.attrs))
 
 
-@_on(_in_files)
-def test_attributes_as_text(row: Row) -> None:
+@_question(_in_files)
+def _attributes_as_text(row: Row) -> None:
     use = _use(row)
     schema = use.op.signature.schema
     for name, value in use.attrs.items():
@@ -441,8 +440,8 @@ def test_attributes_as_text(row: Row) -> None:
             assert schema[name](to_text(value)) == value, name
 
 
-@_on(_in_files)
-def test_json(row: Row) -> None:
+@_question(_in_files)
+def _json(row: Row) -> None:
     """A file holds the node whole: read again, it is the same and gives the same."""
     use = _use(row)
     made = symbol(use)
@@ -457,8 +456,8 @@ def test_json(row: Row) -> None:
 # ------------------------------------------------------------------------------------------------- chance
 
 
-@_dtyped(row for row in ROWS if not row.deterministic)
-def test_random(row: Row, dtype: str | None) -> None:
+@_question(lambda row: not row.deterministic, dtype=_kinds)
+def _random(row: Row, dtype: str | None) -> None:
     """The same numbers for the same seed, eagerly and in an executor."""
     use = _use(row, dtype)
     for way in (eager, graph):

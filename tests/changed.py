@@ -1,0 +1,131 @@
+"""The tests of what has changed beside a commit, for ``./run test --changed [BASE]``: prints the arguments of pytest.
+
+A changed source file chooses the tests of its name in the folder that mirrors its own, or all of that folder where none
+has its name; the tests that import it when they are imported, through other modules too; and the rows of the operators
+that it declares.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import subprocess
+import sys
+from collections.abc import Collection
+from pathlib import Path, PurePosixPath
+
+__all__ = ["changed", "choose", "declared"]
+
+_ROOT = Path(__file__).parent.parent
+
+
+def changed(root: Path, base: str | None = None) -> list[str]:
+    """Files that differ from a commit, new ones included; beside HEAD's last commit in common with main by default."""
+
+    def git(*words: str) -> list[str]:
+        return subprocess.run(["git", *words], cwd=root, check=True, capture_output=True, text=True).stdout.split("\n")
+
+    base = base or git("merge-base", "HEAD", "main")[0]
+    return sorted({*git("diff", "--name-only", base, "--"), *git("ls-files", "--others", "--exclude-standard")} - {""})
+
+
+def choose(root: Path, files: Collection[str]) -> dict[str, str]:
+    """The files of tests that changed files choose, each with the reason: itself, by name, by folder or by import."""
+    tests = {str(path.relative_to(root).as_posix()) for path in root.glob("tests/**/test_*.py")}
+    chosen = {file: "changed" for file in files if file in tests}
+    sources = [file for file in files if file.endswith(".py") and file not in tests]
+    for file in sources:
+        for test, why in _mirror(file, tests).items():
+            chosen.setdefault(test, why)
+    reached = {_module(file) for file in sources if not file.endswith("/__init__.py")}
+    if reached:
+        for test in tests:
+            if _reach(root, test) & reached:
+                chosen.setdefault(test, "import")
+    return dict(sorted(chosen.items()))
+
+
+def declared(root: Path, files: Collection[str], operators: Collection[str]) -> list[str]:
+    """The operators that changed files of built-in ones declare: functions or texts there have their names."""
+    found: set[str] = set()
+    for file in files:
+        if file.startswith("opreg/builtin/") and file.endswith(".py") and (root / file).exists():
+            for node in ast.walk(ast.parse((root / file).read_text())):
+                if isinstance(node, ast.FunctionDef):
+                    found.add(node.name)
+                elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    found.add(node.value)
+    return sorted(found.intersection(operators))
+
+
+def _mirror(file: str, tests: Collection[str]) -> dict[str, str]:
+    path = PurePosixPath(file)
+    folder = PurePosixPath("tests", *path.parts[path.parts[0] == "opreg":-1])
+    stem = path.parent.name if path.stem == "__init__" else path.stem
+    while folder.name:
+        inside = [test for test in tests if PurePosixPath(test).parent == folder]
+        named = [test for test in inside if f"{PurePosixPath(test).stem}_".startswith(f"test_{stem}_")]
+        if named or folder == PurePosixPath("tests"):
+            return dict.fromkeys(named, "name")
+        if inside:
+            return dict.fromkeys(inside, "folder")
+        folder = folder.parent
+    return {}
+
+
+def _module(file: str) -> str:
+    return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+@functools.cache
+def _imports(root: Path, file: str) -> frozenset[str]:
+    """The files of the tree that a file imports when it is imported."""
+    tree = ast.parse((root / file).read_text())
+    package = _module(file) if file.endswith("__init__.py") else _module(file).rpartition(".")[0]
+    skipped = {inner for node in ast.walk(tree)
+               if isinstance(node, (ast.FunctionDef, ast.Lambda))
+               or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)) for inner in ast.walk(node)}
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import) and node not in skipped:
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node not in skipped:
+            parts = package.split(".")[:len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join([*parts, *([node.module] if node.module else [])])
+            names.update((base, *(f"{base}.{alias.name}" for alias in node.names)))
+    files = [f"{name.replace('.', '/')}{end}" for name in names for end in (".py", "/__init__.py")]
+    return frozenset(each for each in files if (root / each).exists())
+
+
+def _reach(root: Path, file: str) -> set[str]:
+    """The modules that a file imports, and those that these import."""
+    seen, waiting = {file}, [file]
+    while waiting:
+        new = _imports(root, waiting.pop()) - seen
+        seen |= new
+        waiting += new
+    return set(map(_module, seen))
+
+
+def main(base: str | None = None) -> None:
+    """Print arguments of pytest, and say on one line of stderr what was chosen and why."""
+    from tests.rows import all_rows
+
+    files = changed(_ROOT, base)
+    chosen = choose(_ROOT, files)
+    operators = declared(_ROOT, files, {row.op for row in all_rows()})
+    reasons = list(chosen.values())
+    whys = [f"{reasons.count(why)} {'' if why == 'changed' else 'by '}{why}"
+            for why in ("changed", "name", "folder", "import") if why in reasons]
+    rows = "tests/builtin/test_operators.py"
+    if operators and chosen.get(rows, "folder") == "folder":
+        chosen[rows] = "rows"
+        print(*[f"--op={name}" for name in operators], sep="\n")
+        whys.append(f"the rows of {', '.join(operators)}")
+    print(f"run: {len(files)} files changed, {len(chosen)} of tests chosen: {', '.join(whys) or 'none'}",
+          file=sys.stderr)
+    print(*chosen, sep="\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,64 @@
+"""Several questions in one test: all are asked, and a failure names its case and question."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.questions import Questions, of_each
+
+
+def _questions() -> tuple[Questions, list[tuple[object, ...]]]:
+    question, asked = Questions(), []
+
+    @question(lambda case: case > 1, by=lambda case: [1, case])
+    def _divided(case: int, by: int) -> None:
+        asked.append((case, by))
+        assert case // by != 1, "one"
+
+    @question()
+    def _raised(case: int) -> None:
+        asked.append((case,))
+        if case > 2:
+            with pytest.raises(ValueError, match="3"):
+                int("3")
+
+    return question, asked
+
+
+def test_questions_are_asked_of_what_they_are_for() -> None:
+    question, asked = _questions()
+    question.ask(1)
+    assert asked == [(1,)]
+
+
+def test_a_failure_is_itself_and_names_its_question() -> None:
+    question, asked = _questions()
+    with pytest.raises(AssertionError, match="one") as caught:
+        question.ask(2)
+    assert caught.value.__notes__ == ["asked of 2: divided, by 2"]
+    assert asked == [(2, 1), (2, 2), (2,)]
+
+
+def test_failures_are_raised_together() -> None:
+    question, _ = _questions()
+    with pytest.raises(BaseExceptionGroup, match="2 questions about 3") as caught:
+        question.ask(3)
+    assert [each.__notes__ for each in caught.value.exceptions] == [
+        ["asked of 3: divided, by 3"], ["asked of 3: raised"]]
+
+
+def test_all_cases_are_looked_at() -> None:
+    @of_each([1, 2, 3])
+    def odd(case: int) -> None:
+        """Whether it is odd."""
+        assert case % 2
+
+    @of_each([2, 3, 4])
+    def even(case: int) -> None:
+        assert case % 2
+
+    with pytest.raises(AssertionError) as caught:
+        odd()
+    assert caught.value.__notes__ == ["asked of 2: odd"] and odd.__doc__ == "Whether it is odd."
+    with pytest.raises(BaseExceptionGroup, match="2 cases"):
+        even()
