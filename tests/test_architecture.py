@@ -352,7 +352,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
     """,
     "opreg.onnx": """
         . package
-        importing.rows importing.tensors
+        importing.rows importing.tensors importing.open_lengths
         importing.graph
         importing.translations.elementwise importing.translations.shapes importing.translations.text
         importing.translations.layers importing.translations.reductions importing.translations.recurrent

@@ -80,6 +80,7 @@ OTHERWISE = {
         stubs: _WIDTH
         symbol.inspect.estimate: _SHOWN
         onnx.importing.graph: _DEEPEST
+        onnx.importing.open_lengths: _DEEPEST
         onnx.importing.translations.recurrent: _ALPHAS _BETAS
         onnx.importing.translations.shapes: MOST
         onnx.exporting.builder: _FAR

@@ -326,3 +326,62 @@ def test_changed_bytes(make: Any) -> None:
             import_to_cell(bytes(changed))
         except OpError:
             pass
+
+
+# --------------------------------------------------------------------------------------------------- open lengths
+
+
+def first_length() -> list[Any]:
+    """Nodes of the first length of x, as an array of one number."""
+    return [helper.make_node("Shape", ["x"], ["shape"]), helper.make_node("Gather", ["shape", "zero"], ["n"]),
+            helper.make_node("Unsqueeze", ["n", "place"], ["first"])]
+
+
+OPEN: list[tuple[str, list[Any], dict[str, np.ndarray], tuple[int, ...]]] = [
+    ("a reshape", [*first_length(), helper.make_node("Concat", ["first", "rest"], ["to"], axis=0),
+                   helper.make_node("Reshape", ["x", "to"], ["y"])], {"rest": np.array([2, 6])}, (3, 4)),
+    ("a product", [*first_length(), helper.make_node("Mul", ["first", "twice"], ["more"]),
+                   helper.make_node("Concat", ["more", "rest"], ["to"], axis=0),
+                   helper.make_node("Reshape", ["x", "to"], ["y"])],
+     {"rest": np.array([6]), "twice": np.array([2])}, (3, 4)),
+    ("a known part", [helper.make_node("Shape", ["x"], ["shape"]),
+                      helper.make_node("Slice", ["shape", "one", "three"], ["to"]),
+                      helper.make_node("Expand", ["v", "to"], ["e"]), helper.make_node("Add", ["x", "e"], ["y"])],
+     {"one": np.array([1]), "three": np.array([3]), "v": numbers(1)}, (3, 4)),
+    ("zeros", [*first_length(), helper.make_node("Concat", ["rest", "first", "rest"], ["to"], axis=0),
+               helper.make_node("ConstantOfShape", ["to"], ["o"], value=numpy_helper.from_array(np.float32([2]))),
+               helper.make_node("ReduceSum", ["x", "axes"], ["s"], keepdims=0),
+               helper.make_node("Unsqueeze", ["s", "last"], ["u"]), helper.make_node("Mul", ["o", "u"], ["y"])],
+     {"rest": np.array([2]), "axes": np.array([1, 2]), "last": np.array([1])}, (3, 4)),
+    ("spread rows", [*first_length(), helper.make_node("Concat", ["first", "rest"], ["to"], axis=0),
+                     helper.make_node("Expand", ["v", "to"], ["e"]), helper.make_node("Mul", ["x", "e"], ["y"])],
+     {"rest": np.array([3, 4]), "v": numbers(1, 3, 1)}, (3, 4)),
+    ("equal parts", [helper.make_node("Split", ["x"], ["a", "b"], axis=2), helper.make_node("Sub", ["a", "b"], ["y"])],
+     {}, (3, 4)),
+    ("depth to space", [helper.make_node("DepthToSpace", ["x"], ["d"], blocksize=2),
+                        helper.make_node("SpaceToDepth", ["d"], ["y"], blocksize=2)], {}, (4, 2, 3)),
+    ("mirrored borders", [helper.make_node("Pad", ["x", "pads"], ["y"], mode="reflect")],
+     {"pads": np.array([0, 1, 0, 0, 0, 2])}, (3, 4)),
+    ("a cut border", [helper.make_node("Pad", ["x", "pads"], ["y"])], {"pads": np.array([-1, -1, 0, 0, 0, 0])}, (3, 4)),
+    ("a transposed convolution", [helper.make_node("ConvTranspose", ["x", "w"], ["y"], pads=[1, 1, 1, 1])],
+     {"w": numbers(2, 3, 3, 3)}, (2, 4, 4)),
+    ("a mask", [helper.make_node("ReduceSum", ["x", "axes"], ["s"], keepdims=0),
+                helper.make_node("Less", ["s", "limit"], ["m"]),
+                helper.make_node("Compress", ["x", "m"], ["y"], axis=0)],
+     {"axes": np.array([1, 2]), "limit": np.float32([0.3])}, (3, 4)),
+]
+
+
+@pytest.mark.parametrize("title, nodes, parameters, shape", OPEN, ids=[each[0] for each in OPEN])
+def test_a_symbol_of_any_first_length(title: str, nodes: list[Any], parameters: dict[str, np.ndarray],
+                                      shape: tuple[int, ...]) -> None:
+    """One graph computes any number of rows as the Cell does."""
+    more = {"zero": np.array(0), "place": np.array([0]), **parameters}
+    made = model(nodes, {"x": ("n", *shape)}, ["y"], more)
+    symbol, args, _ = import_model(made)
+    cell = import_to_cell(made)
+    for rows in (2, 5):
+        x = numbers(rows, *shape)
+        want = cell(mx.Tensor(x)).asnumpy()
+        (found,) = symbol.bind(mx.cpu(), {"x": mx.nd.array(x), **args}).forward()
+        np.testing.assert_allclose(found.asnumpy(), want, rtol=1e-5, atol=1e-6)
