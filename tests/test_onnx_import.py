@@ -385,3 +385,134 @@ def test_a_symbol_of_any_first_length(title: str, nodes: list[Any], parameters: 
         want = cell(mx.Tensor(x)).asnumpy()
         (found,) = symbol.bind(mx.cpu(), {"x": mx.nd.array(x), **args}).forward()
         np.testing.assert_allclose(found.asnumpy(), want, rtol=1e-5, atol=1e-6)
+
+
+# ------------------------------------------------------------------------------------------------ loops, as loops
+
+
+def operators_of(symbol: Any) -> list[str]:
+    return [node.op.name for node in symbol._graph().nodes if node.op is not None]
+
+
+def loop(body: Any, scanned: int, rounds: int | None = 4, condition: bool = False) -> Any:
+    """A model of one Loop over the state x; the body's outputs are the condition, the state and ``scanned``."""
+    parameters = {"w": numbers(3, 3)}
+    if rounds is not None:
+        parameters["most"] = np.array(rounds)
+    if condition:
+        parameters["start"] = np.array(True)
+    node = helper.make_node("Loop", ["most" if rounds is not None else "", "start" if condition else "", "x"],
+                            ["last", *[f"stacked{i}" for i in range(scanned)]], body=body)
+    return model([node], {"x": (2, 3)}, list(node.output), parameters)
+
+
+def body_of(nodes: Sequence[Any], outputs: Sequence[str]) -> Any:
+    infos = [helper.make_tensor_value_info("i", 7, []), helper.make_tensor_value_info("on", 9, []),
+             helper.make_tensor_value_info("h", 1, [2, 3])]
+    return helper.make_graph(list(nodes), "body", infos, [onnx.ValueInfoProto(name=name) for name in outputs])
+
+
+def counted() -> Any:
+    return loop(body_of([
+        helper.make_node("Identity", ["on"], ["next"]), helper.make_node("MatMul", ["h", "w"], ["m"]),
+        helper.make_node("Cast", ["i"], ["f"], to=1), helper.make_node("Add", ["m", "f"], ["a"]),
+        helper.make_node("Tanh", ["a"], ["new"]), helper.make_node("ReduceSum", ["new"], ["s"], keepdims=0)],
+        ["next", "new", "m", "s"]), 2)
+
+
+def conditional() -> Any:
+    return loop(body_of([
+        helper.make_node("MatMul", ["h", "w"], ["m"]), helper.make_node("Add", ["m", "h"], ["new"]),
+        helper.make_node("Constant", [], ["two"], value_int=2),
+        helper.make_node("Less", ["i", "two"], ["next"]), helper.make_node("Neg", ["new"], ["n"])],
+        ["next", "new", "n"]), 1, rounds=9, condition=True)
+
+
+def scanned() -> Any:
+    infos = [helper.make_tensor_value_info("s", 1, [2]), helper.make_tensor_value_info("r", 1, [2]),
+             helper.make_tensor_value_info("q", 1, [])]
+    body = helper.make_graph([helper.make_node("Mul", ["s", "c"], ["t"]), helper.make_node("Mul", ["r", "q"], ["u"]),
+                              helper.make_node("Add", ["t", "u"], ["new"]), helper.make_node("Sin", ["new"], ["o"])],
+                             "body", infos, [onnx.ValueInfoProto(name=name) for name in ("new", "o")])
+    node = helper.make_node("Scan", ["s0", "x", "v"], ["last", "out"], body=body, num_scan_inputs=2,
+                            scan_input_axes=[1, 0], scan_input_directions=[1, 0], scan_output_axes=[1],
+                            scan_output_directions=[1])
+    return model([node], {"s0": (2,), "x": (2, 5), "v": (5,)}, ["last", "out"], {"c": numbers(2)})
+
+
+LOOPS = [(counted, "_foreach"), (conditional, "_while_loop"), (scanned, "_foreach")]
+
+
+@pytest.mark.parametrize("make, name", LOOPS)
+def test_loops_are_one_node(make: Any, name: str) -> None:
+    """Numbers and gradients are those of the rounds, one by one."""
+    made = make()
+    given = {info.name: numbers(*[dim.dim_value for dim in info.type.tensor_type.shape.dim])
+             for info in made.graph.input}
+    cell = import_to_cell(made)
+    expected = [out.asnumpy() for out in cell(*map(mx.Tensor, given.values()))]
+    symbol, args, aux = import_model(made)
+    assert operators_of(symbol).count(name) == 1 and len(operators_of(symbol)) < 20
+    arrays = {**{key: mx.nd.array(value) for key, value in given.items()}, **args}
+    grads = {key: mx.nd.zeros(value.shape) for key, value in arrays.items() if value.dtype == np.float32}
+    executor = symbol.bind(mx.cpu(), arrays, args_grad=grads, aux_states=aux,
+                           grad_req={key: "write" if key in grads else "null" for key in arrays})
+    found = executor.forward(is_train=True)
+    for one, want in zip(found, expected):
+        np.testing.assert_allclose(one.asnumpy(), want, rtol=1e-5, atol=1e-6)
+    executor.backward([mx.nd.ones(out.shape) for out in found])
+    parameters = cell.trainable_params()
+    by_input, by_parameter = mx.grad(lambda *values: sum(out.sum() for out in cell(*values)),
+                                     tuple(range(len(given))), parameters)(*map(mx.Tensor, given.values()))
+    by_input = by_input if isinstance(by_input, tuple) else (by_input,)
+    for key, gradient in [*zip(given, by_input), *zip([each.name for each in parameters], by_parameter)]:
+        np.testing.assert_allclose(grads[key].asnumpy(), gradient.asnumpy(), rtol=1e-4, atol=1e-5)
+    compiled = mx.jit(cell)(*map(mx.Tensor, given.values()))
+    for one, want in zip(compiled, expected):
+        np.testing.assert_allclose(one.asnumpy(), want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("make, name", LOOPS)
+def test_loops_are_written_again(make: Any, name: str) -> None:
+    made = make()
+    symbol, args, aux = import_model(made)
+    given = {info.name: numbers(*[dim.dim_value for dim in info.type.tensor_type.shape.dim])
+             for info in made.graph.input}
+    again = mx.onnx.to_model(symbol, *[given[key] for key in symbol.list_arguments() if key in given],
+                             params={**args, **aux})
+    onnx.checker.check_model(again, full_check=True)
+    ordered = [mx.Tensor(given[info.name]) for info in again.graph.input]
+    for found, want in zip(import_to_cell(again)(*ordered), import_to_cell(made)(*map(mx.Tensor, given.values()))):
+        np.testing.assert_allclose(found.asnumpy(), want.asnumpy(), rtol=1e-5, atol=1e-6)
+    inner, _, _ = import_model(again)
+    assert name in operators_of(inner)
+
+
+def test_a_scan_of_any_length() -> None:
+    made = scanned()
+    made.graph.input[1].type.tensor_type.shape.dim[1].dim_param = "n"
+    made.graph.input[2].type.tensor_type.shape.dim[0].dim_param = "n"
+    symbol, args, _ = import_model(made)
+    for length in (1, 7):
+        given = {"s0": numbers(2), "x": numbers(2, length), "v": numbers(length)}
+        found = symbol.bind(mx.cpu(), {**{key: mx.nd.array(value) for key, value in given.items()}, **args}).forward()
+        for one, want in zip(found, import_to_cell(made)(*map(mx.Tensor, given.values()))):
+            np.testing.assert_allclose(one.asnumpy(), want.asnumpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_state_that_grows_is_unrolled() -> None:
+    made = loop(body_of([helper.make_node("Identity", ["on"], ["next"]),
+                         helper.make_node("Concat", ["h", "h"], ["new"], axis=0)], ["next", "new"]), 0, rounds=3)
+    symbol, args, _ = import_model(made)
+    assert "_foreach" not in operators_of(symbol)
+    (found,) = symbol.bind(mx.cpu(), {"x": mx.nd.ones((2, 3)), **args}).forward()
+    assert found.shape == (16, 3)
+
+
+def test_an_end_that_nobody_knows() -> None:
+    """A loop without a greatest number of rounds has no graph; a Cell goes round."""
+    made = conditional()
+    made.graph.input.append(helper.make_tensor_value_info("go", 9, []))
+    made.graph.node[0].input[:2] = ["", "go"]
+    with pytest.raises(OpError, match=r"Loop needs numbers that are known only when the graph runs"):
+        import_model(made)
