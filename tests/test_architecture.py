@@ -84,6 +84,7 @@ ORDER = _floors("""
     opreg.backends.operators
     opreg.ndarray.params_file opreg.ndarray.context opreg.ndarray.finite opreg.ndarray.landing
     opreg.ndarray.npz_file opreg.ndarray.safetensors_file opreg.ndarray.dlpack opreg.ndarray.scalars
+    opreg.ndarray.torch_file opreg.ndarray.mindspore_file
     opreg.ndarray.custom_calls
     opreg.ndarray.eager
     opreg.ndarray.traced_rules
