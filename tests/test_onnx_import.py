@@ -138,6 +138,22 @@ def test_a_symbol_is_the_cell(make: Any) -> None:
     assert again.list_auxiliary_states() == symbol.list_auxiliary_states()
 
 
+def test_a_block_of_gluon() -> None:
+    """It computes as the Cell does, and its gradients train; moving statistics and constants have none."""
+    made = convolution()
+    x = numbers(2, 2, 6, 5)
+    net, cell = mx.onnx.import_to_gluon(made), import_to_cell(made)
+    np.testing.assert_allclose(net(mx.nd.array(x)).asnumpy(), cell(mx.Tensor(x)).asnumpy(), rtol=1e-5, atol=1e-6)
+    trained = [name for name, parameter in net.collect_params().items() if parameter.grad_req != "null"]
+    assert sorted(trained) == ["b", "o", "s", "w"]
+    with mx.autograd.record():
+        loss = (net(mx.nd.array(x)) ** 2).sum()
+    loss.backward()
+    assert all(np.abs(net.collect_params()[name].grad().asnumpy()).max() > 0 for name in ("s", "w"))
+    mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1}).step(1)
+    assert mx.contrib.onnx.import_to_gluon is mx.onnx.import_to_gluon
+
+
 def test_what_a_model_says_of_itself() -> None:
     assert get_model_metadata(dense()) == {"input_tensor_data": [("x", (2, 3))], "output_tensor_data": [("y", ())]}
 
