@@ -36,6 +36,10 @@ def numbers(*shape: int) -> np.ndarray:
     return RNG.uniform(-1, 1, shape).astype(np.float32)
 
 
+def operators_of(symbol: Any) -> list[str]:
+    return [node.op.name for node in symbol._graph().nodes if node.op is not None]
+
+
 def dense(batch: Any = 2) -> Any:
     return model([helper.make_node("Gemm", ["x", "w", "b"], ["h"], transB=1), helper.make_node("Tanh", ["h"], ["t"]),
                   helper.make_node("MatMul", ["t", "v"], ["y"])], {"x": (batch, 3)}, ["y"],
@@ -136,6 +140,32 @@ def test_a_symbol_is_the_cell(make: Any) -> None:
     again = mx.sym.load_json(symbol.tojson())
     assert again.list_arguments() == symbol.list_arguments()
     assert again.list_auxiliary_states() == symbol.list_auxiliary_states()
+
+
+@pytest.mark.parametrize("name, gates, words", [
+    ("LSTM", 4, {}), ("GRU", 3, {"linear_before_reset": 1}), ("RNN", 1, {}), ("RNN", 1, {"activations": ["Relu"]})])
+@pytest.mark.parametrize("directions", [1, 2])
+@pytest.mark.parametrize("given", [True, False])
+def test_recurrent_layers_are_one_node(name: str, gates: int, words: dict[str, Any], directions: int, given: bool
+                                       ) -> None:
+    """The operator RNN computes them for any batch; lengths of sequences make them unroll, to the same numbers."""
+    words = {**words, "hidden_size": 2, "direction": "bidirectional" if directions == 2 else "forward"}
+    if "activations" in words:
+        words["activations"] = words["activations"] * directions
+    parameters = {"w": numbers(directions, gates * 2, 3), "r": numbers(directions, gates * 2, 2)}
+    if given:
+        parameters.update(b=numbers(directions, gates * 4), h=numbers(directions, 2, 2))
+    ins = ["x", "w", "r", "b" if given else "", "", "h" if given else ""]
+    made = model([helper.make_node(name, ins, ["y", "last"], **words)], {"x": (5, 2 if given else "n", 3)},
+                 ["y", "last"], parameters)
+    symbol, args, _ = import_model(made)
+    assert operators_of(symbol).count("RNN") == 1
+    x = numbers(5, 2, 3)
+    found = symbol.bind(mx.cpu(), {"x": mx.nd.array(x), **args}).forward()
+    made.graph.node[0].input[4] = "lengths"
+    made.graph.initializer.append(numpy_helper.from_array(np.array([5, 5], np.int32), "lengths"))
+    for one, want in zip(found, import_to_cell(made)(mx.Tensor(x))):
+        np.testing.assert_allclose(one.asnumpy(), want.asnumpy(), rtol=1e-5, atol=1e-6)
 
 
 def test_a_block_of_gluon() -> None:
@@ -381,6 +411,8 @@ OPEN: list[tuple[str, list[Any], dict[str, np.ndarray], tuple[int, ...]]] = [
     ("a cut border", [helper.make_node("Pad", ["x", "pads"], ["y"])], {"pads": np.array([-1, -1, 0, 0, 0, 0])}, (3, 4)),
     ("a transposed convolution", [helper.make_node("ConvTranspose", ["x", "w"], ["y"], pads=[1, 1, 1, 1])],
      {"w": numbers(2, 3, 3, 3)}, (2, 4, 4)),
+    ("twice the size", [helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="linear")],
+     {"scales": np.float32([1, 1, 2, 2])}, (2, 3, 4)),
     ("a mask", [helper.make_node("ReduceSum", ["x", "axes"], ["s"], keepdims=0),
                 helper.make_node("Less", ["s", "limit"], ["m"]),
                 helper.make_node("Compress", ["x", "m"], ["y"], axis=0)],
@@ -404,10 +436,6 @@ def test_a_symbol_of_any_first_length(title: str, nodes: list[Any], parameters: 
 
 
 # ------------------------------------------------------------------------------------------------ loops, as loops
-
-
-def operators_of(symbol: Any) -> list[str]:
-    return [node.op.name for node in symbol._graph().nodes if node.op is not None]
 
 
 def loop(body: Any, scanned: int, rounds: int | None = 4, condition: bool = False) -> Any:
