@@ -1,4 +1,4 @@
-"""Parameter files, byte by byte: the `.params` layout of Apache MXNet; `.npz` and `.safetensors` stand beside it.
+"""Parameter files, byte by byte: the `.params` layout of Apache MXNet; those of others stand beside it.
 
 All numbers are little-endian. A `.params` file is::
 
@@ -36,12 +36,14 @@ from opreg.core.files import reading, whole
 from opreg.core.slots import Slot
 from opreg.errors import ArgumentError, DTypeError, FileFormatError, did_you_mean, warn
 
-__all__ = ["NPZ_WRITER", "Pairs", "READ_NPZ", "READ_SAFETENSORS", "Record", "SAFETENSORS_WRITER", "bytes_of",
-           "check_names", "from_bytes", "load", "meant", "read", "save", "to_bytes", "write"]
+__all__ = ["NPZ_WRITER", "Pairs", "READ_MINDSPORE", "READ_NPZ", "READ_SAFETENSORS", "READ_TORCH", "Record",
+           "SAFETENSORS_WRITER", "bytes_of", "check_names", "from_bytes", "load", "meant", "of_others", "read", "save",
+           "to_bytes", "write"]
 
 #: What reads and writes the other formats, once there is such a file.
 READ_NPZ, NPZ_WRITER = Slot("npz"), Slot("npz")
 READ_SAFETENSORS, SAFETENSORS_WRITER = Slot("safetensors"), Slot("safetensors")
+READ_TORCH, READ_MINDSPORE = Slot("PyTorch's files"), Slot("MindSpore's files")
 
 Shape = tuple[int, ...]
 Device = tuple[str, int]
@@ -66,6 +68,7 @@ STORAGES: dict[int, tuple[str, ...]] = {
     0: (), 1: ("row indices",), 2: ("row pointers", "column indices"),
 }
 MAX_NDIM = 64  # NumPy's own limit
+_LONGEST_ENTRY = 4096  # of a name in a zip
 # Sparse records become dense arrays, which may be far larger than the file. What a file may ask for is
 # bounded: a row in 256 stored is sparser than anything worth keeping dense.
 DENSE_FLOOR, DENSE_RATIO = 16 << 20, 256
@@ -141,7 +144,10 @@ def read(
 
 
 def load(path: str | os.PathLike[str], *, dense_limit: int | None = None) -> tuple[list[Record], list[str]]:
-    """Read the records and the names of a `.params`, `.npz` or `.safetensors` file; the content says which it is.
+    """Read the records and the names of a file; the content says of which format it is.
+
+    `.params`, `.npz` and `.safetensors` are read, files of PyTorch (`torch.save`) and checkpoints of MindSpore. Nothing
+    of a file is run.
 
     Parameters
     ----------
@@ -153,7 +159,7 @@ def load(path: str | os.PathLike[str], *, dense_limit: int | None = None) -> tup
     Returns
     -------
     records, names
-        As from `read`. Files of the other two kinds always have names, and their devices are all ``("cpu", 0)``.
+        As from `read`. Files of other formats always have names, and their devices are all ``("cpu", 0)``.
 
     Raises
     ------
@@ -175,13 +181,32 @@ def load(path: str | os.PathLike[str], *, dense_limit: int | None = None) -> tup
     with reading(path) as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
-        start = file.read(9)
-        file.seek(0)
-        other = READ_NPZ if start[:4] in (b"PK\3\4", b"PK\5\6") else READ_SAFETENSORS if start[8:] == b"{" else None
-        if other is not None:  # a .params file has a zero there
+        other = _format(file)
+        if other is not None:
             found: tuple[list[Record], list[str]] = other.function(file, size, name)
             return found
         return _read_file(_Reader(file, size, name, dense_limit))
+
+
+def _format(file: BinaryIO) -> Slot | None:
+    """What reads a file of another format than `.params`; the file is at its beginning before and behind."""
+    start = file.read(64)
+    file.seek(0)
+    if start[:4] in (b"PK\3\4", b"PK\5\6"):
+        length = int.from_bytes(start[26:28], "little")  # of the name of what is first in the zip
+        file.seek(30)
+        first = file.read(min(length, _LONGEST_ENTRY))
+        file.seek(0)
+        return READ_TORCH if first.endswith(b"/data.pkl") else READ_NPZ
+    if start[8:9] == b"{":  # a .params file has a zero there
+        return READ_SAFETENSORS
+    return READ_MINDSPORE if _PROTOBUF.match(start) else None
+
+
+def of_others(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is of another format than `.params`."""
+    with reading(path) as file:
+        return _format(file) is not None
 
 
 class _Memory(io.RawIOBase):
@@ -261,10 +286,6 @@ def _records(which: list[int]) -> str:
 def _read_file(reader: _Reader) -> tuple[list[Record], list[str]]:
     magic = reader.number("Q", "the file's magic number")
     if magic != FILE_MAGIC:
-        if _PROTOBUF.match(struct.pack("<Q", magic) + reader.file.read(16)):
-            raise FileFormatError(f"{reader.name}: this is a checkpoint of MindSpore in its own format, protobuf, "
-                                  "which is not read here. Write it anew with MindSpore as safetensors: "
-                                  "save_checkpoint(load_checkpoint(name), name, format='safetensors')")
         reader.fail(0, f"the magic number {FILE_MAGIC:#x} of a .params file, or a zip", f"{magic:#x}")
     reserved = reader.number("Q", "the reserved word")
     if reserved:

@@ -158,6 +158,8 @@ _slots.install({
     "bodies": ("opreg.custom.reads", "opreg.ndarray.bodies"),
     "npz": ("opreg.ndarray.npz_file",),
     "safetensors": ("opreg.ndarray.safetensors_file",),
+    "PyTorch's files": ("opreg.ndarray.torch_file",),
+    "MindSpore's files": ("opreg.ndarray.mindspore_file",),
     "graphs": ("opreg.symbol", "opreg.symbol.show"),
     "backends": ("opreg.backends.passes",),
     "training": ("opreg.train.updater",),

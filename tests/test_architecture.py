@@ -85,6 +85,7 @@ ORDER = _floors("""
     opreg.backends.operators
     opreg.ndarray.params_file opreg.ndarray.context opreg.ndarray.finite opreg.ndarray.landing
     opreg.ndarray.npz_file opreg.ndarray.safetensors_file opreg.ndarray.dlpack opreg.ndarray.scalars
+    opreg.ndarray.torch_file opreg.ndarray.mindspore_file
     opreg.ndarray.custom_calls
     opreg.ndarray.eager
     opreg.ndarray.traced_rules
@@ -353,7 +354,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
     """,
     "opreg.onnx": """
         . package
-        importing.rows importing.tensors
+        importing.rows importing.tensors importing.open_lengths
         importing.graph
         importing.translations.elementwise importing.translations.shapes importing.translations.text
         importing.translations.layers importing.translations.reductions importing.translations.recurrent

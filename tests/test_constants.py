@@ -14,8 +14,9 @@ OTHERWISE = {
         core.array_module: _CUPY
         ndarray.dlpack: CPU _UINT _BFLOAT _KIND
         ndarray.exchange: _CUDA _PINNED _MANAGED
-        ndarray.params_file: FILE_MAGIC V1 V2 V3
+        ndarray.params_file: FILE_MAGIC V1 V2 V3 _LONGEST_ENTRY
         ndarray.safetensors_file: _ALIGNED
+        ndarray.torch_file: _DEEPEST
         backends.onednn.primitives: DIRECT TRAINING INFERENCE BACKWARD MAX AVG_ALL AVG_INSIDE ADD MULTIPLY
         backends.onednn.primitives: GLOBAL_STATISTICS SCALE_AND_SHIFT WORKSPACE SRC DST WEIGHTS BIAS DIFF_SRC DIFF_DST
         backends.onednn.primitives: DIFF_WEIGHTS MEAN VARIANCE SCALE SHIFT DIFF_SCALE DIFF_SHIFT FOLLOWING SECOND
@@ -80,6 +81,7 @@ OTHERWISE = {
         stubs: _WIDTH
         symbol.inspect.estimate: _SHOWN
         onnx.importing.graph: _DEEPEST
+        onnx.importing.open_lengths: _DEEPEST
         onnx.importing.translations.recurrent: _ALPHAS _BETAS
         onnx.importing.translations.shapes: MOST
         onnx.exporting.builder: _FAR

@@ -26,7 +26,7 @@ _GRAPH, _ONNX = ".json", ".onnx"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Say what it takes."""
     parser.add_argument("source", metavar="SOURCE",
-                        help="a .params, .npz, .safetensors or .ckpt file; a -symbol.json, or an .onnx file")
+                        help="a .params, .npz, .safetensors, .ckpt or .pt file; a -symbol.json, or an .onnx file")
     parser.add_argument("target", metavar="TARGET", help="the file to write; its ending says which format")
     parser.add_argument("--input", nargs="+", action="extend", default=[], metavar="[NAME=]X",
                         help="of a graph that becomes an .onnx file: the shape of an input, as 1x3x224x224 or "

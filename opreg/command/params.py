@@ -20,7 +20,7 @@ _DIGITS = 16
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Say what it takes."""
-    parser.add_argument("file", help="a .params, .npz, .safetensors or .ckpt file")
+    parser.add_argument("file", help="a .params, .npz, .safetensors, .ckpt, .pt or .onnx file")
     parser.add_argument("other", nargs="?", help="one to compare it with")
     parser.add_argument("--hash", action="store_true", help="with the hash of each array, whatever the format")
     add_json(parser)

@@ -1,9 +1,11 @@
-"""Arrays of files by name, whatever the format: ``.params``, ``.npz``, ``.safetensors`` and ``.ckpt``."""
+"""Arrays of files by name, whatever the format: ``.params``, ``.npz``, ``.safetensors``, ``.ckpt``, files of PyTorch,
+and the initializers of models of ONNX."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from opreg import onnx
 from opreg.core.files import reading
 from opreg.errors import FileFormatError
 from opreg.ndarray import params_file
@@ -12,7 +14,7 @@ from opreg.typing import Array
 
 __all__ = ["ENDINGS", "Weights", "load"]
 
-#: What names of such files end in.
+#: What names of files end in that are written.
 ENDINGS = (".params", ".npz", ".safetensors", ".ckpt")
 
 
@@ -45,6 +47,8 @@ def load(path: str) -> Weights:
         with reading(path):
             pass
         return Weights(read_checkpoint(path), True)
+    if path.endswith(".onnx"):
+        return Weights(dict(onnx.import_to_cell(path).model.graph.initializers), True)
     records, names = params_file.load(path)
     arrays: dict[str, Array] = {}
     for i, record in enumerate(records):

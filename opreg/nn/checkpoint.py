@@ -2,14 +2,13 @@
 
 A ``.ckpt`` file is a ``.params`` file with one array more, a checksum of the others, without which it is damaged; a
 ``.npz`` file has a checksum of its own for each; a ``.safetensors`` file has none, and nothing that others do not know.
-The content says which of them a file is.
+MindSpore's own checkpoints and files of PyTorch are read, too. The content says which of them a file is.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
-import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -257,7 +256,7 @@ def _compared(path: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]
     stored = arrays.get(last)
     single = stored is not None and stored.shape == (1,) and stored.dtype == np.int64
     sound = single and np.array_equal(stored, _checksum(others))  # type: ignore[arg-type]
-    meant = _CHECKSUM in arrays or (path.endswith(".ckpt") and not zipfile.is_zipfile(path)) or (
+    meant = _CHECKSUM in arrays or (path.endswith(".ckpt") and not params_file.of_others(path)) or (
         single and difflib.SequenceMatcher(None, last, _CHECKSUM).ratio() > 0.6)
     if sound != meant:
         there = single or _CHECKSUM in arrays

@@ -15,6 +15,7 @@ from opreg.errors import did_you_mean
 _DOORS: dict[str, tuple[str, str | None]] = {
     "import_model": ("importing", "import_model"),
     "import_to_cell": ("importing", "import_to_cell"),
+    "import_to_gluon": ("importing", "import_to_gluon"),
     "get_model_metadata": ("importing", "get_model_metadata"),
     "export": ("exporting", "export"),
     "export_model": ("exporting", "export_model"),
@@ -22,7 +23,8 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "backend": ("backend", None),
 }
 
-__all__ = ["backend", "export", "export_model", "get_model_metadata", "import_model", "import_to_cell", "to_model"]
+__all__ = ["backend", "export", "export_model", "get_model_metadata", "import_model", "import_to_cell",
+           "import_to_gluon", "to_model"]
 
 
 def __getattr__(name: str) -> Any:

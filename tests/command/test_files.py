@@ -342,6 +342,24 @@ def test_convert(opreg: Command, first: str, second: str) -> None:
     assert opreg("params", "a.params", f"c.{second}")[:2] == (0, f"{len(arrays)} arrays, all equal\n")
 
 
+def test_convert_files_of_others(opreg: Command) -> None:
+    """What PyTorch, MindSpore and ONNX wrote is read; a warning names what is left out."""
+    data = Path(__file__).parent / "data"
+    with pytest.warns(UserWarning, match=r"2 things that are no tensors are left out: epoch, optimizer"):
+        code, out, err = opreg("convert", str(data / "torch_training.pt"), "a.safetensors")
+    assert code == 0 and out.startswith("19 arrays, ")
+    code, out, err = opreg("convert", str(data / "mindspore_checked.ckpt"), "b.npz")
+    assert (code, err) == (0, "") and out.startswith("3 arrays, ")
+    assert float(np.load("b.npz")["lr"]) == 0.5
+    helper = pytest.importorskip("onnx.helper")
+    weights = pytest.importorskip("onnx.numpy_helper").from_array(np.float32([[1, 2], [3, 4]]), "w")
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "g", [
+        helper.make_tensor_value_info("x", 1, [1, 2])], [helper.make_tensor_value_info("y", 1, [1, 2])], [weights])
+    Path("c.onnx").write_bytes(helper.make_model(graph).SerializeToString())
+    assert opreg("convert", "c.onnx", "c.params")[:2] == (0, "1 arrays, 16 bytes: c.params\n")
+    assert mx.nd.load("c.params")["w"].asnumpy().tolist() == [[1, 2], [3, 4]]
+
+
 @pytest.mark.parametrize("source, target, message", [
     ("a.params", "b.npz", "a .npz file has no dtype bfloat16"),
     ("list.params", "b.safetensors", "have names"), ("list.params", "b.ckpt", "its arrays have no names"),

@@ -773,15 +773,6 @@ def test_no_changed_byte_does_harm(data, draws):
     assert peak_of(read, damage(data, draws)) < 40 << 20  # sparse records may take 16 MiB, then be looked at
 
 
-@pytest.mark.parametrize("head", [b"\n1\n\x06weight\x12'\x08\x02", b"\n\x81\x07\n\x080.weight\x12\xf4\x06"])
-def test_checkpoints_of_mindspore_are_told(tmp_path, head):
-    """Its own format is protobuf, which is not read: the message says what to do."""
-    path = tmp_path / "net.ckpt"
-    path.write_bytes(head + bytes(64))
-    with pytest.raises(FileFormatError, match=r"checkpoint of MindSpore .* safetensors"):
-        load(path)
-
-
 @pytest.fixture(scope="module")
 def sound_npz(tmp_path_factory):
     path = tmp_path_factory.mktemp("npz") / "a.npz"

@@ -32,8 +32,8 @@ UNSAID = frozenset([
     "_contrib_quantized_flatten", "_contrib_quantized_fully_connected", "_contrib_quantized_pooling",
     "_cvcopyMakeBorder", "_cvimresize", "_histogram", "_image_resize", "_linalg_gelqf", "_linalg_inverse",
     "_linalg_potrf", "_linalg_potri", "_linalg_regular_inverse", "_linalg_slogdet", "_linalg_syevd", "_linalg_trsm",
-    "_normalize_moments", "_normalize_scale", "_normalize_total", "_npi_unique", "_unravel_index", "col2im",
-    "lamb_update_phase2", "multi_sgd_update", "multi_sum_sq", "preloaded_multi_sgd_update", "sgd_update",
+    "_normalize_moments", "_normalize_scale", "_normalize_total", "_npi_unique", "col2im",
+    "lamb_update_phase2", "multi_sgd_update", "preloaded_multi_sgd_update", "sgd_update",
     "signsgd_update",
 ])
 #: Rows of other operators that are refused: what they ask for is more than ONNX has.
@@ -152,6 +152,26 @@ def test_a_branch_is_an_if(left: float) -> None:
     chosen = mx.sym.contrib.cond(Variable("p") > Variable("q"), lambda: Variable("a") * 2,
                                  lambda: Variable("b") - Variable("a"))
     _compared(chosen, p=np.float32([left]), q=np.float32([2]), a=_floats(3), b=_floats(3))
+
+
+@pytest.mark.parametrize("drawn, kind, words", [
+    (mx.sym.random.uniform(2, 5, shape=(300, 4)), "RandomUniform", {"low": 2.0, "high": 5.0}),
+    (mx.sym.random.normal(2, 5, shape=(300, 4), dtype="float64"), "RandomNormal", {"mean": 2.0, "scale": 5.0}),
+    (mx.sym.random.uniform_like(Variable("x"), 2, 5), "RandomUniformLike", {"low": 2.0, "high": 5.0}),
+    (mx.sym.random.normal_like(Variable("x"), 2, 5), "RandomNormalLike", {"mean": 2.0, "scale": 5.0}),
+])
+def test_random_numbers(drawn: Symbol, kind: str, words: dict[str, float]) -> None:
+    """The node draws from the same distribution, in the same shape and dtype, and is read again."""
+    given = [_floats(300, 4)][:len(drawn.list_arguments())]
+    model = to_model(drawn, *given)
+    onnx.checker.check_model(model, full_check=True)
+    (node,) = model.graph.node
+    found = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
+    assert node.op_type == kind and words.items() <= found.items()
+    out = mx.onnx.import_to_cell(model)(*map(mx.Tensor, given)).asnumpy()
+    assert out.shape == (300, 4) and out.dtype == (np.float64 if kind == "RandomNormal" else np.float32)
+    mean, spread = (3.5, 3 / 12 ** 0.5) if "Uniform" in kind else (2, 5)
+    assert abs(out.mean() - mean) < spread / 4 and abs(out.std() / spread - 1) < 0.2
 
 
 # -------------------------------------------------------------------------------------- dynamic dimensions

@@ -36,6 +36,10 @@ def numbers(*shape: int) -> np.ndarray:
     return RNG.uniform(-1, 1, shape).astype(np.float32)
 
 
+def operators_of(symbol: Any) -> list[str]:
+    return [node.op.name for node in symbol._graph().nodes if node.op is not None]
+
+
 def dense(batch: Any = 2) -> Any:
     return model([helper.make_node("Gemm", ["x", "w", "b"], ["h"], transB=1), helper.make_node("Tanh", ["h"], ["t"]),
                   helper.make_node("MatMul", ["t", "v"], ["y"])], {"x": (batch, 3)}, ["y"],
@@ -136,6 +140,48 @@ def test_a_symbol_is_the_cell(make: Any) -> None:
     again = mx.sym.load_json(symbol.tojson())
     assert again.list_arguments() == symbol.list_arguments()
     assert again.list_auxiliary_states() == symbol.list_auxiliary_states()
+
+
+@pytest.mark.parametrize("name, gates, words", [
+    ("LSTM", 4, {}), ("GRU", 3, {"linear_before_reset": 1}), ("RNN", 1, {}), ("RNN", 1, {"activations": ["Relu"]})])
+@pytest.mark.parametrize("directions", [1, 2])
+@pytest.mark.parametrize("given", [True, False])
+def test_recurrent_layers_are_one_node(name: str, gates: int, words: dict[str, Any], directions: int, given: bool
+                                       ) -> None:
+    """The operator RNN computes them for any batch; lengths of sequences make them unroll, to the same numbers."""
+    words = {**words, "hidden_size": 2, "direction": "bidirectional" if directions == 2 else "forward"}
+    if "activations" in words:
+        words["activations"] = words["activations"] * directions
+    parameters = {"w": numbers(directions, gates * 2, 3), "r": numbers(directions, gates * 2, 2)}
+    if given:
+        parameters.update(b=numbers(directions, gates * 4), h=numbers(directions, 2, 2))
+    ins = ["x", "w", "r", "b" if given else "", "", "h" if given else ""]
+    made = model([helper.make_node(name, ins, ["y", "last"], **words)], {"x": (5, 2 if given else "n", 3)},
+                 ["y", "last"], parameters)
+    symbol, args, _ = import_model(made)
+    assert operators_of(symbol).count("RNN") == 1
+    x = numbers(5, 2, 3)
+    found = symbol.bind(mx.cpu(), {"x": mx.nd.array(x), **args}).forward()
+    made.graph.node[0].input[4] = "lengths"
+    made.graph.initializer.append(numpy_helper.from_array(np.array([5, 5], np.int32), "lengths"))
+    for one, want in zip(found, import_to_cell(made)(mx.Tensor(x))):
+        np.testing.assert_allclose(one.asnumpy(), want.asnumpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_block_of_gluon() -> None:
+    """It computes as the Cell does, and its gradients train; moving statistics and constants have none."""
+    made = convolution()
+    x = numbers(2, 2, 6, 5)
+    net, cell = mx.onnx.import_to_gluon(made), import_to_cell(made)
+    np.testing.assert_allclose(net(mx.nd.array(x)).asnumpy(), cell(mx.Tensor(x)).asnumpy(), rtol=1e-5, atol=1e-6)
+    trained = [name for name, parameter in net.collect_params().items() if parameter.grad_req != "null"]
+    assert sorted(trained) == ["b", "o", "s", "w"]
+    with mx.autograd.record():
+        loss = (net(mx.nd.array(x)) ** 2).sum()
+    loss.backward()
+    assert all(np.abs(net.collect_params()[name].grad().asnumpy()).max() > 0 for name in ("s", "w"))
+    mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1}).step(1)
+    assert mx.contrib.onnx.import_to_gluon is mx.onnx.import_to_gluon
 
 
 def test_what_a_model_says_of_itself() -> None:
@@ -326,3 +372,191 @@ def test_changed_bytes(make: Any) -> None:
             import_to_cell(bytes(changed))
         except OpError:
             pass
+
+
+# --------------------------------------------------------------------------------------------------- open lengths
+
+
+def first_length() -> list[Any]:
+    """Nodes of the first length of x, as an array of one number."""
+    return [helper.make_node("Shape", ["x"], ["shape"]), helper.make_node("Gather", ["shape", "zero"], ["n"]),
+            helper.make_node("Unsqueeze", ["n", "place"], ["first"])]
+
+
+OPEN: list[tuple[str, list[Any], dict[str, np.ndarray], tuple[int, ...]]] = [
+    ("a reshape", [*first_length(), helper.make_node("Concat", ["first", "rest"], ["to"], axis=0),
+                   helper.make_node("Reshape", ["x", "to"], ["y"])], {"rest": np.array([2, 6])}, (3, 4)),
+    ("a product", [*first_length(), helper.make_node("Mul", ["first", "twice"], ["more"]),
+                   helper.make_node("Concat", ["more", "rest"], ["to"], axis=0),
+                   helper.make_node("Reshape", ["x", "to"], ["y"])],
+     {"rest": np.array([6]), "twice": np.array([2])}, (3, 4)),
+    ("a known part", [helper.make_node("Shape", ["x"], ["shape"]),
+                      helper.make_node("Slice", ["shape", "one", "three"], ["to"]),
+                      helper.make_node("Expand", ["v", "to"], ["e"]), helper.make_node("Add", ["x", "e"], ["y"])],
+     {"one": np.array([1]), "three": np.array([3]), "v": numbers(1)}, (3, 4)),
+    ("zeros", [*first_length(), helper.make_node("Concat", ["rest", "first", "rest"], ["to"], axis=0),
+               helper.make_node("ConstantOfShape", ["to"], ["o"], value=numpy_helper.from_array(np.float32([2]))),
+               helper.make_node("ReduceSum", ["x", "axes"], ["s"], keepdims=0),
+               helper.make_node("Unsqueeze", ["s", "last"], ["u"]), helper.make_node("Mul", ["o", "u"], ["y"])],
+     {"rest": np.array([2]), "axes": np.array([1, 2]), "last": np.array([1])}, (3, 4)),
+    ("spread rows", [*first_length(), helper.make_node("Concat", ["first", "rest"], ["to"], axis=0),
+                     helper.make_node("Expand", ["v", "to"], ["e"]), helper.make_node("Mul", ["x", "e"], ["y"])],
+     {"rest": np.array([3, 4]), "v": numbers(1, 3, 1)}, (3, 4)),
+    ("equal parts", [helper.make_node("Split", ["x"], ["a", "b"], axis=2), helper.make_node("Sub", ["a", "b"], ["y"])],
+     {}, (3, 4)),
+    ("depth to space", [helper.make_node("DepthToSpace", ["x"], ["d"], blocksize=2),
+                        helper.make_node("SpaceToDepth", ["d"], ["y"], blocksize=2)], {}, (4, 2, 3)),
+    ("mirrored borders", [helper.make_node("Pad", ["x", "pads"], ["y"], mode="reflect")],
+     {"pads": np.array([0, 1, 0, 0, 0, 2])}, (3, 4)),
+    ("a cut border", [helper.make_node("Pad", ["x", "pads"], ["y"])], {"pads": np.array([-1, -1, 0, 0, 0, 0])}, (3, 4)),
+    ("a transposed convolution", [helper.make_node("ConvTranspose", ["x", "w"], ["y"], pads=[1, 1, 1, 1])],
+     {"w": numbers(2, 3, 3, 3)}, (2, 4, 4)),
+    ("twice the size", [helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="linear")],
+     {"scales": np.float32([1, 1, 2, 2])}, (2, 3, 4)),
+    ("a mask", [helper.make_node("ReduceSum", ["x", "axes"], ["s"], keepdims=0),
+                helper.make_node("Less", ["s", "limit"], ["m"]),
+                helper.make_node("Compress", ["x", "m"], ["y"], axis=0)],
+     {"axes": np.array([1, 2]), "limit": np.float32([0.3])}, (3, 4)),
+]
+
+
+@pytest.mark.parametrize("title, nodes, parameters, shape", OPEN, ids=[each[0] for each in OPEN])
+def test_a_symbol_of_any_first_length(title: str, nodes: list[Any], parameters: dict[str, np.ndarray],
+                                      shape: tuple[int, ...]) -> None:
+    """One graph computes any number of rows as the Cell does."""
+    more = {"zero": np.array(0), "place": np.array([0]), **parameters}
+    made = model(nodes, {"x": ("n", *shape)}, ["y"], more)
+    symbol, args, _ = import_model(made)
+    cell = import_to_cell(made)
+    for rows in (2, 5):
+        x = numbers(rows, *shape)
+        want = cell(mx.Tensor(x)).asnumpy()
+        (found,) = symbol.bind(mx.cpu(), {"x": mx.nd.array(x), **args}).forward()
+        np.testing.assert_allclose(found.asnumpy(), want, rtol=1e-5, atol=1e-6)
+
+
+# ------------------------------------------------------------------------------------------------ loops, as loops
+
+
+def loop(body: Any, scanned: int, rounds: int | None = 4, condition: bool = False) -> Any:
+    """A model of one Loop over the state x; the body's outputs are the condition, the state and ``scanned``."""
+    parameters = {"w": numbers(3, 3)}
+    if rounds is not None:
+        parameters["most"] = np.array(rounds)
+    if condition:
+        parameters["start"] = np.array(True)
+    node = helper.make_node("Loop", ["most" if rounds is not None else "", "start" if condition else "", "x"],
+                            ["last", *[f"stacked{i}" for i in range(scanned)]], body=body)
+    return model([node], {"x": (2, 3)}, list(node.output), parameters)
+
+
+def body_of(nodes: Sequence[Any], outputs: Sequence[str]) -> Any:
+    infos = [helper.make_tensor_value_info("i", 7, []), helper.make_tensor_value_info("on", 9, []),
+             helper.make_tensor_value_info("h", 1, [2, 3])]
+    return helper.make_graph(list(nodes), "body", infos, [onnx.ValueInfoProto(name=name) for name in outputs])
+
+
+def counted() -> Any:
+    return loop(body_of([
+        helper.make_node("Identity", ["on"], ["next"]), helper.make_node("MatMul", ["h", "w"], ["m"]),
+        helper.make_node("Cast", ["i"], ["f"], to=1), helper.make_node("Add", ["m", "f"], ["a"]),
+        helper.make_node("Tanh", ["a"], ["new"]), helper.make_node("ReduceSum", ["new"], ["s"], keepdims=0)],
+        ["next", "new", "m", "s"]), 2)
+
+
+def conditional() -> Any:
+    return loop(body_of([
+        helper.make_node("MatMul", ["h", "w"], ["m"]), helper.make_node("Add", ["m", "h"], ["new"]),
+        helper.make_node("Constant", [], ["two"], value_int=2),
+        helper.make_node("Less", ["i", "two"], ["next"]), helper.make_node("Neg", ["new"], ["n"])],
+        ["next", "new", "n"]), 1, rounds=9, condition=True)
+
+
+def scanned() -> Any:
+    infos = [helper.make_tensor_value_info("s", 1, [2]), helper.make_tensor_value_info("r", 1, [2]),
+             helper.make_tensor_value_info("q", 1, [])]
+    body = helper.make_graph([helper.make_node("Mul", ["s", "c"], ["t"]), helper.make_node("Mul", ["r", "q"], ["u"]),
+                              helper.make_node("Add", ["t", "u"], ["new"]), helper.make_node("Sin", ["new"], ["o"])],
+                             "body", infos, [onnx.ValueInfoProto(name=name) for name in ("new", "o")])
+    node = helper.make_node("Scan", ["s0", "x", "v"], ["last", "out"], body=body, num_scan_inputs=2,
+                            scan_input_axes=[1, 0], scan_input_directions=[1, 0], scan_output_axes=[1],
+                            scan_output_directions=[1])
+    return model([node], {"s0": (2,), "x": (2, 5), "v": (5,)}, ["last", "out"], {"c": numbers(2)})
+
+
+LOOPS = [(counted, "_foreach"), (conditional, "_while_loop"), (scanned, "_foreach")]
+
+
+@pytest.mark.parametrize("make, name", LOOPS)
+def test_loops_are_one_node(make: Any, name: str) -> None:
+    """Numbers and gradients are those of the rounds, one by one."""
+    made = make()
+    given = {info.name: numbers(*[dim.dim_value for dim in info.type.tensor_type.shape.dim])
+             for info in made.graph.input}
+    cell = import_to_cell(made)
+    expected = [out.asnumpy() for out in cell(*map(mx.Tensor, given.values()))]
+    symbol, args, aux = import_model(made)
+    assert operators_of(symbol).count(name) == 1 and len(operators_of(symbol)) < 20
+    arrays = {**{key: mx.nd.array(value) for key, value in given.items()}, **args}
+    grads = {key: mx.nd.zeros(value.shape) for key, value in arrays.items() if value.dtype == np.float32}
+    executor = symbol.bind(mx.cpu(), arrays, args_grad=grads, aux_states=aux,
+                           grad_req={key: "write" if key in grads else "null" for key in arrays})
+    found = executor.forward(is_train=True)
+    for one, want in zip(found, expected):
+        np.testing.assert_allclose(one.asnumpy(), want, rtol=1e-5, atol=1e-6)
+    executor.backward([mx.nd.ones(out.shape) for out in found])
+    parameters = cell.trainable_params()
+    by_input, by_parameter = mx.grad(lambda *values: sum(out.sum() for out in cell(*values)),
+                                     tuple(range(len(given))), parameters)(*map(mx.Tensor, given.values()))
+    by_input = by_input if isinstance(by_input, tuple) else (by_input,)
+    for key, gradient in [*zip(given, by_input), *zip([each.name for each in parameters], by_parameter)]:
+        np.testing.assert_allclose(grads[key].asnumpy(), gradient.asnumpy(), rtol=1e-4, atol=1e-5)
+    compiled = mx.jit(cell)(*map(mx.Tensor, given.values()))
+    for one, want in zip(compiled, expected):
+        np.testing.assert_allclose(one.asnumpy(), want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("make, name", LOOPS)
+def test_loops_are_written_again(make: Any, name: str) -> None:
+    made = make()
+    symbol, args, aux = import_model(made)
+    given = {info.name: numbers(*[dim.dim_value for dim in info.type.tensor_type.shape.dim])
+             for info in made.graph.input}
+    again = mx.onnx.to_model(symbol, *[given[key] for key in symbol.list_arguments() if key in given],
+                             params={**args, **aux})
+    onnx.checker.check_model(again, full_check=True)
+    ordered = [mx.Tensor(given[info.name]) for info in again.graph.input]
+    for found, want in zip(import_to_cell(again)(*ordered), import_to_cell(made)(*map(mx.Tensor, given.values()))):
+        np.testing.assert_allclose(found.asnumpy(), want.asnumpy(), rtol=1e-5, atol=1e-6)
+    inner, _, _ = import_model(again)
+    assert name in operators_of(inner)
+
+
+def test_a_scan_of_any_length() -> None:
+    made = scanned()
+    made.graph.input[1].type.tensor_type.shape.dim[1].dim_param = "n"
+    made.graph.input[2].type.tensor_type.shape.dim[0].dim_param = "n"
+    symbol, args, _ = import_model(made)
+    for length in (1, 7):
+        given = {"s0": numbers(2), "x": numbers(2, length), "v": numbers(length)}
+        found = symbol.bind(mx.cpu(), {**{key: mx.nd.array(value) for key, value in given.items()}, **args}).forward()
+        for one, want in zip(found, import_to_cell(made)(*map(mx.Tensor, given.values()))):
+            np.testing.assert_allclose(one.asnumpy(), want.asnumpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_state_that_grows_is_unrolled() -> None:
+    made = loop(body_of([helper.make_node("Identity", ["on"], ["next"]),
+                         helper.make_node("Concat", ["h", "h"], ["new"], axis=0)], ["next", "new"]), 0, rounds=3)
+    symbol, args, _ = import_model(made)
+    assert "_foreach" not in operators_of(symbol)
+    (found,) = symbol.bind(mx.cpu(), {"x": mx.nd.ones((2, 3)), **args}).forward()
+    assert found.shape == (16, 3)
+
+
+def test_an_end_that_nobody_knows() -> None:
+    """A loop without a greatest number of rounds has no graph; a Cell goes round."""
+    made = conditional()
+    made.graph.input.append(helper.make_tensor_value_info("go", 9, []))
+    made.graph.node[0].input[:2] = ["", "go"]
+    with pytest.raises(OpError, match=r"Loop needs numbers that are known only when the graph runs"):
+        import_model(made)

@@ -18,6 +18,7 @@ from opreg.symbol.symbol import Symbol
 from ...core.mode import Recording
 from ...core.op import Op
 from ...core.registry import ops
+from ...core.spec import Spec
 from ...errors import ArgumentError, ShapeError
 from ..state import STATE
 from ..tensor import Tensor
@@ -55,7 +56,7 @@ class _Body:
         assert outer is not None  # bodies are of a trace
         self.trace = FunctionTracer(title, outer)
         self.trace.assigns = False
-        self.slots = [self.trace.input(outer.unique(f"{title}_arg"), leaf.shape, leaf._dt) for leaf in leaves]
+        self.slots = [self.trace.input(outer.unique(f"{title}_arg"), leaf._spec.shape, leaf._dt) for leaf in leaves]
         with self.trace:
             results = function(*rebuild(structure, iter(self.slots)))
             values: list[Tensor] = []
@@ -139,7 +140,7 @@ def cond(pred: TensorLike, true_fn: Callable, false_fn: Callable, *inputs: Any) 
     test = _Body("cond_pred", lambda truth: truth, (truth,))
     branches = [_Body(f"cond_{name}", function, inputs) for name, function in (("then", true_fn), ("else", false_fn))]
     then, other = branches
-    if [(v.shape, v._dt) for v in then.values] != [(v.shape, v._dt) for v in other.values] or \
+    if [v._spec for v in then.values] != [v._spec for v in other.values] or \
             then.structure != other.structure:
         raise ShapeError("cond: both functions must return tensors of the same shapes and dtypes, in one nesting")
     leaves: list[TracedTensor] = []
@@ -183,28 +184,70 @@ def while_loop(cond_func: Callable, loop_func: Callable, init_val: Any, max_iter
         return value
     if max_iterations < 1:
         raise ArgumentError(f"while_loop: max_iterations must be an int from 1, got {max_iterations!r}")
-    value = _live(value)
+    return while_true(cond_func, lambda value: (loop_func(value), None), value, max_iterations)[0]
+
+
+def while_true(cond_func: Callable, loop_func: Callable, init: Any, max_iterations: int) -> tuple[Any, Any]:
+    """One node for a loop with a condition, in a trace.
+
+    Parameters
+    ----------
+    cond_func : callable
+        Of the value; one number.
+    loop_func : callable
+        Of the value; returns the next value, of the same shapes and dtypes, and an output.
+    max_iterations : int
+        The most rounds.
+
+    Returns
+    -------
+    value, outputs
+        The last value, and the outputs stacked along a new first axis of length ``max_iterations``, zeros behind the
+        last round; None where they are None.
+
+    Raises
+    ------
+    ShapeError
+        The next value has other shapes or dtypes.
+    """
+    value = _live(_tensors(init))
     leaves: list[TracedTensor] = []
     structure = flatten(value, leaves)
+    outs: list[Any] = []
     test = _Body("while_cond", lambda value: tensor(cond_func(value)).reshape((1,)), (value,))
-    body = _Body("while_body", loop_func, (value,), needs_all=True)
-    _check("while_loop", structure, leaves, body.structure, body.values)
+    body = _Body("while_body", _outputs_first(loop_func, outs), (value,), needs_all=True)
+    count = len(body.values) - len(leaves)
+    _check("while_loop", structure, leaves, body.structure[2][1], body.values[count:])
     operands, locations = Operands(leaves), []
     for part in (test, body):
         own = {slot._entry[0]: i for i, slot in enumerate(part.slots)}
         locations.append(tuple([own[node] if node in own else _placed(operands, [part.outside[node]])[0]
                                 for node in part.inputs]))
-    outputs = _node(WHILE_LOOP, operands.values, [test, body], num_outputs=body.extra + len(leaves),
-                    num_out_data=body.extra, max_iterations=max_iterations, cond_input_locs=locations[0],
-                    func_input_locs=locations[1], func_var_locs=tuple(body.places()))
-    return rebuild(structure, iter(outputs[body.extra:]))
+    first = body.extra + count
+    outputs = _node(WHILE_LOOP, operands.values, [test, body], num_outputs=first + len(leaves), num_out_data=first,
+                    max_iterations=max_iterations, cond_input_locs=locations[0], func_input_locs=locations[1],
+                    func_var_locs=tuple(body.places()))
+    return rebuild(structure, iter(outputs[first:])), rebuild(outs[0], iter(outputs[body.extra:first]))
+
+
+def _outputs_first(loop_func: Callable, outs: list[Any]) -> Callable:
+    """The body of a loop as its operator has it: outputs before the next value. ``outs`` takes their nesting."""
+
+    def step(*values: Any) -> tuple[Any, Any]:
+        new, out = loop_func(*values)
+        out = None if out is None else _tensors(out)
+        outs.append(flatten(out, []))
+        return out, _tensors(new)
+
+    return step
 
 
 def _check(name: str, structure: object, before: Sequence[TracedTensor], new: object, after: Sequence[TracedTensor]
            ) -> None:
-    if structure != new or [(v.shape, v._dt) for v in before] != [(v.shape, v._dt) for v in after]:
-        raise ShapeError(f"{name}: the body must return what it is given, in shapes, dtypes and nesting: "
-                         f"{[(v.shape, str(v._dt)) for v in before]}, not {[(v.shape, str(v._dt)) for v in after]}")
+    specs = [[(v._spec.shape, str(v._dt)) for v in values] for values in (before, after)]
+    if structure != new or specs[0] != specs[1]:
+        raise ShapeError(f"{name}: the body must return what it is given, in shapes, dtypes and nesting: {specs[0]}, "
+                         f"not {specs[1]}")
 
 
 def scan(loop_func: Callable, init: Any, xs: Any, length: int | None = None, unroll: bool = True) -> tuple[Any, Any]:
@@ -232,7 +275,7 @@ def scan(loop_func: Callable, init: Any, xs: Any, length: int | None = None, unr
     """
     value = _tensors(init)
     if STATE.trace is not None and not unroll and isinstance(xs, (TensorBase, np.ndarray)):
-        return _foreach(loop_func, value, tensor(xs))
+        return foreach(loop_func, value, [xs])
     if xs is None and length is None:
         raise ArgumentError("scan: expected xs or length")
     count = length if xs is None else len(xs)
@@ -255,29 +298,47 @@ def _stacked(outputs: list[Any]) -> Any:
     return rebuild(structure, iter([stack(column) for column in zip(*rows)]))
 
 
-def _foreach(loop_func: Callable, value: Any, xs: Tensor) -> tuple[Any, Any]:
+def foreach(loop_func: Callable, init: Any, xs: Sequence[TensorLike]) -> tuple[Any, Any]:
+    """One node for a loop over the rows of tensors, in a trace.
+
+    Parameters
+    ----------
+    loop_func : callable
+        Of the value and a row of each tensor; returns the next value, of the same shapes and dtypes, and an output.
+    xs : sequence of tensors
+        Of one length along the first axis.
+
+    Returns
+    -------
+    value, outputs
+        The last value, and the outputs stacked along a new first axis; None where they are None.
+
+    Raises
+    ------
+    ShapeError
+        The next value has other shapes or dtypes.
+    """
     assert STATE.trace is not None
-    value = _live(value)
-    data: TensorBase = STATE.trace.read(xs)
-    scalars = len(data.shape) == 1  # which are of one number each to the operator, as MXNet's
-    data = data.reshape(-1, 1) if scalars else data
+    value = _live(_tensors(init))
+    data = [STATE.trace.read(tensor(each)) for each in xs]
+    scalars = [len(each._spec.shape or ()) == 1 for each in data]  # of one number each to the operator, as MXNet's
+    data = [STATE.trace.read(each.reshape(-1, 1)) if single else each for each, single in zip(data, scalars)]
     leaves: list[TracedTensor] = []
     structure = flatten(value, leaves)
     outs: list[Any] = []
 
-    def step(value: Any, part: Tensor) -> tuple[Any, Any]:
-        new, out = loop_func(value, part.reshape(()) if scalars else part)
-        outs.append(flatten(None if out is None else _tensors(out), []))
-        return out if out is None else _tensors(out), new
+    def rows_of(value: Any, *parts: Tensor) -> tuple[Any, Any]:
+        return loop_func(value, *[part.reshape(()) if single else part for part, single in zip(parts, scalars)])
 
-    body = _Body("scan_body", step, (value, _Slice(data)), needs_all=True)
+    body = _Body("scan_body", _outputs_first(rows_of, outs), (value, *map(_Slice, data)), needs_all=True)
     count = len(body.values) - len(leaves)
     _check("scan", structure, leaves, body.structure[2][1], body.values[count:])
-    *states, place = body.places()
-    rest = [i for i in range(len(body.inputs)) if i not in (*states, place)]
-    inputs = [data, *leaves, *(body.outside[body.inputs[i]] for i in rest)]
+    places = body.places()
+    states, rows = places[:len(leaves)], places[len(leaves):]
+    rest = [i for i in range(len(body.inputs)) if i not in places]
+    inputs = [*data, *leaves, *(body.outside[body.inputs[i]] for i in rest)]
     outputs = _node(FOREACH, inputs, [body], num_outputs=body.extra + len(body.values),
-                    num_out_data=body.extra + count, in_state_locs=tuple(states), in_data_locs=(place,),
+                    num_out_data=body.extra + count, in_state_locs=tuple(states), in_data_locs=tuple(rows),
                     remain_locs=tuple(rest))
     first = body.extra + count
     return rebuild(structure, iter(outputs[first:])), rebuild(outs[0], iter(outputs[body.extra:first]))
@@ -286,19 +347,20 @@ def _foreach(loop_func: Callable, value: Any, xs: Tensor) -> tuple[Any, Any]:
 class _Slice(TensorBase):
     """Stands for a slice of a tensor where only its shape and dtype are asked for."""
 
-    __slots__ = ("_shape", "_dtype")
+    __slots__ = ("_spec",)
 
-    def __init__(self, xs: TensorBase):
-        self._shape, self._dtype = xs.shape[1:], xs._dt
+    def __init__(self, xs: TracedTensor):
+        assert xs._spec.shape is not None  # its rows are counted
+        self._spec = Spec(xs._spec.shape[1:], xs._dt)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Dimensions of a slice."""
-        return self._shape
+        return self._spec.shape or ()
 
     @property
     def _dt(self) -> np.dtype:
-        return self._dtype
+        return np.dtype(self._spec.dtype)
 
 
 def fori_loop(lower: int, upper: int, loop_func: Callable, init_val: Any, unroll: bool = True) -> Any:
@@ -320,7 +382,7 @@ def fori_loop(lower: int, upper: int, loop_func: Callable, init_val: Any, unroll
     """
     if STATE.trace is not None and not unroll and upper > lower:
         counter = tensor(np.arange(lower, upper))
-        return _foreach(lambda value, i: (loop_func(i, value), None), _tensors(init_val), counter)[0]
+        return foreach(lambda value, i: (loop_func(i, value), None), init_val, [counter])[0]
     value = _tensors(init_val)
     for i in range(lower, upper):
         value = loop_func(i, value)

@@ -175,6 +175,25 @@ def _sum_log_diag(g: Builder, use: Use, x: Value) -> Value:
     return g.reduce("Sum", g("Log", found), [len(found.shape) - 1], False)
 
 
+@says("_unravel_index")
+def _unravel(g: Builder, use: Use, x: Value) -> Value:
+    shape = use.attrs["shape"]
+    lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+    flat = g.cast(x, _INT64)
+    rows = []
+    for i, length in enumerate(lengths):
+        whole = g("Div", flat, product(lengths[i + 1:]))
+        rows.append(g.unsqueeze(g("Mod", whole, length) if i else whole, [0]))
+    return g.cast(g.concat(rows, 0), use.out.dtype)
+
+
+@says("multi_sum_sq")
+def _sums_of_squares(g: Builder, use: Use, *xs: Value) -> Value:
+    wide = [g.cast(x, np.float32) for x in xs]
+    sums = [g.reduce("Sum", x * x, range(len(x.shape)), False) for x in wide]
+    return g.concat([g.reshape(each, (1,)) for each in sums], 0)
+
+
 # ----------------------------------------------------------------------------------------------- in order
 
 

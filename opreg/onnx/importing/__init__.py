@@ -1,7 +1,7 @@
-"""Models of ONNX, read: as symbols with their parameters, or as Cells."""
+"""Models of ONNX, read: as symbols with their parameters, as Cells, or as blocks of Gluon."""
 
 from __future__ import annotations
 
-from .api import get_model_metadata, import_model, import_to_cell
+from .api import get_model_metadata, import_model, import_to_cell, import_to_gluon
 
-__all__ = ["import_model", "import_to_cell", "get_model_metadata"]
+__all__ = ["import_model", "import_to_cell", "import_to_gluon", "get_model_metadata"]

@@ -12,6 +12,8 @@ from opreg.core.files import reading
 from opreg.core.mode import Recording
 from opreg.core.spec import ANY, Shape, is_floating
 from opreg.errors import ArgumentError, FileFormatError, did_you_mean
+from opreg.gluon.parameter import Contexts
+from opreg.gluon.symbol_block import SymbolBlock
 from opreg.ndarray.creation import array
 from opreg.ndarray.ndarray import NDArray
 from opreg.nn import tree
@@ -20,14 +22,14 @@ from opreg.nn.follow import follow
 from opreg.nn.parameter import Parameter
 from opreg.nn.tensor import Tensor
 from opreg.nn.tree import Structure
-from opreg.symbol.symbol import Symbol
+from opreg.symbol.symbol import Symbol, Variable
 
 from ..package import onnx
 from . import translations as translations  # the rows enter the table
 from .graph import Graph, Model, lowered
 from .tensors import computes, dtype_of, load_external
 
-__all__ = ["import_model", "import_to_cell", "get_model_metadata", "read_model", "ModelCell"]
+__all__ = ["import_model", "import_to_cell", "import_to_gluon", "get_model_metadata", "read_model", "ModelCell"]
 
 
 def _tensors(graph: Any, depth: int = 0) -> list[Any]:
@@ -52,6 +54,8 @@ def read_model(model: Any, folder: str | None = None) -> Model:
     FileFormatError
         It is no model, or one that contradicts itself: the message has the file and the node.
     """
+    if isinstance(model, Model):
+        return model
     if not isinstance(model, (str, os.PathLike, bytes)):
         if not hasattr(model, "opset_import"):
             raise ArgumentError(f"expected the name of a file, bytes or an onnx.ModelProto, got {type(model).__name__}")
@@ -213,6 +217,40 @@ def import_model(model: Any, shapes: Mapping[str, Sequence[int]] | None = None
     params = {name: array(value.asnumpy(), dtype=value._data.dtype) for name, value in held.items()}
     return (symbol, {name: value for name, value in params.items() if name in arguments_of},
             {name: value for name, value in params.items() if name in states})
+
+
+def import_to_gluon(model: Any, ctx: Contexts = None, shapes: Mapping[str, Sequence[int]] | None = None
+                    ) -> SymbolBlock:
+    """A model of ONNX as a block of Gluon, with its parameters.
+
+    Parameters
+    ----------
+    model : str, path, bytes or onnx.ModelProto
+        The model's file, its content, or the model.
+    ctx : Context or list of Context, optional
+        Where the parameters live.
+    shapes : dict of str to shape, optional
+        Of inputs whose lengths the model leaves open, as for ``import_model``.
+
+    Returns
+    -------
+    SymbolBlock
+        It takes the inputs of the model in their order. Constants are parameters without a gradient.
+
+    Raises
+    ------
+    FileFormatError, UnknownNumbers, ArgumentError
+        As ``import_model``.
+    """
+    read = read_model(model)
+    symbol, arguments, states = import_model(read, shapes)
+    block = SymbolBlock(symbol, [Variable(name) for name in read.graph.inputs])
+    held = {**arguments, **states}
+    for name, parameter in block.collect_params().items():
+        if symbol.attr_dict().get(name, {}).get("__lr_mult__") == "0.0":
+            parameter.grad_req = "null"
+        parameter._load_init(held[name], ctx, cast_dtype=True, dtype_source="saved")
+    return block
 
 
 def get_model_metadata(model: Any) -> dict[str, list[tuple[str, tuple[int, ...]]]]:

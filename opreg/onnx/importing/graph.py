@@ -15,16 +15,18 @@ import numpy as np
 from opreg.core.op import Op
 from opreg.core.placeholder import Placeholder, lookup
 from opreg.core.registry import ops
-from opreg.core.spec import Shape, known
+from opreg.core.spec import ANY, Shape, known
 from opreg.core.tracing import TraceError
 from opreg.core.value import Value
 from opreg.errors import ArgumentError, DTypeError, FileFormatError, OpError, ShapeError, did_you_mean, note
 from opreg.nn.state import STATE
 from opreg.nn.tensor import Tensor
 from opreg.nn.tensor_base import TensorBase
+from opreg.nn.trace import TracedTensor
 
 from ..package import onnx
 from . import rows
+from .open_lengths import is_open, numbers_of
 from .rows import Row
 from .tensors import array_of, computes, dtype_of, number_of, sparse_array_of
 
@@ -448,11 +450,25 @@ class Node:
         """
         if not isinstance(value, TensorBase):
             return value
+        found = self.open_numbers(value)
+        if found is None or any(map(is_open, found.reshape(-1))):
+            raise UnknownNumbers(f"operator {self.op_type} needs numbers that are known only when the graph runs: a "
+                                 "symbol cannot have them. import_to_cell computes such models")
+        return found.astype(self.dtype(value)) if found.dtype == object else found
+
+    def open_numbers(self, value: Any) -> np.ndarray | None:
+        """The numbers of a value as a NumPy array, in which lengths may be open; None where a run computes them."""
+        if not isinstance(value, TensorBase):
+            return np.asarray(value)
+        trace = STATE.trace
+        if trace is not None and isinstance(value, TracedTensor):
+            found = numbers_of(trace, value)
+            if found is not None or (trace.parent is not None and not trace.assigns):
+                return found  # in the body of a loop or a branch, others each time
         try:
             return value.asnumpy()
         except TraceError:
-            raise UnknownNumbers(f"operator {self.op_type} needs numbers that are known only when the graph runs: a "
-                                 "symbol cannot have them. import_to_cell computes such models") from None
+            return None
 
     def shape(self, value: Any) -> Shape:
         """The lengths of a value, all of them known.
@@ -476,6 +492,16 @@ class Node:
                                      "of the inputs, or use import_to_cell")
             return value._spec.shape
         return tuple(value.shape)
+
+    def length(self, value: Any, axis: int) -> int:
+        """The length of a value along an axis, which must be known."""
+        length = self.lengths(value)[axis]
+        return self.shape(value)[axis] if length is ANY else length
+
+    def lengths_but_one(self, value: Any) -> Shape:
+        """The lengths of a value for reshaping it: -1 for the first, where it is open."""
+        first, *rest = self.lengths(value)
+        return (-1, *rest) if first is ANY and known(tuple(rest)) else self.shape(value)
 
     def rank(self, value: Any) -> int:
         """How many axes a value has."""

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from opreg.core.registry import ops
-from opreg.errors import ArgumentError, ShapeError
+from opreg.errors import ArgumentError, OpError, ShapeError
 from opreg.nn.ops import cond
+from opreg.nn.ops.control import foreach, while_true
+from opreg.nn.state import STATE
 
 from ..graph import Graph, Node, UnknownNumbers
 from ..rows import Given, Host, row
@@ -44,9 +46,15 @@ def _stacked(node: Node, values: Sequence[Any], info: Any, axis: int = 0) -> Any
 
 
 @row("Loop")
-def loop(node: Node, most: Host, condition: Host, *states: Given, body: Graph) -> Any:
+def loop(node: Node, most: Host, condition: Given, *states: Given, body: Graph) -> Any:
     rounds = None if most is None else int(most.reshape(-1)[0])
-    on = condition is None or bool(condition.reshape(-1)[0])
+    if STATE.trace is not None and rounds is not None and rounds > 1:
+        for one_node in (_counted, _conditional):
+            try:
+                return one_node(node, rounds, condition, states, body)
+            except OpError:  # what cannot go round in one node is unrolled, or says there why not
+                pass
+    on = condition is None or bool(node.host(condition).reshape(-1)[0])
     kept, count, step = list(states), len(states), 0
     columns: list[list[Any]] = [[] for _ in body.outputs[1 + count:]]
     while on and (rounds is None or step < rounds):
@@ -58,6 +66,45 @@ def loop(node: Node, most: Host, condition: Host, *states: Given, body: Graph) -
         step += 1
     infos = body.output_infos[1 + count:]
     return (*kept, *[_stacked(node, column, info) for column, info in zip(columns, infos)])
+
+
+def _counted(node: Node, rounds: int, condition: Any, states: Sequence[Any], body: Graph) -> tuple[Any, ...]:
+    """A loop of so many rounds, whose condition always holds, as one node.
+
+    Raises
+    ------
+    UnknownNumbers
+        A run says whether it goes on.
+    """
+    if condition is not None and not node.host(condition).reshape(-1)[0]:
+        raise UnknownNumbers("no round")
+
+    def step(kept: Any, number: Any) -> tuple[Any, Any]:
+        on, *results = node.body(body, [number, np.array(True), *kept])
+        if not node.host(on).reshape(-1)[0]:
+            raise UnknownNumbers("one round")
+        lifted = [node.lift(value) for value in results]
+        return tuple(lifted[:len(states)]), tuple(lifted[len(states):])
+
+    kept, outs = foreach(step, tuple(map(node.lift, states)), [np.arange(rounds)])
+    return (*kept, *outs)
+
+
+def _conditional(node: Node, rounds: int, condition: Any, states: Sequence[Any], body: Graph) -> tuple[Any, ...]:
+    """A loop with a condition as one node. What it stacks is as long as there were rounds, which a run says."""
+    start = np.array([True]) if condition is None else ops._np_reshape(node.lift(condition), newshape=(1,))
+
+    def step(value: Any) -> tuple[Any, Any]:
+        number, _, *kept = value
+        on, *results = node.body(body, [ops._np_reshape(number, newshape=()), np.array(True), *kept])
+        lifted = [node.lift(value) for value in results]
+        return ((number + 1, ops._np_reshape(node.lift(on), newshape=(1,)), *lifted[:len(states)]),
+                tuple(lifted[len(states):]))
+
+    init = (np.zeros(1, np.int64), start, *map(node.lift, states))
+    (count, _, *kept), outs = while_true(lambda value: value[1], step, init, rounds)
+    made = ops.broadcast_lesser(node.lift(np.arange(rounds)), count)
+    return (*kept, *[ops._contrib_boolean_mask(out, made) for out in outs])
 
 
 @row("Scan")
@@ -90,12 +137,26 @@ def _scanned(node: Node, values: list[Any], body: Graph, count: int, directions:
              out_directions: Any) -> tuple[Any, ...]:
     states, data = values[:len(values) - count], values[len(values) - count:]
     along = [node.axis(axis, value) for axis, value in zip(axes or [0] * count, data)]
+    backwards = list(directions or [0] * count)
+    infos = body.output_infos[len(states):]
+    columns: Sequence[Any]
+    if STATE.trace is not None:
+        rows = [_moved(node, _turned(value, axis) if back else value, axis, 0)
+                for value, axis, back in zip(data, along, backwards)]
+        try:
+            states, columns = _scanned_as_one(node, states, rows, body)
+        except OpError:  # what cannot go round in one node is unrolled, or says there why not
+            pass
+        else:
+            ordered = [_turned(column, 0) if out_directions and out_directions[i] else column
+                       for i, column in enumerate(columns)]
+            return (*states, *[_moved(node, column, 0, node.axis(out_axes[i] if out_axes else 0, column))
+                               for i, column in enumerate(ordered)])
     lengths = {node.shape(value)[axis] for value, axis in zip(data, along)}
     if len(lengths) != 1:
         raise ShapeError(f"Scan: its inputs have lengths {sorted(lengths)}")
     length, = lengths
-    backwards = list(directions or [0] * count)
-    columns: list[list[Any]] = [[] for _ in body.outputs[len(states):]]
+    columns = [[] for _ in infos]
     for step in range(length):
         rows = [_at(node, value, axis, length - 1 - step if back else step)
                 for value, axis, back in zip(data, along, backwards)]
@@ -103,7 +164,6 @@ def _scanned(node: Node, values: list[Any], body: Graph, count: int, directions:
         states = results[:len(states)]
         for column, value in zip(columns, results[len(states):]):
             column.append(value)
-    infos = body.output_infos[len(states):]
     outs = []
     for i, (column, info) in enumerate(zip(columns, infos)):
         ordered = column[::-1] if out_directions and out_directions[i] else column
@@ -111,6 +171,28 @@ def _scanned(node: Node, values: list[Any], body: Graph, count: int, directions:
         rank = node.rank(column[0]) + 1 if column else 1
         outs.append(_stacked(node, ordered, info, axis % rank))
     return (*states, *outs)
+
+
+def _turned(value: Any, axis: int) -> Any:
+    """A value with the order along an axis turned around."""
+    return ops.reverse(value, axis=(axis,))
+
+
+def _moved(node: Node, value: Any, axis: int, place: int) -> Any:
+    """A value with one of its axes at another place."""
+    order = [each for each in range(node.rank(value)) if each != axis]
+    order.insert(place, axis)
+    return value if order == sorted(order) else ops.transpose(value, axes=tuple(order))
+
+
+def _scanned_as_one(node: Node, states: Sequence[Any], data: Sequence[Any], body: Graph) -> tuple[Any, Any]:
+    """The last states and the stacked outputs of a scan, as one node."""
+
+    def step(kept: Any, *rows: Any) -> tuple[Any, Any]:
+        results = [node.lift(value) for value in node.body(body, [*kept, *rows])]
+        return tuple(results[:len(states)]), tuple(results[len(states):])
+
+    return foreach(step, tuple(states), data)
 
 
 # --------------------------------------------------------------------------------------------------- sequences

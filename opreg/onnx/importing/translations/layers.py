@@ -523,7 +523,7 @@ def _resized(node: Node, x: Any, places: Sequence[int], sizes: Any, scales: Sequ
     for i, axis in enumerate(places):
         if scales[i] == 1 and (sizes is None or node.lengths(x)[axis] == sizes[i]) and how != "tf_crop_and_resize":
             continue
-        length = node.shape(x)[axis]
+        length = node.length(x, axis)
         outs = math.floor(length * scales[i]) if sizes is None else sizes[i]
         start, end = (roi[i], roi[len(places) + i]) if roi is not None else (0.0, 1.0)
         at = _positions(outs, length, scales[i], how, start, end)

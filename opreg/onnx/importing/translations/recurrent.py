@@ -1,4 +1,4 @@
-"""Rows of recurrent layers: a step an element of the sequence, in operators."""
+"""Rows of recurrent layers: the operator RNN where it computes them, otherwise a step an element of the sequence."""
 
 from __future__ import annotations
 
@@ -118,12 +118,58 @@ def _times(x: Any, weight: Any, bias: Any) -> Any:
     return product if isinstance(bias, float) else ops.broadcast_add(product, bias)
 
 
+#: Of each mode of the operator RNN, where its gates stand among ONNX's.
+_GATES = {"lstm": (0, 2, 3, 1), "gru": (1, 0, 2), "rnn_tanh": (0,), "rnn_relu": (0,)}
+
+
+def _at_once(node: Node, mode: str, layer: _Layer, x: Any, w: Any, r: Any, b: Any, *initial: Any) -> tuple[Any, ...]:
+    """All steps by the operator RNN: all outputs and the last states."""
+    directions, size = len(layer.backwards), node.shape(r)[-1]
+
+    def turned(value: Any) -> Any:
+        return ops.transpose(value, axes=(1, 0, 2)) if layer.layout else value
+
+    def gates(value: Any, place: int) -> list[Any]:
+        parts = layer.gates(layer.part(value, place), len(_GATES[mode]))
+        return [ops._np_reshape(parts[i], newshape=(-1,)) for i in _GATES[mode]]
+
+    x = turned(x)
+    vector = [part for place in range(directions) for value in (w, r) for part in gates(value, place)]
+    if b is None:
+        vector.append(node.lift(np.zeros(2 * directions * len(_GATES[mode]) * size, node.dtype(x))))
+    else:
+        half = node.shape(b)[-1] // 2
+        vector += [part for place in range(directions) for first in (0, half)
+                   for part in gates(ops.slice_axis(b, axis=1, begin=first, end=first + half), place)]
+    zeros = node.lift(np.zeros((directions, 1, size), node.dtype(x)))
+    states = [ops.broadcast_like(zeros, x, lhs_axes=(1,), rhs_axes=(1,)) if state is None else turned(state)
+              for state in initial]
+    out, *last = ops.RNN(x, ops.Concat(*vector, dim=0, num_args=len(vector)), *states, state_size=size, num_layers=1,
+                         mode=mode, bidirectional=directions == 2, state_outputs=True)
+    everything = ops.expand_dims(out, axis=1) if directions == 1 else ops.transpose(
+        ops.reshape(out, shape=(0, 0, directions, -1)), axes=(0, 2, 1, 3))
+    if layer.layout:
+        everything = ops.transpose(everything, axes=(2, 0, 1, 3))
+    return (everything, *map(turned, last))
+
+
+def _is_plain(node: Node, layer: _Layer, direction: str, lengths: Any, defaults: Sequence[str], activations: Any,
+              x: Any) -> bool:
+    """Whether the operator RNN has such a layer: nothing clipped or cut short, the usual activations."""
+    usual = [name.lower() for name in activations or ()] in ([], [*defaults] * len(layer.backwards))
+    return usual and not layer.clip and lengths is None and direction != "reverse" and \
+        node.dtype(x).name in ("float32", "float64")
+
+
 @row("RNN")
 def rnn(node: Node, x: Any, w: Any, r: Any, b: Any = None, lengths: Host = None, h: Any = None, *,
         hidden_size: int | None = None, direction: str = "forward", activations: Any = None,
         activation_alpha: Any = None, activation_beta: Any = None, clip: float | None = None, layout: int = 0,
         output_sequence: int = 0) -> Any:
     layer = _Layer(node, ["Tanh"], direction, activations, activation_alpha, activation_beta, clip, layout)
+    for name in ("tanh", "relu"):
+        if (activations or name == "tanh") and _is_plain(node, layer, direction, lengths, [name], activations, x):
+            return _at_once(node, f"rnn_{name}", layer, x, w, r, b, h)
 
     def step(place: int, x_t: Any, states: Sequence[Any]) -> list[Any]:
         bias = _biases(layer, b, place, 1)
@@ -139,6 +185,8 @@ def gru(node: Node, x: Any, w: Any, r: Any, b: Any = None, lengths: Host = None,
         activation_alpha: Any = None, activation_beta: Any = None, clip: float | None = None, layout: int = 0,
         linear_before_reset: int = 0, output_sequence: int = 0) -> Any:
     layer = _Layer(node, ["Sigmoid", "Tanh"], direction, activations, activation_alpha, activation_beta, clip, layout)
+    if linear_before_reset and _is_plain(node, layer, direction, lengths, ["sigmoid", "tanh"], activations, x):
+        return _at_once(node, "gru", layer, x, w, r, b, h)
 
     def step(place: int, x_t: Any, states: Sequence[Any]) -> list[Any]:
         wz, wr, wh = layer.gates(layer.part(w, place), 3)
@@ -161,6 +209,9 @@ def lstm(node: Node, x: Any, w: Any, r: Any, b: Any = None, lengths: Host = None
          input_forget: int = 0, output_sequence: int = 0) -> Any:
     layer = _Layer(node, ["Sigmoid", "Tanh", "Tanh"], direction, activations, activation_alpha, activation_beta, clip,
                    layout)
+    if p is None and not input_forget and _is_plain(node, layer, direction, lengths, ["sigmoid", "tanh", "tanh"],
+                                                    activations, x):
+        return _at_once(node, "lstm", layer, x, w, r, b, h, c)
 
     def step(place: int, x_t: Any, states: Sequence[Any]) -> list[Any]:
         ws, rs = layer.gates(layer.part(w, place), 4), layer.gates(layer.part(r, place), 4)

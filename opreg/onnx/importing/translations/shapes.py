@@ -14,7 +14,8 @@ from opreg.core.spec import ANY, is_floating, known
 from opreg.errors import ArgumentError, AttrError, ShapeError
 from opreg.nn.tensor import Tensor
 
-from ..graph import Node
+from ..graph import Node, UnknownNumbers
+from ..open_lengths import Length, is_open
 from ..rows import Given, Host, row
 from ..tensors import computes, dtype_of
 
@@ -53,9 +54,12 @@ def constant(node: Node, *, value: Any = None, sparse_value: Any = None, value_f
 
 
 @row("ConstantOfShape")
-def constant_of_shape(node: Node, shape: Host, *, value: Any = None) -> Any:
+def constant_of_shape(node: Node, shape: Given, *, value: Any = None) -> Any:
     value = np.zeros(1, np.float32) if value is None else value
-    return np.full(_sane(numbers(shape)), value.reshape(-1)[0], value.dtype)
+    codes = _open_shape(node, shape)
+    if codes:
+        return _expanded(node, node.lift(value.reshape((1,) * len(codes))), codes)
+    return np.full(_sane(numbers(node.host(shape))), value.reshape(-1)[0], value.dtype)
 
 
 @row("Range")
@@ -98,11 +102,23 @@ def reshape_by_attribute(node: Node, x: Any, *, shape: Any) -> Any:
 
 
 @row("Reshape", since=5)
-def reshape(node: Node, x: Given, shape: Host, *, allowzero: int = 0) -> Any:
+def reshape(node: Node, x: Given, shape: Given, *, allowzero: int = 0) -> Any:
+    codes = _open_shape(node, shape)
+    places = [i for i, code in enumerate(codes) if is_open(code)]
+    if len(places) == 1 and not {0, -1} & {code for code in codes if not is_open(code)}:
+        codes[places[0]] = -1  # which follows from the other lengths
+        return reshaped(node, node.lift(x), tuple(codes))
+    shape = node.host(shape)
     if isinstance(x, np.ndarray) and not computes(x.dtype):
         codes = [x.shape[i] if dim == 0 and not allowzero else dim for i, dim in enumerate(numbers(shape))]
         return x.reshape(codes)
     return reshaped(node, node.lift(x), numbers(shape), bool(allowzero))
+
+
+def _open_shape(node: Node, shape: Any) -> list[Any]:
+    """The lengths of a shape, of which some are open; none at all where they all are known."""
+    found = None if isinstance(shape, np.ndarray) else node.open_numbers(shape)
+    return list(found) if found is not None and found.ndim == 1 and any(map(is_open, found)) else []
 
 
 def reshaped(node: Node, x: Any, codes: tuple[int, ...], literal: bool = False) -> Any:
@@ -188,14 +204,36 @@ def transpose(node: Node, x: Any, *, perm: Any = None) -> Any:
 
 
 @row("Expand")
-def expand(node: Node, x: Any, shape: Host) -> Any:
-    wanted = numbers(shape)
+def expand(node: Node, x: Any, shape: Given) -> Any:
+    codes = _open_shape(node, shape)
+    if codes:
+        return _expanded(node, x, codes)
+    wanted = numbers(node.host(shape))
     have = node.lengths(x)
     missing = len(wanted) - len(have)
     if known(have):
         return ops._np_broadcast_to(x, shape=_sane(np.broadcast_shapes(have, wanted)))
     ones = ops.Cast(_full(wanted if missing >= 0 else (1,) * -missing + wanted, 1), dtype=node.dtype(x))
     return ops.broadcast_mul(x, ones)
+
+
+def _expanded(node: Node, x: Any, codes: Sequence[Any]) -> Any:
+    """An array broadcast to a shape, whose open lengths are those of other arrays."""
+    have = (1,) * (len(codes) - node.rank(x)) + node.lengths(x)
+    first = len(have) - len(codes)
+    if len(have) > node.rank(x):
+        x = _unsqueezed(node, x, range(len(have) - node.rank(x)))
+    for axis, code in enumerate(codes, first):
+        if not is_open(code) and (code == 1 or (have[axis] is not ANY and code == have[axis])):
+            continue
+        if have[axis] is ANY or have[axis] != 1 or (is_open(code) and not isinstance(code, Length)):
+            raise UnknownNumbers(f"operator {node.op_type} needs lengths that are known only when the graph runs: give "
+                                 "shapes= of the inputs, or use import_to_cell")
+        if isinstance(code, Length):
+            x = ops.broadcast_like(x, code.value, lhs_axes=(axis,), rhs_axes=(code.axis,))
+        else:
+            x = ops.broadcast_axis(x, axis=(axis,), size=(code,))
+    return x
 
 
 def _full(shape: tuple[int, ...], value: float, dtype: Any = np.float32) -> Any:
@@ -241,7 +279,7 @@ def parts_of(node: Node, x: Any, lengths: Sequence[int] | None, axis: int, count
     axis = node.axis(axis, x)
     whole = node.lengths(x)[axis]
     if lengths is None:
-        whole = node.shape(x)[axis]
+        whole = node.length(x, axis)
         each = -(-whole // count)
         lengths = [max(min(each, whole - i * each), 0) for i in range(count)]
     if sum(lengths) != whole or min(lengths, default=0) < 0:
@@ -384,8 +422,12 @@ def tensor_scatter(node: Node, past: Any, update: Any, indices: Host = None, *, 
 
 
 @row("Compress")
-def compress(node: Node, x: Any, condition: Host, *, axis: int | None = None) -> Any:
-    picked = np.flatnonzero(condition)
+def compress(node: Node, x: Any, condition: Given, *, axis: int | None = None) -> Any:
+    try:
+        picked = np.flatnonzero(node.host(condition))
+    except UnknownNumbers:
+        data, along = (x, node.axis(axis, x)) if axis is not None else (ops._np_reshape(x, newshape=(-1,)), 0)
+        return ops._contrib_boolean_mask(data, condition, axis=along)
     if axis is None:
         return ops.take(ops._np_reshape(x, newshape=(-1,)), node.lift(picked), axis=0)
     return ops.take(x, node.lift(picked), axis=node.axis(axis, x))
@@ -461,19 +503,19 @@ def padded(node: Node, x: Any, pads: Sequence[int], value: float, mode: str) -> 
     widths = list(zip(pads[:rank], pads[rank:]))
     for axis, (before, behind) in enumerate(widths):
         if before < 0 or behind < 0:
-            length = node.shape(x)[axis]
-            x = ops.slice_axis(x, axis=axis, begin=max(-before, 0), end=length - max(-behind, 0))
+            length = node.lengths(x)[axis]
+            end = min(behind, 0) or None if length is ANY else length - max(-behind, 0)
+            x = ops.slice_axis(x, axis=axis, begin=max(-before, 0), end=end)
     grown = [(max(before, 0), max(behind, 0)) for before, behind in widths]
     if not any(map(any, grown)):
         return x
     if known(node.lengths(x)):
         _sane([dim + sum(pair) for dim, pair in zip(node.lengths(x), grown)])
     if mode != "constant":
-        shape = node.shape(x)
         for axis, pair in enumerate(grown):
             if any(pair):
                 kind = {"edge": "edge", "reflect": "reflect", "wrap": "wrap"}[mode]
-                order = np.pad(np.arange(shape[axis]), pair, kind)  # type: ignore[call-overload]
+                order = np.pad(np.arange(node.length(x, axis)), pair, kind)  # type: ignore[call-overload]
                 x = ops.take(x, node.lift(order.astype(np.int64)), axis=axis)
         return x
     if rank in (4, 5) and not any(map(any, grown[:2])) and is_floating(node.dtype(x)):
@@ -493,7 +535,7 @@ def padded(node: Node, x: Any, pads: Sequence[int], value: float, mode: str) -> 
 
 @row("SpaceToDepth")
 def space_to_depth(node: Node, x: Any, *, blocksize: int, mode: str = "DCR") -> Any:
-    n, c, h, w = node.shape(x)
+    n, c, h, w = node.lengths_but_one(x)
     parts = ops._np_reshape(x, newshape=(n, c, h // blocksize, blocksize, w // blocksize, blocksize))
     axes = (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4)
     return ops._np_reshape(ops.transpose(parts, axes=axes),
@@ -502,7 +544,7 @@ def space_to_depth(node: Node, x: Any, *, blocksize: int, mode: str = "DCR") -> 
 
 @row("DepthToSpace")
 def depth_to_space(node: Node, x: Any, *, blocksize: int, mode: str = "DCR") -> Any:
-    n, c, h, w = node.shape(x)
+    n, c, h, w = node.lengths_but_one(x)
     deep = c // blocksize ** 2
     if mode == "DCR":
         parts, axes = ops._np_reshape(x, newshape=(n, blocksize, blocksize, deep, h, w)), (0, 3, 4, 1, 5, 2)

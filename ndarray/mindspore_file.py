@@ -1,0 +1,145 @@
+"""Checkpoints of MindSpore, a message of protobuf: values, each a name and a tensor of lengths, dtype and bytes.
+
+    value = field 1 | name = 1.1 | tensor = 1.2 | lengths = 1.2.1 | dtype = 1.2.2 | bytes = 1.2.3
+
+A tensor that is too long for one value goes on in the next of its name. A file may end with ``crc_num`` and the CRC-32
+of all before it.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO, NoReturn
+
+import numpy as np
+
+from opreg.errors import FileFormatError, listed
+
+from .params_file import MAX_NDIM, READ_MINDSPORE, Record, meant
+
+__all__: list[str] = []
+
+#: What MindSpore calls dtypes, and the numbers they are stored as.
+_DTYPES = {"Float64": ("float64", "<f8"), "Float32": ("float32", "<f4"), "Float16": ("float16", "<f2"),
+           "BFloat16": ("bfloat16", "<u2"), "Int64": ("int64", "<i8"), "Int32": ("int32", "<i4"),
+           "Int16": ("int16", "<i2"), "Int8": ("int8", "i1"), "UInt64": ("uint64", "<u8"), "UInt32": ("uint32", "<u4"),
+           "UInt16": ("uint16", "<u2"), "UInt8": ("uint8", "u1"), "Bool": ("bool", "u1")}
+_CHECKSUM = b"crc_num"
+_CHECKSUM_BYTES = len(_CHECKSUM) + 10
+
+
+class _Reader:
+    """A message, and where in it the reading has come to."""
+
+    def __init__(self, content: memoryview, name: str, start: int = 0):
+        self.content, self.name, self.start, self.at = content, name, start, 0
+
+    def fail(self, expected: str, found: object) -> NoReturn:
+        raise FileFormatError(f"{self.name}: byte {self.start + self.at}: expected {expected}, found {found}")
+
+    def number(self) -> int:
+        """A number of one to ten bytes."""
+        value = 0
+        for i in range(10):
+            if self.at >= len(self.content):
+                self.fail("a number", "the end")
+            byte = self.content[self.at]
+            self.at += 1
+            value |= (byte & 127) << 7 * i
+            if byte < 128:
+                return value
+        return self.fail("a number of at most ten bytes", "more")
+
+    def fields(self) -> Iterator[tuple[int, int | _Reader]]:
+        """The fields: their numbers, and a number or a message each."""
+        while self.at < len(self.content):
+            key = self.number()
+            if key & 7 == 0:
+                yield key >> 3, self.number()
+            elif key & 7 == 2:
+                length = self.number()
+                if length > len(self.content) - self.at:
+                    self.fail(f"{length} bytes", len(self.content) - self.at)
+                part = _Reader(self.content[self.at:self.at + length], self.name, self.start + self.at)
+                self.at += length
+                yield key >> 3, part
+            else:
+                self.fail("a number or bytes", f"a field of kind {key & 7}")
+
+    def text(self) -> str:
+        """All of it, as text."""
+        try:
+            return bytes(self.content).decode()
+        except UnicodeDecodeError as error:
+            return self.fail("a text", error)
+
+
+class _Tensor:
+    """A tensor, of which one value or several have the bytes."""
+
+    def __init__(self) -> None:
+        self.shape: list[int] = []
+        self.dtype = ""
+        self.parts: list[memoryview] = []
+
+    def take(self, reader: _Reader) -> None:
+        """What a value says of it."""
+        shape: list[int] = []
+        for field, value in reader.fields():
+            if field == 1:  # one number a field, or all of them as bytes
+                if isinstance(value, int):
+                    shape.append(value)
+                else:
+                    while value.at < len(value.content):
+                        shape.append(value.number())
+            elif field in (2, 3) and isinstance(value, _Reader):
+                if field == 2:
+                    self.dtype = value.text()
+                else:
+                    self.parts.append(value.content)
+        self.shape = shape
+
+    def array(self, reader: _Reader, key: str) -> np.ndarray:
+        """Its numbers."""
+        if self.dtype not in _DTYPES:
+            reader.fail(f"{key!r} of a dtype of {listed([*_DTYPES], 20)}", repr(self.dtype)[:80])
+        name, stored = _DTYPES[self.dtype]
+        values = np.frombuffer(b"".join(self.parts), np.uint8)
+        size = np.dtype(stored).itemsize
+        shape = tuple(self.shape)
+        if shape == (0,) and len(values) == size:  # how older versions write a single number
+            shape = ()
+        if len(shape) > MAX_NDIM or max(shape, default=0) >= 1 << 60 or math.prod(shape) * size != len(values):
+            reader.fail(f"{key!r} of {len(values)} bytes", f"{name} of shape {shape}")
+        found = values.view(stored)
+        try:
+            return meant(found.astype(found.dtype.newbyteorder("=")), name).reshape(shape)
+        except ImportError:
+            return reader.fail("the package ml_dtypes to be installed, which bfloat16 needs", "none")
+
+
+@READ_MINDSPORE.provide
+def _read(file: BinaryIO, size: int, name: str) -> tuple[list[Record], list[str]]:
+    content = memoryview(file.read(size))
+    if bytes(content[-_CHECKSUM_BYTES:-10]) == _CHECKSUM:
+        stored = int.from_bytes(content[-10:], "big")
+        content = content[:-_CHECKSUM_BYTES]
+        if stored != zlib.crc32(content):
+            raise FileFormatError(f"{name}: the checksum is not that of its content: the file is damaged")
+    reader = _Reader(content, name)
+    tensors: dict[str, _Tensor] = {}
+    for field, value in reader.fields():
+        if field != 1 or isinstance(value, int):
+            reader.fail("a value", f"field {field}")
+        key, tensor = "", None
+        for inner, part in value.fields():
+            if inner == 1 and isinstance(part, _Reader):
+                key = part.text()
+            elif inner == 2 and isinstance(part, _Reader):
+                tensor = part
+        if tensor is None or not key:
+            value.fail("a name and a tensor", "something else")
+        tensors.setdefault(key, _Tensor()).take(tensor)
+    return [Record(each.array(reader, key)) for key, each in tensors.items()], list(tensors)

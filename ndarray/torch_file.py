@@ -1,0 +1,194 @@
+"""Parameter files of PyTorch, as ``torch.save`` writes them from 1.6 on: a zip of a pickle and of the numbers.
+
+    NAME/data.pkl | NAME/byteorder | NAME/data/0 | NAME/data/1 | …
+
+The pickle is read without running anything of it: it may name the few functions and classes that dicts of tensors are
+made of, and for each of them stands one of this file. Dicts within each other become names with points between.
+"""
+
+from __future__ import annotations
+
+import collections
+import io
+import math
+import pickle
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, BinaryIO, NamedTuple, NoReturn
+
+import numpy as np
+
+from opreg.errors import FileFormatError, OpError, listed, warn
+
+from .npz_file import ZIP_DAMAGE
+from .params_file import MAX_NDIM, READ_TORCH, Record, meant
+
+__all__: list[str] = []
+
+#: Names of the classes of storages: the dtype, and what its numbers are stored as, without the order of bytes.
+_STORAGES = {"DoubleStorage": ("float64", "f8"), "FloatStorage": ("float32", "f4"), "HalfStorage": ("float16", "f2"),
+             "BFloat16Storage": ("bfloat16", "u2"), "LongStorage": ("int64", "i8"), "IntStorage": ("int32", "i4"),
+             "ShortStorage": ("int16", "i2"), "CharStorage": ("int8", "i1"), "ByteStorage": ("uint8", "u1"),
+             "BoolStorage": ("bool", "u1")}
+_DEEPEST = 32  # dicts within each other
+
+
+class _Kind(NamedTuple):
+    """A class of storages."""
+
+    dtype: str
+    stored: str
+
+
+class _Storage(NamedTuple):
+    """Numbers in a row, of a file of the zip."""
+
+    kind: _Kind
+    values: np.ndarray
+
+
+class _Tensor(NamedTuple):
+    """A tensor of the file."""
+
+    array: np.ndarray
+
+
+def _tensor(storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> _Tensor:
+    """``torch._utils._rebuild_tensor_v2``: a view of a storage."""
+    if not isinstance(storage, _Storage):
+        raise FileFormatError(f"expected a tensor of a storage, found one of {type(storage).__name__}")
+    for what, each in (("size", size), ("stride", stride)):
+        if not isinstance(each, tuple) or len(each) > MAX_NDIM or not all(type(n) is int and n >= 0 for n in each):
+            raise FileFormatError(f"expected a {what} of counts, found {str(each)[:80]}")
+    values = storage.values
+    last = offset + sum((count - 1) * step for count, step in zip(size, stride)) if type(offset) is int else -1
+    if len(size) != len(stride) or type(offset) is not int or offset < 0 or (math.prod(size) and last >= len(values)):
+        raise FileFormatError(f"expected a tensor within its {len(values)} numbers, found one of shape {size}, strides "
+                              f"{stride}, from number {offset}")
+    if math.prod(size) > max(len(values), 1):
+        raise FileFormatError(f"expected at most {len(values)} numbers, found a tensor of shape {size}")
+    steps = [step * values.itemsize for step in stride]
+    view = np.lib.stride_tricks.as_strided(values[offset:], size, steps) if math.prod(size) else np.empty(
+        size, values.dtype)
+    return _Tensor(meant(view.astype(values.dtype.newbyteorder("=")), storage.kind.dtype))
+
+
+def _parameter(data: Any, *_: Any) -> Any:
+    """``torch._utils._rebuild_parameter``: a tensor that trains."""
+    return data
+
+
+class _Dict(collections.OrderedDict):
+    """A dict of the file; what its pickle says of it beside its items counts for nothing."""
+
+    def __setstate__(self, state: object) -> None:
+        return None
+
+
+class _Left(NamedTuple):
+    """Something of the file that holds no numbers for us, as a device or a dtype."""
+
+    what: tuple[Any, ...]
+
+
+def _left(*what: Any) -> _Left:
+    return _Left(what)
+
+
+#: What a pickle may name.
+_ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
+    ("collections", "OrderedDict"): _Dict, ("torch._utils", "_rebuild_tensor_v2"): _tensor,
+    ("torch._utils", "_rebuild_parameter"): _parameter, ("torch", "Size"): tuple, ("torch", "device"): _left,
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads the pickle: of what it names only that of this file is called."""
+
+    def __init__(self, content: bytes, storage: Callable[[_Kind, str, int], _Storage]):
+        super().__init__(io.BytesIO(content))
+        self.storage = storage
+
+    def find_class(self, module: str, name: str) -> Any:
+        """What stands for something that the pickle names."""
+        if module in ("torch", "torch.storage") and name in _STORAGES:
+            return _Kind(*_STORAGES[name])
+        if (module, name) in _ALLOWED:
+            return _ALLOWED[module, name]
+        raise FileFormatError(f"expected tensors and dicts of them, found {module}.{name}: save net.state_dict()")
+
+    def persistent_load(self, pid: Any) -> _Storage:
+        """A storage of the zip."""
+        if not isinstance(pid, tuple) or len(pid) != 5 or pid[0] != "storage" or not isinstance(pid[1], _Kind) or \
+                not isinstance(pid[2], str) or type(pid[4]) is not int:
+            raise FileFormatError(f"expected a storage, found {str(pid)[:80]}")
+        return self.storage(pid[1], pid[2], pid[4])
+
+
+class _Reader:
+    """A zip of PyTorch's, and how long it is, which bounds what it may ask for."""
+
+    def __init__(self, archive: zipfile.ZipFile, size: int, name: str):
+        self.archive, self.size, self.name = archive, size, name
+        first = next((each for each in archive.namelist() if each.endswith("/data.pkl")), "")
+        self.folder = first.removesuffix("data.pkl")
+        self.order = "<"
+        if f"{self.folder}byteorder" in archive.namelist():
+            self.order = ">" if self.content("byteorder") == b"big" else "<"
+        self.storages: dict[str, _Storage] = {}
+
+    def fail(self, what: str) -> NoReturn:
+        raise FileFormatError(f"{self.name}: {what}")
+
+    def content(self, part: str) -> bytes:
+        """The bytes of a file of the zip, which are as they are."""
+        info = self.archive.getinfo(self.folder + part)
+        if info.compress_type != zipfile.ZIP_STORED or info.file_size > self.size:
+            self.fail(f"{part}: expected bytes that are not packed, at most {self.size}, found {info.file_size}")
+        return self.archive.read(info)
+
+    def storage(self, kind: _Kind, key: str, count: int) -> _Storage:
+        """The numbers of a storage."""
+        if key not in self.storages:
+            content = self.content(f"data/{key}")
+            dtype = np.dtype(self.order + kind.stored)
+            if len(content) != count * dtype.itemsize:
+                self.fail(f"data/{key}: expected {count} numbers of {kind.dtype}, found {len(content)} bytes")
+            self.storages[key] = _Storage(kind, np.frombuffer(content, dtype))
+        found = self.storages[key]
+        if found.kind != kind:
+            self.fail(f"data/{key}: expected {found.kind.dtype}, as before, found {kind.dtype}")
+        return found
+
+
+def _arrays(value: Any, prefix: str, left: list[str], depth: int = 0) -> Iterator[tuple[str, np.ndarray]]:
+    """The arrays of a dict by their names; names of what else is in it go to ``left``."""
+    if isinstance(value, _Tensor):
+        yield prefix, value.array
+    elif isinstance(value, Mapping) and depth < _DEEPEST:
+        for key, each in value.items():
+            yield from _arrays(each, f"{prefix}.{key}" if prefix else str(key), left, depth + 1)
+    else:
+        left.append(prefix or "everything")
+
+
+@READ_TORCH.provide
+def _read(file: BinaryIO, size: int, name: str) -> tuple[list[Record], list[str]]:
+    try:
+        with zipfile.ZipFile(file) as archive:
+            reader = _Reader(archive, size, name)
+            value = _Unpickler(reader.content("data.pkl"), reader.storage).load()
+    except FileFormatError as error:
+        raise FileFormatError(str(error) if str(error).startswith(name) else f"{name}: {error}") from None
+    except (OpError, pickle.UnpicklingError, KeyError, IndexError, TypeError, AttributeError, MemoryError,
+            UnicodeError, RecursionError, ImportError, *ZIP_DAMAGE) as error:
+        raise FileFormatError(f"{name}: expected a file of PyTorch's, found {type(error).__name__}: {error}") from None
+    left: list[str] = []
+    arrays: dict[str, np.ndarray] = {}
+    for key, array in _arrays(value, "", left):
+        if key in arrays or not key:
+            raise FileFormatError(f"{name}: expected a name of its own for each array, found two of {key!r}")
+        arrays[key] = array
+    if left:
+        warn(f"{name}: {len(left)} things that are no tensors are left out: {listed(left, 5)}")
+    return [Record(array) for array in arrays.values()], list(arrays)

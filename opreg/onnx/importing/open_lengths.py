@@ -1,0 +1,110 @@
+"""Numbers of a trace as far as its shapes tell them: shapes of arrays, and what nodes that move and add numbers make
+of them. A length that the model leaves open is a ``Length``, and what is computed of it ``ANY``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opreg.core.graph import Entry
+from opreg.core.spec import ANY
+from opreg.nn.parameter import Parameter
+from opreg.nn.trace import FunctionTracer, TracedTensor
+
+__all__ = ["Length", "is_open", "numbers_of"]
+
+_DEEPEST = 200  # nodes between a shape and who reads it
+
+
+class Length(type(ANY)):  # type: ignore[misc]  # the type of ANY, which has no name of its own
+    """An open length: that of a value along an axis."""
+
+    __slots__ = ("axis", "value")
+
+    def __init__(self, value: TracedTensor, axis: int):
+        self.value, self.axis = value, axis
+
+    def _lost(self, *_: object) -> Any:
+        return ANY
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _lost
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __neg__ = __pow__ = _lost
+
+
+def is_open(number: object) -> bool:
+    """Whether only a run says a number.
+
+    Examples
+    --------
+    >>> is_open(ANY), is_open(3)
+    (True, False)
+    """
+    return isinstance(number, type(ANY))
+
+
+def _reshaped(x: np.ndarray, newshape: tuple[int, ...]) -> np.ndarray:
+    return x.reshape(newshape)
+
+
+def _sliced(x: np.ndarray, begin: Any, end: Any, step: Any = None) -> np.ndarray:
+    steps = step or (None,) * len(begin)
+    return x[tuple([slice(*each) for each in zip(begin, end, steps)])]
+
+
+def _sliced_axis(x: np.ndarray, axis: int, begin: int, end: int | None) -> np.ndarray:
+    key: list[Any] = [slice(None)] * x.ndim
+    key[axis] = slice(begin, end)
+    return x[tuple(key)]
+
+
+def _taken(x: np.ndarray, places: np.ndarray, axis: int = 0, mode: str = "clip") -> np.ndarray | None:
+    if any(map(is_open, places.reshape(-1))):
+        return None
+    return np.asarray(np.take(x, places.astype(np.int64), axis, mode="wrap" if mode == "wrap" else "clip"), object)
+
+
+#: What operators make of arrays of objects; None where nothing is known.
+_RULES: dict[str, Callable[..., np.ndarray | None]] = {
+    "_np_reshape": _reshaped, "slice": _sliced, "slice_axis": _sliced_axis, "take": _taken,
+    "expand_dims": np.expand_dims, "_copy": lambda x: x,
+    "Cast": lambda x, dtype: x if np.dtype(dtype).kind in "iu" else None,
+    "squeeze": lambda x, axis=None: x.squeeze(axis),
+    "Concat": lambda *xs, dim, num_args: np.concatenate(xs, dim),
+    "broadcast_add": np.add, "broadcast_sub": np.subtract, "broadcast_mul": np.multiply,
+    "_npi_add": np.add, "_npi_subtract": np.subtract, "_npi_multiply": np.multiply,
+}
+
+
+def numbers_of(trace: FunctionTracer, value: TracedTensor) -> np.ndarray | None:
+    """The numbers of a value as an array of objects, open where a run says them; None where nothing is known."""
+    home: FunctionTracer | None = trace
+    while home is not None and value._entry[0] not in home.specs:
+        home = home.parent
+    return None if home is None else _found(home, value._entry, {}, 0)
+
+
+def _found(trace: FunctionTracer, entry: Entry, seen: dict[Entry, np.ndarray | None], depth: int) -> np.ndarray | None:
+    if entry in seen:
+        return seen[entry]
+    node = entry[0]
+    result: np.ndarray | None = None
+    if node.op is None:
+        held = [array for array, variable in trace.variables.values() if variable is node]
+        if held and not isinstance(held[0], (Parameter, TracedTensor)) and held[0]._data.dtype.kind in "iub":
+            result = np.asarray(held[0].asnumpy()).astype(object)
+    elif depth < _DEEPEST and node.op.name == "shape_array":
+        source, i = node.inputs[0]
+        shape = trace.specs[source][i].shape
+        if shape is not None:
+            result = np.empty(len(shape), object)
+            result[:] = [Length(trace.wrap((source, i)), axis) if dim is ANY else dim for axis, dim in enumerate(shape)]
+    elif depth < _DEEPEST and node.op.name in _RULES:
+        ins = [_found(trace, each, seen, depth + 1) for each in node.inputs]
+        if all(each is not None for each in ins):
+            found = _RULES[node.op.name](*ins, **(node.given or {}))
+            result = None if found is None else np.asarray(found, object)
+    seen[entry] = result
+    return result
+

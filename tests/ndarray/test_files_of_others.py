@@ -1,0 +1,155 @@
+"""Parameter files of PyTorch and of MindSpore: what they wrote is read, nothing of it is run, and damage is told."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import opreg as mx
+from opreg.errors import FileFormatError, OpError
+from opreg.ndarray.params_file import load
+
+ml_dtypes = pytest.importorskip("ml_dtypes", reason="has bfloat16")
+
+DATA = Path(__file__).parent.parent / "recorded"
+TORCH, TRAINING = DATA / "torch_state.pt", DATA / "torch_training.pt"
+PLAIN, CHECKED = DATA / "mindspore_plain.ckpt", DATA / "mindspore_checked.ckpt"
+MOST_DAMAGED = 300
+
+
+def read(path: Path) -> dict[str, np.ndarray]:
+    records, names = load(path)
+    assert len(set(names)) == len(records)
+    return {name: np.asarray(record.array) for name, record in zip(names, records)}
+
+
+def compared(found: dict[str, np.ndarray], wanted: dict[str, np.ndarray]) -> None:
+    assert list(found) == list(wanted)
+    for name, array in found.items():
+        assert array.dtype == wanted[name].dtype and array.flags.writeable
+        np.testing.assert_array_equal(array, wanted[name])
+
+
+def test_a_state_dict_of_pytorch() -> None:
+    """Every dtype, views that share a storage, parameters, and empty tensors."""
+    w = np.arange(12, dtype=np.float32).reshape(3, 4)
+    halves = np.array([1.5, -2])
+    compared(read(TORCH), {
+        "w": w, "turned": w.T, "row": w[1], "half": halves.astype(np.float16),
+        "brain": halves.astype(ml_dtypes.bfloat16), "double": np.array([0.1]), "count": np.array(7),
+        "small": np.array([-1, 2], np.int8), "byte": np.array([200], np.uint8), "flag": np.array([True, False]),
+        "none": np.zeros((0, 4), np.float32), "trains": np.ones(2, np.float32), "int": np.array([3], np.int32),
+        "short": np.array([3], np.int16)})
+
+
+def test_dicts_within_each_other() -> None:
+    """Names have points between them; what is no tensor is left out, which a warning says."""
+    with pytest.warns(UserWarning, match=r"things that are no tensors are left out: epoch, optimizer"):
+        found = read(TRAINING)
+    assert [name for name in found if name.startswith("model")] == [
+        "model.0.weight", "model.0.bias", "model.1.weight", "model.1.bias", "model.1.running_mean",
+        "model.1.running_var", "model.1.num_batches_tracked"]
+    assert found["optimizer.state.0.exp_avg"].shape == (2, 2)
+
+
+def test_a_checkpoint_of_mindspore() -> None:
+    w, halves = np.arange(6, dtype=np.float32).reshape(2, 3), np.array([1.5, -2])
+    compared(read(PLAIN), {"w": w, "n": np.array(3.5, np.float32), "h": np.array([1, 2], np.float16),
+                           "i": np.array([[5]]), "b": np.array([True, False]), "bf": halves.astype(ml_dtypes.bfloat16)})
+    compared(read(CHECKED), {"w": w, "epoch": np.array(7), "lr": np.array(0.5, np.float32)})
+
+
+def test_functions_that_load_read_them() -> None:
+    for path in (PLAIN, TORCH):
+        np.testing.assert_array_equal(mx.load_checkpoint(str(path))["w"].asnumpy(), read(path)["w"])
+        np.testing.assert_array_equal(mx.nd.load(str(path))["w"].asnumpy(), read(path)["w"])
+
+
+def value(name: str, shape: list[int], numbers: bytes) -> bytes:
+    lengths = b"".join(b"\x08" + bytes([dim]) for dim in shape)
+    tensor = lengths + b"\x12\x07Float32\x1a" + bytes([len(numbers)]) + numbers
+    inner = b"\n" + bytes([len(name)]) + name.encode() + b"\x12" + bytes([len(tensor)]) + tensor
+    return b"\n" + bytes([len(inner)]) + inner
+
+
+def test_a_tensor_in_several_values(tmp_path: Path) -> None:
+    """MindSpore parts long ones; lengths may be packed into one field."""
+    numbers = np.arange(6, dtype=np.float32)
+    path = tmp_path / "a"
+    path.write_bytes(value("w", [2, 3], numbers[:4].tobytes()) + value("w", [2, 3], numbers[4:].tobytes()))
+    np.testing.assert_array_equal(read(path)["w"], numbers.reshape(2, 3))
+
+
+def test_a_checksum_that_is_another(tmp_path: Path) -> None:
+    content = bytearray(CHECKED.read_bytes())
+    content[30] ^= 1
+    (tmp_path / "a.ckpt").write_bytes(content)
+    with pytest.raises(FileFormatError, match="checksum is not that of its content"):
+        load(tmp_path / "a.ckpt")
+
+
+class Runs:
+    """Something that a pickle would run."""
+
+    def __init__(self, function: Any, *arguments: Any):
+        self.call = function, arguments
+
+    def __reduce__(self) -> Any:
+        return self.call
+
+
+def zipped(path: Path, content: bytes, **others: bytes) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("net/data.pkl", content)
+        for name, each in others.items():
+            archive.writestr(f"net/data/{name}", each)
+    return path
+
+
+@pytest.mark.parametrize("function, arguments, name", [
+    (os.mkdir, ("made",), "posix.mkdir|nt.mkdir"), (eval, ("1",), "builtins.eval"), (getattr, (1, "real"), "builtins"),
+    (np.zeros, (3,), "numpy"), (io.BytesIO, (), "_io.BytesIO"), (mx.nd.zeros, (3,), "opreg"),
+])
+def test_nothing_of_a_pickle_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: Any,
+                                    arguments: tuple[Any, ...], name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = zipped(tmp_path / "a.pt", pickle.dumps({"w": Runs(function, *arguments)}))
+    with pytest.raises(FileFormatError, match=f"expected tensors and dicts of them, found ({name}).*state_dict"):
+        load(path)
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_file_within_is_packed(tmp_path: Path) -> None:
+    """A packed file could be far longer than the zip."""
+    path = tmp_path / "a.pt"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("net/data.pkl", bytes(1 << 20))
+    with pytest.raises(FileFormatError, match="expected bytes that are not packed"):
+        load(path)
+
+
+@pytest.mark.parametrize("path", [TORCH, TRAINING, PLAIN, CHECKED], ids=lambda path: path.name)
+@settings(max_examples=MOST_DAMAGED, deadline=None)
+@given(data=st.data())
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_changed_bytes(path: Path, data: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A changed file is read, or refused by an error of ours."""
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    del content[data.draw(st.sampled_from([len(content), len(content) // 2, len(content) - 3])):]
+    changed = tmp_path_factory.getbasetemp() / "changed"
+    changed.write_bytes(content)
+    try:
+        load(changed)
+    except OpError:
+        pass
