@@ -94,7 +94,7 @@ def cast_xp(xp, data, *, dtype, out=None):
     return _cast(xp, data, dtype, out)
 
 
-@declare(name="_backward_cast", types="T,U->U", unread=(1,))
+@declare(name="_backward_cast", types="T,U->U", unread=(1,), cheap=True)
 def cast_like(g, data):
     """``g`` as numbers of the dtype of ``data``."""
 

@@ -216,7 +216,7 @@ def _counts(xp: ArrayModule, pool: Pool, include_pad: bool, dtype: np.dtype) -> 
 # ----------------------------------------------------------------------------------------------- Pooling
 
 
-@declare(name="Pooling", aliases=("_npx_pooling",))
+@declare(name="Pooling", aliases=("_npx_pooling",), cheap=True)
 def pooling(data, *, kernel: tuple[int, ...] = (), pool_type: Literal["max", "avg", "sum", "lp"] = "max",
             global_pool: bool = False, cudnn_off: bool = False, pooling_convention: Convention = "valid",
             stride: tuple[int, ...] = (), pad: tuple[int, ...] = (), p_value: int | None = None,
@@ -303,13 +303,13 @@ def pooling_grad(g, ins, outs, *, pool_type, p_value, **attrs):
 # ------------------------------------------------------------------------------------- backward operators
 
 pooling_sum = register(Op(
-    "_backward_Pooling_sum", pooling.signature.schema, ("g", "data"), types="T,U->T", unread=(1,),
+    "_backward_Pooling_sum", pooling.signature.schema, ("g", "data"), types="T,U->T", unread=(1,), cheap=True,
     doc="The gradient of sums and averages of windows."))
 pooling_max = register(Op(
-    "_backward_Pooling_max", pooling.signature.schema, ("g", "data", "maxima"),
+    "_backward_Pooling_max", pooling.signature.schema, ("g", "data", "maxima"), cheap=True,
     doc="The gradient of maxima: it goes to the first place of the window that has the maximum."))
 pooling_at_max = register(Op(
-    "_backward_Pooling_at_max", pooling.signature.schema, ("h", "data", "maxima"),
+    "_backward_Pooling_at_max", pooling.signature.schema, ("h", "data", "maxima"), cheap=True,
     doc="What ``h`` holds where windows of ``data`` have their maxima: the gradient's gradient."))
 
 
@@ -396,7 +396,7 @@ def pooling_at_max_xp(xp, h, data, maxima, *, kernel, global_pool, pooling_conve
 # -------------------------------------------------------------------------------------------- Pooling_v1
 
 
-@declare(name="Pooling_v1")
+@declare(name="Pooling_v1", cheap=True)
 def pooling_v1(data, *, kernel: tuple[int, ...] = (), pool_type: Literal["max", "avg", "sum"] = "max",
                global_pool: bool = False, pooling_convention: Literal["full", "valid"] = "valid",
                stride: tuple[int, ...] = (), pad: tuple[int, ...] = ()):
@@ -437,7 +437,7 @@ def pooling_v1_grad(g, ins, outs, **attrs):
 
 
 pooling_v1_data = register(Op("_backward_Pooling_v1", pooling_v1.signature.schema, ("g", "data", "output"),
-                              doc="The gradient of ``Pooling_v1``."))
+                              cheap=True, doc="The gradient of ``Pooling_v1``."))
 
 
 pooling_v1_data.infer(like_inputs(1))

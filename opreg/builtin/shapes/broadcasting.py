@@ -220,7 +220,7 @@ def _repetitions(reps: int | Sequence[int], data: Shape) -> tuple[tuple[int, ...
     return (1,) * (rank - len(reps)) + reps, (1,) * (rank - len(data)) + tuple(data)
 
 
-@declare(aliases=("_npi_tile",))
+@declare(aliases=("_npi_tile",), cheap=True)
 def tile(data, *, reps: Count | tuple[Count, ...]):
     """``data`` laid side by side, ``reps`` times along each axis."""
 
@@ -245,7 +245,7 @@ def tile_vmap(ins, batched, *, reps):
     return ops.tile(padded(ins[0], len(times)), reps=(1, *times))
 
 
-@declare(name="_backward_tile", types="T,U->T", unread=(1,))
+@declare(name="_backward_tile", types="T,U->T", unread=(1,), cheap=True)
 def tile_sum(g, data, *, reps: Count | tuple[Count, ...]):
     """The sum of the tiles of ``g``, in the shape of ``data``."""
 
@@ -266,7 +266,7 @@ def tile_sum_xp(xp, g, data, *, reps):
 adjoint_pair(tile, tile_sum)
 
 
-@declare(aliases=("_np_repeat",))
+@declare(aliases=("_np_repeat",), cheap=True)
 def repeat(data, *, repeats: Count, axis: int | None = None):
     """Every number of ``data`` repeated in place: along ``axis``, or all of them in one row; no numbers for zero."""
 
@@ -314,7 +314,7 @@ def repeat_grad(g, ins, outs, *, repeats, axis):
 def _like(number: int, name: str, aliases: tuple[str, ...] = ()) -> None:
     """Declare the operator that fills the shape of its input with one number."""
 
-    @declare(name=name, aliases=aliases, unread=(0,))
+    @declare(name=name, aliases=aliases, unread=(0,), cheap=True)
     def filled(data):
         """An array like ``data``, filled with one number."""
 

@@ -76,7 +76,7 @@ def _declare_concat(name: str, aliases: tuple[str, ...], equal: bool = False) ->
     """Concat, and the form of it for recurrent parameters, of which all whose lengths are unknown have the same: they
     are the weights from the input, of both directions."""
 
-    @declare(name=name, aliases=aliases)
+    @declare(name=name, cheap=True, aliases=aliases)
     def concat(*data, num_args: Few = 1, dim: int = 1):
         """The inputs one after the other along ``dim``."""
 
@@ -154,7 +154,7 @@ def concat_split_grad(g, ins, outs, *, dim):
 # -------------------------------------------------------------------------------------------------- stack
 
 
-@declare
+@declare(cheap=True)
 def stack(*data, axis: int = 0, num_args: Few = 1):
     """The inputs side by side along a new axis."""
 

@@ -369,12 +369,12 @@ def _as_numbers(op: Op, numbers: Callable[[Shape], Shape]) -> None:
     op.grad(ZERO)
 
 
-@declare(types="T->int64", unread=(0,), aliases=("_npx_shape_array",))
+@declare(types="T->int64", unread=(0,), aliases=("_npx_shape_array",), cheap=True)
 def shape_array(data):
     """The shape of ``data`` as int64 numbers."""
 
 
-@declare(types="T->int64", unread=(0,))
+@declare(types="T->int64", unread=(0,), cheap=True)
 def size_array(data):
     """How many numbers ``data`` holds, as one int64 number."""
 
