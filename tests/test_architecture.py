@@ -162,7 +162,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
     """,
     "opreg.builtin": """
         collectives elementwise reductions shapes lookup matrices layers vision randomness optimizers numpy_names
-            contrib quantized samples
+            contrib quantized samples layouts
         looped
         elementwise.elementwise vision.image_size numpy_names.numpy_like_logic outputs layers.rnn_parts shapes.shape
             layers.sliding shapes.subscript optimizers.update_formulas optimizers.updating quantized.ranges

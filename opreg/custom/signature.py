@@ -209,7 +209,9 @@ _RULES: dict[str, tuple[str, tuple[str, ...] | None, str]] = {
     "shapes": ("rule for all shapes", ("ins", "outs"), ""),
     "types": ("dtype rule", ("ins", "outs"), ""),
     "vmap": ("vmap rule", ("ins", "batched"), ""),
-    "jvp": ("jvp rule", ("t", "ins", "outs"), "")}
+    "jvp": ("jvp rule", ("t", "ins", "outs"), ""),
+    "flops": ("rule for arithmetic", ("ins", "outs"), ": the shapes of each"),
+    "layout": ("layout rule", ("ins",), ": the shapes of the inputs")}
 
 
 def check_rule(op: Op, what: str, function: Any) -> None:

@@ -27,6 +27,7 @@ from ...core.threads import by_rows
 from ...core.value import Value
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
+from ..layouts import by_axis
 from ..outputs import floating, out_like, out_or_empty_like, wide, write_out
 
 __all__ = ["Layout", "Over", "count_of", "from_statistics", "layout_of", "moments", "statistics_shape"]
@@ -238,6 +239,7 @@ def backward_sums(g, data, mean, inverse, *, over: Over = "batch", axis: int = 1
 
 
 _over_sets(backward_sums, 1, (2, 3), 2)
+by_axis(backward_sums, (0, 1), outs=())
 
 
 @backward_sums.kernel()

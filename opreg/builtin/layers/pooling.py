@@ -23,6 +23,7 @@ from ...core.registry import declare, ops, register
 from ...core.spec import Shape, common_dtype, is_floating, limits, show
 from ...errors import AttrError, DTypeError, ShapeError
 from ...typing import Array, ArrayModule
+from ..layouts import by_layout
 from ..matrices.dense import wide
 from ..outputs import adjoint_pair, like_inputs
 from ..samples import of_rows
@@ -232,6 +233,7 @@ def pooling(data, *, kernel: tuple[int, ...] = (), pool_type: Literal["max", "av
 
 
 of_rows(pooling, 0)
+by_layout(pooling, (0,))
 
 
 @pooling.types
@@ -318,6 +320,8 @@ for _op, _like in ((pooling_sum, 1), (pooling_max, 1), (pooling_at_max, 2)):
     _op.infer(like_inputs(_like))
 
 adjoint_pair(pooling_max, pooling_at_max, like=False)
+by_layout(pooling_max, (0, 1, 2))
+by_layout(pooling_sum, (0, 1))
 
 
 @pooling_sum.kernel()

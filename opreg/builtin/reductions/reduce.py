@@ -179,7 +179,17 @@ def reduction(name: str, function: Callable[[Any], Any], doc: str, aliases: Sequ
     along(op)
     looped(op)(lambda *, axis, keepdims, exclude: sets(function, axis, exclude=exclude, keepdims=keepdims))
     by_loop(op)
+    op.layout(_places)
     return op
+
+
+def _places(ins, *, axis, keepdims, exclude):
+    """The layout rule of reductions over all places of a channel."""
+    rank = len(ins[0])
+    axes = () if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if exclude or sorted(a % rank for a in axes) != list(range(2, rank)):
+        return "it reduces other axes than the places"
+    return {"axis": tuple(range(1, rank - 1))}, (0,), (0,) if keepdims else ()
 
 
 def _numbers(x: Any, otherwise: float) -> Any:

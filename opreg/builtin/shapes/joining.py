@@ -15,6 +15,7 @@ from ...core.value import Value
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..layouts import by_axis
 from ..outputs import numbered, together
 from ..samples import along
 from .shape import stored
@@ -81,6 +82,7 @@ def _declare_concat(name: str, aliases: tuple[str, ...], equal: bool = False) ->
         """The inputs one after the other along ``dim``."""
 
     along(concat, "dim")
+    by_axis(concat, name="dim")
 
     @concat.fill
     def concat_fill(ins, outs, *, dim):
