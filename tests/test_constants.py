@@ -129,7 +129,6 @@ OTHERWISE = {
         nn.ops.activation: _ALPHA _LAMBDA
         nn.ops.losses: _LEAST
         symbol.inspect.checking: ROUNDING
-        symbol.passes.fuse: _NUMBERS
     """,
 }
 

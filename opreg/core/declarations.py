@@ -61,8 +61,8 @@ class Rules:
     """
 
     __slots__ = ("types", "infer", "shapes", "fill", "infer_from_data", "view", "prepare", "grad", "raw_grad", "vmap",
-                 "jvp", "onnx", "inline", "body", "moves", "chance", "flops", "layout", "again", "loss", "expression",
-                 "sets", "unrolled", "call", "differentiate", "check")
+                 "jvp", "onnx", "inline", "body", "moves", "chance", "flops", "layout", "identity", "again", "loss",
+                 "expression", "sets", "unrolled", "call", "differentiate", "check")
 
     def __init__(self, types: TypeRule | Rule, loss: Rule | bool = False, call: Callable[..., Any] = apply,
                  differentiate: Callable[..., Sequence[Any]] | None = None, check: Check | None = None):
@@ -85,6 +85,7 @@ class Rules:
         self.chance: Rule | None = None
         self.flops: Rule | None = None
         self.layout: Rule | None = None
+        self.identity: Rule | None = None
         self.again: Rule | None = None
         self.expression: Any = None
         self.sets: Rule | None = None
@@ -250,6 +251,13 @@ class Declarations:
         behind that have such a rule follow; element-wise ones, whose expression is known, do without.
         """
         return self._declare("layout", function)
+
+    def identity(self, function: F) -> F:
+        """Declare when it is an identity, its first output the first input, element for element: ``f(ins, outs,
+        **attrs)`` of specs returns a truth value. It may also name ``is_train``. Readers of such a node in a graph read
+        its input instead.
+        """
+        return self._declare("identity", function)
 
     def again(self, function: F) -> F:
         """Declare how the first output follows from the inputs and the other outputs, where it cannot be had by running

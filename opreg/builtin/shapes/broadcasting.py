@@ -58,6 +58,8 @@ def _broadcasting(op: Op, target: Callable[..., Shape]) -> None:
         shape = rule(attrs, data.shape, *[array.shape for array in like])
         return lambda data, *like: np.broadcast_to(data, shape).copy()
 
+    op.identity(lambda ins, outs: ins[0] == outs[0])
+
     @op.grad
     def broadcasting_grad(g, ins, outs):
         return (ops._reduce_like(g, ins[0]), *[None] * (len(ins) - 1))
@@ -160,6 +162,9 @@ _broadcasting(broadcast_like, _matched)
 @declare(name="_reduce_like", types="T,U->T", unread=(1,))
 def reduce_like(data, like):
     """``data`` summed down to the shape of ``like``, which broadcasts to it."""
+
+
+reduce_like.identity(lambda ins, outs: ins[0] == outs[0])
 
 
 @reduce_like.infer
@@ -311,14 +316,14 @@ def repeat_grad(g, ins, outs, *, repeats, axis):
 # -------------------------------------------------------------------------------------- from nothing but it
 
 
-def _like(number: int, name: str, aliases: tuple[str, ...] = ()) -> None:
+def _like(number: float, name: str, aliases: tuple[str, ...] = ()) -> None:
     """Declare the operator that fills the shape of its input with one number."""
 
-    @declare(name=name, aliases=aliases, unread=(0,), cheap=True)
+    @declare(name=name, aliases=aliases, unread=(0,), constant=number, cheap=True)
     def filled(data):
         """An array like ``data``, filled with one number."""
 
-    filled.doc = f"An array of the shape and dtype of ``data``, filled with {number}."
+    filled.doc = f"An array of the shape and dtype of ``data``, filled with {number:g}."
 
     @filled.kernel()
     def filled_xp(xp, data, *, out=None):
@@ -330,5 +335,5 @@ def _like(number: int, name: str, aliases: tuple[str, ...] = ()) -> None:
     filled.grad(ZERO)
 
 
-_like(0, "zeros_like", ("_sparse_zeros_like",))
-_like(1, "ones_like")
+_like(0.0, "zeros_like", ("_sparse_zeros_like",))
+_like(1.0, "ones_like")
