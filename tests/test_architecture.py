@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from opreg.core import slots
+from opreg.core import registry, slots
 from opreg.core.slots import Slot
 
 ROOT = Path(__file__).parent.parent
@@ -180,7 +180,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
             vision.warp
         vision.deformable vision.deformable_roi layers.fused_convolution vision.multibox vision.proposal
             quantized.layers
-        flops quantized.fused
+        quantized.fused
         .
     """,
     "opreg.distributed": """
@@ -555,6 +555,27 @@ def test_front_door_imports_nothing() -> None:
     for other, line, early in _imports("opreg"):
         assert not early or other in ("__future__", "opreg.aliases", "opreg.core.slots", *sys.stdlib_module_names), \
             f"opreg/__init__.py:{line}: {other}"
+
+
+#: Modules of the engine with sets or tables of operators by name, and what these say that is no fact about operators.
+NAMING = {
+    "opreg.symbol.json": "how many outputs the files of MXNet count",
+    "opreg.symbol.symbol": "how names begin that MXNet gives to results of Python's operators",
+    "opreg.core.other_names": "what others call attributes of tensors",
+    "opreg.core.loads": "words of Python",
+}
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES
+                                  if re.match(r"opreg\.(symbol|core)\b|opreg\.backends\.\w+$", name)])
+def test_facts_about_operators_stand_on_them(name: str) -> None:
+    """What holds for some operators is a trait or a rule, so that others can say the same."""
+    known, found = {*registry.names()}, []
+    for node in ast.walk(ast.parse(MODULES[name].read_text())):
+        members = node.elts if isinstance(node, ast.Set) else node.keys if isinstance(node, ast.Dict) else []
+        found += [f"{MODULES[name]}:{each.lineno}: {each.value}" for each in members
+                  if isinstance(each, ast.Constant) and each.value in known]
+    assert bool(found) == (name in NAMING), found
 
 
 @pytest.mark.parametrize("name", [name for name in MODULES if name != "opreg.core.spec"])

@@ -767,7 +767,12 @@ def _bias_gradient(g: Value, attrs: Attrs) -> Value:
     return ops._backward_Convolution_bias(g, layout=layout)
 
 
-bilinear(convolution, convolution_data, convolution_weight, _bias_gradient)
+def work_of(data, weight, out, *, num_filter, **attrs):
+    """Every place of the output reads all of one kernel; there are as many kernels as output channels."""
+    return 2 * math.prod(out) * math.prod(weight) // max(num_filter, 1)
+
+
+bilinear(convolution, convolution_data, convolution_weight, work_of, _bias_gradient)
 
 
 # ----------------------------------------------------------------------------------------- Deconvolution
@@ -866,4 +871,9 @@ def deconvolution_weight_xp(xp, g, data, weight, *, kernel, stride, dilate, pad,
                            lambda w, y, x: match(xp, x, y, w, win, num_group))
 
 
-bilinear(deconvolution, deconvolution_data, deconvolution_weight, _bias_gradient)
+def _deconvolution_work(data, weight, out, *, layout, **attrs):
+    """Every place of the data is spread over all of one kernel; there are as many kernels as input channels."""
+    return 2 * math.prod(data) * math.prod(weight) // max(data[1 if layout is None else layout.index("C")], 1)
+
+
+bilinear(deconvolution, deconvolution_data, deconvolution_weight, _deconvolution_work, _bias_gradient)
