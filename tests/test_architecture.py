@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from opreg.core import slots
+from opreg.core import registry, slots
 from opreg.core.slots import Slot
 from tests.questions import of_each
 
@@ -164,7 +164,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
     """,
     "opreg.builtin": """
         collectives elementwise reductions shapes lookup matrices layers vision randomness optimizers numpy_names
-            contrib quantized samples
+            contrib quantized samples layouts
         looped
         elementwise.elementwise vision.image_size numpy_names.numpy_like_logic outputs layers.rnn_parts shapes.shape
             layers.sliding shapes.subscript optimizers.update_formulas optimizers.updating quantized.ranges
@@ -182,7 +182,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
             vision.warp
         vision.deformable vision.deformable_roi layers.fused_convolution vision.multibox vision.proposal
             quantized.layers
-        flops quantized.fused
+        quantized.fused
         .
     """,
     "opreg.distributed": """
@@ -557,6 +557,26 @@ def test_front_door_imports_nothing() -> None:
     for other, line, early in _imports("opreg"):
         assert not early or other in ("__future__", "opreg.aliases", "opreg.core.slots", *sys.stdlib_module_names), \
             f"opreg/__init__.py:{line}: {other}"
+
+
+#: Modules of the engine with sets or tables of operators by name, and what these say that is no fact about operators.
+NAMING = {
+    "opreg.symbol.json": "how many outputs the files of MXNet count",
+    "opreg.symbol.symbol": "how names begin that MXNet gives to results of Python's operators",
+    "opreg.core.other_names": "what others call attributes of tensors",
+    "opreg.core.loads": "words of Python",
+}
+
+
+@of_each([name for name in MODULES if re.match(r"opreg\.(symbol|core)\b|opreg\.backends\.\w+$", name)])
+def test_facts_about_operators_stand_on_them(name: str) -> None:
+    """What holds for some operators is a trait or a rule, so that others can say the same."""
+    known, found = {*registry.names()}, []
+    for node in ast.walk(ast.parse(MODULES[name].read_text())):
+        members = node.elts if isinstance(node, ast.Set) else node.keys if isinstance(node, ast.Dict) else []
+        found += [f"{MODULES[name]}:{each.lineno}: {each.value}" for each in members
+                  if isinstance(each, ast.Constant) and each.value in known]
+    assert bool(found) == (name in NAMING), found
 
 
 @of_each([name for name in MODULES if name != "opreg.core.spec"])

@@ -121,7 +121,6 @@ OTHERWISE = {
     "arithmetic": """
         backends.multiples: _SIGNS
         backends.numba.vector: _HALF_PI_LOW _QUARTER_PI_LOW
-        builtin.flops: _GATES
         builtin.layers.rnn_parts: GATES
         builtin.elementwise.activation: _SELU_SCALE _SELU_ALPHA
         builtin.vision.image_size: _PARTS _SLOPE
@@ -131,7 +130,6 @@ OTHERWISE = {
         nn.ops.activation: _ALPHA _LAMBDA
         nn.ops.losses: _LEAST
         symbol.inspect.checking: ROUNDING
-        symbol.passes.fuse: _NUMBERS
     """,
 }
 

@@ -1,9 +1,9 @@
 """Channels last: convolutions that a library computes, and what lies between them, have their channels at the end.
 
 Libraries are fastest on arrays whose channels are the last axis. Convolutions that one takes see their data so, and so
-does every operator behind them that can be told where the channels are, or for which they are an axis like any other.
-Weights stay as they are. Where an array is needed in the order it was declared in, a copy is made: behind the operator
-that computes it, or in front of the first that reads it.
+does every operator behind them that has a rule for it, ``Op.layout``, and every element-wise one. Weights stay as they
+are. Where an array is needed in the order it was declared in, a copy is made: behind the operator that computes it, or
+in front of the first that reads it.
 
 An operator follows when one of its inputs has its channels last already. What it cannot be told stays as it was.
 ``explain`` shows what was moved, and of convolutions that were not, why. Back ends have a pass each that calls
@@ -13,21 +13,20 @@ An operator follows when one of its inputs has its channels last already. What i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
+from opreg.builtin.layouts import LAST
 from opreg.core.graph import Entry, Node
 from opreg.core.op import Op
-from opreg.core.rules import Attrs
+from opreg.core.rules import Attrs, Rule
 from opreg.core.spec import Shape, Spec
+from opreg.errors import ArgumentError
 from opreg.symbol.program import Program
 from opreg.typing import ArrayModule
 
 from .private_operators import to_channels_first, to_channels_last
 
-__all__ = ["CONVOLUTIONS", "Library", "bring_channels_last"]
-
-#: The layouts by how many axes there are.
-FIRST, LAST = {3: "NCW", 4: "NCHW", 5: "NCDHW"}, {3: "NWC", 4: "NHWC", 5: "NDHWC"}
+__all__ = ["Library", "bring_channels_last"]
 
 
 class Move(NamedTuple):
@@ -35,11 +34,7 @@ class Move(NamedTuple):
 
     attrs: dict[str, Any]
     ins: Sequence[int]
-    outs: Sequence[int] = (0,)
-
-
-#: Given a node and the shapes of its inputs, how it is told that the channels come last, or why it cannot be.
-Rule: TypeAlias = Callable[[Node, list[Shape]], Move | str]
+    outs: Sequence[int]
 
 
 class Library(NamedTuple):
@@ -49,89 +44,47 @@ class Library(NamedTuple):
     ----------
     serves : function of an array module
         Whether it is there for arrays of that.
-    computes : set of str
-        The operators that follow only where it computes them.
+    computes : set of Op
+        The operators that are moved only where it computes them. Of these begin those whose time is arithmetic, the
+        convolutions; others are moved when an input is.
     refused : function of an operator, attributes, specs of inputs and outputs, mode, array module and device
         Why it does not compute a node over contiguous arrays, or None where it does.
     """
 
     serves: Callable[[ArrayModule], bool]
-    computes: frozenset[str]
+    computes: frozenset[Op]
     refused: Callable[[Op, Attrs, Sequence[Spec], Sequence[Spec], bool, ArrayModule, int],
                       str | None]
 
-
-# ------------------------------------------------------------------------------------------------- the rules
-
-
-def _named(ins: Sequence[int], outs: Sequence[int] = (0,), **attrs: Any) -> Rule:
-    """Of operators with an attribute ``layout``."""
-
-    def rule(node: Node, shapes: list[Shape]) -> Move | str:
-        rank = len(shapes[0])
-        if node.attrs["layout"] not in (None, FIRST[rank]):
-            return f"its layout is {node.attrs['layout']}"
-        also = [len(shapes) - 1] if node.attrs.get("added") else []
-        return Move({"layout": LAST[rank], **attrs}, [*ins, *also], outs)
-
-    return rule
+    def begins(self, node: Node) -> bool:
+        """Whether a node is moved for its own sake."""
+        return node.op in self.computes and node.op.rules.flops is not None
 
 
-def _axis(ins: Sequence[int], name: str = "axis", outs: Sequence[int] = (0,)) -> Rule:
-    """Of operators that are told the axis of the channels."""
-
-    def rule(node: Node, shapes: list[Shape]) -> Move | str:
-        rank = len(shapes[0])
-        if node.attrs.get("over", "batch") != "batch" or node.attrs[name] % rank != 1:
-            return "the channels are not along its axis"
-        return Move({name: rank - 1}, ins, outs)
-
-    return rule
-
-
-def _joined(node: Node, shapes: list[Shape]) -> Move | str:
-    return _axis(range(len(shapes)), "dim")(node, shapes)
-
-
-def _reduced(node: Node, shapes: list[Shape]) -> Move | str:
-    """Of reductions over all places of a channel."""
-    rank, axis = len(shapes[0]), node.attrs["axis"]
-    named = () if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    if node.attrs["exclude"] or sorted(a % rank for a in named) != list(range(2, rank)):
-        return "it reduces other axes than the places"
-    return Move({"axis": tuple(range(1, rank - 1))}, [0], [0] if node.attrs["keepdims"] else [])
-
-
-def _elementwise(node: Node, shapes: list[Shape]) -> Move | str:
-    if any(len(shape) != len(shapes[0]) for shape in shapes):
+def _elementwise(ins: Sequence[Shape]) -> tuple[dict[str, Any], Sequence[int], Sequence[int]] | str:
+    """The rule of operators with an expression."""
+    if any(len(shape) != len(ins[0]) for shape in ins):
         return "its inputs differ in their numbers of axes"
-    return Move({}, range(len(shapes)))
+    return {}, range(len(ins)), (0,)
 
 
-#: What this is for.
-CONVOLUTIONS: dict[str, Rule] = {
-    "Convolution": _named([0], weights_first=True),
-    "_folded_convolution": _named([0], weights_first=True),
-    "_backward_Convolution_data": _named([0, 2], weights_first=True),
-    "_backward_Convolution_weight": _named([0, 1], [], weights_first=True),
-}
-#: What follows.
-_FOLLOWERS: dict[str, Rule] = {
-    "BatchNorm": _axis([0]),
-    "_batch_norm_gradient": _axis([0, 1]),
-    "_backward_normalize_sums": _axis([0, 1], outs=[]),
-    "_backward_Convolution_bias": _named([0], []),
-    "Pooling": _named([0]),
-    "_backward_Pooling_max": _named([0, 1, 2]),
-    "_backward_Pooling_sum": _named([0, 1]),
-    "Concat": _joined,
-    **dict.fromkeys(("mean", "sum", "max", "min"), _reduced),
-}
+_ELEMENTWISE = Rule(_elementwise)
 
 
-def _rule(node: Node, op: Op) -> Rule | None:
-    rule = CONVOLUTIONS.get(node.built_in) or _FOLLOWERS.get(node.built_in)
-    return rule or (_elementwise if op.rules.expression is not None else None)
+def _answer(op: Op, answer: Any) -> Move | str:
+    """The answer of a layout rule."""
+    if isinstance(answer, str):
+        return answer
+    try:
+        return Move(*answer)
+    except TypeError:
+        raise ArgumentError(f"operator {op.op_type or op.name!r}: its layout rule returned {answer!r}, expected the "
+                            "attributes that change, the inputs and the outputs whose channels come last, or as text "
+                            "why it cannot be told") from None
+
+
+def _rule(op: Op) -> Rule | None:
+    return op.rules.layout or (None if op.rules.expression is None else _ELEMENTWISE)
 
 
 # ------------------------------------------------------------------------------------------------- the pass
@@ -139,7 +92,7 @@ def _rule(node: Node, op: Op) -> Rule | None:
 
 def bring_channels_last(program: Program, library: Library) -> Program:
     """Bring channels to the end where a library convolves."""
-    if not any(node.built_in in CONVOLUTIONS and library.serves(program.contexts[node].xp)
+    if not any(library.begins(node) and library.serves(program.contexts[node].xp)
                for node in program.nodes):
         return program
     moves, reasons = _Decisions(program, library).taken()
@@ -167,14 +120,14 @@ class _Decisions:
             op = node.op
             if op is None or not self.library.serves(self.program.contexts[node].xp):
                 continue
-            rule = _rule(node, op)
-            if rule is None or (node.built_in not in CONVOLUTIONS and self.last.isdisjoint(node.inputs)):
+            rule, begins = _rule(op), self.library.begins(node)
+            if rule is None or not (begins or not self.last.isdisjoint(node.inputs)):
                 continue
             move = self._decide(node, op, rule)
             if isinstance(move, Move):
                 self.moves[node] = move
                 self.last.update((node, i) for i in move.outs)
-            elif node.built_in in CONVOLUTIONS:
+            elif begins:
                 self.reasons[node] = move
         return self.moves, self.reasons
 
@@ -182,13 +135,13 @@ class _Decisions:
         shapes = [self.specs[source][index].shape or () for source, index in node.inputs]
         if len(shapes[0]) not in LAST:
             return "it has too many or too few axes"
-        move = rule(node, shapes)
+        move = _answer(op, rule(node.attrs, shapes))
         if isinstance(move, str):
             return move
         arriving = [node.inputs[i] for i in move.ins if i not in op.traits.unread]
         if any(entry not in self.last and self._is_written(entry) for entry in arriving):
             return "what it reads is written over"
-        if node.built_in in CONVOLUTIONS or node.built_in in self.library.computes:
+        if op in self.library.computes:
             # One that nothing moved comes to must be better off in the library wherever its channels are.
             alone = self.last.isdisjoint(arriving)
             reason = (self._refused(node, op, Move({}, (), ())) if alone else None) or self._refused(node, op, move)
@@ -212,6 +165,16 @@ class _Decisions:
                 return False
             entry = node.inputs[0]
         return True
+
+
+def _told(node: Node, move: Move) -> Attrs:
+    """The attributes of a moved node."""
+    if node.op is not None and node.op.where is not None:  # a user's, whose attributes know more than their names say
+        given = {name: value for name, value in node.given.items() if name != "op_type"}
+        return node.op.complete({**given, **move.attrs}) if move.attrs else node.attrs
+    attrs = {**node.attrs, **move.attrs}
+    attrs.pop("members", None)  # they are told of other layouts
+    return attrs
 
 
 class _Rewriting:
@@ -241,9 +204,7 @@ class _Rewriting:
                 unread = node.op.traits.unread
                 inputs = [self._last(entry, i in unread) if i in move.ins else self.first.get(entry, entry)
                           for i, entry in enumerate(node.inputs)]
-                attrs = {**node.attrs, **move.attrs}
-                attrs.pop("members", None)  # they are told of other layouts
-                self._add(node, inputs, attrs, {**node.tags, "__layout__": "channels last"}, move.outs)
+                self._add(node, inputs, _told(node, move), {**node.tags, "__layout__": "channels last"}, move.outs)
         self.program.heads = [self.first.get(entry, entry) for entry in self.program.heads]
         self.program.nodes = self.nodes
         return self.program

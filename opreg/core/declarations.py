@@ -61,8 +61,8 @@ class Rules:
     """
 
     __slots__ = ("types", "infer", "shapes", "fill", "infer_from_data", "view", "prepare", "grad", "raw_grad", "vmap",
-                 "jvp", "onnx", "inline", "body", "moves", "chance", "flops", "again", "loss", "expression", "sets",
-                 "unrolled", "call", "differentiate", "check")
+                 "jvp", "onnx", "inline", "body", "moves", "chance", "flops", "layout", "identity", "again", "loss",
+                 "expression", "sets", "unrolled", "call", "differentiate", "check")
 
     def __init__(self, types: TypeRule | Rule, loss: Rule | bool = False, call: Callable[..., Any] = apply,
                  differentiate: Callable[..., Sequence[Any]] | None = None, check: Check | None = None):
@@ -84,6 +84,8 @@ class Rules:
         self.moves: Rule | None = None
         self.chance: Rule | None = None
         self.flops: Rule | None = None
+        self.layout: Rule | None = None
+        self.identity: Rule | None = None
         self.again: Rule | None = None
         self.expression: Any = None
         self.sets: Rule | None = None
@@ -239,6 +241,23 @@ class Declarations:
         """Declare how much arithmetic a run is: ``f(ins, outs, **attrs)`` of shapes returns the number of additions and
         multiplications. For operators whose time is arithmetic: products of matrices, convolutions."""
         return self._declare("flops", function)
+
+    def layout(self, function: F) -> F:
+        """Declare how a use is told that channels are the last axis of its inputs, not the second: ``f(ins, **attrs)``
+        of the inputs' shapes, with channels second.
+
+        It returns the attributes that change, the numbers of the inputs and those of the outputs whose channels come
+        last then; or, as text, why it cannot be told. Where a library convolves with channels last, the operators
+        behind that have such a rule follow; element-wise ones, whose expression is known, do without.
+        """
+        return self._declare("layout", function)
+
+    def identity(self, function: F) -> F:
+        """Declare when it is an identity, its first output the first input, element for element: ``f(ins, outs,
+        **attrs)`` of specs returns a truth value. It may also name ``is_train``. Readers of such a node in a graph read
+        its input instead.
+        """
+        return self._declare("identity", function)
 
     def again(self, function: F) -> F:
         """Declare how the first output follows from the inputs and the other outputs, where it cannot be had by running

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 import numpy as np
 
 from .spec import Shape
 
-__all__ = ["LARGE", "PAGE", "empty", "zeros", "copied"]
+__all__ = ["LARGE", "PAGE", "Workspace", "copied", "empty", "zeros"]
 
 # Bytes from which on the place is looked after: over so many a pass takes longer than that.
 LARGE = 1 << 16
@@ -51,6 +51,35 @@ def copied(source: object, dtype: np.dtype | None = None) -> np.ndarray:
     target = empty(source.shape, source.dtype if dtype is None else np.dtype(dtype))
     target[...] = source
     return target
+
+
+class Workspace:
+    """Temporary arrays by name: of one name and dtype there is one at a time, as long as the longest asked for.
+
+    Parameters
+    ----------
+    spare : int
+        Up to so many elements an array is made four times as long as it has to be, so that it is seldom made anew.
+
+    Examples
+    --------
+    >>> workspace = Workspace()
+    >>> first = workspace.array("slopes", (2, 3), np.dtype(np.float32))
+    >>> np.shares_memory(first, workspace.array("slopes", (4,), np.dtype(np.float32)))
+    True
+    """
+
+    def __init__(self, spare: int = 0):
+        self._spare = spare
+        self._buffers: dict[tuple[Hashable, np.dtype], np.ndarray] = {}
+
+    def array(self, name: Hashable, shape: Shape, dtype: np.dtype) -> np.ndarray:
+        """The array of a name, of unspecified content."""
+        size = math.prod(shape)
+        buffer = self._buffers.get((name, dtype))
+        if buffer is None or buffer.size < size:
+            buffer = self._buffers[name, dtype] = empty((max(size, min(self._spare, 4 * size)),), dtype)
+        return buffer[:size].reshape(shape)
 
 
 def _placed(make: Callable[[Shape, np.dtype], np.ndarray], shape: Shape, dtype: np.dtype) -> np.ndarray:

@@ -40,6 +40,13 @@ class Traits:
         Whether its body is followed instead of run, inside graphs.
     capturable : bool or None
         Whether users' code may be recorded on a device and replayed; None for an operator that runs none.
+    casts : bool
+        Whether its output is the first input in the output's dtype, element for element.
+    constant : float or None
+        What all elements of its outputs are; None where that is not one number.
+    cheap : bool
+        Whether a run takes about as long as to read what it reads and to write what it writes, so that plans may run it
+        again in backward instead of holding its results. That of expressions, loops and views follows from these.
     """
 
     states: Sequence[int] = ()
@@ -55,6 +62,9 @@ class Traits:
     supports_add: bool = False
     traced: bool = False
     capturable: bool | None = None
+    casts: bool = False
+    constant: float | None = None
+    cheap: bool = False
 
     def __post_init__(self) -> None:
         for name in ("states", "mutates"):  # in order

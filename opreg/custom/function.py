@@ -236,7 +236,7 @@ class FunctionUse(Use):
 
 def of_function(name: str | None, function: Callable, outputs: Sequence[str],
                 auxiliary: Sequence[str] | Mapping[str, Any], types: str | None, loss: bool, traced: bool,
-                capturable: bool = False) -> Op:
+                capturable: bool = False, cheap: bool = False) -> Op:
     """The operator that a function is: called with NDArrays, returning one, or several as a tuple."""
     signature = read(function, [*auxiliary] if isinstance(auxiliary, Mapping) else auxiliary)
     begins = _beginnings(getattr(function, "__name__", name), auxiliary)
@@ -252,8 +252,8 @@ def of_function(name: str | None, function: Callable, outputs: Sequence[str],
                          types=defined.by_run if types is None else AttrsRule(FunctionUse.declared_dtypes), loss=loss,
                          variadic="num_args" if signature.many else None, mode=True,
                          input_names=signature.inputs + signature.auxiliary, op_type=name, traced=traced,
-                         capturable=bool(capturable), call=call, differentiate=_gradients, check_rule=check_rule,
-                         doc=inspect.getdoc(function) or "")
+                         capturable=bool(capturable), cheap=bool(cheap), call=call, differentiate=_gradients,
+                         check_rule=check_rule, doc=inspect.getdoc(function) or "")
     op.signature.many, op.signature.tags = signature.many or op.signature.many, begins
     if hasattr(function, "__code__"):
         op.where = Where((function.__code__.co_filename, function.__code__.co_firstlineno))

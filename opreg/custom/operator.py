@@ -162,12 +162,18 @@ class CustomOpProp:
     the device, and follows from the arrays they are given and leaves nothing behind but what it writes to them. Graphs
     then capture what the methods launch and replay it: Python runs in the first runs alone. When it is captured a
     replay is compared with a run, on other numbers; where they differ that is an error.
+
+    A class that sets ``cheap = True`` says that ``forward`` takes no longer than to read and write its arrays, and
+    gives the same each time: with ``bind(recompute=True)`` it may run once more in backward, instead of its outputs
+    being held.
     """
 
     #: Whether the methods of the operator are followed instead of run, inside graphs.
     traced = False
     #: Whether what the methods launch on a GPU may be captured and replayed.
     capturable = False
+    #: Whether ``forward`` may run again in backward instead of its outputs being held.
+    cheap = False
 
     def __init__(self, need_top_grad: bool = True):
         self.need_top_grad_ = need_top_grad
@@ -314,18 +320,19 @@ if TYPE_CHECKING:  # what checkers know of a function that became an operator: i
 @overload
 def define(function: Callable[A, R], /, *, name: str | None = None, outputs: Sequence[str] = ("output",),
            auxiliary: Auxiliary = (), types: str | None = None, loss: bool = False, traced: bool = False,
-           capturable: bool = False) -> Defined[A, R]: ...
+           capturable: bool = False, cheap: bool = False) -> Defined[A, R]: ...
 
 
 @overload
 def define(function: None = None, /, *, name: str | None = None, outputs: Sequence[str] = ("output",),
            auxiliary: Auxiliary = (), types: str | None = None, loss: bool = False, traced: bool = False,
-           capturable: bool = False) -> Defining: ...
+           capturable: bool = False, cheap: bool = False) -> Defining: ...
 
 
 def define(function: Callable[..., Any] | None = None, /, *, name: str | None = None,
            outputs: Sequence[str] = ("output",), auxiliary: Auxiliary = (), types: str | None = None,
-           loss: bool = False, traced: bool = False, capturable: bool = False) -> Any:
+           loss: bool = False, traced: bool = False, capturable: bool = False,
+           cheap: bool = False) -> Any:
     """Make an operator of one function of arrays.
 
     Parameters
@@ -356,6 +363,9 @@ def define(function: Callable[..., Any] | None = None, /, *, name: str | None = 
     capturable : bool
         Whether what the function and its gradient launch on a GPU may be captured and replayed, as ``CustomOpProp``
         describes it.
+    cheap : bool
+        Whether ``bind(recompute=True)`` may call it again in backward instead of holding its results, as
+        ``CustomOpProp`` describes it.
 
     Returns
     -------
@@ -390,8 +400,8 @@ def define(function: Callable[..., Any] | None = None, /, *, name: str | None = 
     """
     if function is None:
         return lambda function: define(function, name=name, outputs=outputs, auxiliary=auxiliary, types=types,
-                                       loss=loss, traced=traced, capturable=capturable)
-    op = of_function(name, function, outputs, auxiliary, types, loss, traced, capturable)
+                                       loss=loss, traced=traced, capturable=capturable, cheap=cheap)
+    op = of_function(name, function, outputs, auxiliary, types, loss, traced, capturable, cheap)
     _enter(op, op.__name__)
     return op
 

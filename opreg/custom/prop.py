@@ -523,7 +523,8 @@ def of_prop(op_type: str, prop: type[CustomOpProp]) -> Op:
                             types=AttrsRule(PropUse.infer_dtypes), mode=True, per_instance=True, op_type=op_type,
                             loss=AttrsRule(lambda use: not any(i < len(use.outputs) for i in use.needed)), call=call,
                             traced=bool(getattr(prop, "traced", False)),
-                            capturable=bool(getattr(prop, "capturable", False)), doc=inspect.getdoc(prop) or "")
+                            capturable=bool(getattr(prop, "capturable", False)),
+                            cheap=bool(getattr(prop, "cheap", False)), doc=inspect.getdoc(prop) or "")
     op.shapes(AttrsRule(PropUse.infer_shapes))
     if hasattr(prop, "infer_shape_from_data"):
         op.infer_from_data(AttrsRule(PropUse.shapes_from_data))

@@ -209,7 +209,13 @@ _RULES: dict[str, tuple[str, tuple[str, ...] | None, str]] = {
     "shapes": ("rule for all shapes", ("ins", "outs"), ""),
     "types": ("dtype rule", ("ins", "outs"), ""),
     "vmap": ("vmap rule", ("ins", "batched"), ""),
-    "jvp": ("jvp rule", ("t", "ins", "outs"), "")}
+    "jvp": ("jvp rule", ("t", "ins", "outs"), ""),
+    "flops": ("rule for arithmetic", ("ins", "outs"), ": the shapes of each"),
+    "layout": ("layout rule", ("ins",), ": the shapes of the inputs"),
+    "identity": ("rule for identities", ("ins", "outs"), ": the specs of each")}
+
+#: What rules may name beside attributes.
+_TOLD = {"grad": ("needs", "is_train"), "identity": ("is_train",)}
 
 
 def check_rule(op: Op, what: str, function: Any) -> None:
@@ -251,7 +257,7 @@ def check_rule(op: Op, what: str, function: Any) -> None:
                           if "=" not in str(each) or each.kind is not kinds.KEYWORD_ONLY)
         shown += ["*", *attributes] if attributes and not (names is None and op.signature.variadic) else attributes
         raise ArgumentError(f"{title} takes ({given}), expected ({', '.join(shown)}){words}")
-    known = [*op.signature.schema.names, *(("needs", "is_train") if what == "grad" else ())]
+    known = [*op.signature.schema.names, *_TOLD.get(what, ())]
     for each in parameters:
         if each.kind is kinds.KEYWORD_ONLY and each.default is kinds.empty and each.name not in known:
             raise ArgumentError(f"{title} is given no keyword {each.name!r}. {did_you_mean(each.name, known)}")

@@ -1,8 +1,8 @@
 """Work of the steps of a plan, counted and not measured: launches, bytes and arithmetic.
 
 Kernels of a device say what bytes they move, each pass over an array counted. Of other kernels, as all of the host's,
-inputs and outputs count once, whatever is done inside. Arithmetic is what operators declare, see
-``opreg.builtin.flops``, and the instructions of expressions.
+inputs and outputs count once, whatever is done inside. Arithmetic is what operators declare, ``Op.flops``,
+and the instructions of expressions.
 """
 
 from __future__ import annotations

@@ -55,9 +55,6 @@ _EXACT = (np.dtype("float32"), np.dtype("float64"))
 # What tells numbers from others that differ in the last bit.
 _EQUALITIES = frozenset({"equal", "not_equal"})
 
-_CASTS = frozenset({"Cast", "_backward_cast", "amp_cast"})
-_NUMBERS = {"zeros_like": 0.0, "ones_like": 1.0}
-
 
 # ------------------------------------------------------------------------------------------- the operator
 
@@ -85,7 +82,7 @@ def _expressions(program: Program) -> dict[Node, Expression]:
     expressions: dict[Node, Expression] = {}
     scalar: dict[tuple[Op, int], Expression | None] = {}
     for node in program.nodes:
-        if node.op is not None and (node.op.rules.expression is not None or node.built_in in _CASTS):
+        if node.op is not None and (node.op.rules.expression is not None or node.op.traits.casts):
             expression = _expression(node, program, scalar)
             if expression is not None:
                 expressions[node] = expression
@@ -97,7 +94,7 @@ def _expression(node: Node, program: Program, scalar: dict[tuple[Op, int], Expre
     op, specs = node.op, program.specs
     if op is None or len(specs[node]) != 1:
         return None
-    if node.built_in in _CASTS:
+    if op.traits.casts:
         return _cast(node, program)
     dtype = specs[node][0].dtype
     if op.rules.view is not None or not fuses(program.contexts[node].xp, dtype):  # type: ignore[arg-type]
@@ -123,6 +120,11 @@ def _cast(node: Node, program: Program) -> Expression | None:
     if before == after:
         return Expression.of(1, [], [0])
     return Expression.of(1, [Instruction(astype(after), (0,))], [1])
+
+
+def _constant(node: Node) -> float | None:
+    """What all elements of a node's outputs are, where that is one number."""
+    return None if node.op is None else node.op.traits.constant
 
 
 def _read(node: Node) -> Sequence[Entry]:
@@ -287,7 +289,7 @@ class _Composer:
 
     def _inline(self, entry: Entry, group: _Group) -> bool:
         """Whether a group computes a value from outside by itself."""
-        return entry[0].built_in in _NUMBERS or (entry in self.again and group in self.backward)
+        return _constant(entry[0]) is not None or (entry in self.again and group in self.backward)
 
     def nodes(self) -> list[Node]:
         """The program's nodes with those of groups replaced."""
@@ -374,8 +376,9 @@ class _Terms:
         node = entry[0]
         if entry in self.places:
             return self.places[entry]
-        if node.built_in in _NUMBERS:
-            return node.built_in
+        constant = _constant(node)
+        if constant is not None:
+            return repr(constant)  # text, which is no number of a value and tells zeros of both signs apart
         if self.costs.get(entry):
             return self.add(node)
         return self.inputs.setdefault(self.became.get(entry, entry), -1 - len(self.inputs))
@@ -421,7 +424,7 @@ def _composed(terms: tuple[Term, ...], wanted: tuple[tuple[int, Spec], ...], ins
     values: list[int | float] = []
     parts: list[Part] = []
     for expression, operands in terms:
-        numbers = [_NUMBERS[operand] if isinstance(operand, str) else operand if operand < 0 else values[operand]
+        numbers = [float(operand) if isinstance(operand, str) else operand if operand < 0 else values[operand]
                    for operand in operands]
         values.append(whole.add(expression, numbers))
         parts.append((expression, numbers, values[-1]))

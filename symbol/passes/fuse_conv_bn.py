@@ -14,12 +14,19 @@ import numpy as np
 
 from opreg.builtin.layers.fused_convolution import folded_convolution
 from opreg.core.graph import Entry, Node
+from opreg.elementwise.expression import Expression, maximum, trace
 
 from ..program import Program
 
 __all__ = ["fuse_conv_bn"]
 
-_ADDITIONS = frozenset({"elemwise_add", "broadcast_add"})
+
+def _written(expression: Expression) -> tuple:
+    """An expression as a key: numbers as text, which tells 1 from 1.0 and 0.0 from -0.0."""
+    return expression.arity, [(prim, repr(args)) for prim, args in expression.code], expression.results
+
+
+_SUM, _RELU = _written(trace(lambda x, y: x + y, 2)), _written(trace(lambda x: maximum(x, 0.0), 1))
 
 
 class _Tail:
@@ -105,12 +112,12 @@ def _tail(node: Node, program: Program, readers: dict[Entry, list[Node | None]],
         tail.add(reader, reader.inputs[1:], normalized=True, eps=reader.attrs["eps"],
                  fix_gamma=reader.attrs["fix_gamma"])
         reader = only_reader()
-    if reader is not None and reader.built_in in _ADDITIONS:
+    if reader is not None and _computes(reader, _SUM):
         others = [entry for entry in reader.inputs if entry != tail.end]
         if len(others) == 1 and program.specs[others[0][0]][others[0][1]] == program.specs[reader][0] == spec:
             tail.add(reader, others, added=True)
             reader = only_reader()
-    if reader is not None and _is_relu(reader):
+    if reader is not None and _computes(reader, _RELU):
         tail.add(reader, (), relu=True)
     return tail
 
@@ -123,5 +130,8 @@ def _is_norm(node: Node, tail: _Tail, rank: int) -> bool:
     return bool(node.attrs["axis"] % rank == (1 if layout is None else layout.index("C")))
 
 
-def _is_relu(node: Node) -> bool:
-    return node.built_in == "relu" or (node.built_in == "Activation" and node.attrs["act_type"] == "relu")
+def _computes(node: Node, written: tuple) -> bool:
+    """Whether a node computes an expression, whatever its operator."""
+    rule = None if node.op is None else node.op.rules.expression
+    own = None if rule is None else rule(node.attrs)
+    return own is not None and _written(own) == written

@@ -2,10 +2,10 @@
 
 The idea of T. Chen et al., Training Deep Nets with Sublinear Memory Cost, arXiv:1604.06174, and of MXNet's variable
 ``MXNET_BACKWARD_DO_MIRROR``, with the choice made by bytes. Only operators that go over their memory once or twice are
-run again, no products, sorts, random numbers or users' code; dropout follows from its mask and a norm from its
-statistics, see ``opreg.builtin.rematerialization``. With the choice ``all``, products and other built-in operators are
-run again, too. A node that is tagged ``__force_mirroring__`` is run again whatever it costs, unless it draws random
-numbers or changes something.
+run again, those of users where they say ``cheap``; no products, sorts or random numbers. Dropout follows from its mask
+and a norm from its statistics, see ``opreg.builtin.rematerialization``. With the choice ``all``, products and other
+built-in operators are run again, too. A node that is tagged ``__force_mirroring__`` is run again whatever it costs,
+unless it draws random numbers or changes something.
 
 A result is computed again from what is there in backward in any case. A result that is not there, of a product as a
 rule, is kept in the place of those that follow from it if it is smaller than these. Chains of nodes that are run again
@@ -20,6 +20,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 from opreg.core.graph import Entry, Node, reachable
+from opreg.core.op import Op
 from opreg.core.tracing import RuleTracer
 from opreg.errors import ArgumentError
 
@@ -28,11 +29,6 @@ from ..program import Program, nbytes, replaced
 from .cse import pure
 
 __all__ = ["rematerialize", "asked", "AGAIN"]
-
-#: Families of built-in operators that take about as long as to read what they read and to write what they write.
-_CHEAP = frozenset({"activation", "axes", "binary", "broadcasting", "casting", "elementwise", "indexing", "joining",
-                    "layer_norm", "losses", "norm", "normalize", "padding", "pooling", "reduce", "rearrange", "shape",
-                    "slicing", "softmax", "subscript", "unary"})
 
 _LEAST = 8  # how long a chain may be in any case
 _FORCED = "__force_mirroring__"
@@ -51,6 +47,13 @@ def asked(choice: bool | str | None) -> bool | str:
 
 def _forced(node: Node) -> bool:
     return node.tags.get(_FORCED, "").lower() in ("1", "true")
+
+
+def _cheap(op: Op) -> bool:
+    """Whether a run takes about as long as to read what it reads and to write what it writes."""
+    rules = op.rules
+    return rules.flops is None and (op.traits.cheap or rules.expression is not None or rules.sets is not None
+                                    or rules.view is not None)
 
 
 def rematerialize(program: Program) -> Program:
@@ -108,10 +111,9 @@ class _Choice:
             return False
         if op.rules.again is not None:
             return True
-        if _forced(node):
+        if _forced(node) or (op.where is not None and op.traits.cheap):  # users say it of a node, or of an operator
             return not (op.traits.random or op.traits.has_side_effect or op.traits.states or op.traits.mutates)
-        cheap = op.rules.flops is None and (op.rules.view is not None or op.family in _CHEAP)
-        return pure(op) and (cheap or self.asked == "all")
+        return pure(op) and (self.asked == "all" or _cheap(op))
 
     def _visit(self, node: Node) -> None:
         entries = [(node, i) for i in range(len(self.program.specs[node]))]

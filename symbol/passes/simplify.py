@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Mapping, Sequence
 
 from opreg.core.graph import Entry, Node, reachable
@@ -11,22 +13,12 @@ from ..program import Program, replaced
 
 __all__ = ["simplify"]
 
-_SAME_IF_SPECS = frozenset({"_reduce_like", "broadcast_like", "broadcast_to", "_np_broadcast_to", "reshape_like",
-                            "_mul_scalar"})
-_SAME = frozenset({"_copy", "BlockGrad", "make_loss"})
-
-
 def _identity(node: Node, inputs: Sequence[Entry], specs: Mapping[Node, Sequence[Spec]], drops: bool) -> bool:
     """Whether the output is the first input, number for number."""
-    name = node.built_in
-    if not name or not inputs:
+    if node.op is None or node.op.rules.identity is None:
         return False
-    source, index = inputs[0]
-    if name in _SAME_IF_SPECS:
-        return specs[source][index] == specs[node][0] and (name != "_mul_scalar" or node.attrs["scalar"] == 1.0)
-    if name == "Dropout":
-        return not drops and (node.attrs["p"] == 0.0 or node.attrs["mode"] == "training")
-    return name in _SAME
+    return bool(node.op.rules.identity({**node.attrs, "is_train": drops}, [specs[source][i] for source, i in inputs],
+                                       specs[node]))
 
 
 def simplify(program: Program) -> Program:
@@ -34,9 +26,16 @@ def simplify(program: Program) -> Program:
     became: dict[Entry, Entry] = {}
     drops = program.is_train or bool(program.destinations)  # gradients read the mask
     kept: list[Node] = []
+
+    @functools.cache
+    def beside() -> set[Node]:
+        """The nodes of which somebody reads another output than the first."""
+        read = itertools.chain(program.heads, *[node.inputs for node in program.nodes])
+        return {node for node, index in read if index > 0}
+
     for node in program.nodes:
         inputs = [became.get(entry, entry) for entry in node.inputs] if became else node.inputs
-        if _identity(node, inputs, program.specs, drops):
+        if _identity(node, inputs, program.specs, drops) and (node.count == 1 or node not in beside()):
             became[node, 0] = inputs[0]
         else:
             kept.append(replaced(node, inputs, program.specs, became) if became else node)

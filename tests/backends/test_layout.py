@@ -219,6 +219,55 @@ def test_products_follow():
     assert ("Convolution", True) in steps(assert_same(net, (2, 3, 8, 8)), False)[2:]
 
 
+@mx.operator.define(name="test_layout_centred")
+def centred(x, *, axis: int = 1):
+    """The data less the mean of each channel."""
+    x = x.asnumpy()
+    return x - x.mean(tuple(i for i in range(x.ndim) if i != axis), keepdims=True)
+
+
+@centred.grad
+def centred_grad(g, ins, outs, *, axis):
+    return centred(g, axis=axis)
+
+
+@centred.layout
+def centred_layout(ins, *, axis):
+    return ({"axis": len(ins[0]) - 1}, (0,), (0,)) if axis == 1 else "its axis is not that of the channels"
+
+
+def between(op: Any, **attrs: Any) -> Any:
+    """A user's operator between two convolutions."""
+    return convolution(op(convolution(sym.Variable("data"), "first"), **attrs), "second")
+
+
+def test_users_operators_follow_by_their_rule():
+    executor = assert_same(between(centred), (2, 8, 9, 9))
+    for is_train in (False, True):
+        found = dict(steps(executor, is_train))
+        assert found["custom.test_layout_centred"] and "_to_channels_first" in found
+        assert steps(executor, is_train).count(("_to_channels_last", False)) == 1 + is_train, "one of the head gradient"
+
+
+def test_users_operators_stay_where_their_rule_says_so():
+    executor = assert_same(between(centred, axis=2), (2, 8, 9, 9))
+    assert not dict(steps(executor, False))["custom.test_layout_centred"]
+
+
+def test_users_layout_rules_are_checked():
+    @mx.operator.define(name="test_layout_wrong")
+    def wrong(x):
+        return x + 0.0
+
+    with pytest.raises(mx.errors.ArgumentError, match="the layout rule of operator 'test_layout_wrong'.* takes "
+                                                      r"\(shapes, layout\), expected \(ins\)"):
+        wrong.layout(lambda shapes, layout: layout)
+    wrong.layout(lambda ins: (0,))
+    with pytest.raises(mx.errors.ArgumentError, match=r"operator 'test_layout_wrong': its layout rule returned \(0,\), "
+                                                      "expected the attributes that change"):
+        bound(between(wrong), (2, 8, 9, 9))
+
+
 def test_small_work_stays(monkeypatch):
     monkeypatch.setattr(onednn_convolution, "LEAST", 1 << 16)
     executor = bound(unit(sym.Variable("data"), "a"), (1, 3, 5, 5))

@@ -337,3 +337,59 @@ def test_what_knows_the_mode_is_folded_for_the_mode_of_the_plan():
     for is_train, expected in ((True, [11, 21, 11, 21]), (False, [21] * 4), (True, [11, 21, 11, 21])):
         assert [out.asnumpy()[0] for out in executor.forward(is_train=is_train)] == expected
     assert operators(executor)[0].count("with_a_mode") <= 2
+
+
+# --------------------------------------------------------------------------------------------- identities
+
+
+@pytest.mark.parametrize("make", [
+    sym.identity, sym.BlockGrad, sym.make_loss, lambda x: x * 1.0, lambda x: sym.broadcast_to(x, shape=(0, 4)),
+    lambda x: sym.broadcast_like(x, sym.Variable("y")), lambda x: sym.reshape_like(x, sym.Variable("y")),
+    lambda x: sym.cast_storage(x, stype="default"), lambda x: sym.Dropout(x, p=0.5),
+    lambda x: sym.Dropout(x, p=0.0, mode="always")])
+def test_identities_are_left_out(make):
+    net = sym.exp(make(sym.exp(sym.Variable("x"))) * 2.0)
+    shapes = {"x": (3, 4), "y": (3, 4)}
+    shapes = {name: shapes[name] for name in net.list_arguments()}
+    executor = bound(net, shapes, (fuse,), grad_req="null")
+    assert operators(executor)[0] == ["exp", "_mul_scalar", "exp"]
+
+
+@pytest.mark.parametrize("make", [
+    lambda x: x * 2.0, lambda x: sym.Dropout(x, p=0.5, mode="always"), lambda x: sym.Cast(x, dtype="float32")])
+def test_what_is_no_identity_stays(make):
+    plain = sym.exp(sym.exp(sym.Variable("x")))
+    executor = bound(sym.exp(make(sym.exp(sym.Variable("x")))), {"x": (3, 4)}, (fuse,), grad_req="null")
+    assert len(operators(executor)[0]) > len(operators(bound(plain, {"x": (3, 4)}, (fuse,), grad_req="null"))[0])
+
+
+@mx.operator.define(name="test_cse_shifted", outputs=("shifted", "twice"))
+def shifted(x, *, by: float = 0.0):
+    return x + by, x * 2.0
+
+
+@shifted.infer
+def shifted_infer(x):
+    return [x, x]
+
+
+@shifted.identity
+def shifted_identity(ins, outs, *, by, is_train):
+    return by == 0.0 and not is_train and ins[0] == outs[0]
+
+
+@pytest.mark.parametrize("by, is_train, left", [(0.0, False, 0), (0.0, True, 1), (1.0, False, 1)])
+def test_users_operators_that_are_identities_are_left_out(by, is_train, left):
+    executor = bound(sym.exp(shifted(sym.exp(sym.Variable("x")), by=by)[0]), {"x": (3,)}, grad_req="null")
+    x = executor.arg_dict["x"].asnumpy()
+    found = executor.forward(is_train=is_train)[0].asnumpy()
+    np.testing.assert_allclose(found, np.exp(np.exp(x) + by))
+    assert operators(executor, is_train)[0].count("custom.test_cse_shifted") == left
+
+
+def test_other_outputs_of_an_identity_are_computed():
+    net = sym.Group([*shifted(sym.exp(sym.Variable("x")))])
+    executor = bound(net, {"x": (3,)}, grad_req="null")
+    first, second = [out.asnumpy() for out in executor.forward()]
+    np.testing.assert_allclose(second, 2.0 * first)
+    assert "custom.test_cse_shifted" in operators(executor)[0]

@@ -66,6 +66,18 @@ def test_a_convolution() -> None:
     assert row.flops == 2 * 72 * 3 * 9
 
 
+def test_arithmetic_of_users_operators_counts() -> None:
+    @mx.operator.define(name="test_estimate_outer")
+    def outer(x: Any, y: Any) -> Any:
+        return x.reshape((-1, 1)) * y.reshape((1, -1))
+
+    outer.infer(lambda x, y: (*x, *y))
+    net = outer(sym.Variable("x"), sym.Variable("y"), name="outer")
+    assert rows(net, {"x": (3,), "y": (5,)})["outer"].flops == 0
+    outer.flops(lambda ins, outs: outs[0][0] * outs[0][1])
+    assert rows(net, {"x": (3,), "y": (5,)})["outer"].flops == 15
+
+
 def test_softmax_reads_once_and_writes_once() -> None:
     row = rows(sym.softmax(sym.Variable("x"), name="softmax"), {"x": (7, 9)})["softmax"]
     assert (row.read, row.written, row.flops) == (4 * 63, 4 * 63, 0)

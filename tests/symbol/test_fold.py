@@ -165,6 +165,12 @@ def test_left_alone(name):
     assert ("Convolution",) in operators(executor)
 
 
+@pytest.mark.parametrize("zero, steps", [(0.0, 1), (-0.0, 2), (1.0, 2)])
+def test_relu_is_known_by_what_it_computes(zero, steps):
+    executor = assert_same(sym.maximum(unit(sym.Variable("data"), "a"), zero), (1, 3, 5, 5))
+    assert len(operators(executor)) == steps
+
+
 def test_halves_are_left_alone():
     """Between the operators they are rounded."""
     net = sym.relu(unit(sym.Variable("data"), "a"))

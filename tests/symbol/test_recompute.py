@@ -239,6 +239,51 @@ def test_users_operators_run_again_when_they_say_so(choice, tag, runs):
     assert Cubed.runs == runs
 
 
+def cheap_cubed(count: list[int], how: str, cheap: bool) -> str:
+    """A user's operator, made in one of the ways there are, that counts its runs; the name it is registered by."""
+    name = f"test_recompute_{how}_{cheap}"
+    if how == "function":
+        @mx.operator.define(name=name, cheap=cheap)
+        def cubed(x):
+            count.append(1)
+            return x ** 3
+
+        cubed.infer(lambda x: x)
+        cubed.grad(lambda g, ins, outs: g * 3.0 * ins[0] * ins[0])
+    else:
+        class Counting(Cubed):
+            def forward(self, is_train, req, in_data, out_data, aux):
+                count.append(1)
+                super().forward(is_train, req, in_data, out_data, aux)
+
+        said = cheap
+
+        @mx.operator.register(name)
+        class CountingProp(mx.operator.CustomOpProp):
+            cheap = said
+
+            def create_operator(self, ctx, shapes, dtypes):
+                return Counting()
+
+    return name
+
+
+@pytest.mark.parametrize("choice", [True, False])
+@pytest.mark.parametrize("cheap", [True, False])
+@pytest.mark.parametrize("how", ["function", "class"])
+def test_users_operators_that_are_cheap_run_again(how, cheap, choice):
+    count: list[int] = []
+    name = cheap_cubed(count, how, cheap)
+    net = sym.square(sym.Custom(sym.tanh(sym.Variable("x") * 2.0), op_type=name))
+    executor = bound(net, {"x": (5,)}, recompute=choice)
+    assert_same(executor, bound(net, {"x": (5,)}))
+    executor.forward(is_train=True)
+    count.clear()
+    executor.forward(is_train=True)
+    executor.backward(nd.ones((5,), dtype="float64"))
+    assert len(count) == 1 + (cheap and choice)
+
+
 def test_a_tagged_product_is_computed_again():
     """As in MXNet, without the option too; what is not tagged stays."""
     with mx.AttrScope(force_mirroring="True"):

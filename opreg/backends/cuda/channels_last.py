@@ -6,12 +6,12 @@ from opreg.symbol.program import Program
 
 from ..channels_last import Library, bring_channels_last
 from .compiler import can_compile
-from .convolution_operators import refused
+from .convolution_operators import KERNELS, refused
 from .cudnn import Frontend, frontend
 
 __all__ = ["channels_last"]
 
-_LIBRARY = Library(lambda xp: can_compile(xp) and isinstance(frontend(xp), Frontend), frozenset(), refused)
+_LIBRARY = Library(lambda xp: can_compile(xp) and isinstance(frontend(xp), Frontend), frozenset(KERNELS), refused)
 
 
 def channels_last(program: Program) -> Program:

@@ -120,7 +120,7 @@ class _Kernel:
                          self.writes, functools.partial(call.scratch, 0)), *after]
 
 
-_KERNELS = {kernel.op: kernel for kernel in (
+KERNELS = {kernel.op: kernel for kernel in (
     _Kernel(convolution, "forward", "xwb", "y"),
     _Kernel(convolution_data, "data", "yw", "x"),
     _Kernel(convolution_weight, "weight", "yx", "w"),
@@ -136,7 +136,7 @@ def refused(op: Op, attrs: Attrs, ins: Sequence[Spec], outs: Sequence[Spec], is_
 
     Without tensor cores it is at its best with channels first: it brings others there before, in its workspace.
     """
-    kernel, found = _KERNELS.get(op), frontend(xp)
+    kernel, found = KERNELS.get(op), frontend(xp)
     dtype = str(outs[0].dtype)
     if kernel is None or not isinstance(found, Frontend) or dtype not in DTYPES or attrs["cudnn_off"]:
         return "cuDNN does not compute it"

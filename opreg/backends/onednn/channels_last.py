@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from opreg.builtin.layers.batch_norm import batch_norm
+from opreg.builtin.layers.convolution import convolution, convolution_data, convolution_weight
+from opreg.builtin.layers.fused_convolution import folded_convolution
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
 from opreg.core.spec import Spec
@@ -14,6 +17,7 @@ from opreg.typing import ArrayModule
 
 from ..channels_last import Library, bring_channels_last
 from .convolution import refused
+from .private_operators import batch_norm_gradient
 from .shared_library import missing
 
 __all__ = ["channels_last"]
@@ -24,8 +28,10 @@ def _refused(op: Op, attrs: Attrs, ins: Sequence[Spec], outs: Sequence[Spec], is
     return refused(op, attrs, ins, outs, is_train)
 
 
-# Others are slow at batch norm over channels that come last.
-_LIBRARY = Library(lambda xp: xp is np, frozenset({"BatchNorm", "_batch_norm_gradient"}), _refused)
+# Batch norm is among them, since others are slow at it over channels that come last.
+_COMPUTES = frozenset({convolution, folded_convolution, convolution_data, convolution_weight, batch_norm,
+                       batch_norm_gradient})
+_LIBRARY = Library(lambda xp: xp is np, _COMPUTES, _refused)
 
 
 def channels_last(program: Program) -> Program:

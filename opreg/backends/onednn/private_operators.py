@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from opreg.builtin.layers.normalize import backward_normalize_xp, backward_sums_xp
+from opreg.builtin.layouts import by_axis
 
 from ..private_operators import private
 
@@ -12,6 +13,8 @@ batch_norm_gradient = private(
     "_batch_norm_gradient", lambda *, scaled: ("g", "data", *(("gamma",) if scaled else ()), "mean", "inverse"),
     "The gradient of batch norm's data, and the sums that those of gamma and beta are.",
     outputs=("gradient", "product", "total"), inplace=(0,))
+
+by_axis(batch_norm_gradient, (0, 1))
 
 
 @batch_norm_gradient.infer

@@ -216,6 +216,11 @@ def dropout_infer(data, *, p, axes):
     return [data, _mask_shape(data, axes)]
 
 
+@dropout.identity
+def dropout_identity(ins, outs, *, p, mode, is_train):
+    return not is_train and (p == 0.0 or mode == "training")
+
+
 @dropout.kernel()
 def dropout_xp(xp, data, *, p, mode, axes, is_train, rng, out=None):
     shape = _mask_shape(data.shape, axes)

@@ -115,7 +115,8 @@ scalar(lambda x, *, scalar: x + scalar, "_plus_scalar", "The sum with a number."
 scalar(lambda x, *, scalar: x - scalar, "_minus_scalar", "The difference from a number.",
        "_MinusScalar", "_scatter_minus_scalar")
 scalar(lambda x, *, scalar: scalar - x, "_rminus_scalar", "A number less ``data``.", "_RMinusScalar")
-scalar(lambda x, *, scalar: x * scalar, "_mul_scalar", "The product with a number.", "_MulScalar")
+scalar(lambda x, *, scalar: x * scalar, "_mul_scalar", "The product with a number.", "_MulScalar").identity(
+    lambda ins, outs, *, scalar: scalar == 1.0 and ins[0] == outs[0])
 scalar(lambda x, *, scalar: x / scalar, "_div_scalar", "The quotient by a number.", "_DivScalar", wraps=False)
 scalar(lambda x, *, scalar: scalar / x, "_rdiv_scalar", "A number divided by ``data``.", "_RDivScalar",
        wraps=False)

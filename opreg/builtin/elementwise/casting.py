@@ -76,7 +76,7 @@ def _cast(xp: ArrayModule, data: Array, dtype: np.dtype, out: Array | None) -> A
     return out
 
 
-@declare(name="Cast", aliases=("cast", "_npi_cast", "_npx_cast"), types="T->@dtype")
+@declare(name="Cast", aliases=("cast", "_npi_cast", "_npx_cast"), types="T->@dtype", casts=True)
 def cast(data, *, dtype: np.dtype):
     """``data`` as numbers of ``dtype``; fractions are cut off towards zero."""
 
@@ -94,7 +94,7 @@ def cast_xp(xp, data, *, dtype, out=None):
     return _cast(xp, data, dtype, out)
 
 
-@declare(name="_backward_cast", types="T,U->U", unread=(1,))
+@declare(name="_backward_cast", types="T,U->U", unread=(1,), casts=True, cheap=True)
 def cast_like(g, data):
     """``g`` as numbers of the dtype of ``data``."""
 

@@ -22,7 +22,7 @@ from ...typing import Array, ArrayModule
 from ..outputs import as_output, wide, write_out
 from ..shapes.shape import stored
 
-__all__ = ["Factor", "INTERLEAVED", "Product"]
+__all__ = ["Factor"]
 
 
 class Factor(NamedTuple):
@@ -40,15 +40,6 @@ class Factor(NamedTuple):
         length, batch, features = x.shape
         split = x.reshape(length, batch, heads, self.parts, features // (heads * self.parts))
         return split[..., self.which, :].transpose(1, 2, 0, 3)
-
-
-class Product(NamedTuple):
-    """An operator, that of its gradients, and what it multiplies."""
-
-    op: Op
-    back: Op
-    left: Factor
-    right: Factor
 
 
 #: The weights of attention, and features by head, each as an array of its own.
@@ -76,7 +67,7 @@ def _features(name: str, x: Shape, heads: int, parts: int) -> int:
     return x[2] // (heads * parts)
 
 
-def _interleaved(op: Op, left: Factor, right: Factor) -> Product:
+def _interleaved(op: Op, left: Factor, right: Factor) -> None:
     """Give an operator its rules, and a gradient: it computes scores where both factors are parts of projections, else
     the second factor weighed by the first."""
     scores = left.parts > 0
@@ -89,6 +80,12 @@ def _interleaved(op: Op, left: Factor, right: Factor) -> Product:
         op.name.replace("_contrib", "_backward"), op.signature.schema, ("g", *names),
         outputs=names if len(names) > 1 else ("output",),
         doc=f"The gradient{'s' if len(names) > 1 else ''} of ``{op.name}``."))
+
+    def work(weights: Shape, projection: Shape, heads: int) -> int:
+        return 2 * math.prod(weights) * (projection[2] // (heads * right.parts))
+
+    op.flops(lambda ins, outs, *, heads: work(outs[0] if scores else ins[left.place], ins[right.place], heads))
+    back.flops(lambda ins, outs, *, heads: 2 * work(ins[0 if scores else 1 + left.place], ins[1 + right.place], heads))
 
     @op.infer
     def interleaved_infer(*shapes: Shape, heads: int) -> Shape:
@@ -154,8 +151,6 @@ def _interleaved(op: Op, left: Factor, right: Factor) -> Product:
         mixed = product(x + h, heads=heads) - product(x, heads=heads) - product(h, heads=heads)
         return mixed, back.current(g, h, heads=heads)
 
-    return Product(op, back, left, right)
-
 
 # ---------------------------------------------------------------------------------------------- operators
 
@@ -190,11 +185,10 @@ def encdec_valatt(keys_values, attention, *, heads: int):
     """
 
 
-#: All four products.
-INTERLEAVED = (_interleaved(selfatt_qk, Factor(0, 3, 0), Factor(0, 3, 1)),
-               _interleaved(selfatt_valatt, Factor(1), Factor(0, 3, 2)),
-               _interleaved(encdec_qk, Factor(0, 1, 0), Factor(1, 2, 0)),
-               _interleaved(encdec_valatt, Factor(1), Factor(0, 2, 1)))
+_interleaved(selfatt_qk, Factor(0, 3, 0), Factor(0, 3, 1))
+_interleaved(selfatt_valatt, Factor(1), Factor(0, 3, 2))
+_interleaved(encdec_qk, Factor(0, 1, 0), Factor(1, 2, 0))
+_interleaved(encdec_valatt, Factor(1), Factor(0, 2, 1))
 
 
 # ----------------------------------------------------------------------------------------------- scaling

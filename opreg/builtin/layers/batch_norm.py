@@ -11,6 +11,7 @@ from ...core.threads import by_rows
 from ...core.value import Value
 from ...distributed import world
 from ...typing import Array, ArrayModule
+from ..layouts import by_axis
 from ..outputs import floating, out_like, out_or_empty_like, wide, write_out
 from ..samples import folded
 from .normalize import count_of, from_statistics, layout_of, moments
@@ -153,6 +154,7 @@ for _op in (batch_norm, batch_norm_with_relu):
     _op.infer(_batch_infer)
     _op.types(_batch_types)
 
+by_axis(batch_norm, (0,))
 batch_norm.signature.tags = {"moving_mean": {"__init__": '["zero", {}]'}, "moving_var": {"__init__": '["one", {}]'}}
 
 

@@ -36,6 +36,7 @@ from ...core.spec import ANY, Shape, show
 from ...core.value import Value
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..layouts import by_layout
 from ..matrices.dense import adjoint, bilinear, product, wide, with_bias
 from ..samples import of_rows
 from .sliding import Window, channels_first, channels_last, extent, needed, span, spatial, window
@@ -663,6 +664,7 @@ def convolution(data, weight, bias, *, kernel: tuple[int, ...], stride: tuple[in
 
 
 of_rows(convolution, 0)
+by_layout(convolution, (0,), weights_first=True)
 
 
 def _filled(ins, outs, weights, *, kernel, num_filter, num_group, no_bias, layout, weights_first=False):
@@ -711,7 +713,9 @@ def convolution_xp(xp, data, weight, bias=None, *, kernel, stride, dilate, pad, 
 
 convolution_data = adjoint("_backward_Convolution_data", convolution, ("g", "weight", "data"))
 of_rows(convolution_data, 0, 2)
+by_layout(convolution_data, (0, 2), weights_first=True)
 convolution_weight = adjoint("_backward_Convolution_weight", convolution, ("g", "data", "weight"))
+by_layout(convolution_weight, (0, 1), (), weights_first=True)
 
 
 @convolution_data.kernel()
@@ -733,6 +737,9 @@ def convolution_weight_xp(xp, g, data, weight, *, kernel, stride, dilate, pad, n
 @declare(name="_backward_Convolution_bias")
 def convolution_bias(g, *, layout: Layout):
     """Sums of ``g`` over everything but channels."""
+
+
+by_layout(convolution_bias, (0,), ())
 
 
 @convolution_bias.infer
@@ -760,7 +767,12 @@ def _bias_gradient(g: Value, attrs: Attrs) -> Value:
     return ops._backward_Convolution_bias(g, layout=layout)
 
 
-bilinear(convolution, convolution_data, convolution_weight, _bias_gradient)
+def work_of(data, weight, out, *, num_filter, **attrs):
+    """Every place of the output reads all of one kernel; there are as many kernels as output channels."""
+    return 2 * math.prod(out) * math.prod(weight) // max(num_filter, 1)
+
+
+bilinear(convolution, convolution_data, convolution_weight, work_of, _bias_gradient)
 
 
 # ----------------------------------------------------------------------------------------- Deconvolution
@@ -838,6 +850,7 @@ def deconvolution_xp(xp, data, weight, bias=None, *, kernel, stride, dilate, pad
 
 deconvolution_data = adjoint("_backward_Deconvolution_data", deconvolution, ("g", "weight", "data"))
 deconvolution_weight = adjoint("_backward_Deconvolution_weight", deconvolution, ("g", "data", "weight"))
+by_layout(convolution_weight, (0, 1), (), weights_first=True)
 
 
 @deconvolution_data.kernel()
@@ -858,4 +871,9 @@ def deconvolution_weight_xp(xp, g, data, weight, *, kernel, stride, dilate, pad,
                            lambda w, y, x: match(xp, x, y, w, win, num_group))
 
 
-bilinear(deconvolution, deconvolution_data, deconvolution_weight, _bias_gradient)
+def _deconvolution_work(data, weight, out, *, layout, **attrs):
+    """Every place of the data is spread over all of one kernel; there are as many kernels as input channels."""
+    return 2 * math.prod(data) * math.prod(weight) // max(data[1 if layout is None else layout.index("C")], 1)
+
+
+bilinear(deconvolution, deconvolution_data, deconvolution_weight, _deconvolution_work, _bias_gradient)

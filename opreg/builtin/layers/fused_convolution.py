@@ -15,7 +15,7 @@ from ...core.attrs import Schema
 from ...core.op import Op
 from ...core.spec import Shape
 from ...typing import Array, ArrayModule
-from .convolution import Then, convolution_infer, correlate, of_weight, run_convolution
+from .convolution import Then, convolution, convolution_infer, correlate, of_weight, run_convolution, work_of
 from .sliding import channels_first, window
 
 __all__ = ["folded_convolution", "factors", "parts_of"]
@@ -28,6 +28,20 @@ def _arguments(*, no_bias: bool, normalized: bool, added: bool) -> list[str]:
 
 folded_convolution = Op("_folded_convolution", Schema([]), _arguments, doc="A convolution and what follows it.")
 folded_convolution.where = None
+
+
+@folded_convolution.flops
+def folded_convolution_flops(ins, outs, *, num_filter):
+    return work_of(ins[0], ins[1], outs[0], num_filter=num_filter)
+
+
+@folded_convolution.layout
+def folded_convolution_layout(ins, *, layout, added):
+    answer = convolution.rules.layout({"layout": layout}, ins)
+    if not added or isinstance(answer, str):
+        return answer
+    changed, read, written = answer
+    return changed, (*read, len(ins) - 1), written
 
 
 @folded_convolution.infer

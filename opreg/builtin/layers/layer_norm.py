@@ -130,7 +130,7 @@ def layer_norm_grad(g, ins, outs, *, axis, eps, output_mean_var):
     return _moved(dx, data, mean, g_mean, None if g_std is None else g_std * inverse, words), d_gamma, d_beta
 
 
-@declare(name="_backward_LayerNorm", inplace=(0,), outputs=("data", "gamma", "beta"))
+@declare(name="_backward_LayerNorm", inplace=(0,), outputs=("data", "gamma", "beta"), cheap=True)
 def backward_layer_norm(g, data, gamma, mean, inverse, *, axis: int = -1):
     """The gradients of ``LayerNorm``."""
 
@@ -216,7 +216,7 @@ def _deep(data: Shape) -> None:
         raise ShapeError(f"data: expected at least 3 axes (samples, channels, ...), got shape {show(data)}")
 
 
-@declare(name="InstanceNorm", inplace=(0,), outputs=("output", "mean", "var"), visible=lambda: 1)
+@declare(name="InstanceNorm", inplace=(0,), outputs=("output", "mean", "var"), visible=lambda: 1, cheap=True)
 def instance_norm(data, gamma, beta, *, eps: float = 1e-3):
     """``data`` with mean ``beta`` and deviation ``gamma`` in every channel of every sample.
 
@@ -233,7 +233,7 @@ def instance_norm_fill(ins, outs):
 
 
 @declare(name="GroupNorm", inplace=(0,), outputs=("output", "mean", "std"),
-         visible=lambda *, output_mean_var: 3 if output_mean_var else 1)
+         visible=lambda *, output_mean_var: 3 if output_mean_var else 1, cheap=True)
 def group_norm(data, gamma, beta, *, num_groups: int = 1, eps: float = 1e-5, output_mean_var: bool = False):
     """``data`` with mean ``beta`` and deviation ``gamma`` in every group of channels of every sample.
 

@@ -154,7 +154,7 @@ def _few_classes(call: Call) -> str | None:
     return None
 
 
-@declare(name="_backward_SoftmaxOutput", inplace=(0,))
+@declare(name="_backward_SoftmaxOutput", inplace=(0,), cheap=True)
 def backward_softmax_output(output, label, *, grad_scale: float = 1.0, ignore_label: float = -1.0,
                             multi_output: bool = False, use_ignore: bool = False, preserve_shape: bool = False,
                             normalization: Normalization = "null", out_grad: bool = False,
@@ -411,7 +411,7 @@ def make_loss_scaled_grad(g, ins, outs, **attrs):
     return ops._backward_MakeLoss(ins[0], **attrs)
 
 
-@declare(name="_backward_MakeLoss")
+@declare(name="_backward_MakeLoss", cheap=True)
 def backward_make_loss(data, *, grad_scale: float = 1.0, valid_thresh: float = 0.0,
                        normalization: Normalization = "null"):
     """The gradient of ``MakeLoss``."""
@@ -429,7 +429,7 @@ def backward_make_loss_xp(xp, data, *, grad_scale, valid_thresh, normalization):
 # --------------------------------------------------------------------------------- softmax_cross_entropy
 
 
-@declare
+@declare(cheap=True)
 def softmax_cross_entropy(data, label):
     """The sum over all rows of minus the logarithm of the label's probability, of shape (1,)."""
 
@@ -466,7 +466,7 @@ def softmax_cross_entropy_grad(g, ins, outs):
     return (ops._backward_softmax_cross_entropy(g, *ins), None)
 
 
-@declare(name="_backward_softmax_cross_entropy")
+@declare(name="_backward_softmax_cross_entropy", cheap=True)
 def backward_softmax_cross_entropy(g, data, label):
     """The gradient of ``softmax_cross_entropy``."""
 
@@ -542,7 +542,7 @@ def identity_attach_kl_sparse_reg_grad(g, ins, outs, *, sparseness_target, penal
                                                     penalty=penalty), None)
 
 
-@declare(name="_backward_IdentityAttachKLSparseReg", inplace=(0,))
+@declare(name="_backward_IdentityAttachKLSparseReg", inplace=(0,), cheap=True)
 def backward_kl_sparse_reg(g, average, *, sparseness_target: float = 0.1, penalty: float = 0.001):
     """The gradient of ``IdentityAttachKLSparseReg``. It is not differentiated again: a second backward pass would add
     the penalty's pull to what is a gradient already."""

@@ -90,7 +90,7 @@ def _window(xp: ArrayModule, x: Array, nsize: int) -> Array:
     return total
 
 
-@declare(name="LRN", outputs=("output", "tmp_norm"), visible=lambda: 1)
+@declare(name="LRN", outputs=("output", "tmp_norm"), visible=lambda: 1, cheap=True)
 def lrn(data, *, alpha: float = 1e-4, beta: float = 0.75, knorm: float = 2.0, nsize: int):
     """``data`` divided by ``(knorm + alpha / nsize * s) ** beta``, s the sum of squares over neighbouring channels.
 
@@ -140,7 +140,7 @@ def lrn_grad(g, ins, outs, *, alpha, beta, nsize):
     return g * norm ** -beta + data * ops._LRN_window(slope, nsize=nsize) * (2.0 * alpha / nsize)
 
 
-@declare(name="_LRN_window")
+@declare(name="_LRN_window", cheap=True)
 def lrn_window(data, *, nsize: int):
     """The sum of each channel and its neighbours, ``nsize`` in all."""
 

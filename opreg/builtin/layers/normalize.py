@@ -27,6 +27,7 @@ from ...core.threads import by_rows
 from ...core.value import Value
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
+from ..layouts import by_axis
 from ..outputs import floating, out_like, out_or_empty_like, wide, write_out
 
 __all__ = ["Layout", "Over", "count_of", "from_statistics", "layout_of", "moments", "statistics_shape"]
@@ -122,7 +123,7 @@ def _words(**attrs: Any) -> dict[str, Any]:
     return {name: attrs[name] for name in ("over", "axis", "num_groups")}
 
 
-@declare(name="_normalize_scale", types="T,P->T", inplace=(0,))
+@declare(name="_normalize_scale", types="T,P->T", inplace=(0,), cheap=True)
 def normalize_scale(data, scale, *, over: Over = "batch", axis: int = 1, num_groups: int = 0):
     """``data`` times the number that belongs to its set."""
 
@@ -146,7 +147,7 @@ def normalize_scale_grad(g, ins, outs, **attrs):
     return (ops._normalize_scale(g, scale, **attrs), ops._normalize_total(g * data, scale, **attrs))
 
 
-@declare(name="_normalize_total", types="T,P->P", unread=(1,))
+@declare(name="_normalize_total", types="T,P->P", unread=(1,), cheap=True)
 def normalize_total(data, like, *, over: Over = "batch", axis: int = 1, num_groups: int = 0):
     """The sum of each set, in the dtype of ``like``."""
 
@@ -165,7 +166,7 @@ def normalize_total_grad(g, ins, outs, **attrs):
     return (ops._normalize_expand(g, ins[0], **attrs), None)
 
 
-@declare(name="_normalize_expand", types="P,T->T", unread=(1,))
+@declare(name="_normalize_expand", types="P,T->T", unread=(1,), cheap=True)
 def normalize_expand(values, like, *, over: Over = "batch", axis: int = 1, num_groups: int = 0):
     """To every number of ``like``, the value that belongs to its set."""
 
@@ -184,7 +185,7 @@ def normalize_expand_grad(g, ins, outs, **attrs):
     return (ops._normalize_total(g, ins[0], **attrs), None)
 
 
-@declare(name="_normalize_moments", types="T,P->P,P", unread=(1,), outputs=("mean", "inverse"))
+@declare(name="_normalize_moments", types="T,P->P,P", unread=(1,), outputs=("mean", "inverse"), cheap=True)
 def normalize_moments(data, like, *, eps: float = 1e-3, over: Over = "batch", axis: int = 1, num_groups: int = 0):
     """Mean and inverse deviation of each set, in the dtype of ``like``."""
 
@@ -232,12 +233,13 @@ def _gathered(xp: ArrayModule, sums: Sequence[Array], layout: Layout) -> Array:
     return functools.reduce(xp.add, sums) if layout.keep[0] == 1 else xp.concatenate(sums)
 
 
-@declare(name="_backward_normalize_sums", types="T,T,P,P->P,P", outputs=("product", "total"))
+@declare(name="_backward_normalize_sums", types="T,T,P,P->P,P", outputs=("product", "total"), cheap=True)
 def backward_sums(g, data, mean, inverse, *, over: Over = "batch", axis: int = 1, num_groups: int = 0):
     """For each set the sum of ``g`` times the normalised data, and the sum of ``g``."""
 
 
 _over_sets(backward_sums, 1, (2, 3), 2)
+by_axis(backward_sums, (0, 1), outs=())
 
 
 @backward_sums.kernel()
@@ -260,7 +262,7 @@ def backward_sums_grad(h, ins, outs, **attrs):
 
 
 @declare(name="_backward_normalize", inplace=(1,), arguments=lambda *, scaled: (
-    "g", "data", *(("gamma",) if scaled else ()), "mean", "inverse", "product", "total"))
+    "g", "data", *(("gamma",) if scaled else ()), "mean", "inverse", "product", "total"), cheap=True)
 def backward_normalize(g, data, gamma, mean, inverse, product, total, *, scaled: bool = True, over: Over = "batch",
                        axis: int = 1, num_groups: int = 0):
     """The gradient of normalised data with respect to the data, ``product`` and ``total`` being the sums."""

@@ -23,6 +23,7 @@ from ...core.registry import declare, ops, register
 from ...core.spec import Shape, common_dtype, is_floating, limits, show
 from ...errors import AttrError, DTypeError, ShapeError
 from ...typing import Array, ArrayModule
+from ..layouts import by_layout
 from ..matrices.dense import wide
 from ..outputs import adjoint_pair, like_inputs
 from ..samples import of_rows
@@ -216,7 +217,7 @@ def _counts(xp: ArrayModule, pool: Pool, include_pad: bool, dtype: np.dtype) -> 
 # ----------------------------------------------------------------------------------------------- Pooling
 
 
-@declare(name="Pooling", aliases=("_npx_pooling",))
+@declare(name="Pooling", aliases=("_npx_pooling",), cheap=True)
 def pooling(data, *, kernel: tuple[int, ...] = (), pool_type: Literal["max", "avg", "sum", "lp"] = "max",
             global_pool: bool = False, cudnn_off: bool = False, pooling_convention: Convention = "valid",
             stride: tuple[int, ...] = (), pad: tuple[int, ...] = (), p_value: int | None = None,
@@ -232,6 +233,7 @@ def pooling(data, *, kernel: tuple[int, ...] = (), pool_type: Literal["max", "av
 
 
 of_rows(pooling, 0)
+by_layout(pooling, (0,))
 
 
 @pooling.types
@@ -303,13 +305,13 @@ def pooling_grad(g, ins, outs, *, pool_type, p_value, **attrs):
 # ------------------------------------------------------------------------------------- backward operators
 
 pooling_sum = register(Op(
-    "_backward_Pooling_sum", pooling.signature.schema, ("g", "data"), types="T,U->T", unread=(1,),
+    "_backward_Pooling_sum", pooling.signature.schema, ("g", "data"), types="T,U->T", unread=(1,), cheap=True,
     doc="The gradient of sums and averages of windows."))
 pooling_max = register(Op(
-    "_backward_Pooling_max", pooling.signature.schema, ("g", "data", "maxima"),
+    "_backward_Pooling_max", pooling.signature.schema, ("g", "data", "maxima"), cheap=True,
     doc="The gradient of maxima: it goes to the first place of the window that has the maximum."))
 pooling_at_max = register(Op(
-    "_backward_Pooling_at_max", pooling.signature.schema, ("h", "data", "maxima"),
+    "_backward_Pooling_at_max", pooling.signature.schema, ("h", "data", "maxima"), cheap=True,
     doc="What ``h`` holds where windows of ``data`` have their maxima: the gradient's gradient."))
 
 
@@ -318,6 +320,8 @@ for _op, _like in ((pooling_sum, 1), (pooling_max, 1), (pooling_at_max, 2)):
     _op.infer(like_inputs(_like))
 
 adjoint_pair(pooling_max, pooling_at_max, like=False)
+by_layout(pooling_max, (0, 1, 2))
+by_layout(pooling_sum, (0, 1))
 
 
 @pooling_sum.kernel()
@@ -396,7 +400,7 @@ def pooling_at_max_xp(xp, h, data, maxima, *, kernel, global_pool, pooling_conve
 # -------------------------------------------------------------------------------------------- Pooling_v1
 
 
-@declare(name="Pooling_v1")
+@declare(name="Pooling_v1", cheap=True)
 def pooling_v1(data, *, kernel: tuple[int, ...] = (), pool_type: Literal["max", "avg", "sum"] = "max",
                global_pool: bool = False, pooling_convention: Literal["full", "valid"] = "valid",
                stride: tuple[int, ...] = (), pad: tuple[int, ...] = ()):
@@ -437,7 +441,7 @@ def pooling_v1_grad(g, ins, outs, **attrs):
 
 
 pooling_v1_data = register(Op("_backward_Pooling_v1", pooling_v1.signature.schema, ("g", "data", "output"),
-                              doc="The gradient of ``Pooling_v1``."))
+                              cheap=True, doc="The gradient of ``Pooling_v1``."))
 
 
 pooling_v1_data.infer(like_inputs(1))

@@ -19,7 +19,7 @@ from ...errors import ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import floating, wide
 from . import rnn_layer
-from .rnn_parts import Kept, Kind, count, kind_of, parts_of, reserve_size, views
+from .rnn_parts import GATES, Kept, Kind, count, kind_of, parts_of, reserve_size, views
 
 __all__: list[str] = []
 
@@ -302,3 +302,20 @@ def _output(xp: ArrayModule, kept: Kept, counts: Array | None, lengths: Array | 
     y = kept.states[:, 1:]
     y = _together(xp, y if counts is None else y * counts, lengths)
     return y * kept.mask if kept.mask.size else y
+
+
+def _recurrent(data, parameters, mode, state_size, num_layers, bidirectional):
+    """Every step multiplies all parameters but the biases, two vectors a layer and direction, by each sample."""
+    biases = 2 * GATES[mode] * state_size * num_layers * (1 + bidirectional)
+    return 2 * data[0] * data[1] * (parameters[0] - biases)
+
+
+@rnn.flops
+def rnn_flops(ins, outs, *, mode, state_size, num_layers, bidirectional):
+    return _recurrent(ins[0], ins[1], mode, state_size, num_layers, bidirectional)
+
+
+@backward_rnn.flops
+def backward_rnn_flops(ins, outs, *, mode, state_size, num_layers, bidirectional):
+    data, parameters = ins[3 if mode == "lstm" else 2:][:2]
+    return 2 * _recurrent(data, parameters, mode, state_size, num_layers, bidirectional)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.host_memory import Workspace
 from ...core.threads import by_rows
 from ...typing import Array, ArrayModule
 from .rnn_parts import Kept, Kind, Part, of_gates
@@ -29,10 +30,10 @@ _KEPT = 1 << 24
 
 
 class _Scratch(threading.local):
-    """Temporaries by name and dtype, one of each in a thread."""
+    """The workspace of a thread."""
 
     def __init__(self) -> None:
-        self.arrays: dict[tuple[str, np.dtype], Array] = {}
+        self.workspace = Workspace()
 
 
 _SCRATCH = _Scratch()
@@ -40,13 +41,9 @@ _SCRATCH = _Scratch()
 
 def scratch(xp: ArrayModule, name: str, shape: tuple[int, ...], dtype: np.dtype) -> Array:
     """Memory for a temporary, valid until the next call with this name."""
-    size = math.prod(shape)
-    if xp.__name__ != "numpy" or size * dtype.itemsize > _KEPT:
+    if xp.__name__ != "numpy" or math.prod(shape) * dtype.itemsize > _KEPT:
         return xp.empty(shape, dtype=dtype)
-    buffer = _SCRATCH.arrays.get((name, dtype))
-    if buffer is None or buffer.size < size:
-        buffer = _SCRATCH.arrays[name, dtype] = xp.empty(size, dtype=dtype)
-    return buffer[:size].reshape(shape)
+    return _SCRATCH.workspace.array(name, shape, dtype)
 
 
 

@@ -90,7 +90,7 @@ def _places(xp: ArrayModule, indices: Array, shape: Shape, axis: int) -> Array:
 Mode = Literal["raise", "wrap", "clip", "index"]
 
 
-@declare(types="T,I->T", partly=(0,), aliases=("_npi_take",))
+@declare(types="T,I->T", partly=(0,), aliases=("_npi_take",), cheap=True)
 def take(a, indices, *, axis: int = 0, mode: Mode = "clip"):
     """The slices of ``a`` along ``axis`` that ``indices`` name."""
 
@@ -162,7 +162,7 @@ def _apart(indices: Any, size: int, length: int, mode: Mode) -> Any:
     return ops.broadcast_add(places, first)
 
 
-@declare(name="_backward_take", types="T,I,U->T", unread=(2,))
+@declare(name="_backward_take", types="T,I,U->T", unread=(2,), cheap=True)
 def take_sum(g, indices, a, *, axis: int = 0, mode: Mode = "clip"):
     """Zeros of the shape of ``a`` with ``g`` added at the slices that ``take`` reads."""
 
@@ -191,7 +191,8 @@ def take_sum_vmap(ins, batched, *, axis, mode):
     return ops._backward_take(g, places, a.reshape((size * length, *rest)), axis=0)
 
 
-@declare(name="Embedding", partly=(1,), aliases=("_sparse_Embedding", "_contrib_SparseEmbedding", "_npx_embedding"))
+@declare(name="Embedding", partly=(1,), cheap=True,
+         aliases=("_sparse_Embedding", "_contrib_SparseEmbedding", "_npx_embedding"))
 def embedding(data, weight, *, input_dim: Count, output_dim: Count, dtype: np.dtype = _FLOAT32,
               sparse_grad: bool = False):
     """Rows of ``weight`` picked by the integers in ``data``; those out of range take the nearest row."""
@@ -248,7 +249,7 @@ def _reduced(data: Shape, axis: int | None, keepdims: bool) -> Shape:
     return (*data[:axis], *((1,) if keepdims else ()), *data[axis + 1:]) or (1,)
 
 
-@declare(types="T,I->T", partly=(0,), aliases=("choose_element_0index", "_npx_pick"))
+@declare(types="T,I->T", partly=(0,), aliases=("choose_element_0index", "_npx_pick"), cheap=True)
 def pick(data, index, *, axis: int | None = -1, keepdims: bool = False, mode: PickMode = "clip"):
     """One number of ``data`` along ``axis`` for each of the other places, the one ``index`` names there."""
 
@@ -313,7 +314,7 @@ def pick_prepare(data, index, *, axis, keepdims, mode):
     return lambda data, index: data.reshape(-1).take(spots(index)).reshape(shape)
 
 
-@declare(name="_backward_pick", types="T,I,U->T", unread=(2,))
+@declare(name="_backward_pick", types="T,I,U->T", unread=(2,), cheap=True)
 def pick_put(g, index, data, *, axis: int | None = -1, keepdims: bool = False, mode: PickMode = "clip"):
     """Zeros of the shape of ``data`` with ``g`` at the places that ``pick`` reads."""
 
@@ -365,7 +366,7 @@ def batch_take_fill(ins, outs):
 # ------------------------------------------------------------------------------------- one_hot and where
 
 
-@declare(types="I->@dtype", aliases=("_npx_one_hot",))
+@declare(types="I->@dtype", aliases=("_npx_one_hot",), cheap=True)
 def one_hot(indices, *, depth: Count, on_value: Number = 1.0, off_value: Number = 0.0,
             dtype: np.dtype = _FLOAT32):
     """For each index a row of ``off_value`` with ``on_value`` at that place, or nowhere if out of range."""
@@ -393,7 +394,7 @@ def one_hot_xp(xp, indices, *, depth, on_value, off_value, dtype, out=None):
 one_hot.grad(ZERO)
 
 
-@declare(types="C,T,T->T", aliases=("_sparse_where",))
+@declare(types="C,T,T->T", aliases=("_sparse_where",), cheap=True)
 def where(condition, x, y):
     """Numbers of ``x`` where ``condition`` is not zero, of ``y`` elsewhere; a vector chooses whole rows."""
 

@@ -145,8 +145,8 @@ def adjoint(name: str, op: Op, arguments: tuple[str, str, str]) -> Op:
     return backward
 
 
-def bilinear(op: Op, left: Op, right: Op, bias: Callable | None = None) -> None:
-    """Declare the gradients of a map that is linear in each of two inputs, to any order.
+def bilinear(op: Op, left: Op, right: Op, work: Callable[..., int], bias: Callable | None = None) -> None:
+    """Declare the gradients of a map that is linear in each of two inputs, to any order, and their arithmetic.
 
     Parameters
     ----------
@@ -156,9 +156,15 @@ def bilinear(op: Op, left: Op, right: Op, bias: Callable | None = None) -> None:
         ``left(g, b, a)`` is the gradient of ``a``, ``right(g, a, b)`` that of ``b``. Each is bilinear in its first
         two inputs, and ``<g, op(a, b)> = <left(g, b, a), a> = <right(g, a, b), b>``, so the three are each other's
         gradients.
+    work : function of the shapes of a, b and y, and attributes
+        The number of additions and multiplications, which the three have in common: they take the same sums apart.
     bias : function of g and attributes
         The gradient of the bias.
     """
+
+    op.flops(lambda ins, outs, **attrs: work(ins[0], ins[1], outs[0], **attrs))
+    left.flops(lambda ins, outs, **attrs: work(ins[2], ins[1], ins[0], **attrs))
+    right.flops(lambda ins, outs, **attrs: work(ins[1], ins[2], ins[0], **attrs))
 
     def forward(a: Value, b: Value, attrs: dict[str, Any]) -> Value:
         return op.current(a, b, **{**attrs, "no_bias": True} if bias else attrs)
@@ -363,6 +369,7 @@ attach_bound_product(fully_connected, _dense)
 attach_bound_product(fully_connected_data, _dense_data)
 attach_bound_product(fully_connected_weight, dense_weight)
 bilinear(fully_connected, fully_connected_data, fully_connected_weight,
+         lambda data, weight, out, **attrs: 2 * math.prod(out) * weight[1],
          lambda g, attrs: ops.sum(g, axis=-1, exclude=True))
 
 
@@ -506,7 +513,12 @@ def _dot_rhs(call: Call) -> tuple[Array, Array]:
 
 attach_bound_product(dot, _dot)
 FACTORS.update({dot_lhs: _dot_lhs, dot_rhs: _dot_rhs})
-bilinear(dot, dot_lhs, dot_rhs)
+
+def _dot_work(lhs, rhs, out, *, transpose_a, **attrs):
+    return 2 * math.prod(lhs) * math.prod(rhs) // max(lhs[0 if transpose_a else -1], 1)
+
+
+bilinear(dot, dot_lhs, dot_rhs, _dot_work)
 
 
 # --------------------------------------------------------------------------------------------- batch_dot
@@ -546,3 +558,8 @@ attach_bound_product(batch_dot, _stacks)
 
 
 transposable(batch_dot)
+
+
+@batch_dot.flops
+def batch_dot_flops(ins, outs, *, transpose_a):
+    return 2 * math.prod(outs[0]) * ins[0][-2 if transpose_a else -1]

@@ -612,3 +612,31 @@ def extracttrian_xp(xp, A, *, offset, lower):
 
 
 _part(extracttrian, maketrian, lambda length: length * (length + 1) // 2, _length, _triangle)
+
+
+@gemm.flops
+@gemm2.flops
+def gemm_flops(ins, outs, *, transpose_a, axis):
+    return 2 * math.prod(outs[0]) * ins[0][axis if transpose_a else -1]
+
+
+@syrk.flops
+def syrk_flops(ins, outs, *, transpose):
+    return 2 * math.prod(outs[0]) * ins[0][-2 if transpose else -1]
+
+
+@trmm.flops
+def trmm_flops(ins, outs):
+    """The zeros of the triangle are multiplied too."""
+    return 2 * math.prod(outs[0]) * ins[0][-1]
+
+
+@trsm.flops
+def trsm_flops(ins, outs):
+    return math.prod(outs[0]) * ins[0][-1]
+
+
+@potri.flops
+def potri_flops(ins, outs):
+    """The product of the factor's inverse with itself."""
+    return 2 * math.prod(outs[0]) * ins[0][-1]

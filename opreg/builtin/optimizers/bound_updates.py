@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...core import threads
-from ...core.host_memory import empty
+from ...core.host_memory import Workspace
 from ...core.rules import Attrs, Rule
-from ...core.spec import Shape
 from ...core.steps import PlainStep
 from ...elementwise.expression import Expression
 from ...typing import Array, ArrayModule
@@ -170,18 +168,18 @@ class _Anew:
 def _ufuncs(rule: Callable, updates: Sequence[Update], rates: Rates) -> list[Callable[[], object]]:
     """Functions that move weights of the host by ufuncs, in the order that ``together`` has."""
     parts, groups = divided(updates)
-    work: list[tuple[int, Callable[[_Room], list[Callable[[], object]]]]] = [
+    work: list[tuple[int, Callable[[Workspace], list[Callable[[], object]]]]] = [
         (part[0].size, functools.partial(_part, rule, rates, part)) for part in parts]
     work += [(sum(new.size for new, _ in group), functools.partial(_group, rule, rates, group))
              for group in groups]
     if sum(new.size for new, _ in parts) < SHARED or threads.count() < 2:
-        room = _Room()
+        room = Workspace(TILE)
         return [function for _, make in work for function in make(room)]
     # Each thread's share has scratch of its own; there are some more than threads, as one may be kept waiting.
     ends = list(itertools.accumulate(size for size, _ in work))
-    shares: dict[int, tuple[_Room, list[Callable[[], object]]]] = {}
+    shares: dict[int, tuple[Workspace, list[Callable[[], object]]]] = {}
     for (_, make), end in zip(work, ends):
-        room, functions = shares.setdefault((end - 1) * 2 * threads.count() // ends[-1], (_Room(), []))
+        room, functions = shares.setdefault((end - 1) * 2 * threads.count() // ends[-1], (Workspace(TILE), []))
         functions += make(room)
     return [functools.partial(threads.run, [functools.partial(_in_turn, functions)
                                             for _, functions in shares.values()])]
@@ -192,22 +190,7 @@ def _in_turn(functions: Sequence[Callable[[], object]]) -> None:
         function()
 
 
-class _Room:
-    """Scratch of functions that run one after the other: arrays by number, each as long as the longest."""
-
-    def __init__(self) -> None:
-        self._buffers: dict[tuple[int, np.dtype], Array] = {}
-
-    def array(self, number: int, shape: Shape, dtype: np.dtype) -> Array:
-        """The array of a number."""
-        size = math.prod(shape)
-        buffer = self._buffers.get((number, dtype))
-        if buffer is None or buffer.size < size:
-            buffer = self._buffers[number, dtype] = empty((max(size, min(TILE, 4 * size)),), dtype)
-        return buffer[:size].reshape(shape)
-
-
-def _part(rule: Any, rates: Rates, part: Update, room: _Room) -> list[Callable[[], object]]:
+def _part(rule: Any, rates: Rates, part: Update, room: Workspace) -> list[Callable[[], object]]:
     return rule.bound(rates, *part, room.array)
 
 
@@ -223,7 +206,7 @@ class _Gather(PlainStep):
         np.concatenate(self.arrays, out=self.whole)
 
 
-def _group(rule: Any, rates: Rates, updates: Sequence[Update], room: _Room) -> list[Callable[[], object]]:
+def _group(rule: Any, rates: Rates, updates: Sequence[Update], room: Workspace) -> list[Callable[[], object]]:
     """Functions that move copies, one behind the other, and bring back new weights and states."""
     columns = [[a.reshape(-1) for a in column] for column in zip(*(arrays for _, arrays in updates))]
     total = sum(new.size for new, _ in updates)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import threads
-from ...core.host_memory import empty
+from ...core.host_memory import Workspace
 from ...core.processor import processor
 from ...core.rules import Attrs
 from ...core.spec import Shape
@@ -79,7 +79,7 @@ class _TileScratch(threading.local):
     """Scratch of one tile each, by number and dtype: fresh memory of this size costs as much as an update."""
 
     def __init__(self) -> None:
-        self.tiles: dict[tuple[int, np.dtype], Array] = {}
+        self.workspace = Workspace(TILE)
         self.views: dict[tuple[Shape, np.dtype], Scratch] = {}
 
 
@@ -105,16 +105,10 @@ def _scratch(xp: ArrayModule, like: Array, dtype: np.dtype | None = None) -> Scr
     views = _tile_scratch.views
     scratch = views.get((shape, dtype))
     if scratch is None:
-        tiles = _tile_scratch.tiles
-
-        def view(number: int) -> Array:
-            if (number, dtype) not in tiles:
-                tiles[number, dtype] = empty((TILE,), dtype)
-            return tiles[number, dtype][:size].reshape(shape)
-
         if len(views) >= _SHAPES:
             views.clear()
-        scratch = views[shape, dtype] = _OnDemand(view).__getitem__
+        array = _tile_scratch.workspace.array
+        scratch = views[shape, dtype] = _OnDemand(lambda number: array(number, shape, dtype)).__getitem__
     return scratch
 
 

@@ -342,3 +342,10 @@ def quantized_batch_norm_xp(xp, data, gamma, beta, min_data, max_data, moving_me
 
 
 quantized_batch_norm.grad(ZERO)
+
+
+@quantized_conv.flops
+@quantized_fully_connected.flops
+def quantized_flops(ins, outs):
+    """A product of whole numbers: each element of the result takes one kernel, or one row of the weight."""
+    return 2 * math.prod(outs[0]) * math.prod(ins[1][1:])

@@ -119,7 +119,7 @@ def sum_backward_grad(g, ins, outs, **attrs):
     return (ops.sum(g, **attrs), None)
 
 
-@declare(name="_backward_mean", types="T,U->T", unread=(1,))
+@declare(name="_backward_mean", types="T,U->T", unread=(1,), cheap=True)
 def mean_backward(g, data, *, axis: Axes = None, keepdims: bool = False, exclude: bool = False):
     """``g`` shared out evenly along the axes that were reduced."""
 
@@ -179,7 +179,17 @@ def reduction(name: str, function: Callable[[Any], Any], doc: str, aliases: Sequ
     along(op)
     looped(op)(lambda *, axis, keepdims, exclude: sets(function, axis, exclude=exclude, keepdims=keepdims))
     by_loop(op)
+    op.layout(_places)
     return op
+
+
+def _places(ins, *, axis, keepdims, exclude):
+    """The layout rule of reductions over all places of a channel."""
+    rank = len(ins[0])
+    axes = () if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if exclude or sorted(a % rank for a in axes) != list(range(2, rank)):
+        return "it reduces other axes than the places"
+    return {"axis": tuple(range(1, rank - 1))}, (0,), (0,) if keepdims else ()
 
 
 def _numbers(x: Any, otherwise: float) -> Any:
@@ -301,7 +311,7 @@ def moments_grad(g, ins, outs, *, axes, keepdims):
 def _place(name: str, doc: str) -> None:
     """Register ``argmax`` or ``argmin``."""
 
-    @declare(name=name)
+    @declare(name=name, cheap=True)
     def op(data, *, axis: int | None = None, keepdims: bool = False):
         """A place."""
 
@@ -328,7 +338,7 @@ _place("argmin", "The place of the smallest number along an axis, or among all i
                  "the first of equals, or of NaN.")
 
 
-@declare
+@declare(cheap=True)
 def argmax_channel(data):
     """The place of the largest number along axis 1."""
 
@@ -350,7 +360,7 @@ argmax_channel.grad(ZERO)
 # ------------------------------------------------------------------------------------------ running sums
 
 
-@declare(name="_np_cumsum", aliases=("cumsum",))
+@declare(name="_np_cumsum", aliases=("cumsum",), cheap=True)
 def cumsum(a, *, axis: int | None = None, dtype: Summed | None = None):
     """The sums of the numbers so far, along an axis or of all of them in a row; ``dtype`` is that of what is added."""
 
@@ -390,7 +400,7 @@ def cumsum_grad(g, ins, outs, *, axis):
     return (ops._backward_cumsum(g, ins[0], axis=axis),)
 
 
-@declare(name="_backward_cumsum", types="T,U->U", unread=(1,))
+@declare(name="_backward_cumsum", types="T,U->U", unread=(1,), cheap=True)
 def cumsum_backward(g, a, *, axis: int | None = None):
     """The sums of the numbers of ``g`` from each place on, in the shape and dtype of ``a``."""
 

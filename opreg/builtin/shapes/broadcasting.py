@@ -58,6 +58,8 @@ def _broadcasting(op: Op, target: Callable[..., Shape]) -> None:
         shape = rule(attrs, data.shape, *[array.shape for array in like])
         return lambda data, *like: np.broadcast_to(data, shape).copy()
 
+    op.identity(lambda ins, outs: ins[0] == outs[0])
+
     @op.grad
     def broadcasting_grad(g, ins, outs):
         return (ops._reduce_like(g, ins[0]), *[None] * (len(ins) - 1))
@@ -162,6 +164,9 @@ def reduce_like(data, like):
     """``data`` summed down to the shape of ``like``, which broadcasts to it."""
 
 
+reduce_like.identity(lambda ins, outs: ins[0] == outs[0])
+
+
 @reduce_like.infer
 def reduce_like_infer(data, like):
     _stretched(like, data)
@@ -220,7 +225,7 @@ def _repetitions(reps: int | Sequence[int], data: Shape) -> tuple[tuple[int, ...
     return (1,) * (rank - len(reps)) + reps, (1,) * (rank - len(data)) + tuple(data)
 
 
-@declare(aliases=("_npi_tile",))
+@declare(aliases=("_npi_tile",), cheap=True)
 def tile(data, *, reps: Count | tuple[Count, ...]):
     """``data`` laid side by side, ``reps`` times along each axis."""
 
@@ -245,7 +250,7 @@ def tile_vmap(ins, batched, *, reps):
     return ops.tile(padded(ins[0], len(times)), reps=(1, *times))
 
 
-@declare(name="_backward_tile", types="T,U->T", unread=(1,))
+@declare(name="_backward_tile", types="T,U->T", unread=(1,), cheap=True)
 def tile_sum(g, data, *, reps: Count | tuple[Count, ...]):
     """The sum of the tiles of ``g``, in the shape of ``data``."""
 
@@ -266,7 +271,7 @@ def tile_sum_xp(xp, g, data, *, reps):
 adjoint_pair(tile, tile_sum)
 
 
-@declare(aliases=("_np_repeat",))
+@declare(aliases=("_np_repeat",), cheap=True)
 def repeat(data, *, repeats: Count, axis: int | None = None):
     """Every number of ``data`` repeated in place: along ``axis``, or all of them in one row; no numbers for zero."""
 
@@ -311,14 +316,14 @@ def repeat_grad(g, ins, outs, *, repeats, axis):
 # -------------------------------------------------------------------------------------- from nothing but it
 
 
-def _like(number: int, name: str, aliases: tuple[str, ...] = ()) -> None:
+def _like(number: float, name: str, aliases: tuple[str, ...] = ()) -> None:
     """Declare the operator that fills the shape of its input with one number."""
 
-    @declare(name=name, aliases=aliases, unread=(0,))
+    @declare(name=name, aliases=aliases, unread=(0,), constant=number, cheap=True)
     def filled(data):
         """An array like ``data``, filled with one number."""
 
-    filled.doc = f"An array of the shape and dtype of ``data``, filled with {number}."
+    filled.doc = f"An array of the shape and dtype of ``data``, filled with {number:g}."
 
     @filled.kernel()
     def filled_xp(xp, data, *, out=None):
@@ -330,5 +335,5 @@ def _like(number: int, name: str, aliases: tuple[str, ...] = ()) -> None:
     filled.grad(ZERO)
 
 
-_like(0, "zeros_like", ("_sparse_zeros_like",))
-_like(1, "ones_like")
+_like(0.0, "zeros_like", ("_sparse_zeros_like",))
+_like(1.0, "ones_like")

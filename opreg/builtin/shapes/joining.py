@@ -15,6 +15,7 @@ from ...core.value import Value
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..layouts import by_axis
 from ..outputs import numbered, together
 from ..samples import along
 from .shape import stored
@@ -76,11 +77,12 @@ def _declare_concat(name: str, aliases: tuple[str, ...], equal: bool = False) ->
     """Concat, and the form of it for recurrent parameters, of which all whose lengths are unknown have the same: they
     are the weights from the input, of both directions."""
 
-    @declare(name=name, aliases=aliases)
+    @declare(name=name, cheap=True, aliases=aliases)
     def concat(*data, num_args: Few = 1, dim: int = 1):
         """The inputs one after the other along ``dim``."""
 
     along(concat, "dim")
+    by_axis(concat, name="dim")
 
     @concat.fill
     def concat_fill(ins, outs, *, dim):
@@ -154,7 +156,7 @@ def concat_split_grad(g, ins, outs, *, dim):
 # -------------------------------------------------------------------------------------------------- stack
 
 
-@declare
+@declare(cheap=True)
 def stack(*data, axis: int = 0, num_args: Few = 1):
     """The inputs side by side along a new axis."""
 

@@ -32,7 +32,7 @@ def _core(widths: list[tuple[int, int]], shape: Shape) -> Cut:
     return tuple([slice(before, dim - after) for (before, after), dim in zip(widths, shape)])
 
 
-@declare(name="Pad", aliases=("pad",))
+@declare(name="Pad", aliases=("pad",), cheap=True)
 def pad(data, *, mode: Mode, pad_width: tuple[int, ...], constant_value: Number = 0.0):
     """``data`` with numbers around it: a constant, the outermost numbers, or those a mirror would show."""
 

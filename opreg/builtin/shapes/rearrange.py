@@ -43,7 +43,7 @@ def _every(place: int, block: int) -> tuple:
     return (..., slice(place // block, None, block), slice(place % block, None, block))
 
 
-@declare
+@declare(cheap=True)
 def depth_to_space(data, *, block_size: int):
     """Channels spread over blocks of height and width: the inverse of ``space_to_depth``."""
 
@@ -56,7 +56,7 @@ def depth_to_space_infer(data, *, block_size):
     return (data[0], data[1] // block_size**2, data[2] * block_size, data[3] * block_size)
 
 
-@declare
+@declare(cheap=True)
 def space_to_depth(data, *, block_size: int):
     """Blocks of height and width laid along the channels: first their rows, then columns, then channels."""
 
@@ -142,7 +142,7 @@ def _from_columns(xp: ArrayModule, columns: Array, space: Dims, windows: tuple) 
     return image[(..., *[slice(p, p + dim) for dim, p in zip(space, pad)])]
 
 
-@declare
+@declare(cheap=True)
 def im2col(data, *, kernel: Dims, stride: Dims = (), dilate: Dims = (), pad: Dims = ()):
     """The windows of an image as columns: channels times kernel places by window places."""
 
@@ -158,7 +158,7 @@ def im2col_xp(xp, data, *, kernel, stride, dilate, pad, out=None):
     return _to_columns(xp, data, _windows(data.shape[2:], kernel, stride, dilate, pad), out)
 
 
-@declare(name="_backward_im2col", types="T,U->T", unread=(1,))
+@declare(name="_backward_im2col", types="T,U->T", unread=(1,), cheap=True)
 def im2col_sum(g, data, *, kernel: Dims, stride: Dims = (), dilate: Dims = (), pad: Dims = ()):
     """Columns added up where they came from in an image of the shape of ``data``."""
 
@@ -169,7 +169,7 @@ def im2col_sum_infer(g, data, *, kernel, stride, dilate, pad):
     return data
 
 
-@declare
+@declare(cheap=True)
 def col2im(data, *, output_size: Dims, kernel: Dims, stride: Dims = (), dilate: Dims = (), pad: Dims = ()):
     """Columns, as ``im2col`` makes them, added up where they came from in an image of ``output_size``."""
 
@@ -205,7 +205,7 @@ def _up_names(*, sample_type: str, num_args: int) -> tuple[str, ...]:
     return ("data", "weight") if sample_type == "bilinear" else tuple([f"arg{i}" for i in range(num_args)])
 
 
-@declare(name="UpSampling", arguments=_up_names)
+@declare(name="UpSampling", arguments=_up_names, cheap=True)
 def upsampling(*data, scale: int, num_filter: Count = 0, sample_type: Literal["nearest", "bilinear"],
                multi_input_mode: Literal["concat", "sum"] = "concat", num_args: Few = 1,
                workspace: int = 512):
@@ -302,7 +302,7 @@ def upsampling_grad(g, ins, outs, *, scale, sample_type, multi_input_mode):
 
 
 @declare(name="_backward_UpSampling", types="T,*U->*T", unread=range(1, MANY),
-         outputs=lambda *, num_args: [f"output{i}" for i in range(num_args - 1)])
+         outputs=lambda *, num_args: [f"output{i}" for i in range(num_args - 1)], cheap=True)
 def upsampling_sum(*data, num_args: Few = 2, scale: int,
                    multi_input_mode: Literal["concat", "sum"] = "concat"):
     """The first input, the gradient of enlarged images, summed down to the shapes of the others."""
@@ -332,7 +332,7 @@ def upsampling_sum_grad(g, ins, outs, *, scale, multi_input_mode):
     return (first, *[None] * (len(ins) - 1))
 
 
-@declare(name="_backward_UpSampling_data")
+@declare(name="_backward_UpSampling_data", cheap=True)
 def upsampling_data(g, weight, *, scale: int):
     """The gradient of the image of a bilinear UpSampling."""
 
@@ -367,7 +367,7 @@ def upsampling_data_grad(g, ins, outs, *, scale):
             ops._backward_UpSampling_weight(ins[0], g, scale=scale))
 
 
-@declare(name="_backward_UpSampling_weight")
+@declare(name="_backward_UpSampling_weight", cheap=True)
 def upsampling_weight(g, data, *, scale: int):
     """The gradient of the kernel of a bilinear UpSampling."""
 

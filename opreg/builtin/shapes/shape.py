@@ -40,6 +40,7 @@ def stored(xp: ArrayModule, view: Array, out: Array | None = None) -> Array:
 def unchanged(op: Op) -> None:
     """Declare that the output of an operator is its first input, as it is."""
     op.view(lambda array: array)
+    op.identity(lambda ins, outs: True)
 
     @op.kernel()
     def unchanged_xp(xp: ArrayModule, data: Array, *others: Array, out: Array | None = None) -> Array:
@@ -283,6 +284,7 @@ def reshape_like(lhs, rhs, *, lhs_begin: int | None = None, lhs_end: int | None 
 
 
 _reshaping(reshape_like, _like)
+reshape_like.identity(lambda ins, outs: ins[0] == outs[0])
 
 
 def _rows(data: Shape) -> Shape:
@@ -369,12 +371,12 @@ def _as_numbers(op: Op, numbers: Callable[[Shape], Shape]) -> None:
     op.grad(ZERO)
 
 
-@declare(types="T->int64", unread=(0,), aliases=("_npx_shape_array",))
+@declare(types="T->int64", unread=(0,), aliases=("_npx_shape_array",), cheap=True)
 def shape_array(data):
     """The shape of ``data`` as int64 numbers."""
 
 
-@declare(types="T->int64", unread=(0,))
+@declare(types="T->int64", unread=(0,), cheap=True)
 def size_array(data):
     """How many numbers ``data`` holds, as one int64 number."""
 

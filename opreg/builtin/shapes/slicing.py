@@ -61,7 +61,7 @@ def _cutting(op: Op, cut: Callable[..., Cut]) -> Op:
     """Declare the same, and the operator that puts a gradient back, which is returned."""
     rule = _cut_by(op, cut)
     put = register(Op(f"_backward_{op.name}", op.signature.schema, ("g", "data"), unread=(1,), types="T,U->T",
-                      doc=f"Zeros of the shape of ``data`` with ``g`` where ``{op.name}`` would cut."))
+                      cheap=True, doc=f"Zeros of the shape of ``data`` with ``g`` where ``{op.name}`` would cut."))
 
     @op.grad
     def cut_grad(g, ins, outs, **attrs):
@@ -252,7 +252,7 @@ def _with(xp: ArrayModule, data: Array, cut: Cut, value: Array, out: Array | Non
     return out
 
 
-@declare(name="_slice_assign", aliases=("_crop_assign", "_npi_slice_assign"), inplace=(0,))
+@declare(name="_slice_assign", aliases=("_crop_assign", "_npi_slice_assign"), inplace=(0,), cheap=True)
 def slice_assign(lhs, rhs, *, begin: Bounds, end: Bounds, step: Bounds = ()):
     """``lhs`` with the part that ``slice`` would cut replaced by ``rhs``."""
 
@@ -283,7 +283,7 @@ def slice_assign_grad(g, ins, outs, *, begin, end, step):
 
 
 @declare(name="_slice_assign_scalar", aliases=("_crop_assign_scalar", "_npi_slice_assign_scalar"),
-         inplace=(0,))
+         inplace=(0,), cheap=True)
 def slice_assign_scalar(data, *, scalar: Number = 0.0, begin: Bounds, end: Bounds, step: Bounds = ()):
     """``data`` with the part that ``slice`` would cut replaced by one number."""
 

@@ -19,7 +19,7 @@ def _on_device(part: object) -> bool:
     return hasattr(part, "shape") and not isinstance(part, (np.ndarray, np.generic))
 
 
-@declare(name="_subscript")
+@declare(name="_subscript", cheap=True)
 def subscript(data, *, key: Any):
     """The part of ``data`` that ``data[key]`` names, with NumPy's rules; copied."""
 
@@ -63,7 +63,7 @@ def subscript_vmap(ins, batched, *, key):
     return NotImplemented if key is None else ops._subscript(ins[0], key=key)
 
 
-@declare(name="_backward_subscript", unread=(1,))
+@declare(name="_backward_subscript", unread=(1,), cheap=True)
 def subscript_scatter(g, data, *, key: Any):
     """Zeros of the shape of ``data`` with ``g`` added at ``key``, as often as an index repeats."""
 
@@ -91,7 +91,7 @@ def subscript_scatter_vmap(ins, batched, *, key):
     return NotImplemented if key is None else ops._backward_subscript(*repeated(ins, batched), key=key)
 
 
-@declare(name="_CrossDeviceCopy")
+@declare(name="_CrossDeviceCopy", cheap=True)
 def cross_device_copy(data):
     """The same numbers on another device."""
 

@@ -242,3 +242,17 @@ def modulated_backward(g, data, offset, mask, weight, *, kernel: tuple[int, ...]
 
 
 _moving(modulated, modulated_backward, True)
+
+
+@deformable.flops
+@modulated.flops
+def deformable_flops(ins, outs, *, no_bias):
+    weight = ins[-1 if no_bias else -2]
+    return 2 * math.prod(outs[0]) * math.prod(weight[1:])
+
+
+@deformable_backward.flops
+@modulated_backward.flops
+def deformable_backward_flops(ins, outs):
+    """The gradients of the columns and of the weight; ``g`` is the first input and the weight the last."""
+    return 4 * math.prod(ins[0]) * math.prod(ins[-1][1:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -203,3 +204,24 @@ def spatial_transformer(data, loc, *, target_shape: tuple[int, ...] = (0, 0), tr
 @spatial_transformer.fill
 def spatial_transformer_fill(ins, outs):
     return [ins[0], None if ins[0] is None else (ins[0][0], 6)]
+
+
+def _places(grid, transform_type):
+    """Both coordinates of every place are a product of three numbers; a flow is added."""
+    return 6 * math.prod(grid) if transform_type == "affine" else 0
+
+
+@grid_generator.flops
+def grid_generator_flops(ins, outs, *, transform_type):
+    return _places(outs[0], transform_type)
+
+
+@grid_generator_data.flops
+def grid_generator_data_flops(ins, outs, *, transform_type):
+    return _places(ins[0], transform_type)
+
+
+@spatial_transformer.flops
+def spatial_transformer_flops(ins, outs, *, transform_type):
+    """The arithmetic of the sampling grid."""
+    return _places((outs[0][0], 2, *outs[0][2:]), transform_type)
