@@ -15,7 +15,7 @@ import numpy as np
 from ...core.array_module import number_on
 from ...core.launch import Call, Rank
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, known, show, size, unify
+from ...core.spec import ANY, Shape, known, show, size
 from ...elementwise.expression import equal, exp, maximum, sign, trunc
 from ...elementwise.loops import Sets, sets
 from ...elementwise.rows import Along, column, row_size
@@ -516,25 +516,19 @@ def identity_attach_kl_sparse_reg_xp(xp, data, moving_avg, *, momentum, is_train
     return data.copy(), average, average
 
 
-@identity_attach_kl_sparse_reg.grad
-def identity_attach_kl_sparse_reg_grad(g, ins, outs, *, sparseness_target, penalty):
-    return (ops._backward_IdentityAttachKLSparseReg(g[0], outs[1], sparseness_target=sparseness_target,
-                                                    penalty=penalty), None)
-
-
 @declare(name="_backward_IdentityAttachKLSparseReg", inplace=(0,))
 def backward_kl_sparse_reg(g, average, *, sparseness_target: float = 0.1, penalty: float = 0.001):
     """The gradient of ``IdentityAttachKLSparseReg``. It is not differentiated again: a second backward pass would add
     the penalty's pull to what is a gradient already."""
 
 
-@backward_kl_sparse_reg.infer
-def backward_kl_sparse_reg_infer(g, average):
-    unify(average, g[1:2])
-    return g
+gradient_by(identity_attach_kl_sparse_reg, backward_kl_sparse_reg)
 
 
-@backward_kl_sparse_reg.kernel()
-def backward_kl_sparse_reg_xp(xp, g, average, *, sparseness_target, penalty, out=None):
-    pull = (1.0 - sparseness_target) / (1.0 - average) - sparseness_target / average
-    return xp.add(g, (pull * penalty).reshape(-1, *[1] * (g.ndim - 2)), out=out)
+def _pulled(g: Any, average: Any, *, target: float, penalty: float) -> Any:
+    return g + ((1.0 - target) / (1.0 - average) - target / average) * penalty
+
+
+@looped(backward_kl_sparse_reg)
+def backward_kl_sparse_reg_loop(*, sparseness_target, penalty):
+    return sets(_pulled, 1, (Along.ELEMENT, Along.ROW), exclude=True, target=sparseness_target, penalty=penalty)
