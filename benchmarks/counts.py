@@ -1,26 +1,37 @@
 """How much of the engine is written by hand: rules and kernels of operators, attributes of the large records, lines.
 
-``python -m benchmarks.counts`` prints a table. Built-in operators are counted once, whatever aliases they have; what is
-registered in a loop counts as often as it is registered, and a rule that several share counts once.
+``python -m benchmarks.counts`` prints a table. Built-in operators are counted once, whatever aliases they have. A rule
+or kernel counts where operators hold it, however it got there, by a decorator or by a call: a function that several
+hold counts once, as do all functions that one maker returns. Compilers of expressions and loops count where their
+device is in use.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
+import importlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
+from opreg.backends import BACKENDS
+from opreg.backends.private_operators import PRIVATE
 from opreg.core.op import Op
 from opreg.core.registry import operators
+from opreg.core.rules import TypeRule
 from opreg.symbol.executor import Executor
 
-__all__ = ["counts", "main"]
+__all__ = ["counts", "held", "main"]
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 #: The engine: everything below what programs call, by folder.
 ENGINE = ("opreg/core", "opreg/custom", "opreg/elementwise", "opreg/backends", "opreg/builtin", "ndarray", "symbol")
+
+#: What is counted of operators, by the names of the decorators.
+RULES = ("infer", "shapes", "fill", "types", "grad", "view", "prepare", "vmap", "kernel")
 
 
 def _files(folder: str) -> Iterator[Path]:
@@ -31,16 +42,44 @@ def _lines(folder: str) -> int:
     return sum(len(path.read_text().splitlines()) for path in _files(folder))
 
 
-def _decorated(name: str) -> int:
-    """How many functions of built-in operators and back ends are decorated with a rule of this name."""
-    found = 0
-    for folder in ("opreg/builtin", "opreg/backends"):
-        for path in _files(folder):
-            for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, ast.FunctionDef):
-                    calls = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
-                    found += any(isinstance(each, ast.Attribute) and each.attr == name for each in calls)
-    return found
+def _written(function: Any) -> tuple[str, CodeType] | None:
+    """The module and the code of a function, which all that one maker returns have in common; None for what is none of
+    opreg's, as a ufunc."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    function = inspect.unwrap(function)
+    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+    module = getattr(function, "__module__", None) or ""
+    return (module, code) if code is not None and module.split(".")[0] == "opreg" else None
+
+
+def held(every: Iterable[Op], name: str) -> int:
+    """How many functions, written by hand, operators hold as a rule of this name, or as ``"kernel"``.
+
+    Parameters
+    ----------
+    every : iterable of Op
+        The operators.
+    name : str
+        A rule, by its decorator's name.
+
+    Returns
+    -------
+    int
+        Functions of one maker count once.
+
+    Examples
+    --------
+    >>> from opreg.core.registry import ops
+    >>> held([ops.dot, ops.dot], "kernel") == held([ops.dot], "kernel"), held([ops.exp, ops.log], "grad")
+    (True, 1)
+    """
+    found: set[tuple[str, CodeType] | None] = {None}
+    for op in every:
+        rules = [kernel.rule for kernel in op.kernels] if name == "kernel" else [getattr(op.rules, name)]
+        found.update([_written(getattr(rule, "function", rule)) for rule in rules
+                      if callable(rule) and not isinstance(rule, TypeRule)])
+    return len(found) - 1
 
 
 def _own(cls: type) -> int:
@@ -62,12 +101,14 @@ def counts() -> dict[str, int]:
     >>> found["operators"] > 500, found["composed operators"] > 0
     (True, True)
     """
-    every: list[Any] = [op for op in operators() if op.where is None]
+    for name in BACKENDS:
+        importlib.import_module(f"opreg.backends.{name}.operators")
+    every = [op for op in operators() if op.where is None]
     found = {"operators": len(every), "composed operators": sum(op.traits.traced for op in every),
              "element-wise operators": sum(op.rules.expression is not None for op in every),
              "operators that are loops": sum(op.rules.sets is not None for op in every)}
-    for rule in ("infer", "fill", "types", "grad", "kernel"):
-        found[f"functions that are a rule: {rule}"] = _decorated(rule)
+    for name in RULES:
+        found[f"functions that are a rule: {name}"] = held([*every, *PRIVATE], name)
     found["attributes of Op"], found["attributes of Executor"] = _own(Op), _own(Executor)
     for folder in ENGINE:
         found[f"lines of {folder}"] = _lines(folder)

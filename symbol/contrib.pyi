@@ -104,7 +104,7 @@ def allclose(a: Input, b: Input, rtol: float = 1e-05, atol: float = 1e-08, equal
 def arange_like(data: Input, start: float = 0.0, step: float = 1.0, repeat: int = 1, ctx: Context | str | None = '',
                 axis: int | None = None, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """Numbers counted up in the shape of ``data``, or along one of its axes."""
-def backward_hawkesll(g: Input, g_end: Input, lda: Input, alpha: Input, beta: Input, state: Input, lags: Input,
+def backward_hawkesll(g: Input, g_out_state: Input, lda: Input, alpha: Input, beta: Input, state: Input, lags: Input,
                       marks: Input, valid_length: Input, max_time: Input, *, name: str | None = None,
                       attr: Mapping[str, str] | None = None) -> Symbol:
     """The gradients of ``_contrib_hawkesll`` for those of its outputs."""

@@ -167,8 +167,8 @@ INSIDE = {package: _floors(lines) for package, lines in {
             contrib quantized samples layouts
         looped
         elementwise.elementwise vision.image_size numpy_names.numpy_like_logic outputs layers.rnn_parts shapes.shape
-            layers.sliding shapes.subscript optimizers.update_formulas optimizers.updating quantized.ranges
-        optimizers.bound_updates optimizers.declared
+            layers.sliding optimizers.update_formulas optimizers.updating quantized.ranges
+        optimizers.bound_updates optimizers.declared shapes.subscript
         elementwise.activation layers.attention shapes.axes elementwise.binary shapes.broadcasting
             randomness.densities contrib.contrib_misc contrib.hawkes vision.image lookup.indexing shapes.joining
             layers.norm layers.normalize optimizers.optimizer_updates shapes.padding reductions.products

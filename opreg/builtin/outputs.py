@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from ..core.op import Op, agreed
+from ..core.registry import ops
 from ..core.spec import Shape, common_dtype, is_floating, unify
 from ..errors import DTypeError
 from ..typing import Array, ArrayModule
 
-__all__ = ["adjoint_pair", "like_inputs", "numbered", "as_output", "together", "one_of", "floating", "wide", "out_like",
-           "out_or_empty_like", "write_out"]
+__all__ = ["adjoint_pair", "gradient_by", "like_inputs", "numbered", "as_output", "together", "one_of", "floating",
+           "wide", "out_like", "out_or_empty_like", "write_out"]
 
 
 def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
@@ -50,6 +51,75 @@ def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
             made = op.infer_shapes([x, *others], [None] * len(op.signature.outputs(typed)), typed)[1][0]
             agreed(back.signature.arguments(attrs)[0], g, made)
             return x
+
+
+def gradient_by(op: Op, *backs: Op) -> None:
+    """Declare that the gradients of an operator are what other operators compute, as the names of these tell.
+
+    Parameters
+    ----------
+    op : Op
+        The operator.
+    *backs : Op
+        Each reads, by their names, inputs of ``op``, outputs of ``op``, and gradients of these: ``g_state`` is that of
+        the output ``state``, any other name that of the first. It has the attributes of ``op`` that are its own. Its
+        outputs have the names of the inputs that they are gradients of; one called ``output`` is that of the first.
+        Where it reads all inputs its shapes follow from those of ``op``, unless it has a rule for them.
+
+    Examples
+    --------
+    >>> from opreg.core.registry import ops
+    >>> ops.CTCLoss.list_arguments(), ops._backward_ctc_loss.list_arguments()
+    (['data', 'label'], ['g', 'data', 'label', 'output0', 'output1'])
+    """
+    signature = op.signature
+
+    def common(attrs: Mapping[str, Any], other: Op) -> dict[str, Any]:
+        return {name: value for name, value in attrs.items() if name in other.signature.schema}
+
+    def place_of(head: str, outputs: Sequence[str]) -> int:
+        return outputs.index(head[2:]) if head[2:] in outputs else 0
+
+    def wanted(back: Op, attrs: Mapping[str, Any], inputs: Sequence[str]) -> Sequence[str]:
+        names = back.signature.outputs(attrs)
+        return inputs[:1] if names == ("output",) else names
+
+    @op.grad
+    def named_grad(g: Any, ins: Sequence[Any], outs: Sequence[Any], *, needs: Sequence[bool], **attrs: Any) -> list:
+        heads = g if isinstance(g, (tuple, list)) else (g,)
+        inputs, outputs = signature.inputs(attrs), signature.outputs(attrs)
+        values = {**dict(zip(outputs, outs)), **dict(zip(inputs, ins))}
+        found: dict[str, Any] = {}
+        for back in backs:
+            own = back.complete(common(attrs, back))
+            results = wanted(back, own, inputs)
+            if not any(need for name, need in zip(inputs, needs) if name in results):
+                continue
+            given = []
+            for name in back.signature.arguments(own):
+                place = place_of(name, outputs)
+                given.append(values[name] if name in values else
+                             ops.zeros_like(outs[place]) if heads[place] is None else heads[place])
+            computed = back.current(*given, **own)
+            found.update(zip(results, [computed] if len(results) == 1 else computed))
+        return [found.get(name) for name in inputs]
+
+    for back in backs:
+        if back.rules.shaped or not {*signature.input_names} <= {*back.signature.input_names}:
+            continue
+
+        @back.infer
+        def named_infer(*shapes: Shape, back: Op = back, **attrs: Any) -> list[Shape | None]:
+            names, typed = back.signature.arguments(attrs), op.complete(common(attrs, op))
+            given = dict(zip(names, shapes))
+            inputs, outputs = signature.inputs(typed), signature.outputs(typed)
+            asked: list[Shape | None] = [given[name] for name in inputs]
+            ins, outs = op.infer_shapes(asked, [None] * len(outputs), typed)
+            for name, shape in given.items():
+                if name not in inputs:
+                    agreed(name, shape, outs[outputs.index(name) if name in outputs else place_of(name, outputs)])
+            known = dict(zip(inputs, ins))
+            return [known[name] for name in wanted(back, attrs, inputs)]
 
 
 def like_inputs(*places: int) -> Callable[..., list[Shape]]:

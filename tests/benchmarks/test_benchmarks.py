@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import json
 import os
 import re
@@ -14,11 +15,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import opreg as mx
 from benchmarks import counts, device, gpu_kernels, gpu_questions, planted, traced, worker
 from benchmarks.workloads import WORKLOADS
+from opreg.builtin.outputs import as_output, like_inputs
+from opreg.core.attrs import Schema
+from opreg.core.declarations import ZERO
+from opreg.core.op import Op
 from opreg.symbol.inspect.estimate import H100
 from tests.cuda.device import gpus
 from tests.cuda.host import COMPILER
@@ -275,6 +281,21 @@ def test_what_is_written_by_hand_is_counted(capsys: pytest.CaptureFixture[str]) 
     found = counts.counts()
     assert all(number > 0 for number in found.values())
     assert found["operators"] > found["composed operators"] and f"{found['operators']:,}  operators" in printed
+
+
+def test_a_rule_counts_where_an_operator_holds_it() -> None:
+    """Functions of one maker are one, by whatever call an operator was given them; those of others are not counted."""
+    one, two = (Op(name, Schema([]), ("data",)) for name in ("_counted_one", "_counted_two"))
+    one.infer(like_inputs(0))
+    two.infer(like_inputs(0, 0))
+    assert counts.held([one, two], "infer") == 1
+    two.infer(functools.partial(as_output, outs=[]))
+    assert counts.held([one, two], "infer") == 2
+    one.kernel()(np.add)
+    assert counts.held([one, two], "kernel") == 0
+    one.kernel("attached")(as_output)
+    one.grad(ZERO)
+    assert counts.held([one, two], "kernel") == 1 and counts.held([one, two], "grad") == 0
 
 
 @pytest.mark.parametrize("order", traced.ORDERS)

@@ -21,7 +21,7 @@ from opreg.core.parameters import parameters_of
 from opreg.core.registry import _OPS, REGISTERED, alias, declare, get, ops, register
 from opreg.core.spec import Spec
 from opreg.core.subgraph import Subgraph, fits, rule_graph
-from opreg.errors import ArgumentError, AttrError
+from opreg.errors import ArgumentError, AttrError, ShapeError
 from opreg.testing.uses import Use
 from tests.rows import all_rows
 
@@ -431,3 +431,23 @@ def test_parameters_are_those_of_the_signature(function: Callable):
                                     and p.default is not p.empty}
     assert (names.variadic, names.open) == (any(p.kind is p.VAR_POSITIONAL for p in parameters),
                                             any(p.kind is p.VAR_KEYWORD for p in parameters))
+
+
+@pytest.mark.parametrize(("name", "attrs", "shapes", "wrong"), [
+    ("_backward_ctc_loss", {}, [(2,), (5, 2, 4), (2, 3), (2,), (5, 2, 7)], {"g": 0, "output0": 3, "output1": 4}),
+    ("_contrib_backward_hawkesll", {}, [(2,), (2, 3), (2, 3), (3,), (3,), (2, 3), (2, 4), (2, 4), (2,), (2,)],
+     {"g": 0, "g_out_state": 1}),
+    ("_backward_softmax_cross_entropy", {}, [(1,), (2, 4), (2,)], {"g": 0}),
+    ("_backward_Pooling_v1", {"kernel": (2, 2)}, [(1, 1, 3, 3), (1, 1, 4, 4), (1, 1, 3, 3)], {"g": 0, "output": 2}),
+])
+def test_gradients_by_name_refuse_other_shapes(name, attrs, shapes, wrong):
+    """Gradients of outputs, and outputs, have the shapes that the operator gives them for its inputs."""
+    op = get(name)
+    typed = op.complete(attrs)
+    outs = [None] * len(op.signature.outputs(typed))
+    ins = [shape for key, shape in zip(op.signature.arguments(typed), shapes) if key not in wrong]
+    assert op.infer_shapes(list(shapes), list(outs), typed)[1] == ins[:len(outs)]
+    for key, place in wrong.items():
+        others = [*shapes[:place], (9,) * len(shapes[place]), *shapes[place + 1:]]
+        with pytest.raises(ShapeError, match=rf"^{key}: expected shape \(.*, got \(9"):
+            op.infer_shapes(others, list(outs), typed)

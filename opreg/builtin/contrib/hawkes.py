@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ...core.registry import declare, ops
+from ...core.registry import declare
 from ...core.spec import as_dtype, show
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import floating
+from ..outputs import floating, gradient_by
 
 __all__: list[str] = []
 
@@ -98,22 +98,12 @@ def hawkesll_xp(xp, lda, alpha, beta, state, lags, marks, valid_length, max_time
     return seen - xp.sum(expected, axis=1), end
 
 
-@hawkesll.grad
-def hawkesll_grad(g, ins, outs):
-    return (*ops._contrib_backward_hawkesll(*g, *ins), *[None] * 4)
-
-
 @declare(name="_contrib_backward_hawkesll", outputs=("lda", "alpha", "beta", "state"))
-def backward_hawkesll(g, g_end, lda, alpha, beta, state, lags, marks, valid_length, max_time):
+def backward_hawkesll(g, g_out_state, lda, alpha, beta, state, lags, marks, valid_length, max_time):
     """The gradients of ``_contrib_hawkesll`` for those of its outputs."""
 
 
-@backward_hawkesll.infer
-def backward_hawkesll_infer(g, g_end, *ins):
-    for name, shape, right in zip(("g", "g_end"), (g, g_end), hawkesll_infer(*ins)):
-        if shape != right:
-            raise ShapeError(f"{name}: expected shape {show(right)}, got {show(shape)}")
-    return [*ins[:4]]
+gradient_by(hawkesll, backward_hawkesll)
 
 
 @backward_hawkesll.types
@@ -123,7 +113,7 @@ def backward_hawkesll_types(ins, outs):
 
 
 @backward_hawkesll.kernel()
-def backward_hawkesll_xp(xp, g, g_end, lda, alpha, beta, state, lags, marks, valid_length, max_time):
+def backward_hawkesll_xp(xp, g, g_out_state, lda, alpha, beta, state, lags, marks, valid_length, max_time):
     marks, member = _valid(xp, lags, marks, valid_length, lda.shape[1])
     before, before_slope, end, end_slope = _follow(xp, beta, state, lags, marks, valid_length, max_time)
     row = xp.arange(lda.shape[0]).reshape(-1, 1)
@@ -139,5 +129,5 @@ def backward_hawkesll_xp(xp, g, g_end, lda, alpha, beta, state, lags, marks, val
     # What is left of the memory of events before the first, at every event and at the end.
     left, left_end = xp.exp(-beta[marks] * xp.cumsum(lags, axis=1)), xp.exp(-beta * length)
     d_state = alpha * (beta * by_process(left * inverse) - 1.0 + left_end)
-    return (g * d_lda, xp.sum(g * d_alpha, axis=0), xp.sum(g * d_beta + g_end * end_slope, axis=0),
-            g * d_state + g_end * left_end)
+    return (g * d_lda, xp.sum(g * d_alpha, axis=0), xp.sum(g * d_beta + g_out_state * end_slope, axis=0),
+            g * d_state + g_out_state * left_end)

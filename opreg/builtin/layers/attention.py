@@ -19,7 +19,7 @@ from ...core.spec import Shape, show
 from ...elementwise.integers import quotient
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import as_output, wide, write_out
+from ..outputs import as_output, gradient_by, wide, write_out
 from ..shapes.shape import stored
 
 __all__ = ["Factor"]
@@ -113,15 +113,7 @@ def _interleaved(op: Op, left: Factor, right: Factor) -> None:
         _product(xp, a, turned, _WEIGHTS.of(out, heads))
         return out
 
-    @op.grad
-    def interleaved_grad(g, ins, outs, *, heads):
-        return back.current(g, *ins, heads=heads)
-
-    @back.infer
-    def interleaved_back_infer(g: Shape, *shapes: Shape, heads: int) -> Sequence[Shape]:
-        if g != interleaved_infer(*shapes, heads=heads):
-            raise ShapeError(f"g: expected shape {show(interleaved_infer(*shapes, heads=heads))}, got {show(g)}")
-        return list(shapes)
+    gradient_by(op, back)
 
     @back.kernel()
     def interleaved_back_xp(xp: ArrayModule, g: Array, *arrays: Array, heads: int) -> Sequence[Array]:

@@ -14,16 +14,15 @@ import numpy as np
 
 from ...core.array_module import number_on
 from ...core.launch import Call, Rank
-from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, known, show, size, unify
+from ...core.spec import ANY, Shape, known, show, size
 from ...elementwise.expression import equal, exp, maximum, sign, trunc
 from ...elementwise.loops import Sets, sets
 from ...elementwise.rows import Along, column, row_size
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
 from ..looped import looped
-from ..outputs import floating, like_inputs, one_of, out_like, wide, write_out
+from ..outputs import floating, gradient_by, like_inputs, one_of, out_like, wide, write_out
 from ..shapes.shape import unchanged
 from .softmax import soften, softmax_of
 
@@ -51,14 +50,6 @@ def _columns(xp: ArrayModule, classes: Array, total: int) -> tuple[Array, Array]
 def _batch_from(data: Shape, label: Shape | None) -> Shape:
     """The data's shape with an unknown batch taken from the label."""
     return (label[0], *data[1:]) if label and data[0] is ANY else data
-
-
-def _minimizes(op: Op, back: Op) -> None:
-    """Declare that the gradient starts here: another operator finds it from output and label."""
-
-    @op.grad
-    def loss_grad(g, ins, outs, **attrs):
-        return (back.current(outs[0], ins[1], **attrs), None)
 
 
 # ----------------------------------------------------------------------------------------- SoftmaxOutput
@@ -164,7 +155,7 @@ def backward_softmax_output(output, label, *, grad_scale: float = 1.0, ignore_la
 
 backward_softmax_output.infer(like_inputs(0))
 backward_softmax_output.types(_types_with_label)
-_minimizes(softmax_output, backward_softmax_output)
+gradient_by(softmax_output, backward_softmax_output)
 
 
 @backward_softmax_output.kernel()
@@ -316,9 +307,9 @@ looped(logistic_regression_output)(lambda: sets(_logistic, -1))
 looped(backward_regression)(_by_sample(_slope))
 looped(backward_mae)(_by_sample(_side))
 
-_minimizes(linear_regression_output, backward_regression)
-_minimizes(logistic_regression_output, backward_regression)
-_minimizes(mae_regression_output, backward_mae)
+gradient_by(linear_regression_output, backward_regression)
+gradient_by(logistic_regression_output, backward_regression)
+gradient_by(mae_regression_output, backward_mae)
 
 
 # --------------------------------------------------------------------------------------------- SVMOutput
@@ -358,7 +349,7 @@ for _op in (svm_output, backward_svm_output):
 unchanged(svm_output)
 
 
-_minimizes(svm_output, backward_svm_output)
+gradient_by(svm_output, backward_svm_output)
 
 
 def _through_svm(x: Any, label: Any, *, margin: float, factor: float, linear: bool) -> Any:
@@ -406,24 +397,22 @@ def make_loss_scaled_types(ins, outs):
     return [dtype], [dtype]
 
 
-@make_loss_scaled.grad
-def make_loss_scaled_grad(g, ins, outs, **attrs):
-    return ops._backward_MakeLoss(ins[0], **attrs)
-
-
 @declare(name="_backward_MakeLoss", cheap=True)
 def backward_make_loss(data, *, grad_scale: float = 1.0, valid_thresh: float = 0.0,
                        normalization: Normalization = "null"):
     """The gradient of ``MakeLoss``."""
 
 
-@backward_make_loss.kernel()
+@backward_make_loss.kernel()  # no body: operators would count in the dtype of the data, and hold as many numbers
 def backward_make_loss_xp(xp, data, *, grad_scale, valid_thresh, normalization):
     if normalization == "valid":
         scale = grad_scale / xp.maximum(xp.sum(data > valid_thresh), 1)
     else:
         scale = grad_scale / (max(size(data.shape[:-1]), 1) if normalization == "batch" else 1)
     return xp.zeros_like(data) + number_on(xp, scale, data.dtype)
+
+
+gradient_by(make_loss_scaled, backward_make_loss)
 
 
 # --------------------------------------------------------------------------------- softmax_cross_entropy
@@ -461,21 +450,12 @@ def softmax_cross_entropy_xp(xp, data, label):
     return -xp.sum(xp.log(xp.maximum(picked, 1e-8)), keepdims=True)
 
 
-@softmax_cross_entropy.grad
-def softmax_cross_entropy_grad(g, ins, outs):
-    return (ops._backward_softmax_cross_entropy(g, *ins), None)
-
-
 @declare(name="_backward_softmax_cross_entropy", cheap=True)
 def backward_softmax_cross_entropy(g, data, label):
     """The gradient of ``softmax_cross_entropy``."""
 
 
-@backward_softmax_cross_entropy.infer
-def backward_softmax_cross_entropy_infer(g, data, label):
-    if g != (1,) or label != data[:1]:
-        raise ShapeError(f"expected shapes (1,) and {show(data[:1])} of g and label, got {show(g)} and {show(label)}")
-    return data
+gradient_by(softmax_cross_entropy, backward_softmax_cross_entropy)
 
 
 @backward_softmax_cross_entropy.types
@@ -536,25 +516,19 @@ def identity_attach_kl_sparse_reg_xp(xp, data, moving_avg, *, momentum, is_train
     return data.copy(), average, average
 
 
-@identity_attach_kl_sparse_reg.grad
-def identity_attach_kl_sparse_reg_grad(g, ins, outs, *, sparseness_target, penalty):
-    return (ops._backward_IdentityAttachKLSparseReg(g[0], outs[1], sparseness_target=sparseness_target,
-                                                    penalty=penalty), None)
-
-
 @declare(name="_backward_IdentityAttachKLSparseReg", inplace=(0,), cheap=True)
 def backward_kl_sparse_reg(g, average, *, sparseness_target: float = 0.1, penalty: float = 0.001):
     """The gradient of ``IdentityAttachKLSparseReg``. It is not differentiated again: a second backward pass would add
     the penalty's pull to what is a gradient already."""
 
 
-@backward_kl_sparse_reg.infer
-def backward_kl_sparse_reg_infer(g, average):
-    unify(average, g[1:2])
-    return g
+gradient_by(identity_attach_kl_sparse_reg, backward_kl_sparse_reg)
 
 
-@backward_kl_sparse_reg.kernel()
-def backward_kl_sparse_reg_xp(xp, g, average, *, sparseness_target, penalty, out=None):
-    pull = (1.0 - sparseness_target) / (1.0 - average) - sparseness_target / average
-    return xp.add(g, (pull * penalty).reshape(-1, *[1] * (g.ndim - 2)), out=out)
+def _pulled(g: Any, average: Any, *, target: float, penalty: float) -> Any:
+    return g + ((1.0 - target) / (1.0 - average) - target / average) * penalty
+
+
+@looped(backward_kl_sparse_reg)
+def backward_kl_sparse_reg_loop(*, sparseness_target, penalty):
+    return sets(_pulled, 1, (Along.ELEMENT, Along.ROW), exclude=True, target=sparseness_target, penalty=penalty)

@@ -25,7 +25,7 @@ from ...errors import AttrError, DTypeError, ShapeError
 from ...typing import Array, ArrayModule
 from ..layouts import by_layout
 from ..matrices.dense import wide
-from ..outputs import adjoint_pair, like_inputs
+from ..outputs import adjoint_pair, gradient_by, like_inputs
 from ..samples import of_rows
 from .sliding import Window, channels_first, channels_last, span, spatial, window
 
@@ -435,16 +435,11 @@ def pooling_v1_xp(xp, data, *, kernel, pool_type, global_pool, pooling_conventio
     return y.reshape(*data.shape[:2], *pool.y[1:-1])
 
 
-@pooling_v1.grad
-def pooling_v1_grad(g, ins, outs, **attrs):
-    return (ops._backward_Pooling_v1(g, ins[0], outs[0], **attrs),)
-
-
 pooling_v1_data = register(Op("_backward_Pooling_v1", pooling_v1.signature.schema, ("g", "data", "output"),
                               cheap=True, doc="The gradient of ``Pooling_v1``."))
 
 
-pooling_v1_data.infer(like_inputs(1))
+gradient_by(pooling_v1, pooling_v1_data)
 
 
 @pooling_v1_data.kernel()

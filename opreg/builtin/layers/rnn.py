@@ -12,12 +12,12 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from ...core.attrs import Few, Positive
-from ...core.registry import declare, ops
+from ...core.registry import declare
 from ...core.rules import Attrs
 from ...core.spec import Shape, as_dtype, common_dtype, show
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import floating, wide
+from ..outputs import floating, gradient_by, wide
 from . import rnn_layer
 from .rnn_parts import GATES, Kept, Kind, count, kind_of, parts_of, reserve_size, views
 
@@ -141,14 +141,6 @@ def rnn_xp(xp, *arrays, is_train, rng, out=None, **attrs):
     return run(xp, rnn_layer.forward, arrays, is_train, rng, out, attrs)
 
 
-@rnn.grad
-def rnn_grad(g, ins, outs, **attrs):
-    # What was kept is right in every mode: without training the masks are ones.
-    heads = [ops.zeros_like(out) if head is None else head for head, out in zip(g[:-1], outs[:-1])]
-    gradients = ops._backward_RNN(*heads, *ins, outs[-1], **attrs)
-    return (*gradients, None) if attrs["use_sequence_length"] else gradients
-
-
 # ---------------------------------------------------------------------------------------------- its gradient
 
 
@@ -164,7 +156,8 @@ def backward_rnn(g_output, g_state_output, g_statecell_output, data, parameters,
                  p: float = 0.0, state_outputs: bool = False, projection_size: int | None = None,
                  lstm_state_clip_min: float | None = None, lstm_state_clip_max: float | None = None,
                  lstm_state_clip_nan: bool = False, use_sequence_length: bool = False):
-    """The gradient of ``RNN``; ``reserve`` is what it kept."""
+    """The gradient of ``RNN``; ``reserve`` is what it kept, which is right in every mode: without training the masks
+    are ones."""
 
 
 def _split(mode: str, inputs: Sequence[T]) -> tuple[list[T], list[T], T]:
@@ -173,14 +166,7 @@ def _split(mode: str, inputs: Sequence[T]) -> tuple[list[T], list[T], T]:
     return list(inputs[:heads]), list(inputs[heads:-1]), inputs[-1]
 
 
-@backward_rnn.infer
-def backward_rnn_infer(*shapes, **attrs):
-    heads, ins, reserve = _split(attrs["mode"], shapes)
-    expected = rnn_infer(*ins, **attrs)
-    if [*heads, reserve] != expected or rnn_fill(ins, [], **attrs) != ins:
-        raise ShapeError(f"expected the shapes of RNN, {', '.join(map(show, expected))}, "
-                         f"got {', '.join(map(show, [*heads, reserve]))}")
-    return ins[:len(ins) - attrs["use_sequence_length"]]
+gradient_by(rnn, backward_rnn)
 
 
 @backward_rnn.types

@@ -10,11 +10,11 @@ from typing import Literal
 
 import numpy as np
 
-from ...core.registry import declare, ops
+from ...core.registry import declare
 from ...core.spec import as_dtype, common_dtype, show
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import floating, wide
+from ..outputs import floating, gradient_by, wide
 from .softmax import soften
 
 __all__: list[str] = []
@@ -155,27 +155,14 @@ def ctc_loss_xp(xp, data, label, *lengths, use_data_lengths, use_label_lengths, 
     return xp.where(spelling.possible, loss, 0.0), alpha
 
 
-@ctc_loss.grad
-def ctc_loss_grad(g, ins, outs, **attrs):
-    dx = ops._backward_ctc_loss(g[0], *ins, *outs, **attrs)
-    return (dx, *[None] * (len(ins) - 1))
-
-
 @declare(name="_backward_ctc_loss", arguments=lambda *, use_data_lengths, use_label_lengths: (
-    "g", *_ctc_arguments(use_data_lengths=use_data_lengths, use_label_lengths=use_label_lengths), "loss", "alpha"))
-def backward_ctc_loss(g, data, label, data_lengths, label_lengths, loss, alpha, *, use_data_lengths: bool = False,
+    "g", *_ctc_arguments(use_data_lengths=use_data_lengths, use_label_lengths=use_label_lengths), "output0", "output1"))
+def backward_ctc_loss(g, data, label, data_lengths, label_lengths, output0, output1, *, use_data_lengths: bool = False,
                       use_label_lengths: bool = False, blank_label: Literal["first", "last"] = "first"):
-    """The gradient of ``CTCLoss``; ``alpha`` are the forward sums it left."""
+    """The gradient of ``CTCLoss``; its outputs are the loss and the forward sums that it left."""
 
 
-@backward_ctc_loss.infer
-def backward_ctc_loss_infer(g, data, label, *rest):
-    *lengths, loss, alpha = rest
-    per_sample, sums = ctc_loss_infer(data, label, *lengths)
-    if g != per_sample or loss != per_sample or alpha != sums:
-        raise ShapeError(f"expected g and loss of shape {show(per_sample)} and alpha of shape {show(sums)}, "
-                         f"got {show(g)}, {show(loss)} and {show(alpha)}")
-    return data
+gradient_by(ctc_loss, backward_ctc_loss)
 
 
 @backward_ctc_loss.types

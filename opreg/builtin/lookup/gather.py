@@ -13,7 +13,7 @@ from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import adjoint_pair, as_output, like_inputs
+from ..outputs import adjoint_pair, as_output, gradient_by, like_inputs
 from ..shapes.shape import stored
 from .indexing import add_at, check_some, whole
 
@@ -68,11 +68,6 @@ def gather_nd_xp(xp, data, indices):
     return data[_columns(xp, indices)]
 
 
-@gather_nd.grad
-def gather_nd_grad(g, ins, outs):
-    return (ops._backward_gather_nd(g, ins[1], ins[0]), None)
-
-
 def _with_data(*, shape: Shape | None) -> tuple[str, ...]:
     return ("g", "indices", "data") if shape is None else ("g", "indices")
 
@@ -88,6 +83,9 @@ def gather_sum_infer(g, indices, data=None, *, shape):
     shape = data if shape is None else shape
     unify(g, _picked(shape, indices))
     return shape
+
+
+gradient_by(gather_nd, gather_sum)
 
 
 @gather_sum.kernel()
@@ -235,10 +233,8 @@ def boolean_mask_xp(xp, data, index, *like, axis):
     return data[(slice(None),) * (axis % data.ndim) + (index != 0,)]
 
 
-@boolean_mask.grad
-@boolean_mask_like.grad
-def boolean_mask_grad(g, ins, outs, *, axis):
-    return (ops._backward_contrib_boolean_mask(g, ins[1], ins[0], axis=axis), *[None] * (len(ins) - 1))
+for _op in (boolean_mask, boolean_mask_like):
+    gradient_by(_op, boolean_mask_put)
 
 
 # ------------------------------------------------------------------- how many there are follows from numbers

@@ -9,10 +9,10 @@ from __future__ import annotations
 from ...core.attrs import Number
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import Shape, show, unify
+from ...core.spec import Shape, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import adjoint_pair
+from ..outputs import adjoint_pair, gradient_by
 from ..shapes.shape import constant, stored
 from .indexing import check_some
 
@@ -129,22 +129,13 @@ def sequence_last_xp(xp, data, sequence_length=None, *, axis):
     return data[_last(xp, data.shape, sequence_length, axis)]
 
 
-@sequence_last.grad
-def sequence_last_grad(g, ins, outs, *, use_sequence_length, axis):
-    first = ops._backward_SequenceLast(g, *ins, use_sequence_length=use_sequence_length, axis=axis)
-    return (first, *[None] * (len(ins) - 1))
-
-
 @declare(name="_backward_SequenceLast", types="T,U,I->T", unread=(1,),
          arguments=lambda *, use_sequence_length: ("g", *_names(use_sequence_length=use_sequence_length)))
 def sequence_last_put(g, data, sequence_length, *, use_sequence_length: bool = False, axis: int = 0):
     """Zeros of the shape of ``data`` with ``g`` at the last step of each sequence."""
 
 
-@sequence_last_put.infer
-def sequence_last_put_infer(g, data, sequence_length=None, *, axis):
-    unify(g, sequence_last_infer(data, sequence_length, axis=axis))
-    return data
+gradient_by(sequence_last, sequence_last_put)
 
 
 @sequence_last_put.kernel()

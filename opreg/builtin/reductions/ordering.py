@@ -16,6 +16,7 @@ from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..lookup.indexing import check_some
+from ..outputs import adjoint_pair
 from ..samples import along
 
 __all__: list[str] = []
@@ -185,20 +186,12 @@ def take_along_axis_xp(xp, data, indices, *, axis):
     return xp.take_along_axis(data, indices.astype(xp.int64), axis=axis)
 
 
-@take_along_axis.grad
-def take_along_axis_grad(g, ins, outs, *, axis):
-    return (ops._backward_take_along_axis(g, ins[1], ins[0], axis=axis), None)
-
-
 @declare(name="_backward_take_along_axis", types="T,I,U->T", unread=(2,))
 def put_along_axis(g, indices, data, *, axis: int | None = -1):
     """Zeros of the shape of ``data`` with ``g`` at the places along ``axis`` that ``indices`` name."""
 
 
-@put_along_axis.infer
-def put_along_axis_infer(g, indices, data, *, axis):
-    unify(g, take_along_axis_infer(data, indices, axis=axis))
-    return data
+adjoint_pair(take_along_axis, put_along_axis)
 
 
 @put_along_axis.kernel()
@@ -206,11 +199,6 @@ def put_along_axis_xp(xp, g, indices, data, *, axis):
     shape = _flat(data.shape, axis)
     axis = 0 if axis is None else check_axis(axis, len(shape))
     return _put_along(xp, g, indices.astype(xp.int64), shape, axis).reshape(data.shape)
-
-
-@put_along_axis.grad
-def put_along_axis_grad(g, ins, outs, *, axis):
-    return (ops._take_along_axis(g, ins[1], axis=axis), None, None)
 
 
 # ---------------------------------------------------------------------------------------------- histogram

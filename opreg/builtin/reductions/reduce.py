@@ -24,7 +24,7 @@ from ...elementwise.loops import check_some, reduced, sets
 from ...elementwise.rows import row_max, row_min, row_product, row_size, row_sum
 from ...typing import Array, ArrayModule, DTypeLike
 from ..looped import by_loop, looped
-from ..outputs import as_output
+from ..outputs import as_output, gradient_by
 from ..samples import along, repeated
 from ..shapes.shape import as_view, stored
 
@@ -211,9 +211,7 @@ nanprod = reduction("nanprod", lambda x: row_product(_numbers(x, 1.0)), "The pro
 reduction("_square_sum", lambda x: row_sum(square(x)), "The sum of squares.")
 
 
-@mean.grad  # divides before it repeats
-def mean_grad(g, ins, outs, *, axis, keepdims, exclude):
-    return (ops._backward_mean(g, ins[0], axis=axis, keepdims=keepdims, exclude=exclude),)
+gradient_by(mean, mean_backward)  # divides before it repeats
 
 
 @nansum.grad  # multiplies, which is faster than to choose
@@ -395,11 +393,6 @@ def cumsum_xp(xp, a, *, axis, dtype):
     return xp.cumsum(a, axis=axis, dtype=_wide(xp, a))
 
 
-@cumsum.grad
-def cumsum_grad(g, ins, outs, *, axis):
-    return (ops._backward_cumsum(g, ins[0], axis=axis),)
-
-
 @declare(name="_backward_cumsum", types="T,U->U", unread=(1,), cheap=True)
 def cumsum_backward(g, a, *, axis: int | None = None):
     """The sums of the numbers of ``g`` from each place on, in the shape and dtype of ``a``."""
@@ -408,10 +401,7 @@ def cumsum_backward(g, a, *, axis: int | None = None):
 along(cumsum_backward, of=1, flat=True)
 
 
-@cumsum_backward.infer
-def cumsum_backward_infer(g, a, *, axis):
-    unify(g, cumsum_infer(a, axis=axis))
-    return a
+gradient_by(cumsum, cumsum_backward)
 
 
 @cumsum_backward.kernel()

@@ -9,6 +9,7 @@ import numpy as np
 from ...core.registry import declare, ops
 from ...core.spec import known
 from ...errors import SubscriptError
+from ..outputs import adjoint_pair
 from ..samples import repeated
 
 __all__: list[str] = []
@@ -41,11 +42,6 @@ def subscript_xp(xp, data, *, key):
     return xp.array(data[key])
 
 
-@subscript.grad
-def subscript_grad(g, ins, outs, *, key):
-    return (ops._backward_subscript(g, ins[0], key=key),)
-
-
 def _of_samples(key: Any) -> tuple[Any, ...] | None:
     """The key of all samples; None where axes that it names by arrays would come first."""
     parts = key if isinstance(key, tuple) else (key,)
@@ -68,9 +64,7 @@ def subscript_scatter(g, data, *, key: Any):
     """Zeros of the shape of ``data`` with ``g`` added at ``key``, as often as an index repeats."""
 
 
-@subscript_scatter.infer
-def subscript_scatter_infer(g, data):
-    return data
+adjoint_pair(subscript, subscript_scatter)
 
 
 @subscript_scatter.kernel()
@@ -78,11 +72,6 @@ def subscript_scatter_xp(xp, g, data, *, key):
     result = xp.zeros(data.shape, g.dtype)
     xp.add.at(result, key, g.reshape(result[key].shape))
     return result
-
-
-@subscript_scatter.grad
-def subscript_scatter_grad(g, ins, outs, *, key):
-    return (ops._subscript(g, key=key), None)
 
 
 @subscript_scatter.vmap

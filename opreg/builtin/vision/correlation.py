@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ...core.registry import declare, ops
+from ...core.registry import declare
 from ...core.spec import Shape, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..matrices.dense import wide
-from ..outputs import like_inputs
+from ..outputs import gradient_by
 
 __all__: list[str] = []
 
@@ -126,19 +126,13 @@ def correlation_xp(xp, data1, data2, *, kernel_size, max_displacement, stride1, 
     return y
 
 
-@correlation.grad
-def correlation_grad(g, ins, outs, **attrs):
-    gradients = ops._backward_Correlation(g, *ins, **attrs)
-    return gradients[0], gradients[1]
-
-
 @declare(name="_backward_Correlation", outputs=("data1", "data2"))
 def correlation_data(g, data1, data2, *, kernel_size: int = 1, max_displacement: int = 1, stride1: int = 1,
                      stride2: int = 1, pad_size: int = 0, is_multiply: bool = True):
     """The gradients of both images, which share the patches' part."""
 
 
-correlation_data.infer(like_inputs(1, 2))
+gradient_by(correlation, correlation_data)
 
 
 @correlation_data.kernel()

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...core.attrs import Count
-from ...core.registry import declare, ops
+from ...core.registry import declare
 from ...core.spec import Shape, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..matrices.dense import wide
+from ..outputs import gradient_by
 from .bilinear import Corner, corners, read, rows, slopes, spread
 from .roi import pooled, rounded, scaled
 
@@ -152,15 +153,6 @@ def deformable_pooling_xp(xp, data, rois, trans=None, *, spatial_scale, output_d
     return cells.transpose(0, 1, 4, 2, 3).reshape(shape), count.reshape(shape).astype(data.dtype)
 
 
-@deformable_pooling.grad
-def deformable_pooling_grad(g, ins, outs, **attrs):
-    g = g[0] if isinstance(g, (tuple, list)) else g
-    gradients = ops._backward__contrib_DeformablePSROIPooling(g, *ins, **attrs)
-    if len(ins) == 2:
-        return gradients, None
-    return gradients[0], None, gradients[1]
-
-
 @declare(name="_backward__contrib_DeformablePSROIPooling", types="T,T,I,T->T,T",
          arguments=lambda *, no_trans: ("g", "data", "rois") if no_trans else ("g", "data", "rois", "trans"),
          outputs=lambda *, no_trans: ("data",) if no_trans else ("data", "trans"))
@@ -170,9 +162,7 @@ def deformable_pooling_data(g, data, rois, trans, *, spatial_scale: float, outpu
     """The gradients of the data and of the cells' movements."""
 
 
-@deformable_pooling_data.infer
-def deformable_pooling_data_infer(g, data, rois, trans=None):
-    return data if trans is None else [data, trans]
+gradient_by(deformable_pooling, deformable_pooling_data)
 
 
 @deformable_pooling_data.kernel()

@@ -19,7 +19,7 @@ from ...core.spec import ANY, Shape, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..matrices.dense import wide
-from ..outputs import adjoint_pair, like_inputs
+from ..outputs import adjoint_pair, gradient_by, like_inputs
 
 __all__: list[str] = []
 
@@ -174,17 +174,13 @@ def between(xp: ArrayModule, n: int, m: int, dtype: np.dtype, *, align_corners: 
     return matrix
 
 
-@bilinear_resize.grad
-def bilinear_resize_grad(g, ins, outs, *, align_corners):
-    return (ops._backward_contrib_BilinearResize2D(g, ins[0], align_corners=align_corners), *(None for _ in ins[1:]))
-
-
 @declare(name="_backward_contrib_BilinearResize2D", types="T,U->T", unread=(1,))
 def bilinear_resize_data(g, data, *, align_corners: bool = True):
     """The gradient of resized images."""
 
 
 bilinear_resize_data.infer(like_inputs(1))
+gradient_by(bilinear_resize, bilinear_resize_data)
 _weighs(bilinear_resize, bilinear_resize_data, _asked, between)
 
 

@@ -14,13 +14,13 @@ import numpy as np
 
 from ...core.attrs import Count
 from ...core.op import Op
-from ...core.registry import declare, ops, register
+from ...core.registry import declare, register
 from ...core.spec import Shape, limits, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..lookup.indexing import add_at
 from ..matrices.dense import wide
-from ..outputs import adjoint_pair, like_inputs
+from ..outputs import adjoint_pair, gradient_by, like_inputs
 from .bilinear import images
 
 __all__ = ["pooled", "divided", "rounded", "scaled"]
@@ -369,11 +369,6 @@ def roi_pooling_xp(xp, data, rois, *, pooled_size, spatial_scale):
     return xp.where(empty, 0, values), xp.where(empty, -1, places)
 
 
-@roi_pooling.grad
-def roi_pooling_grad(g, ins, outs, **attrs):
-    return ops._backward_ROIPooling(g[0] if isinstance(g, (tuple, list)) else g, ins[1], outs[1], ins[0]), None
-
-
 @declare(name="_backward_ROIPooling", types="T,I,J,U->T", unread=(3,))
 def roi_pooling_data(g, rois, maxidx, data):
     """The gradient of ROIPooling: it goes to where the maxima are."""
@@ -401,6 +396,7 @@ def roi_pooling_at(h, rois, maxidx):
 
 roi_pooling_at.infer(like_inputs(2))
 adjoint_pair(roi_pooling_at, roi_pooling_data)
+gradient_by(roi_pooling, roi_pooling_data)
 
 
 @roi_pooling_at.kernel()

@@ -13,7 +13,7 @@ from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..matrices.dense import wide
-from ..outputs import like_inputs
+from ..outputs import gradient_by
 from .bilinear import Corner, corners, images, read, rows, slopes, spread
 
 __all__: list[str] = []
@@ -78,18 +78,13 @@ def grid_generator_xp(xp, data, *, transform_type, target_shape):
     return grid
 
 
-@grid_generator.grad
-def grid_generator_grad(g, ins, outs, **attrs):
-    return (ops._backward_GridGenerator(g, ins[0], **attrs),)
-
-
 @declare(name="_backward_GridGenerator", types="T,U->T", unread=(1,))
 def grid_generator_data(g, data, *, transform_type: Literal["affine", "warp"],
                         target_shape: tuple[int, ...] = (0, 0)):
     """The gradient of a sampling grid's matrices or flow."""
 
 
-grid_generator_data.infer(like_inputs(1))
+gradient_by(grid_generator, grid_generator_data)
 
 
 @grid_generator_data.kernel()
@@ -137,19 +132,11 @@ def bilinear_sampler_xp(xp, data, grid):
     return images(read(xp, rows(data), places), bilinear_sampler_infer(data.shape, grid.shape))
 
 
-@bilinear_sampler.grad
-def bilinear_sampler_grad(g, ins, outs, *, needs):
-    data, grid = ins
-    return (ops._backward_BilinearSampler_data(g, grid, data) if needs[0] else None,
-            ops._backward_BilinearSampler_grid(g, data, grid) if needs[1] else None)
-
-
 @declare(name="_backward_BilinearSampler_data", types="T,T,U->T", unread=(2,))
 def bilinear_sampler_data(g, grid, data):
     """The gradient of images that were sampled."""
 
 
-bilinear_sampler_data.infer(like_inputs(2))
 
 
 @bilinear_sampler_data.kernel()
@@ -167,12 +154,12 @@ def bilinear_sampler_data_grad(h, ins, outs, *, needs):
             ops._backward_BilinearSampler_grid(g, h, grid) if needs[1] else None, None)
 
 
-@declare(name="_backward_BilinearSampler_grid")
+@declare(name="_backward_BilinearSampler_grid", outputs=("grid",))
 def bilinear_sampler_grid(g, data, grid):
     """The gradient of the places where images were sampled."""
 
 
-bilinear_sampler_grid.infer(like_inputs(2))
+gradient_by(bilinear_sampler, bilinear_sampler_data, bilinear_sampler_grid)
 
 
 @bilinear_sampler_grid.kernel()
