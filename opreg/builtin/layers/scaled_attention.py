@@ -12,7 +12,7 @@ import functools
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -163,9 +163,9 @@ def _multiples(xp: ArrayModule, draw: Array, p: float, rows: Array, columns: Arr
     return kept * xp.where(key[2] == 0, 1.0, 1.0 / (1.0 - p) if p < 1.0 else 0.0)
 
 
-def _drawn(xp: ArrayModule, p: float, is_train: bool, rng: Any) -> Array:
+def _drawn(xp: ArrayModule, drops: bool, rng: Any) -> Array:
     """Two random numbers and one, or zeros where nothing is dropped."""
-    if not is_train or not p:
+    if not drops:
         return xp.zeros(3, dtype=xp.int32)
     draw = xp.ones(3, dtype=xp.int32)
     draw[:2] = rng.integers(0, (1 << 31) - 1, size=2)
@@ -204,16 +204,17 @@ def _arguments(*before: str, dropout: bool = False) -> Any:
 @declare(name="_contrib_scaled_dot_product_attention", random=True, mode=True, optional_out_grads=True,
          arguments=_arguments("query", "key", "value"), outputs=("output", "logsum", "draw"), visible=lambda: 1)
 def scaled_dot_product_attention(query, key, value, mask, *, causal: bool = False, scale: float | None = None,
-                                 p: float = 0.0, use_mask: bool = False):
+                                 p: float = 0.0, use_mask: bool = False,
+                                 mode: Literal["always", "training"] = "training"):
     """For each query the values, weighed by the softmax of the products of their keys with it.
 
     Queries (batch, heads, queries, size), keys (batch, key heads, keys, size) and values (batch, key heads, keys,
     features) give (batch, heads, queries, features); each key head serves as many heads of queries, side by side.
     Products are multiplied by ``scale``, by default one by the root of ``size``. With ``use_mask`` a ``mask`` that
     broadcasts to (batch, heads, queries, keys) says by truth values which keys a query sees, or is added to the scores.
-    With ``causal`` query ``i`` sees no key behind key ``i``. In training a weight is dropped with probability ``p``,
-    and others are divided by ``1 - p``. A query that sees no key gives NaN. Memory grows with the length, not with its
-    square, unless the gradient of a mask is asked for.
+    With ``causal`` query ``i`` sees no key behind key ``i``. A weight is dropped with probability ``p``, and others are
+    divided by ``1 - p``, only when training, unless ``mode`` is ``always``. A query that sees no key gives NaN. Memory
+    grows with the length, not with its square, unless the gradient of a mask is asked for.
 
     A. Vaswani et al., Attention Is All You Need, arXiv:1706.03762; T. Dao et al., FlashAttention, arXiv:2205.14135.
     """
@@ -264,9 +265,10 @@ def attention_types(ins, outs):
 
 
 @scaled_dot_product_attention.kernel()
-def attention_xp(xp, query, key, value, *mask, causal, scale, p, is_train, rng):
-    draw = _drawn(xp, p, is_train, rng)
-    scores = Scores.of(xp, query, key, value, mask[0] if mask else None, draw if p and is_train else None, scale, p,
+def attention_xp(xp, query, key, value, *mask, causal, scale, p, mode, is_train, rng):
+    drops = p > 0 and (is_train or mode == "always")
+    draw = _drawn(xp, drops, rng)
+    scores = Scores.of(xp, query, key, value, mask[0] if mask else None, draw if drops else None, scale, p,
                        causal)
     whole = slice(0, query.shape[2]), slice(0, key.shape[2])
     shape = (*query.shape[:3], value.shape[3])
@@ -516,9 +518,10 @@ def _several(call: Call) -> str | None:
 
 
 @scaled_dot_product_attention.kernel("blocks", accepts=_several, rank=Rank.OPERATOR)
-def attention_blocks(xp, query, key, value, *mask, causal, scale, p, is_train, rng, out=None):
-    draw = _drawn(xp, p, is_train, rng)
-    scores = Scores.of(xp, query, key, value, mask[0] if mask else None, draw if p and is_train else None, scale, p,
+def attention_blocks(xp, query, key, value, *mask, causal, scale, p, mode, is_train, rng, out=None):
+    drops = p > 0 and (is_train or mode == "always")
+    draw = _drawn(xp, drops, rng)
+    scores = Scores.of(xp, query, key, value, mask[0] if mask else None, draw if drops else None, scale, p,
                        causal)
     shape, heads = (*query.shape[:3], value.shape[3]), key.shape[1]
     if out is None:
