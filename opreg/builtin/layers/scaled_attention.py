@@ -76,7 +76,7 @@ class Scores(NamedTuple):
     def block(self, at: Any, rows: slice, columns: slice) -> tuple[Array, Array]:
         """Queries times the scale, and the scores that they have for some keys, of the heads ``at``."""
         xp = self.xp
-        query = self.query[at][..., rows, :] * self.query.dtype.type(self.scale)
+        query = self.query[at][..., rows, :] * self.scale
         many, stop, keys = query.shape[-3], min(rows.stop, self.query.shape[3]), self.key[at][..., columns, :]
         query = query.reshape(*query.shape[:-3], many * query.shape[-2], query.shape[-1])
         scores = _product(xp, query, xp.swapaxes(keys, -1, -2))
@@ -84,13 +84,13 @@ class Scores(NamedTuple):
         if self.mask is not None:
             mask = self.mask[at][..., rows, columns]
             if mask.dtype.kind == "b":
-                seen[...] = xp.where(mask, seen, seen.dtype.type(-math.inf))
+                seen[...] = xp.where(mask, seen, -math.inf)
             else:
                 seen += mask
         last = columns.start + scores.shape[-1] - 1
         if self.causal and last > rows.start:
             later = xp.arange(rows.start, stop)[:, None] < xp.arange(columns.start, last + 1)
-            seen[...] = xp.where(later, seen.dtype.type(-math.inf), seen)
+            seen[...] = xp.where(later, -math.inf, seen)
         return query, scores
 
     def multiples(self, at: Any, rows: slice, columns: slice) -> Array | None:
@@ -143,9 +143,9 @@ def _product(xp: ArrayModule, a: Array, b: Array) -> Array:
 def _mixed(x: Array) -> Array:
     """Numbers of 32 bits of which each bit depends on all bits of these: MurmurHash3's last step, by A. Appleby."""
     x = x ^ (x >> 16)
-    x = x * x.dtype.type(0x85EBCA6B)
+    x = x * 0x85EBCA6B
     x ^= x >> 13
-    x *= x.dtype.type(0xC2B2AE35)
+    x *= 0xC2B2AE35
     x ^= x >> 16
     return x
 
@@ -156,9 +156,9 @@ def _multiples(xp: ArrayModule, draw: Array, p: float, rows: Array, columns: Arr
     ``draw`` is two random numbers and whether weights are dropped at all; rows and columns are the places of weights.
     """
     key = draw.astype(xp.uint32)
-    row = _mixed(rows.astype(xp.uint32) * xp.uint32(0x9E3779B1) + key[0])
-    column = _mixed(columns.astype(xp.uint32) * xp.uint32(0x85EBCA77) + key[1])
-    kept = (_mixed(row[..., None] + column) >> 8) < xp.uint32(round((1.0 - p) * (1 << 24)))
+    row = _mixed(rows.astype(xp.uint32) * 0x9E3779B1 + key[0])
+    column = _mixed(columns.astype(xp.uint32) * 0x85EBCA77 + key[1])
+    kept = (_mixed(row[..., None] + column) >> 8) < round((1.0 - p) * (1 << 24))
     kept = xp.logical_or(kept, key[2] == 0)
     return kept * xp.where(key[2] == 0, 1.0, 1.0 / (1.0 - p) if p < 1.0 else 0.0)
 
@@ -289,7 +289,7 @@ def attention_xp(xp, query, key, value, *mask, causal, scale, p, mode, is_train,
 
 def _base(xp: ArrayModule, top: Array) -> Array:
     """What scores are taken less of before they grow: the largest, or zero in rows that see no key."""
-    return xp.where(top == -math.inf, top.dtype.type(0), top)
+    return xp.where(top == -math.inf, xp.zeros_like(top), top)
 
 
 @scaled_dot_product_attention.grad
@@ -487,7 +487,7 @@ class _Backward(NamedTuple):
         into += _product(xp, xp.swapaxes(d_scores, -1, -2), query)
         into = self.query[at][..., rows, :]
         d_query = _product(xp, d_scores, scores.key[at][..., columns, :])
-        d_query *= d_query.dtype.type(scores.scale)
+        d_query *= scores.scale
         into += d_query.reshape(into.shape)
 
 
