@@ -275,6 +275,11 @@ def requantize(data: Input, min_range: Input, max_range: Input, out_type: Litera
     """Sums of 32 bits in larger steps, which 8 bits can count."""
 def round_ste(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The nearest whole number, halves away from zero."""
+def scaled_dot_product_attention(query: Input, key: Input, value: Input, mask: Input | None = None,
+                                 causal: bool = False, scale: float | None = None, p: float = 0.0,
+                                 use_mask: bool = False, mode: Literal['always', 'training'] = 'training', *,
+                                 out: Out = None, name: str | None = None) -> NDArray:
+    """For each query the values, weighed by the softmax of the products of their keys with it."""
 def sign_ste(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """-1, 0 or 1."""
 box_non_maximum_suppression = box_nms

@@ -179,7 +179,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
             numpy_names.numpy_like_reduce reductions.ordering shapes.rearrange layers.rnn lookup.sequence
         rematerialization matrices.linalg layers.batch_norm_moving vision.boxes layers.convolution vision.correlation
             numpy_names.numpy_like layers.pooling randomness.random vision.resize vision.roi vision.rotated_roi
-            vision.warp
+            vision.warp layers.scaled_attention
         vision.deformable vision.deformable_roi layers.fused_convolution vision.multibox vision.proposal
             quantized.layers
         quantized.fused

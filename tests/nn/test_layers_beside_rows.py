@@ -675,3 +675,40 @@ def test_exported() -> None:
     """Every public name is there, once."""
     assert len(set(nn.__all__)) == len(nn.__all__)
     assert all(hasattr(nn, name) for name in nn.__all__)
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize("masks", [(), ("attn_mask",), ("key_padding_mask",), ("attn_mask", "key_padding_mask")])
+@pytest.mark.parametrize("dtype", [bool, np.float32])
+def test_attention_without_weights_gives_the_same_output(batch_first, masks, dtype):
+    layer = nn.MultiheadAttention(4, 2, batch_first=batch_first)
+    x = Tensor(np.random.default_rng(1).normal(size=(3, 5, 4)).astype(np.float32))
+    batch, length = (3, 5) if batch_first else (5, 3)
+    hidden = {"attn_mask": np.triu(np.ones((length, length)), 1), "key_padding_mask": np.zeros((batch, length))}
+    hidden["key_padding_mask"][1, -1] = 1
+    given = {name: Tensor(hidden[name].astype(dtype)) for name in masks}
+    expected, _ = layer(x, x, x, **given)
+    output, weights = layer(x, x, x, need_weights=False, **given)
+    assert weights is None
+    assert np.allclose(output.asnumpy(), expected.asnumpy(), atol=1e-6)
+    by_head = Tensor(np.repeat(hidden["attn_mask"][None], batch * 2, axis=0).astype(dtype))
+    expected, _ = layer(x, x, x, attn_mask=by_head)
+    output, _ = layer(x, x, x, need_weights=False, attn_mask=by_head)
+    assert np.allclose(output.asnumpy(), expected.asnumpy(), atol=1e-6)
+
+
+def test_attention_without_weights_makes_no_scores(monkeypatch):
+    layer = nn.MultiheadAttention(4, 2)
+    monkeypatch.setattr(layer, "_weighed", None)
+    layer(*[Tensor(np.ones((3, 5, 4), np.float32))] * 3, need_weights=False)
+
+
+def test_attention_without_weights_drops_in_training():
+    layer = nn.MultiheadAttention(4, 2, dropout=0.5)
+    x = Tensor(np.random.default_rng(1).normal(size=(3, 5, 4)).astype(np.float32))
+    layer.set_train(False)
+    first, second = [layer(x, x, x, need_weights=False)[0].asnumpy() for _ in range(2)]
+    assert np.array_equal(first, second)
+    layer.set_train()
+    first, second = [layer(x, x, x, need_weights=False)[0].asnumpy() for _ in range(2)]
+    assert not np.array_equal(first, second)

@@ -131,6 +131,29 @@ class MultiheadAttention(Cell):
         queries, keys, values = self._projected(inputs)
         length, batch = inputs[0].shape[:2]
         count = inputs[1].shape[0]
+        sizes = batch, length, count
+        weights = None
+        if need_weights:
+            weights, joined = self._weighed(queries, keys, values, key_padding_mask, attn_mask, sizes)
+        else:
+            joined = self._attended(queries, keys, values, key_padding_mask, attn_mask, sizes)
+        joined = joined.transpose(1, 0, 2).reshape(length, batch, self.embed_dim)
+        output = self.out_proj(joined)
+        if weights is not None:
+            weights = weights.reshape(batch, self.num_heads, length, count)
+            if average_attn_weights:
+                weights = ops.mean(weights, axis=(1,))
+        if alone:
+            output = ops.squeeze(output, axis=(1,))
+            weights = weights if weights is None else ops.squeeze(weights, axis=(0,))
+        elif self.batch_first:
+            output = output.transpose(1, 0, 2)
+        return output, weights
+
+    def _weighed(self, queries: Tensor, keys: Tensor, values: Tensor, key_padding_mask: Tensor | None,
+                 attn_mask: Tensor | None, sizes: tuple[int, int, int]) -> tuple[Tensor, Tensor]:
+        """Weights, and what values weighed by them give, of the heads of (batch, queries, keys) as many."""
+        batch, length, count = sizes
         scores = ops.batch_dot(queries * (1 / math.sqrt(self.head_dim)), keys, transpose_b=True)
         if attn_mask is not None:
             scores = scores + _added(attn_mask, scores._dt)
@@ -141,16 +164,24 @@ class MultiheadAttention(Cell):
         weights = ops.softmax(scores, axis=-1)
         if self.training and self.dropout:
             weights = ops.Dropout(weights, p=self.dropout, mode="always")
-        joined = ops.batch_dot(weights, values).transpose(1, 0, 2).reshape(length, batch, self.embed_dim)
-        output = self.out_proj(joined)
-        weights = weights.reshape(batch, self.num_heads, length, count)
-        if average_attn_weights:
-            weights = ops.mean(weights, axis=(1,))
-        if alone:
-            output, weights = ops.squeeze(output, axis=(1,)), ops.squeeze(weights, axis=(0,))
-        elif self.batch_first:
-            output = output.transpose(1, 0, 2)
-        return output, weights if need_weights else None
+        return weights, ops.batch_dot(weights, values)
+
+    def _attended(self, queries: Tensor, keys: Tensor, values: Tensor, key_padding_mask: Tensor | None,
+                  attn_mask: Tensor | None, sizes: tuple[int, int, int]) -> Tensor:
+        """The same without the weights, in one operator."""
+        batch, length, count = sizes
+        dtype, mask = queries._dt, None
+        if attn_mask is not None:
+            mask = _added(attn_mask, dtype)
+            mask = mask.reshape(batch, self.num_heads, length, count) if len(mask.shape) == 3 else mask
+        if key_padding_mask is not None:
+            padding = _added(key_padding_mask, dtype).reshape(batch, 1, 1, count)
+            mask = padding if mask is None else mask + padding
+        heads = [x.reshape(batch, self.num_heads, *x.shape[1:]) for x in (queries, keys, values)]
+        output = ops._contrib_scaled_dot_product_attention(
+            *heads, *(() if mask is None else (mask,)), p=self.dropout if self.training else 0.0, mode="always",
+            use_mask=mask is not None)
+        return output.reshape(batch * self.num_heads, length, self.head_dim)
 
 
 class TransformerLayer(Cell):

@@ -1,0 +1,598 @@
+"""Scaled dot product attention: values weighed by the softmax of how well their keys fit the queries, in one operator.
+
+The reference kernel multiplies, takes the softmax and multiplies again. The kernel beside it does so for blocks of
+queries and keys, so no array of all scores is made: of the softmax only the logarithm of each row's sum is kept, from
+which the gradient finds the weights of a block again. Dropout draws a key once; what becomes of a weight follows from
+that key and the weight's place, in forward as in backward.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from ...backends.blas import share
+from ...core.launch import Call, Rank
+from ...core.registry import declare, get, ops
+from ...core.rules import Again
+from ...core.spec import ANY, Shape, as_dtype, is_floating, show
+from ...custom.composed import composed
+from ...errors import AttrError, DTypeError, ShapeError
+from ...typing import Array, ArrayModule
+from ..outputs import floating, wide
+from ..samples import folded, size_of
+
+__all__ = ["Scores"]
+
+# Queries and keys of a block on the host: its scores, and a block of the same size beside them, stay in the second
+# cache while the products read them.
+_QUERIES, _KEYS = 128, 512
+# Scores of a block on another device, of all heads together.
+_SCORES = 1 << 24
+
+
+class Scores(NamedTuple):
+    """What is known of the scores of one use.
+
+    Attributes
+    ----------
+    query, key, value : arrays
+        (batch, key heads, query heads a key head, queries, size), (batch, key heads, keys, size).
+    mask : array or None
+        Truth values, or numbers to be added, (batch, key heads, query heads a key head, queries, keys).
+    draw : array or None
+        What dropout drew, see ``_multiples``.
+    scale, p : float
+    causal : bool
+    """
+
+    xp: ArrayModule
+    query: Array
+    key: Array
+    value: Array
+    mask: Array | None
+    draw: Array | None
+    scale: float
+    p: float
+    causal: bool
+
+    @classmethod
+    def of(cls, xp: ArrayModule, query: Array, key: Array, value: Array, mask: Array | None, draw: Array | None,
+           scale: float | None, p: float, causal: bool) -> Scores:
+        """Those of the inputs of an operator."""
+        query = _by_head(wide(query), key.shape[1])
+        if mask is not None:
+            shape = (*query.shape[:4], key.shape[2])
+            mask = xp.broadcast_to(mask, (shape[0], shape[1] * shape[2], *shape[3:])).reshape(shape)
+            if mask.dtype.kind != "b":
+                mask = wide(mask)
+        return cls(xp, query, wide(key), wide(value), mask, draw, _scale(scale, query.shape[-1]), p, causal)
+
+    def block(self, at: Any, rows: slice, columns: slice) -> tuple[Array, Array]:
+        """Queries times the scale, and the scores that they have for some keys, of the heads ``at``."""
+        xp = self.xp
+        query = self.query[at][..., rows, :] * self.scale
+        many, stop, keys = query.shape[-3], min(rows.stop, self.query.shape[3]), self.key[at][..., columns, :]
+        query = query.reshape(*query.shape[:-3], many * query.shape[-2], query.shape[-1])
+        scores = _product(xp, query, xp.swapaxes(keys, -1, -2))
+        seen = scores.reshape(*scores.shape[:-2], many, scores.shape[-2] // many, scores.shape[-1])
+        if self.mask is not None:
+            mask = self.mask[at][..., rows, columns]
+            if mask.dtype.kind == "b":
+                seen[...] = xp.where(mask, seen, -math.inf)
+            else:
+                seen += mask
+        last = columns.start + scores.shape[-1] - 1
+        if self.causal and last > rows.start:
+            later = xp.arange(rows.start, stop)[:, None] < xp.arange(columns.start, last + 1)
+            seen[...] = xp.where(later, -math.inf, seen)
+        return query, scores
+
+    def multiples(self, at: Any, rows: slice, columns: slice) -> Array | None:
+        """What dropout multiplies the weights of a block by, in the shape of its scores."""
+        if self.draw is None:
+            return None
+        batch, heads, many, queries, _ = self.query.shape
+        numbers = self.xp.arange(batch * heads * many * queries).reshape(batch, heads, many, queries)[at][..., rows]
+        found = _multiples(self.xp, self.draw, self.p, numbers.reshape(*numbers.shape[:-2], -1),
+                           self.xp.arange(columns.start, min(columns.stop, self.key.shape[2])))
+        return found.astype(self.query.dtype)
+
+    def blocks(self, on_host: bool) -> tuple[list[Any], list[slice], list[slice]]:
+        """Heads whose blocks do not depend on each other, and blocks of queries and of keys."""
+        batch, heads, many, queries, _ = self.query.shape
+        keys = self.key.shape[2]
+        if on_host:
+            rows, columns = max(1, _QUERIES // many), _KEYS
+            places: list[Any] = list(itertools.product(range(batch), range(heads)))
+        else:
+            columns = min(keys, 1 << 11)
+            rows, places = max(1, _SCORES // max(1, batch * heads * many * columns)), [()]
+        return places, _cut(queries, rows), _cut(keys, columns)
+
+    def seen(self, rows: slice, columns: slice) -> bool:
+        """Whether any query of a block may look at one of its keys."""
+        return not self.causal or columns.start < rows.stop
+
+
+def _cut(length: int, step: int) -> list[slice]:
+    return [slice(start, min(start + step, length)) for start in range(0, length, step)]
+
+
+def _scale(scale: float | None, size: int) -> float:
+    return 1.0 / math.sqrt(max(size, 1)) if scale is None else scale
+
+
+def _by_head(x: Array, heads: int) -> Array:
+    """(batch, heads, ...) with the heads of queries behind those of keys that they look at."""
+    return x.reshape(x.shape[0], heads, x.shape[1] // heads, *x.shape[2:])
+
+
+def _product(xp: ArrayModule, a: Array, b: Array) -> Array:
+    return xp.matmul(a, b)
+
+
+# ---------------------------------------------------------------------------------------------- dropout
+
+
+def _mixed(x: Array) -> Array:
+    """Numbers of 32 bits of which each bit depends on all bits of these: MurmurHash3's last step, by A. Appleby."""
+    x = x ^ (x >> 16)
+    x = x * 0x85EBCA6B
+    x ^= x >> 13
+    x *= 0xC2B2AE35
+    x ^= x >> 16
+    return x
+
+
+def _multiples(xp: ArrayModule, draw: Array, p: float, rows: Array, columns: Array) -> Array:
+    """What weights are multiplied by: zero with probability ``p``, else ``1 / (1 - p)``.
+
+    ``draw`` is two random numbers and whether weights are dropped at all; rows and columns are the places of weights.
+    """
+    key = draw.astype(xp.uint32)
+    row = _mixed(rows.astype(xp.uint32) * 0x9E3779B1 + key[0])
+    column = _mixed(columns.astype(xp.uint32) * 0x85EBCA77 + key[1])
+    kept = (_mixed(row[..., None] + column) >> 8) < round((1.0 - p) * (1 << 24))
+    kept = xp.logical_or(kept, key[2] == 0)
+    return kept * xp.where(key[2] == 0, 1.0, 1.0 / (1.0 - p) if p < 1.0 else 0.0)
+
+
+def _drawn(xp: ArrayModule, drops: bool, rng: Any) -> Array:
+    """Two random numbers and one, or zeros where nothing is dropped."""
+    if not drops:
+        return xp.zeros(3, dtype=xp.int32)
+    draw = xp.ones(3, dtype=xp.int32)
+    draw[:2] = rng.integers(0, (1 << 31) - 1, size=2)
+    return draw
+
+
+@declare(name="_attention_dropout", types="T,int32->T", unread=(0,))
+def attention_dropout(scores, draw, *, p: float):
+    """What attention with these scores multiplies its weights by, as ``draw`` says."""
+
+
+@attention_dropout.infer
+def attention_dropout_infer(scores, draw):
+    return scores
+
+
+@attention_dropout.kernel()
+def attention_dropout_xp(xp, scores, draw, *, p):
+    rows = xp.arange(math.prod(scores.shape[:-1])).reshape(scores.shape[:-1])
+    return _multiples(xp, draw, p, rows, xp.arange(scores.shape[-1])).astype(scores.dtype)
+
+
+attention_dropout.grad(lambda g, ins, outs: (None, None))
+
+
+# --------------------------------------------------------------------------------------------- operators
+
+
+def _arguments(*before: str, dropout: bool = False) -> Any:
+    def arguments(*, use_mask: bool, p: float) -> tuple[str, ...]:
+        return (*before, *(("mask",) if use_mask else ()), *(("draw",) if dropout and p else ()))
+
+    return arguments
+
+
+@declare(name="_contrib_scaled_dot_product_attention", random=True, mode=True, optional_out_grads=True,
+         arguments=_arguments("query", "key", "value"), outputs=("output", "logsum", "draw"), visible=lambda: 1)
+def scaled_dot_product_attention(query, key, value, mask, *, causal: bool = False, scale: float | None = None,
+                                 p: float = 0.0, use_mask: bool = False,
+                                 mode: Literal["always", "training"] = "training"):
+    """For each query the values, weighed by the softmax of the products of their keys with it.
+
+    Queries (batch, heads, queries, size), keys (batch, key heads, keys, size) and values (batch, key heads, keys,
+    features) give (batch, heads, queries, features); each key head serves as many heads of queries, side by side.
+    Products are multiplied by ``scale``, by default one by the root of ``size``. With ``use_mask`` a ``mask`` that
+    broadcasts to (batch, heads, queries, keys) says by truth values which keys a query sees, or is added to the scores.
+    With ``causal`` query ``i`` sees no key behind key ``i``. A weight is dropped with probability ``p``, and others are
+    divided by ``1 - p``, only when training, unless ``mode`` is ``always``. A query that sees no key gives NaN. Memory
+    grows with the length, not with its square, unless the gradient of a mask is asked for.
+
+    A. Vaswani et al., Attention Is All You Need, arXiv:1706.03762; T. Dao et al., FlashAttention, arXiv:2205.14135.
+    """
+
+
+def _checked(query: Shape, key: Shape, value: Shape, mask: Sequence[Shape], p: float) -> None:
+    if not 0.0 <= p <= 1.0:
+        raise AttrError(f"p={p}: expected a probability, from 0 to 1")
+    for name, shape in (("query", query), ("key", key), ("value", value)):
+        if len(shape) != 4:
+            raise ShapeError(f"{name}: expected shape (batch, heads, length, size), got {show(shape)}")
+    if query[0] != key[0] or query[3] != key[3]:
+        raise ShapeError(f"key: expected shape {show((query[0], key[1], key[2], query[3]))} with query {show(query)}, "
+                         f"got {show(key)}")
+    if value[:3] != key[:3]:
+        raise ShapeError(f"value: expected shape {show((*key[:3], value[3]))} with key {show(key)}, got {show(value)}")
+    if query[1] is not ANY and key[1] is not ANY and (not key[1] or query[1] % key[1]):
+        raise ShapeError(f"query {show(query)}: {query[1]} heads are not as many for each of the {key[1]} of keys")
+    whole = (*query[:3], key[2])
+    for shape in mask:
+        if len(shape) > 4 or any(dim != 1 and dim != full for dim, full in zip(reversed(shape), reversed(whole))):
+            raise ShapeError(f"mask: expected a shape that broadcasts to {show(whole)}, got {show(shape)}")
+
+
+@scaled_dot_product_attention.infer
+def attention_infer(query, key, value, *mask, p):
+    _checked(query, key, value, mask, p)
+    return [(*query[:3], value[3]), query[:3], (3,)]
+
+
+def _types(ins: Sequence[Any], outs: Sequence[Any]) -> tuple[Any, Any, Any]:
+    """The dtype of the data, that of the sums, and that of the mask."""
+    dtype = floating([*ins[:3], *outs])
+    mask = ins[3] if len(ins) > 3 else None
+    if mask is not None and mask != np.bool_ and (not is_floating(mask) or dtype not in (None, mask)):
+        raise DTypeError(f"mask: expected bool or {dtype or 'a floating dtype'}, got {mask}")
+    return dtype, _sums(dtype), mask or dtype
+
+
+def _sums(dtype: np.dtype | None) -> np.dtype | None:
+    return dtype if dtype is None or dtype.itemsize > 4 else as_dtype("float32")
+
+
+@scaled_dot_product_attention.types
+def attention_types(ins, outs):
+    dtype, sums, mask = _types(ins, outs[:1])
+    return [dtype, dtype, dtype, *([mask] if len(ins) > 3 else [])], [dtype, sums, as_dtype("int32")]
+
+
+@scaled_dot_product_attention.kernel()
+def attention_xp(xp, query, key, value, *mask, causal, scale, p, mode, is_train, rng):
+    drops = p > 0 and (is_train or mode == "always")
+    draw = _drawn(xp, drops, rng)
+    scores = Scores.of(xp, query, key, value, mask[0] if mask else None, draw if drops else None, scale, p,
+                       causal)
+    whole = slice(0, query.shape[2]), slice(0, key.shape[2])
+    shape = (*query.shape[:3], value.shape[3])
+    if not key.size or not query.size:
+        empty = xp.full(shape, math.nan if query.size else 0.0, dtype=query.dtype)
+        return empty, xp.full(shape[:3], -math.inf, dtype=_sums(query.dtype)), draw
+    _, weights = scores.block((), *whole)
+    top = weights.max(axis=-1, keepdims=True)
+    weights = xp.exp(weights - _base(xp, top))
+    total = weights.sum(axis=-1, keepdims=True)
+    weights /= total
+    multiples = scores.multiples((), *whole)
+    if multiples is not None:
+        weights *= multiples
+    output = _product(xp, weights, scores.value).reshape(shape).astype(query.dtype)
+    return output, (xp.log(total) + top).reshape(shape[:3]), draw
+
+
+def _base(xp: ArrayModule, top: Array) -> Array:
+    """What scores are taken less of before they grow: the largest, or zero in rows that see no key."""
+    return xp.where(top == -math.inf, xp.zeros_like(top), top)
+
+
+@scaled_dot_product_attention.grad
+def attention_grad(g, ins, outs, *, needs, causal, scale, p, use_mask):
+    (g, g_sums, _), (output, logsum, draw) = g, outs
+    if g is None and g_sums is None:
+        return [None] * len(ins)
+    g = ops.zeros_like(output) if g is None else g
+    delta = ops.sum(_like(g, logsum) * _like(output, logsum), axis=3)
+    if g_sums is not None:
+        delta = delta - g_sums
+    given = (g, *ins[:3], logsum, delta, *ins[3:], *((draw,) if p else ()))
+    words = {"causal": causal, "scale": scale, "p": p, "use_mask": use_mask}
+    if use_mask and needs[3] and not _truths(ins[3]):
+        return ops._attention_gradients(*given, **words)
+    return (*ops._backward_scaled_dot_product_attention(*given, **words), *[None] * use_mask)
+
+
+def _like(x: Any, other: Any) -> Any:
+    """A value in the dtype of another."""
+    dtype = as_dtype(other.dtype)
+    return x if as_dtype(x.dtype) == dtype else ops.Cast(x, dtype=dtype)
+
+
+def _truths(mask: Any) -> bool:
+    """Whether a mask says which keys are seen, and adds nothing."""
+    return as_dtype(mask.dtype).kind == "b"
+
+
+def _samples(ins: Sequence[Any], batched: Sequence[bool], mask: int) -> list[Any]:
+    """Inputs, of which one is a mask, with all samples in one batch."""
+    size = size_of(ins, batched)
+    merged = []
+    for i, (value, own) in enumerate(zip(ins, batched)):
+        if i == mask:
+            shape = value.shape[own:]
+            if not own and (len(shape) < 4 or shape[0] == 1):
+                merged.append(value)
+                continue
+            batch = ins[1].shape[batched[1]]
+            value = value.reshape((*([size] if own else [1]), *[1] * (4 - len(shape)), *shape))
+            value = ops.broadcast_to(value, shape=(size, batch, *value.shape[2:]))
+        elif not own:
+            value = ops.broadcast_to(value.reshape((1, *value.shape)), shape=(size, *value.shape))
+        merged.append(folded(value))
+    return merged
+
+
+@scaled_dot_product_attention.vmap
+def attention_vmap(ins, batched, *, p, **attrs):
+    if p:
+        return NotImplemented  # each sample draws, as its gradient expects
+    return Again(_samples(ins, batched, 3), {"p": p, **attrs})
+
+
+# ---------------------------------------------------------------------------------------------- gradients
+
+_GRADIENT_INPUTS = "g", "query", "key", "value", "logsum", "delta"
+
+
+@declare(name="_backward_scaled_dot_product_attention", outputs=("query", "key", "value"),
+         arguments=_arguments(*_GRADIENT_INPUTS, dropout=True))
+def backward_attention(g, query, key, value, logsum, delta, mask, draw, *, causal: bool = False,
+                       scale: float | None = None, p: float = 0.0, use_mask: bool = False):
+    """The gradients of ``_contrib_scaled_dot_product_attention`` but for that of a mask.
+
+    ``delta`` is the sum of ``g`` times the output for each query, less the gradient of ``logsum``.
+    """
+
+
+@composed(name="_attention_gradients", arguments=_arguments(*_GRADIENT_INPUTS, dropout=True),
+          outputs=lambda *, use_mask: ("query", "key", "value", *(("mask",) if use_mask else ())))
+def attention_gradients(g, query, key, value, logsum, delta, mask=None, draw=None, *, causal: bool = False,
+                        scale: float | None = None, p: float = 0.0, use_mask: bool = False):
+    """All gradients of ``_contrib_scaled_dot_product_attention``, that of a mask among them, from all scores."""
+    given = query
+    g, query, key, value = [_like(x, logsum) for x in (g, query, key, value)]
+    many, scale = query.shape[1] // max(key.shape[1], 1), _scale(scale, query.shape[3])
+    all_keys, all_values = [ops.repeat(x, repeats=many, axis=1) if many > 1 else x for x in (key, value)]
+    scores = ops._npi_matmul(query * scale, _turned(all_keys))
+    if not use_mask:  # what comes first of the two that there may be is the other
+        mask, draw = None, mask
+    if mask is not None and _truths(mask):
+        scores = ops._npi_where_rscalar(mask, scores, scalar=-math.inf)
+    elif mask is not None:
+        scores = ops.broadcast_add(scores, _like(mask, logsum))
+    if causal:
+        scores = ops._npi_where_rscalar(ops._npi_tril(ops.ones_like(scores)), scores, scalar=-math.inf)
+    weights = ops.exp(ops.broadcast_sub(scores, ops.expand_dims(logsum, axis=3)))
+    kept, d_weights = weights, ops._npi_matmul(g, _turned(all_values))
+    if p:
+        multiples = ops._attention_dropout(scores, draw, p=p)
+        kept, d_weights = weights * multiples, d_weights * multiples
+    d_scores = weights * ops.broadcast_sub(d_weights, ops.expand_dims(delta, axis=3))
+    d_query = ops._npi_matmul(d_scores, all_keys) * scale
+    d_key, d_value = ops._npi_matmul(_turned(d_scores), query * scale), ops._npi_matmul(_turned(kept), g)
+    if many > 1:
+        d_key, d_value = [ops.sum(x.reshape((x.shape[0], -1, many, *x.shape[2:])), axis=2) for x in (d_key, d_value)]
+    found = [_like(x, given) for x in (d_query, d_key, d_value)]
+    if mask is None:
+        return tuple(found)
+    return (*found, ops.zeros_like(mask) if _truths(mask) else ops._reduce_like(_like(d_scores, mask), mask))
+
+
+def _turned(x: Any) -> Any:
+    return ops.swapaxes(x, dim1=2, dim2=3)
+
+
+def _gradients_infer(use_mask: bool, g: Shape, query: Shape, key: Shape, value: Shape, rest: Sequence[Shape], p: float
+                     ) -> list[Shape]:
+    logsum, delta, *others = rest
+    mask = others[:1] if use_mask else []
+    _checked(query, key, value, mask, p)
+    for name, shape, expected in (("g", g, (*query[:3], value[3])), ("logsum", logsum, query[:3]),
+                                  ("delta", delta, query[:3])):
+        if shape != expected:
+            raise ShapeError(f"{name}: expected shape {show(expected)}, got {show(shape)}")
+    return [query, key, value, *mask]
+
+
+@backward_attention.infer
+def backward_attention_infer(g, query, key, value, *rest, p, use_mask):
+    return _gradients_infer(use_mask, g, query, key, value, rest, p)[:3]
+
+
+@attention_gradients.infer
+def attention_gradients_infer(g, query, key, value, *rest, p, use_mask):
+    return _gradients_infer(use_mask, g, query, key, value, rest, p)
+
+
+def _gradient_types(ins, outs, *, use_mask):
+    known, sums, mask = _types([*ins[1:4], *(ins[6:7] if use_mask else ())], [ins[0], *outs[:3]])
+    behind = [as_dtype("int32")] * (len(ins) - 6 - use_mask)
+    return ([known] * 4 + [sums] * 2 + [mask] * use_mask + behind), [known] * 3 + [mask] * (len(outs) - 3)
+
+
+backward_attention.types(_gradient_types)
+attention_gradients.types(_gradient_types)
+
+
+def _given(xp: ArrayModule, query: Array, key: Array, value: Array, rest: Sequence[Array], causal: bool,
+           scale: float | None, p: float, use_mask: bool) -> Scores:
+    return Scores.of(xp, query, key, value, rest[2] if use_mask else None, rest[-1] if p else None, scale, p, causal)
+
+
+@backward_attention.kernel()
+def backward_attention_xp(xp, g, query, key, value, *rest, causal, scale, p, use_mask):
+    if not key.size or not query.size:
+        return tuple([xp.zeros_like(x) for x in (query, key, value)])
+    results = tuple([xp.zeros(x.shape, dtype=wide(x[:0]).dtype) for x in (query, key, value)])
+    scores = _given(xp, query, key, value, rest, causal, scale, p, use_mask)
+    back = _Backward.of(scores, g, rest[:2], results)
+    back.block((), slice(0, query.shape[2]), slice(0, key.shape[2]))
+    return tuple([found.astype(x.dtype) for found, x in zip(results, (query, key, value))])
+
+
+class _Backward(NamedTuple):
+    """What a block of gradients reads beside scores, and where it is added."""
+
+    scores: Scores
+    g: Array
+    logsum: Array
+    delta: Array
+    query: Array
+    key: Array
+    value: Array
+
+    @classmethod
+    def of(cls, scores: Scores, g: Array, sums: Sequence[Array], results: Sequence[Array]) -> _Backward:
+        """Of the arrays of an operator; the results are in the dtype that is computed in."""
+        (logsum, delta), (query, key, value) = sums, results
+        g, logsum, delta, query = [_by_head(x, key.shape[1]) for x in (wide(g), logsum, delta, query)]
+        return cls(scores, g, logsum, delta, query, key, value)
+
+    def block(self, at: Any, rows: slice, columns: slice) -> None:
+        """Add what a block of scores adds to the gradients."""
+        xp, scores = self.scores.xp, self.scores
+        query, weights = scores.block(at, rows, columns)
+        g, logsum, delta = self.g[at][..., rows, :], self.logsum[at][..., rows], self.delta[at][..., rows]
+        g = g.reshape(*query.shape[:-1], g.shape[-1])
+        logsum, delta = [x.reshape(*query.shape[:-1], 1) for x in (logsum, delta)]
+        weights -= logsum
+        xp.exp(weights, out=weights)
+        d_scores = _product(xp, g, xp.swapaxes(scores.value[at][..., columns, :], -1, -2))
+        multiples = scores.multiples(at, rows, columns)
+        kept = weights
+        if multiples is not None:
+            kept = weights * multiples
+            d_scores *= multiples
+        into = self.value[at][..., columns, :]
+        into += _product(xp, xp.swapaxes(kept, -1, -2), g)
+        d_scores -= delta
+        d_scores *= weights
+        into = self.key[at][..., columns, :]
+        into += _product(xp, xp.swapaxes(d_scores, -1, -2), query)
+        into = self.query[at][..., rows, :]
+        d_query = _product(xp, d_scores, scores.key[at][..., columns, :])
+        d_query *= scores.scale
+        into += d_query.reshape(into.shape)
+
+
+@backward_attention.grad
+def backward_attention_grad(h, ins, outs, *, needs, causal, scale, p, use_mask):
+    whole = get("_attention_gradients")
+    use = whole.complete({"causal": causal, "scale": scale, "p": p, "use_mask": use_mask})
+    return whole.differentiate([*h, *[ops.zeros_like(mask) for mask in ins[6:6 + use_mask]]], ins, outs, use, needs)
+
+
+@backward_attention.vmap
+def backward_attention_vmap(ins, batched, *, p, **attrs):
+    if p:
+        return NotImplemented
+    return Again(_samples(ins, batched, 6), {"p": p, **attrs})
+
+
+# ----------------------------------------------------------------------------------------------- by blocks
+
+
+def _several(call: Call) -> str | None:
+    """Why blocks are not worth it: all scores are one."""
+    query, key = call.ins[call.op is backward_attention:][:2]
+    if not query.size or not key.size:
+        return "nothing to compute"
+    scores = math.prod(query.shape[:3]) * key.shape[2]
+    return None if scores > (_QUERIES * _KEYS if call.xp is np else _SCORES) else "all scores are one block"
+
+
+@scaled_dot_product_attention.kernel("blocks", accepts=_several, rank=Rank.OPERATOR)
+def attention_blocks(xp, query, key, value, *mask, causal, scale, p, mode, is_train, rng, out=None):
+    drops = p > 0 and (is_train or mode == "always")
+    draw = _drawn(xp, drops, rng)
+    scores = Scores.of(xp, query, key, value, mask[0] if mask else None, draw if drops else None, scale, p,
+                       causal)
+    shape, heads = (*query.shape[:3], value.shape[3]), key.shape[1]
+    if out is None:
+        out = xp.empty(shape, dtype=query.dtype), xp.empty(shape[:3], dtype=_sums(query.dtype)), draw
+    else:
+        out[2][...] = draw
+    output, logsum = [xp.empty(x.shape, dtype=x.dtype) if not x.flags.c_contiguous else x for x in out[:2]]
+    places, queries, keys = scores.blocks(xp is np)
+    work = functools.partial(_rows, scores, keys, _by_head(output, heads), _by_head(logsum, heads))
+    share(xp, [functools.partial(work, at, rows) for at in places for rows in queries], _work(scores))
+    for target, made in zip(out, (output, logsum)):
+        if target is not made:
+            target[...] = made
+    return out
+
+
+def _work(scores: Scores) -> int:
+    """Multiplications of a pass."""
+    return math.prod(scores.query.shape) * scores.key.shape[2] * 2
+
+
+def _rows(scores: Scores, keys: Sequence[slice], output: Array, logsum: Array, at: Any, rows: slice) -> None:
+    """The output for some queries, from one block of keys after the other.
+
+    M. Milakov, N. Gimelshein, Online normalizer calculation for softmax, arXiv:1805.02867.
+    """
+    xp = scores.xp
+    top: Any = None
+    total: Any = None
+    sums: Any = None
+    for columns in keys:
+        if not scores.seen(rows, columns):
+            break
+        _, weights = scores.block(at, rows, columns)
+        here = weights.max(axis=-1, keepdims=True)
+        if top is not None:
+            here = xp.maximum(here, top)
+        base = _base(xp, here)
+        weights -= base
+        xp.exp(weights, out=weights)
+        fresh = weights.sum(axis=-1, keepdims=True)
+        multiples = scores.multiples(at, rows, columns)
+        if multiples is not None:
+            weights *= multiples
+        product = _product(xp, weights, scores.value[at][..., columns, :])
+        if top is None:
+            total, sums = fresh, product
+        else:
+            shrunk = xp.exp(top - base)
+            total = total * shrunk + fresh
+            sums *= shrunk
+            sums += product
+        top = here
+    sums /= total
+    place = output[at][..., rows, :]
+    place[...] = sums.reshape(place.shape)
+    place = logsum[at][..., rows]
+    place[...] = (xp.log(total) + top).reshape(place.shape)
+
+
+@backward_attention.kernel("blocks", accepts=_several, rank=Rank.OPERATOR)
+def backward_attention_blocks(xp, g, query, key, value, *rest, causal, scale, p, use_mask):
+    results = tuple([xp.zeros(x.shape, dtype=wide(x[:0]).dtype) for x in (query, key, value)])
+    scores = _given(xp, query, key, value, rest, causal, scale, p, use_mask)
+    back = _Backward.of(scores, g, rest[:2], results)
+    places, queries, keys = scores.blocks(xp is np)
+    share(xp, [functools.partial(_all_blocks, back, queries, keys, at) for at in places], 3 * _work(scores))
+    return tuple([found.astype(x.dtype, copy=False) for found, x in zip(results, (query, key, value))])
+
+
+def _all_blocks(back: _Backward, queries: Sequence[slice], keys: Sequence[slice], at: Any) -> None:
+    for columns, rows in itertools.product(keys, queries):
+        if back.scores.seen(rows, columns):
+            back.block(at, rows, columns)
