@@ -95,6 +95,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "dtype": ("opreg.nn.dtype", None),
     "numpy": ("opreg.nn.numpy", None),
     "dataset": ("opreg.nn.dataset", None),
+    "mint": ("opreg.nn.mint", None),
     "experimental": ("opreg.nn.experimental", None),
     **{name: ("opreg.nn.tensor", name) for name in ("Tensor", "tensor", "from_numpy", "is_tensor")},
     "_Function": ("opreg.nn.function", "_Function"),
@@ -139,7 +140,6 @@ _ABSENT = {
 
 #: The same of MindSpore.
 _ABSENT_OF_MINDSPORE = {
-    "mint": "nn and ops have layers and functions",
     "mindrecord": "recordio reads and writes records",
     "scipy": "SciPy, in an operator of one's own",
     "boost": "each process trains a whole network, by nn.TrainOneStepCell or Model",

@@ -105,6 +105,7 @@ from opreg.nn.metrics import auc as auc
 from opreg.nn.metrics import get_metric_fn as get_metric_fn
 from opreg.nn.metrics import names as names
 from opreg.nn.metrics import rearrange_inputs as rearrange_inputs
+from opreg.nn import mint as mint
 from opreg.nn.model import Callback as Callback
 from opreg.nn.model import CheckpointConfig as CheckpointConfig
 from opreg.nn.model import EarlyStopping as EarlyStopping
@@ -202,7 +203,7 @@ __all__ = [
     "get_auto_parallel_context", "get_context", "get_grad", "get_metric_fn", "get_rng_state", "get_seed", "gluon",
     "gpu", "grad", "image", "img", "init", "initial_seed", "initializer", "int16", "int32", "int64", "int8", "io",
     "is_np_array", "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit", "jit_class", "jvp", "kv", "kvstore",
-    "load_checkpoint", "load_param_into_net", "log", "lr_scheduler", "manual_seed", "metric", "mod", "model",
+    "load_checkpoint", "load_param_into_net", "log", "lr_scheduler", "manual_seed", "metric", "mint", "mod", "model",
     "module", "mon", "monitor", "ms_class", "ms_function", "mutable", "name", "names", "nd", "ndarray", "nn",
     "no_grad", "notebook", "np_array", "np_shape", "num_gpus", "numpy", "onnx", "operator", "ops", "opt", "optimizer",
     "profiler", "pytype_to_dtype", "random", "rearrange_inputs", "recompute", "recordio", "registry",

@@ -134,6 +134,7 @@ ORDER = _floors("""
     opreg.error
     opreg.train opreg.nn
     opreg.nn.dataset opreg.nn.experimental opreg.nn.model opreg.nn.numpy
+    opreg.nn.mint
     opreg.gluon
     opreg.trace_events opreg.interop opreg.onnx
     opreg.contrib opreg.common opreg.notebook opreg.profiler opreg.testing opreg.pictures
@@ -315,6 +316,13 @@ INSIDE = {package: _floors(lines) for package, lines in {
         lift
         creation elementwise moving products reductions
         lookups
+        .
+    """,
+    "opreg.nn.mint": """
+        functions
+        nn.functional
+        linalg nn.layers optim special
+        nn
         .
     """,
     "opreg.nn.model": """

@@ -124,7 +124,7 @@ def test_a_convention_that_there_is_not(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("program", [
-    "import mindspore.nn.probability", "import mindspore as ms\nms.mint",
+    "import mindspore.nn.probability", "import mindspore as ms\nms.hal",
     "import mindspore.train.summary", "from mindspore.ops.auto_generate import Add"])
 def test_scripts_of_mindspore_hear_of_mindspore(program: str, tmp_path: Path) -> None:
     """Also where MXNet has something of the same name."""
@@ -134,7 +134,7 @@ def test_scripts_of_mindspore_hear_of_mindspore(program: str, tmp_path: Path) ->
     assert "mxnet" not in said.lower()
 
 
-@pytest.mark.parametrize("name, library", [("rtc", "MXNet"), ("mint", "MindSpore")])
+@pytest.mark.parametrize("name, library", [("rtc", "MXNet"), ("hal", "MindSpore")])
 def test_who_imports_opreg_hears_of_the_library_that_has_a_name(name: str, library: str) -> None:
     with pytest.raises(AttributeError, match=f"'{name}' of {library} is no part of opreg"):
         getattr(mx, name)

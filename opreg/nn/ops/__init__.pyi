@@ -1789,11 +1789,15 @@ def transpose(input: TensorLike, dims: Sequence[int]) -> Tensor:
     """The axes in another order."""
 def tril(input: TensorLike, diagonal: int = 0) -> Tensor:
     """Matrices with zeros above a diagonal."""
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: TensorDType = None) -> Tensor:
+    """The places of a matrix on the diagonal that is ``offset`` above the main one, and below it."""
 def triplet_margin_loss(anchor: TensorLike, positive: TensorLike, negative: TensorLike, margin: float = 1.0,
                         p: float = 2, eps: float = 1e-06, swap: bool = False, reduction: str = 'mean') -> Tensor:
     """How much farther than ``margin`` beyond the positive one the negative one is not, by the p-norm."""
 def triu(input: TensorLike, diagonal: int = 0) -> Tensor:
     """Matrices with zeros below a diagonal."""
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: TensorDType = None) -> Tensor:
+    """The places of a matrix on the diagonal that is ``offset`` above the main one, and above it."""
 def true_divide(input: TensorLike, other: TensorLike) -> Tensor:
     """The quotient."""
 def trunc(input: TensorLike) -> Tensor:

@@ -18,7 +18,7 @@ from ..typing import Number, TensorDType, TensorLike, TensorShape
 from .lift import one_axis, plain, scalar, shape_of, tensor, together, whole_dtype
 
 __all__ = ["arange", "eye", "fill", "full", "full_like", "linspace", "meshgrid", "one_hot", "ones", "ones_like",
-           "range", "zeros", "zeros_like"]
+           "range", "tril_indices", "triu_indices", "zeros", "zeros_like"]
 
 
 def _number(value: Tensor | Number) -> float:
@@ -138,6 +138,41 @@ def meshgrid(*inputs: TensorLike, indexing: str = "xy") -> tuple[Tensor, ...]:
     wide = [vector.reshape(tuple(vector.size if at == places[i] else 1 for at in builtins.range(len(shape))))
             for i, vector in enumerate(vectors)]
     return tuple(ops._np_broadcast_to(vector, shape=shape) for vector in wide)
+
+
+def _places(chosen: np.ndarray, dtype: TensorDType) -> Tensor:
+    """The places that are chosen, in a row for each axis."""
+    return tensor(np.stack(np.nonzero(chosen)).astype(whole_dtype(dtype, np.int64)))
+
+
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: TensorDType = None) -> Tensor:
+    """The places of a matrix on the diagonal that is ``offset`` above the main one, and below it; int64.
+
+    Parameters
+    ----------
+    row, col : int
+        The lengths of the matrix.
+
+    Returns
+    -------
+    Tensor
+        Two rows: those of the places and their columns.
+
+    Examples
+    --------
+    >>> print(tril_indices(2, 2))
+    [[0 1 1]
+     [0 0 1]]
+    """
+    return _places(np.tri(row, col, offset), dtype)
+
+
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: TensorDType = None) -> Tensor:
+    """The places of a matrix on the diagonal that is ``offset`` above the main one, and above it; int64.
+
+    See ``tril_indices``.
+    """
+    return _places(1 - np.tri(row, col, offset - 1), dtype)
 
 
 def one_hot(indices: TensorLike, depth: int | Tensor, on_value: Tensor | Number = 1, off_value: Tensor | Number = 0,

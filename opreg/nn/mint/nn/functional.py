@@ -1,0 +1,366 @@
+"""``mint.nn.functional``: the functions of layers, with the arguments that PyTorch's have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ....core.registry import ops as operators
+from ....core.spec import show
+from ....errors import ArgumentError, ShapeError
+from ... import ops
+from ...ops import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    binary_cross_entropy,
+    cosine_embedding_loss,
+    cross_entropy,
+    embedding,
+    gelu,
+    grid_sample,
+    group_norm,
+    hardshrink,
+    hardsigmoid,
+    hardswish,
+    interpolate,
+    layer_norm,
+    mish,
+    mse_loss,
+    pixel_shuffle,
+    prelu,
+    relu,
+    selu,
+    sigmoid,
+    soft_margin_loss,
+    softplus,
+    softshrink,
+    tanh,
+    upsample,
+)
+from ...ops import dense as linear
+from ...ops.lift import floating, like, together
+from ...ops.nn import adaptive_pool, batch_normed, sizes
+from ...tensor import Tensor, tensor
+from ...typing import Axes, Sizes, TensorDType, TensorLike
+from ..functions import flatten
+
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+    "conv1d", "conv2d", "conv3d", "conv_transpose2d", "cosine_embedding_loss", "cross_entropy", "dropout", "dropout2d",
+    "elu", "embedding", "flatten", "fold", "gelu", "glu", "grid_sample", "group_norm", "hardshrink", "hardsigmoid",
+    "hardswish", "hardtanh", "interpolate", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "log_softmax",
+    "logsigmoid", "max_pool2d", "max_unpool2d", "mish", "mse_loss", "nll_loss", "normalize", "one_hot", "pad",
+    "pixel_shuffle", "prelu", "relu", "relu6", "selu", "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss",
+    "softmax", "softplus", "softshrink", "tanh", "threshold", "unfold", "upsample"]
+
+
+# ----------------------------------------------------------------------------------------------------- activations
+
+
+def elu(input: TensorLike, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """``x`` above zero, else ``alpha * (exp(x) - 1)``."""
+    x = floating(input)
+    return ops.where(x > 0, x, alpha * ops.expm1(ops.minimum(x, 0)))
+
+
+def relu6(input: TensorLike, inplace: bool = False) -> Tensor:
+    """Numbers cut to be from 0 to 6."""
+    return ops.relu6(input)
+
+
+def hardtanh(input: TensorLike, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """Numbers cut to be from ``min_val`` to ``max_val``."""
+    return ops.hardtanh(input, min_val, max_val)
+
+
+def leaky_relu(input: TensorLike, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """``x`` above zero, else ``negative_slope * x``."""
+    return ops.leaky_relu(input, negative_slope)
+
+
+def silu(input: TensorLike, inplace: bool = False) -> Tensor:
+    """``x * sigmoid(x)``."""
+    return ops.silu(input)
+
+
+def threshold(input: TensorLike, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """``x`` where it is above a threshold, else ``value``."""
+    return ops.threshold(input, threshold, value)
+
+
+def logsigmoid(input: TensorLike) -> Tensor:
+    """The logarithm of the sigmoid."""
+    return ops.logsigmoid(input)
+
+
+def glu(input: TensorLike, dim: int = -1) -> Tensor:
+    """The first half of an axis times the sigmoid of the second."""
+    return ops.glu(input, dim)
+
+
+def _axis(dim: int | None, x: Tensor) -> int:
+    """The axis of classes where none is said: the first of one or three axes, else the second."""
+    return dim if dim is not None else 0 if x.ndim in (0, 1, 3) else 1
+
+
+def softmax(input: TensorLike, dim: int | None = None, dtype: TensorDType = None) -> Tensor:
+    """The shares of exponentials in their sum along an axis."""
+    x = tensor(input)
+    return ops.softmax(x, _axis(dim, x), dtype=dtype)
+
+
+def log_softmax(input: TensorLike, dim: int | None = None, *, dtype: TensorDType = None) -> Tensor:
+    """The logarithms of ``softmax``."""
+    x = tensor(input)
+    return ops.log_softmax(x if dtype is None else x.astype(dtype), _axis(dim, x))
+
+
+# ------------------------------------------------------------------------------------------------------- windows
+
+
+def conv1d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: Sizes = 1,
+           padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
+    """Sums over windows of sequences (batch, channels, length); see ``conv2d``."""
+    return ops.conv1d(input, weight, bias, stride, *_padding(padding, 1), dilation, groups)
+
+
+def conv2d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: Sizes = 1,
+           padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
+    """Sums over windows of images (batch, channels, height, width), weighted by kernels.
+
+    Parameters
+    ----------
+    weight : tensor of shape (filters, channels / groups, height, width)
+        The kernels.
+    padding : int or tuple of 2 int, "valid" or "same"
+        Zeros on both sides of each axis.
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> conv2d(ops.ones((1, 2, 5, 5)), ops.ones((3, 2, 3, 3)), padding=1).shape
+    (1, 3, 5, 5)
+    """
+    return ops.conv2d(input, weight, bias, stride, *_padding(padding, 2), dilation, groups)
+
+
+def conv3d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: Sizes = 1,
+           padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
+    """Sums over windows of volumes (batch, channels, depth, height, width); see ``conv2d``."""
+    return ops.conv3d(input, weight, bias, stride, *_padding(padding, 3), dilation, groups)
+
+
+def _padding(padding: Sizes | str, count: int) -> tuple[str, Sizes]:
+    """How windows are padded, and by how much, as ``ops`` says it."""
+    if isinstance(padding, str):
+        if padding not in ("valid", "same"):
+            raise ArgumentError(f"padding must be an int, {count} of them, 'valid' or 'same', got {padding!r}")
+        return padding, 0
+    return "pad", sizes(padding, count, "padding")
+
+
+def conv_transpose2d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: Sizes = 1,
+                     padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1, dilation: Sizes = 1) -> Tensor:
+    """The transposed convolution of images: each number adds the kernel to a window, times itself.
+
+    Parameters
+    ----------
+    weight : tensor of shape (channels, filters / groups, height, width)
+    output_padding : int or tuple of 2 int
+        Rows and columns more at the end.
+    """
+    x, w = together(input, weight)
+    given = (x, w) if bias is None else (x, w, like(bias, x))
+    return operators.Deconvolution(*given, kernel=w.shape[2:], stride=sizes(stride, 2, "stride"),
+                                   dilate=sizes(dilation, 2, "dilation"), pad=sizes(padding, 2, "padding"),
+                                   adj=sizes(output_padding, 2, "output_padding"), num_filter=w.shape[1] * groups,
+                                   num_group=groups, no_bias=bias is None)
+
+
+def avg_pool1d(input: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+               ceil_mode: bool = False, count_include_pad: bool = True) -> Tensor:
+    """The mean of each window of sequences; by default windows do not overlap."""
+    return ops.avg_pool1d(input, kernel_size, stride or kernel_size, padding, ceil_mode, count_include_pad)
+
+
+def avg_pool2d(input: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+               ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None
+               ) -> Tensor:
+    """The mean of each window of images, or the sum divided by ``divisor_override``."""
+    return ops.avg_pool2d(input, kernel_size, stride or kernel_size, padding, ceil_mode, count_include_pad,
+                          divisor_override or 0)
+
+
+def avg_pool3d(input: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+               ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None
+               ) -> Tensor:
+    """The mean of each window of volumes, or the sum divided by ``divisor_override``."""
+    return ops.avg_pool3d(input, kernel_size, stride or kernel_size, padding, ceil_mode, count_include_pad,
+                          divisor_override or 0)
+
+
+def max_pool2d(input: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+               dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = False
+               ) -> Tensor | tuple[Tensor, Tensor]:
+    """The largest number of each window of images; with ``return_indices`` their places, too."""
+    return ops.max_pool2d(input, kernel_size, stride, padding, dilation, return_indices, ceil_mode)
+
+
+def max_unpool2d(input: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
+                 padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
+    """Images with numbers at the places where ``max_pool2d`` found them, and zeros elsewhere."""
+    return ops.max_unpool2d(input, indices, kernel_size, stride, padding, output_size)
+
+
+def adaptive_avg_pool3d(input: TensorLike, output_size: int | Sequence[int | None]) -> Tensor:
+    """Means over the cells of a grid of ``output_size``; None keeps a length."""
+    return adaptive_pool("avg", 3, input, output_size)
+
+
+def adaptive_max_pool1d(input: TensorLike, output_size: int, return_indices: bool = False) -> Tensor:
+    """The largest number of each of so many cells of sequences."""
+    _no_indices("adaptive_max_pool1d", return_indices)
+    return adaptive_pool("max", 1, input, output_size)
+
+
+def adaptive_max_pool2d(input: TensorLike, output_size: int | Sequence[int | None], return_indices: bool = False
+                        ) -> Tensor:
+    """The largest number of each cell of a grid of ``output_size``; None keeps a length."""
+    _no_indices("adaptive_max_pool2d", return_indices)
+    return adaptive_pool("max", 2, input, output_size)
+
+
+def _no_indices(name: str, asked: bool) -> None:
+    """Refuse to say where the largest numbers are."""
+    if asked:
+        raise ArgumentError(f"{name}: return_indices must be False; max_pool2d says where the largest numbers are")
+
+
+def unfold(input: TensorLike, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
+           ) -> Tensor:
+    """The windows of images as columns: (batch, channels * places of a window, windows).
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> unfold(ops.ones((1, 3, 4, 4)), 2).shape
+    (1, 12, 9)
+    """
+    x = tensor(input)
+    if x.ndim != 4:
+        raise ShapeError(f"unfold: expected images (batch, channels, height, width), got the shape {show(x.shape)}")
+    return operators.im2col(x, **_windows(kernel_size, dilation, padding, stride))
+
+
+def fold(input: TensorLike, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0,
+         stride: Sizes = 1) -> Tensor:
+    """Columns, as ``unfold`` makes them, added up where they came from in images of ``output_size``."""
+    x = tensor(input)
+    if x.ndim != 3:
+        raise ShapeError(f"fold: expected columns (batch, places, windows), got the shape {show(x.shape)}")
+    return operators.col2im(x, output_size=sizes(output_size, 2, "output_size"),
+                            **_windows(kernel_size, dilation, padding, stride))
+
+
+def _windows(kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes) -> dict[str, tuple[int, ...]]:
+    return {"kernel": sizes(kernel, 2, "kernel_size"), "dilate": sizes(dilation, 2, "dilation"),
+            "pad": sizes(padding, 2, "padding"), "stride": sizes(stride, 2, "stride")}
+
+
+def pad(input: TensorLike, pad: Sizes, mode: str = "constant", value: float | None = None) -> Tensor:
+    """Numbers around a tensor: before and after the last axis, then those before it; negative ones cut."""
+    return ops.pad(input, pad, mode, value)
+
+
+# ---------------------------------------------------------------------------------------- normalization, at random
+
+
+def batch_norm(input: TensorLike, running_mean: TensorLike, running_var: TensorLike, weight: TensorLike | None = None,
+               bias: TensorLike | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5
+               ) -> Tensor:
+    """Mean ``bias`` and deviation ``weight`` in every channel, zero and one where they are not given.
+
+    With ``training`` the statistics are those of the data, and running ones that are Parameters move towards them by
+    the part ``momentum``; otherwise the running ones take their place.
+    """
+    x = floating(input)
+    scale = ops.ones(x.shape[1], x._dt) if weight is None else weight
+    shift = ops.zeros(x.shape[1], x._dt) if bias is None else bias
+    return batch_normed(x, scale, shift, running_mean, running_var, training=training, momentum=momentum, eps=eps)
+
+
+def normalize(input: TensorLike, p: float = 2.0, dim: Axes = 1, eps: float = 1e-12) -> Tensor:
+    """Numbers divided by their norm along axes, or by ``eps`` where that is larger.
+
+    Examples
+    --------
+    >>> print(normalize([[3.0, 4.0]]))
+    [[0.6 0.8]]
+    """
+    x = floating(input)
+    return x / ops.maximum(ops.vector_norm(x, p, dim, True), eps)
+
+
+def dropout(input: TensorLike, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Each number set to zero with probability ``p`` and the others divided by ``1 - p``, when ``training``."""
+    return ops.dropout(input, p, training)
+
+
+def dropout2d(input: TensorLike, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Each channel set to zero with probability ``p`` and the others divided by ``1 - p``, when ``training``."""
+    return ops.dropout2d(input, p, training)
+
+
+def one_hot(tensor: TensorLike, num_classes: int = -1) -> Tensor:
+    """For each class number a vector of zeros with 1 at its place, int64; -1 counts classes up to the largest."""
+    index = _classes(tensor)
+    depth = int(ops.amax(index)) + 1 if num_classes == -1 else num_classes
+    return ops.one_hot(index, depth)._cast(np.dtype(np.int64))
+
+
+def _classes(value: TensorLike) -> Tensor:
+    return tensor(value)
+
+
+# ---------------------------------------------------------------------------------------------------------- losses
+
+
+def binary_cross_entropy_with_logits(input: TensorLike, target: TensorLike, weight: TensorLike | None = None,
+                                     reduction: str = "mean", pos_weight: TensorLike | None = None) -> Tensor:
+    """The binary cross entropy of the sigmoid of numbers."""
+    return ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
+
+
+def kl_div(input: TensorLike, target: TensorLike, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """``target * (log(target) - input)``, which is 0 where the target is; "batchmean" divides the sum by the batch."""
+    x, y = together(input, target, real=True)
+    loss = ops.exp(y) * (y - x) if log_target else ops.xlogy(y, y) - y * x
+    return ops.sum(loss) / x.shape[0] if reduction == "batchmean" else _reduced(loss, reduction)
+
+
+def l1_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
+    """The absolute difference."""
+    return ops.l1_loss(input, target, reduction)
+
+
+def smooth_l1_loss(input: TensorLike, target: TensorLike, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    """Half the square of the difference by ``beta`` where it is below ``beta``, else the difference less a half."""
+    if beta == 0:
+        return l1_loss(input, target, reduction)
+    return ops.smooth_l1_loss(input, target, beta, reduction)
+
+
+def nll_loss(input: TensorLike, target: TensorLike, weight: TensorLike | None = None, ignore_index: int = -100,
+             reduction: str = "mean") -> Tensor:
+    """Less the logarithm of the probability, which is given, of the right class."""
+    return ops.nll_loss(input, target, weight, ignore_index, reduction)
+
+
+def _reduced(loss: Tensor, reduction: str) -> Any:
+    """The mean or the sum of all numbers, or the numbers."""
+    if reduction not in ("mean", "sum", "none"):
+        raise ArgumentError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
+    return ops.mean(loss) if reduction == "mean" else ops.sum(loss) if reduction == "sum" else loss
