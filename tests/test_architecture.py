@@ -128,8 +128,8 @@ ORDER = _floors("""
     opreg.symbol.show
     opreg.symbol
     opreg.data
-    opreg.base opreg.runtime opreg.util
-    opreg.error
+    opreg.base opreg.runtime opreg.util opreg.np
+    opreg.error opreg.npx
     opreg.train opreg.nn
     opreg.nn.dataset opreg.nn.experimental opreg.nn.model opreg.nn.numpy
     opreg.gluon
@@ -199,6 +199,13 @@ INSIDE = {package: _floors(lines) for package, lines in {
         amp autograd detection svrg_optimization.svrg_module
         .
         svrg_optimization
+    """,
+    "opreg.np": """
+        values
+        creation functions
+        linalg random
+        .
+        graphs
     """,
     "opreg.notebook": """
         callback
