@@ -204,3 +204,25 @@ def test_symbols_have_numpys_manners() -> None:
     np.testing.assert_allclose(found, np.where((X + X[0]).sum(1, keepdims=True) > 6, X, 0))
     with pytest.raises(mx.errors.ArgumentError, match=r"np\.median has no operator, which a symbol needs"):
         mnp.median(x)
+
+
+@pytest.mark.usefixtures("numpy_manners")
+def test_blocks_are_compared_with_themselves_hybridized() -> None:
+    class Doubled(gluon.HybridBlock):
+        factor = 2.0
+
+        def hybrid_forward(self, F: Any, x: Any) -> Any:
+            if F is mx.nd:
+                return x * 2
+            return F.np.sin(x) * self.factor
+
+    class Sine(Doubled):
+        def hybrid_forward(self, F: Any, x: Any) -> Any:
+            return F.np.sin(x)
+
+    check = mx.test_utils.check_gluon_hybridize_consistency
+    check(Sine, [mnp.array(X)], np.sin)
+    with pytest.raises(AssertionError):
+        check(Doubled, [mnp.array(X)])
+    with pytest.raises(AssertionError):
+        check(Sine, [mnp.array(X)], np.cos)

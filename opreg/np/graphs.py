@@ -10,7 +10,7 @@ from opreg.symbol.symbol import Symbol
 from . import functions
 from .values import NumpySymbol
 
-__all__ = ["zeros", "ones", "full", "arange", "linspace", "eye"]
+__all__ = ["zeros", "ones", "full", "arange", "linspace", "eye", "identity"]
 
 
 def _numpy(made: Any) -> NumpySymbol:
@@ -48,6 +48,11 @@ def linspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dt
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
     """Ones on a diagonal."""
     return _numpy(symbol.eye(N, M or 0, k, dtype))
+
+
+def identity(n: int, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
+    """Ones on the diagonal."""
+    return eye(n, dtype=dtype)
 
 
 def __getattr__(name: str) -> Any:
