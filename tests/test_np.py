@@ -202,6 +202,9 @@ def test_symbols_have_numpys_manners() -> None:
     graph = mx.sym.np.where((x + x[0]).sum(axis=1, keepdims=True) > 6, x, mx.sym.np.zeros((2, 3)))
     found = graph.eval(x=mx.nd.array(X))[0].asnumpy()
     np.testing.assert_allclose(found, np.where((X + X[0]).sum(1, keepdims=True) > 6, X, 0))
+    parts = [each.eval(x=mx.nd.array(X))[0].asnumpy() for sections in (3, [1]) for each in mnp.split(x, sections, 1)]
+    for part, expected in zip(parts, [*np.split(X, 3, 1), *np.split(X, [1], 1)], strict=True):
+        np.testing.assert_array_equal(part, expected)
     with pytest.raises(mx.errors.ArgumentError, match=r"np\.median has no operator, which a symbol needs"):
         mnp.median(x)
 

@@ -313,7 +313,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
         return [value[(builtins.slice(None),) * where + (builtins.slice(start, start + len(span)),)]
                 for start, span in zip(starts, spans)]
     if isinstance(indices_or_sections, numbers.Integral):
-        return list(ops._split_v2(value, axis=axis, sections=int(indices_or_sections)))
+        return list(ops._split_v2(value, indices=(), axis=axis, sections=int(indices_or_sections)))
     return list(ops._split_v2(value, axis=axis, indices=(0, *_codes(indices_or_sections))))
 
 
