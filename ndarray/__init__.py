@@ -9,6 +9,7 @@ if __name__ != "opreg.ndarray":  # by the name of its folder, in a checkout: the
 
 from typing import TYPE_CHECKING, Any
 
+from opreg.aliases import below
 from opreg.core.namespaces import public
 
 from . import autograd, bound, numpy_protocol, random  # noqa: F401  all of them, before __getattr__ is there
@@ -55,6 +56,8 @@ else:
     def __getattr__(name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if name in ("np", "npx"):
+            return below(name)
         value = globals()[name] = surface(name)
         return value
 

@@ -48,6 +48,8 @@ SURFACE = Slot("arrays")
 UFUNC, FUNCTION = Slot("arrays"), Slot("arrays")
 #: An array over the memory of another library's array on a device; None of anything else.
 FOREIGN = Slot("arrays")
+#: An array as one with NumPy's manners.
+AS_NUMPY = Slot("np")
 
 _FLOAT32, _ALL = np.dtype(np.float32), slice(None)
 _SCALARS: dict[np.dtype, dict[float | str, np.ndarray]] = {}
@@ -251,8 +253,9 @@ class NDArray(OneNumber, Methods):
 
     __slots__ = ("_data", "_ctx", "_entry", "_part_of", "_views", "__weakref__")
     __array_priority__ = 1000.0  # numpy_array + nd asks this class first
-    _rank = 0
+    _rank: float = 0
     _broadcasts = True
+    _alike = False  # whether functions of nd make arrays of its class
     _scalars = False  # whether one of no axes is as good as any
     _results: type[NDArray] | None = None  # of users' operators that functions of arrays call; None for this class
     _instead = "Use an operator of nd in its place, or asnumpy() where no gradient is wanted"
@@ -593,6 +596,10 @@ class NDArray(OneNumber, Methods):
     def as_nd_ndarray(self) -> NDArray:
         """This array."""
         return self
+
+    def as_np_ndarray(self) -> Any:
+        """The same memory, and place on the tape, as an array of ``mx.np``."""
+        return AS_NUMPY.function(self)
 
     # -------------------------------------------------------------------------------------------- subscripts
 
@@ -939,6 +946,8 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
     for value in values:
         if isinstance(value, NDArray) and value._ctx is ctx and value._rank != 4:
             arrays.append(value._data)
+            if value._alike:
+                result_class = result_class or value.__class__
         else:
             if hasattr(value, "_follow"):  # it stands for an array, in a body that is followed or a gradient
                 return value._follow(op, attrs, values)

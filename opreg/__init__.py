@@ -94,6 +94,8 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "common": ("opreg.common", None),
     "dtype": ("opreg.nn.dtype", None),
     "numpy": ("opreg.nn.numpy", None),
+    "np": ("opreg.np", None),
+    **dict.fromkeys(("npx", "numpy_extension"), ("opreg.npx", None)),
     "dataset": ("opreg.nn.dataset", None),
     "mint": ("opreg.nn.mint", None),
     "experimental": ("opreg.nn.experimental", None),
@@ -127,8 +129,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
 
 #: What MXNet has under such a name and this has not, and what serves in its place.
 _ABSENT = {
-    **dict.fromkeys(("np", "npx", "numpy", "numpy_extension", "np_symbol"),
-                    "nd has operators, and NumPy's functions take arrays"),
+    "np_symbol": "symbols of np are what blocks make of np.ndarray",
     "rtc": "write kernels with CuPy, cupy.RawKernel, in the forward of an operator.CustomOp",
     "library": "write operators with operator.CustomOp or operator.define; there is no library in C to load into",
     "libinfo": "there is no library in C; mx.__version__ and mx.runtime say what is installed",
@@ -168,6 +169,7 @@ _slots.install({
     "other libraries": ("opreg.interop.torch_operators", "opreg.interop.jax_functions"),
     "pictures": ("opreg.pictures",),
     "transforms": ("opreg.nn.vmap", "opreg.nn.jacobian"),
+    "np": ("opreg.np",),
 })
 _aliases.install((door, module) for door, (module, name) in _DOORS.items() if name is None)
 for _library, _page, _names in (("MXNet", "mxnet", _ABSENT), ("MindSpore", "mindspore_names", _ABSENT_OF_MINDSPORE)):
@@ -183,7 +185,7 @@ def __getattr__(name: str) -> Any:
     if why:
         raise AttributeError(why)
     try:
-        module, attribute = _DOORS[name]
+        module, attribute = _DOORS[_aliases.spoken(name)]
     except KeyError:
         from .errors import did_you_mean
 

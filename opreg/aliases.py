@@ -93,6 +93,9 @@ _DEEPER = {
        for package, extra in (("opreg.ndarray", ()), ("opreg.symbol", ("random",)))},
 }
 
+#: What a door is to scripts of a library, where another library has something else of that name.
+_SPOKEN = {"MXNet": {"numpy": "np"}}
+
 #: Modules that are known by the name of a place where they were.
 _MOVED = {"opreg.symbol.estimate": "opreg.symbol.inspect.estimate"}
 
@@ -108,7 +111,10 @@ class _Aliases:
 
     def target(self, name: str) -> str:
         """The real name of what is called ``name``, perhaps below an alias; itself where there is no alias."""
-        target = self.targets.get(name)
+        said = f"opreg.{spoken(name[6:])}" if name.startswith("opreg.") else name
+        target = self.targets.get(said)
+        if target is None and said != name:
+            return said
         if target is not None:
             return target
         package, _, last = name.rpartition(".")
@@ -177,6 +183,11 @@ def refuse(library: str, modules: dict[str, str]) -> None:
 def serve(library: str) -> None:
     """Speak to a script of this library: of a name that several have, say why it has not that of this one."""
     _ALIASES.library = library
+
+
+def spoken(door: str) -> str:
+    """The door that a script of the library that is spoken to means by that name."""
+    return _SPOKEN.get(_ALIASES.library, {}).get(door, door)
 
 
 def why(name: str) -> str:

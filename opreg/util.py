@@ -7,10 +7,10 @@ Arrays have zeros and empty shapes in either case.
 
 from __future__ import annotations
 
-import functools
+import inspect
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from .core.mode import MODE, Mode, Scope
 from .errors import ArgumentError, ShapeError
@@ -63,73 +63,86 @@ class np_shape(Scope):
 
 
 def use_np_shape(function: F) -> F:
-    """The function or coroutine, called under ``np_shape``."""
-    return np_shape()(function)  # type: ignore[return-value]  # it is called as the function is
+    """The function, coroutine, or the methods of the class, called under ``np_shape``."""
+    return _using(np_shape, function)
 
 
 # ------------------------------------------------------------------------------ the interface of NumPy
 
 
 def is_np_array() -> bool:
-    """Whether operators return arrays of ``mx.np``; they never do here."""
-    return False
+    """Whether Gluon makes arrays of ``mx.np``."""
+    return MODE.np_array
 
 
-def _refused(name: str) -> NoReturn:
-    raise ArgumentError(f"util.{name}: the interface mx.np is no part of opreg; nd has operators, and NumPy's "
-                        "functions take arrays. np_shape and use_np_shape are there")
+class np_array(Scope):
+    """A stretch of code in which Gluon makes arrays of ``mx.np``.
+
+    Examples
+    --------
+    >>> with np_array():
+    ...     is_np_array()
+    True
+    """
+
+    _chosen = ("np_array",)
+
+    def __init__(self, active: bool = True):
+        self._active = bool(active)
+        self._key = "np_array", self._active
+
+    def _next(self, mode: Mode) -> Mode:
+        return mode.but(np_array=self._active)
+
+    def _again(self) -> np_array:
+        return np_array(self._active)
 
 
-def np_array(active: bool = True) -> np_shape:
-    """Refused, but for ``np_array(False)``, which changes nothing."""
-    if active:
-        _refused("np_array")
-    return np_shape(is_np_shape())
+def set_np(shape: bool = True, array: bool = True, dtype: bool = False) -> None:
+    """Turn on NumPy's shapes, and arrays of ``mx.np`` in Gluon.
 
-
-def set_np(shape: bool = True, array: bool = True) -> None:
-    """Turn on NumPy's shapes; ``array=True`` is refused."""
-    if array:
-        _refused("set_np")
-    set_np_shape(shape)
+    Raises
+    ------
+    ArgumentError
+        For arrays without the shapes.
+    """
+    if array and not shape:
+        raise ArgumentError("set_np: arrays of np have NumPy's shapes: shape=False with array=True is nothing")
+    MODE.np_shape, MODE.np_array = bool(shape), bool(array)
 
 
 def reset_np() -> None:
     """Turn off what ``set_np`` turned on."""
-    set_np_shape(False)
+    set_np(False, False)
 
 
-def _refusing(function: F, name: str) -> F:
-    """The function or class, refused when it is called: what else is in its file can be used."""
+def _using(scope: Callable[[], Any], function: F) -> F:
+    """The function, or the methods of the class, called in a scope."""
+    if not isinstance(function, type):
+        return scope()(function)  # it is called as the function is
+    for name, method in list(vars(function).items()):
+        if inspect.isfunction(method) and (not name.startswith("__") or name in ("__init__", "__call__")):
+            setattr(function, name, scope()(method))
+    return function
 
-    @functools.wraps(function, updated=())
-    def refused(*args: Any, **keywords: Any) -> NoReturn:
-        _refused(name)
 
-    if isinstance(function, type):
-        return type(function)(function.__name__, (function,), {"__init__": refused})
-    return refused  # type: ignore[return-value]
+def use_np_array(function: F) -> F:
+    """The function, or the methods of the class, called under ``np_array``."""
+    return _using(np_array, function)
 
 
 def use_np(function: F) -> F:
-    """A function or class that is written for ``mx.np``, refused when it is called.
+    """The function, or the methods of the class, called under ``np_array`` and ``np_shape``.
 
     Examples
     --------
     >>> @use_np
-    ... def half(x):
-    ...     return x / 2
-    >>> half(1)
-    Traceback (most recent call last):
-        ...
-    opreg.errors.ArgumentError: util.use_np: the interface mx.np is no part of opreg; ...
+    ... def asked():
+    ...     return is_np_array(), is_np_shape()
+    >>> asked(), is_np_array()
+    ((True, True), False)
     """
-    return _refusing(function, "use_np")
-
-
-def use_np_array(function: F) -> F:
-    """A function or class that is written for ``mx.np``, refused when it is called."""
-    return _refusing(function, "use_np_array")
+    return _using(np_shape, _using(np_array, function))
 
 
 # ------------------------------------------------------------------------------------------ the machine

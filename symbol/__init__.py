@@ -9,6 +9,7 @@ if __name__ != "opreg.symbol":  # by the name of its folder, in a checkout: the 
 
 from typing import TYPE_CHECKING, Any
 
+from opreg.aliases import below
 from opreg.core.namespaces import public
 
 from .function import custom, random, sparse, surface
@@ -86,6 +87,8 @@ else:
     def __getattr__(name: str) -> Callable[..., Symbol]:
         if name.startswith("__"):
             raise AttributeError(name)
+        if name in ("np", "npx"):
+            return below("np.graphs" if name == "np" else name)
         return surface(name)
 
 

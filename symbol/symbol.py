@@ -26,6 +26,7 @@ from opreg.core.value import Value
 from opreg.errors import TRIMMED, ArgumentError, AttrError, OpError, did_you_mean, here, listed, note, warn
 from opreg.ndarray import autograd
 from opreg.ndarray.context import Context, current_context
+from opreg.ndarray.ndarray import AS_NUMPY
 from opreg.typing import DTypeLike, ShapeLike
 
 from . import infer as inference
@@ -112,7 +113,7 @@ class Symbol(Methods):
     """
 
     __slots__ = ("_entries", "_whole")
-    _rank = 2
+    _rank: float = 2
     _broadcasts = False
     __hash__ = None  # type: ignore[assignment]  # == makes a symbol
     __array_priority__ = 1000.0
@@ -126,6 +127,14 @@ class Symbol(Methods):
 
         def __getattr__(self, name: str) -> Any:
             raise AttributeError(_no_attribute(type(self), name))
+
+    def as_nd_ndarray(self) -> Symbol:
+        """This symbol with MXNet's older manners."""
+        return self
+
+    def as_np_ndarray(self) -> Any:
+        """This symbol with NumPy's manners, as ``mx.np`` has them."""
+        return AS_NUMPY.function(self)
 
     # --------------------------------------------------------------------------------------------- operators
 
@@ -587,7 +596,8 @@ def _node(op: Op, values: Sequence[Symbol | None], attrs: Attrs, given: Mapping[
             raise no_value(op, key, value)
     node = Node(op, name, attrs, inputs, given, tags, where)
     visible = op.signature.visible(attrs)
-    return Symbol(((node, 0),) if visible == 1 else [(node, i) for i in range(visible)])
+    kind = next((type(value) for value in values if isinstance(value, Symbol) and type(value) is not Symbol), Symbol)
+    return kind(((node, 0),) if visible == 1 else [(node, i) for i in range(visible)])
 
 
 def _tags(op: Op, given: Mapping[str, str] | None, keywords: dict[str, Any]) -> dict[str, str]:

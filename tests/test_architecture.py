@@ -130,8 +130,8 @@ ORDER = _floors("""
     opreg.symbol.show
     opreg.symbol
     opreg.data
-    opreg.base opreg.runtime opreg.util
-    opreg.error
+    opreg.base opreg.runtime opreg.util opreg.np
+    opreg.error opreg.npx
     opreg.train opreg.nn
     opreg.nn.dataset opreg.nn.experimental opreg.nn.model opreg.nn.numpy
     opreg.nn.mint
@@ -202,6 +202,13 @@ INSIDE = {package: _floors(lines) for package, lines in {
         amp autograd detection svrg_optimization.svrg_module
         .
         svrg_optimization
+    """,
+    "opreg.np": """
+        values
+        creation functions
+        linalg random
+        .
+        graphs
     """,
     "opreg.notebook": """
         callback

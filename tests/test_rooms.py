@@ -48,11 +48,8 @@ def test_util(monkeypatch):
     mx.util.setenv("ROOMS", None)
     assert mx.util.getenv("ROOMS") is None
     assert not mx.util.is_np_array() and mx.util.get_gpu_count() == mx.num_gpus()
-    for use in (mx.util.set_np, mx.util.use_np(len), mx.util.use_np_array(Exception), lambda: mx.util.np_array(True)):
-        with pytest.raises(ArgumentError, match=r"mx\.np is no part of opreg"):
-            use()
-    with mx.util.np_array(False):
-        assert not mx.is_np_shape()
+    with mx.util.np_array(True):
+        assert mx.util.is_np_array() and not mx.is_np_shape()
     with pytest.raises(ArgumentError, match="expected a GPU"):
         mx.util.get_cuda_compute_capability(mx.cpu())
 

@@ -44,7 +44,7 @@ class Mode:
         How many stretches of ``no_grad`` surround what runs.
     convention : str or None
         Of backward hooks that are registered, where ``nn.convention`` says it.
-    np_shape : bool
+    np_shape, np_array : bool
         See ``opreg.util``.
     contexts : tuple of Context
         Those that were entered, the innermost last.
@@ -59,8 +59,8 @@ class Mode:
         The one in which a `Recording` was entered that this is the mode of; None where more was chosen since.
     """
 
-    __slots__ = ("recording", "training", "paused", "blocked", "convention", "np_shape", "contexts", "names", "attrs",
-                 "run", "following", "outside", "_recorded_in", "_pushed")
+    __slots__ = ("recording", "training", "paused", "blocked", "convention", "np_shape", "np_array",
+                 "contexts", "names", "attrs", "run", "following", "outside", "_recorded_in", "_pushed")
 
     recording: Any
     training: bool
@@ -68,6 +68,7 @@ class Mode:
     blocked: int
     convention: str | None
     np_shape: bool
+    np_array: bool
     contexts: tuple[Any, ...]
     names: tuple[Any, ...]
     attrs: tuple[dict[str, str], ...]
@@ -141,7 +142,7 @@ class Mode:
 
 
 _NOTHING: dict[str, Any] = {"recording": False, "training": False, "paused": False, "blocked": 0, "convention": None,
-                            "np_shape": False, "contexts": (), "names": (), "attrs": ()}
+                            "np_shape": False, "np_array": False, "contexts": (), "names": (), "attrs": ()}
 
 
 def _chosen(name: str) -> Any:
@@ -156,6 +157,7 @@ class _Thread(threading.local):
     recording: Any = _chosen("recording")
     training: bool = _chosen("training")
     np_shape: bool = _chosen("np_shape")
+    np_array: bool = _chosen("np_array")
     blocked: int = _chosen("blocked")
     #: Gives the mode; sets it, and gives a token; puts back what was there before a token was given.
     now: Callable[[], Mode]

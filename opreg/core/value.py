@@ -17,7 +17,8 @@ from .op import Op
 from .registry import REGISTERED, get, ops
 from .rules import Attrs
 
-__all__ = ["Value", "BINARY", "METHODS", "ARITHMETIC", "arithmetic", "document", "forms", "refuse_sequence"]
+__all__ = ["Value", "BINARY", "COMPARISONS", "FORMS", "LOGIC", "METHODS", "ARITHMETIC", "arithmetic", "document",
+           "forms", "refuse_sequence"]
 
 #: Operators behind Python's: between tensors of one shape, between tensors that broadcast, with a number on the
 #: right, with a number on the left.
@@ -35,6 +36,21 @@ BINARY: dict[str, tuple[str, str, str, str]] = {
     "lt": ("_lesser", "broadcast_lesser", "_lesser_scalar", "_greater_scalar"),
     "le": ("_lesser_equal", "broadcast_lesser_equal", "_lesser_equal_scalar", "_greater_equal_scalar"),
 }
+
+#: Operators of comparisons that give truth values: between tensors, with a number on the right, with one on the left.
+COMPARISONS: dict[str, tuple[str, str, str]] = {
+    "eq": ("_npi_equal", "_npi_equal_scalar", "_npi_equal_scalar"),
+    "ne": ("_npi_not_equal", "_npi_not_equal_scalar", "_npi_not_equal_scalar"),
+    "gt": ("_npi_greater", "_npi_greater_scalar", "_npi_less_scalar"),
+    "ge": ("_npi_greater_equal", "_npi_greater_equal_scalar", "_npi_less_equal_scalar"),
+    "lt": ("_npi_less", "_npi_less_scalar", "_npi_greater_scalar"),
+    "le": ("_npi_less_equal", "_npi_less_equal_scalar", "_npi_greater_equal_scalar"),
+}
+#: Operators of arithmetic, as in ``BINARY``; a remainder by zero is NaN, and not zero as in MXNet.
+FORMS = {**BINARY, "mod": ("_npi_mod", "_npi_mod", "_npi_mod_scalar", "_npi_rmod_scalar")}
+#: Python's bitwise operators: on truth values, and on integers.
+LOGIC = {"and": ("_npi_logical_and", "_npi_bitwise_and"), "or": ("_npi_logical_or", "_npi_bitwise_or"),
+         "xor": ("_npi_logical_xor", "_npi_bitwise_xor")}
 
 #: Functions of two operands, arrays, symbols or numbers: what they are in ``BINARY``, and how numbers are computed.
 ARITHMETIC: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
@@ -135,7 +151,7 @@ class Value:
 
     __slots__ = ()
     __hash__ = object.__hash__
-    _rank = 0
+    _rank: float = 0
     _broadcasts = True
 
     if TYPE_CHECKING:  # set below, for all of ``BINARY``

@@ -8,6 +8,7 @@ from typing import Any
 
 from opreg import ndarray, symbol
 from opreg.ndarray.io import save
+from opreg.np.values import ndarray as NumpyArray
 from opreg.symbol.json import load_json
 from opreg.symbol.symbol import Group, Symbol, Variable
 
@@ -17,7 +18,7 @@ from .base_block import Block
 from .errors import BlockError, DeferredInitializationError
 from .parameter import Parameter
 from .plans import BlockPlans
-from .structure import Format, flatten, looked_at, regroup, same
+from .structure import Format, faced, flatten, looked_at, regroup, same
 
 __all__ = ["HybridBlock"]
 
@@ -107,8 +108,8 @@ class HybridBlock(Block):
             if not given:
                 raise BlockError(f"{self.name}: all arguments are None, so there is nothing to trace")
             names = iter(["data"] if given == 1 else [f"data{i}" for i in range(given)])
-            inputs = [None if value is None else Variable(next(names)) for value in flat]
-            parameters = {name: parameter.var() for name, parameter in self._reg_params.items()}
+            inputs = [None if value is None else faced(Variable(next(names))) for value in flat]
+            parameters = {name: faced(parameter.var()) for name, parameter in self._reg_params.items()}
             nested = regroup(inputs, in_format)
             with self.name_scope():
                 out = self.hybrid_forward(symbol, *nested, **parameters)
@@ -166,6 +167,8 @@ class HybridBlock(Block):
                              f"= {self._in_format}, input format = {form}")
         data = [value for value in flat if value is not None]
         outs = plans(data) if self._told is None else plans.watched(data, *self._told)
+        if any(isinstance(value, NumpyArray) for value in data):
+            outs = [value.as_np_ndarray() for value in outs]
         return regroup(outs, self._out_format)
 
     # ------------------------------------------------------------------------------------- shapes and dtypes
@@ -317,7 +320,7 @@ class HybridBlock(Block):
             raise BlockError("In HybridBlock, we do not support mixed NDArrays and Symbols types for the input. Please "
                              "check the type of the args.")
         if has_symbols:
-            parameters: dict[str, Any] = {name: each.var() for name, each in self._reg_params.items()}
+            parameters: dict[str, Any] = {name: faced(each.var()) for name, each in self._reg_params.items()}
             with self.name_scope():
                 return self.hybrid_forward(symbol, x, *args, **parameters)
         if not contexts:

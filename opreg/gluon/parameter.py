@@ -22,6 +22,7 @@ from ..train import initializer
 from ..train.initializer import InitDesc, InitializerLike
 from ..typing import DTypeLike
 from .errors import BlockError, DeferredInitializationError
+from .structure import faced
 
 __all__ = ["Parameter", "Constant", "ParameterDict", "DeferredInitializationError", "tensor_types"]
 
@@ -353,7 +354,7 @@ class Parameter:
     def _init_impl(self, data: NDArray, contexts: Sequence[Context]) -> None:
         """Begin with these numbers on contexts."""
         self._ctx_list = list(contexts)
-        self._data = [data.copyto(ctx) for ctx in self._ctx_list]
+        self._data = [faced(data.copyto(ctx)) for ctx in self._ctx_list]
         self._init_grad()
 
     def _init_grad(self) -> None:
@@ -361,7 +362,7 @@ class Parameter:
         if self.grad_req == "null":
             self._grad = None
             return
-        self._grad = [zeros(each.shape, ctx=each.context, dtype=each.dtype) for each in self._data or ()]
+        self._grad = [faced(zeros(each.shape, ctx=each.context, dtype=each.dtype)) for each in self._data or ()]
         autograd.mark_variables(self._data or [], self._grad, self.grad_req)
 
     def _load_init(self, data: NDArray, ctx: Contexts, cast_dtype: bool = False, dtype_source: str = "current"

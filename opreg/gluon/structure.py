@@ -9,9 +9,10 @@ from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol
 
+from ..core.mode import MODE
 from .errors import BlockError
 
-__all__ = ["Format", "flatten", "looked_at", "regroup", "same"]
+__all__ = ["Format", "faced", "flatten", "looked_at", "regroup", "same"]
 
 #: How values were nested: 0 stands for one of them, -1 for None, a larger number for as many outputs of one symbol.
 Format: TypeAlias = "int | list[Format]"
@@ -91,3 +92,8 @@ def looked_at(value: Any) -> tuple[bool, list[Context]]:
         inner, more = looked_at(part)
         symbols, contexts = symbols or inner, contexts + more
     return symbols, contexts
+
+
+def faced(value: Any) -> Any:
+    """An array or symbol as Gluon makes it: with NumPy's manners where ``set_np`` asks for these."""
+    return value.as_np_ndarray() if MODE.np_array else value

@@ -20,7 +20,7 @@ from ..core.op import Op
 from ..core.registry import ops
 from ..core.rules import Attrs
 from ..core.spec import as_dtype, is_floating, show
-from ..core.value import Value
+from ..core.value import COMPARISONS, Value
 from ..core.versions import held, unchanged, wrote
 from ..errors import ArgumentError, ShapeError, SubscriptError, adopted, note
 from ..typing import Array, ArrayModule, DTypeLike
@@ -28,7 +28,7 @@ from . import dtype as dtypes
 from . import printing
 from .state import STATE
 from .subscripts import mask_of, subscript
-from .tensor_base import COMPARISONS, TensorBase, is_number
+from .tensor_base import TensorBase, is_number
 
 if TYPE_CHECKING:
     from .initializer import Initializer

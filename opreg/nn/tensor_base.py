@@ -18,7 +18,7 @@ from opreg.ndarray.ndarray import FOREIGN, NDArray, numbers_of
 
 from ..core.registry import get, ops
 from ..core.spec import Shape, as_dtype, is_floating, show
-from ..core.value import BINARY, Value, refuse_sequence
+from ..core.value import BINARY, COMPARISONS, FORMS, LOGIC, Value, refuse_sequence
 from ..elementwise.integers import exponent
 from ..errors import ArgumentError, ShapeError
 from . import dtype as dtypes
@@ -30,23 +30,7 @@ if TYPE_CHECKING:
 else:
     Methods = Value
 
-__all__ = ["TensorBase", "COMPARISONS", "LOGIC", "is_number"]
-
-#: Operators of comparisons: between tensors, with a number on the right, with one on the left.
-COMPARISONS: dict[str, tuple[str, str, str]] = {
-    "eq": ("_npi_equal", "_npi_equal_scalar", "_npi_equal_scalar"),
-    "ne": ("_npi_not_equal", "_npi_not_equal_scalar", "_npi_not_equal_scalar"),
-    "gt": ("_npi_greater", "_npi_greater_scalar", "_npi_less_scalar"),
-    "ge": ("_npi_greater_equal", "_npi_greater_equal_scalar", "_npi_less_equal_scalar"),
-    "lt": ("_npi_less", "_npi_less_scalar", "_npi_greater_scalar"),
-    "le": ("_npi_less_equal", "_npi_less_equal_scalar", "_npi_greater_equal_scalar"),
-}
-#: Operators of arithmetic, as in ``BINARY``; a remainder by zero is NaN, and not zero as in MXNet.
-FORMS = {**BINARY, "mod": ("_npi_mod", "_npi_mod", "_npi_mod_scalar", "_npi_rmod_scalar")}
-#: Python's bitwise operators: on truth values, and on integers.
-LOGIC = {"and": ("_npi_logical_and", "_npi_bitwise_and"), "or": ("_npi_logical_or", "_npi_bitwise_or"),
-         "xor": ("_npi_logical_xor", "_npi_bitwise_xor")}
-
+__all__ = ["TensorBase", "is_number"]
 
 def is_number(value: object) -> TypeGuard[Number]:
     """Whether something is one number, and no tensor."""

@@ -7,12 +7,13 @@ Where something differs an ``AssertionError`` says where and by how much. Random
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from opreg.ndarray import autograd
 from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.ndarray import NDArray, array
 from opreg.symbol.symbol import Symbol
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = [  # noqa: PLE0604  names of other modules are text, too
            "simple_forward", "numeric_grad", "check_numeric_gradient", "check_symbolic_forward",
-           "check_symbolic_backward", "check_consistency", *test_arrays.__all__, *test_data.__all__,
-           *test_samples.__all__, *test_tools.__all__,
+           "check_symbolic_backward", "check_consistency", "check_gluon_hybridize_consistency",
+           *test_arrays.__all__, *test_data.__all__, *test_samples.__all__, *test_tools.__all__,
            # What programs take for granted behind ``from test_utils import *``.
            "mx", "np", "array", "Context", "current_context", "Features", "Symbol",  # noqa: F405  see __getattr__
            "get_cuda_compute_capability", "getenv", "setenv", "use_np"]
@@ -399,3 +400,47 @@ def _results(executor: Executor, backward: bool) -> dict[str, np.ndarray]:
         results.update({f"gradient of {name}": grad.asnumpy() for name, grad in executor.grad_dict.items()
                         if grad is not None})
     return results
+
+
+def check_gluon_hybridize_consistency(net_builder: Callable[..., Any], data_l: Sequence[NDArray],
+                                      numpy_func: Callable[..., ArrayLike] | None = None, test_grad: bool = True,
+                                      rtol: float = 1e-4, atol: float = 1e-4) -> None:
+    """Compare a block with itself hybridized: outputs, gradients of inputs, and those of parameters.
+
+    Parameters
+    ----------
+    net_builder : function
+        Makes the block; called with ``prefix=``.
+    data_l : list of NDArray
+        Its inputs.
+    numpy_func : function, optional
+        What the outputs are, of the inputs as NumPy arrays.
+    test_grad : bool
+        Whether gradients are compared, too.
+
+    Raises
+    ------
+    AssertionError
+        Where numbers differ by more than ``rtol`` and ``atol`` allow.
+    """
+    net = net_builder(prefix="net_")
+    net.initialize()
+    results = []
+    for _ in range(2):
+        inputs = [each.copy() for each in data_l]
+        found = [net(*inputs)]
+        if test_grad:
+            for each in inputs:
+                each.attach_grad()
+            with autograd.record():
+                found.append(net(*inputs))
+            found[-1].backward(found[-1])
+            found += [each.grad for each in inputs]
+            found += [each.grad() for each in net.collect_params().values() if each.grad_req != "null"]
+        results.append([each.asnumpy() for each in found])
+        net.hybridize()
+    for plain, hybridized in zip(*results):
+        assert_almost_equal(hybridized, plain, rtol=rtol, atol=atol)
+    if numpy_func is not None:
+        assert_almost_equal(results[0][0], np.asarray(numpy_func(*[each.asnumpy() for each in data_l])), rtol=rtol,
+                            atol=atol)

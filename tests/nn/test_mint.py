@@ -14,9 +14,9 @@ import pytest
 import opreg as ms
 from opreg import Tensor, mint, ops
 from opreg.errors import ArgumentError, ShapeError
-from tests.mint_cases import CASES, INPUTS, asked
+from tests.recorded.mint_cases import CASES, INPUTS, asked
 
-ANSWERS = dict(json.loads((Path(__file__).parent / "data" / "mint.json").read_text())["cases"])
+ANSWERS = dict(json.loads((Path(__file__).parent.parent / "recorded" / "mint.json").read_text())["cases"])
 F = mint.nn.functional
 
 

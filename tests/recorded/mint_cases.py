@@ -1,9 +1,9 @@
 """What functions and layers of ``mint`` give, asked of opreg, or of PyTorch, whose names and arguments they have.
 
-The answers of PyTorch are kept in ``data/mint.json``; kernels of MindSpore's own ``mint`` are for Ascend. Where PyTorch
+The answers of PyTorch are kept in ``mint.json``; kernels of MindSpore's own ``mint`` are for Ascend. Where PyTorch
 is installed, this file writes them:
 
-    python tests/mint_cases.py tests/data/mint.json
+    PYTHONPATH=. python tests/recorded/mint_cases.py tests/recorded/mint.json
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class _Deformable(HybridBlock):
         self._first = {**both, "num_filter": self._numbers * places, "no_bias": not offset_use_bias, "layout": layout}
         self._second = {**both, "num_filter": channels, "num_deformable_group": num_deformable_group,
                         "no_bias": not use_bias, "layout": layout}
-        applied = surface("Convolution")(Variable("data", shape=(1, in_channels, 0, 0)), **self._first)
+        applied = surface("Convolution")(Variable("data", shape=(1, in_channels or -1, -1, -1)), **self._first)
         shapes = applied.infer_shape_partial()[0]
         inputs = in_channels // groups if in_channels else 0
         offset = [("offset_weight", shapes[1], offset_weight_initializer),

@@ -12,6 +12,7 @@ from opreg.errors import ArgumentError
 from opreg.ndarray import NDArray, array, autograd, stack
 from opreg.ndarray.context import Context, cpu, cpu_pinned
 
+from ..structure import faced
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 from .shared_memory import empty
 from .workers import Processes, Threads
@@ -31,13 +32,13 @@ def default_batchify_fn(data: Sequence[Any]) -> Any:
     first = data[0]
     if isinstance(first, NDArray):
         raw = _on_host(data)
-        return stack(*data) if raw is None else NDArray(_stacked(raw), first.context)
+        return stack(*data) if raw is None else faced(NDArray(_stacked(raw), first.context))
     if isinstance(first, tuple):
         return [default_batchify_fn(part) for part in zip(*data, strict=False)]
     if _alike(data):
-        return NDArray(_stacked(data), cpu())
+        return faced(NDArray(_stacked(data), cpu()))
     numbers = np.asarray(data)
-    return array(numbers, dtype=numbers.dtype)
+    return faced(array(numbers, dtype=numbers.dtype))
 
 
 #: The same function: in a worker process it puts arrays into memory that the loader shares.

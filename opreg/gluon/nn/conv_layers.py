@@ -87,8 +87,8 @@ class _Conv(_Windows):
                         "no_bias": not use_bias, "layout": layout}
         if adj is not None:
             self._kwargs["adj"] = self.outpad = adj
-        shape = [0] * (dims + 2)
-        shape[layout.find("N")], shape[layout.find("C")] = 1, in_channels
+        shape = [-1] * (dims + 2)
+        shape[layout.find("N")], shape[layout.find("C")] = 1, in_channels or -1
         applied = surface(self._op_name)(Variable("data", shape=shape), **self._kwargs)
         shapes = applied.infer_shape_partial()[0]
         with self.name_scope():

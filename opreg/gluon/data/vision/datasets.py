@@ -19,6 +19,7 @@ from ....core.files import INFLATED, adopting, reading
 from ....data.image import imdecode, imread
 from ....data.mnist import read_idx
 from ....data.recordio import unpack
+from ...structure import faced
 from ..dataset import Dataset, RecordFileDataset
 
 __all__ = ["MNIST", "FashionMNIST", "CIFAR10", "CIFAR100", "ImageRecordDataset", "ImageFolderDataset",
@@ -44,7 +45,7 @@ class _Files(Dataset):
         pixels, self._label = self._read()
         if len(pixels) != len(self._label):
             raise ShapeError(f"{self._root}: {len(pixels)} images and {len(self._label)} labels")
-        self._data = array(pixels, dtype=pixels.dtype)
+        self._data = faced(array(pixels, dtype=pixels.dtype))
 
     def _read(self) -> tuple[np.ndarray, np.ndarray]:
         raise NotImplementedError

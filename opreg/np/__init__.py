@@ -1,0 +1,50 @@
+"""np: arrays with NumPy's manners, as ``mxnet.numpy`` has them; ``npx`` has what NumPy has not.
+
+Shapes may have zeros and no axes, comparisons give truth values, subscripts are NumPy's, and numbers are float32 where
+no dtype is said. All that has an operator has a gradient, also inside of hybridized blocks.
+
+>>> from opreg import autograd, np
+>>> x = np.arange(3)
+>>> x.attach_grad()
+>>> with autograd.record():
+...     y = np.dot(x, x) * 2
+>>> y.backward()
+>>> x.grad, y.item()
+(array([0., 4., 8.]), 10.0)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as _numpy
+
+from opreg.errors import did_you_mean
+
+from . import creation, linalg, random
+from .creation import *  # noqa: F403
+from .functions import FUNCTIONS, by_numpy
+from .values import ndarray
+
+_CONSTANTS = ("pi", "e", "inf", "nan", "newaxis", "euler_gamma", "bool_", "float16", "float32", "float64", "int8",
+              "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "finfo", "iinfo", "dtype",
+              "set_printoptions", "get_printoptions", "printoptions", "result_type", "promote_types",
+              "min_scalar_type", "can_cast", "isscalar", "ndindex")
+globals().update({name: getattr(_numpy, name) for name in _CONSTANTS})
+globals().update(FUNCTIONS)
+bool = _numpy.bool_  # MXNet's name of it
+globals().update(PINF=_numpy.inf, NINF=-_numpy.inf, NaN=_numpy.nan, NAN=_numpy.nan, PZERO=0.0, NZERO=-0.0)
+
+if not TYPE_CHECKING:  # type checkers follow the stars
+    __all__ = ["ndarray", "random", "linalg", *creation.__all__, *FUNCTIONS]  # noqa: PLE0604
+
+    def __dir__() -> list[str]:
+        return sorted(__all__)
+
+
+def __getattr__(name: str) -> Any:
+    own = getattr(_numpy, name, None) if not name.startswith("_") else None
+    if not callable(own) or isinstance(own, type):
+        raise AttributeError(f"np has no {name!r}. {did_you_mean(name, [*FUNCTIONS, *creation.__all__])}")
+    found = globals()[name] = by_numpy(name)
+    return found

@@ -1,0 +1,136 @@
+"""Functions that make arrays of ``mx.np``: float32 where no dtype is said."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from opreg.ndarray.context import Context
+from opreg.ndarray.ndarray import NDArray
+from opreg.typing import DTypeLike
+
+from .values import made, ndarray
+
+__all__ = ["array", "zeros", "ones", "full", "empty", "arange", "linspace", "logspace", "eye", "identity", "meshgrid",
+           "indices", "tri"]
+
+
+def array(object: Any, dtype: DTypeLike = None, ctx: Context | None = None) -> ndarray:
+    """An array holding a copy of numbers.
+
+    Parameters
+    ----------
+    object : array, sequence or number
+        The numbers.
+    dtype : dtype, optional
+        By default that of an array, and float32 for lists and numbers.
+    ctx : Context, optional
+        Where; the current context by default.
+
+    Examples
+    --------
+    >>> array([[1, 2], [3, 4]]).dtype, array(np.arange(2)).dtype
+    (dtype('float32'), dtype('int64'))
+    """
+    if ctx is None and isinstance(object, NDArray):
+        ctx = object.context
+    return made(object, ctx, dtype)
+
+
+def full(shape: Any, fill_value: Any, order: str = "C", ctx: Context | None = None, dtype: DTypeLike = None,
+         out: Any = None) -> Any:
+    """An array filled with one number.
+
+    Examples
+    --------
+    >>> full((), 7)
+    array(7.)
+    """
+    if isinstance(fill_value, NDArray):
+        dtype, fill_value = dtype or fill_value.dtype, fill_value.asnumpy()
+    shape = shape if isinstance(shape, numbers.Integral) else tuple(int(dim) for dim in shape)
+    result = made(np.full(shape, fill_value, np.float32 if dtype is None else dtype), ctx)
+    if out is not None:
+        out[...] = result
+    return result if out is None else out
+
+
+def zeros(shape: Any, dtype: DTypeLike = None, order: str = "C", ctx: Context | None = None) -> Any:
+    """Zeros.
+
+    Examples
+    --------
+    >>> zeros((2, 0)).shape
+    (2, 0)
+    """
+    return full(shape, 0, order, ctx, dtype)
+
+
+def ones(shape: Any, dtype: DTypeLike = None, order: str = "C", ctx: Context | None = None) -> Any:
+    """Ones."""
+    return full(shape, 1, order, ctx, dtype)
+
+
+def empty(shape: Any, dtype: DTypeLike = None, order: str = "C", ctx: Context | None = None) -> Any:
+    """An array of unspecified content."""
+    return full(shape, 0, order, ctx, dtype)
+
+
+def _by_numpy(name: str, dtype: DTypeLike, ctx: Context | None, *args: Any, **keywords: Any) -> ndarray:
+    host = getattr(np, name)(*args, **keywords)
+    return made(host, ctx, np.float32 if dtype is None else dtype)
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
+    """Numbers from ``start``, 0 where only one is given, up to but not ``stop``.
+
+    Examples
+    --------
+    >>> arange(3)
+    array([0., 1., 2.])
+    """
+    ends = (0, start) if stop is None else (start, stop)
+    return _by_numpy("arange", dtype, ctx, *ends, step)
+
+
+def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
+             dtype: DTypeLike = None, axis: int = 0, ctx: Context | None = None) -> Any:
+    """``num`` evenly spaced numbers, and with ``retstep`` how far they are apart."""
+    result = _by_numpy("linspace", dtype, ctx, start, stop, num, endpoint, axis=axis)
+    step = (stop - start) / ((num - 1 if endpoint else num) or 1)
+    return (result, step) if retstep else result
+
+
+def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: float = 10.0,
+             dtype: DTypeLike = None, axis: int = 0, ctx: Context | None = None) -> Any:
+    """``num`` numbers whose logarithms are evenly spaced."""
+    return _by_numpy("logspace", dtype, ctx, start, stop, num, endpoint, base, axis=axis)
+
+
+def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None, ctx: Context | None = None
+        ) -> Any:
+    """Ones on the k-th diagonal, zeros elsewhere."""
+    return _by_numpy("eye", dtype, ctx, N, M, k)
+
+
+def identity(n: int, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
+    """Ones on the diagonal, zeros elsewhere."""
+    return eye(n, dtype=dtype, ctx=ctx)
+
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
+    """Ones on and below the k-th diagonal, zeros elsewhere."""
+    return _by_numpy("tri", dtype, ctx, N, M, k)
+
+
+def indices(dimensions: Any, dtype: DTypeLike = np.int32, ctx: Context | None = None) -> Any:
+    """The indices of a grid, along each axis."""
+    return _by_numpy("indices", dtype, ctx, tuple(dimensions))
+
+
+def meshgrid(*xi: Any, **keywords: Any) -> list[Any]:
+    """The coordinates of a grid."""
+    hosts = [each.asnumpy() if isinstance(each, NDArray) else np.asarray(each, np.float32) for each in xi]
+    return [made(each) for each in np.meshgrid(*hosts, **keywords)]

@@ -1,0 +1,598 @@
+"""Functions of arrays and symbols by NumPy's names, each an operator.
+
+Where no operator has the name, arrays are given to NumPy's own function: it computes on the host, or, of recorded
+arrays, by the rules for bodies that are followed.
+"""
+
+from __future__ import annotations
+
+import builtins
+import numbers
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from opreg.core.op import Op
+from opreg.core.registry import get, ops
+from opreg.core.spec import as_dtype, is_floating
+from opreg.errors import ArgumentError, did_you_mean
+from opreg.ndarray.ndarray import NDArray
+from opreg.symbol.symbol import Symbol
+from opreg.typing import DTypeLike
+
+from .values import FUNCTION, NumpyValue, held, made, promoted
+
+__all__ = ["FUNCTIONS", "any_symbol", "by_numpy", "function"]
+
+#: Functions by name.
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+
+_FLOAT32 = np.dtype(np.float32)
+
+
+def _listed(function: Callable[..., Any]) -> Callable[..., Any]:
+    FUNCTIONS[function.__name__] = function
+    return function
+
+
+def _into(result: Any, out: Any) -> Any:
+    """The result, or ``out`` that it was stored in."""
+    if out is None:
+        return result
+    target = out[0] if isinstance(out, tuple) else out
+    target[...] = result
+    return target
+
+
+def _floating(value: Any) -> Any:
+    """A value in a floating dtype; of symbols it is not known."""
+    return value.astype(_FLOAT32) if isinstance(value, NDArray) and not is_floating(value._data.dtype) else value
+
+
+def _named(name: str, doc: str, function: Callable[..., Any]) -> None:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    FUNCTIONS[name] = function
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (numbers.Number, np.generic)) and not isinstance(value, NumpyValue)
+
+
+# ------------------------------------------------------------------------------------------- element by element
+
+
+def _unary(name: str, op: Op, own: Callable[..., Any], keeps: bool) -> None:
+    def function(x: Any, out: Any = None) -> Any:
+        if _is_number(x):
+            return own(x)
+        value = held(x)
+        return _into(op(value if keeps else _floating(value)), out)
+
+    _named(name, f"``{name}`` of each element; one that is no whole number is float32 or wider.", function)
+
+
+_KEEPING = {"abs": "abs", "absolute": "abs", "fabs": "abs", "square": "square", "sign": "sign", "rint": "rint",
+            "ceil": "ceil", "floor": "floor", "trunc": "trunc", "fix": "fix", "invert": "_npi_bitwise_not",
+            "bitwise_not": "_npi_bitwise_not", "logical_not": "_npi_logical_not", "isnan": "_npi_isnan",
+            "isinf": "_npi_isinf", "isfinite": "_npi_isfinite", "isposinf": "_npi_isposinf",
+            "isneginf": "_npi_isneginf", "copy": "_copy", "positive": "identity"}
+_FLOATING = {"rad2deg": "degrees", "deg2rad": "radians", **{name: name for name in (
+    "exp", "expm1", "log", "log10", "log2", "log1p", "sqrt", "cbrt", "sin", "cos", "tan", "arcsin", "arccos", "arctan",
+    "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "degrees", "radians", "reciprocal")}}
+for _name, _op in _KEEPING.items():
+    _unary(_name, get(_op), getattr(np, _name), True)
+for _name, _op in _FLOATING.items():
+    _unary(_name, get(_op), getattr(np, _name), False)
+
+
+@_listed
+def negative(x: Any, out: Any = None) -> Any:
+    """``-x``."""
+    return -x if _is_number(x) else _into(-held(x), out)
+
+
+def _binary(name: str, method: str, own: Callable[..., Any]) -> None:
+    def function(x1: Any, x2: Any, out: Any = None) -> Any:
+        if _is_number(x1) and _is_number(x2):
+            return own(x1, x2)
+        if isinstance(x1, NumpyValue) or not (_is_number(x1) or isinstance(x2, NumpyValue)):
+            return _into(held(x1)._binary(method, x2, False), out)
+        return _into(held(x2)._binary(method, x1, True), out)
+
+    _named(name, f"``{name}`` of two arrays, or an array and a number; shapes broadcast.", function)
+
+
+for _name, _method in {
+        "add": "add", "subtract": "sub", "multiply": "mul", "divide": "truediv", "true_divide": "truediv",
+        "mod": "mod", "remainder": "mod", "power": "pow", "maximum": "maximum", "minimum": "minimum",
+        "hypot": "hypot", "equal": "eq", "not_equal": "ne", "greater": "gt", "greater_equal": "ge", "less": "lt",
+        "less_equal": "le"}.items():
+    _binary(_name, _method, getattr(np, _name))
+
+
+def _logic(name: str, operator: str) -> None:
+    def function(x1: Any, x2: Any, out: Any = None) -> Any:
+        return _into(get(operator)(*held(x1)._pair(held(x2))), out)
+
+    _named(name, f"``{name}`` of two arrays; shapes broadcast.", function)
+
+
+for _name in ("logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "floor_divide"):
+    _logic(_name, f"_npi_{_name}")
+
+
+# -------------------------------------------------------------------------------------------------- reductions
+
+
+def _axis(axis: Any) -> Any:
+    return axis if axis is None or isinstance(axis, int) else int(axis) if isinstance(axis, np.integer) \
+        else tuple(map(int, axis))
+
+
+def _totals(name: str, operator: str, keeps: bool) -> None:
+    def function(a: Any, axis: Any = None, dtype: DTypeLike = None, out: Any = None, keepdims: bool = False) -> Any:
+        value = held(a) if keeps else _floating(held(a))
+        result = get(operator)(value, axis=_axis(axis), keepdims=bool(keepdims))
+        if dtype is None and keeps and isinstance(value, NDArray) and value._data.dtype.kind in "iu":
+            dtype = value._data.dtype
+        return _into(result if dtype is None else result.astype(dtype), out)
+
+    _named(name, f"The {name} along axes; integers keep their dtype." if keeps else f"The {name} along axes.", function)
+
+
+_totals("sum", "_np_sum", True)
+_totals("prod", "_np_prod", True)
+_totals("mean", "_npi_mean", False)
+
+
+def _spreads(name: str, operator: str) -> None:
+    def function(a: Any, axis: Any = None, dtype: DTypeLike = None, out: Any = None, ddof: int = 0,
+                 keepdims: bool = False) -> Any:
+        result = get(operator)(_floating(held(a)), axis=_axis(axis), ddof=int(ddof), keepdims=bool(keepdims))
+        return _into(result if dtype is None else result.astype(dtype), out)
+
+    _named(name, f"``{name}`` along axes.", function)
+
+
+_spreads("std", "_npi_std")
+_spreads("var", "_npi_var")
+
+
+def _extremes(names: Sequence[str], operator: str) -> None:
+    def function(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        return _into(get(operator)(held(a), axis=_axis(axis), keepdims=bool(keepdims)), out)
+
+    for name in names:
+        _named(name, f"``{names[0]}`` along axes.", function)
+
+
+_extremes(("amax", "max"), "_np_max")
+_extremes(("amin", "min"), "_np_min")
+_extremes(("any", "sometrue"), "_np_any")
+_extremes(("all", "alltrue"), "_np_all")
+_extremes(("argmax",), "_npi_argmax")
+_extremes(("argmin",), "_npi_argmin")
+
+
+@_listed
+def cumsum(a: Any, axis: Any = None, dtype: DTypeLike = None, out: Any = None) -> Any:
+    """Sums of the elements so far."""
+    return _into(ops._np_cumsum(held(a), axis=_axis(axis), dtype=None if dtype is None else as_dtype(dtype)), out)
+
+
+@_listed
+def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, out: Any = None) -> Any:
+    """The mean along axes, weighted where weights are given."""
+    if weights is not None or returned:
+        return _numpy("average", a, axis=axis, weights=weights, returned=returned)
+    return FUNCTIONS["mean"](a, axis=axis, out=out)
+
+
+# ------------------------------------------------------------------------------------------------------ shapes
+
+
+def _codes(shape: Any) -> Any:
+    return int(shape) if isinstance(shape, numbers.Integral) else tuple([int(dim) for dim in shape])
+
+
+@_listed
+def reshape(a: Any, newshape: Any, order: str = "C") -> Any:
+    """Another shape, given literally; one -1 follows from the rest."""
+    if order != "C":
+        raise ArgumentError(f"np.reshape: order: expected 'C', got {order!r}")
+    return ops._np_reshape(held(a), newshape=_codes(newshape))
+
+
+@_listed
+def ravel(x: Any, order: str = "C") -> Any:
+    """One axis."""
+    return reshape(x, -1, order)
+
+
+@_listed
+def transpose(a: Any, axes: Any = None) -> Any:
+    """The axes in another order; without one, in the reverse one."""
+    value = held(a)
+    if isinstance(value, NDArray) and value.ndim < 2:
+        return value
+    return ops.transpose(value) if axes is None else ops.transpose(value, axes=_codes(axes))
+
+
+@_listed
+def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    """Two axes in each other's place."""
+    return ops.SwapAxis(held(a), dim1=int(axis1), dim2=int(axis2))
+
+
+@_listed
+def expand_dims(a: Any, axis: Any) -> Any:
+    """With a new axis."""
+    return ops.expand_dims(held(a), axis=int(axis)) if isinstance(axis, numbers.Integral) else \
+        _numpy("expand_dims", a, axis)
+
+
+@_listed
+def squeeze(x: Any, axis: Any = None) -> Any:
+    """Without axes of length one."""
+    value = held(x)
+    if isinstance(value, NDArray):
+        return reshape(value, np.squeeze(np.broadcast_to(np.int8(0), value.shape), axis).shape)
+    return ops.squeeze(value) if axis is None else ops.squeeze(value, axis=_axis(axis))
+
+
+@_listed
+def broadcast_to(array: Any, shape: Any) -> Any:
+    """Repeated along axes."""
+    return ops._np_broadcast_to(held(array), shape=(shape,) if isinstance(shape, int) else _codes(shape))
+
+
+def _joined(seq: Any) -> list[Any]:
+    values = [held(value) for value in seq]
+    arrays = [value for value in values if isinstance(value, NDArray)]
+    if len({value._data.dtype for value in arrays}) > 1 and len(arrays) == len(values):
+        wanted = promoted(*[value._data.dtype for value in arrays])
+        values = [value.astype(wanted, copy=False) for value in values]
+    return values
+
+
+@_listed
+def concatenate(seq: Any, axis: int | None = 0, out: Any = None) -> Any:
+    """Joined along an axis."""
+    values = _joined(seq)
+    if axis is None:
+        values, axis = [reshape(value, -1) for value in values], 0
+    return _into(ops.Concat(*values, dim=int(axis), num_args=len(values)), out)
+
+
+@_listed
+def stack(arrays: Any, axis: int = 0, out: Any = None) -> Any:
+    """Joined along a new axis."""
+    values = _joined(arrays)
+    return _into(ops.stack(*values, axis=int(axis), num_args=len(values)), out)
+
+
+def _lined(name: str, raised: Callable[[Any], Any], axis: Callable[[Any], int]) -> None:
+    def function(arrays: Any) -> Any:
+        values = [raised(held(value)) for value in arrays]
+        return concatenate(values, axis=axis(values[0]))
+
+    _named(name, f"``{name}`` of arrays.", function)
+
+
+def _at_least(rank: int, behind: bool = False) -> Callable[[Any], Any]:
+    def raised(value: Any) -> Any:
+        if isinstance(value, Symbol):
+            return value
+        shape = value.shape
+        if rank == 3 and len(shape) < 3:
+            return reshape(value, {0: (1, 1, 1), 1: (1, -1, 1), 2: (*shape, 1)}[len(shape)])
+        if len(shape) >= rank:
+            return value
+        return reshape(value, (-1, 1) if behind and len(shape) == 1 else (1,) * (rank - len(shape)) + shape)
+
+    return raised
+
+
+_lined("vstack", _at_least(2), lambda value: 0)
+_lined("row_stack", _at_least(2), lambda value: 0)
+_lined("hstack", _at_least(1), lambda value: int(isinstance(value, Symbol) or value.ndim > 1))
+_lined("dstack", _at_least(3), lambda value: 2)
+_lined("column_stack", _at_least(2, True), lambda value: 1)
+
+
+@_listed
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """Even parts along an axis, or those between indices."""
+    value = held(ary)
+    if isinstance(value, NDArray):
+        spans = np.split(np.arange(value.shape[axis]), indices_or_sections)
+        where = axis % value.ndim
+        starts = [int(span[0]) if len(span) else 0 for span in spans]
+        return [value[(builtins.slice(None),) * where + (builtins.slice(start, start + len(span)),)]
+                for start, span in zip(starts, spans)]
+    if isinstance(indices_or_sections, numbers.Integral):
+        return list(ops._split_v2(value, indices=(), axis=axis, sections=int(indices_or_sections)))
+    return list(ops._split_v2(value, axis=axis, indices=(0, *_codes(indices_or_sections))))
+
+
+@_listed
+def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
+    """Every element several times."""
+    return ops.repeat(held(a), repeats=int(repeats), axis=axis) if isinstance(repeats, numbers.Integral) else \
+        _numpy("repeat", a, repeats, axis)
+
+
+@_listed
+def tile(A: Any, reps: Any) -> Any:
+    """The whole several times."""
+    return ops.tile(held(A), reps=(int(reps),) if isinstance(reps, numbers.Integral) else _codes(reps))
+
+
+@_listed
+def flip(m: Any, axis: Any = None, out: Any = None) -> Any:
+    """In the reverse order."""
+    value = held(m)
+    if axis is None:
+        axis = tuple(range(value.ndim))
+    return _into(ops.reverse(value, axis=_axis(axis)), out) if axis != () else value
+
+
+@_listed
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    """Moved on along an axis."""
+    return ops._np_roll(held(a), shift=_axis(shift), axis=_axis(axis))
+
+
+@_listed
+def tril(m: Any, k: int = 0) -> Any:
+    """Zeros above a diagonal."""
+    return ops._npi_tril(held(m), k=int(k))
+
+
+@_listed
+def triu(m: Any, k: int = 0) -> Any:
+    """Zeros below a diagonal."""
+    return ops._npi_triu(held(m), k=int(k))
+
+
+@_listed
+def diag(v: Any, k: int = 0) -> Any:
+    """The diagonal of a matrix, or the matrix of a diagonal."""
+    return ops.diag(held(v), k=int(k))
+
+
+# ------------------------------------------------------------------------------------------- choosing, ordering
+
+
+@_listed
+def where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    """Elements of one or the other; without them, where the condition holds."""
+    if x is None and y is None:
+        return FUNCTIONS["nonzero"](condition)
+    if _is_number(x) and _is_number(y):
+        return ops._npi_where(held(condition), held(x), held(y))
+    if _is_number(x):
+        return ops._npi_where_lscalar(held(condition), held(y), scalar=float(x))
+    if _is_number(y):
+        return ops._npi_where_rscalar(held(condition), held(x), scalar=float(y))
+    return ops._npi_where(held(condition), *held(x)._pair(held(y)))
+
+
+@_listed
+def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None) -> Any:
+    """Elements kept between bounds."""
+    if _is_number(a_min) and _is_number(a_max):
+        return _into(ops.clip(held(a), a_min=float(a_min), a_max=float(a_max)), out)
+    value = held(a) if a_min is None else FUNCTIONS["maximum"](a, a_min)
+    return _into(value if a_max is None else FUNCTIONS["minimum"](value, a_max), out)
+
+
+@_listed
+def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise", out: Any = None) -> Any:
+    """Elements picked along an axis; indices beyond it are an error, or count as the outermost."""
+    value = held(a) if axis is not None else reshape(a, -1)
+    places = held(np.asarray(indices)) if _is_number(indices) else held(indices)
+    return _into(ops.take(value, places, axis=int(axis or 0), mode=mode), out)
+
+
+@_listed
+def nonzero(a: Any) -> tuple[Any, ...]:
+    """Where elements are not zero: the indices along each axis."""
+    return tuple(made(part) for part in np.nonzero(held(a).asnumpy()))
+
+
+@_listed
+def argsort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None) -> Any:
+    """The indices that would sort along an axis."""
+    value = reshape(a, -1) if axis is None else held(a)
+    return ops._npi_argsort(value, axis=-1 if axis is None else int(axis), dtype=np.dtype(np.int64))
+
+
+@_listed
+def sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None) -> Any:
+    """Sorted along an axis."""
+    return ops._npi_sort(reshape(a, -1) if axis is None else held(a), axis=-1 if axis is None else int(axis))
+
+
+# ------------------------------------------------------------------------------------------------------ products
+
+
+@_listed
+def matmul(a: Any, b: Any, out: Any = None) -> Any:
+    """Products of matrices; the axes before the last two broadcast."""
+    return _into(ops._npi_matmul(*held(a)._pair(held(b))), out)
+
+
+@_listed
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    """The sum of products over the last axis of ``a`` and the last but one of ``b``."""
+    if _is_number(a) or _is_number(b):
+        return FUNCTIONS["multiply"](a, b, out=out)
+    left, right = held(a)._pair(held(b))
+    if isinstance(left, Symbol):
+        return ops._npi_matmul(left, right)
+    if 0 in (left.ndim, right.ndim):
+        return FUNCTIONS["multiply"](left, right, out=out)
+    return _into(tensordot(left, right, ((left.ndim - 1,), (builtins.max(0, right.ndim - 2),))), out)
+
+
+@_listed
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    """The sum of products over axes of both."""
+    left, right = held(a)._pair(held(b))
+    if isinstance(axes, numbers.Integral):
+        count = int(axes)
+        pairs = list(range(left.ndim - count, left.ndim)), list(range(count))
+    else:
+        pairs = tuple([int(each)] if isinstance(each, numbers.Integral) else list(each)
+                      for each in axes)  # type: ignore[assignment]  # two of them
+    first, second = [each % left.ndim for each in pairs[0]], [each % right.ndim for each in pairs[1]]
+    free = [i for i in range(left.ndim) if i not in first], [i for i in range(right.ndim) if i not in second]
+    size = int(np.prod([left.shape[i] for i in first], dtype=np.int64))
+    rows, columns = [[value.shape[i] for i in kept] for value, kept in zip((left, right), free)]
+    height, width = [int(np.prod(each, dtype=np.int64)) for each in (rows, columns)]
+    one = reshape(transpose(left, free[0] + first), (height, size))
+    other = reshape(transpose(right, second + free[1]), (size, width))
+    return reshape(ops._npi_matmul(one, other), (*rows, *columns))
+
+
+@_listed
+def inner(a: Any, b: Any) -> Any:
+    """The sum of products over the last axes."""
+    left, right = held(a), held(b)
+    return tensordot(left, right, ((left.ndim - 1,), (right.ndim - 1,)))
+
+
+@_listed
+def outer(a: Any, b: Any) -> Any:
+    """All products of two elements."""
+    return FUNCTIONS["multiply"](reshape(a, (-1, 1)), reshape(b, (1, -1)))
+
+
+@_listed
+def vdot(a: Any, b: Any) -> Any:
+    """The sum of products of all elements."""
+    return tensordot(reshape(a, -1), reshape(b, -1), 1)
+
+
+@_listed
+def einsum(subscripts: str, *operands: Any, out: Any = None, optimize: Any = False) -> Any:
+    """Sums of products, of axes with the same letter, in the order that ``->`` says; no letter twice in one operand."""
+    values = [held(operand) for operand in operands]
+    inputs, _, output = subscripts.replace(" ", "").partition("->")
+    words = inputs.split(",")
+    if "." in subscripts or builtins.any(len(set(word)) < len(word) for word in words) or len(words) != len(values):
+        return _into(_numpy("einsum", subscripts, *values), out)
+    if "->" not in subscripts:
+        output = "".join(sorted(letter for letter in set("".join(words)) if "".join(words).count(letter) == 1))
+    result = values[0]
+    have = words[0]
+    for i, (word, value) in enumerate(zip(words[1:], values[1:])):
+        later = set(output).union(*words[i + 2:])
+        result, have = _product(result, have, value, word, later)
+    gone = [i for i, letter in enumerate(have) if letter not in output]
+    if gone:
+        result = FUNCTIONS["sum"](result, axis=tuple(gone))
+        have = "".join(letter for letter in have if letter in output)
+    return _into(transpose(result, [have.index(letter) for letter in output]) if output else result, out)
+
+
+def _product(left: Any, have: str, right: Any, word: str, later: set[str]) -> tuple[Any, str]:
+    """The product of two operands of ``einsum``, as one of matrices; letters that are needed later stay."""
+    left, right = left._pair(right)
+    both = [letter for letter in have if letter in word]
+    batch, summed = [letter for letter in both if letter in later], [letter for letter in both if letter not in later]
+    rows, columns = [c for c in have if c not in both], [c for c in word if c not in both]
+    sizes = {**dict(zip(have, left.shape)), **dict(zip(word, right.shape))}
+
+    def size(some: Sequence[str]) -> int:
+        return int(np.prod([sizes[letter] for letter in some], dtype=np.int64))
+
+    def laid(value: Any, own: str, order: list[str]) -> Any:
+        return transpose(value, [own.index(letter) for letter in order]) if order else value
+
+    one = reshape(laid(left, have, batch + rows + summed), (size(batch), size(rows), size(summed)))
+    other = reshape(laid(right, word, batch + summed + columns), (size(batch), size(summed), size(columns)))
+    kept = batch + rows + columns
+    return reshape(ops._npi_matmul(one, other), tuple(sizes[letter] for letter in kept)), "".join(kept)
+
+
+# ------------------------------------------------------------------------------------------------------- others
+
+
+def _like(name: str, operator: str) -> None:
+    def function(a: Any, dtype: DTypeLike = None, order: str = "C", ctx: Any = None, out: Any = None) -> Any:
+        result = get(operator)(held(a))
+        return _into(result if dtype is None else result.astype(dtype), out)
+
+    _named(name, f"``{name}``: an array of the shape and dtype of ``a``.", function)
+
+
+_like("zeros_like", "zeros_like")
+_like("ones_like", "ones_like")
+_like("empty_like", "zeros_like")
+
+
+@_listed
+def full_like(a: Any, fill_value: Any, dtype: DTypeLike = None, order: str = "C", ctx: Any = None, out: Any = None
+              ) -> Any:
+    """One number in the shape of ``a``."""
+    return _into(ops._npi_full_like(held(a), fill_value=float(fill_value),
+                                    dtype=None if dtype is None else as_dtype(dtype)), out)
+
+
+def _wrapped(value: Any, floats: bool) -> Any:
+    """What NumPy gave, as arrays of ours; float64 only where it was given some."""
+    if isinstance(value, (list, tuple)):
+        return type(value)([_wrapped(part, floats) for part in value]) if not hasattr(value, "_fields") else \
+            tuple(_wrapped(part, floats) for part in value)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return made(value, dtype=_FLOAT32 if value.dtype == np.float64 and not floats else None)
+    return value.as_np_ndarray() if isinstance(value, NDArray) else value
+
+
+def _dtypes(values: Any) -> list[np.dtype]:
+    if isinstance(values, (list, tuple)):
+        return [dtype for value in values for dtype in _dtypes(value)]
+    return [np.dtype(values.dtype)] if isinstance(values, (NDArray, np.ndarray)) else []
+
+
+def _numpy(name: str, *args: Any, **keywords: Any) -> Any:
+    """NumPy's function of that name; see the module."""
+    place: Any = np
+    for part in name.split("."):
+        place = getattr(place, part)
+    if any_symbol((args, keywords)):
+        raise ArgumentError(f"np.{name} has no operator, which a symbol needs. "
+                            f"{did_you_mean(name, FUNCTIONS)}")
+    out = keywords.pop("out", None)
+    wide = np.dtype(np.float64) in _dtypes([*args, *keywords.values()]) or keywords.get("dtype") is not None
+    return _into(_wrapped(place(*args, **keywords), wide), out)
+
+
+def any_symbol(values: Any) -> bool:
+    """Whether there is a symbol in a nesting."""
+    if isinstance(values, dict):
+        return any_symbol(list(values.values()))
+    if isinstance(values, (list, tuple)):
+        return builtins.any(any_symbol(value) for value in values)
+    return isinstance(values, Symbol)
+
+
+def by_numpy(name: str) -> Callable[..., Any]:
+    """A function that NumPy computes, by its name below ``numpy``."""
+
+    def function(*args: Any, **keywords: Any) -> Any:
+        return _numpy(name, *args, **keywords)
+
+    function.__name__ = function.__qualname__ = name.rpartition(".")[2]
+    function.__doc__ = f"NumPy's ``{name}`` of arrays."
+    return function
+
+
+@FUNCTION.provide
+def function(name: str) -> Callable[..., Any]:
+    """The function of ``np`` of that name."""
+    return FUNCTIONS.get(name) or by_numpy(name)

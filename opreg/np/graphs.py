@@ -1,0 +1,60 @@
+"""``F.np`` of symbols: functions of ``np``, where those that make arrays make symbols."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opreg import np, symbol
+from opreg.symbol.symbol import Symbol
+
+from . import functions
+from .values import NumpySymbol
+
+__all__ = ["zeros", "ones", "full", "arange", "linspace", "eye", "identity"]
+
+
+def _numpy(made: Any) -> NumpySymbol:
+    found: NumpySymbol = made.as_np_ndarray()
+    return found
+
+
+def zeros(shape: Any, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
+    """Zeros."""
+    return _numpy(symbol.zeros(shape, dtype))
+
+
+def ones(shape: Any, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
+    """Ones."""
+    return _numpy(symbol.ones(shape, dtype))
+
+
+def full(shape: Any, fill_value: float, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
+    """One number in a shape."""
+    return _numpy(symbol.full(shape, fill_value, dtype))
+
+
+def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
+    """Numbers from ``start`` up to but not ``stop``."""
+    first, end = (0, start) if stop is None else (start, stop)
+    return _numpy(symbol.arange(first, end, step, dtype=dtype))
+
+
+def linspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None, ctx: Any = None
+             ) -> NumpySymbol:
+    """Evenly spaced numbers."""
+    return _numpy(symbol.linspace(start, stop, num, endpoint, dtype=dtype))
+
+
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
+    """Ones on a diagonal."""
+    return _numpy(symbol.eye(N, M or 0, k, dtype))
+
+
+def identity(n: int, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
+    """Ones on the diagonal."""
+    return eye(n, dtype=dtype)
+
+
+def __getattr__(name: str) -> Any:
+    value = getattr(np, name)
+    return Symbol if name == "ndarray" else functions.FUNCTIONS.get(name, value)

@@ -1,0 +1,64 @@
+"""``mx.np.linalg``: norms by operators, which have gradients; the rest by NumPy, of arrays that are not recorded."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from opreg.core.registry import ops
+
+from .functions import FUNCTIONS, by_numpy
+from .values import held
+
+__all__ = ["norm", "det", "slogdet", "inv", "svd", "cholesky", "qr", "solve", "tensorinv", "tensorsolve", "pinv", "eig",
+           "eigh", "eigvals", "eigvalsh", "lstsq", "matrix_rank", "matrix_power", "multi_dot", "cond"]
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """The norm of vectors, or of matrices; Frobenius's and the sums of powers along axes have gradients.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> np.linalg.norm(np.array([3, 4]))
+    array(5.)
+    """
+    value = held(x)
+    one = isinstance(axis, numbers.Integral) or (axis is None and value.ndim == 1)
+    if ord in (None, "fro") or (ord == 2 and one):
+        return FUNCTIONS["sqrt"](FUNCTIONS["sum"](FUNCTIONS["square"](value), axis=axis, keepdims=keepdims))
+    if one and ord == 1:
+        return FUNCTIONS["sum"](FUNCTIONS["abs"](value), axis=axis, keepdims=keepdims)
+    if one and ord in (np.inf, -np.inf):
+        return FUNCTIONS["max" if ord > 0 else "min"](FUNCTIONS["abs"](value), axis=axis, keepdims=keepdims)
+    return by_numpy("linalg.norm")(value, ord, axis, keepdims)
+
+
+def det(a: Any) -> Any:
+    """The determinant of matrices."""
+    return ops._npi_det(held(a))
+
+
+def slogdet(a: Any) -> Any:
+    """The sign and the logarithm of the determinant of matrices."""
+    return tuple(ops._npi_slogdet(held(a)))
+
+
+def inv(a: Any) -> Any:
+    """The inverse of matrices."""
+    return ops._npi_inv(held(a))
+
+
+def cholesky(a: Any) -> Any:
+    """The lower triangle whose product with its transpose a matrix is."""
+    return ops._linalg_potrf(held(a))
+
+
+svd, qr, solve, tensorinv, tensorsolve = map(by_numpy, (
+    "linalg.svd", "linalg.qr", "linalg.solve", "linalg.tensorinv", "linalg.tensorsolve"))
+pinv, eig, eigh, eigvals, eigvalsh = map(by_numpy, (
+    "linalg.pinv", "linalg.eig", "linalg.eigh", "linalg.eigvals", "linalg.eigvalsh"))
+lstsq, matrix_rank, matrix_power, multi_dot, cond = map(by_numpy, (
+    "linalg.lstsq", "linalg.matrix_rank", "linalg.matrix_power", "linalg.multi_dot", "linalg.cond"))

@@ -1,0 +1,408 @@
+"""Arrays and symbols with NumPy's manners: zero axes, truth values, dtypes that are promoted, methods by NumPy's names.
+
+What both have stands in ``NumpyValue``; each method is the function of that name in ``functions``.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from opreg.core.mode import MODE
+from opreg.core.op import Op
+from opreg.core.registry import get, ops
+from opreg.core.rules import Attrs
+from opreg.core.slots import Slot
+from opreg.core.spec import as_dtype, is_floating
+from opreg.core.value import COMPARISONS, FORMS, LOGIC, Value
+from opreg.errors import ArgumentError, SubscriptError
+from opreg.ndarray.context import Context, current_context
+from opreg.ndarray.ndarray import AS_NUMPY, NDArray, attach, leave_trace, numbers_of
+from opreg.symbol.symbol import Symbol
+from opreg.typing import Array, DTypeLike
+
+__all__ = ["NumpyValue", "NumpySymbol", "ndarray", "made", "held", "promoted"]
+
+#: The function of ``np`` of that name.
+FUNCTION = Slot("np")
+
+_FLOAT32 = np.dtype(np.float32)
+
+
+def promoted(*dtypes: np.dtype) -> np.dtype:
+    """The dtype in which arrays of these compute: the widest of the floating ones, else the one that holds all.
+
+    Examples
+    --------
+    >>> promoted(np.dtype("float16"), np.dtype("int64"))
+    dtype('float16')
+    """
+    floats = [dtype for dtype in dtypes if is_floating(dtype)]
+    return np.result_type(*(floats or dtypes))
+
+
+class NumpyValue(Value):
+    """What arrays and symbols of ``mx.np`` have in common."""
+
+    __slots__ = ()
+    _broadcasts = True
+    _scalars = True
+
+    def _beside(self, other: Any) -> Any:
+        """Another operand as one of these, where it is no number."""
+        raise NotImplementedError
+
+    def _pair(self, other: Any, divided: bool = False) -> tuple[Any, Any]:
+        """Two operands in the dtype in which they compute."""
+        return self, other
+
+    def _binary(self, name: str, other: Any, reflected: bool) -> Any:
+        if not isinstance(other, Value) and isinstance(other, (numbers.Real, np.bool_)):
+            return self._with_number(name, other, reflected)
+        other = self._beside(other)
+        if other is NotImplemented:
+            if name in ("eq", "ne"):
+                return NotImplemented
+            return super()._binary(name, other, reflected)
+        left, right = (other, self) if reflected else (self, other)
+        left, right = left._pair(right, name == "truediv")
+        if name in COMPARISONS:
+            return get(COMPARISONS[name][0])(left, right)
+        return get(FORMS[name][1] if name in FORMS else f"broadcast_{name}")(left, right)
+
+    def _with_number(self, name: str, number: Any, reflected: bool) -> Any:
+        value, whole = self._for_number(name, number), isinstance(number, (numbers.Integral, np.bool_))
+        number = int(number) if whole else float(number)
+        if name in COMPARISONS:
+            return get(COMPARISONS[name][1 + reflected])(value, scalar=number, is_int=whole)
+        op = get(FORMS[name][2 + reflected] if name in FORMS else f"_{name}_scalar")
+        return op(value, scalar=float(number), is_int=whole) if "is_int" in op.signature.schema else \
+            op(value, scalar=float(number))
+
+    def _for_number(self, name: str, number: Any) -> Any:
+        """This in the dtype in which it computes with a number."""
+        return self
+
+    def _logic(self, name: str, other: Any) -> Any:
+        other = self._beside(other)
+        left, right = self._pair(other)
+        return get(LOGIC[name][getattr(left, "_kind", "b") != "b"])(left, right)
+
+    def __and__(self, other: Any) -> Any:
+        return self._logic("and", other)
+
+    def __or__(self, other: Any) -> Any:
+        return self._logic("or", other)
+
+    def __xor__(self, other: Any) -> Any:
+        return self._logic("xor", other)
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def __floordiv__(self, other: Any) -> Any:
+        return FUNCTION.function("floor_divide")(self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return FUNCTION.function("floor_divide")(other, self)
+
+    def __matmul__(self, other: Any) -> Any:
+        return FUNCTION.function("matmul")(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return FUNCTION.function("matmul")(other, self)
+
+    def __invert__(self) -> Any:
+        return FUNCTION.function("invert")(self)
+
+    def __neg__(self) -> Any:
+        return self * -1
+
+    def __pos__(self) -> Self:
+        return self
+
+    @property
+    def T(self) -> Any:
+        """With the axes in the reverse order."""
+        return FUNCTION.function("transpose")(self)
+
+    def reshape(self, *shape: Any, order: str = "C", **keywords: Any) -> Any:
+        """With another shape, given literally; one -1 follows from the rest."""
+        wanted: Any = keywords.pop("newshape", keywords.pop("shape", shape))
+        if isinstance(wanted, tuple) and len(wanted) == 1 and not isinstance(wanted[0], numbers.Integral):
+            wanted = tuple(wanted[0])
+        return FUNCTION.function("reshape")(self, wanted, order)
+
+    def transpose(self, *axes: Any) -> Any:
+        """With the axes in another order; without one, in the reverse one."""
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], numbers.Integral) else axes or None
+        return FUNCTION.function("transpose")(self, order)
+
+    def flatten(self, order: str = "C") -> Any:
+        """A copy with one axis."""
+        return FUNCTION.function("reshape")(self, -1, order)
+
+    def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+               ) -> Any:
+        """In another dtype."""
+        return ops.Cast(self, dtype=as_dtype(dtype))
+
+
+def _method(name: str) -> Any:
+    def method(self: NumpyValue, *args: Any, **keywords: Any) -> Any:
+        return FUNCTION.function(name)(self, *args, **keywords)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"``np.{name}`` of this."
+    return method
+
+
+for _name in ("all", "any", "argmax", "argmin", "argsort", "clip", "cumsum", "diag", "dot", "expand_dims", "max",
+              "mean", "min", "nonzero", "prod", "ravel", "repeat", "round", "sort", "split", "squeeze", "std", "sum",
+              "swapaxes", "take", "tile", "var", "abs", "exp", "log", "sqrt", "square", "sign", "sin", "cos", "tanh",
+              "floor", "ceil", "broadcast_to"):
+    setattr(NumpyValue, _name, _method(_name))
+
+
+class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are NumPy's
+    """Numbers on a device, with NumPy's manners; ``mx.np.array`` and its like make them.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> x = np.arange(6).reshape(2, 3)
+    >>> x[x > 3], x.sum(), (x @ x.T).shape
+    (array([4., 5.]), array(15.), (2, 2))
+    """
+
+    __slots__ = ()
+    _rank = 0.5
+    _alike = True
+
+    @property
+    def dtype(self) -> np.dtype:  # type: ignore[override]  # NumPy's
+        """The dtype, as NumPy has it."""
+        return self._data.dtype
+
+    @property
+    def _kind(self) -> str:
+        return self._data.dtype.kind
+
+    # ------------------------------------------------------------------------------------------- operators
+
+    def _apply(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:
+        if any(isinstance(value, np.ndarray) for value in values):
+            values = [made(value, self._ctx) if isinstance(value, np.ndarray) else value for value in values]
+        return super()._apply(op, values, given)
+
+    def _lift(self, value: Any) -> ndarray:
+        return made(value, self._ctx)
+
+    def _held(self, host: np.ndarray) -> ndarray:
+        return made(host, self._ctx)
+
+    def _beside(self, other: Any) -> Any:
+        if isinstance(other, NDArray):
+            return other.as_np_ndarray()
+        return made(other, self._ctx) if isinstance(other, (np.ndarray, np.generic, list, tuple)) else NotImplemented
+
+    def _cast(self, dtype: np.dtype) -> Any:
+        return self if self._data.dtype == dtype else ops.Cast(self, dtype=dtype)
+
+    def _pair(self, other: Any, divided: bool = False) -> tuple[Any, Any]:
+        wanted = promoted(self._data.dtype, other._data.dtype)
+        if divided and not is_floating(wanted):
+            wanted = _FLOAT32
+        return self._cast(wanted), other._cast(wanted)
+
+    def _for_number(self, name: str, number: Any) -> Any:
+        kind = self._kind
+        if kind in "iub" and (name == "truediv" or not isinstance(number, (numbers.Integral, np.bool_))):
+            return self._cast(_FLOAT32)
+        return self._cast(np.dtype(np.int64)) if kind == "b" and name not in COMPARISONS else self
+
+    # ------------------------------------------------------------------------------------------- subscripts
+
+    def __getitem__(self, key: Any) -> Any:
+        if MODE.follower is not None:
+            leave_trace((self, key))
+        key, basic = _subscript(key, self._data.shape)
+        if self._entry is not None and MODE.now().recording:
+            return ops._subscript(self, key=key)
+        try:
+            data = self._part(key) if basic else self._ctx.run(self._data.__getitem__, key)
+        except IndexError as error:
+            raise SubscriptError(str(error)) from None
+        if basic and data.flags.c_contiguous:
+            return self._view(data, key)
+        data = self._ctx.xp.asarray(data)
+        return _made(data if data.flags.c_contiguous and not basic else self._ctx.run(data.copy, order="C"), self._ctx)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if isinstance(value, (np.ndarray, np.generic, list, tuple)):
+            value = made(value, self._ctx)
+        super().__setitem__(_subscript(key, self._data.shape)[0], value)
+
+    # --------------------------------------------------------------------------------------- copies, gradients
+
+    @property
+    def grad(self) -> Any:
+        """The gradient that ``backward`` stored, None when ``attach_grad`` was not called."""
+        gradient = super().grad
+        return None if gradient is None else gradient.as_np_ndarray()
+
+    def detach(self) -> ndarray:
+        """The same numbers, not recorded; memory is shared."""
+        return _made(self._data, self._ctx)
+
+    def copyto(self, other: Any) -> Any:
+        """Copy into another array of the same shape, or to a context as a new array."""
+        return super().copyto(other).as_np_ndarray()
+
+    def as_nd_ndarray(self) -> NDArray:
+        """The same memory, and place on the tape, as an array of ``mx.nd``."""
+        result = NDArray(self._data, self._ctx)
+        result._entry = self._entry
+        return result
+
+    def as_np_ndarray(self) -> ndarray:
+        """This array."""
+        return self
+
+    def reshape(self, *shape: Any, order: str = "C", **keywords: Any) -> Any:
+        """A view with another shape, given literally; one -1 follows from the rest."""
+        result = NumpyValue.reshape(self, *shape, order=order, **keywords)
+        if self._entry is not None and MODE.now().recording:
+            return result
+        return self._view(self._data.reshape(result.shape), None)
+
+    def astype(self, dtype: DTypeLike, order: str = "K", casting: str = "unsafe",  # type: ignore[override]  # NumPy's
+               subok: bool = True, copy: bool = True) -> Any:
+        """A copy with another dtype; itself when the dtype is the same and ``copy`` is False."""
+        return self if not copy and self._data.dtype == as_dtype(dtype) else ops.Cast(self, dtype=as_dtype(dtype))
+
+    def asscalar(self) -> Any:
+        """The only element as a NumPy scalar."""
+        return self.asnumpy().reshape(-1)[0] if self.size == 1 else super().asscalar()
+
+    def __reduce__(self) -> Any:
+        return made, (self.asnumpy(), self._ctx)
+
+    def __repr__(self) -> str:
+        text = repr(self._copied()).replace(", dtype=float32", "").replace(",\n      dtype=float32", "")
+        return text if self._ctx.device_type == "cpu" else f"{text[:-1]}, ctx={self._ctx})"
+
+    def __str__(self) -> str:
+        return str(self._copied())
+
+    def __format__(self, form: str) -> str:
+        return format(self.item(), form) if form and not self.shape else format(str(self), form)
+
+
+attach(ndarray, {ndarray}, {name: (both, both, number) for name, (both, number, _) in COMPARISONS.items()}, "bool")
+setattr(ndarray, "__hash__", object.__hash__)  # noqa: B010  == makes an array, identity makes a key
+_new = NDArray.__new__
+
+
+def _made(data: Array, ctx: Context) -> ndarray:
+    result: ndarray = _new(ndarray)
+    result._data, result._ctx, result._entry = data, ctx, None
+    if MODE.follower is not None:
+        MODE.follower.constant(result)
+    return result
+
+
+def made(source: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> ndarray:
+    """An array holding a copy of numbers: arrays keep their dtype, numbers and lists become float32."""
+    ctx = current_context() if ctx is None else Context(ctx)
+    if isinstance(source, NDArray):
+        data = source._data
+        return _made(ctx.backend.asarray(data, as_dtype(dtype or data.dtype), ctx.device_id).copy(), ctx)
+    if dtype is None:
+        dtype = source.dtype if isinstance(source, (np.ndarray, np.generic)) else _FLOAT32
+    if isinstance(source, (list, tuple)):
+        source = _host(source)
+    host = numbers_of(source, as_dtype(dtype))
+    return _made(host if ctx.backend_name == "cpu" else ctx.backend.asarray(host, None, ctx.device_id), ctx)
+
+
+def _host(source: Any) -> Any:
+    """Nested lists with NumPy's arrays in the place of ours."""
+    if isinstance(source, (list, tuple)):
+        return [_host(part) for part in source]
+    return source.asnumpy() if isinstance(source, NDArray) else source
+
+
+def held(value: Any) -> Any:
+    """An array or symbol of this kind: itself, another's memory, or a copy of numbers."""
+    return value if isinstance(value, NumpyValue) else value.as_np_ndarray() if isinstance(value, (NDArray, Symbol)) \
+        else made(value)
+
+
+def _subscript(key: Any, shape: tuple[int, ...]) -> tuple[Any, bool]:
+    """A subscript in NumPy's terms, masks as the indices where they hold; and whether it is a basic one."""
+    parts: list[Any] = []
+    basic = True
+    for part in key if isinstance(key, tuple) else (key,):
+        if isinstance(part, NDArray):
+            part = part.asnumpy()
+        elif isinstance(part, (list, range)):
+            part = np.asarray(part, None if len(part) else np.int64)
+        if isinstance(part, (bool, np.bool_)):
+            part = np.asarray(part)
+        if isinstance(part, (np.ndarray, np.generic)):
+            part = np.asarray(part)
+            if part.dtype.kind == "b":
+                at = sum(each is not None for each in parts)
+                if not any(each is Ellipsis for each in parts) and part.shape != shape[at:at + part.ndim]:
+                    raise SubscriptError(f"a mask of shape {part.shape} does not fit axes of shape "
+                                         f"{shape[at:at + part.ndim]}")
+                parts += np.nonzero(part) if part.ndim else [None, np.arange(int(part))]
+                basic = False
+                continue
+            if is_floating(part.dtype):
+                part = part.astype(np.int64)
+            if part.ndim == 0:
+                part = int(part)
+            else:
+                basic = False
+        parts.append(part)
+    return (parts[0] if len(parts) == 1 and not isinstance(key, tuple) else tuple(parts)), basic
+
+
+class NumpySymbol(NumpyValue, Symbol):  # type: ignore[misc]  # its methods are NumPy's
+    """A symbol with NumPy's manners: arithmetic broadcasts, comparisons give truth values, subscripts give parts."""
+
+    __slots__ = ()
+    _rank = 2.5
+    __hash__ = None  # == makes a symbol
+
+    def _beside(self, other: Any) -> Any:
+        return other.as_np_ndarray() if isinstance(other, Symbol) else NotImplemented
+
+    def as_nd_ndarray(self) -> Symbol:
+        """This symbol with MXNet's older manners."""
+        return Symbol(self._entries)
+
+    def as_np_ndarray(self) -> NumpySymbol:
+        """This symbol."""
+        return self
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str) or len(self._entries) > 1:
+            return Symbol.__getitem__(self, key)
+        if any(isinstance(part, Symbol) for part in (key if isinstance(key, tuple) else (key,))):
+            raise ArgumentError("a subscript that is a symbol: use np.take, npx.pick or npx.gather_nd")
+        return ops._subscript(self, key=_subscript(key, ())[0])
+
+
+
+@AS_NUMPY.provide
+def _as_numpy(value: Any) -> Any:
+    if isinstance(value, Symbol):
+        return NumpySymbol(value._entries)
+    result = _made(value._data, value._ctx)
+    result._entry = value._entry
+    return result

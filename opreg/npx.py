@@ -1,0 +1,165 @@
+"""npx: what neural networks need beside NumPy's functions, as ``mxnet.numpy_extension`` has it.
+
+Functions take arrays and symbols of ``np``. ``set_np`` lets Gluon make arrays of ``np``.
+
+>>> from opreg import np, npx
+>>> npx.softmax(np.zeros((2, 4)))[0], npx.one_hot(np.array([1]), 3)
+(array([0.25, 0.25, 0.25, 0.25]), array([[0., 1., 0.]]))
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .core.registry import ops
+from .ndarray import function as surfaces
+from .ndarray import io, random
+from .ndarray.context import Context, cpu, cpu_pinned, current_context, gpu, gpu_memory_info, num_gpus
+from .ndarray.creation import waitall
+from .ndarray.ndarray import NDArray
+from .np.values import held
+from .symbol import function as symbols
+from .symbol.symbol import Symbol
+from .util import is_np_array, is_np_shape, reset_np, set_np, use_np, use_np_array, use_np_shape
+
+seed = random.seed
+
+#: The operator behind each function.
+_OPERATORS = {
+    "activation": "Activation", "arange_like": "_contrib_arange_like", "batch_dot": "batch_dot",
+    "batch_flatten": "Flatten", "batch_norm": "BatchNorm", "cast": "Cast", "convolution": "Convolution",
+    "deconvolution": "Deconvolution", "dropout": "Dropout", "embedding": "Embedding", "erf": "erf", "erfinv": "erfinv",
+    "fully_connected": "FullyConnected", "gamma": "gamma", "gammaln": "gammaln", "gather_nd": "gather_nd",
+    "group_norm": "GroupNorm", "instance_norm": "InstanceNorm", "layer_norm": "LayerNorm", "leaky_relu": "LeakyReLU",
+    "log_softmax": "log_softmax", "multibox_detection": "_contrib_MultiBoxDetection",
+    "multibox_prior": "_contrib_MultiBoxPrior", "multibox_target": "_contrib_MultiBoxTarget",
+    "nonzero": "_npx_nonzero", "one_hot": "one_hot", "pick": "pick", "pooling": "Pooling", "relu": "relu",
+    "reshape_like": "reshape_like", "rnn": "RNN", "roi_pooling": "ROIPooling", "sequence_mask": "SequenceMask",
+    "shape_array": "shape_array", "sigmoid": "sigmoid", "slice": "slice", "smooth_l1": "smooth_l1",
+    "softmax": "softmax", "topk": "topk", "ctc_loss": "CTCLoss", "stop_gradient": "BlockGrad",
+    "box_nms": "_contrib_box_nms", "box_iou": "_contrib_box_iou",
+    "bipartite_matching": "_contrib_bipartite_matching", "sign_ste": "_contrib_sign_ste",
+    "round_ste": "_contrib_round_ste",
+}
+
+
+__all__ = [*_OPERATORS, "reshape", "gelu", "masked_softmax", "masked_log_softmax", "index_update",  # noqa: PLE0604
+           "waitall", "load", "save", "seed", "Context", "cpu", "cpu_pinned", "gpu", "num_gpus", "current_context",
+           "gpu_memory_info", "set_np", "reset_np", "use_np", "use_np_array", "use_np_shape", "is_np_array",
+           "is_np_shape"]
+
+
+def _converted(value: Any) -> Any:
+    return held(value) if isinstance(value, (NDArray, Symbol)) else value
+
+
+def _taking(name: str, operator: str) -> Callable[..., Any]:
+    def function(*args: Any, **keywords: Any) -> Any:
+        args = tuple(map(_converted, args))
+        keywords = {key: _converted(value) for key, value in keywords.items()}
+        graph = any(isinstance(value, Symbol) for value in (*args, *keywords.values()))
+        return (symbols if graph else surfaces).surface(operator)(*args, **keywords)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"The operator ``{operator}`` on arrays or symbols of ``np``."
+    return function
+
+
+globals().update({_name: _taking(_name, _operator) for _name, _operator in _OPERATORS.items()})
+
+#: MXNet's codes of ``npx.reshape`` as those of ``nd.reshape``.
+_CODES = {-1: -1, -2: 0, -4: -2, -5: -3, -6: -4}
+
+
+def reshape(a: Any, newshape: Any, reverse: bool = False, order: str = "C") -> Any:
+    """Another shape by codes: -1 follows from the rest, -2 keeps a length, -3 drops one that is one, -4 takes all that
+    remain, -5 merges two, -6 splits one in the next two numbers.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> reshape(np.ones((2, 3, 8)), (-2, -2, 2, -1)).shape, reshape(np.ones((2, 3, 8)), (-5, -4)).shape
+    ((2, 3, 2, 4), (6, 8))
+    """
+    value = held(a)
+    codes = (newshape,) if isinstance(newshape, int) else tuple(int(code) for code in newshape)
+    if -3 in codes or 0 in codes:
+        return ops._np_reshape(value, newshape=_literal(value, codes))
+    return ops.Reshape(value, shape=tuple(_CODES.get(code, code) for code in codes), reverse=reverse)
+
+
+def _literal(value: Any, codes: Sequence[int]) -> tuple[int, ...]:
+    """The shape that codes mean for an array, in which one may stand for an axis that is dropped."""
+    rest, shape = list(value.shape), list[int]()
+    for code in codes:
+        if code == -2:
+            shape.append(rest.pop(0))
+        elif code == -3:
+            rest.pop(0)
+        elif code == -4:
+            shape, rest = shape + rest, []
+        elif code == -5:
+            shape.append(rest.pop(0) * rest.pop(0))
+        else:
+            shape.append(code)
+            rest = rest[1:]
+    return tuple(shape)
+
+
+def gelu(data: Any) -> Any:
+    """``x`` times the normal distribution's share below ``x``."""
+    return ops.LeakyReLU(held(data), act_type="gelu")
+
+
+def masked_softmax(data: Any, mask: Any = None, axis: int = -1, temperature: float = 1.0, normalize: bool = True
+                   ) -> Any:
+    """The softmax of what a mask leaves; zeros elsewhere.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> masked_softmax(np.zeros((1, 4)), np.array([[1, 1, 0, 0]]))
+    array([[0.5, 0.5, 0. , 0. ]])
+    """
+    value = held(data)
+    if mask is None:
+        return ops.softmax(value, axis=axis, temperature=temperature)
+    kept = held(mask).astype("float32")
+    low = value * kept + (kept - 1) * 1e18
+    return ops.softmax(low, axis=axis, temperature=temperature) * kept
+
+
+def masked_log_softmax(data: Any, mask: Any = None, axis: int = -1, temperature: float = 1.0, normalize: bool = True
+                       ) -> Any:
+    """The logarithm of ``masked_softmax``, which is minus infinity where the mask leaves nothing."""
+    value = held(data)
+    if mask is None:
+        return ops.log_softmax(value, axis=axis, temperature=temperature)
+    kept = held(mask).astype("float32")
+    low = ops.log_softmax(value * kept + (kept - 1) * 1e18, axis=axis, temperature=temperature)
+    return ops._npi_where_rscalar(kept, low, scalar=float("-inf"))
+
+
+def index_update(a: Any, ind: Any, val: Any) -> Any:
+    """A copy of an array with values written where the columns of ``ind`` say."""
+    return ops._scatter_set_nd(held(a), held(val), held(ind), shape=a.shape)
+
+
+def load(file: str | os.PathLike[str]) -> Any:
+    """Arrays of a ``.params`` or ``.npz`` file."""
+    found = io.load(file)
+    return {name: held(value) for name, value in found.items()} if isinstance(found, Mapping) else \
+        [held(value) for value in found]
+
+
+def save(file: str | os.PathLike[str], arr: Any) -> None:
+    """Write arrays, listed or by name, to a file."""
+    io.save(file, arr)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+

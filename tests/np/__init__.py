@@ -1,0 +1,1 @@
+"""Tests of `mx.np` and `mx.npx`."""

@@ -1,0 +1,231 @@
+"""``np`` and ``npx``: arrays with NumPy's manners, and Gluon that makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg import autograd, gluon, npx
+from opreg import np as mnp
+
+X = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
+Y = np.array([[2, -1, 0.5], [1, 3, -2]], np.float32)
+
+#: Expressions of NumPy's that mean the same here; x and y are arrays of float32.
+ALIKE = [
+    "x + y", "2 - x", "x / 2", "x ** 2", "y % 2", "-y", "abs(y)", "x @ y.T", "x > y", "(x > 2) & (y > 0)", "~(x > 2)",
+    "x.sum()", "x.sum(axis=0, keepdims=True)", "x.mean()", "x.std(axis=1)", "x.var()", "x.max(axis=1)", "x.argmax()",
+    "x.prod(axis=0)", "(x > 2).any()", "x.T", "x.reshape(3, 2)", "x.reshape((-1,))", "x.transpose(1, 0)", "x.flatten()",
+    "x[0]", "x[1, 2]", "x[:, 1]", "x[..., None]", "x[x > 2]", "x[[1, 0]]", "x[1, [0, 2]]", "x[::-1]", "x[-1, ::2]",
+    "x[:0]", "x[x[:, 0] > 1]", "np.exp(y)", "np.maximum(x, y)", "np.minimum(x, 2)", "np.where(x > 2, x, y)",
+    "np.where(x > 2, x, 0)", "np.clip(x, 2, 4)", "np.concatenate([x, y], axis=1)", "np.concatenate([x, y], axis=None)",
+    "np.stack([x, y], axis=1)", "np.vstack([x, y])", "np.hstack([x, y])", "np.split(x, 3, axis=1)[1]",
+    "np.expand_dims(x, 0)", "np.squeeze(x[:1])", "np.swapaxes(x, 0, 1)", "np.tile(x, (2, 1))",
+    "np.repeat(x, 2, axis=0)",
+    "np.flip(x, 1)", "np.roll(x, 1, 0)", "np.tril(x)", "np.triu(x, 1)", "np.dot(x, y.T)", "np.dot(x, y[0])",
+    "np.tensordot(x, y, ((0, 1), (0, 1)))", "np.inner(x, y)", "np.outer(x[0], y[0])", "np.einsum('ij,kj->ik', x, y)",
+    "np.einsum('ij,ij->', x, y)", "np.einsum('ij,kj,kl->il', x, y, y)", "np.cumsum(x, axis=1)", "np.sort(y)",
+    "np.argsort(y, axis=0)", "np.take(x, [0, 2], axis=1)", "np.linalg.norm(x)", "np.linalg.norm(x, axis=1)",
+    "np.broadcast_to(x[0], (2, 3))", "np.median(x)", "np.diff(x)", "np.logical_and(x > 2, y > 0)", "np.isnan(x)",
+    "np.zeros_like(x)", "np.full_like(x, 3)", "np.linalg.norm(x, ord=1, axis=0)", "np.square(x)[0, 0]", "np.ravel(y)",
+]
+#: Of these the gradient of the sum follows, and is that of central differences.
+GRADED = [text for text in ALIKE if "x" in text.replace("np.exp", "") and not any(word in text for word in (
+    " > y", "(x > 2) &", "~", "arg", "any", "median", "diff", "logical", "isnan", "_like", "std", "var", "[:0]"))]
+
+
+@pytest.fixture
+def numpy_manners() -> Iterator[None]:
+    npx.set_np()
+    yield
+    npx.reset_np()
+
+
+def _value(text: str, space: Any, x: Any, y: Any) -> Any:
+    return eval(text, {"np": space, "x": x, "y": y})
+
+
+@pytest.mark.parametrize("text", ALIKE)
+def test_expressions_are_those_of_numpy(text: str) -> None:
+    found, expected = _value(text, mnp, mnp.array(X), mnp.array(Y)), np.asarray(_value(text, np, X, Y))
+    assert type(found) is mnp.ndarray and found.shape == expected.shape
+    assert (found.dtype == bool) == (expected.dtype == bool)
+    np.testing.assert_allclose(found.asnumpy(), expected, 1e-5)
+
+
+@pytest.mark.parametrize("text", GRADED)
+def test_expressions_have_gradients(text: str) -> None:
+    wide = X.astype(np.float64) + 0.25  # far from where they have a kink
+    x, y = mnp.array(wide), mnp.array(Y, dtype="float64")
+    x.attach_grad()
+    with autograd.record():
+        total = (_value(text, mnp, x, y) * 1.0).sum()
+    total.backward()
+    assert type(x.grad) is mnp.ndarray
+    steps = np.zeros_like(wide)
+    for place in np.ndindex(*X.shape):
+        ends = [np.sum(_value(text, np, wide + sign * 1e-5 * (np.arange(6).reshape(2, 3) ==
+                                                               np.ravel_multi_index(place, X.shape)),
+                              Y.astype(np.float64))) for sign in (1, -1)]
+        steps[place] = (ends[0] - ends[1]) / 2e-5
+    np.testing.assert_allclose(x.grad.asnumpy(), steps, 1e-4, 1e-6)
+
+
+@pytest.mark.parametrize(("text", "dtype"), [
+    ("np.array([1, 2])", "float32"), ("np.array(onp.arange(2))", "int64"), ("np.arange(3)", "float32"),
+    ("np.arange(3, dtype='int32') * np.ones(3)", "float32"), ("np.arange(3, dtype='int32') / 2", "float32"),
+    ("np.ones(3, dtype='float16') + np.arange(3, dtype='int64')", "float16"),
+    ("np.arange(3, dtype='int32').sum()", "int32"), ("np.ones(2) == 1", "bool"), ("np.full((), 3)", "float32"),
+    ("np.arange(3, dtype='int32').mean()", "float32"), ("np.random.randint(0, 5, (3,))", "int64")])
+def test_dtypes_are_those_of_mxnet(text: str, dtype: str) -> None:
+    assert eval(text, {"np": mnp, "onp": np}).dtype == dtype
+
+
+def test_numbers_without_axes() -> None:
+    x = mnp.array(2.5)
+    assert x.shape == () and x.item() == 2.5 and float(x) == 2.5 and f"{x:.2f}" == "2.50" and repr(x) == "array(2.5)"
+    assert mnp.zeros((2, 0)).sum().item() == 0 and mnp.ones((0, 3)).mean(axis=1).shape == (0,)
+
+
+def test_writes_are_those_of_numpy() -> None:
+    x, host = mnp.array(X), X.copy()
+    for key, value in ((0, 5), ((slice(None), 1), [7, 8]), (host > 6, 0), ((1, [0, 2]), 9)):
+        x[mnp.array(key) if isinstance(key, np.ndarray) else key] = value
+        host[key] = value
+    x += 1
+    assert (x.asnumpy() == host + 1).all()
+
+
+def test_both_kinds_of_arrays_share_memory_and_tape() -> None:
+    x = mnp.array(X)
+    x.attach_grad()
+    with autograd.record():
+        y = mx.nd.relu(x.as_nd_ndarray())
+        total = y.as_np_ndarray().sum()
+    total.backward()
+    assert type(y) is mx.nd.NDArray and (x.grad.asnumpy() == 1).all()
+    x.as_nd_ndarray()[:] = 0
+    assert x.sum().item() == 0 and type(mx.nd.relu(x)) is mnp.ndarray
+
+
+@pytest.mark.parametrize(("call", "expected"), [
+    (lambda x: npx.softmax(x), lambda x: np.exp(x) / np.exp(x).sum(-1, keepdims=True)),
+    (lambda x: npx.relu(x - 3), lambda x: np.maximum(x - 3, 0)),
+    (lambda x: npx.pick(x, mnp.array([0, 2])), lambda x: x[[0, 1], [0, 2]]),
+    (lambda x: npx.topk(x, k=1, ret_typ="value"), lambda x: x.max(1, keepdims=True)),
+    (lambda x: npx.reshape(x, (-2, 1, -1)), lambda x: x.reshape(2, 1, 3)),
+    (lambda x: npx.reshape(x, (-5,)), lambda x: x.reshape(6)),
+    (lambda x: npx.reshape(x[:1], (-3, -4)), lambda x: x[0]),
+    (lambda x: npx.masked_softmax(x, x > 1)[0, 0], lambda x: np.float32(0)),
+    (lambda x: npx.one_hot(x[0].astype("int32"), 4), lambda x: np.eye(4)[x[0].astype(int) % 4] * (x[0] < 4)[:, None]),
+])
+def test_extensions(call: Callable[[Any], Any], expected: Callable[[Any], Any]) -> None:
+    found = call(mnp.array(X))
+    assert type(found) is mnp.ndarray
+    np.testing.assert_allclose(found.asnumpy(), expected(X), 1e-5)
+
+
+def test_random_numbers_follow_the_seed() -> None:
+    draws: list[Callable[[], Any]] = [
+        lambda: mnp.random.uniform(1, 2, (3, 2)), lambda: mnp.random.normal(size=4), lambda: mnp.random.choice(9, 4),
+        lambda: mnp.random.randint(3, size=(2,)), lambda: mnp.random.permutation(8),
+        lambda: mnp.random.gamma(2.0, size=(2,)), lambda: mnp.random.laplace(size=(2, 2))]
+    for draw in draws:
+        mx.random.seed(3)
+        first = draw()
+        mx.random.seed(3)
+        assert (draw().asnumpy() == first.asnumpy()).all()
+    assert mnp.random.uniform(size=()).shape == () and mnp.random.rand(2, 0).shape == (2, 0)
+
+
+class _Net(gluon.HybridBlock):
+    def __init__(self, **kwargs: Any):
+        super().__init__(**kwargs)
+        with self.name_scope():
+            self.convolution, self.dense = gluon.nn.Conv2D(4, 3, activation="relu"), gluon.nn.Dense(3)
+            self.norm = gluon.nn.BatchNorm()
+            self.scale = self.params.get("scale", shape=(3,), init="ones")
+
+    def hybrid_forward(self, F: Any, x: Any, scale: Any) -> Any:
+        x = self.dense(self.norm(self.convolution(x))) * scale
+        x = x - F.np.mean(x, axis=-1, keepdims=True)
+        return F.np.concatenate([x[:, :1], F.npx.sigmoid(x[:, 1:])], axis=1)
+
+
+@pytest.mark.usefixtures("numpy_manners")
+def test_blocks_make_such_arrays_and_run_as_plans() -> None:
+    mx.random.seed(1)
+    net = _Net()
+    net.initialize()
+    x, label = mnp.random.normal(size=(4, 1, 6, 6)), mnp.array([0, 1, 2, 0])
+    loss = gluon.loss.SoftmaxCrossEntropyLoss()
+    results = []
+    for _ in range(2):
+        with autograd.record():
+            value = loss(net(x), label)
+        value.backward()
+        results.append((value.asnumpy(), net.dense.weight.grad().asnumpy()))
+        net.hybridize()
+    for first, second in zip(*results):
+        np.testing.assert_allclose(first, second, 1e-4, 1e-6)
+    assert value.shape == (4,)
+    assert {type(each) for each in (value, net(x), net.scale.data(), net.scale.grad())} == {mnp.ndarray}
+    before = net.dense.weight.data().asnumpy()
+    gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.1}).step(4)
+    assert (net.dense.weight.data().asnumpy() != before).any()
+
+
+@pytest.mark.usefixtures("numpy_manners")
+def test_loaders_make_such_arrays() -> None:
+    data = gluon.data.ArrayDataset(mnp.ones((4, 2)), mnp.arange(4))
+    for x, y in gluon.data.DataLoader(data, batch_size=2):
+        assert type(x) is type(y) is mnp.ndarray and x.shape == (2, 2)
+
+
+def test_manners_end_with_their_scope() -> None:
+    @npx.use_np
+    class Asking:
+        def ask(self) -> tuple[bool, bool]:
+            return npx.is_np_array(), npx.is_np_shape()
+
+    assert Asking().ask() == (True, True) and not npx.is_np_array()
+    with pytest.raises(mx.errors.ArgumentError, match="NumPy's shapes"):
+        npx.set_np(shape=False, array=True)
+
+
+def test_symbols_have_numpys_manners() -> None:
+    x = mx.sym.Variable("x").as_np_ndarray()
+    graph = mx.sym.np.where((x + x[0]).sum(axis=1, keepdims=True) > 6, x, mx.sym.np.zeros((2, 3)))
+    found = graph.eval(x=mx.nd.array(X))[0].asnumpy()
+    np.testing.assert_allclose(found, np.where((X + X[0]).sum(1, keepdims=True) > 6, X, 0))
+    parts = [each.eval(x=mx.nd.array(X))[0].asnumpy() for sections in (3, [1]) for each in mnp.split(x, sections, 1)]
+    for part, expected in zip(parts, [*np.split(X, 3, 1), *np.split(X, [1], 1)], strict=True):
+        np.testing.assert_array_equal(part, expected)
+    with pytest.raises(mx.errors.ArgumentError, match=r"np\.median has no operator, which a symbol needs"):
+        mnp.median(x)
+
+
+@pytest.mark.usefixtures("numpy_manners")
+def test_blocks_are_compared_with_themselves_hybridized() -> None:
+    class Doubled(gluon.HybridBlock):
+        factor = 2.0
+
+        def hybrid_forward(self, F: Any, x: Any) -> Any:
+            if F is mx.nd:
+                return x * 2
+            return F.np.sin(x) * self.factor
+
+    class Sine(Doubled):
+        def hybrid_forward(self, F: Any, x: Any) -> Any:
+            return F.np.sin(x)
+
+    check = mx.test_utils.check_gluon_hybridize_consistency
+    check(Sine, [mnp.array(X)], np.sin)
+    with pytest.raises(AssertionError):
+        check(Doubled, [mnp.array(X)])
+    with pytest.raises(AssertionError):
+        check(Sine, [mnp.array(X)], np.cos)
