@@ -84,6 +84,7 @@ ORDER = _floors("""
     opreg.backends.operators
     opreg.ndarray.params_file opreg.ndarray.context opreg.ndarray.finite opreg.ndarray.landing
     opreg.ndarray.npz_file opreg.ndarray.safetensors_file opreg.ndarray.dlpack opreg.ndarray.scalars
+    opreg.ndarray.sparse_numbers
     opreg.ndarray.custom_calls
     opreg.ndarray.eager
     opreg.ndarray.traced_rules
@@ -91,6 +92,8 @@ ORDER = _floors("""
     opreg.ndarray.tape
     opreg.ndarray.changes
     opreg.ndarray.ndarray
+    opreg.ndarray.sparse_arrays
+    opreg.ndarray.sparse_rules
     opreg.ndarray.control_flow opreg.ndarray.bound opreg.ndarray.cached_op opreg.ndarray.traced_numpy
     opreg.ndarray.traced
     opreg.ndarray.bodies
