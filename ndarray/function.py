@@ -208,8 +208,9 @@ def _into(op: Op, attrs: Attrs, values: list[Any], ctx: Context, out: Out) -> Ou
     recording = MODE.__dict__["now"]().recording
     if recording and any(getattr(value, "_entry", None) is not None for value in values):
         values = changes.apart(values, targets)  # the tape keeps the numbers of before
-    settled, outs = _compute(op, attrs, values, ctx, targets[0]._data if len(targets) == 1 and not recording else None)
-    if len(targets) == len(outs) == 1 and outs[0]._data is targets[0]._data:  # the kernel has stored it there
+    place = targets[0] if len(targets) == 1 and not (recording or targets[0]._sparse) else None
+    settled, outs = _compute(op, attrs, values, ctx, None if place is None else place._data)
+    if place is not None and len(outs) == 1 and outs[0]._data is place._data:  # the kernel has stored it there
         if held(targets[0], 1):
             wrote(targets[0]._data)
         return out

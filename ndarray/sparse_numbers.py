@@ -17,6 +17,8 @@ from opreg.errors import ArgumentError
 __all__ = ["Csr", "Rows", "Stored", "scipy_sparse"]
 
 INDEX = np.dtype(np.int64)
+#: Dtypes whose products SciPy computes.
+_PRODUCTS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 @functools.cache
@@ -200,7 +202,7 @@ class Csr:
     def times(self, dense: np.ndarray) -> np.ndarray:
         """The product with a matrix or a vector."""
         library = scipy_sparse()
-        if library is not None and self.dtype == dense.dtype and self.dtype.kind == "f" and self.dtype.itemsize > 2:
+        if library is not None and self.dtype == dense.dtype and self.dtype in _PRODUCTS:
             return library.csr_matrix((self.numbers, self.indices, self.indptr), self.shape) @ dense
         result = np.zeros((self.shape[0], *dense.shape[1:]), np.result_type(self.numbers, dense))
         factors = self.numbers.reshape(-1, *[1] * (dense.ndim - 1))

@@ -114,6 +114,7 @@ ORDER = _floors("""
     opreg.symbol.inspect opreg.symbol.inspect.memory_use
     opreg.symbol.plan
     opreg.symbol.replay opreg.symbol.inspect.explain opreg.symbol.inspect.monitor
+    opreg.symbol.sparse_edge
     opreg.symbol.arrays opreg.symbol.inspect.work opreg.symbol.inspect.checking
     opreg.symbol.inspect.finite opreg.symbol.sharding
     opreg.symbol.inspect.profile opreg.symbol.inspect.estimate
@@ -404,7 +405,7 @@ LATE = {
 }
 
 #: Libraries that not everybody has, imported inside of the functions that need them.
-OPTIONAL = {"PIL", "cudnn", "cupy", "fissix", "jax", "llvmlite", "ml_dtypes", "mpi4py", "numba", "pandas",
+OPTIONAL = {"PIL", "cudnn", "cupy", "fissix", "jax", "llvmlite", "ml_dtypes", "mpi4py", "numba", "pandas", "scipy",
             "pytest", "torch"}
 
 #: Packages whose modules have floors of their own. Their folders stand beside that of ``opreg``, which links to them.

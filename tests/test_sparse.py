@@ -330,3 +330,97 @@ def test_files_keep_the_storage_type(tmp_path):
     for ending in ("npz", "safetensors"):
         nd.save(f"{tmp_path}/x.{ending}", {"c": stored(X, "csr")})
         assert (nd.load(f"{tmp_path}/x.{ending}")["c"].asnumpy() == X).all()
+
+
+# ------------------------------------------------------------------------- graphs, Gluon, stores, test helpers
+
+
+def test_an_executor_has_sparse_arguments_and_gradients():
+    weight = mx.sym.var("weight", stype="row_sparse", shape=(5, 2))
+    out = mx.sym.Embedding(mx.sym.var("x"), weight, input_dim=5, output_dim=2, sparse_grad=True)
+    executor = out.simple_bind(mx.cpu(), x=(3,))
+    assert [executor.arg_dict[name].stype for name in ("x", "weight")] == ["default", "row_sparse"]
+    executor.arg_dict["weight"][:] = nd.arange(10).reshape((5, 2))
+    executor.arg_dict["x"][:] = nd.array([1, 4, 1])
+    assert executor.forward(is_train=True)[0].asnumpy().tolist() == [[2, 3], [8, 9], [2, 3]]
+    for _ in range(2):
+        executor.backward(nd.ones((3, 2)))
+    grad = executor.grad_dict["weight"]
+    assert grad.stype == "row_sparse" and grad.indices.asnumpy().tolist() == [1, 4]
+    assert grad.data.asnumpy().tolist() == [[2, 2], [1, 1]]
+
+
+@pytest.mark.parametrize("req", ["write", "add"])
+def test_bind_takes_sparse_arrays(req):
+    x, w = mx.sym.var("x", stype="csr"), mx.sym.var("w")
+    grads = {"w": nd.sparse.row_sparse_array(([[1, 1]], [1]), shape=(3, 2))}
+    executor = mx.sym.sparse.dot(x, w).bind(mx.cpu(), {"x": stored(X, "csr"), "w": nd.ones((3, 2))}, grads,
+                                            {"w": req})
+    executor.forward(is_train=True)
+    executor.backward(nd.ones((4, 2)))
+    expected = X.T @ np.ones((4, 2)) + (np.float32([[0], [1], [0]]) if req == "add" else 0)
+    assert executor.grad_dict["w"] is not None and (grads["w"].asnumpy() == expected).all()
+    executor.forward(x=stored(2 * X, "csr"))
+    assert (executor.outputs[0].asnumpy() == 2 * X @ np.ones((3, 2))).all()
+
+
+@pytest.mark.parametrize("kvstore", ["local", None])
+def test_a_module_moves_the_rows_that_were_looked_up(kvstore):
+    weight = mx.sym.var("embedding_weight")
+    rows = mx.sym.Embedding(mx.sym.var("data"), weight, input_dim=6, output_dim=2, sparse_grad=True)
+    net = mx.sym.LinearRegressionOutput(mx.sym.reshape(rows, shape=(-1, 2)), mx.sym.var("label"))
+    batches = mx.io.NDArrayIter(np.array([[1], [2], [1], [3]]), {"label": np.ones((4, 2), "f")}, batch_size=2)
+    module = mx.mod.Module(net, label_names=["label"])
+    module.fit(batches, num_epoch=1, kvstore=kvstore, initializer=mx.init.Constant(5), optimizer="sgd",
+               optimizer_params={"wd": 0.5, "learning_rate": 0.1})
+    moved = module.get_params()[0]["embedding_weight"].asnumpy()
+    assert (moved[[0, 4, 5]] == 5).all() and (moved[[1, 2, 3]] < 5).all()
+
+
+def test_gluon_embeddings_with_sparse_gradients():
+    net = mx.gluon.nn.Embedding(6, 2, sparse_grad=True)
+    net.initialize(mx.init.One())
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1, "momentum": 0.5, "wd": 0})
+    for hybrid in (False, True):
+        net.hybridize(hybrid)
+        with autograd.record():
+            loss = net(nd.array([1, 3, 1])).sum()
+        loss.backward()
+        assert net.weight.grad().stype == "row_sparse" and net.weight.grad().indices.asnumpy().tolist() == [1, 3]
+        trainer.step(1)
+    assert net.weight.data().asnumpy()[:, 0].tolist() == [1, -4, 1, -1.5, 1, 1]
+
+
+def test_parameters_that_are_stored_by_rows():
+    weight = mx.gluon.Parameter("weight", shape=(4, 2), stype="row_sparse", grad_stype="row_sparse")
+    weight.initialize(mx.init.One())
+    rows = weight.row_sparse_data(nd.array([1, 2]))
+    assert rows.stype == "row_sparse" and weight.grad().stype == "row_sparse"
+    with autograd.record():
+        out = nd.Embedding(nd.array([2]), rows, input_dim=4, output_dim=2, sparse_grad=True)
+    out.backward()
+    assert weight.grad().indices.asnumpy().tolist() == [2]
+
+
+def test_a_store_gives_rows():
+    store = mx.kv.create()
+    store.init("w", nd.arange(8).reshape((4, 2)).tostype("row_sparse"))
+    out = [nd.sparse.zeros("row_sparse", (4, 2)) for _ in range(2)]
+    store.row_sparse_pull("w", out=out, row_ids=[nd.array([3, 1, 3]), nd.array([0])])
+    assert [each.indices.asnumpy().tolist() for each in out] == [[1, 3], [0]]
+    assert out[0].data.asnumpy().tolist() == [[2, 3], [6, 7]]
+    store.push("w", [nd.sparse.row_sparse_array(([[1, 1]], [row]), shape=(4, 2)) for row in (2, 0)])
+    store.row_sparse_pull("w", out=out[0], row_ids=nd.array([1, 2]))
+    assert out[0].asnumpy().tolist() == [[0, 0], [0, 0], [1, 1], [0, 0]]
+    with pytest.raises(ArgumentError, match="expected a row_sparse array, got one of storage type 'default'"):
+        store.row_sparse_pull("w", out=nd.zeros((4, 2)), row_ids=nd.array([1]))
+
+
+def test_random_sparse_arrays():
+    from opreg import test_utils
+
+    matrix, (indptr, indices, data) = test_utils.rand_sparse_ndarray((5, 4), "csr", density=0.5)
+    assert matrix.stype == "csr" and len(indptr) == 6 and len(indices) == len(data)
+    rows, (numbers, places) = test_utils.rand_sparse_ndarray((5, 4), "row_sparse", rsp_indices=[3, 1], data_init=2.0)
+    assert places.tolist() == [1, 3] and (numbers == 2).all() and rows.stype == "row_sparse"
+    assert test_utils.rand_ndarray((5, 4), "csr", density=0.0).data.size == 0
