@@ -190,7 +190,8 @@ def _sum_of_all(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
 @_rule("slice")
 def _slice(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     (x,) = values
-    begin, end, step = attrs["begin"], attrs["end"], attrs["step"] or ()
+    begin, end, step = ((each,) if isinstance(each, int) else each or () for each in (
+        attrs["begin"], attrs["end"], attrs["step"]))
     if x.stype != "csr" or any(each not in (None, 1) for each in step):
         return None
     op.infer_shapes([x.shape], [None], attrs)

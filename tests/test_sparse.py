@@ -424,3 +424,15 @@ def test_random_sparse_arrays():
     rows, (numbers, places) = test_utils.rand_sparse_ndarray((5, 4), "row_sparse", rsp_indices=[3, 1], data_init=2.0)
     assert places.tolist() == [1, 3] and (numbers == 2).all() and rows.stype == "row_sparse"
     assert test_utils.rand_ndarray((5, 4), "csr", density=0.0).data.size == 0
+
+
+def test_batches_of_csr_matrices(tmp_path):
+    batches = mx.io.NDArrayIter(stored(X, "csr"), nd.array([0, 1, 2, 3]), batch_size=2)
+    for i, batch in enumerate(batches):
+        assert batch.data[0].stype == "csr" and (batch.data[0].asnumpy() == X[2 * i:2 * i + 2]).all()
+        assert batch.label[0].stype == "default"
+    path = tmp_path / "rows"
+    path.write_text("1 1:1\n0 0:2 2:-3\n")
+    (batch,) = mx.io.LibSVMIter(data_libsvm=str(path), data_shape=(3,), batch_size=2)
+    assert batch.data[0].stype == "csr" and (batch.data[0].asnumpy() == X[:2]).all()
+    assert batch.label[0].asnumpy().tolist() == [1, 0]
