@@ -34,12 +34,13 @@ from .exchange import from_dlpack, to_dlpack_for_read, to_dlpack_for_write
 from .function import Custom, custom, sparse, surface
 from .io import load, load_frombuffer, save
 from .ndarray import NDArray
+from .sparse_rules import cast_storage
 
 __all__ = [
     "NDArray", "Context", "cpu", "gpu", "current_context", "array", "zeros", "ones", "full", "empty", "arange",
     "linspace", "eye", "concatenate", "moveaxis", "onehot_encode", "waitall", "from_numpy", "from_dlpack",
     "to_dlpack_for_read", "to_dlpack_for_write", "save", "load", "load_frombuffer", "autograd", "random", "linalg",
-    "contrib", "image", "op", "custom", "sparse", "Custom", "CachedOp",
+    "contrib", "image", "op", "custom", "sparse", "Custom", "CachedOp", "cast_storage",
 ]
 
 if TYPE_CHECKING:  # stubs, made from the operators

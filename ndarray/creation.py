@@ -14,6 +14,7 @@ from opreg.core.spec import Shape, as_dtype
 from opreg.errors import ArgumentError, refuse_keywords
 from opreg.typing import Array, DTypeLike, ShapeLike
 
+from . import sparse_arrays
 from .context import Context, current_context
 from .function import surface
 from .ndarray import NDArray, array, over
@@ -22,10 +23,7 @@ __all__ = ["array", "zeros", "ones", "full", "empty", "arange", "linspace", "eye
            "onehot_encode", "waitall", "from_numpy"]
 
 
-def _place(shape: ShapeLike, ctx: Context | None, dtype: DTypeLike, stype: str | None = None
-           ) -> tuple[Shape, Context, np.dtype]:
-    if stype not in (None, "default"):
-        raise ArgumentError(f"storage type {stype!r}: expected 'default', arrays here are dense")
+def _place(shape: ShapeLike, ctx: Context | None, dtype: DTypeLike) -> tuple[Shape, Context, np.dtype]:
     try:
         several = isinstance(shape, (tuple, list)) or getattr(shape, "ndim", 0) == 1
         dims: Iterable[Any] = shape if several else (shape,)  # type: ignore[assignment]
@@ -69,7 +67,9 @@ def zeros(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None,
     (2, 3)
     """
     _refuse("zeros", keywords, "stype")
-    return filled("_zeros", 0, *_place(shape, ctx, dtype, stype), out)
+    if stype not in (None, "default"):
+        return sparse_arrays.zeros(stype, shape, ctx, dtype)
+    return filled("_zeros", 0, *_place(shape, ctx, dtype), out)
 
 
 def ones(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None, out: NDArray | None = None,
@@ -93,7 +93,9 @@ def full(shape: ShapeLike, val: float, ctx: Context | None = None, dtype: DTypeL
 
 def empty(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None, stype: str | None = None) -> NDArray:
     """An array of unspecified content; float32 by default."""
-    shape, ctx, dtype = _place(shape, ctx, dtype, stype)
+    if stype not in (None, "default"):
+        return sparse_arrays.zeros(stype, shape, ctx, dtype)
+    shape, ctx, dtype = _place(shape, ctx, dtype)
     return NDArray(ctx.backend.empty(shape, dtype, ctx.device_id), ctx)
 
 

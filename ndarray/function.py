@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,21 +12,23 @@ from opreg.core.cache import Recent
 from opreg.core.dispatch import INVOKE
 from opreg.core.keys import exact, lasting
 from opreg.core.mode import MODE
-from opreg.core.namespaces import CONTRIB, Namespace, dressed, front, standing
+from opreg.core.namespaces import CONTRIB, WRITTEN, Namespace, dressed, front, standing
 from opreg.core.op import Op
 from opreg.core.random_functions import Sampling, zipfian
 from opreg.core.registry import user_operator
 from opreg.core.rules import Attrs
 from opreg.core.spec import show
 from opreg.core.update_functions import updates
+from opreg.core.value import ARITHMETIC
 from opreg.core.versions import held, wrote
 from opreg.custom.prop import Kept, RegisteredProp
-from opreg.errors import ArgumentError, AttrError, DTypeError, OpError, ShapeError
+from opreg.errors import ArgumentError, AttrError, DTypeError, ShapeError
 
-from . import changes
+from . import changes, sparse_arrays
 from .context import Context, current_context
 from .control_flow import cond, foreach, while_loop
 from .ndarray import SURFACE, NDArray, _compute, leave_trace
+from .sparse_rules import cast_storage
 
 __all__ = ["surface", "invoke", "Custom", "linalg", "contrib", "image", "op", "custom", "sparse"]
 
@@ -206,8 +208,9 @@ def _into(op: Op, attrs: Attrs, values: list[Any], ctx: Context, out: Out) -> Ou
     recording = MODE.__dict__["now"]().recording
     if recording and any(getattr(value, "_entry", None) is not None for value in values):
         values = changes.apart(values, targets)  # the tape keeps the numbers of before
-    settled, outs = _compute(op, attrs, values, ctx, targets[0]._data if len(targets) == 1 and not recording else None)
-    if len(targets) == len(outs) == 1 and outs[0]._data is targets[0]._data:  # the kernel has stored it there
+    place = targets[0] if len(targets) == 1 and not (recording or targets[0]._sparse) else None
+    settled, outs = _compute(op, attrs, values, ctx, None if place is None else place._data)
+    if place is not None and len(outs) == 1 and outs[0]._data is place._data:  # the kernel has stored it there
         if held(targets[0], 1):
             wrote(targets[0]._data)
         return out
@@ -240,11 +243,18 @@ def _function(op: Op, name: str) -> Callable[..., Any]:
 surface = SURFACE.provide(front("nd", _function))
 
 
-def _dense_only(name: str) -> Callable[..., NoReturn]:
-    def refuse(*_: object, **__: object) -> NoReturn:
-        raise OpError(f"nd.sparse.{name}: arrays here are dense, there are none of other storage types")
+def _by_shape() -> dict[str, Callable[..., Any]]:
+    """Arithmetic that keeps the storage type of two arrays of one shape, which broadcasting does not."""
+    def method(name: str) -> Callable[..., Any]:
+        def compute(lhs: Any, rhs: Any) -> Any:
+            if isinstance(lhs, NDArray) and isinstance(rhs, NDArray) and rhs.stype != "default":
+                return rhs._binary(ARITHMETIC[name][0], lhs, True)
+            return WRITTEN[name](lhs, rhs)
 
-    return refuse
+        compute.__name__, compute.__doc__ = name, WRITTEN[name].__doc__
+        return compute
+
+    return {name: method(name) for name in ("add", "subtract", "multiply", "divide")}
 
 
 linalg = Namespace("nd.linalg", ("_linalg_", "linalg_"), _function)
@@ -253,7 +263,9 @@ contrib.extend(foreach=foreach, while_loop=while_loop, cond=cond, rand_zipfian=z
                **CONTRIB, **updates(surface))
 image = Namespace("nd.image", ("_image_",), _function)
 custom = Namespace("nd.custom", ("custom.",), _function)
-sparse = Namespace("nd.sparse", ("", "_"), _function)
-sparse.extend(**{name: _dense_only(name) for name in
-                 ("array", "csr_matrix", "empty", "row_sparse_array", "zeros")})
+sparse = Namespace("nd.sparse", ("_sparse_", "", "_"), _function)
+sparse.extend(array=sparse_arrays.sparse_array, cast_storage=cast_storage, csr_matrix=sparse_arrays.csr_matrix,
+              empty=sparse_arrays.empty, row_sparse_array=sparse_arrays.row_sparse_array, zeros=sparse_arrays.zeros,
+              BaseSparseNDArray=sparse_arrays.BaseSparseNDArray, CSRNDArray=sparse_arrays.CSRNDArray, NDArray=NDArray,
+              RowSparseNDArray=sparse_arrays.RowSparseNDArray, **_by_shape())
 op = Namespace("nd.op", ("", "_"), _function)

@@ -10,7 +10,7 @@ from opreg.core.array_module import backend
 from opreg.core.spec import as_dtype
 from opreg.errors import ArgumentError, DeviceError, DTypeError, note
 
-from . import params_file
+from . import params_file, sparse_arrays
 from .context import Context, cpu
 from .ndarray import NDArray
 
@@ -38,8 +38,9 @@ def save(fname: str | os.PathLike, data: NDArray | Sequence[NDArray] | Mapping[s
     for i, array in enumerate(arrays):
         if not isinstance(array, NDArray):
             raise ArgumentError(f"save: {names[i] if names else i}: expected an NDArray, got {type(array).__name__}")
-    records = [params_file.Record(array.asnumpy(), (array.context.device_type, array.context.device_id))
-               for array in arrays]
+    records = [sparse_arrays.record_of(array) for array in arrays]
+    if os.fspath(fname).endswith((".npz", ".safetensors")):  # which have dense arrays alone
+        records = [record._replace(array=record.dense(), sparse=None) for record in records]
     params_file.save(os.fspath(fname), records, names)
 
 
@@ -58,6 +59,8 @@ def _placed(record: params_file.Record, name: str) -> NDArray | None:
         note(error, f"loading the array {name!r}")
         raise
     kind, number = record.device
+    if record.sparse is not None:
+        return sparse_arrays.of_record(record, cpu(number) if kind == "cpu" else cpu())
     if kind == "gpu":
         try:
             backend("gpu")

@@ -44,6 +44,8 @@ __all__ = ["NDArray", "FrozenNDArray", "array", "attach", "leave_trace", "over",
 
 #: The function of ``nd`` of that name.
 SURFACE = Slot("arrays")
+#: An array in another storage type.
+CAST_STORAGE = Slot("arrays")
 #: What NumPy's ufuncs and functions do with arrays.
 UFUNC, FUNCTION = Slot("arrays"), Slot("arrays")
 #: An array over the memory of another library's array on a device; None of anything else.
@@ -256,6 +258,7 @@ class NDArray(OneNumber, Methods):
     _rank: float = 0
     _broadcasts = True
     _alike = False  # whether functions of nd make arrays of its class
+    _sparse = False  # whether it is stored sparsely
     _scalars = False  # whether one of no axes is as good as any
     _results: type[NDArray] | None = None  # of users' operators that functions of arrays call; None for this class
     _instead = "Use an operator of nd in its place, or asnumpy() where no gradient is wanted"
@@ -386,7 +389,7 @@ class NDArray(OneNumber, Methods):
 
     @property
     def stype(self) -> str:
-        """Storage type, always ``default``: dense."""
+        """Storage type: ``default``, dense, unless it is a sparse array."""
         return "default"
 
     @property
@@ -526,7 +529,8 @@ class NDArray(OneNumber, Methods):
 
     def __setstate__(self, state: Mapping[str, bytes]) -> None:
         """Hold what MXNet's arrays are pickled as: a record of a ``.params`` file."""
-        host, device = cast("tuple[np.ndarray, tuple[str, int]]", params_file.from_bytes(state["handle"]))
+        record = params_file.from_bytes(state["handle"])
+        host, device = cast("np.ndarray", record.dense()), record.device
         restored = _restore(host, Context(*device))
         self._data, self._ctx, self._entry = restored._data, restored._ctx, None
 
@@ -588,10 +592,11 @@ class NDArray(OneNumber, Methods):
     wait_to_write = wait_to_read
 
     def tostype(self, stype: str) -> NDArray:
-        """This array; ``default`` is the only storage type."""
-        if stype != "default":
-            raise ArgumentError(f"storage type {stype!r}: expected 'default', arrays here are dense")
-        return self
+        """The same numbers in a storage type, ``default``, ``row_sparse`` or ``csr``; itself where it has that."""
+        if stype == "default":
+            return self
+        result: NDArray = CAST_STORAGE.function(self, stype)
+        return result
 
     def as_nd_ndarray(self) -> NDArray:
         """This array."""
@@ -768,11 +773,11 @@ class NDArray(OneNumber, Methods):
         ----------
         grad_req : {"write", "add", "null"}
             Whether backward overwrites the gradient, adds to it, or leaves it.
+        stype : str, optional
+            How the gradient is stored, by default densely.
         """
-        if stype not in (None, "default"):
-            raise ArgumentError(f"storage type {stype!r}: expected 'default', gradients here are dense")
-        zeros = self._ctx.backend.zeros(self._data.shape, self._data.dtype, self._ctx.device_id)
-        self._entry = tape.leaf(self, NDArray(zeros, self._ctx), grad_req)
+        zeros = NDArray(self._ctx.backend.zeros(self._data.shape, self._data.dtype, self._ctx.device_id), self._ctx)
+        self._entry = tape.leaf(self, zeros.tostype(stype or "default"), grad_req)
 
     @property
     def grad(self) -> NDArray | None:
@@ -1020,6 +1025,8 @@ def array(source: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> N
     shared = None if isinstance(source, (Value, np.ndarray, list, tuple, int, float)) else FOREIGN.function(source)
     if shared is not None:
         source, dtype = shared, _FLOAT32 if dtype is None else dtype
+    if isinstance(source, NDArray) and source._sparse:
+        return source.astype(source.dtype if dtype is None else dtype)
     if isinstance(source, NDArray):
         dtype = source._data.dtype if dtype is None else as_dtype(dtype)
         return NDArray(quiet(ctx.backend.asarray, source._data, dtype, ctx.device_id), ctx)

@@ -31,7 +31,7 @@ def _writer(records: Pairs, names: Sequence[str]) -> Callable[[BinaryIO], None]:
     labels = check_names(len(records), names)
     entries: list[tuple[str, np.ndarray]] = []
     called = names or [f"arr_{i}" for i in range(len(records))]
-    for (array, _), label, name in zip(records, labels, called, strict=True):
+    for (array, *_), label, name in zip(records, labels, called, strict=True):
         if array is None:
             raise ArgumentError(f"{label}: a .npz file cannot say that there is no array; a .params file can")
         if array.dtype.kind not in "biuc" and not is_numpy_float(array.dtype):

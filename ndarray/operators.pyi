@@ -777,9 +777,6 @@ def broadcast_to(data: Input, shape: Ints = (), *, out: Out = None, name: str | 
     array([[1., 1.],
            [2., 2.]], dtype=float32)
     """
-def cast_storage(data: Input, stype: Literal['default', 'row_sparse', 'csr'], *, out: Out = None,
-                 name: str | None = None) -> NDArray:
-    """``data``, stored densely."""
 def cbrt(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The cube root."""
 def ceil(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:

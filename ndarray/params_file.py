@@ -37,8 +37,8 @@ from opreg.core.slots import Slot
 from opreg.errors import ArgumentError, DTypeError, FileFormatError, did_you_mean, warn
 
 __all__ = ["NPZ_WRITER", "Pairs", "READ_MINDSPORE", "READ_NPZ", "READ_SAFETENSORS", "READ_TORCH", "Record",
-           "SAFETENSORS_WRITER", "bytes_of", "check_names", "from_bytes", "load", "meant", "of_others", "read", "save",
-           "to_bytes", "write"]
+           "SAFETENSORS_WRITER", "Sparse", "bytes_of", "check_names", "from_bytes", "load", "meant", "of_others",
+           "read", "save", "to_bytes", "write"]
 
 #: What reads and writes the other formats, once there is such a file.
 READ_NPZ, NPZ_WRITER = Slot("npz"), Slot("npz")
@@ -47,7 +47,7 @@ READ_TORCH, READ_MINDSPORE = Slot("PyTorch's files"), Slot("MindSpore's files")
 
 Shape = tuple[int, ...]
 Device = tuple[str, int]
-Pairs = Sequence[tuple[np.ndarray | None, Device]]
+Pairs = Sequence[Any]  # records, or pairs of an array and a device
 
 FILE_MAGIC = 0x112
 #: How a checkpoint of MindSpore begins: a field of some length, in it a name of some length.
@@ -69,9 +69,35 @@ STORAGES: dict[int, tuple[str, ...]] = {
 }
 MAX_NDIM = 64  # NumPy's own limit
 _LONGEST_ENTRY = 4096  # of a name in a zip
-# Sparse records become dense arrays, which may be far larger than the file. What a file may ask for is
-# bounded: a row in 256 stored is sparser than anything worth keeping dense.
+# A sparse record may be made dense, which may be far larger than the file. The size is bounded: an array of which
+# less than one row in 256 is stored is not worth keeping dense.
 DENSE_FLOOR, DENSE_RATIO = 16 << 20, 256
+
+
+class Sparse(NamedTuple):
+    """How the numbers of a record are stored.
+
+    Attributes
+    ----------
+    stype : str
+        ``row_sparse`` or ``csr``.
+    indices : tuple of numpy.ndarray
+        Row indices; or row pointers and column indices.
+    shape : tuple of int
+        That of the whole array.
+    """
+
+    stype: str
+    indices: tuple[np.ndarray, ...]
+    shape: Shape
+
+
+def _places(sparse: Sparse) -> tuple[np.ndarray, ...]:
+    """Where the numbers stand in the whole array."""
+    if sparse.stype == "row_sparse":
+        return sparse.indices
+    starts, columns = sparse.indices
+    return np.repeat(np.arange(sparse.shape[0]), np.diff(starts)), columns
 
 
 class Record(NamedTuple):
@@ -84,10 +110,32 @@ class Record(NamedTuple):
     device : tuple of str and int
         Where the array lived when it was saved: ``("cpu", 0)``, ``("gpu", 1)``, ``("cpu_pinned", 0)``,
         ``("cpu_shared", 0)``.
+    sparse : Sparse or None
+        How the numbers are stored, if not densely; ``array`` are then those that are stored.
     """
 
     array: np.ndarray | None
     device: Device = CPU
+    sparse: Sparse | None = None
+
+    def dense(self) -> np.ndarray | None:
+        """The whole array, with zeros where nothing is stored.
+
+        Raises
+        ------
+        FileFormatError
+            The whole array is far larger than what is stored of it.
+        """
+        if self.array is None or self.sparse is None:
+            return self.array
+        nbytes = math.prod(self.sparse.shape) * self.array.itemsize
+        most = DENSE_FLOOR + DENSE_RATIO * (self.array.nbytes + sum(part.nbytes for part in self.sparse.indices))
+        if nbytes > most:
+            raise FileFormatError(f"a {self.sparse.stype} array of shape {self.sparse.shape} takes {nbytes} bytes "
+                                  f"once dense, expected at most {most} for what is stored of it")
+        dense = np.zeros(self.sparse.shape, self.array.dtype)
+        dense[_places(self.sparse)] = self.array
+        return dense
 
 
 NO_ARRAY = Record(None)
@@ -97,7 +145,7 @@ NO_ARRAY = Record(None)
 
 
 def read(
-    buffer: bytes | bytearray | memoryview, name: str = "<bytes>", *, dense_limit: int | None = None
+    buffer: bytes | bytearray | memoryview, name: str = "<bytes>"
 ) -> tuple[list[Record], list[str]]:
     """Read the records and the names of a `.params` file held in memory.
 
@@ -107,9 +155,6 @@ def read(
         The whole file. Every number in it is copied once, into new writable arrays.
     name
         What errors and warnings call the file.
-    dense_limit
-        How many bytes the sparse records of the file may take in all once they are dense; 16 MiB and 256
-        times the file's length unless given.
 
     Returns
     -------
@@ -126,8 +171,7 @@ def read(
     Warns
     -----
     UserWarning
-        Once for each kind: sparse records (read as dense arrays), unknown devices (read as the CPU),
-        bytes after the end.
+        Once for each kind: unknown devices (read as the CPU), bytes after the end.
 
     Examples
     --------
@@ -140,10 +184,10 @@ def read(
     opreg.errors.FileFormatError: <bytes>: byte 80, names: expected 8 bytes of a name's length, found 4 ...
     """
     view = memoryview(buffer).cast("B")
-    return _read_file(_Reader(_Memory(view), len(view), name, dense_limit))
+    return _read_file(_Reader(_Memory(view), len(view), name))
 
 
-def load(path: str | os.PathLike[str], *, dense_limit: int | None = None) -> tuple[list[Record], list[str]]:
+def load(path: str | os.PathLike[str]) -> tuple[list[Record], list[str]]:
     """Read the records and the names of a file; the content says of which format it is.
 
     `.params`, `.npz` and `.safetensors` are read, files of PyTorch (`torch.save`) and checkpoints of MindSpore. Nothing
@@ -153,8 +197,6 @@ def load(path: str | os.PathLike[str], *, dense_limit: int | None = None) -> tup
     ----------
     path
         The file.
-    dense_limit
-        As for `read`.
 
     Returns
     -------
@@ -185,7 +227,7 @@ def load(path: str | os.PathLike[str], *, dense_limit: int | None = None) -> tup
         if other is not None:
             found: tuple[list[Record], list[str]] = other.function(file, size, name)
             return found
-        return _read_file(_Reader(file, size, name, dense_limit))
+        return _read_file(_Reader(file, size, name))
 
 
 def _format(file: BinaryIO) -> Slot | None:
@@ -228,12 +270,10 @@ class _Memory(io.RawIOBase):
 class _Reader:
     """Takes one field after another off a file, and refuses what the rest of the file cannot hold."""
 
-    def __init__(self, file: Any, size: int, name: str, dense_limit: int | None) -> None:
+    def __init__(self, file: Any, size: int, name: str) -> None:
         self.file, self.size, self.name = file, size, name
         self.at = 0
         self.part, self.record = "header", 0
-        self.dense_left = DENSE_FLOOR + DENSE_RATIO * size if dense_limit is None else dense_limit
-        self.sparse: list[int] = []
         self.lost: dict[int, tuple[int, int]] = {}  # records on devices that nobody knows
 
     def fail(self, at: int, expected: str, found: object) -> NoReturn:
@@ -269,8 +309,6 @@ class _Reader:
 
     def warn(self) -> None:
         """Say once what is odd about the file but no reason to refuse it."""
-        if self.sparse:
-            warn(f"{self.name}: {_records(self.sparse)} sparse and read as dense arrays")
         if self.lost:
             pairs = ", ".join(map(str, sorted(set(self.lost.values()))))
             warn(f"{self.name}: {_records(list(self.lost))} on an unknown device {pairs}, read as cpu(0)")
@@ -339,10 +377,9 @@ def _read_record(reader: _Reader) -> Record:
     device = _read_device(reader)
     name, stored = _read_type(reader)
     if storage:
-        values = _read_sparse(reader, storage, stored, stored_shape, shape)
-    else:
-        values = reader.numbers(stored, shape, "numbers")
-    return Record(meant(values, name), device)
+        values, sparse = _read_sparse(reader, storage, stored, stored_shape, shape)
+        return Record(meant(values, name), device, sparse)
+    return Record(meant(reader.numbers(stored, shape, "numbers"), name), device)
 
 
 def _read_storage(reader: _Reader, version: int) -> int:
@@ -423,8 +460,8 @@ def meant(values: np.ndarray, name: str) -> np.ndarray:
 
 def _read_sparse(
     reader: _Reader, storage: int, stored: str, stored_shape: Shape, shape: Shape
-) -> np.ndarray:
-    """A row_sparse or csr record as a dense array."""
+) -> tuple[np.ndarray, Sparse]:
+    """The numbers of a row_sparse or csr record, and how they are stored."""
     at, whats, count = reader.at, STORAGES[storage], stored_shape[:1]
     types = [_read_index_type(reader, what) for what in whats]
     if storage == 1:
@@ -434,34 +471,29 @@ def _read_sparse(
     kinds = [stored_shape, *(of for _, of in types)]
     if not count or kinds != expected or (kind == "csr" and len(shape) != 2):
         reader.fail(at, f"shapes of a {kind} array {shape}: {expected}", kinds)
-    nbytes = math.prod(shape) * np.dtype(stored).itemsize
-    if nbytes > reader.dense_left:
-        reader.fail(at, f"at most {reader.dense_left} bytes once dense (see dense_limit)", nbytes)
-    reader.dense_left -= nbytes
-    reader.sparse.append(reader.record)
     values = reader.numbers(stored, stored_shape, "numbers")
     at = reader.at
     indices = [reader.numbers(of, size, what) for (of, size), what in zip(types, whats, strict=True)]
-    where = (_row_places if storage == 1 else _csr_places)(reader, at, indices, shape)
+    sparse = Sparse(kind, tuple(indices), shape)
+    if storage == 1:
+        _within(reader, at, indices[0], shape[0], "row indices")
+    else:
+        _check_csr(reader, at, indices, shape)
+    where = _places(sparse)
     if len(values) and np.unique(np.ravel_multi_index(where, shape[: len(where)])).size < len(values):
         reader.fail(at, f"{whats[-1]} that name no place twice", indices[-1])
-    dense = np.zeros(shape, values.dtype)
-    dense[where] = values
-    return dense
+    if storage == 1 and (np.diff(indices[0]) < 0).any():
+        order = np.argsort(indices[0])
+        values, sparse = values[order], Sparse(kind, (indices[0][order],), shape)
+    return values, sparse
 
 
-def _row_places(reader: _Reader, at: int, indices: list[np.ndarray], shape: Shape) -> tuple[np.ndarray, ...]:
-    _within(reader, at, indices[0], shape[0], "row indices")
-    return (indices[0],)
-
-
-def _csr_places(reader: _Reader, at: int, indices: list[np.ndarray], shape: Shape) -> tuple[np.ndarray, ...]:
+def _check_csr(reader: _Reader, at: int, indices: list[np.ndarray], shape: Shape) -> None:
     starts, columns = indices
     _within(reader, at, starts, len(columns) + 1, "row pointers")
     if starts[0] != 0 or starts[-1] != len(columns) or (starts[1:] < starts[:-1]).any():
         reader.fail(at, f"row pointers that rise from 0 to {len(columns)}", starts)
     _within(reader, at, columns, shape[1], "column indices")
-    return np.repeat(np.arange(shape[0]), np.diff(starts)), columns
 
 
 def _read_index_type(reader: _Reader, what: str) -> tuple[str, Shape]:
@@ -509,10 +541,15 @@ def write(arrays: Pairs, names: Sequence[str] = ()) -> Iterator[bytes | memoryvi
     """
     labels = check_names(len(arrays), names)
     heads: list[bytes] = []
-    version = V3 if any(array is not None and not (array.ndim and array.size) for array, _ in arrays) else V2
-    for (array, device), label in zip(arrays, labels, strict=True):
+    records = [Record(*each) for each in arrays]
+    version = V3 if any(array is not None and sparse is None and not (array.ndim and array.size)
+                        for array, _, sparse in records) else V2
+    for (array, device, sparse), label in zip(records, labels, strict=True):
         if array is None:
             heads.append(struct.pack("<Iii", version, 0, -1 if version == V3 else 0))
+            continue
+        if sparse is not None:
+            heads.append(_sparse_head(array, device, sparse, label))
             continue
         heads.append(
             struct.pack(f"<Iii{array.ndim}q", version, 0, array.ndim, *array.shape)
@@ -524,13 +561,26 @@ def write(arrays: Pairs, names: Sequence[str] = ()) -> Iterator[bytes | memoryvi
 
     def pieces() -> Iterator[bytes | memoryview]:
         yield start
-        for head, (array, _) in zip(heads, arrays, strict=True):
+        for head, (array, _, sparse) in zip(heads, records, strict=True):
             yield head
-            if array is not None:
-                yield bytes_of(array, TYPES[FLAGS[array.dtype.name]][1])
+            for part in () if array is None else (array, *(() if sparse is None else sparse.indices)):
+                yield bytes_of(part, TYPES[FLAGS[part.dtype.name]][1])
         yield end
 
     return pieces()
+
+
+def _sparse_head(array: np.ndarray, device: Device, sparse: Sparse, label: str) -> bytes:
+    """The record of a sparse array up to its numbers."""
+    storage = next(flag for flag, parts in STORAGES.items() if len(parts) == len(sparse.indices))
+    head = [struct.pack("<Ii", V2, storage), *map(_dims, (array.shape, sparse.shape)),
+            struct.pack("<iii", *_device_code(device, label), _type_flag(array, label))]
+    head += [struct.pack("<i", _type_flag(part, label)) + _dims(part.shape) for part in sparse.indices]
+    return b"".join(head)
+
+
+def _dims(shape: Shape) -> bytes:
+    return struct.pack(f"<i{len(shape)}q", len(shape), *shape)
 
 
 def to_bytes(record: Record) -> bytes:
@@ -553,7 +603,7 @@ def from_bytes(buffer: bytes | bytearray | memoryview, name: str = "<bytes>") ->
     array([1., 2.], dtype=float32)
     """
     view = memoryview(buffer).cast("B")
-    reader = _Reader(_Memory(view), len(view), name, None)
+    reader = _Reader(_Memory(view), len(view), name)
     record = _read_record(reader)
     if record.array is None:
         reader.fail(0, "an array", "none")

@@ -40,7 +40,7 @@ def _writer(records: Pairs, names: Sequence[str]) -> Callable[[BinaryIO], None]:
     if records and not names:
         raise ArgumentError("arrays in a .safetensors file have names: save a dict")
     arrays: dict[str, np.ndarray] = {}
-    for (array, _), label, name in zip(records, labels, names, strict=True):
+    for (array, *_), label, name in zip(records, labels, names, strict=True):
         if array is None:
             raise ArgumentError(f"{label}: a .safetensors file cannot say that there is no array; a .params file can")
         if array.dtype.name not in _NAMES:

@@ -40,6 +40,7 @@ from .eager import Lasting, Settled, settle
 from .finite import Checked, deliberate
 from .landing import Landing
 from .needed import present
+from .sparse_numbers import Rows
 from .traced_rules import differentiate
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ __all__ = ["TapeNode", "TapeEntry", "Variable", "Destined", "Leaf", "leaf", "rec
 
 #: Makes an NDArray of a raw array and its context.
 WRAP = Slot("arrays")
+#: By the names of operators, functions of a node and what arrives at it that give gradients as `Rows`; None where these
+#: are not for a sparse array.
+ROW_GRADIENTS: dict[str, Callable[[TapeNode, Sequence[Any]], Sequence[Any] | None]] = {}
 
 
 class TapeNode:
@@ -409,6 +413,8 @@ def _walk(seeds: dict[TapeEntry, Any], wanted: Sequence[TapeNode], order: list[T
             step: Callable[..., Any] = _IN_MODE[train_mode]
             if ENTERED:
                 step = functools.partial(_entered, step)
+            if any(node.grad is not None and node.grad._sparse for node in wanted):
+                step = functools.partial(_by_rows, step)
             if checked is not None:
                 return walk(order, seeds, wanted, functools.partial(_checked_step, step, checked),
                             functools.partial(_checked_sum, checked))
@@ -470,6 +476,13 @@ def _differentiate(train_mode: bool | None, node: TapeNode, arriving: Sequence[A
     return [None if value is None else value._data for value in values]
 
 
+def _by_rows(step: Callable[..., Any], node: TapeNode, arriving: Sequence[Any], needs: tuple[bool, ...]) -> Any:
+    """A step of the walk where a gradient of some rows may be all that is wanted."""
+    rule = ROW_GRADIENTS.get(getattr(node.op, "name", ""))
+    grads = None if rule is None else rule(node, arriving)
+    return step(node, arriving, needs) if grads is None else grads
+
+
 def _entered(step: Callable[..., Any], node: TapeNode, *args: Any) -> Any:
     """A step of the walk on the device of its node."""
     with node.ctx.entered():
@@ -506,13 +519,15 @@ def _checked_sum(checked: Checked, entry: TapeEntry, first: Array, second: Array
 _IN_MODE = {mode: functools.partial(_differentiate, mode) for mode in (None, False, True)}
 
 
-def _sum(own: set[TapeEntry], entry: TapeEntry, first: Array, second: Array) -> Array:
+def _sum(own: set[TapeEntry], entry: TapeEntry, first: Any, second: Any) -> Any:
     """Two raw gradients of an entry added; in the memory of the first where that is a sum already, and ours ``own``."""
     if first.__class__ is second.__class__ is np.ndarray and first.dtype is second.dtype and first.dtype.kind != "b":
         into = first if entry in own and first.shape == second.shape else None
         own.add(entry)
         total = quiet(np.add, first, second, into)
         return total if total.__class__ is np.ndarray else np.asarray(total)
+    if isinstance(first, Rows) or isinstance(second, Rows):
+        return first + second
     wrap, ctx = WRAP.function, entry[0].ctx
     return (wrap(first, ctx) + wrap(second, ctx))._data
 
@@ -531,6 +546,9 @@ def backward(heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | No
             if node.req == "add":
                 continue
             g = 0
+        if node.grad._sparse:
+            node.grad._receive(node.req, g)
+            continue
         data = node.grad._data
         if ENTERED:
             node.ctx.run(write, data, node.req, g)
@@ -539,7 +557,7 @@ def backward(heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | No
         if held(node.grad, 1):
             wrote(data)
     if CUT.lost:
-        CUT.tell([node.grad._data.dtype for node in leaves])
+        CUT.tell([np.dtype(node.grad.dtype) for node in leaves])
     if not retain_graph:
         _release(order)
 
@@ -601,6 +619,8 @@ def raw_gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], entrie
         data = grads.get(entry)
         if data is None:
             data = _filled(variable, 0)._data
+        elif data.__class__ is Rows:
+            data = data.dense()
         elif id(data) in handed or (data.__class__ is np.ndarray and not data.flags.writeable):
             data = variable._ctx.run(data.copy)
         handed.add(id(data))

@@ -145,6 +145,9 @@ from opreg.nn.tensor import is_tensor as is_tensor
 from opreg.nn.tree import mutable as mutable
 from opreg.nn.vmap import vmap as vmap
 from opreg import notebook as notebook
+from opreg import np as np
+from opreg import npx as npx
+from opreg import npx as numpy_extension
 from opreg import onnx as onnx
 from opreg import pictures as viz
 from opreg import pictures as visualization
@@ -205,12 +208,12 @@ __all__ = [
     "is_np_array", "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit", "jit_class", "jvp", "kv", "kvstore",
     "load_checkpoint", "load_param_into_net", "log", "lr_scheduler", "manual_seed", "metric", "mint", "mod", "model",
     "module", "mon", "monitor", "ms_class", "ms_function", "mutable", "name", "names", "nd", "ndarray", "nn",
-    "no_grad", "notebook", "np_array", "np_shape", "num_gpus", "numpy", "onnx", "operator", "ops", "opt", "optimizer",
-    "profiler", "pytype_to_dtype", "random", "rearrange_inputs", "recompute", "recordio", "registry",
-    "reset_auto_parallel_context", "rnd", "rnn", "runtime", "save_checkpoint", "seed", "set_auto_parallel_context",
-    "set_context", "set_device", "set_np_shape", "set_rng_state", "set_seed", "sym", "symbol", "tensor", "test_utils",
-    "train", "uint16", "uint32", "uint64", "uint8", "use_np", "use_np_array", "use_np_shape", "util",
-    "value_and_grad", "visualization", "viz", "vjp", "vmap",
+    "no_grad", "notebook", "np", "np_array", "np_shape", "npx", "num_gpus", "numpy", "numpy_extension", "onnx",
+    "operator", "ops", "opt", "optimizer", "profiler", "pytype_to_dtype", "random", "rearrange_inputs", "recompute",
+    "recordio", "registry", "reset_auto_parallel_context", "rnd", "rnn", "runtime", "save_checkpoint", "seed",
+    "set_auto_parallel_context", "set_context", "set_device", "set_np_shape", "set_rng_state", "set_seed", "sym",
+    "symbol", "tensor", "test_utils", "train", "uint16", "uint32", "uint64", "uint8", "use_np", "use_np_array",
+    "use_np_shape", "util", "value_and_grad", "visualization", "viz", "vjp", "vmap",
 ]
 
 __version__: str

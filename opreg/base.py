@@ -27,7 +27,7 @@ _MACHINERY = {
 
 __all__ = [*errors.__all__, "NotImplementedForSymbol", "integer_types", "numeric_types", "string_types", "py_str",  # noqa: PLE0604
            "mx_uint", "mx_int", "mx_int64", "mx_float", "mx_real_t", "data_dir", "data_dir_default", "error_types",
-           "classproperty", "with_metaclass", "register_error", "NotSupportedForSparseNDArray", "mx_float_p"]
+           "classproperty", "with_metaclass", "register_error", "mx_float_p"]
 
 integer_types = (int, np.int32, np.int64)
 numeric_types = (float, int, np.generic)
@@ -73,10 +73,6 @@ class _NullType:
 
 
 _Null = _NullType()
-
-
-class NotSupportedForSparseNDArray(errors.OpError):
-    """MXNet's error for operations that sparse arrays lack."""
 
 
 #: Errors by name.

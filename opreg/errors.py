@@ -17,7 +17,8 @@ from .core.looks import shown
 __all__ = [
     "OpError", "MXNetError", "AttrError", "ShapeError", "SubscriptError", "DTypeError", "UnknownOperatorError",
     "ArgumentError", "UnusedError", "InferenceError", "NotDifferentiableError", "DeviceError", "FileFormatError",
-    "NonFiniteError", "RankError", "Where", "Place", "here", "user_frame", "line_at", "is_ours", "family", "note",
+    "NonFiniteError", "NotSupportedForSparseNDArray",
+    "RankError", "Where", "Place", "here", "user_frame", "line_at", "is_ours", "family", "note",
     "trim", "TRIMMED", "adopted", "listed", "nearest", "did_you_mean", "refuse_keywords", "refuse_misspelt", "warn",
 ]
 
@@ -59,6 +60,10 @@ class ShapeError(OpError, ValueError):
 
 class SubscriptError(OpError, IndexError, ValueError):
     """A subscript does not fit its array: out of range, a mask of another shape, too many parts, or no index."""
+
+
+class NotSupportedForSparseNDArray(OpError):
+    """A sparse array has no such method."""
 
 
 class DTypeError(OpError, TypeError):

@@ -38,6 +38,7 @@ from .passes.rematerialization import asked
 from .program import Bound, uncollected
 from .reduction import Reduction, bucketed
 from .sharding import rooms
+from .sparse_edge import SparseEdge, twin
 from .stages import UNREDUCED, Staged, depends_on_data
 from .symbol import BIND, SIMPLE_BIND, Symbol
 
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 __all__ = ["bind", "simple_bind", "make"]
 
 _GROUP = "__ctx_group__"
+#: Storage types by their numbers in the tags of variables.
+_STYPES = {"0": "default", "1": "row_sparse", "2": "csr"}
 
 
 # ------------------------------------------------------------------------------------------------- what is given
@@ -202,10 +205,10 @@ def bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, args: Values, 
 @SIMPLE_BIND.provide
 @uncollected
 def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_req: Requests,
-                type_dict: Mapping[str, DTypeLike] | None, group2ctx: Mapping[str, Context] | None,
-                shared_arg_names: Sequence[str] | None, shared_exec: Executor | None,
-                shared_buffer: dict[str, NDArray] | None, keywords: Mapping[str, object],
-                check_kernels: bool | str = False, recompute: bool | str | None = None,
+                type_dict: Mapping[str, DTypeLike] | None, stype_dict: Mapping[str, str] | None,
+                group2ctx: Mapping[str, Context] | None, shared_arg_names: Sequence[str] | None,
+                shared_exec: Executor | None, shared_buffer: dict[str, NDArray] | None,
+                keywords: Mapping[str, object], check_kernels: bool | str = False, recompute: bool | str | None = None,
                 head_grads: OutGrads = None, check_numbers: bool | str | None = None,
                 reduce: Group | Reduction | None = None, shard: str | None = None) -> Executor:
     """See ``Symbol.simple_bind``."""
@@ -226,6 +229,12 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
     if not any(map(depends_on_data, graph.nodes)):
         with _noted(shapes):
             specs = inference.infer(graph, shape_of, dtype_of)
+    stored = {node.name: _STYPES.get(stype, stype) for node in arguments
+              if (stype := node.tags.get("__storage_type__")) is not None} | dict(stype_dict or {})
+    by_rows = {node.inputs[1][0] for node in graph.nodes
+               if (node.built_in == "Embedding" and node.attrs["sparse_grad"])
+               or (node.built_in == "dot" and not node.attrs["transpose_b"]
+                   and stored.get(node.inputs[0][0].name) == "csr")}
     sharing = _Sharing(shared_arg_names, shared_exec, shared_buffer, names)
     args: list[NDArray] = []
     grads: list[NDArray | None] = []
@@ -237,8 +246,11 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
     for node, req in zip(arguments, reqs):
         spec, place = Spec(shape_of[node], dtype_of[node]), _variable_place(node, ctx, groups) or ctx
         weight, grad = room.get(node, (None, None))
-        args.append(sharing.argument("arg_dict", node.name, spec, place, weight))
-        grads.append(None if req == "null" else sharing.argument("grad_dict", node.name, spec, place, grad))
+        stype = stored.get(node.name, "default")
+        args.append(sharing.argument("arg_dict", node.name, spec, place, weight).tostype(stype))
+        slope = None if req == "null" else sharing.argument("grad_dict", node.name, spec, place, grad)
+        grads.append(slope.tostype("row_sparse") if slope is not None and (
+            stype == "row_sparse" or node in by_rows) else slope)
     aux = [sharing.state(node.name, Spec(shape_of[node], dtype_of[node]), _variable_place(node, ctx, groups) or ctx)
            for node in auxiliary]
     if auxiliary:
@@ -394,6 +406,15 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
     """
     if check not in (False, True, "report"):
         raise ArgumentError(f"check_kernels={check!r}: expected True, False or 'report'")
+    if any(each is not None and each._sparse for each in (*args, *grads)):
+        dense, slopes = [twin(each) for each in args], [None if each is None else twin(each) for each in grads]
+        executor = make(symbol, ctx, dense, slopes, reqs, aux, groups, check, recompute, specs, outputs, head_grads,
+                        numbers, reduction)
+        edge = SparseEdge([(own, each) for own, each in zip(args, dense) if own._sparse],
+                          [(own, each) for own, each in zip(grads, slopes)
+                           if own is not None and each is not None and own._sparse])
+        executor._let_in(edge, args, grads)
+        return executor
     arguments, auxiliary = symbol._graph().variables()
     variables, values = arguments + auxiliary, args + aux
     symbol = _grouped(symbol, ctx, groups, {node: value.context for node, value in zip(variables, values)})

@@ -29,6 +29,7 @@ from .program import Bound
 from .reduction import Reduced, Reduction
 from .replay import segments
 from .sharding import leaves
+from .sparse_edge import SparseEdge
 from .symbol import Symbol
 from .update import Index, Update, Updater
 
@@ -76,6 +77,12 @@ class Executor(OneAtATime, BoundArrays, Questions):
 
     _mode = False  # of the last forward
     _update: Update | None = None  # how weights move
+    _edge: SparseEdge | None = None  # of sparse arguments and gradients
+
+    def _let_in(self, edge: SparseEdge, args: list[NDArray], grads: list[NDArray | None]) -> None:
+        """Show arguments and gradients of which some are sparse, in the place of their twins."""
+        self._edge, self.arg_arrays, self.grad_arrays = edge, args, grads
+        self._dicts.clear()
     _whole: tuple[Plan, Segment | None, Segment] | None = None  # what all as one is made of, and that
 
     def __reduce__(self) -> NoReturn:
@@ -112,6 +119,8 @@ class Executor(OneAtATime, BoundArrays, Questions):
                 plans.wait()
             if kwargs:
                 self._feed(kwargs)
+            if self._edge is not None:
+                self._edge.enter()
             if is_train is not True and is_train is not False:
                 is_train = truth("forward", is_train)
             plan = plans[is_train]
@@ -173,7 +182,11 @@ class Executor(OneAtATime, BoundArrays, Questions):
         if self._ready is not plan:
             self._repeat(mode, functools.partial(run_segment, plan.forward, self._ctx, mode))
         self._ready = None
+        if self._edge is not None:
+            self._edge.begin()
         run_segment(plan.backward, self._ctx, is_train)
+        if self._edge is not None:
+            self._edge.leave()
         if CUT.lost:
             _tell_cut(self.grad_arrays)
 
@@ -350,7 +363,9 @@ class Executor(OneAtATime, BoundArrays, Questions):
             return self.outputs
 
     def _recorded_plan(self) -> Plan | None:
-        """The plan for training, where its segments are recorded and nobody watches."""
+        """The plan for training, where its segments are recorded, all arrays are dense, and nobody watches."""
+        if self._edge is not None:
+            return None
         if self._gradients[True] is not True:
             self._differentiate(True, True)
         plan = self._plans[True]

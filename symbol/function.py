@@ -32,5 +32,5 @@ contrib.extend(foreach=foreach, while_loop=while_loop, cond=cond, rand_zipfian=z
                **updates(surface))
 image = Namespace("sym.image", ("_image_",), _function)
 custom = Namespace("sym.custom", ("custom.",), _function)
-sparse = Namespace("sym.sparse", ("", "_"), _function)
+sparse = Namespace("sym.sparse", ("_sparse_", "", "_"), _function)
 op = Namespace("sym.op", ("", "_"), _function)

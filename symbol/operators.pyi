@@ -328,7 +328,7 @@ def broadcast_to(data: Input, shape: Ints = (), *, name: str | None = None,
     """``data`` repeated along its axes of length one to fill ``shape``, in which 0 keeps a dimension."""
 def cast_storage(data: Input, stype: Literal['default', 'row_sparse', 'csr'], *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data``, stored densely."""
+    """``data`` in a storage type."""
 def cbrt(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The cube root."""
 def ceil(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:

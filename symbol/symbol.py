@@ -522,7 +522,9 @@ class Symbol(Methods):
         """An executor over new arrays of zeros, whose shapes follow from those given by keyword.
 
         ``check_kernels``, ``recompute``, ``head_grads``, ``check_numbers``, ``reduce`` and ``shard`` are those of
-        ``bind``.
+        ``bind``. ``stype_dict`` has storage types of arguments by name, beside those that variables were made with.
+        Gradients are ``row_sparse`` of such arguments, of weights of ``Embedding(sparse_grad=True)``, and of what a
+        CSR matrix is multiplied with.
 
         Examples
         --------
@@ -531,9 +533,9 @@ class Symbol(Methods):
         (2, 3)
         """
         with TRIMMED:
-            return SIMPLE_BIND.function(self, ctx, grad_req, type_dict, group2ctx, shared_arg_names, shared_exec,
-                                        shared_buffer, kwargs, check_kernels, recompute, head_grads, check_numbers,
-                                        reduce, shard)
+            return SIMPLE_BIND.function(self, ctx, grad_req, type_dict, stype_dict, group2ctx, shared_arg_names,
+                                        shared_exec, shared_buffer, kwargs, check_kernels, recompute, head_grads,
+                                        check_numbers, reduce, shard)
 
     def eval(self, ctx: Context | Sequence[Context] | None = None, **kwargs: NDArray | np.ndarray) -> list[NDArray]:
         """Bind to arrays given by keyword and compute; a list of NDArrays.

@@ -121,7 +121,8 @@ class Update:
         """Count an update, and bring rates and counts to where the steps read them; None where there are no steps, and
         ``alone`` is to be called."""
         updater = self.updater
-        reason = self._twice or updater.one_by_one()
+        sparse = any(each._sparse for each in (*self._weights, *self._grads))
+        reason = self._twice or ("weights or gradients are sparse" if sparse else updater.one_by_one())
         if reason is not None:
             self.forget()
             self.reason = reason

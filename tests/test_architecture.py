@@ -86,6 +86,7 @@ ORDER = _floors("""
     opreg.ndarray.params_file opreg.ndarray.context opreg.ndarray.finite opreg.ndarray.landing
     opreg.ndarray.npz_file opreg.ndarray.safetensors_file opreg.ndarray.dlpack opreg.ndarray.scalars
     opreg.ndarray.torch_file opreg.ndarray.mindspore_file
+    opreg.ndarray.sparse_numbers
     opreg.ndarray.custom_calls
     opreg.ndarray.eager
     opreg.ndarray.traced_rules
@@ -93,6 +94,8 @@ ORDER = _floors("""
     opreg.ndarray.tape
     opreg.ndarray.changes
     opreg.ndarray.ndarray
+    opreg.ndarray.sparse_arrays
+    opreg.ndarray.sparse_rules
     opreg.ndarray.control_flow opreg.ndarray.bound opreg.ndarray.cached_op opreg.ndarray.traced_numpy
     opreg.ndarray.traced
     opreg.ndarray.bodies
@@ -113,6 +116,7 @@ ORDER = _floors("""
     opreg.symbol.inspect opreg.symbol.inspect.memory_use
     opreg.symbol.plan
     opreg.symbol.replay opreg.symbol.inspect.explain opreg.symbol.inspect.monitor
+    opreg.symbol.sparse_edge
     opreg.symbol.arrays opreg.symbol.inspect.work opreg.symbol.inspect.checking
     opreg.symbol.inspect.finite opreg.symbol.sharding
     opreg.symbol.inspect.profile opreg.symbol.inspect.estimate
@@ -418,7 +422,7 @@ LATE = {
 }
 
 #: Libraries that not everybody has, imported inside of the functions that need them.
-OPTIONAL = {"PIL", "cudnn", "cupy", "fissix", "jax", "llvmlite", "ml_dtypes", "mpi4py", "numba", "pandas",
+OPTIONAL = {"PIL", "cudnn", "cupy", "fissix", "jax", "llvmlite", "ml_dtypes", "mpi4py", "numba", "pandas", "scipy",
             "pytest", "torch"}
 
 #: Packages whose modules have floors of their own. Their folders stand beside that of ``opreg``, which links to them.

@@ -213,6 +213,12 @@ def _named(data: Any, default: str, empty: bool) -> list[tuple[str, np.ndarray]]
     return named
 
 
+def _stored_by_rows(given: Any, named: list[tuple[str, np.ndarray]]) -> list[str]:
+    """The names of the arrays that are CSR matrices, whose batches are, too."""
+    values = given.values() if isinstance(given, Mapping) else given if isinstance(given, (list, tuple)) else [given]
+    return [name for (name, _), value in zip(named, values) if getattr(value, "stype", "") == "csr"]
+
+
 #: Arrays to go over: one, several, or by name.
 Arrays: TypeAlias = ArrayLike | Sequence[ArrayLike] | Mapping[str, ArrayLike] | None
 
@@ -223,7 +229,8 @@ class NDArrayIter(DataIter):
     Parameters
     ----------
     data, label : array, list of arrays, or dict of them by name
-        NumPy arrays or NDArrays; all with the same number of rows. NumPy's come as float32.
+        NumPy arrays or NDArrays; all with the same number of rows. NumPy's come as float32, and batches of a CSR matrix
+        as CSR matrices.
     batch_size : int
         Rows a batch.
     shuffle : bool
@@ -256,6 +263,7 @@ class NDArrayIter(DataIter):
         if batch_size < 1:
             raise ArgumentError(f"batch_size={batch_size}: expected at least one")
         self.data, self.label = _named(data, data_name, False), _named(label, label_name, True)
+        self._csr = {*_stored_by_rows(data, self.data), *_stored_by_rows(label, self.label)}
         self.shuffle, self.last_batch_handle, self.layout = shuffle, last_batch_handle, layout
         self.num_data = self._count(self.data[0][1])
         for name, value in self.data + self.label:
@@ -345,7 +353,8 @@ class NDArrayIter(DataIter):
         rows = self._rows[self.cursor]
         if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and not self.shuffle:
             rows = slice(int(rows[0]), int(rows[-1]) + 1)  # type: ignore[assignment]
-        return [array(value[(slice(None),) * self._axis(value) + (rows,)], dtype=value.dtype) for _, value in arrays]
+        return [array(value[(slice(None),) * self._axis(value) + (rows,)], dtype=value.dtype).tostype(
+            "csr" if name in self._csr else "default") for name, value in arrays]
 
     def getdata(self) -> list[NDArray]:
         return self._take(self.data)

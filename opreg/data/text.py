@@ -196,7 +196,7 @@ def _short(error: Exception) -> str:
 class LibSVMIter(_RowsOfFiles):
     """Batches of rows in text files that name the columns which are not zero: ``label column:number column:number``.
 
-    Columns count from zero. Arrays are dense.
+    Columns count from zero. Data are CSR matrices, and labels that have a file of their own.
 
     Parameters
     ----------
@@ -239,6 +239,7 @@ class LibSVMIter(_RowsOfFiles):
             if len(label) != len(data):
                 raise ShapeError(f"{data_libsvm} has {len(data)} rows, {label_libsvm} has {len(label)}")
         super().__init__(data, label, batch_size, True, data_name, label_name)
+        self._csr = {data_name, *([] if label_libsvm is None else [label_name])}
 
 
 def _columns(path: str | os.PathLike, shape: object, dtype: np.dtype, part: int, parts: int

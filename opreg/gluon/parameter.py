@@ -89,7 +89,7 @@ class Parameter:
     differentiable : bool
         Whether it may have a gradient at all.
     stype, grad_stype : str
-        MXNet's storage types; arrays are dense whatever they say.
+        How it is stored, and its gradient: ``default``, ``row_sparse`` or ``csr``.
 
     Examples
     --------
@@ -182,7 +182,7 @@ class Parameter:
 
     @property
     def stype(self) -> str:
-        """The storage type it was made with; its arrays are dense."""
+        """The storage type of its arrays."""
         return self._stype
 
     def _rename(self, name: str) -> None:
@@ -247,12 +247,12 @@ class Parameter:
             When it was not made with ``stype="row_sparse"``.
         """
         self._refuse_dense("row_sparse_data")
-        return self.data(row_id.context)
+        return self._check_and_get(self._data, row_id.context)
 
     def list_row_sparse_data(self, row_id: NDArray) -> list[NDArray]:
         """Its arrays on all contexts; rows that are not asked for are there, too."""
         self._refuse_dense("list_row_sparse_data")
-        return self.list_data()
+        return self._check_and_get(self._data, list)
 
     def _refuse_dense(self, method: str) -> None:
         if self._stype != "row_sparse":
@@ -354,7 +354,7 @@ class Parameter:
     def _init_impl(self, data: NDArray, contexts: Sequence[Context]) -> None:
         """Begin with these numbers on contexts."""
         self._ctx_list = list(contexts)
-        self._data = [faced(data.copyto(ctx)) for ctx in self._ctx_list]
+        self._data = [faced(data.copyto(ctx).tostype(self._stype)) for ctx in self._ctx_list]
         self._init_grad()
 
     def _init_grad(self) -> None:
@@ -362,7 +362,8 @@ class Parameter:
         if self.grad_req == "null":
             self._grad = None
             return
-        self._grad = [faced(zeros(each.shape, ctx=each.context, dtype=each.dtype)) for each in self._data or ()]
+        self._grad = [faced(zeros(each.shape, each.context, each.dtype, self._grad_stype))
+                      for each in self._data or ()]
         autograd.mark_variables(self._data or [], self._grad, self.grad_req)
 
     def _load_init(self, data: NDArray, ctx: Contexts, cast_dtype: bool = False, dtype_source: str = "current"

@@ -239,9 +239,9 @@ def read_checkpoint(path: str) -> dict[str, np.ndarray]:
         if not name.strip() or len(name) > LONGEST_NAME:
             raise FileFormatError(f"{path}: expected names of 1 to {LONGEST_NAME} characters, found one of {len(name)} "
                                   f"for array {i}")
-        if record.array is None:
+        if (whole := record.dense()) is None:
             raise FileFormatError(f"{path}: expected an array {name!r}, found a record without one")
-        arrays[name] = record.array
+        arrays[name] = whole
     return _compared(path, arrays)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from opreg.ndarray import zeros
 from opreg.ndarray.ndarray import NDArray
+from opreg.ndarray.sparse_rules import updated
 
 from ..builtin.optimizers.bound_updates import Alike, Row
 from ..core.cache import cached
@@ -49,6 +50,9 @@ def apply(name: str, weight: NDArray, grad: NDArray, *states: NDArray, **attrs: 
     The rates change from step to step, so a call by attributes would settle them anew each time: the kernel,
     which takes them as they are, is called itself.
     """
+    if any(value._sparse for value in (weight, grad, *states)):
+        updated(name, weight, grad, states, attrs)
+        return
     arrays = [weight._data, grad._data, *(state._data for state in states)]
     rule, ctx = get(name).kernels[0].rule, weight.context
     ctx.run(rule.function, ctx.xp, *arrays, out=arrays[0], **rule.select(attrs))
@@ -56,8 +60,8 @@ def apply(name: str, weight: NDArray, grad: NDArray, *states: NDArray, **attrs: 
 
 
 def zeros_of(weight: NDArray) -> NDArray:
-    """A state that begins with zeros."""
-    return zeros(weight.shape, weight.context, weight.dtype)
+    """A state that begins with zeros, stored as the weight is."""
+    return zeros(weight.shape, weight.context, weight.dtype, weight.stype)
 
 
 def rows(*columns: Any) -> list[tuple[Any, ...]]:
@@ -253,9 +257,11 @@ class Optimizer:
 
         A class that names its operator moves them by one call for all that share rates and dtype.
         """
-        distinct = {index for index, *_ in updates}, {id(weight._data) for _, weight, *_ in updates}
-        apart = all(len(keys) == len(updates) for keys in distinct)
-        by_operator = len(updates) > 1 and apart and self.one_by_one() is None
+        by_operator = len(updates) > 1 and self.one_by_one() is None and not any(
+            weight._sparse or grad._sparse for _, weight, grad, _ in updates)
+        if by_operator:
+            distinct = {index for index, *_ in updates}, {id(weight._data) for _, weight, *_ in updates}
+            by_operator = all(len(keys) == len(updates) for keys in distinct)
         for index, weight, grad, state in updates:
             self._check(index, weight, grad, state if by_operator else ())
         if not by_operator:
@@ -321,6 +327,10 @@ class Optimizer:
 
     def _check(self, index: Index, weight: NDArray, grad: NDArray, state: State) -> None:
         """Refuse a gradient or a state that does not fit the weight."""
+        if getattr(grad, "_sparse", False) or getattr(weight, "_sparse", False):
+            if grad.shape != weight.shape:
+                self._compare(index, weight, "gradient", grad, weight.shape)
+            return
         try:
             data, slope = weight._data, grad._data
         except AttributeError:

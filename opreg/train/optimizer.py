@@ -45,7 +45,7 @@ class SGD(Optimizer):
     momentum : float
         How much of the last step goes into the next.
     lazy_update : bool
-        Has no effect: gradients here are dense.
+        Whether a gradient of some rows moves these rows alone; the momentum of the others stays, too.
     """
 
     _plain, _with_momentum = "sgd_update", "sgd_mom_update"
@@ -67,7 +67,7 @@ class SGD(Optimizer):
         return (self._plain, ()) if state is None else (self._with_momentum, (state,))
 
     def _attributes(self, count: int, lr: float, wd: float) -> dict[str, float]:
-        return {"momentum": self.momentum, **super()._attributes(count, lr, wd)}
+        return {"momentum": self.momentum, "lazy_update": self.lazy_update, **super()._attributes(count, lr, wd)}
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         if isinstance(index, (list, tuple)) or not (self.multi_precision and weight.dtype == FLOAT16):
@@ -211,7 +211,8 @@ class Adam(_Moments):
         return "adam_update", tuple(state)
 
     def _attributes(self, count: int, lr: float, wd: float) -> dict[str, float]:
-        return {**self._betas, **super()._attributes(count, lr * self._corrected(count), wd)}
+        return {"lazy_update": self.lazy_update, **self._betas,
+                **super()._attributes(count, lr * self._corrected(count), wd)}
 
 
 @register

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
-from opreg.ndarray import where, zeros_like
+from opreg.ndarray import sparse, where, zeros_like
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.files import reading, whole
@@ -239,15 +239,36 @@ class KVStore(KVStoreBase):
         self.pull(key, out, priority)
 
     def row_sparse_pull(self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None) -> None:
-        """Refused: there is no sparse storage.
+        """Copy rows of what is kept into ``row_sparse`` arrays.
+
+        Parameters
+        ----------
+        key : int, str, or list of them
+            Whose rows.
+        out : RowSparseNDArray, list, or list of lists
+            Where they go, for each key.
+        priority : int
+            Counts for nothing.
+        row_ids : NDArray, or list of them
+            The numbers of the rows, in any order; one array, or one for each that is filled.
 
         Raises
         ------
         ArgumentError
-            Always.
+            Without ``out`` or ``row_ids``, or where an array is not ``row_sparse``.
         """
-        raise ArgumentError("kvstore: row_sparse_pull: arrays are dense here; pull takes whole ones, and nd.take rows "
-                            "of them")
+        if out is None or row_ids is None:
+            raise ArgumentError("kvstore: row_sparse_pull: expected arrays to copy into, out=, and rows, row_ids=")
+        wanted = list(row_ids) if isinstance(row_ids, (list, tuple)) else [row_ids]
+        targets = [(name, array) for name, arrays in pairs("row_sparse_pull", key, out) for array in arrays]
+        if len(wanted) not in (1, len(targets)):
+            raise ArgumentError(f"kvstore: row_sparse_pull: {len(targets)} arrays want as many row_ids, got "
+                                f"{len(wanted)}")
+        for (name, array), rows in zip(targets, wanted * len(targets) if len(wanted) == 1 else wanted):
+            if array.stype != "row_sparse":
+                raise ArgumentError(f"kvstore: row_sparse_pull: {name!r}: expected a row_sparse array, got one of "
+                                    f"storage type {array.stype!r}")
+            array[:] = sparse.retain(self._own("row_sparse_pull", name).tostype("row_sparse"), rows)
 
     def _store(self, key: Key, value: NDArray) -> None:
         """Replace the value of a key, if the store has it."""

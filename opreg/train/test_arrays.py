@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from opreg.ndarray import sparse
 from opreg.ndarray.context import Context, current_context, num_gpus
 from opreg.ndarray.ndarray import NDArray, array
 
@@ -24,7 +25,7 @@ __all__ = ["default_context", "set_default_context", "default_dtype", "list_gpus
            "assert_allclose",
            "almost_equal_ignore_nan", "assert_almost_equal_ignore_nan", "assert_exception", "rand_shape_nd",
            "rand_shape_2d", "rand_shape_3d", "random_arrays", "random_uniform_arrays", "rand_coord_2d", "random_sample",
-           "rand_ndarray", "np_reduce"]
+           "rand_ndarray", "rand_sparse_ndarray", "np_reduce"]
 
 T = TypeVar("T")
 
@@ -262,10 +263,47 @@ def random_sample(population: Sequence[T], k: int) -> list[T]:
 def rand_ndarray(shape: Sequence[int], stype: str = "default", density: float | None = None, dtype: DTypeLike = None,
                  modifier_func: object = None, shuffle_csr_indices: bool = False, distribution: str | None = None,
                  ctx: Context | None = None) -> NDArray:
-    """An array of uniform numbers between -1 and 1; what concerns sparse ones counts for nothing."""
+    """An array of uniform numbers between -1 and 1; of a sparse one ``density`` of the rows, or of the numbers, are
+    there."""
     if stype != "default":
-        raise ArgumentError(f"rand_ndarray: there are no arrays of storage type {stype!r}, only 'default'")
+        return rand_sparse_ndarray(shape, stype, density, dtype)[0]
     return array(_State.rng.uniform(-1.0, 1.0, tuple(shape)), ctx, dtype or default_dtype())
+
+
+def rand_sparse_ndarray(shape: Sequence[int], stype: str, density: float | None = None, dtype: DTypeLike = None,
+                        distribution: str | None = None, data_init: float | None = None, rsp_indices: Any = None,
+                        modifier_func: Callable[[Any], Any] | None = None, shuffle_csr_indices: bool = False,
+                        ctx: Context | None = None) -> tuple[NDArray, tuple[np.ndarray, ...]]:
+    """A sparse array of uniform numbers between -1 and 1, and what is stored of it.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Its shape.
+    stype : {"row_sparse", "csr"}
+        Its storage type.
+    density : float, optional
+        Which part of the rows, or of the numbers of a matrix, is stored; any by default.
+    data_init : float, optional
+        The number that is stored everywhere.
+    rsp_indices : sequence of int, optional
+        The rows that are stored.
+    """
+    rng, density = _State.rng, _State.rng.uniform() if density is None else density
+    numbers = rng.uniform(-1.0, 1.0, tuple(shape))
+    if data_init is not None:
+        numbers[...] = data_init
+    if modifier_func is not None:
+        numbers = np.vectorize(modifier_func)(numbers)
+    numbers = numbers.astype(dtype or default_dtype())
+    if stype == "csr":
+        array = sparse.csr_matrix(np.where(rng.uniform(size=numbers.shape) < density, numbers, 0), ctx=ctx)
+        return array, tuple(each.asnumpy() for each in (array.indptr, array.indices, array.data))
+    if stype != "row_sparse":
+        raise ArgumentError(f"rand_sparse_ndarray: storage type {stype!r}: expected 'row_sparse' or 'csr'")
+    rows = np.flatnonzero(rng.uniform(size=len(numbers)) < density) if rsp_indices is None else np.unique(rsp_indices)
+    array = sparse.row_sparse_array((numbers[rows], rows), tuple(shape), ctx)
+    return array, (array.data.asnumpy(), array.indices.asnumpy())
 
 
 def np_reduce(dat: np.ndarray, axis: int | Iterable[int] | None, keepdims: bool,

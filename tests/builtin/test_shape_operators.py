@@ -220,7 +220,7 @@ def test_reshape_codes_keep_the_number_of_elements(shape, data):
     ("khatri_rao", {"num_args": 2}, [(2, 3), (2, 4)], ShapeError, "differ"),
     ("_arange", {"start": 5, "stop": 1}, [], AttrError, "nothing from 5.0 to 1.0"),
     ("_eye", {"N": -1}, [], AttrError, "from zero up"),
-    ("cast_storage", {"stype": "csr"}, [(2, 3)], AttrError, "arrays are dense"),
+    ("cast_storage", {"stype": "rows"}, [(2, 3)], AttrError, "row_sparse"),
     ("_ravel_multi_index", {"shape": (2, 3)}, [(3, 4)], ShapeError, "a row of indices for each dimension"),
 ])
 def test_what_does_not_fit_is_refused_in_words(op, attrs, shapes, kind, words):

@@ -150,7 +150,7 @@ def store(group: Group) -> None:
         assert (both[0] == 2).asnumpy().all() and (both[1] == 1).asnumpy().all()
         kv.broadcast("c", mx.nd.full(2, group.rank), out=[both[1][:2]])
         kv.barrier()
-        _refuses(ArgumentError, "dense", lambda: kv.row_sparse_pull("a", out))
+        _refuses(ArgumentError, "row_ids", lambda: kv.row_sparse_pull("a", out))
     _refuses(RankError, "what kvstore.init begins",
              lambda: kv.init("z", mx.nd.ones(2 + group.rank)))
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from opreg.errors import ArgumentError, DTypeError, FileFormatError
-from opreg.ndarray.params_file import Record, load, read, save, write
+from opreg.ndarray.params_file import Record, Sparse, load, read, save, write
 
 MODELS = Path(__file__).parent.parent / "oracle" / "models"
 FILES = MODELS / "files"
@@ -106,14 +106,11 @@ def test_bool_scalar_and_zero_size(expected, name, prefix):
         assert same(got.array, expected[prefix + key])
 
 
-def test_sparse_arrays_become_dense_with_one_warning(expected):
-    with pytest.warns(UserWarning, match=r"4 records are \(0, 1, 3, 4\) sparse") as caught:
-        records, names = load(FILES / "sparse_v2.params")
-    assert len(caught) == 1
-    assert caught[0].filename == __file__
-    assert len(names) == 5
+def test_sparse_arrays(expected):
+    records, names = load(FILES / "sparse_v2.params")
+    assert [record.sparse.stype if record.sparse else "" for record in records].count("") == 1
     for got, name in zip(records, names, strict=True):
-        assert same(got.array, expected[f"sparse/{name}/dense"])
+        assert same(got.dense(), expected[f"sparse/{name}/dense"])
 
 
 AS_WE_WRITE = ("dict_v2", "list_v2", "list_gpu", "bool_v2", "dict_v3", "empty_v2")
@@ -307,9 +304,10 @@ CSR = (2, (2, 3), (3,), (1, 2, 3), (0, 2, 3), (2, 0, 1))
 )
 @pytest.mark.parametrize("index", (("q", 6), ("i", 4)))
 def test_sparse_records(parts, dense, index):
-    with pytest.warns(UserWarning, match=r"1 record is \(0\) sparse"):
-        got = only(file(sparse(*parts, index=index))).array
-    assert same(got, np.asarray(dense, np.float32))
+    got = only(file(sparse(*parts, index=index)))
+    assert same(got.dense(), np.asarray(dense, np.float32))
+    assert got.sparse.stype == {1: "row_sparse", 2: "csr"}[parts[0]] and got.sparse.shape == np.shape(dense)
+    assert same(only(b"".join(write([got]))).dense(), got.dense())
 
 
 @pytest.mark.parametrize(
@@ -328,7 +326,6 @@ def test_sparse_records(parts, dense, index):
         ((2, (2, 3), (3,), (1, 2, 3), (0, 9, 3), (2, 0, 1)), r"row pointers from 0 to 3, found 0 to 9"),
         ((2, (2, 3), (3,), (1, 2, 3), (0, 3), (2, 0, 1)), r"shapes of a csr array \(2, 3\)"),
         ((2, (2, 3, 1), (3,), (1, 2, 3), (0, 2, 3), (2, 0, 1)), r"shapes of a csr array \(2, 3, 1\)"),
-        ((1, (1 << 40, 2), (2, 2), (1, 2, 3, 4), (3, 1)), r"at most \d+ bytes once dense \(see dense"),
     ),
 )
 def test_sparse_records_that_are_refused(parts, message):
@@ -341,41 +338,10 @@ def test_indices_must_be_integers():
         read(file(sparse(*ROWS, index=("f", 0))))
 
 
-def test_the_limit_of_dense_bytes_is_of_the_file():
-    data = file(sparse(*ROWS), sparse(*ROWS))
-    with pytest.raises(FileFormatError, match="record 1 of 2: expected at most 31 bytes once dense"):
-        read(data, dense_limit=63)
-    with pytest.warns(UserWarning, match=r"2 records are \(0, 1\) sparse"):
-        read(data, dense_limit=64)
-
-
-@pytest.mark.parametrize("storage", [1, 2])
-@pytest.mark.parametrize("how", ["bytes", "file"])
-def test_the_limit_of_dense_bytes_by_itself(storage, how, tmp_path):
-    """16 MiB and 256 times the length of the file: what is larger is refused before it is allocated."""
-
-    def record(rows, columns):
-        if storage == 1:
-            return file(sparse(1, (rows, columns), (1, columns), (7,) * columns, (0,)))
-        return file(sparse(2, (rows, columns), (1,), (7,), (0, *[1] * rows), (0,)))
-
-    def get(data):
-        if how == "bytes":
-            return read(data)
-        path = tmp_path / "sparse.params"
-        path.write_bytes(data)
-        return load(path)
-
-    limit = (16 << 20) + 256 * len(record(8, 8))
-    if storage == 1:
-        fits, more = record(limit // 32, 8), record(limit // 32 + 1, 8)
-    else:
-        fits, more = record(8, limit // 32), record(8, limit // 32 + 1)
-    with pytest.warns(UserWarning, match="sparse and read as dense"):
-        (found,), _ = get(fits)
-    assert found.array.nbytes == limit
-    with pytest.raises(FileFormatError, match=f"expected at most {limit} bytes once dense"):
-        get(more)
+def test_a_sparse_array_larger_than_memory_is_read():
+    got = only(file(sparse(1, (1 << 40, 2), (2, 2), (1, 2, 3, 4), (3, 1))))
+    assert got.sparse.shape == (1 << 40, 2) and got.sparse.indices[0].tolist() == [1, 3]
+    assert got.array.tolist() == [[3, 4], [1, 2]]
 
 
 # ------------------------------------------------------------------------------- names and kinds of files
@@ -770,7 +736,7 @@ def damage(data, draws):
 @CALM
 @given(st.sampled_from(SOUND), st.data())
 def test_no_changed_byte_does_harm(data, draws):
-    assert peak_of(read, damage(data, draws)) < 40 << 20  # sparse records may take 16 MiB, then be looked at
+    assert peak_of(read, damage(data, draws)) < 8 << 20
 
 
 @pytest.fixture(scope="module")
@@ -800,3 +766,11 @@ def test_no_changed_or_missing_byte_of_npz_does_harm(sound_npz, draws):
 @pytest.mark.parametrize("path", sorted(FILES.glob("bad_*.params")), ids=lambda path: path.stem)
 def test_damaged_files_ask_for_no_memory(path):
     assert peak_of(load, path) < 1 << 20
+
+
+def test_a_sparse_array_far_larger_than_what_is_stored_stays_sparse() -> None:
+    record = Record(np.ones((1, 4), np.float32), sparse=Sparse("row_sparse", (np.array([7]),), (1 << 40, 4)))
+    got = only(b"".join(write([record])))
+    assert got.sparse is not None and got.sparse.shape == (1 << 40, 4)
+    with pytest.raises(FileFormatError, match=r"takes 17592186044416 bytes once dense, expected at most"):
+        got.dense()

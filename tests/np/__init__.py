@@ -1,1 +1,1 @@
-"""Tests of `mx.np` and `mx.npx`."""
+"""Tests of ``mx.np`` and ``mx.npx``."""

@@ -72,6 +72,7 @@ ROWS += [
       for number, (index, attrs) in enumerate([
           (np.array([1.0]), {}), (np.array([1.0]), {"keepdims": True}), (np.array(1.0), {}),
           (np.array([4.0]), {"axis": 0, "mode": "wrap"})])],
+    _linear("_sparse_retain", [_MATRIX, np.array([2, 0, 2], "int32")], {}, lambda x, i: x * [[1], [0], [1]]),
     _linear("batch_take", [_MATRIX, np.array([0, -1, 9], "int32")], {}, lambda x, i: x[[0, 1, 2], [0, 0, 3]]),
 ]
 

@@ -82,6 +82,7 @@ ROWS += [
         expected=lambda x, y, i: (x, y, i)),
     Row("amp_multicast", [_X], {"num_outputs": 1}, expected=lambda x: x, grad=(0,)),
     _linear("cast_storage", [_X], {"stype": "default"}, lambda x: x),
+    _linear("cast_storage", [_X], {"stype": "row_sparse"}, lambda x: x),
 ]
 
 # -------------------------------------------------------------------------------------------- broadcasting

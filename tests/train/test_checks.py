@@ -254,7 +254,7 @@ def test_random_things():
     (lambda: tools.check_symbolic_forward(sym.var("x") * 1, {"y": X}, [X]), "no 'y'"),
     (lambda: tools.check_symbolic_forward(sym.var("x") * 1, [X, X], [X]), "expected 1 arrays"),
     (lambda: tools.check_symbolic_forward(sym.var("x") * 1, {}, [X]), "x missing"),
-    (lambda: tools.rand_ndarray((2,), "csr"), "storage type 'csr'"),
+    (lambda: tools.rand_ndarray((2,), "rows"), "storage type 'rows'"),
 ])
 def test_check_errors(call, words):
     with pytest.raises(ArgumentError, match=words):

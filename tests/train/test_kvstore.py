@@ -52,7 +52,7 @@ def test_two_bits_a_number():
     (lambda: store_of(w=[1.0]).push("w", [np.ones(1)]), ArgumentError, "expected NDArrays, got ndarray"),
     (lambda: store_of(w=[1.0]).push(["w"], nd.ones(1)), ArgumentError, "1 keys want as many arrays"),
     (lambda: store_of(w=[1.0]).pull("w"), ArgumentError, "out="),
-    (lambda: store_of(w=[1.0]).row_sparse_pull("w"), ArgumentError, "row_sparse_pull: arrays are dense"),
+    (lambda: store_of(w=[1.0]).row_sparse_pull("w"), ArgumentError, "row_sparse_pull: expected arrays"),
     (lambda: store_of().set_gradient_compression({"type": "2bit"}), ArgumentError, "of the kind 'device'"),
     (lambda: store_of("device").set_gradient_compression({"type": "1bit"}), ArgumentError, "'type': '2bit'"),
     (lambda: store_of().save_optimizer_states("x"), ArgumentError, "set_optimizer"),

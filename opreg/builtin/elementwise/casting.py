@@ -14,7 +14,6 @@ from ...core.registry import declare, ops
 from ...core.spec import is_floating
 from ...core.value import Value
 from ...custom.composed import composed
-from ...errors import AttrError
 from ...typing import Array, ArrayModule
 from ..outputs import as_output, numbered
 from ..samples import alike
@@ -45,7 +44,7 @@ def identity_like(lhs, rhs):
 
 @declare(aliases=("_sparse_cast_storage",), inplace=(0,))
 def cast_storage(data, *, stype: Literal["default", "row_sparse", "csr"]):
-    """``data``, stored densely."""
+    """``data`` in a storage type. In a graph numbers are dense: its arguments and gradients may be sparse."""
 
 
 cast_storage.fill(as_output)
@@ -53,8 +52,6 @@ cast_storage.fill(as_output)
 
 @cast_storage.infer
 def cast_storage_infer(data, *, stype):
-    if stype != "default":
-        raise AttrError(f"stype={stype!r}: arrays are dense here, expected 'default'")
     return data
 
 

@@ -191,6 +191,29 @@ def take_sum_vmap(ins, batched, *, axis, mode):
     return ops._backward_take(g, places, a.reshape((size * length, *rest)), axis=0)
 
 
+@declare(name="_sparse_retain", types="T,I->T")
+def sparse_retain(data, indices):
+    """``data`` with zeros in all rows but those at ``indices``."""
+
+
+@sparse_retain.infer
+def sparse_retain_infer(data, indices):
+    check_some(data, 0, indices)
+    return data
+
+
+@sparse_retain.kernel()
+def sparse_retain_xp(xp, data, indices):
+    kept = xp.zeros(len(data), bool)
+    kept[indices.astype(np.int64)] = True
+    return xp.where(kept.reshape(-1, *[1] * (data.ndim - 1)), data, xp.zeros((), data.dtype))
+
+
+@sparse_retain.grad
+def sparse_retain_grad(g, ins, outs):
+    return ops._sparse_retain(g, ins[1]), None
+
+
 @declare(name="Embedding", partly=(1,), cheap=True,
          aliases=("_sparse_Embedding", "_contrib_SparseEmbedding", "_npx_embedding"))
 def embedding(data, weight, *, input_dim: Count, output_dim: Count, dtype: np.dtype = _FLOAT32,

@@ -72,7 +72,7 @@ class Identity(HybridBlock):
 
 
 class SparseEmbedding(Embedding):
-    """A layer that looks rows of its weight up by their numbers; weight and gradient are dense, unlike MXNet's.
+    """A layer that looks rows of its weight up by their numbers; the gradient has these rows alone.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class SparseEmbedding(Embedding):
 
     def __init__(self, input_dim: int, output_dim: int, dtype: DTypeLike = "float32",
                  weight_initializer: InitializerLike = None, **kwargs: Any):
-        super().__init__(input_dim, output_dim, dtype, weight_initializer, **kwargs)
+        super().__init__(input_dim, output_dim, dtype, weight_initializer, sparse_grad=True, **kwargs)
 
 
 class SyncBatchNorm(BatchNorm):

@@ -1,0 +1,676 @@
+"""Sparse arrays: `RowSparseNDArray` has some rows of an array, `CSRNDArray` a matrix by the columns of its rows.
+
+A sparse array is an NDArray whose numbers are `Stored`. Operators that compute with what is stored stand in
+``sparse_rules``; to all else its numbers are a dense array, made when somebody asks for it, which is what MXNet calls
+storage fallback. A write stores all of it anew.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from opreg.core.op import Op
+from opreg.core.registry import ops
+from opreg.core.rules import Attrs
+from opreg.core.slots import Slot
+from opreg.core.spec import as_dtype, show
+from opreg.errors import (
+    ArgumentError,
+    DeviceError,
+    NotSupportedForSparseNDArray,
+    ShapeError,
+    SubscriptError,
+    did_you_mean,
+)
+from opreg.typing import Array, DTypeLike
+
+from . import params_file, tape
+from .context import Context, current_context
+from .ndarray import Applied, NDArray, array
+from .sparse_numbers import INDEX, Csr, Rows, Stored, scipy_sparse
+
+__all__ = ["BaseSparseNDArray", "CSRNDArray", "RowSparseNDArray", "csr_matrix", "row_sparse_array", "zeros", "empty",
+           "sparse_array", "held_in", "over_stored", "stored_as"]
+
+#: Applies an operator where one of its inputs is sparse.
+APPLY = Slot("arrays")
+
+_KINDS: dict[str, Any] = {"row_sparse": Rows, "csr": Csr}
+
+
+def _short(method: str, name: str, reflected: bool) -> Any:
+    def compute(self: BaseSparseNDArray, other: Any) -> Any:
+        return self._binary(name, other, reflected)
+
+    compute.__name__ = method
+    return compute
+
+
+def _in_place(name: str) -> Any:
+    compute = getattr(operator, name)
+
+    def method(self: BaseSparseNDArray, other: Any) -> BaseSparseNDArray:
+        self._store(Ellipsis, compute(self, other))
+        return self
+
+    method.__name__ = f"__i{name}__"
+    return method
+
+
+class BaseSparseNDArray(NDArray):
+    """What sparse arrays have in common; programs make them with ``nd.sparse.csr_matrix`` and its like."""
+
+    __slots__ = ("_stored",)
+    _rank = 4
+    _sparse = True
+    _stored: Any  # Rows or Csr
+    _parts: ClassVar[tuple[str, ...]] = ()  # the arrays of indices
+
+    def __init__(self, stored: Stored, ctx: Context | None = None):
+        self._stored, self._ctx, self._entry = stored, _host(ctx), None
+
+    # ------------------------------------------------------------------------------------------- operators
+
+    @property
+    def _data(self) -> Array:  # type: ignore[override]  # made when it is asked for
+        """The numbers as a dense array, which is not written."""
+        dense = self._stored.dense()
+        dense.setflags(write=False)
+        return dense
+
+    def _follow(self, op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[Applied, list[NDArray]]:
+        result: tuple[Applied, list[NDArray]] = APPLY.function(op, attrs, values)
+        return result
+
+    def _binary(self, name: str, other: Any, reflected: bool) -> Any:
+        if isinstance(other, NDArray) and name in ("add", "sub", "mul", "truediv") and other.shape == self.shape:
+            op = getattr(ops, {"truediv": "elemwise_div"}.get(name, f"elemwise_{name}"))
+            return op(other, self) if reflected else op(self, other)
+        return super()._binary(name, other, reflected)
+
+    def __neg__(self) -> NDArray:
+        return ops.negative(self)
+
+    __iadd__, __isub__, __imul__ = _in_place("add"), _in_place("sub"), _in_place("mul")
+    __itruediv__, __imod__, __ipow__ = _in_place("truediv"), _in_place("mod"), _in_place("pow")
+
+    def _shape_is(self, other: object) -> bool:
+        return isinstance(other, NDArray) and self.shape == other.shape
+
+    # -------------------------------------------------------------------------------------------- questions
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Dimensions."""
+        shape: tuple[int, ...] = self._stored.shape
+        return shape
+
+    @property
+    def dtype(self) -> type:
+        """The dtype as a NumPy scalar class."""
+        kind: type = self._stored.dtype.type
+        return kind
+
+    @property
+    def size(self) -> int:
+        """Number of elements, those that are not stored among them."""
+        return int(np.prod(self.shape))
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def stype(self) -> str:
+        """Storage type, ``row_sparse`` or ``csr``."""
+        stype: str = self._stored.stype
+        return stype
+
+    @property
+    def data(self) -> NDArray:
+        """The numbers that are stored, copied."""
+        return NDArray(self._stored.numbers.copy(), self._ctx)
+
+    @property
+    def indices(self) -> NDArray:
+        """Where they are, copied: rows of a `RowSparseNDArray`, columns of a `CSRNDArray`."""
+        return NDArray(self._stored.indices.copy(), self._ctx)
+
+    @property
+    def _num_aux(self) -> int:
+        return len(self._parts)
+
+    def check_format(self, full_check: bool = True) -> None:
+        """Look whether what is stored is what the storage type says.
+
+        Parameters
+        ----------
+        full_check : bool
+            Whether to look at all indices.
+
+        Raises
+        ------
+        ArgumentError
+            Saying which indices are wrong.
+        """
+        _check(self._stored, full_check)
+
+    # ----------------------------------------------------------------------------------- to and from others
+
+    def asnumpy(self, out: np.ndarray | None = None, blocking: bool = True) -> np.ndarray:
+        """The dense numbers as a NumPy array.
+
+        Examples
+        --------
+        >>> row_sparse_array(([[1, 2]], [1]), shape=(3, 2)).asnumpy()
+        array([[0., 0.],
+               [1., 2.],
+               [0., 0.]], dtype=float32)
+        """
+        dense: np.ndarray = self._stored.dense()
+        return dense if out is None else array(dense, self._ctx, dense.dtype).asnumpy(out, blocking)
+
+    def _copied(self) -> np.ndarray:
+        return self.asnumpy()
+
+    def asscalar(self) -> Any:
+        """The number of an array that has one."""
+        return self.tostype("default").asscalar()
+
+    def tostype(self, stype: str) -> NDArray:
+        """The same numbers in another storage type: ``default``, ``row_sparse`` or ``csr``.
+
+        Examples
+        --------
+        >>> csr_matrix([[0, 1], [2, 0]]).tostype("row_sparse")
+        <BLANKLINE>
+        <RowSparseNDArray 2x2 @cpu(0)>
+        """
+        return self if stype == self.stype else ops.cast_storage(self, stype=stype)
+
+    def copyto(self, other: NDArray | Context) -> NDArray:
+        """Copy into another array of the same shape and any storage type, or to a context."""
+        if isinstance(other, Context):
+            return type(self)(self._stored, other)
+        return super().copyto(other)
+
+    def astype(self, dtype: DTypeLike, copy: bool = True) -> NDArray:
+        """A copy with another dtype; itself when the dtype is the same and ``copy`` is False."""
+        wanted = as_dtype(dtype)
+        return self if not copy and self._stored.dtype == wanted else ops.Cast(self, dtype=wanted)
+
+    def copy(self) -> NDArray:
+        """A copy in the same place."""
+        return ops._copy(self)
+
+    def detach(self) -> NDArray:
+        """The same numbers, not recorded."""
+        return type(self)(self._stored, self._ctx)
+
+    def shown(self) -> NDArray:
+        """Itself: what is stored never changes."""
+        return self
+
+    def reshape(self, *shape: Any, **keywords: Any) -> NDArray:
+        """Refused: what is stored has the shape of the array.
+
+        Raises
+        ------
+        NotSupportedForSparseNDArray
+            Always.
+        """
+        raise NotSupportedForSparseNDArray("reshape: a sparse array keeps its shape; tostype('default') has another")
+
+    def __reduce__(self) -> Any:
+        return _restored, (self.stype, self._stored.numbers, *(getattr(self._stored, part) for part in self._parts),
+                           self.shape)
+
+    def __getstate__(self) -> Any:
+        return {"handle": params_file.to_bytes(record_of(self))}
+
+    def __repr__(self) -> str:
+        return f"\n<{type(self).__name__} {'x'.join(map(str, self.shape))} @{self._ctx}>"
+
+    def _repr_html_(self) -> str | None:
+        return None
+
+    # -------------------------------------------------------------------------------------------- subscripts
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Store all of it anew: ``x[:] = value``."""
+        self._store(key, value)
+
+    def _store(self, key: Any, value: Any, basic: bool = True, known: int = 0) -> None:
+        if key is not Ellipsis and not (isinstance(key, slice) and key == slice(None)):
+            raise SubscriptError(f"{type(self).__name__}: a sparse array is written as a whole, x[:] = value")
+        if isinstance(value, NDArray):
+            if value.shape != self.shape:
+                raise ShapeError(f"{type(self).__name__} of shape {show(self.shape)}: got one of {show(value.shape)}")
+            new = stored_as(value, self.stype)
+        else:
+            if isinstance(value, (int, float)) and self.stype == "csr":
+                raise ArgumentError("CSRNDArray: a number would fill it; write an array")
+            host = value.toarray() if hasattr(value, "toarray") else np.asarray(value)
+            new = _KINDS[self.stype].of(np.broadcast_to(host, self.shape).astype(self._stored.dtype))
+        self._stored = new if new.dtype == self._stored.dtype else new.like(new.numbers.astype(self._stored.dtype))
+
+    # --------------------------------------------------------------------------------------------- gradients
+
+    def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
+        """Ask for this array's gradient, by default of its own storage type."""
+        gradient = zeros(stype or self.stype, self.shape, self._ctx, self.dtype)
+        self._entry = tape.leaf(self, gradient, grad_req)
+
+    def _receive(self, req: str, gradient: Any) -> None:
+        """Take a raw gradient in as requested: `Rows`, a dense one, or zero."""
+        if req == "null":
+            return
+        if isinstance(gradient, Rows) and self.stype == "row_sparse":
+            new: Any = gradient
+        elif isinstance(gradient, (Rows, np.ndarray)):
+            new = _KINDS[self.stype].of(gradient.dense() if isinstance(gradient, Rows) else gradient)
+        else:
+            new = empty_of(self.stype, self.shape, self._stored.dtype)
+        if new.dtype != self._stored.dtype:
+            new = new.like(new.numbers.astype(self._stored.dtype))
+        self._stored = self._stored.joined(new, np.add) if req == "add" else new
+
+
+for _name in ("add", "sub", "mul", "truediv", "mod", "pow"):
+    setattr(BaseSparseNDArray, f"__{_name}__", _short(f"__{_name}__", _name, False))
+    setattr(BaseSparseNDArray, f"__r{_name}__", _short(f"__r{_name}__", _name, True))
+for _name in ("eq", "ne", "gt", "ge", "lt", "le"):
+    setattr(BaseSparseNDArray, f"__{_name}__", _short(f"__{_name}__", _name, False))
+
+
+class RowSparseNDArray(BaseSparseNDArray):
+    """Some rows of an array, all others of which are zero.
+
+    Examples
+    --------
+    >>> a = row_sparse_array(([[1, 2], [3, 4]], [4, 1]), shape=(5, 2))
+    >>> a.indices.asnumpy().tolist(), a.data.asnumpy().tolist()
+    ([1, 4], [[3.0, 4.0], [1.0, 2.0]])
+    """
+
+    __slots__ = ()
+    _parts = ("indices",)
+
+    def __getitem__(self, key: Any) -> NDArray:
+        if isinstance(key, slice) and key == slice(None):
+            return self
+        raise SubscriptError("RowSparseNDArray: x[:] is its only subscript; retain(rows) and tostype('default') have "
+                             "others")
+
+    def retain(self, *args: Any, **keywords: Any) -> NDArray:
+        """Of the rows those that are asked for; see ``nd.sparse.retain``."""
+        result: NDArray = ops._sparse_retain(self, *args, **keywords)
+        return result
+
+
+class CSRNDArray(BaseSparseNDArray):
+    """A matrix by rows: of each row the columns of the numbers that are stored, and the numbers.
+
+    Examples
+    --------
+    >>> a = csr_matrix(([1, 2, 3], [0, 2, 1], [0, 2, 2, 3]), shape=(3, 3))
+    >>> a.asnumpy().tolist()
+    [[1.0, 0.0, 2.0], [0.0, 0.0, 0.0], [0.0, 3.0, 0.0]]
+    >>> a[0:2].asnumpy().tolist()
+    [[1.0, 0.0, 2.0], [0.0, 0.0, 0.0]]
+    """
+
+    __slots__ = ()
+    _parts = ("indptr", "indices")
+
+    @property
+    def indptr(self) -> NDArray:
+        """Where each row begins among the numbers, and where the last one ends, copied."""
+        return NDArray(self._stored.indptr.copy(), self._ctx)
+
+    def asscipy(self) -> Any:
+        """A copy as SciPy's ``csr_matrix``.
+
+        Raises
+        ------
+        ImportError
+            Without SciPy.
+        """
+        library = scipy_sparse()
+        if library is None:
+            raise ImportError("asscipy needs SciPy: pip install scipy")
+        stored = self._stored
+        return library.csr_matrix((stored.numbers.copy(), stored.indices.copy(), stored.indptr.copy()), stored.shape)
+
+    def __getitem__(self, key: Any) -> NDArray:
+        if isinstance(key, (int, np.integer)):
+            if not -len(self) <= key < len(self):
+                raise SubscriptError(f"row {key} of a matrix with {len(self)} rows")
+            begin = int(key) % len(self)
+            return ops.slice(self, begin=(begin,), end=(begin + 1,))
+        parts = key if isinstance(key, tuple) else (key,)
+        if len(parts) > 2 or not all(isinstance(part, slice) and part.step in (None, 1) for part in parts):
+            raise SubscriptError(f"CSRNDArray: expected a row, or slices without a step, got {key!r}")
+        if all(part == slice(None) for part in parts):
+            return self
+        spans = [part.indices(length) for part, length in zip(parts, self.shape)]
+        if any(begin >= end for begin, end, _ in spans):
+            raise SubscriptError(f"CSRNDArray of shape {show(self.shape)}: {key!r} names nothing")
+        return ops.slice(self, begin=tuple(span[0] for span in spans), end=tuple(span[1] for span in spans))
+
+
+_CLASSES: dict[str, type[BaseSparseNDArray]] = {"row_sparse": RowSparseNDArray, "csr": CSRNDArray}
+
+
+# ---------------------------------------------------------------------------------------------- what is stored
+
+
+def _host(ctx: Context | None) -> Context:
+    """The context of a sparse array: one of the host."""
+    ctx = current_context() if ctx is None else Context(ctx)
+    if ctx.backend_name != "cpu":
+        raise DeviceError(f"sparse arrays live on the host, not on {ctx}: tostype('default') moves there")
+    return ctx
+
+
+def check_stype(stype: str) -> str:
+    """Refuse what is no storage type.
+
+    Raises
+    ------
+    ArgumentError
+        Naming the nearest.
+    """
+    if stype != "default" and stype not in _KINDS:
+        raise ArgumentError(f"storage type {stype!r}. {did_you_mean(str(stype), ('default', *_KINDS))}")
+    return stype
+
+
+def stored_as(value: NDArray, stype: str) -> Any:
+    """The numbers of an array as a sparse storage type holds them."""
+    if isinstance(value, BaseSparseNDArray) and value.stype == stype:
+        return value._stored
+    return _KINDS[stype].of(np.asarray(value._data))
+
+
+def over_stored(stored: Stored, ctx: Context) -> NDArray:
+    """The sparse array of what is stored."""
+    return _CLASSES[stored.stype](stored, ctx)
+
+
+def held_in(stype: str, value: NDArray) -> NDArray:
+    """The numbers of an array in a storage type, as an array that is not recorded."""
+    if check_stype(stype) == "default":
+        return NDArray(np.array(value._data), value._ctx) if isinstance(value, BaseSparseNDArray) else value
+    return over_stored(stored_as(value, stype), value._ctx)
+
+
+def empty_of(stype: str, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    """A sparse array's numbers where none are stored."""
+    none = np.zeros(0, INDEX)
+    if stype == "row_sparse":
+        return Rows(np.zeros((0, *shape[1:]), dtype), none, shape)
+    if len(shape) != 2:
+        raise ShapeError(f"csr: expected the shape of a matrix, got {show(shape)}")
+    return Csr(np.zeros(0, dtype), none, np.zeros(shape[0] + 1, INDEX), shape)
+
+
+def _check(stored: Stored, full: bool) -> None:
+    """Refuse what is stored otherwise than its storage type says."""
+    count, shape = len(stored.numbers), stored.shape
+
+    def refuse(what: str) -> None:
+        raise ArgumentError(f"{stored.stype} array of shape {show(shape)}: {what}")
+
+    if len(stored.indices) != count:
+        refuse(f"{len(stored.indices)} indices for {count} stored numbers")
+    end = shape[0] if isinstance(stored, Rows) else shape[1]
+    indices = stored.indices
+    if isinstance(stored, Csr):
+        starts = stored.indptr
+        if len(starts) != shape[0] + 1 or starts[0] != 0 or starts[-1] != count or (np.diff(starts) < 0).any():
+            refuse(f"indptr must rise from 0 to {count} in {shape[0] + 1} steps, got {starts.tolist()[:8]}")
+    if not full or not count:
+        return
+    if indices.min() < 0 or indices.max() >= end:
+        refuse(f"indices must lie from 0 to {end - 1}, got {indices.min()} to {indices.max()}")
+    steps = np.diff(indices if isinstance(stored, Rows) else stored.rows * (end + 1) + indices)
+    if (steps <= 0).any():
+        refuse("indices must rise" + ("" if isinstance(stored, Rows) else " in each row"))
+
+
+def _restored(stype: str, numbers: np.ndarray, *rest: Any) -> NDArray:
+    *parts, shape = rest
+    if stype == "row_sparse":
+        return over_stored(Rows(numbers, parts[0], shape), current_context())
+    return over_stored(Csr(numbers, parts[1], parts[0], shape), current_context())
+
+
+def record_of(value: NDArray) -> params_file.Record:
+    """The record of an array in a file."""
+    device = (value.context.device_type, value.context.device_id)
+    if not isinstance(value, BaseSparseNDArray):
+        return params_file.Record(value.asnumpy(), device)
+    return params_file.Record(value._stored.numbers, device, params_file.Sparse(
+        value.stype, tuple(getattr(value._stored, part) for part in value._parts), value.shape))
+
+
+def of_record(record: params_file.Record, ctx: Context) -> NDArray:
+    """The sparse array of a record of a file."""
+    numbers, sparse = record.array, record.sparse
+    assert numbers is not None and sparse is not None
+    parts = [part.astype(INDEX, copy=False) for part in sparse.indices]
+    return over_stored(Rows(numbers, parts[0], sparse.shape) if sparse.stype == "row_sparse"
+                       else Csr(numbers, parts[1], parts[0], sparse.shape), ctx)
+
+
+# ---------------------------------------------------------------------------------------------- making them
+
+
+def _numbers(source: Any, dtype: DTypeLike, what: str) -> np.ndarray:
+    """Numbers as a NumPy array, of float32 unless they or somebody say otherwise."""
+    host = source._data if isinstance(source, NDArray) else source
+    known = getattr(source, "dtype", None) if isinstance(source, (np.ndarray, NDArray)) else None
+    try:
+        return np.array(host, as_dtype(dtype if dtype is not None else "float32" if known is None else known))
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"{what}: expected numbers, got {type(source).__name__}: {error}") from error
+
+
+def _places(source: Any, what: str) -> np.ndarray:
+    host = np.asarray(source._data if isinstance(source, NDArray) else source)
+    if host.ndim != 1:
+        raise ArgumentError(f"{what}: expected indices in one dimension, got shape {host.shape}")
+    return host.astype(INDEX)
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(each, (int, np.integer)) for each in value)
+
+
+def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | None = None, dtype: DTypeLike = None
+               ) -> CSRNDArray:
+    """A matrix in the storage type ``csr``.
+
+    Parameters
+    ----------
+    arg1 : array, tuple or SciPy matrix
+        A matrix; ``(data, indices, indptr)``; ``(data, (row, col))``, where numbers of one place are added up; or
+        ``(M, N)``, a matrix of zeros.
+    shape : (int, int), optional
+        That of the matrix, where it does not follow.
+    ctx : Context, optional
+        Where; the current context by default.
+    dtype : dtype, optional
+        That of the numbers, else float32.
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        When the parts do not fit each other.
+
+    Examples
+    --------
+    >>> csr_matrix(([5, 7], ([1, 0], [2, 1])), shape=(2, 3)).asnumpy().tolist()
+    [[0.0, 7.0, 0.0], [0.0, 0.0, 5.0]]
+    """
+    ctx = _host(ctx)
+    shape = None if shape is None else tuple(map(int, shape))
+    if _is_shape(arg1) and len(arg1) == 2:
+        return _as_csr(empty_of("csr", _agreeing(tuple(map(int, arg1)), shape), as_dtype(dtype or "float32")), ctx)
+    if isinstance(arg1, tuple):
+        if len(arg1) == 2 and isinstance(arg1[1], (tuple, list)) and len(arg1[1]) == 2:
+            numbers = _numbers(arg1[0], dtype, "csr_matrix: data")
+            rows, columns = (_places(each, "csr_matrix") for each in arg1[1])
+            if not len(numbers) == len(rows) == len(columns):
+                raise ArgumentError(f"csr_matrix: {len(numbers)} numbers, {len(rows)} rows and {len(columns)} columns")
+            if shape is None:
+                if not len(rows):
+                    raise ArgumentError("csr_matrix: the shape of a matrix without numbers must be given")
+                shape = (int(rows.max()) + 1, int(columns.max()) + 1)
+            if len(rows) and (min(rows.min(), columns.min()) < 0 or rows.max() >= shape[0]
+                              or columns.max() >= shape[1]):
+                raise ArgumentError(f"csr_matrix: a place lies outside of a matrix of shape {show(shape)}")
+            return _as_csr(Csr.placed(numbers, rows, columns, shape), ctx)
+        if len(arg1) != 3:
+            raise ArgumentError("csr_matrix: expected (data, indices, indptr), (data, (row, col)) or (M, N), got a "
+                                f"tuple of {len(arg1)}")
+        numbers = _numbers(arg1[0], dtype, "csr_matrix: data")
+        indices, indptr = _places(arg1[1], "csr_matrix: indices"), _places(arg1[2], "csr_matrix: indptr")
+        if shape is None:
+            if not len(indices):
+                raise ArgumentError("csr_matrix: the shape of a matrix without numbers must be given")
+            shape = (len(indptr) - 1, int(indices.max()) + 1)
+        stored = Csr(numbers, indices, indptr, shape)
+        if len(shape) != 2:
+            raise ShapeError(f"csr_matrix: expected the shape of a matrix, got {show(shape)}")
+        _check(stored, False)
+        return _as_csr(stored, ctx)
+    if isinstance(arg1, CSRNDArray):
+        _agreeing(arg1.shape, shape)
+        wanted = arg1._stored.dtype if dtype is None else as_dtype(dtype)
+        return _as_csr(arg1._stored.like(arg1._stored.numbers.astype(wanted)), ctx)
+    if hasattr(arg1, "tocsr"):
+        matrix = arg1.tocsr().sorted_indices()
+        _agreeing(matrix.shape, shape)
+        return csr_matrix((matrix.data, matrix.indices, matrix.indptr), matrix.shape, ctx, dtype or matrix.dtype)
+    if isinstance(arg1, RowSparseNDArray):
+        raise ArgumentError("csr_matrix: of a RowSparseNDArray, tostype('csr') makes one")
+    dense = _numbers(arg1, dtype, "csr_matrix")
+    _agreeing(dense.shape, shape)
+    return _as_csr(Csr.of(dense), ctx)
+
+
+def _as_csr(stored: Csr, ctx: Context) -> CSRNDArray:
+    return CSRNDArray(stored, ctx)
+
+
+def _agreeing(own: tuple[int, ...], given: tuple[int, ...] | None) -> tuple[int, ...]:
+    if given is not None and own != given:
+        raise ShapeError(f"shape: the numbers have {show(own)}, got {show(given)}")
+    return own
+
+
+def row_sparse_array(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | None = None,
+                     dtype: DTypeLike = None) -> RowSparseNDArray:
+    """An array in the storage type ``row_sparse``.
+
+    Parameters
+    ----------
+    arg1 : array or tuple
+        An array; ``(data, indices)``, rows and their places in any order; or a shape, an array of zeros.
+    shape : tuple of int, optional
+        That of the array, where it does not follow.
+    ctx : Context, optional
+        Where; the current context by default.
+    dtype : dtype, optional
+        That of the numbers, else float32.
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        When the parts do not fit each other.
+
+    Examples
+    --------
+    >>> row_sparse_array(([[7, 8]], [2]), shape=(4, 2)).indices.asnumpy().tolist()
+    [2]
+    """
+    ctx = _host(ctx)
+    shape = None if shape is None else tuple(map(int, shape))
+    if _is_shape(arg1) and len(arg1) > 1:
+        return RowSparseNDArray(empty_of("row_sparse", _agreeing(tuple(map(int, arg1)), shape),
+                                         as_dtype(dtype or "float32")), ctx)
+    if isinstance(arg1, tuple):
+        if len(arg1) != 2:
+            raise ArgumentError(f"row_sparse_array: expected (data, indices) or a shape, got a tuple of {len(arg1)}")
+        numbers = _numbers(arg1[0], dtype, "row_sparse_array: data")
+        indices = _places(arg1[1], "row_sparse_array: indices")
+        if shape is None:
+            if not len(indices):
+                raise ArgumentError("row_sparse_array: the shape of an array without rows must be given")
+            shape = (int(indices.max()) + 1, *numbers.shape[1:])
+        if not len(indices):
+            numbers = numbers.reshape(0, *shape[1:])
+        if len(numbers) != len(indices) or numbers.shape[1:] != shape[1:]:
+            raise ShapeError(f"row_sparse_array: {len(indices)} indices and data of shape {show(numbers.shape)} for "
+                             f"an array of shape {show(shape)}")
+        order = np.argsort(indices, kind="stable")
+        stored = Rows(numbers[order], indices[order], shape)
+        _check(stored, True)
+        return RowSparseNDArray(stored, ctx)
+    if isinstance(arg1, RowSparseNDArray):
+        _agreeing(arg1.shape, shape)
+        wanted = arg1._stored.dtype if dtype is None else as_dtype(dtype)
+        return RowSparseNDArray(arg1._stored.like(arg1._stored.numbers.astype(wanted)), ctx)
+    if isinstance(arg1, CSRNDArray):
+        raise ArgumentError("row_sparse_array: of a CSRNDArray, tostype('row_sparse') makes one")
+    dense = _numbers(arg1, dtype, "row_sparse_array")
+    _agreeing(dense.shape, shape)
+    return RowSparseNDArray(Rows.of(dense), ctx)
+
+
+def zeros(stype: str, shape: int | Sequence[int], ctx: Context | None = None, dtype: DTypeLike = None,
+          **keywords: object) -> NDArray:
+    """Zeros in a storage type, of which none is stored.
+
+    Examples
+    --------
+    >>> zeros("csr", (2, 3))
+    <BLANKLINE>
+    <CSRNDArray 2x3 @cpu(0)>
+    """
+    dims = (shape,) if isinstance(shape, int) else tuple(map(int, shape))
+    wanted = as_dtype("float32" if dtype is None else dtype)
+    if check_stype(stype) == "default":
+        return NDArray(np.zeros(dims, wanted), _host(ctx))
+    return over_stored(empty_of(stype, dims, wanted), _host(ctx))
+
+
+def empty(stype: str, shape: int | Sequence[int], ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:
+    """The same as ``zeros``."""
+    return zeros(stype, shape, ctx, dtype)
+
+
+def sparse_array(source_array: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:
+    """A copy of a sparse array of ours or of a matrix of SciPy.
+
+    Raises
+    ------
+    ArgumentError
+        For a dense array, of which ``nd.array`` makes one.
+    """
+    if isinstance(source_array, RowSparseNDArray):
+        return row_sparse_array(source_array, None, ctx, dtype)
+    if isinstance(source_array, CSRNDArray) or hasattr(source_array, "tocsr"):
+        return csr_matrix(source_array, None, ctx, dtype)
+    raise ArgumentError(f"nd.sparse.array: expected a sparse array, got {type(source_array).__name__}. "
+                        "nd.array makes a dense one")

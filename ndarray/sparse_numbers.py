@@ -1,0 +1,227 @@
+"""Numbers that are stored sparsely, on the host: some rows of an array, and the rows of a matrix as lists of columns.
+
+Values of these classes never change. SciPy, where it is installed, computes the products of matrices.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from opreg.core.spec import Shape
+from opreg.errors import ArgumentError
+
+__all__ = ["Csr", "Rows", "Stored", "scipy_sparse"]
+
+INDEX = np.dtype(np.int64)
+#: Dtypes whose products SciPy computes.
+_PRODUCTS = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+@functools.cache
+def scipy_sparse() -> Any:
+    """The module ``scipy.sparse``, or None where SciPy is not installed."""
+    try:
+        import scipy.sparse  # type: ignore[import-untyped]
+    except ImportError:
+        return None
+    return scipy.sparse
+
+
+def _runs(sorted_keys: np.ndarray) -> np.ndarray:
+    """Where runs of equal keys begin."""
+    starts = np.ones(len(sorted_keys), bool)
+    starts[1:] = sorted_keys[1:] != sorted_keys[:-1]
+    return np.flatnonzero(starts)
+
+
+class Rows:
+    """Some rows of an array; all others are zero.
+
+    Parameters
+    ----------
+    numbers : numpy.ndarray
+        The rows, one behind the other.
+    indices : numpy.ndarray of int64
+        Their places in the array, rising.
+    shape : tuple of int
+        That of the array.
+    """
+
+    stype = "row_sparse"
+    __array_ufunc__ = None  # NumPy leaves sums with arrays to this class
+
+    def __init__(self, numbers: np.ndarray, indices: np.ndarray, shape: Shape):
+        self.numbers, self.indices, self.shape = numbers, indices, shape
+
+    @classmethod
+    def of(cls, dense: np.ndarray) -> Rows:
+        """The rows of an array that are not all zero."""
+        indices = np.flatnonzero((dense != 0).reshape(len(dense), -1).any(axis=1)).astype(INDEX)
+        return cls(dense[indices], indices, dense.shape)
+
+    @classmethod
+    def summed(cls, numbers: np.ndarray, indices: np.ndarray, shape: Shape) -> Rows:
+        """Rows in any order; those of one place are added up in the order in which they stand."""
+        order = np.argsort(indices, kind="stable")
+        indices = indices[order]
+        starts = _runs(indices)
+        if len(starts) < len(indices):
+            numbers = np.add.reduceat(numbers[order], starts, axis=0, dtype=numbers.dtype)
+        elif len(order):
+            numbers = numbers[order]
+        return cls(numbers, indices[starts].astype(INDEX), shape)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """That of the numbers."""
+        return self.numbers.dtype
+
+    def dense(self) -> np.ndarray:
+        """The whole array."""
+        dense = np.zeros(self.shape, self.dtype)
+        dense[self.indices] = self.numbers
+        return dense
+
+    def like(self, numbers: np.ndarray) -> Rows:
+        """Other numbers in the same rows."""
+        return Rows(numbers, self.indices, self.shape)
+
+    def retained(self, indices: np.ndarray) -> Rows:
+        """Of these rows those that are among ``indices``, which may stand in any order."""
+        kept = np.isin(self.indices, indices)
+        return Rows(self.numbers[kept], self.indices[kept], self.shape)
+
+    def taken(self, indices: np.ndarray) -> np.ndarray:
+        """The rows at ``indices``, zeros for those that are not stored."""
+        places = np.searchsorted(self.indices, indices)
+        found = places < len(self.indices)
+        found[found] = self.indices[places[found]] == indices[found]
+        rows = np.zeros((*indices.shape, *self.shape[1:]), self.dtype)
+        rows[found] = self.numbers[places[found]]
+        return rows
+
+    def joined(self, other: Rows, compute: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Rows:
+        """A function of the numbers of two arrays, in all rows that one of them has."""
+        if np.array_equal(self.indices, other.indices):
+            return self.like(compute(self.numbers, other.numbers))
+        indices = np.union1d(self.indices, other.indices)
+        return Rows(compute(self.taken(indices), other.taken(indices)), indices, self.shape)
+
+    def __add__(self, other: Any) -> Any:
+        return self.joined(other, np.add) if isinstance(other, Rows) else self.dense() + other
+
+    __radd__ = __add__
+
+
+class Csr:
+    """A matrix by rows: the columns of the numbers that are stored of each.
+
+    Parameters
+    ----------
+    numbers : numpy.ndarray
+        Those that are stored, row by row.
+    indices : numpy.ndarray of int64
+        Their columns.
+    indptr : numpy.ndarray of int64
+        Where each row begins among them, and where the last one ends.
+    shape : (int, int)
+        That of the matrix.
+    """
+
+    stype = "csr"
+
+    def __init__(self, numbers: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: Shape):
+        self.numbers, self.indices, self.indptr, self.shape = numbers, indices, indptr, shape
+
+    @classmethod
+    def of(cls, dense: np.ndarray) -> Csr:
+        """The numbers of a matrix that are not zero."""
+        if dense.ndim != 2:
+            raise ArgumentError(f"csr: expected a matrix, got an array of shape {dense.shape}")
+        rows, columns = np.nonzero(dense)
+        return cls.by_rows(dense[rows, columns], rows, columns, dense.shape)
+
+    @classmethod
+    def by_rows(cls, numbers: np.ndarray, rows: np.ndarray, columns: np.ndarray, shape: Shape) -> Csr:
+        """Numbers that stand in the order of their rows."""
+        indptr = np.searchsorted(rows, np.arange(shape[0] + 1)).astype(INDEX)
+        return cls(numbers, columns.astype(INDEX, copy=False), indptr, shape)
+
+    @classmethod
+    def placed(cls, numbers: np.ndarray, rows: np.ndarray, columns: np.ndarray, shape: Shape) -> Csr:
+        """Numbers at places in any order; those of one place are added up."""
+        keys = rows.astype(INDEX) * shape[1] + columns
+        summed = Rows.summed(numbers, keys, shape)
+        return cls.by_rows(summed.numbers, summed.indices // shape[1], summed.indices % shape[1], shape)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """That of the numbers."""
+        return self.numbers.dtype
+
+    @functools.cached_property
+    def rows(self) -> np.ndarray:
+        """The row of each number."""
+        return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
+
+    def dense(self) -> np.ndarray:
+        """The whole matrix; numbers of one place are added up."""
+        dense = np.zeros(self.shape, self.dtype)
+        np.add.at(dense, (self.rows, self.indices), self.numbers)
+        return dense
+
+    def like(self, numbers: np.ndarray) -> Csr:
+        """Other numbers in the same places."""
+        return Csr(numbers, self.indices, self.indptr, self.shape)
+
+    def part(self, begin: int, end: int, left: int = 0, right: int | None = None) -> Csr:
+        """Rows from ``begin`` to ``end``, of these the columns from ``left`` to ``right``."""
+        right = self.shape[1] if right is None else right
+        start, stop = self.indptr[begin], self.indptr[end]
+        numbers, columns = self.numbers[start:stop], self.indices[start:stop]
+        if (left, right) == (0, self.shape[1]):
+            return Csr(numbers, columns, self.indptr[begin:end + 1] - start, (end - begin, right))
+        inside = (columns >= left) & (columns < right)
+        return Csr.by_rows(numbers[inside], self.rows[start:stop][inside] - begin, columns[inside] - left,
+                           (end - begin, right - left))
+
+    def joined(self, other: Csr, compute: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Csr:
+        """A function of the numbers of two matrices, in all places that one of them has."""
+        first, second = (each.rows * self.shape[1] + each.indices for each in (self, other))
+        keys = np.union1d(first, second)
+        left, right = (Rows(np.zeros(len(keys), each.dtype), keys, keys.shape) for each in (self, other))
+        np.add.at(left.numbers, np.searchsorted(keys, first), self.numbers)
+        np.add.at(right.numbers, np.searchsorted(keys, second), other.numbers)
+        return Csr.by_rows(compute(left.numbers, right.numbers), keys // self.shape[1], keys % self.shape[1],
+                           self.shape)
+
+    def times(self, dense: np.ndarray) -> np.ndarray:
+        """The product with a matrix or a vector."""
+        library = scipy_sparse()
+        if library is not None and self.dtype == dense.dtype and self.dtype in _PRODUCTS:
+            return library.csr_matrix((self.numbers, self.indices, self.indptr), self.shape) @ dense
+        result = np.zeros((self.shape[0], *dense.shape[1:]), np.result_type(self.numbers, dense))
+        factors = self.numbers.reshape(-1, *[1] * (dense.ndim - 1))
+        np.add.at(result, self.rows, factors * dense[self.indices])
+        return result
+
+    def turned(self) -> Csr:
+        """The transposed matrix."""
+        order = np.argsort(self.indices, kind="stable")
+        return Csr.by_rows(self.numbers[order], self.indices[order], self.rows[order], self.shape[::-1])
+
+    def turned_times(self, dense: np.ndarray) -> Rows:
+        """The product of the transposed matrix with a matrix or a vector: a row for each column that has numbers."""
+        turned = self.turned()
+        indices = np.flatnonzero(np.diff(turned.indptr)).astype(INDEX)
+        starts = turned.indptr[np.append(indices, self.shape[1])]
+        narrow = Csr(turned.numbers, turned.indices, starts, (len(indices), self.shape[0]))
+        return Rows(narrow.times(dense), indices, (self.shape[1], *dense.shape[1:]))
+
+
+#: Numbers as a sparse array holds them.
+Stored: TypeAlias = Rows | Csr

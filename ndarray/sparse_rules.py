@@ -1,0 +1,470 @@
+"""What operators do with sparse arrays: a rule by the name of each that computes with what is stored.
+
+A rule returns None for storage types that it does not know. Then, as where there is no rule, the operator computes
+with the dense numbers.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from opreg.core.mode import MODE
+from opreg.core.op import Op
+from opreg.core.registry import get
+from opreg.core.rules import Attrs
+from opreg.core.spec import show
+from opreg.errors import ArgumentError, ShapeError
+from opreg.typing import Array
+
+from . import tape
+from .context import Context
+from .ndarray import CAST_STORAGE, NDArray, _compute, raw
+from .sparse_arrays import (
+    APPLY,
+    BaseSparseNDArray,
+    CSRNDArray,
+    RowSparseNDArray,
+    check_stype,
+    empty_of,
+    held_in,
+    over_stored,
+)
+from .sparse_numbers import Csr, Rows
+
+__all__ = ["apply_sparse", "cast_storage", "updated"]
+
+#: What a rule makes of inputs and attributes.
+Rule: TypeAlias = Callable[[Op, Attrs, Sequence[Any]], NDArray | None]
+
+RULES: dict[str, Rule] = {}
+
+
+def _rule(*names: str) -> Callable[[Rule], Rule]:
+    def enter(rule: Rule) -> Rule:
+        RULES.update(dict.fromkeys(names, rule))
+        return rule
+
+    return enter
+
+
+@APPLY.provide
+def apply_sparse(op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[Any, list[NDArray]]:
+    """Apply an operator where one of its inputs is sparse."""
+    rule = RULES.get(op.name) if op.family else None
+    result = None if rule is None else rule(op, attrs, values)
+    if result is None:
+        return _by_dense(op, attrs, values)
+    if (recording := MODE.recording) and result._entry is None and _recorded(values):
+        arrays = [raw(value, result._ctx) for value in values]
+        tape.record(op, attrs, values, arrays, [result], None, recording)
+    return types.SimpleNamespace(visible=1), [result]
+
+
+def _recorded(values: Sequence[Any]) -> bool:
+    return any(getattr(value, "_entry", None) is not None for value in values)
+
+
+def _by_dense(op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[Any, list[NDArray]]:
+    """The operator on the dense numbers; what it changes in place is stored as it was."""
+    dense = []
+    for value in values:
+        if isinstance(value, BaseSparseNDArray):
+            whole = NDArray(value.asnumpy(), value._ctx)
+            whole._entry = value._entry
+            dense.append(whole)
+        else:
+            dense.append(value)
+    ctx = next(value._ctx for value in values if isinstance(value, BaseSparseNDArray))
+    settled, outs = _compute(op, attrs, dense, ctx)
+    first = len(op.signature.arguments(attrs))
+    for i in {*op.traits.mutates, *[first + state for state in op.traits.states]}:
+        if i < len(values) and isinstance(values[i], BaseSparseNDArray):
+            values[i]._store(Ellipsis, dense[i].detach())
+    return settled, outs
+
+
+# ---------------------------------------------------------------------------------------- element by element
+
+
+def _numbers(op: Op, attrs: Attrs, numbers: Array, ctx: Context) -> Array:
+    """What an operator makes of the numbers that are stored."""
+    _, (out,) = _compute(op, attrs, [NDArray(numbers, ctx)], ctx)
+    return out._data
+
+
+@_rule("abs", "sign", "rint", "ceil", "floor", "trunc", "fix", "round", "sqrt", "cbrt", "square", "sin", "tan",
+       "arcsin", "arctan", "degrees", "radians", "sinh", "tanh", "arcsinh", "arctanh", "log1p", "expm1", "relu",
+       "negative", "make_loss", "BlockGrad", "_copy", "Cast", "_mul_scalar", "_div_scalar")
+def _keeps_zeros(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
+    (x,) = values
+    numbers = _numbers(op, attrs, x._stored.numbers, x._ctx)
+    return over_stored(x._stored.like(numbers), x._ctx)
+
+
+@_rule("_plus_scalar", "_minus_scalar", "_greater_scalar", "_lesser_scalar", "_not_equal_scalar",
+       "_greater_equal_scalar", "_lesser_equal_scalar", "_equal_scalar", "clip")
+def _may_keep_zeros(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
+    (x,) = values
+    if _numbers(op, attrs, np.zeros(1, x._stored.dtype), x._ctx)[0] != 0:
+        return None
+    return _keeps_zeros(op, attrs, values)
+
+
+@_rule("zeros_like")
+def _zeros_like(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
+    (x,) = values
+    return over_stored(empty_of(x.stype, x.shape, x._stored.dtype), x._ctx)
+
+
+_SUMS = {"elemwise_add": np.add, "elemwise_sub": np.subtract}
+
+
+@_rule("elemwise_add", "elemwise_sub")
+def _sum(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
+    left, right = values
+    _same_shape(op, left, right)
+    if _stype(left) != _stype(right):
+        return None
+    return over_stored(left._stored.joined(right._stored, _SUMS[op.name]), left._ctx)
+
+
+def _stype(value: Any) -> str:
+    return value.stype if isinstance(value, NDArray) else "default"
+
+
+def _same_shape(op: Op, left: Any, right: Any) -> None:
+    if left.shape != right.shape:
+        raise ShapeError(f"operator {op.name}: expected two arrays of one shape, got {show(left.shape)} and "
+                         f"{show(right.shape)}")
+
+
+def _at(dense: Array, stored: Any) -> Array:
+    """The numbers of a dense array where others are stored."""
+    if isinstance(stored, Rows):
+        return dense[stored.indices]
+    return np.broadcast_to(dense, stored.shape)[stored.rows, stored.indices]
+
+
+@_rule("elemwise_mul")
+def _product(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
+    left, right = values
+    _same_shape(op, left, right)
+    kinds = {_stype(left), _stype(right)}
+    if len(kinds) == 1:
+        return over_stored(left._stored.joined(right._stored, np.multiply), left._ctx)
+    if "default" not in kinds:
+        return None
+    x, dense = (left, right) if isinstance(left, BaseSparseNDArray) else (right, left)
+    return over_stored(x._stored.like(x._stored.numbers * _at(dense._data, x._stored)), x._ctx)
+
+
+@_rule("broadcast_mul", "broadcast_div")
+def _broadcast(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
+    left, right = values
+    if not isinstance(left, CSRNDArray) or _stype(right) != "default" or len(right.shape) > 2:
+        return None
+    if np.broadcast_shapes(left.shape, right.shape) != left.shape:
+        return None
+    compute = np.multiply if op.name == "broadcast_mul" else np.divide
+    return over_stored(left._stored.like(compute(left._stored.numbers, _at(right._data, left._stored))), left._ctx)
+
+
+@_rule("add_n")
+def _sum_of_all(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
+    if not all(isinstance(value, RowSparseNDArray) for value in values):
+        return None
+    total = values[0]._stored
+    for value in values[1:]:
+        _same_shape(op, values[0], value)
+        total = total + value._stored
+    return over_stored(total, values[0]._ctx)
+
+
+# ------------------------------------------------------------------------------------------ parts and sums
+
+
+@_rule("slice")
+def _slice(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
+    (x,) = values
+    begin, end, step = ((each,) if isinstance(each, int) else each or () for each in (
+        attrs["begin"], attrs["end"], attrs["step"]))
+    if x.stype != "csr" or any(each not in (None, 1) for each in step):
+        return None
+    op.infer_shapes([x.shape], [None], attrs)
+    spans = [slice(first, last).indices(length)[:2] for first, last, length in zip(begin, end, x.shape)]
+    return over_stored(x._stored.part(*[place for span in spans for place in span]), x._ctx)
+
+
+@_rule("Concat")
+def _concat(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
+    if attrs["dim"] != 0 or not all(isinstance(value, CSRNDArray) for value in values):
+        return None
+    parts = [value._stored for value in values]
+    width = parts[0].shape[1]
+    if any(part.shape[1] != width for part in parts):
+        return None
+    ends = np.cumsum([0, *[len(part.numbers) for part in parts]])
+    indptr = np.concatenate([parts[0].indptr[:1], *[part.indptr[1:] + end for part, end in zip(parts, ends)]])
+    return over_stored(Csr(np.concatenate([part.numbers for part in parts]),
+                           np.concatenate([part.indices for part in parts]), indptr,
+                           (sum(part.shape[0] for part in parts), width)), values[0]._ctx)
+
+
+@_rule("take")
+def _take(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
+    x, indices = values
+    if not isinstance(x, CSRNDArray) or attrs["axis"] != 0 or _stype(indices) != "default" or indices.ndim != 1:
+        return None
+    places = indices._data.astype(np.int64)
+    count, stored = x.shape[0], x._stored
+    places = places % count if attrs["mode"] == "wrap" else np.clip(places, 0, count - 1)
+    lengths = np.diff(stored.indptr)[places]
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    chosen = np.repeat(stored.indptr[places] - indptr[:-1], lengths) + np.arange(indptr[-1])
+    return over_stored(Csr(stored.numbers[chosen], stored.indices[chosen], indptr, (len(places), x.shape[1])), x._ctx)
+
+
+@_rule("_square_sum")
+def _square_sum(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
+    (x,) = values
+    axis = attrs["axis"]
+    axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
+    if not isinstance(x, RowSparseNDArray) or x.ndim != 2 or axis not in (1, -1) or not attrs["keepdims"]:
+        return None
+    stored = x._stored
+    return over_stored(Rows(np.square(stored.numbers).sum(axis=1, keepdims=True), stored.indices, (x.shape[0], 1)),
+                       x._ctx)
+
+
+@_rule("_sparse_retain")
+def _retain(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
+    x, indices = values
+    if not isinstance(x, RowSparseNDArray):
+        return None
+    places = indices._data.astype(np.int64).reshape(-1)
+    result = over_stored(x._stored.retained(places), x._ctx)
+    if MODE.recording and x._entry is not None:
+        def back(attrs: Attrs, arriving: Sequence[Any], needs: Sequence[bool], ctx: Context) -> list[Any]:
+            g = arriving[0]
+            g = g if isinstance(g, Rows) else Rows.of(g)
+            return [g.retained(places) if _takes_rows(x._entry) else g.retained(places).dense(), None]
+
+        tape.record(tape.Taped(op.name, _no_second, grad_reads=False, raw_gradient=back), {}, [x, indices], [],
+                    [result], None, MODE.recording)
+    return result
+
+
+# --------------------------------------------------------------------------------------------- storage types
+
+
+def _no_second(*_: Any) -> Any:
+    raise ArgumentError("gradients of operators with sparse arrays are not recorded: compute with tostype('default')")
+
+
+#: A change of the storage type; the gradient passes.
+_CAST = tape.Taped("cast_storage", lambda g, ins, outs, attrs, needs, is_train=True: [g], grad_reads=False,
+                   raw_gradient=lambda attrs, arriving, needs, ctx: list(arriving))
+
+
+@CAST_STORAGE.provide
+def cast_storage(data: NDArray, stype: str, *, out: NDArray | None = None) -> NDArray:
+    """The same numbers in another storage type.
+
+    Parameters
+    ----------
+    data : NDArray
+        Of any storage type.
+    stype : {"default", "row_sparse", "csr"}
+        The one that is wanted; ``row_sparse`` has the rows that are not all zero, ``csr`` the numbers that are not.
+    out : NDArray, optional
+        Where they are stored.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> nd.cast_storage(nd.array([[0, 1], [0, 0]]), "row_sparse").indices.asnumpy().tolist()
+    [0]
+    """
+    if not isinstance(data, NDArray):
+        raise ArgumentError(f"cast_storage: expected an NDArray, got {type(data).__name__}")
+    if check_stype(stype) == "row_sparse" and isinstance(data, CSRNDArray) and len(data._stored.numbers):
+        rows, columns = data._stored.rows, data._stored.indices  # without making all of it
+        places, inverse = np.unique(rows, return_inverse=True)
+        numbers = np.zeros((len(places), data.shape[1]), data._stored.dtype)
+        np.add.at(numbers, (inverse, columns), data._stored.numbers)
+        result: NDArray = over_stored(Rows(numbers, places.astype(np.int64), data.shape), data._ctx)
+    else:
+        result = held_in(stype, data)
+    if result is data:
+        result = data.detach()
+    if MODE.recording and data._entry is not None:
+        tape.record(_CAST, {}, [data], [data._data], [result], None, MODE.recording)
+    if out is None:
+        return result
+    out[:] = result
+    return out
+
+
+@_rule("cast_storage")
+def _cast(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
+    return cast_storage(values[0], attrs["stype"])
+
+
+# --------------------------------------------------------------------------------------------------- products
+
+
+def _takes_rows(entry: Any) -> bool:
+    """Whether a gradient of what has this entry goes to a sparse array, and may be `Rows`."""
+    return entry is not None and isinstance(entry[0].grad, RowSparseNDArray)
+
+
+@_rule("dot")
+def _dot(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
+    left, right = values
+    turn, turn_right, wanted = attrs["transpose_a"], attrs["transpose_b"], attrs["forward_stype"]
+    op.infer_shapes([left.shape, right.shape], [None], attrs)
+    if isinstance(left, CSRNDArray) and _stype(right) != "csr" and right.ndim <= 2 and left._entry is None:
+        dense = right._data.T if turn_right else right._data
+        stored: Csr = left._stored
+        by_rows = turn and not turn_right
+        if by_rows:
+            result: NDArray = over_stored(stored.turned_times(dense), left._ctx)
+            stype = wanted or "row_sparse"
+        else:
+            result = NDArray(stored.turned_times(dense).dense() if turn else stored.times(dense), left._ctx)
+            stype = wanted or "default"
+        result = held_in(stype, result)
+        if MODE.recording and right._entry is not None:
+            _record_dot(left, right, result, turn, turn_right)
+        return result
+    if isinstance(right, CSRNDArray) and _stype(left) == "default" and left.ndim == 2 and not turn:
+        numbers = (right._stored if turn_right else right._stored.turned()).times(left._data.T).T
+        result = held_in(wanted or "csr", NDArray(np.ascontiguousarray(numbers), left._ctx))
+        return result
+    if wanted in (None, "default"):
+        return None
+    return held_in(wanted, _by_dense(op, op.complete({**attrs, "forward_stype": None}), values)[1][0])
+
+
+def _record_dot(left: CSRNDArray, right: NDArray, result: NDArray, turn: bool, turn_right: bool) -> None:
+    """Record a product of a constant matrix and an array: the gradient of the latter has rows for the columns of the
+    matrix that have numbers."""
+    stored: Csr = left._stored
+
+    def back(attrs: Attrs, arriving: Sequence[Any], needs: Sequence[bool], ctx: Context) -> list[Any]:
+        g = arriving[0].dense() if isinstance(arriving[0], Rows) else arriving[0]
+        if turn:
+            gradient: Any = stored.times(g)
+        else:
+            gradient = stored.turned_times(g)
+            if turn_right or not _takes_rows(right_entry):
+                gradient = gradient.dense()
+        return [None, gradient.T if turn_right else gradient]
+
+    right_entry = right._entry
+    op = tape.Taped("dot", _no_second, grad_reads=False, raw_gradient=back)
+    tape.record(op, {}, [left, right], [], [result], None, MODE.recording)
+
+
+# ---------------------------------------------------------------------------------------------------- Embedding
+
+
+@_rule("Embedding")
+def _embedding(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
+    data, weight = values
+    if not isinstance(weight, RowSparseNDArray) or _stype(data) != "default":
+        return None
+    op.infer_shapes([data.shape, weight.shape], [None], attrs)
+    result = NDArray(weight._stored.taken(_rows_of(data._data, weight.shape[0])), weight._ctx)
+    if MODE.recording and weight._entry is not None:  # with the numbers that the tape would hold
+        tape.record(op, attrs, values, [data._data, weight._data], [result], None, MODE.recording)
+    return result
+
+
+def _rows_of(data: Array, count: int) -> np.ndarray:
+    """Integers as rows of a weight; those out of range take the nearest."""
+    return np.clip(data.astype(np.int64), 0, count - 1)
+
+
+def _embedding_rows(node: tape.TapeNode, arriving: Sequence[Any]) -> list[Any] | None:
+    """The gradient of the weight of ``Embedding`` in the rows that were looked up."""
+    if not _takes_rows(node.inputs[1]) or node.ins is None:
+        return None
+    data, shape = node.ins[0], node.ins[1].shape
+    indices = _rows_of(data, shape[0]).reshape(-1)
+    return [None, Rows.summed(arriving[0].reshape(len(indices), *shape[1:]), indices, shape)]
+
+
+tape.ROW_GRADIENTS["Embedding"] = _embedding_rows
+
+
+# -------------------------------------------------------------------------------------------------- updates
+
+
+#: Updates that a gradient of some rows moves in these rows alone, where nobody asks for more.
+LAZY = ("sgd_update", "sgd_mom_update", "adam_update", "ftrl_update", "_sparse_adagrad_update",
+        "_contrib_group_adagrad_update")
+
+
+def updated(name: str, weight: NDArray, grad: NDArray, states: Sequence[NDArray], attrs: dict[str, Any]) -> None:
+    """Move a weight by the operator of a name, where the weight, its gradient or a state is sparse, in place.
+
+    The rows that the gradient has are moved and all others stay, where the operator is among ``LAZY`` and its attribute
+    ``lazy_update`` does not say otherwise; else it moves the dense numbers.
+    """
+    if isinstance(grad, RowSparseNDArray) and name in LAZY and attrs.get("lazy_update", True):
+        rows_updated(name, weight, grad, states, attrs)
+        return
+    arrays = [np.array(value._data) for value in (weight, grad, *states)]
+    rule, ctx = get(name).kernels[0].rule, weight._ctx
+    ctx.run(rule.function, ctx.xp, *arrays, out=arrays[0], **rule.select(attrs))
+    for value, moved in zip((weight, *states), (arrays[0], *arrays[2:])):
+        value._store(Ellipsis, NDArray(moved, ctx))
+
+
+def rows_updated(name: str, weight: NDArray, grad: RowSparseNDArray, states: Sequence[NDArray],
+                 attrs: dict[str, Any]) -> None:
+    """Move the rows of a weight, and of its states, that a gradient has; all others stay.
+
+    Parameters
+    ----------
+    name : str
+        The operator that moves a dense weight.
+    weight, grad : NDArray, RowSparseNDArray
+        The weight may be sparse, too; rows that it lacks are zero.
+    states : sequence of NDArray
+        As the operator has them; changed in place.
+    attrs : dict
+        Its attributes.
+    """
+    rows: Rows = grad._stored
+    if not len(rows.indices):
+        return
+    arrays = [value._stored.taken(rows.indices) if isinstance(value, RowSparseNDArray) else value._data[rows.indices]
+              for value in (weight, *states)]
+    rule, ctx = get(name).kernels[0].rule, weight._ctx
+    parts = [arrays[0], rows.numbers.astype(arrays[0].dtype), *arrays[1:]]
+    ctx.run(rule.function, ctx.xp, *parts, out=parts[0], **rule.select(attrs))
+    for value, moved in zip((weight, *states), arrays):
+        if isinstance(value, RowSparseNDArray):
+            value._stored = value._stored.joined(rows, lambda own, _: own) if len(value._stored.indices) != len(
+                value) else value._stored
+            numbers = value._stored.numbers.copy()
+            numbers[np.searchsorted(value._stored.indices, rows.indices)] = moved
+            value._stored = value._stored.like(numbers)
+        else:
+            value._store(rows.indices, NDArray(moved, ctx), False)
+
+
+@_rule(*LAZY)
+def _update(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
+    weight, grad, *states = values
+    if not isinstance(grad, RowSparseNDArray) or not attrs.get("lazy_update", True):
+        return None
+    moved = weight.copy()
+    rows_updated(op.name, moved, grad, states, dict(attrs))
+    return moved
