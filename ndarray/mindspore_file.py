@@ -85,7 +85,7 @@ class _Tensor:
         self.parts: list[memoryview] = []
 
     def take(self, reader: _Reader) -> None:
-        """What a value says of it."""
+        """Take in the fields of a protobuf message."""
         shape: list[int] = []
         for field, value in reader.fields():
             if field == 1:  # one number a field, or all of them as bytes

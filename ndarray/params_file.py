@@ -93,7 +93,7 @@ class Sparse(NamedTuple):
 
 
 def _places(sparse: Sparse) -> tuple[np.ndarray, ...]:
-    """Where the numbers stand in the whole array."""
+    """Indices of the stored elements in the whole array."""
     if sparse.stype == "row_sparse":
         return sparse.indices
     starts, columns = sparse.indices
@@ -231,7 +231,7 @@ def load(path: str | os.PathLike[str]) -> tuple[list[Record], list[str]]:
 
 
 def _format(file: BinaryIO) -> Slot | None:
-    """What reads a file of another format than `.params`; the file is at its beginning before and behind."""
+    """Reader of a file of another format than `.params`; the file stands at its beginning before and after."""
     start = file.read(64)
     file.seek(0)
     if start[:4] in (b"PK\3\4", b"PK\5\6"):

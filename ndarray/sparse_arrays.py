@@ -62,7 +62,7 @@ def _in_place(name: str) -> Any:
 
 
 class BaseSparseNDArray(NDArray):
-    """What sparse arrays have in common; programs make them with ``nd.sparse.csr_matrix`` and its like."""
+    """Base of sparse arrays; programs make them with ``nd.sparse.csr_matrix`` and its like."""
 
     __slots__ = ("_stored",)
     _rank = 4
@@ -141,7 +141,7 @@ class BaseSparseNDArray(NDArray):
 
     @property
     def indices(self) -> NDArray:
-        """Where they are, copied: rows of a `RowSparseNDArray`, columns of a `CSRNDArray`."""
+        """Indices of the stored elements, copied: rows of a `RowSparseNDArray`, columns of a `CSRNDArray`."""
         return NDArray(self._stored.indices.copy(), self._ctx)
 
     @property
@@ -311,7 +311,7 @@ class RowSparseNDArray(BaseSparseNDArray):
                              "others")
 
     def retain(self, *args: Any, **keywords: Any) -> NDArray:
-        """Of the rows those that are asked for; see ``nd.sparse.retain``."""
+        """The rows that ``indices`` names; see ``nd.sparse.retain``."""
         result: NDArray = ops._sparse_retain(self, *args, **keywords)
         return result
 
@@ -333,7 +333,7 @@ class CSRNDArray(BaseSparseNDArray):
 
     @property
     def indptr(self) -> NDArray:
-        """Where each row begins among the numbers, and where the last one ends, copied."""
+        """Start of each row among the stored elements, and the end of the last one, copied."""
         return NDArray(self._stored.indptr.copy(), self._ctx)
 
     def asscipy(self) -> Any:

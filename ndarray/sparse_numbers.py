@@ -32,7 +32,7 @@ def scipy_sparse() -> Any:
 
 
 def _runs(sorted_keys: np.ndarray) -> np.ndarray:
-    """Where runs of equal keys begin."""
+    """Starts of runs of equal keys."""
     starts = np.ones(len(sorted_keys), bool)
     starts[1:] = sorted_keys[1:] != sorted_keys[:-1]
     return np.flatnonzero(starts)
@@ -91,7 +91,7 @@ class Rows:
         return Rows(numbers, self.indices, self.shape)
 
     def retained(self, indices: np.ndarray) -> Rows:
-        """Of these rows those that are among ``indices``, which may stand in any order."""
+        """The rows that are among ``indices``, which may be in any order."""
         kept = np.isin(self.indices, indices)
         return Rows(self.numbers[kept], self.indices[kept], self.shape)
 

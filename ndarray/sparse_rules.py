@@ -1,4 +1,4 @@
-"""What operators do with sparse arrays: a rule by the name of each that computes with what is stored.
+"""Rules of operators for sparse arrays: one, by name, for each that computes with the stored elements.
 
 A rule returns None for storage types that it does not know. Then, as where there is no rule, the operator computes
 with the dense numbers.
@@ -91,7 +91,7 @@ def _by_dense(op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[Any, list[ND
 
 
 def _numbers(op: Op, attrs: Attrs, numbers: Array, ctx: Context) -> Array:
-    """What an operator makes of the numbers that are stored."""
+    """Result of an operator for the stored elements."""
     _, (out,) = _compute(op, attrs, [NDArray(numbers, ctx)], ctx)
     return out._data
 

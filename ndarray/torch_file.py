@@ -110,7 +110,7 @@ class _Unpickler(pickle.Unpickler):
         self.storage = storage
 
     def find_class(self, module: str, name: str) -> Any:
-        """What stands for something that the pickle names."""
+        """Stand-in for an object that the pickle names."""
         if module in ("torch", "torch.storage") and name in _STORAGES:
             return _Kind(*_STORAGES[name])
         if (module, name) in _ALLOWED:

@@ -30,7 +30,7 @@ __all__ = ["Library", "bring_channels_last"]
 
 
 class Move(NamedTuple):
-    """What makes a node one with channels last: attributes that change, which inputs and outputs have them so."""
+    """Layout of a node with channels last: the attributes that change, and the inputs and outputs that have it."""
 
     attrs: dict[str, Any]
     ins: Sequence[int]
@@ -38,7 +38,7 @@ class Move(NamedTuple):
 
 
 class Library(NamedTuple):
-    """What convolves.
+    """Operators that convolve.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ def _moved(spec: Spec) -> Spec:
 
 
 class _Decisions:
-    """Which nodes are moved, in one sweep from inputs to outputs."""
+    """Nodes to move, found in one sweep from inputs to outputs."""
 
     def __init__(self, program: Program, library: Library):
         self.program, self.specs, self.library = program, program.specs, library

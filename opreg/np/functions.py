@@ -399,7 +399,7 @@ def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise", out
 
 @_listed
 def nonzero(a: Any) -> tuple[Any, ...]:
-    """Where elements are not zero: the indices along each axis."""
+    """Indices of the elements that are not zero, along each axis."""
     return tuple(made(part) for part in np.nonzero(held(a).asnumpy()))
 
 
@@ -544,7 +544,7 @@ def full_like(a: Any, fill_value: Any, dtype: DTypeLike = None, order: str = "C"
 
 
 def _wrapped(value: Any, floats: bool) -> Any:
-    """What NumPy gave, as arrays of ours; float64 only where it was given some."""
+    """Results of NumPy as arrays of ours; float64 only where an argument had it."""
     if isinstance(value, (list, tuple)):
         return type(value)([_wrapped(part, floats) for part in value]) if not hasattr(value, "_fields") else \
             tuple(_wrapped(part, floats) for part in value)

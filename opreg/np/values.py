@@ -45,7 +45,7 @@ def promoted(*dtypes: np.dtype) -> np.dtype:
 
 
 class NumpyValue(Value):
-    """What arrays and symbols of ``mx.np`` have in common."""
+    """Methods that arrays and symbols of ``mx.np`` share."""
 
     __slots__ = ()
     _broadcasts = True

@@ -123,7 +123,7 @@ def _cast(node: Node, program: Program) -> Expression | None:
 
 
 def _constant(node: Node) -> float | None:
-    """What all elements of a node's outputs are, where that is one number."""
+    """The one value of all elements of a node's outputs; None where they differ."""
     return None if node.op is None else node.op.traits.constant
 
 

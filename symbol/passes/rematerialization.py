@@ -72,7 +72,7 @@ def rematerialize(program: Program) -> Program:
 
 
 class _Choice:
-    """Which entries of forward are computed again: ``again``.
+    """Entries of forward that are computed again: ``again``.
 
     Every entry of forward has a root: itself when it would have to be kept, None when it is there in backward or can be
     computed there, and else the one entry that would have to be kept for that.

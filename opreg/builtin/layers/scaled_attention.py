@@ -37,7 +37,7 @@ _SCORES = 1 << 24
 
 
 class Scores(NamedTuple):
-    """What is known of the scores of one use.
+    """Operands of the scores of one use.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Scores(NamedTuple):
         return query, scores
 
     def multiples(self, at: Any, rows: slice, columns: slice) -> Array | None:
-        """What dropout multiplies the weights of a block by, in the shape of its scores."""
+        """Factors of dropout for the weights of a block, in the shape of its scores."""
         if self.draw is None:
             return None
         batch, heads, many, queries, _ = self.query.shape
@@ -151,7 +151,7 @@ def _mixed(x: Array) -> Array:
 
 
 def _multiples(xp: ArrayModule, draw: Array, p: float, rows: Array, columns: Array) -> Array:
-    """What weights are multiplied by: zero with probability ``p``, else ``1 / (1 - p)``.
+    """Factors of dropout for weights: zero with probability ``p``, else ``1 / (1 - p)``.
 
     ``draw`` is two random numbers and whether weights are dropped at all; rows and columns are the places of weights.
     """
@@ -174,7 +174,7 @@ def _drawn(xp: ArrayModule, drops: bool, rng: Any) -> Array:
 
 @declare(name="_attention_dropout", types="T,int32->T", unread=(0,))
 def attention_dropout(scores, draw, *, p: float):
-    """What attention with these scores multiplies its weights by, as ``draw`` says."""
+    """Factors by which attention with these scores multiplies its weights, as ``draw`` says."""
 
 
 @attention_dropout.infer
@@ -288,7 +288,7 @@ def attention_xp(xp, query, key, value, *mask, causal, scale, p, mode, is_train,
 
 
 def _base(xp: ArrayModule, top: Array) -> Array:
-    """What scores are taken less of before they grow: the largest, or zero in rows that see no key."""
+    """Offset that is subtracted from scores before ``exp``: the largest score, or zero in rows that see no key."""
     return xp.where(top == -math.inf, xp.zeros_like(top), top)
 
 
@@ -447,7 +447,7 @@ def backward_attention_xp(xp, g, query, key, value, *rest, causal, scale, p, use
 
 
 class _Backward(NamedTuple):
-    """What a block of gradients reads beside scores, and where it is added."""
+    """Arrays that a block of gradients reads beside the scores, and those that it adds to."""
 
     scores: Scores
     g: Array
@@ -459,7 +459,7 @@ class _Backward(NamedTuple):
 
     @classmethod
     def of(cls, scores: Scores, g: Array, sums: Sequence[Array], results: Sequence[Array]) -> _Backward:
-        """Of the arrays of an operator; the results are in the dtype that is computed in."""
+        """Operands from the arrays of an operator; the results are in the dtype of the computation."""
         (logsum, delta), (query, key, value) = sums, results
         g, logsum, delta, query = [_by_head(x, key.shape[1]) for x in (wide(g), logsum, delta, query)]
         return cls(scores, g, logsum, delta, query, key, value)
