@@ -638,8 +638,7 @@ def row_sparse_array(arg1: Any, shape: Sequence[int] | None = None, ctx: Context
     return RowSparseNDArray(Rows.of(dense), ctx)
 
 
-def zeros(stype: str, shape: int | Sequence[int], ctx: Context | None = None, dtype: DTypeLike = None,
-          **keywords: object) -> NDArray:
+def zeros(stype: str, shape: int | Sequence[int], ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:
     """Zeros in a storage type, of which none is stored.
 
     Examples

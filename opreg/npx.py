@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .core.registry import ops
 from .ndarray import function as surfaces
@@ -25,6 +25,10 @@ from .symbol.symbol import Symbol
 from .util import is_np_array, is_np_shape, reset_np, set_np, use_np, use_np_array, use_np_shape
 
 seed = random.seed
+
+if TYPE_CHECKING:  # the functions of operators, which are made below
+
+    def __getattr__(name: str) -> Callable[..., Any]: ...
 
 #: The operator behind each function.
 _OPERATORS = {

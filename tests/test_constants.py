@@ -82,7 +82,7 @@ OTHERWISE = {
         symbol.inspect.estimate: _SHOWN
         onnx.importing.graph: _DEEPEST
         onnx.importing.open_lengths: _DEEPEST
-        onnx.importing.translations.recurrent: _ALPHAS _BETAS
+        onnx.importing.translations.recurrent: _ALPHAS _BETAS _GATES
         onnx.importing.translations.shapes: MOST
         onnx.exporting.builder: _FAR
         onnx.exporting.model: OLDEST EXTERNAL

@@ -24,7 +24,7 @@ from opreg.errors import did_you_mean
 from . import creation, linalg, random
 from .creation import *  # noqa: F403
 from .functions import FUNCTIONS, by_numpy
-from .values import ndarray
+from .values import ndarray as ndarray
 
 _CONSTANTS = ("pi", "e", "inf", "nan", "newaxis", "euler_gamma", "bool_", "float16", "float32", "float64", "int8",
               "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "finfo", "iinfo", "dtype",

@@ -127,8 +127,8 @@ def test_a_transformer_block():
         run(x)
         found = _counted(lambda: run(x))
         assert net(x).shape == (2, 5, 8)
-    assert found["softmax"] == found["_backward_softmax"] == 1 and found["LayerNorm"] == 2
-    assert found["_backward_FullyConnected_weight"] == 6 and found["batch_dot"] == 6
+    assert found["_contrib_scaled_dot_product_attention"] == found["_backward_scaled_dot_product_attention"] == 1
+    assert found["_backward_FullyConnected_weight"] == 6 and found["LayerNorm"] == 2
 
 
 def test_the_pass_that_contributors_are_shown(monkeypatch):

@@ -362,6 +362,8 @@ RULES = {row.op: row for row in reversed(all_rows())
 def test_rules_of_gradients_call_operators_by_name(name):
     use = Use.of(RULES[name])
     for other in dict.fromkeys(op for op, *_ in _rule(use).steps):
+        if other.name.startswith("_gradient_"):  # it follows from a body, and belongs to the operator of that
+            continue
         assert REGISTERED[other.name] is other
         try:
             twin = Op.__new__(Op)  # a copy is the operator itself

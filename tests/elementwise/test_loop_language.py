@@ -467,7 +467,7 @@ def test_shapes_are_folded() -> None:
 # --------------------------------------------------------------------------------------------- a new reduction
 
 
-rms = reduction("_test_rms", lambda x: sqrt(row_sum(square(x)) / row_size()), "The root mean square.")
+rms = reduction("_example_rms", lambda x: sqrt(row_sum(square(x)) / row_size()), "The root mean square.")
 
 
 def _logsumexp(x):
@@ -475,7 +475,7 @@ def _logsumexp(x):
     return log(row_sum(exp(x - top))) + top
 
 
-logsumexp = reduction("_test_logsumexp", _logsumexp, "The logarithm of the sum of exponentials.")
+logsumexp = reduction("_example_logsumexp", _logsumexp, "The logarithm of the sum of exponentials.")
 for _op in (rms, logsumexp):
     _op.where = None  # as of a built-in one
 @pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "min"])
@@ -564,7 +564,7 @@ def test_numba_leaves_to_numpy_what_it_does_no_better() -> None:
     from opreg.backends.numba import loops
 
     for name, n, reason in (("sum", 50, "a call of NumPy reduces as fast"), ("mean", 50, "a call of NumPy"),
-                            ("_test_rms", 1 << 15, "32768 numbers are added up pairwise")):
+                            ("_example_rms", 1 << 15, "32768 numbers are added up pairwise")):
         loop = get(name).rules.sets({"axis": 1, "keepdims": False, "exclude": False}).on([(2, n)])
         with compiler.use("auto"):
             assert loops._task(loop, _Called(loop, [np.ones((2, n))])).startswith(reason)

@@ -135,5 +135,6 @@ if __name__ == "__main__":
     import torch
 
     lines = ",\n".join(json.dumps([case, asked(torch, torch.from_numpy, torch.float64, case)]) for case in CASES)
-    Path(sys.argv[1]).write_text(f'{{"about": "What PyTorch answers; see tests/recorded/mint_cases.py for what it is asked.",\n'
+    about = "What PyTorch answers; see tests/recorded/mint_cases.py for what it is asked."
+    Path(sys.argv[1]).write_text(f'{{"about": "{about}",\n'
                                  f'"cases": [\n{lines}\n]}}\n')

@@ -491,6 +491,16 @@ class _Backward(NamedTuple):
         into += d_query.reshape(into.shape)
 
 
+def _products(query: Shape, key: Shape, value: Shape, with_size: int, with_features: int) -> int:
+    """Arithmetic of products over all scores: counts over the size of keys, and over the features of values."""
+    return 2 * math.prod(query[:3]) * key[2] * (with_size * query[3] + with_features * value[3])
+
+
+scaled_dot_product_attention.flops(lambda ins, outs: _products(ins[0], ins[1], ins[2], 1, 1))
+for _gradient in (backward_attention, attention_gradients):
+    _gradient.flops(lambda ins, outs: _products(ins[1], ins[2], ins[3], 3, 2))
+
+
 @backward_attention.grad
 def backward_attention_grad(h, ins, outs, *, needs, causal, scale, p, use_mask):
     whole = get("_attention_gradients")

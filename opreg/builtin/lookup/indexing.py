@@ -204,7 +204,7 @@ def sparse_retain_infer(data, indices):
 
 @sparse_retain.kernel()
 def sparse_retain_xp(xp, data, indices):
-    kept = xp.zeros(len(data), bool)
+    kept = xp.zeros(data.shape[0], bool)
     kept[indices.astype(np.int64)] = True
     return xp.where(kept.reshape(-1, *[1] * (data.ndim - 1)), data, xp.zeros((), data.dtype))
 

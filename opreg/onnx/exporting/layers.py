@@ -105,6 +105,32 @@ def _weighed(g: Builder, use: Use, x: Value, attention: Value) -> Value:
     return g.reshape(found, use.out.shape)
 
 
+@says("_contrib_scaled_dot_product_attention")
+def _attention(g: Builder, use: Use, query: Value, key: Value, value: Value, *mask: Value) -> Value:
+    attrs = use.attrs
+    if attrs["p"] and (use.is_train or attrs["mode"] == "always"):
+        raise Untranslatable("it draws numbers, as in training")
+    batch, heads, queries, size = query.shape
+    many, length = heads // key.shape[1], key.shape[2]
+    query = query * (1.0 / math.sqrt(size) if attrs["scale"] is None else attrs["scale"])
+    if many > 1:  # heads of queries that share those of keys stand side by side
+        query = g.reshape(query, (batch, key.shape[1], many, queries, size))
+        key, value = (g.unsqueeze(x, [2]) for x in (key, value))
+    rank = len(key.shape)
+    scores = g.matmul(query, g.transpose(key, (*range(rank - 2), rank - 1, rank - 2)))
+    if many > 1:
+        scores = g.reshape(scores, (batch, heads, queries, length))
+    for each in mask:
+        scores = g.where(each, scores, -math.inf) if each.dtype == np.bool_ else scores + each
+    if attrs["causal"]:
+        scores = g.where(g.constant(np.tri(queries, length, dtype=bool)), scores, -math.inf)
+    weights = g.softmax(scores, 3)
+    if many == 1:
+        return g.matmul(weights, value)
+    weights = g.reshape(weights, (batch, heads // many, many, queries, length))
+    return g.reshape(g.matmul(weights, value), use.out.shape)
+
+
 @says("_contrib_div_sqrt_dim")
 def _div_sqrt(g: Builder, use: Use, x: Value) -> Value:
     return x / math.sqrt(product(x.shape[-1:]))
