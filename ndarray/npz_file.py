@@ -67,7 +67,7 @@ def npz(records: Pairs, names: Sequence[str]) -> bytes:
     Examples
     --------
     >>> read_npz(npz([Record(np.int64([1, 2]))], ["steps"]), "<states>")
-    ([Record(array=array([1, 2]), device=('cpu', 0))], ['steps'])
+    ([Record(array=array([1, 2]), device=('cpu', 0), sparse=None)], ['steps'])
     """
     stream = io.BytesIO()
     _writer(records, names)(stream)

@@ -217,7 +217,7 @@ def load(path: str | os.PathLike[str]) -> tuple[list[Record], list[str]]:
     ...     path = os.path.join(folder, "net.npz")
     ...     save(path, [Record(np.int64([1, 2]))], ["steps"])
     ...     load(path)
-    ([Record(array=array([1, 2]), device=('cpu', 0))], ['steps'])
+    ([Record(array=array([1, 2]), device=('cpu', 0), sparse=None)], ['steps'])
     """
     name = os.fsdecode(path)
     with reading(path) as file:
@@ -640,7 +640,7 @@ def save(path: str | os.PathLike[str], records: Pairs, names: Sequence[str] = ()
     ...     path = os.path.join(folder, "net-0001.params")
     ...     save(path, [Record(np.float32([1, 2]))], ["arg:w"])
     ...     load(path)
-    ([Record(array=array([1., 2.], dtype=float32), device=('cpu', 0))], ['arg:w'])
+    ([Record(array=array([1., 2.], dtype=float32), device=('cpu', 0), sparse=None)], ['arg:w'])
     """
     name = os.fsdecode(path)
     other = NPZ_WRITER if name.endswith(".npz") else SAFETENSORS_WRITER if name.endswith(".safetensors") else None
