@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 #: The engine: everything below what programs call, by folder.
 ENGINE = ("opreg/core", "opreg/custom", "opreg/elementwise", "opreg/backends", "opreg/builtin", "ndarray", "symbol")
 
-#: What is counted of operators, by the names of the decorators.
+#: Rules that are counted, by the names of their decorators.
 RULES = ("infer", "shapes", "fill", "types", "grad", "view", "prepare", "vmap", "kernel")
 
 

@@ -21,7 +21,7 @@ from .params_file import MAX_NDIM, READ_MINDSPORE, Record, meant
 
 __all__: list[str] = []
 
-#: What MindSpore calls dtypes, and the numbers they are stored as.
+#: MindSpore's names of dtypes: the dtype, and the format of the stored elements.
 _DTYPES = {"Float64": ("float64", "<f8"), "Float32": ("float32", "<f4"), "Float16": ("float16", "<f2"),
            "BFloat16": ("bfloat16", "<u2"), "Int64": ("int64", "<i8"), "Int32": ("int32", "<i4"),
            "Int16": ("int16", "<i2"), "Int8": ("int8", "i1"), "UInt64": ("uint64", "<u8"), "UInt32": ("uint32", "<u4"),

@@ -522,10 +522,11 @@ def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | Non
     >>> csr_matrix(([5, 7], ([1, 0], [2, 1])), shape=(2, 3)).asnumpy().tolist()
     [[0.0, 7.0, 0.0], [0.0, 0.0, 5.0]]
     """
-    ctx = _host(ctx)
-    shape = None if shape is None else tuple(map(int, shape))
+    ctx, shape = _host(ctx), _dims(shape)
+    if shape is not None and len(shape) != 2:
+        raise ShapeError(f"csr_matrix: expected the shape of a matrix, got {show(shape)}")
     if _is_shape(arg1) and len(arg1) == 2:
-        return _as_csr(empty_of("csr", _agreeing(tuple(map(int, arg1)), shape), as_dtype(dtype or "float32")), ctx)
+        return CSRNDArray(_nothing_of("csr", arg1, shape, dtype), ctx)
     if isinstance(arg1, tuple):
         if len(arg1) == 2 and isinstance(arg1[1], (tuple, list)) and len(arg1[1]) == 2:
             numbers = _numbers(arg1[0], dtype, "csr_matrix: data")
@@ -539,7 +540,7 @@ def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | Non
             if len(rows) and (min(rows.min(), columns.min()) < 0 or rows.max() >= shape[0]
                               or columns.max() >= shape[1]):
                 raise ArgumentError(f"csr_matrix: a place lies outside of a matrix of shape {show(shape)}")
-            return _as_csr(Csr.placed(numbers, rows, columns, shape), ctx)
+            return CSRNDArray(Csr.placed(numbers, rows, columns, shape), ctx)
         if len(arg1) != 3:
             raise ArgumentError("csr_matrix: expected (data, indices, indptr), (data, (row, col)) or (M, N), got a "
                                 f"tuple of {len(arg1)}")
@@ -550,14 +551,10 @@ def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | Non
                 raise ArgumentError("csr_matrix: the shape of a matrix without numbers must be given")
             shape = (len(indptr) - 1, int(indices.max()) + 1)
         stored = Csr(numbers, indices, indptr, shape)
-        if len(shape) != 2:
-            raise ShapeError(f"csr_matrix: expected the shape of a matrix, got {show(shape)}")
         _check(stored, False)
-        return _as_csr(stored, ctx)
+        return CSRNDArray(stored, ctx)
     if isinstance(arg1, CSRNDArray):
-        _agreeing(arg1.shape, shape)
-        wanted = arg1._stored.dtype if dtype is None else as_dtype(dtype)
-        return _as_csr(arg1._stored.like(arg1._stored.numbers.astype(wanted)), ctx)
+        return CSRNDArray(_stored_again(arg1, shape, dtype), ctx)
     if hasattr(arg1, "tocsr"):
         matrix = arg1.tocsr().sorted_indices()
         _agreeing(matrix.shape, shape)
@@ -566,11 +563,23 @@ def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | Non
         raise ArgumentError("csr_matrix: of a RowSparseNDArray, tostype('csr') makes one")
     dense = _numbers(arg1, dtype, "csr_matrix")
     _agreeing(dense.shape, shape)
-    return _as_csr(Csr.of(dense), ctx)
+    return CSRNDArray(Csr.of(dense), ctx)
 
 
-def _as_csr(stored: Csr, ctx: Context) -> CSRNDArray:
-    return CSRNDArray(stored, ctx)
+def _dims(shape: Sequence[int] | None) -> tuple[int, ...] | None:
+    return None if shape is None else tuple(map(int, shape))
+
+
+def _nothing_of(stype: str, shape: Sequence[int], given: tuple[int, ...] | None, dtype: DTypeLike) -> Any:
+    """The stored part of an array of zeros, whose shape may be given a second time."""
+    return empty_of(stype, _agreeing(tuple(map(int, shape)), given), as_dtype(dtype or "float32"))
+
+
+def _stored_again(array: BaseSparseNDArray, shape: tuple[int, ...] | None, dtype: DTypeLike) -> Any:
+    """A copy of the stored part of an array, in another dtype where one is given."""
+    _agreeing(array.shape, shape)
+    stored = array._stored
+    return stored.like(stored.numbers.astype(stored.dtype if dtype is None else as_dtype(dtype)))
 
 
 def _agreeing(own: tuple[int, ...], given: tuple[int, ...] | None) -> tuple[int, ...]:
@@ -604,11 +613,9 @@ def row_sparse_array(arg1: Any, shape: Sequence[int] | None = None, ctx: Context
     >>> row_sparse_array(([[7, 8]], [2]), shape=(4, 2)).indices.asnumpy().tolist()
     [2]
     """
-    ctx = _host(ctx)
-    shape = None if shape is None else tuple(map(int, shape))
+    ctx, shape = _host(ctx), _dims(shape)
     if _is_shape(arg1) and len(arg1) > 1:
-        return RowSparseNDArray(empty_of("row_sparse", _agreeing(tuple(map(int, arg1)), shape),
-                                         as_dtype(dtype or "float32")), ctx)
+        return RowSparseNDArray(_nothing_of("row_sparse", arg1, shape, dtype), ctx)
     if isinstance(arg1, tuple):
         if len(arg1) != 2:
             raise ArgumentError(f"row_sparse_array: expected (data, indices) or a shape, got a tuple of {len(arg1)}")
@@ -628,9 +635,7 @@ def row_sparse_array(arg1: Any, shape: Sequence[int] | None = None, ctx: Context
         _check(stored, True)
         return RowSparseNDArray(stored, ctx)
     if isinstance(arg1, RowSparseNDArray):
-        _agreeing(arg1.shape, shape)
-        wanted = arg1._stored.dtype if dtype is None else as_dtype(dtype)
-        return RowSparseNDArray(arg1._stored.like(arg1._stored.numbers.astype(wanted)), ctx)
+        return RowSparseNDArray(_stored_again(arg1, shape, dtype), ctx)
     if isinstance(arg1, CSRNDArray):
         raise ArgumentError("row_sparse_array: of a CSRNDArray, tostype('row_sparse') makes one")
     dense = _numbers(arg1, dtype, "row_sparse_array")

@@ -37,7 +37,7 @@ from .sparse_numbers import Csr, Rows
 
 __all__ = ["apply_sparse", "cast_storage", "updated"]
 
-#: What a rule makes of inputs and attributes.
+#: A function of an operator, its attributes and inputs that gives the result.
 Rule: TypeAlias = Callable[[Op, Attrs, Sequence[Any]], NDArray | None]
 
 RULES: dict[str, Rule] = {}

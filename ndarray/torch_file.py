@@ -95,7 +95,7 @@ def _left(*what: Any) -> _Left:
     return _Left(what)
 
 
-#: What a pickle may name.
+#: Functions and classes that a pickle may name.
 _ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
     ("collections", "OrderedDict"): _Dict, ("torch._utils", "_rebuild_tensor_v2"): _tensor,
     ("torch._utils", "_rebuild_parameter"): _parameter, ("torch", "Size"): tuple, ("torch", "device"): _left,

@@ -93,7 +93,7 @@ _DEEPER = {
        for package, extra in (("opreg.ndarray", ()), ("opreg.symbol", ("random",)))},
 }
 
-#: What a door is to scripts of a library, where another library has something else of that name.
+#: Modules that scripts of one library get for a name which another library has for something else.
 _SPOKEN = {"MXNet": {"numpy": "np"}}
 
 #: Modules that are known by the name of a place where they were.

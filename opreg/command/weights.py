@@ -14,7 +14,7 @@ from opreg.typing import Array
 
 __all__ = ["ENDINGS", "Weights", "load"]
 
-#: What names of files end in that are written.
+#: Suffixes of files that are written.
 ENDINGS = (".params", ".npz", ".safetensors", ".ckpt")
 
 

@@ -214,7 +214,7 @@ _RULES: dict[str, tuple[str, tuple[str, ...] | None, str]] = {
     "layout": ("layout rule", ("ins",), ": the shapes of the inputs"),
     "identity": ("rule for identities", ("ins", "outs"), ": the specs of each")}
 
-#: What rules may name beside attributes.
+#: Parameters that rules may have beside attributes.
 _TOLD = {"grad": ("needs", "is_train"), "identity": ("is_train",)}
 
 

@@ -1,6 +1,6 @@
 """Arrays and symbols with NumPy's manners: zero axes, truth values, dtypes that are promoted, methods by NumPy's names.
 
-What both have stands in ``NumpyValue``; each method is the function of that name in ``functions``.
+``NumpyValue`` holds the methods of both; each method is the function of that name in ``functions``.
 """
 
 from __future__ import annotations

@@ -343,7 +343,7 @@ def test_convert(opreg: Command, first: str, second: str) -> None:
 
 
 def test_convert_files_of_others(opreg: Command) -> None:
-    """What PyTorch, MindSpore and ONNX wrote is read; a warning names what is left out."""
+    """Files of PyTorch, MindSpore and ONNX are read; a warning names what is left out."""
     data = Path(__file__).parent.parent / "recorded"
     with pytest.warns(UserWarning, match=r"2 things that are no tensors are left out: epoch, optimizer"):
         code, out, err = opreg("convert", str(data / "torch_training.pt"), "a.safetensors")

@@ -64,7 +64,7 @@ class Scores(NamedTuple):
     @classmethod
     def of(cls, xp: ArrayModule, query: Array, key: Array, value: Array, mask: Array | None, draw: Array | None,
            scale: float | None, p: float, causal: bool) -> Scores:
-        """Those of the inputs of an operator."""
+        """Scores of an operator's inputs."""
         query = _by_head(wide(query), key.shape[1])
         if mask is not None:
             shape = (*query.shape[:4], key.shape[2])

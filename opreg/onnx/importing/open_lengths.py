@@ -65,7 +65,7 @@ def _taken(x: np.ndarray, places: np.ndarray, axis: int = 0, mode: str = "clip")
     return np.asarray(np.take(x, places.astype(np.int64), axis, mode="wrap" if mode == "wrap" else "clip"), object)
 
 
-#: What operators make of arrays of objects; None where nothing is known.
+#: Functions of operators on arrays of objects; they give None where nothing is known.
 _RULES: dict[str, Callable[..., np.ndarray | None]] = {
     "_np_reshape": _reshaped, "slice": _sliced, "slice_axis": _sliced_axis, "take": _taken,
     "expand_dims": np.expand_dims, "_copy": lambda x: x,

@@ -118,7 +118,7 @@ def _times(x: Any, weight: Any, bias: Any) -> Any:
     return product if isinstance(bias, float) else ops.broadcast_add(product, bias)
 
 
-#: Of each mode of the operator RNN, where its gates stand among ONNX's.
+#: Places of the gates among ONNX's, for each mode of the operator RNN.
 _GATES = {"lstm": (0, 2, 3, 1), "gru": (1, 0, 2), "rnn_tanh": (0,), "rnn_relu": (0,)}
 
 
