@@ -150,9 +150,13 @@ def test_training_goes_on_with_fewer_processes(tmp_path: Path) -> None:
 
 # What remains of a job, and what its end says.
 
-#: A rank that says which processes it hangs on, up to the launcher, and which of its shared memory has a name.
+#: A rank that says which processes it hangs on, up to the launcher, and which of its shared memory has a name. It waits
+#: by reading from a pipe that signals write to: signal.pause() would miss one that comes just before it.
 WAITING = """
 import multiprocessing, os, signal, sys
+signals, written = os.pipe()
+os.set_blocking(written, False)
+signal.set_wakeup_fd(written)
 {first}
 
 def parent(process):
@@ -175,7 +179,7 @@ needs_pidfd = pytest.mark.skipif(not hasattr(os, "pidfd_open") or not os.path.ex
 class Job:
     """A job whose ranks have all begun to wait: its launcher, all other processes, and names of shared memory."""
 
-    def __init__(self, folder: Path, first: str = OURS, then: str = "signal.pause()", more: str = "[]",
+    def __init__(self, folder: Path, first: str = OURS, then: str = "os.read(signals, 1)", more: str = "[]",
                  environ: Mapping[str, str] | None = None):
         script = folder / "waiting.py"
         script.write_text(WAITING.format(first=first, then=then, more=more, test=os.getpid()))
@@ -307,7 +311,7 @@ signal.signal(signal.SIGTERM, told)
 def test_a_rank_that_is_told_to_end_may_take_its_time(kind: str, tmp_path: Path) -> None:
     """Until its launcher is told again."""
     word, then, times = ON_THE_WAY[kind]
-    job = Job(tmp_path, HANDLER.format(word=word, then=then), "while True:\n    signal.pause()")
+    job = Job(tmp_path, HANDLER.format(word=word, then=then), "while True:\n    os.read(signals, 1)")
     job.launcher.terminate()
     assert [job.line(), job.line()] == [word, word]
     for _ in range(times - 1):
