@@ -58,7 +58,7 @@ OTHERWISE = {
         ndarray.changes: _EXPRESSION
         ndarray.params_file: MAX_NDIM DENSE_FLOOR DENSE_RATIO
         ndarray.tape: _FEW
-        backends.onednn.convolution: MOST
+        backends.onednn.operators.convolution: MOST
         builtin.layers.rnn_layer: _KEPT
         builtin.lookup.indexing: _PREPARED
         builtin.optimizers.updating: _SHAPES

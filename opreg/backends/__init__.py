@@ -1,9 +1,10 @@
 """Back ends: faster kernels of operators that are declared elsewhere, and the passes that only they need.
 
 Each is a package with its kernels, which are chosen at bind, or say why they decline. Importing its ``operators``
-attaches them; in ``passes``, where it has one, ``PASSES`` lists passes by the stage of compilation that they belong to.
-The modules of these names here are those of all back ends. A library that a back end needs is met in its package alone,
-at first use; the package itself, when a device that it serves is. BLAS, which NumPy brings, is a module.
+attaches them to built-in operators; ``passes``, where it has them, lists passes in ``PASSES`` by the stage of
+compilation that they belong to. ``operators`` and ``passes`` here bring those of all back ends. A library that a back
+end needs is met in its package alone, at first use; the package itself, when a device that it serves is. BLAS, which
+NumPy brings, is a module.
 """
 
 from __future__ import annotations

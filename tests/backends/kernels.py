@@ -15,7 +15,7 @@ import pytest
 
 from opreg.backends import blas, trials
 from opreg.backends.numba import compiler
-from opreg.backends.onednn.convolution import HERE
+from opreg.backends.onednn.operators.convolution import HERE
 from opreg.core import generators
 from opreg.core.launch import Call, Kernel, Prepared
 from opreg.core.op import Op
@@ -103,7 +103,7 @@ FEW = {
     "backends.numba.compiler": {"_SHARED": 1},
     "backends.numba.recurrent": {"_LEAST": 1},
     "backends.numba.updates": {"_STRETCH": 4},
-    "backends.onednn.products": {"_LEAST": 0},
+    "backends.onednn.operators.products": {"_LEAST": 0},
     "builtin.layers.convolution": {"BLOCK": {"numpy": 256}, "NEAR": 64, "COLUMNS": 2, "LEAST_OUTS": 1},
     "builtin.layers.losses": {"_FEW": 0, "_SHORT": 2},
     "builtin.layers.pooling": {"BLOCK": {"numpy": 64}, "_EACH": 1},
@@ -125,7 +125,7 @@ def fast(compiled: Path, few: bool = False) -> Iterator[None]:
     With ``few`` nothing is too small for the ways of large arrays, on two threads.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("opreg.backends.onednn.convolution.LEAST", 0)
+        patch.setattr("opreg.backends.onednn.operators.convolution.LEAST", 0)
         patch.setattr("opreg.backends.onednn.matmul.SMALL", 0)
         patch.setenv("OPREG_TUNE", "1")
         patch.setattr("opreg.backends.trials.faster", lambda question, usual, other, ways: trials.Choice(other, ""))

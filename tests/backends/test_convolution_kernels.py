@@ -14,8 +14,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from opreg import symbol
-from opreg.backends.onednn import convolution as onednn_convolution
 from opreg.backends.onednn import engine, matmul, shared_library
+from opreg.backends.onednn.operators import convolution as onednn_convolution
 from opreg.backends.onednn.primitives import Pooling
 from opreg.core.launch import Call, Kernel
 from opreg.core.registry import get

@@ -146,7 +146,7 @@ _FIRST = {
     "operators": "get('LeakyReLU')",
     "device": "open_device()",
     "kernels of a device": "import opreg.backends.cuda.operators; open_device()",
-    "kernels of the host": "import opreg.backends.numba.row_reductions, opreg.backends.onednn.convolution",
+    "kernels of the host": "import opreg.backends.numba.row_reductions, opreg.backends.onednn.operators.convolution",
 }
 
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import opreg as mx
 from opreg import Tensor, jit, ops
-from opreg.backends.onednn import convolution as onednn_convolution
 from opreg.backends.onednn import shared_library
-from opreg.backends.onednn.private_operators import batch_norm_gradient
+from opreg.backends.onednn.operators import convolution as onednn_convolution
+from opreg.backends.onednn.operators.private import batch_norm_gradient
 from opreg.backends.private_operators import to_channels_first, to_channels_last
 from opreg.builtin.layers.batch_norm import batch_norm
 from opreg.core.launch import Call

@@ -13,7 +13,8 @@ import pytest
 import opreg as mx
 from opreg.backends import blas, trials
 from opreg.backends.numba import cache
-from opreg.backends.onednn import products, shared_library
+from opreg.backends.onednn import shared_library
+from opreg.backends.onednn.operators import products
 from opreg.symbol import Symbol
 
 sym = mx.sym

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.backends.onednn import convolution as onednn_convolution
+from opreg.backends.onednn.operators import convolution as onednn_convolution
 from opreg.core.launch import Kernel
 from opreg.core.registry import get
 from opreg.symbol import compile as compiler

@@ -136,7 +136,7 @@ def test_operators_that_multiply_say_how_much() -> None:
     first = {row.op: row for row in reversed(FIXED)}
     silent = {name for name, row in first.items() if get(name).rules.flops is None and multiplied(row)}
     assert silent == WEIGHED
-    importlib.import_module("opreg.backends.cuda.private_operators")
+    importlib.import_module("opreg.backends.cuda.operators.private")
     assert "_backward_FullyConnected_parameters" in {op.name for op in PRIVATE}
     for op in PRIVATE:
         made_of_products = op.name.startswith(("_backward_FullyConnected", "_backward_Convolution"))

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import opreg as mx
 from opreg.backends import blas
-from opreg.backends.onednn import convolution as onednn_convolution
 from opreg.backends.onednn import shared_library
+from opreg.backends.onednn.operators import convolution as onednn_convolution
 from opreg.builtin.layers import convolution
 from opreg.core import threads
 from opreg.symbol import compile as compiler

@@ -641,7 +641,7 @@ def run_convolution(xp: ArrayModule, shape: Shape, out: Array | None, layouts: t
 
 def of_weight(layout: str | None, weights_first: bool) -> str | None:
     """The layout of a weight: that of the data, unless it has ``weights_first``, as convolutions have that plans lay
-    out anew (``opreg.backends.channels_last``)."""
+    out anew (``opreg.backends.passes.channels_last``)."""
     return None if weights_first else layout
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.backends.cuda import dropout
+from opreg.backends.cuda.operators import dropout
 from opreg.core import generators
 from tests.cuda import host, nvrtc
 from tests.cuda.device import gpus

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.backends.cuda import cublaslt, elementwise, folds, row_operators, rows, updates
+from opreg.backends.cuda import cublaslt, elementwise, folds, rows, updates
 from opreg.backends.cuda.layout import Arrangement, Reach, arrange
+from opreg.backends.cuda.operators import rows as row_operators
 from opreg.builtin.layers import layer_norm, softmax
 from opreg.core.array_module import backend
 from opreg.core.registry import ops

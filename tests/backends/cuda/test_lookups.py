@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.backends.cuda import lookups
+from opreg.backends.cuda.operators import lookups
 from opreg.core.registry import REGISTERED
 from tests.backends.cuda.test_reductions import compared
 from tests.cuda import host, nvrtc

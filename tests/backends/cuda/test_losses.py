@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.backends.cuda import losses, rows
+from opreg.backends.cuda import rows
+from opreg.backends.cuda.operators import losses
 from opreg.builtin.layers.losses import _through_svm
 from opreg.elementwise.rows import Along, trace_rows
 from tests.backends.cuda.test_reductions import compared

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.backends.cuda import pooling
+from opreg.backends.cuda.operators import pooling
 from opreg.core.registry import REGISTERED
 from tests.backends.cuda.test_reductions import compared
 from tests.cuda import host, nvrtc

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg.backends.cuda import recurrent
+from opreg.backends.cuda.operators import recurrent
 from opreg.builtin.layers import rnn_layer
 from opreg.builtin.layers.rnn import run, run_back
 from opreg.builtin.layers.rnn_parts import count, kind_of

@@ -23,9 +23,9 @@ from opreg.elementwise.expression import equal, maximum, sqrt, where
 from opreg.elementwise.rows import Along, row_max, row_size, row_sum, traced
 from opreg.typing import Array
 
-from .compiler import Launch, attach, grid_of, kernel_of
-from .folds import bound_fold, groups_of
-from .instructions import STORED, computed_in, declines, indented, literal
+from ..compiler import Launch, attach, grid_of, kernel_of
+from ..folds import bound_fold, groups_of
+from ..instructions import STORED, computed_in, declines, indented, literal
 
 __all__ = ["Shape", "gather_source", "source"]
 

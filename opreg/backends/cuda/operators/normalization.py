@@ -16,10 +16,10 @@ from opreg.elementwise.expression import maximum, sqrt, square
 from opreg.elementwise.rows import Along, row_size, row_sum, traced
 from opreg.typing import Array
 
-from . import elementwise
-from .compiler import attach
-from .instructions import declines
-from .sets import bound_sets
+from .. import elementwise
+from ..compiler import attach
+from ..instructions import declines
+from ..sets import bound_sets
 
 __all__: list[str] = []
 

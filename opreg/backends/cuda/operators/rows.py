@@ -17,12 +17,12 @@ from opreg.elementwise.expression import equal, trunc
 from opreg.elementwise.loops import folded
 from opreg.elementwise.rows import Along, RowExpression, column, row_size, row_sum, trace_rows, traced
 
-from . import elementwise, updates
-from .compiler import attach, can_compile, keep
-from .folds import bound_fold, groups_of
-from .instructions import declines
-from .rows import bound_rows, counted_in
-from .sets import bound_sets
+from .. import elementwise, updates
+from ..compiler import attach, can_compile, keep
+from ..folds import bound_fold, groups_of
+from ..instructions import declines
+from ..rows import bound_rows, counted_in
+from ..sets import bound_sets
 
 __all__: list[str] = []
 

@@ -27,9 +27,9 @@ from opreg.core.rules import Attrs
 from opreg.core.spec import Shape, Spec, size
 from opreg.typing import Array, ArrayModule
 
-from .compiler import can_compile, keep
-from .cudnn import DTYPES, Built, Convolution, Convolve, Frontend, Part, Tensor, aligned, build, frontend
-from .precision import tf32
+from ..compiler import can_compile, keep
+from ..cudnn import DTYPES, Built, Convolution, Convolve, Frontend, Part, Tensor, aligned, build, frontend
+from ..precision import tf32
 
 __all__ = ["refused"]
 

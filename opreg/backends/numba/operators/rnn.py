@@ -17,9 +17,9 @@ from opreg.core.op import Op
 from opreg.core.threads import run as together
 from opreg.typing import Array, ArrayModule
 
-from . import recurrent
-from .compiler import steps, unavailable
-from .values import FORMATS
+from .. import recurrent
+from ..compiler import steps, unavailable
+from ..values import FORMATS
 
 __all__: list[str] = []
 

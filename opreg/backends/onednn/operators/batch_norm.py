@@ -14,11 +14,12 @@ from opreg.core.op import Op
 from opreg.core.spec import Shape
 from opreg.typing import Array, ArrayModule
 
-from ..private_operators import to_channels_first, to_channels_last
-from . import convolution, engine, shared_library
+from ...private_operators import to_channels_first, to_channels_last
+from .. import engine, shared_library
+from ..primitives import Copy, Norm, Part
+from . import convolution
 from .convolution import Description, compute, contiguous, declined
-from .primitives import Copy, Norm, Part
-from .private_operators import batch_norm_gradient
+from .private import batch_norm_gradient
 
 __all__: list[str] = []
 

@@ -14,8 +14,8 @@ from opreg.core.registry import REGISTERED
 from opreg.core.spec import Shape
 from opreg.elementwise.loops import folded
 
-from . import updates
-from .row_reductions import Task, attach_rows
+from .. import updates
+from ..row_reductions import Task, attach_rows
 
 __all__: list[str] = []
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import rnn, row_operators
+from . import rnn, rows
 
-__all__ = ["rnn", "row_operators"]
+__all__ = ["rnn", "rows"]

@@ -10,9 +10,9 @@ from opreg.core.op import Op
 from opreg.core.registry import REGISTERED
 from opreg.elementwise.rows import Along, row_sum, traced
 
-from .compiler import attach
-from .folds import bound_fold, groups_of
-from .instructions import declines
+from ..compiler import attach
+from ..folds import bound_fold, groups_of
+from ..instructions import declines
 
 __all__: list[str] = []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from opreg.builtin.layers.normalize import backward_normalize_xp, backward_sums_xp
 from opreg.builtin.layouts import by_axis
 
-from ..private_operators import private
+from ...private_operators import private
 
 __all__ = ["batch_norm_gradient"]
 

@@ -1,4 +1,4 @@
-"""channels_last: channels at the end where oneDNN convolves; see ``opreg.backends.channels_last``."""
+"""channels_last: channels at the end where oneDNN convolves; see ``opreg.backends.passes.channels_last``."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from opreg.core.spec import Spec
 from opreg.symbol.program import Program
 from opreg.typing import ArrayModule
 
-from ..channels_last import Library, bring_channels_last
-from .convolution import refused
-from .private_operators import batch_norm_gradient
-from .shared_library import missing
+from ...passes.channels_last import Library, bring_channels_last
+from ..operators.convolution import refused
+from ..operators.private import batch_norm_gradient
+from ..shared_library import missing
 
 __all__ = ["channels_last"]
 

@@ -20,8 +20,8 @@ from opreg.core.cache import cached
 from opreg.core.launch import Call
 from opreg.typing import Array, ArrayModule
 
-from .compiler import attach, grid_of, kernel_of
-from .instructions import indented
+from ..compiler import attach, grid_of, kernel_of
+from ..instructions import indented
 
 __all__ = ["backward", "backward_source", "forward", "forward_source"]
 

@@ -7,9 +7,9 @@ import numpy as np
 from opreg.core.graph import Entry, Node
 from opreg.symbol.program import Program
 
-from .compiler import can_compile, declined
-from .cublaslt import library
-from .private_operators import dense_backward
+from ..compiler import can_compile, declined
+from ..cublaslt import library
+from ..operators.private import dense_backward
 
 __all__ = ["fuse_dense_backward"]
 

@@ -39,8 +39,8 @@ from opreg.core.spec import Shape, Spec
 from opreg.errors import OpError
 from opreg.typing import Array, ArrayModule
 
-from . import engine, matmul, shared_library
-from .primitives import Convolution, Geometry, Part, Pooling
+from .. import engine, matmul, shared_library
+from ..primitives import Convolution, Geometry, Part, Pooling
 
 __all__ = ["HERE", "Description", "compute", "contiguous", "declined", "refused"]
 

@@ -13,10 +13,10 @@ from opreg.core.op import Op
 from opreg.elementwise.expression import equal, exp, log, maximum, trunc, where
 from opreg.elementwise.rows import Along, column, row_max, row_sum, trace_rows, traced
 
-from .compiler import attach
-from .folds import bound_fold
-from .instructions import declines
-from .rows import bound_rows
+from ..compiler import attach
+from ..folds import bound_fold
+from ..instructions import declines
+from ..rows import bound_rows
 
 __all__: list[str] = []
 

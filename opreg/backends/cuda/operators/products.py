@@ -18,13 +18,13 @@ from opreg.elementwise.rows import Along, row_sum, traced
 from opreg.errors import OpError
 from opreg.typing import Array
 
-from . import cublaslt
-from .compiler import can_compile, declined, keep
-from .cublaslt import Epilogue
-from .folds import bound_fold, groups_of
-from .precision import tf32
-from .private_operators import dense_backward
-from .products import Chosen, Multiply, Product, choose, describe
+from .. import cublaslt
+from ..compiler import can_compile, declined, keep
+from ..cublaslt import Epilogue
+from ..folds import bound_fold, groups_of
+from ..precision import tf32
+from ..products import Chosen, Multiply, Product, choose, describe
+from .private import dense_backward
 
 __all__: list[str] = []
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from opreg.symbol.compile import PASSES_OF_BACKENDS
 from opreg.symbol.program import Program
 
-from . import modules
+from .. import modules
 
 __all__ = ["passes"]
 

@@ -19,9 +19,9 @@ from opreg.core.steps import own_bytes
 from opreg.elementwise.expression import trace
 from opreg.typing import Array
 
-from . import elementwise
-from .compiler import Launch, attach, grid_of, kernel_of
-from .instructions import STORED, computed_in
+from .. import elementwise
+from ..compiler import Launch, attach, grid_of, kernel_of
+from ..instructions import STORED, computed_in
 
 __all__ = ["CLAIM", "source"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from opreg.core.graph import Entry, Node
 from opreg.symbol.program import Program
 
-from .private_operators import batch_norm_gradient
-from .shared_library import missing
+from ..operators.private import batch_norm_gradient
+from ..shared_library import missing
 
 __all__ = ["fuse_bn_backward"]
 

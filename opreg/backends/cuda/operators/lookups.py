@@ -22,8 +22,8 @@ from opreg.core.spec import Shape, check_axis
 from opreg.core.steps import own_bytes
 from opreg.typing import Array
 
-from .compiler import Launch, attach, grid_of, kernel_of
-from .instructions import STORED, computed_in, declines, indented, literal
+from ..compiler import Launch, attach, grid_of, kernel_of
+from ..instructions import STORED, computed_in, declines, indented, literal
 
 __all__ = ["picked_source", "put_source", "read_source", "sum_source"]
 

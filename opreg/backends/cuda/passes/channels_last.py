@@ -1,13 +1,13 @@
-"""channels_last: channels at the end where cuDNN convolves; see ``opreg.backends.channels_last``."""
+"""channels_last: channels at the end where cuDNN convolves; see ``opreg.backends.passes.channels_last``."""
 
 from __future__ import annotations
 
 from opreg.symbol.program import Program
 
-from ..channels_last import Library, bring_channels_last
-from .compiler import can_compile
-from .convolution_operators import KERNELS, refused
-from .cudnn import Frontend, frontend
+from ...passes.channels_last import Library, bring_channels_last
+from ..compiler import can_compile
+from ..cudnn import Frontend, frontend
+from ..operators.convolution import KERNELS, refused
 
 __all__ = ["channels_last"]
 

@@ -24,7 +24,7 @@ from opreg.errors import ArgumentError
 from opreg.symbol.program import Program
 from opreg.typing import ArrayModule
 
-from .private_operators import to_channels_first, to_channels_last
+from ..private_operators import to_channels_first, to_channels_last
 
 __all__ = ["Library", "bring_channels_last"]
 

@@ -9,7 +9,7 @@ from opreg.builtin.matrices.dense import fully_connected_weight_xp, wide
 from opreg.core.spec import Shape
 from opreg.typing import Array, ArrayModule
 
-from ..private_operators import private
+from ...private_operators import private
 
 __all__ = ["dense_backward"]
 

@@ -26,10 +26,11 @@ from opreg.core.spec import Shape
 from opreg.errors import OpError, passing
 from opreg.typing import Array
 
-from .. import blas, trials
-from . import convolution, engine, matmul, shared_library
-from .primitives import Product, implementation
-from .shared_library import Library
+from ... import blas, trials
+from .. import engine, matmul, shared_library
+from ..primitives import Product, implementation
+from ..shared_library import Library
+from . import convolution
 
 __all__ = ["Matrices", "matrices_of"]
 
