@@ -188,7 +188,7 @@ def hawkesll(lda: Input, alpha: Input, beta: Input, state: Input, lags: Input, m
 def ifft(data: Input, compute_size: int = 128, *, out: Out = None, name: str | None = None) -> NDArray:
     """The real part of the inverse transform of what ``fft`` gives, times the number of its terms."""
 def index_array(data: Input, axes: Ints | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """For every place in ``data`` its indices, or those along ``axes``, in a new last axis."""
+    """Indices of every place in ``data``, or those along ``axes``, in a new last axis."""
 def index_copy(old_tensor: Input, index_vector: Input, new_tensor: Input, *, out: Out = None,
                name: str | None = None) -> NDArray:
     """``old_tensor`` with the rows that ``index_vector`` names replaced by those of ``new_tensor``."""
@@ -279,7 +279,7 @@ def scaled_dot_product_attention(query: Input, key: Input, value: Input, mask: I
                                  causal: bool = False, scale: float | None = None, p: float = 0.0,
                                  use_mask: bool = False, mode: Literal['always', 'training'] = 'training', *,
                                  out: Out = None, name: str | None = None) -> NDArray:
-    """For each query the values, weighed by the softmax of the products of their keys with it."""
+    """Attention."""
 def sign_ste(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """-1, 0 or 1."""
 box_non_maximum_suppression = box_nms

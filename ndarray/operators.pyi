@@ -1201,7 +1201,7 @@ def normal(loc: float = 0.0, scale: float = 1.0, shape: Ints | None = None, ctx:
     """
 def one_hot(indices: Input, depth: int, on_value: float = 1.0, off_value: float = 0.0, dtype: DType = 'float32', *,
             out: Out = None, name: str | None = None) -> NDArray:
-    """For each index a row of ``off_value`` with ``on_value`` at that place, or nowhere if out of range.
+    """Rows of ``off_value``, an index each, with ``on_value`` at its place, or nowhere if out of range.
 
     Examples
     --------

@@ -103,7 +103,7 @@ class TapeNode:
         return (self.settled is None or self.settled.is_train) if is_train is None else is_train
 
     def describe(self) -> str:
-        """As an error note names it."""
+        """The node as an error note names it."""
         kind = "array" if self.op is None else f"operator {self.op.name}"
         return f"{kind}, recorded at {self.where}" if self.where else kind
 

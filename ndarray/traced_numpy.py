@@ -166,7 +166,7 @@ def _truth(body: BodyTracer, name: str, operands: Sequence[object]) -> Entry:
 
 
 def _sign(body: BodyTracer, entry: Entry) -> Entry:
-    """As NumPy has it: NaN stays, of which the operator makes zero."""
+    """Signs as NumPy has them: NaN stays, which the operator makes zero."""
     if not is_floating(_dtype(body, entry)):
         return body.one("sign", entry)
     return body.one("_npi_where", body.one("_npi_isnan", entry), entry, body.one("sign", entry))

@@ -159,7 +159,7 @@ def ifft(data: Input, compute_size: int = 128, *, name: str | None = None,
     """The real part of the inverse transform of what ``fft`` gives, times the number of its terms."""
 def index_array(data: Input, axes: Ints | None = None, *, name: str | None = None,
                 attr: Mapping[str, str] | None = None) -> Symbol:
-    """For every place in ``data`` its indices, or those along ``axes``, in a new last axis."""
+    """Indices of every place in ``data``, or those along ``axes``, in a new last axis."""
 def index_copy(old_tensor: Input, index_vector: Input, new_tensor: Input, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
     """``old_tensor`` with the rows that ``index_vector`` names replaced by those of ``new_tensor``."""
@@ -251,7 +251,7 @@ def scaled_dot_product_attention(query: Input, key: Input, value: Input, mask: I
                                  causal: bool = False, scale: float | None = None, p: float = 0.0,
                                  use_mask: bool = False, mode: Literal['always', 'training'] = 'training', *,
                                  name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """For each query the values, weighed by the softmax of the products of their keys with it."""
+    """Attention."""
 def sign_ste(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """-1, 0 or 1."""
 box_non_maximum_suppression = box_nms

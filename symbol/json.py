@@ -114,7 +114,7 @@ def stored_order(op: Op, attrs: Attrs) -> list[int] | None:
 
 
 def versions(graph: Graph) -> dict[Node, list[int]]:
-    """For each node with inputs the version of every input: how often the variable was an auxiliary state so far.
+    """Versions of the inputs of each node: how often the variable was an auxiliary state so far.
 
     Examples
     --------

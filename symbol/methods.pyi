@@ -129,7 +129,7 @@ class Methods(Value):
         """The sum of absolute values, or the square root of the sum of squares."""
     def one_hot(self, depth: int, on_value: float = 1.0, off_value: float = 0.0, dtype: DType = 'float32', *,
                 name: str | None = None) -> Symbol:
-        """For each index a row of ``off_value`` with ``on_value`` at that place, or nowhere if out of range."""
+        """Rows of ``off_value``, an index each, with ``on_value`` at its place, or nowhere if out of range."""
     def ones_like(self, *, name: str | None = None) -> Symbol:
         """An array of the shape and dtype of ``data``, filled with 1."""
     def pad(self, mode: Literal['constant', 'edge', 'reflect'], pad_width: Ints, constant_value: float = 0.0, *,

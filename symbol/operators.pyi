@@ -571,7 +571,7 @@ def normal(loc: float = 0.0, scale: float = 1.0, shape: Ints | None = None, ctx:
     """Numbers of the normal distribution."""
 def one_hot(indices: Input, depth: int, on_value: float = 1.0, off_value: float = 0.0, dtype: DType = 'float32', *,
             name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """For each index a row of ``off_value`` with ``on_value`` at that place, or nowhere if out of range."""
+    """Rows of ``off_value``, an index each, with ``on_value`` at its place, or nowhere if out of range."""
 def ones_like(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """An array of the shape and dtype of ``data``, filled with 1."""
 def pick(data: Input, index: Input | None = None, axis: int | None = -1, keepdims: bool = False,

@@ -1,4 +1,4 @@
-"""What detection repositories compile from Cython and CUDA, in NumPy, with the results of these.
+"""Functions that detection repositories compile from Cython and CUDA, in NumPy, with the same results.
 
 ``opreg port`` and ``opreg as-mxnet`` import it where a script's own compiled helper is not built. Boxes are corners,
 ``x1, y1, x2, y2``, which both belong to the box: its width is ``x2 - x1 + 1``.

@@ -55,7 +55,7 @@ class Subgraph:
         self._places = made
 
     def last_uses(self) -> list[list[int]]:
-        """For each step the places of what steps have made that nobody reads behind it."""
+        """Places of results that nobody reads behind a step, a step each."""
         wanted = {place for place in self.results if place is not None}
         first = end = self._places - sum([step[4] for step in self.steps])
         last: dict[int, int] = {}

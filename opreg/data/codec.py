@@ -130,7 +130,8 @@ def _converted(image: Any, mode: str) -> np.ndarray:
 
 
 def _gray(colors: np.ndarray) -> np.ndarray:
-    """As libpng does it for OpenCV, which rounds down; some rows at a time, since products are four times as large."""
+    """Grey values as libpng gives them to OpenCV, rounded down; some rows at a time, since products are four times as
+    large."""
     height, width, _ = colors.shape
     gray = np.empty((height, width), np.uint8)
     step = max(1, _BAND // width)

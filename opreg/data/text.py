@@ -41,7 +41,7 @@ def _shape_of_row(path: str | os.PathLike, shape: object) -> Shape:
 
 
 def _zeros(path: str | os.PathLike, count: int, shape: Shape, dtype: np.dtype) -> np.ndarray:
-    """So many rows of zeros, or an error that says how large they would be."""
+    """Rows of zeros, or an error that says how large they would be."""
     try:
         rows: np.ndarray = backend("cpu").zeros((count, *shape), dtype)
     except (MemoryError, ValueError, OverflowError) as error:

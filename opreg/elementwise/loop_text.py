@@ -121,7 +121,7 @@ class _Writer:
     # Products that are only summed are never stored.
 
     def _factors(self) -> dict[int, tuple[int, int]]:
-        """For each sum of a product, or of a square, that nothing else reads: its factors."""
+        """Factors of each sum of a product, or of a square, that nothing else reads."""
         if self.layout.long or self.layout.turned:
             return {}
         uses: dict[int, int] = {}
@@ -155,7 +155,7 @@ class _Writer:
         return self.factors.get(register, self.code[register - self.arity].args)
 
     def _last_uses(self) -> dict[int, int]:
-        """For each register the position of the instruction that reads it last; results are read behind all."""
+        """Positions of the instructions that read registers last; results are read behind all."""
         last: dict[int, int] = {}
         for position in range(len(self.code)):
             if self.arity + position not in self.skipped:

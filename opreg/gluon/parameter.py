@@ -195,7 +195,7 @@ class Parameter:
     # -------------------------------------------------------------------------------------------- its arrays
 
     def _check_and_get(self, arrays: list[NDArray] | None, ctx: Any) -> Any:
-        """Of arrays, one a context, that of a context; all with ``ctx=list``."""
+        """The array of a context, of one array a context; all with ``ctx=list``."""
         if arrays is not None:
             if ctx is list:
                 return arrays

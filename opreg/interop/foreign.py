@@ -16,7 +16,7 @@ __all__ = ["Given", "given", "operator_of"]
 
 
 class Given(NamedTuple):
-    """What a function of another library is called with.
+    """Arguments of a function of another library.
 
     Attributes
     ----------
@@ -44,8 +44,8 @@ class Given(NamedTuple):
 
 
 def given(title: str, inputs: Sequence[Any], function: Callable[..., Any], skipped: int = 0) -> Given:
-    """What a function is called with, sorted; lists become arrays of float32, as ``nd.array`` makes them. The names are
-    those of the parameters of ``function`` behind the first few.
+    """Arguments of a function, sorted; lists become arrays of float32, as ``nd.array`` makes them. Names are those of
+    the parameters of ``function`` behind the first few.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What becomes a function of another library: an operator, a Symbol or a Cell, as a graph that runs on shared arrays.
+"""Sources of functions of another library: an operator, a Symbol or a Cell, as a graph that runs on shared arrays.
 
 Another library asks three things of it: specs of the outputs, the outputs, and gradients. The last two run the graph as
 ``autograd`` does, so each library gets the numbers that are computed here. A backward runs forward again: another

@@ -268,7 +268,7 @@ def _called(source: Source, schema: _Schema, name: str) -> Any:
 
 
 def _function(source: Source, operator: Any) -> Any:
-    """What users call: the operator itself, where it takes and gives what they see."""
+    """The function that users call: the operator itself, where it takes and gives what they see."""
     import torch
 
     if not source.states and not source.random:
@@ -304,7 +304,7 @@ def _module(source: Source, function: Any) -> Any:
         raise ArgumentError(f"to_torch: {source.title}: parameters= has no {missing[0]!r}")
 
     class Converted(torch.nn.Module):
-        """What was converted, with its parameters by the names they have here."""
+        """Converted module, with its parameters by the names they have here."""
 
         def __init__(self) -> None:
             super().__init__()

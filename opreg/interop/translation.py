@@ -37,7 +37,7 @@ class Untranslatable(Exception):
 
 
 class Dialect(Protocol):
-    """What a library says for the words of this module; arguments are NumPy's."""
+    """Words of a library for those of this module; arguments are NumPy's."""
 
     #: Element-wise instructions, by the names of primitives.
     primitives: Mapping[str, Callable[..., Any]]
@@ -85,7 +85,7 @@ class Dialect(Protocol):
         """Backwards along some axes."""
 
     def where(self, condition: Any, x: Any, y: Any) -> Any:
-        """By a truth value each."""
+        """Choice of ``x`` or ``y`` by truth values."""
 
     def matmul(self, x: Any, y: Any) -> Any:
         """Products of matrices, as NumPy has them."""
@@ -375,7 +375,7 @@ class _Sized(NamedTuple):
 
 def translate(d: Dialect, nodes: Sequence[Node], values: dict[Entry, Any], heads: Sequence[Entry], is_train: bool
               ) -> list[Any]:
-    """What a graph makes of the library's values.
+    """Outputs of a graph of the library's values.
 
     Parameters
     ----------
@@ -405,7 +405,7 @@ def translate(d: Dialect, nodes: Sequence[Node], values: dict[Entry, Any], heads
 
 
 def _applied(d: Dialect, op: Op, attrs: Any, ins: list[Any], is_train: bool) -> Sequence[Any]:
-    """What one operator makes of values."""
+    """Outputs of one operator of values."""
     given: list[Any] = [_Sized(_shape(d.spec(x)), _dtype(d.spec(x))) for x in ins]
     shapes, dtypes = inferred(op, attrs, given)
     if not all(map(known, shapes)):
@@ -432,7 +432,7 @@ def _refused(op: Op) -> Sequence[Any]:
 
 
 def _computed(d: Dialect, op: Op, attrs: Any, expression: Any, ins: Sequence[Any], out: Spec, is_train: bool) -> Any:
-    """What an element-wise operator makes of values; its derivative is the operator's own."""
+    """Outputs of an element-wise operator of values; its derivative is the operator's own."""
     dtypes = {_dtype(d.spec(x)) for x in ins}
     if dtypes != {_dtype(out)} or not is_floating(_dtype(out)):
         raise Untranslatable
@@ -468,7 +468,7 @@ def _walked(d: Dialect, rule: Subgraph, values: list[Any], is_train: bool) -> li
 
 
 def _opened(d: Dialect, op: Op, attrs: Any, ins: list[Any], outs: list[Spec], is_train: bool) -> Sequence[Any]:
-    """What the body of a traced operator makes of values."""
+    """Outputs of the body of a traced operator of values."""
     traced = trace_of(op, attrs, [d.spec(x) for x in ins], outs, is_train)
     body = traced.body
 
@@ -502,7 +502,7 @@ def trace_of(op: Op, attrs: Any, ins: list[Spec], outs: list[Spec], is_train: bo
 
 def _by_rule(d: Dialect, op: Op, attrs: Any, ins: list[Any], outs: list[Spec], is_train: bool,
              forward: Callable[..., list[Any]]) -> Sequence[Any]:
-    """What ``forward`` makes of values, with the gradient that the operator has."""
+    """Outputs of ``forward`` of values, with the gradient that the operator has."""
     needs = [is_floating(_dtype(d.spec(x))) for x in ins]
 
     def backward(heads: Sequence[Any], xs: Sequence[Any], ys: Sequence[Any]) -> list[Any]:

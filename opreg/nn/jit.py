@@ -378,7 +378,7 @@ class Jitted:
 
     @property
     def cache_size(self) -> int:
-        """For how many kinds of inputs it is compiled."""
+        """Number of kinds of inputs it is compiled for."""
         return len(self._cache.kinds)
 
     def explain(self) -> Explanation:

@@ -86,7 +86,7 @@ def _moving(op: Op) -> Op:
 
 
 def _states(op: Op, attrs: Attrs, ins: Sequence[T]) -> list[T]:
-    """Those of the inputs that are states."""
+    """Inputs that are states."""
     return [ins[place] for place in effects.moved(op, attrs)]
 
 

@@ -67,7 +67,7 @@ class Stretches:
         self._used: dict[Context, list[int]] = {}
 
     def take(self, ctx: Context, nbytes: int) -> Array:
-        """So many bytes, of unspecified content."""
+        """Bytes of unspecified content."""
         blocks, used = self._blocks.setdefault(ctx, []), self._used.setdefault(ctx, [])
         used += [0] * (len(blocks) - len(used))
         for i, block in enumerate(blocks):

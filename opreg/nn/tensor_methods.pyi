@@ -430,7 +430,7 @@ class Methods(Value):
         """The numbers as a NumPy array."""
     def one_hot(self, depth: _int | Tensor, on_value: Tensor | Number = 1, off_value: Tensor | Number = 0,
                 axis: _int = -1) -> Tensor:
-        """For each index, ``off_value`` in ``depth`` places and ``on_value`` at that place, along a new axis."""
+        """Rows of ``off_value`` in ``depth`` places with ``on_value`` at that of the index, along a new axis."""
     def ones_like(self, *, dtype: TensorDType = None) -> Tensor:
         """Ones in the shape of a tensor, and in its dtype or another."""
     def outer(self, vec2: TensorLike) -> Tensor:

@@ -143,7 +143,7 @@ class Timeline:
 
 
 def _beginning(name: str, letters: int) -> str:
-    """As much of a name as there is room for; which half it is in, its place says."""
+    """The part of a name that there is room for; its place says which half of a step it is in."""
     name = name.removesuffix("_backward")
     return name if len(name) <= letters else name[:letters - 1] + "…"
 

@@ -44,7 +44,7 @@ class Ported:
         self._lines = lines
 
     def origins(self) -> list[tuple[int, bool]]:
-        """For each line of the new text the line that it was before, and whether it is still the same."""
+        """Lines of the old text that those of the new one come from, and whether each is still the same."""
         before, after = self.before.split("\n"), self.text.split("\n")
         lines = [min(line, len(before)) for line in self._lines]
         origins = [(line, before[line - 1] == text) for line, text in zip(lines, after, strict=True)]

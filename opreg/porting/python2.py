@@ -92,7 +92,7 @@ def modern(text: str) -> Modern:
 
 
 def _lines(tree: Any) -> list[int]:
-    """For each line of the text of a tree the line that it was read from."""
+    """Lines that those of a tree's text were read from."""
     lines = [0]
     for leaf in tree.leaves():
         before, inside = leaf.prefix.count("\n"), leaf.value.count("\n")

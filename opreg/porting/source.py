@@ -350,7 +350,7 @@ class Source:
         return b"".join([*parts, self._bytes[at:]]).decode()
 
     def origins(self) -> list[int]:
-        """For each line of the changed text the line of this text that it comes from."""
+        """Lines of this text that those of the changed text come from."""
         lines, line, at = [1], 1, 0
         for start, end, text in [*self._settled(), (len(self._bytes), len(self._bytes), "")]:
             kept, replaced = self._bytes.count(b"\n", at, start), self._bytes.count(b"\n", start, end)

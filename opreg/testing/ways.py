@@ -96,7 +96,7 @@ def runs_compiled(use: Subject) -> str | None:
 
 @check("in a Cell", ("backward", "written", "deterministic", "graph", "compiled"))
 def runs_in_a_cell(use: Subject) -> None:
-    """As part of a Cell, eager and compiled, in training and not, it gives what it gives alone, with gradients."""
+    """In a Cell, eager and compiled, in training and not, it gives what it gives alone, with gradients."""
     _in_graphs(use)
     change = f"{name_of_body(use)} must depend on its inputs alone, and on its mode by is_train"
     for each in (use.in_mode(True), use.in_mode(False)) if isinstance(use, Use) else (use,):

@@ -274,7 +274,7 @@ class BaseModule:
 
     def iter_predict(self, eval_data: Batches, num_batch: int | None = None, reset: bool = True,
                      sparse_row_id_fn: object = None) -> Iterator[tuple[list[NDArray], int, DataBatch]]:
-        """For each batch its outputs without padding, its number, and itself."""
+        """Outputs of each batch without padding, the batch's number, and the batch."""
         self._needs("binded", "params_initialized")
         if reset:
             eval_data.reset()

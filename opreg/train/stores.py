@@ -161,7 +161,7 @@ class KVStore(KVStoreBase):
             self._kept[name] = array.copy()
 
     def _merged(self, what: str, key: Any, value: Any) -> dict[Key, NDArray]:
-        """By key the sum of what is pushed to it, where its value is kept."""
+        """Sums by key of what is pushed, where the key's value is kept."""
         values: dict[Key, list[NDArray]] = {}
         for name, arrays in pairs(what, key, value):
             self._own(what, name)

@@ -53,17 +53,17 @@ class DummyIter(DataIter):
 
 
 def default_rtols() -> dict[np.dtype, float]:
-    """By dtype the relative difference that counts as none."""
+    """Relative differences that count as none, by dtype."""
     return {dtype: get_rtol(dtype=dtype) for dtype in (*_FRACTIONS, *_WHOLE)}
 
 
 def default_atols() -> dict[np.dtype, float]:
-    """By dtype the absolute difference that counts as none."""
+    """Absolute differences that count as none, by dtype."""
     return {dtype: get_atol(dtype=dtype) for dtype in (*_FRACTIONS, *_WHOLE)}
 
 
 def default_numeric_eps() -> dict[np.dtype, float]:
-    """By dtype a distance for central differences, a power of two."""
+    """Distances for central differences, by dtype; powers of two."""
     return dict(zip(_FRACTIONS, (2.0 ** -6, 2.0 ** -9, 2.0 ** -14)))
 
 

@@ -207,7 +207,7 @@ def reduce_gradients(program: Program) -> Program:
 
 
 def _of_callers(program: Program, reduced: Reduced) -> None:
-    """Those of ``program.wanted``."""
+    """Reduce the gradients of ``program.wanted``."""
     outputs = len(program.bound.graph.heads)
     gradients = dict(zip(program.wanted, zip(program.heads[outputs:], program.destinations)))
     uses, places = _uses(program), _places(program)
@@ -240,7 +240,7 @@ def _of_callers(program: Program, reduced: Reduced) -> None:
 
 
 def _of_graph(program: Program) -> None:
-    """Those of nodes of the graph."""
+    """Reduce the gradients of nodes of the graph."""
     wanted: dict[Node, tuple[Spec, Context, str]] = {}
     groups: dict[Reduction, list[list[Node]]] = {}
     for node in program.nodes:

@@ -141,8 +141,8 @@ def _flat(sizes: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def _lanes(arrays: Sequence[Array], sizes: Sequence[int], strides: Sequence[tuple[int, ...]]) -> int:
-    """As many numbers as 16 bytes hold of the smallest dtype, where what is flat begins at such a place and rows end at
-    one; else 1."""
+    """Numbers of the smallest dtype in a pack of 16 bytes, where flat arrays begin at one and rows end at one; else
+    1."""
     lanes = 16 // min(array.itemsize for array in arrays)
     flat = [array for array, steps in zip(arrays, strides) if _flat(sizes, steps)]
     if any(address_of(array) % min(16, lanes * array.itemsize) for array in flat):

@@ -112,7 +112,7 @@ class Text:
 
 
 def parameters(ins: Sequence[np.dtype], outs: Sequence[np.dtype | None]) -> list[str]:
-    """Those of a kernel for its arrays."""
+    """Parameters of a kernel for its arrays."""
     # An output may take over an input's memory: none of them is said to be alone.
     return [*[f"const {STORED[dtype.name]}* a{i}" for i, dtype in enumerate(ins)],
             *[f"{STORED[dtype.name]}* b{i}" for i, dtype in enumerate(outs) if dtype is not None]]

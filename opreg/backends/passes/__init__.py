@@ -14,7 +14,7 @@ __all__ = ["passes"]
 
 @PASSES_OF_BACKENDS.provide
 def passes(stage: str) -> list[Callable[[Program], Program]]:
-    """Those of a stage, in the order they run; see ``opreg.symbol.compile`` for the stages.
+    """Passes of a stage, in the order they run; see ``opreg.symbol.compile`` for the stages.
 
     Examples
     --------

@@ -89,7 +89,7 @@ def _of_all_ranks(mean: Array, variance: Array) -> tuple[Array, Array, Array]:
 
 def _batch_outputs(results: tuple[Array, ...], last: Array, is_train: bool, out: Sequence[Array] | None
                    ) -> tuple[Array, ...]:
-    """What a kernel of BatchNorm returns, ``last`` being its third output."""
+    """Outputs of a kernel of BatchNorm; ``last`` is the third."""
     y, mean, _, *states = results
     if out is not None:
         out[1][...], out[2][...] = mean, last

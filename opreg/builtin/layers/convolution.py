@@ -148,7 +148,7 @@ class _Plan:
         self.spans.sort(key=lambda tap: tap[1][1] != tuple([slice(0, n, 1) for n in self.size[1:]]))
 
     def _trailing(self, tap: Shape) -> tuple[tuple, tuple]:
-        """Where a tap of the trailing axes reads, as slices of places and of the input."""
+        """Slices of places and of the input that a tap of the trailing axes reads."""
         win = self.win
         spans = [span(n, t * d - p, s, q) for n, t, d, p, s, q in
                  zip(self.size[1:], tap, win.dilate[1:], win.pad[1:], win.stride[1:], self.places[1:])]
@@ -266,13 +266,13 @@ class _Plan:
         return [tall[:, i, :, :, i * step:i * step + _length(r)] for i in range(self.first)]
 
     def row_reads(self, r: slice) -> Iterator[tuple[tuple, tuple]]:
-        """For each trailing tap, its part of the row buffer and of the input that output rows ``r`` read."""
+        """Pairs by trailing tap: its part of the row buffer, and the input that output rows ``r`` read."""
         to, source = span(self.size[0], r.start - self.win.pad[0], 1, _length(r) + self.halo)
         for t, (place, read) in self.spans:
             yield (All, t, All, All, to, *place), (..., source, *read)
 
     def column_reads(self, r: slice) -> Iterator[tuple[tuple, tuple]]:
-        """For each tap, its part of the column buffer and of the input that output rows ``r`` read."""
+        """Pairs by tap: its part of the column buffer, and the input that output rows ``r`` read."""
         for i in range(self.first):
             start = r.start * self.win.stride[0] + i * self.win.dilate[0] - self.win.pad[0]
             to, source = span(self.size[0], start, self.win.stride[0], _length(r))
@@ -376,7 +376,7 @@ def correlate(xp: ArrayModule, x: Array, w: Array, y: Array, win: Window, groups
 
 
 def plus(bias: Array | None, groups: int, rank: int) -> Then | None:
-    """What adds a bias of shape (O,) to the parts of a convolution in ``rank`` dimensions."""
+    """A function that adds a bias of shape (O,) to the parts of a convolution in ``rank`` dimensions."""
     if bias is None:
         return None
     shift = bias.reshape(groups, -1, *(1,) * rank)

@@ -52,15 +52,14 @@ def folded_convolution_infer(data, weight, *rest, kernel, stride, dilate, pad, n
 
 def parts_of(rest: Sequence[Array], no_bias: bool, normalized: bool, added: bool
              ) -> tuple[Array | None, Sequence[Array], Array | None]:
-    """Of the inputs behind the weight: the bias, the four of the norm, the array to be added; None what is not there.
-    """
+    """Inputs behind the weight: the bias, the four of the norm, the array to be added; None where one is missing."""
     bias, rest = (None, rest) if no_bias else (rest[0], rest[1:])
     return bias, rest[:4] if normalized else (), rest[-1] if added else None
 
 
 def factors(xp: ArrayModule, bias: Array | None, norm: Sequence[Array], eps: float, fix_gamma: bool
             ) -> tuple[Array | None, Array | None]:
-    """What to multiply each channel by, and what to add then; None for nothing."""
+    """Factor and shift of each channel; None for neither."""
     if not norm:
         return None, bias
     gamma, beta, mean, variance = norm
@@ -94,7 +93,7 @@ def _split(array: Array, groups: int) -> Array:
 
 
 def _finish(xp: ArrayModule, scale: Array | None, shift: Array | None, other: Array | None, relu: bool) -> Then:
-    """What is done to a part of the output; the arrays have groups and channels in front, or images before them."""
+    """The last steps on a part of the output; the arrays have groups and channels in front, or images before them."""
 
     def then(at: tuple[slice, slice, slice, slice], part: Array) -> None:
         if scale is not None:

@@ -111,7 +111,7 @@ def moments(xp: ArrayModule, x: Array, layout: Layout, out: Array | None = None)
 
 
 def _part(array: Array, rows: slice) -> Array:
-    """What belongs to some rows of the view: all of an array that has but one for all of them."""
+    """Rows of an array as the view has them: all of an array that has one row for all."""
     return array if array.shape[0] == 1 else array[rows]
 
 
@@ -235,7 +235,7 @@ def _gathered(xp: ArrayModule, sums: Sequence[Array], layout: Layout) -> Array:
 
 @declare(name="_backward_normalize_sums", types="T,T,P,P->P,P", outputs=("product", "total"), cheap=True)
 def backward_sums(g, data, mean, inverse, *, over: Over = "batch", axis: int = 1, num_groups: int = 0):
-    """For each set the sum of ``g`` times the normalised data, and the sum of ``g``."""
+    """Sums of ``g`` times the normalised data, and of ``g``, a set each."""
 
 
 _over_sets(backward_sums, 1, (2, 3), 2)

@@ -68,7 +68,7 @@ class Pool(NamedTuple):
         return all(s >= k for s, k in zip(self.win.stride, self.win.kernel))
 
     def taps(self) -> Iterator[tuple[tuple, tuple]]:
-        """For each tap of the window, row by row, the outputs that read inside and what they read."""
+        """Taps of the window, row by row, each with the outputs that read inside and what they read."""
         every = [[span(n, t - p, s, places) for t in range(k)] for _, n, k, s, p, places in self.axes]
         for spans in itertools.product(*every):
             yield tuple([(slice(None), *part) for part in zip(*spans)])  # type: ignore[misc]
@@ -344,7 +344,7 @@ def pooling_sum_grad(h, ins, outs, **attrs):
 
 def _hits(xp: ArrayModule, x: Array, maxima: Array, pool: Pool, first: bool = True
           ) -> Iterator[tuple[Array, tuple, tuple]]:
-    """For each tap, where it is the maximum of its window (only the first that is), and what it reads and where."""
+    """Taps, each with where it is the first maximum of its window, and what it reads and where."""
     free = xp.ones(maxima.shape, bool)
     for to, read in pool.taps():
         hit = x[read] == maxima[to]

@@ -219,7 +219,7 @@ def _counts(xp: ArrayModule, time: int, lengths: Array, dtype: np.dtype) -> Arra
 
 def run(xp: ArrayModule, forward: Callable, arrays: Sequence[Array], is_train: bool, rng: np.random.Generator,
         out: Outs, attrs: Attrs) -> Sequence[Array | None]:
-    """What ``RNN`` computes, with a function that runs a layer."""
+    """Outputs of ``RNN``, by a function that runs a layer."""
     kind = kind_of(**attrs)
     data, parameters, state, cell, lengths = _unpacked(kind, arrays)
     time, batch, inputs = data.shape
@@ -244,7 +244,7 @@ def run(xp: ArrayModule, forward: Callable, arrays: Sequence[Array], is_train: b
 
 def run_back(xp: ArrayModule, backward: Callable, arrays: Sequence[Array], out: Outs, attrs: Attrs
              ) -> Sequence[Array | None]:
-    """What its gradient computes, with a function that runs that of a layer."""
+    """Outputs of ``RNN``'s gradient, by a function that runs the gradient of a layer."""
     kind = kind_of(**attrs)
     heads, ins, reserve = _split(kind.mode, arrays)
     data, parameters, state, cell, lengths = _unpacked(kind, ins)
@@ -276,7 +276,7 @@ def run_back(xp: ArrayModule, backward: Callable, arrays: Sequence[Array], out: 
 
 
 def _room_for_input(xp: ArrayModule, kind: Kind, x: Array, out: Outs, layer: int) -> list[Array] | None:
-    """Where the gradients of a layer's input go, a direction each; None if nobody wants them."""
+    """Arrays for the gradients of a layer's input, a direction each; None if nobody wants them."""
     target = None if out is None or layer else out[0]
     if out is not None and not layer and target is None:
         return None
@@ -284,7 +284,7 @@ def _room_for_input(xp: ArrayModule, kind: Kind, x: Array, out: Outs, layer: int
 
 
 def _output(xp: ArrayModule, kept: Kept, counts: Array | None, lengths: Array | None) -> Array:
-    """What the layer above reads."""
+    """The output of a layer, which the layer above reads."""
     y = kept.states[:, 1:]
     y = _together(xp, y if counts is None else y * counts, lengths)
     return y * kept.mask if kept.mask.size else y

@@ -48,7 +48,7 @@ def scratch(xp: ArrayModule, name: str, shape: tuple[int, ...], dtype: np.dtype)
 
 
 def _halves(xp: ArrayModule, kind: Kind, dtype: np.dtype) -> Array:
-    """For each gate what its argument is multiplied by, so that one function does for all gates.
+    """Factors of the gates' arguments, so that one function does for all gates.
 
     A sigmoid is ``tanh(x / 2) / 2 + 1 / 2``.
     """
@@ -261,7 +261,7 @@ def _through_time(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], par
 
 
 def _slopes(xp: ArrayModule, kind: Kind, kept: Kept) -> tuple[Array, Array]:
-    """For all steps what is multiplied by gradients to those of what the gates' functions are applied to.
+    """Derivatives of all steps: factors that take output gradients to those of the gates' arguments.
 
     The first is (direction, gate, time, batch, features). In an LSTM it is for the gradient of the cells, of the out
     gate for that of the output, and the second takes one from output to cells. In a GRU it is by state, and the second

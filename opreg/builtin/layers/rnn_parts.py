@@ -1,4 +1,4 @@
-"""What recurrent layers are made of: their attributes, what stands where in the vector of parameters, what is kept.
+"""Parts of recurrent layers: their attributes, the places of weights in the vector of parameters, what is kept.
 
 Arrays of all steps are laid out (direction, gate, time, batch, features), so that a gate of a step is one piece of
 memory. States and cells have a step more than there is time: the first is where they start.
@@ -20,7 +20,7 @@ GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
 
 
 class Kind(NamedTuple):
-    """What the attributes say."""
+    """Kind of a recurrent layer, as the attributes give it."""
 
     mode: str
     size: int
@@ -90,7 +90,7 @@ def count(kind: Kind, inputs: int) -> int:
 
 @cached(256)
 def parts_of(kind: Kind, inputs: int) -> list[list[dict[str, Part]]]:
-    """Where what is, for each layer and direction: first all weights, then all biases."""
+    """Places of the weights in the vector, by layer and direction: first all weights, then all biases."""
     rows, at = kind.gates * kind.size, 0
     layers: list[list[dict[str, Part]]] = []
     for layer in range(kind.layers):
@@ -121,8 +121,8 @@ def of_gates(kind: Kind, part: Part, vector: Array) -> Array:
 
 
 class Kept(NamedTuple):
-    """Of a layer: gates, the states of its cells (of a GRU, the candidate's part from the state), outputs, the mask of
-    the dropout behind it."""
+    """Arrays that a layer keeps: gates, the states of its cells (of a GRU, the candidate's part from the state),
+    outputs, the mask of the dropout behind it."""
 
     gates: Array
     cells: Array
@@ -143,7 +143,7 @@ def reserve_size(kind: Kind, time: int, batch: int) -> int:
 
 
 def views(kind: Kind, reserve: Array, time: int, batch: int) -> list[Kept]:
-    """What is kept of each layer."""
+    """Views of what each layer keeps."""
     at, layers = 0, []
     for layer in range(kind.layers):
         arrays = []

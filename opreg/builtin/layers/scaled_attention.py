@@ -206,7 +206,7 @@ def _arguments(*before: str, dropout: bool = False) -> Any:
 def scaled_dot_product_attention(query, key, value, mask, *, causal: bool = False, scale: float | None = None,
                                  p: float = 0.0, use_mask: bool = False,
                                  mode: Literal["always", "training"] = "training"):
-    """For each query the values, weighed by the softmax of the products of their keys with it.
+    """Attention: the values, weighed for each query by the softmax of the products of their keys with it.
 
     Queries (batch, heads, queries, size), keys (batch, key heads, keys, size) and values (batch, key heads, keys,
     features) give (batch, heads, queries, features); each key head serves as many heads of queries, side by side.

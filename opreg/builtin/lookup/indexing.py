@@ -392,7 +392,7 @@ def batch_take_fill(ins, outs):
 @declare(types="I->@dtype", aliases=("_npx_one_hot",), cheap=True)
 def one_hot(indices, *, depth: Count, on_value: Number = 1.0, off_value: Number = 0.0,
             dtype: np.dtype = _FLOAT32):
-    """For each index a row of ``off_value`` with ``on_value`` at that place, or nowhere if out of range."""
+    """Rows of ``off_value``, an index each, with ``on_value`` at its place, or nowhere if out of range."""
 
 
 alike(one_hot)

@@ -42,7 +42,7 @@ class _Parted:
 
 @declare(name="_prod_of_others")
 def of_others(data, *, axis: Axes = None, exclude: bool = False):
-    """For every number the product of the others it is multiplied with along ``axis``: all for None, none for ()."""
+    """Products of the other numbers along ``axis`` (all for None, none for ()), a number each."""
 
 
 along(of_others)
@@ -61,7 +61,7 @@ def of_others_grad(g, ins, outs, **attrs):
 
 @declare(name="_prod_of_pairs")
 def of_pairs(h, data, *, axis: Axes = None, exclude: bool = False):
-    """For every number the sum over the others of ``h`` times the product of all but the two."""
+    """Sums over the other numbers, a number each: ``h`` times the product of all but the two."""
 
 
 along(of_pairs)

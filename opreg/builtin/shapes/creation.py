@@ -236,7 +236,7 @@ arange_like.grad(ZERO)
 
 @declare(name="_contrib_index_array", types="T->int64", unread=(0,))
 def index_array(data, *, axes: int | tuple[int, ...] | None = None):
-    """For every place in ``data`` its indices, or those along ``axes``, in a new last axis; int64."""
+    """Indices of every place in ``data``, or those along ``axes``, in a new last axis; int64."""
 
 
 def _indexed(rank: int, axes: int | Shape | None) -> list[int]:

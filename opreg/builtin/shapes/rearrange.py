@@ -115,7 +115,7 @@ def _windows(space: Sequence[int], kernel: Dims, stride: Dims, dilate: Dims, pad
 
 
 def _taps(kernel: Dims, stride: Dims, dilate: Dims, counts: Dims) -> Iterator[tuple]:
-    """For every number of the kernel: its place, and the slices of the padded image that it meets."""
+    """Taps of the kernel: the place of each, and the slices of the padded image that it meets."""
     for place in itertools.product(*map(range, kernel)):
         cut = [slice(i * d, i * d + (n - 1) * s + 1, s) for i, s, d, n in zip(place, stride, dilate, counts)]
         yield place, (..., *cut)
@@ -254,7 +254,7 @@ def upsampling_infer(*data, scale, sample_type, multi_input_mode):
 
 
 def _steps(scale: int, height: int, width: int) -> Iterator[tuple[int, int, tuple]]:
-    """For every number of the spreading kernel: its place, and where in the padded result it writes."""
+    """Taps of the spreading kernel: the place of each, and where in the padded result it writes."""
     kernel, _ = _spread(scale)
     for i, j in itertools.product(range(kernel), range(kernel)):
         rows, columns = (height - 1) * scale + 1, (width - 1) * scale + 1

@@ -141,7 +141,7 @@ def _kept_on_host(alive: Array, rows: Array, clash: Callable[[Array, Array], Arr
 
 
 def one_by_one(xp: ArrayModule, scores: Array, rounds: int, enough: Callable[[Array], Array]) -> Array:
-    """For each row of ``scores`` (batch, n, m) the column it is matched with, or -1.
+    """Columns matched with the rows of ``scores`` (batch, n, m), or -1.
 
     The highest score that is ``enough`` matches its row and column, which then take no further part; equal scores
     come in the order of rows, then columns. ``scores`` is overwritten.

@@ -50,7 +50,7 @@ class _Form(NamedTuple):
         return tuple([(n - 1) * self.stride1 + self.kernel for n in self.places])
 
     def parts(self) -> Iterator[tuple[int, tuple, tuple]]:
-        """For each displacement its number and the parts of both padded images."""
+        """Displacements: the number of each, and the parts of both padded images."""
         # A patch hangs from its corner, which is ``reach`` from the border of the padded image.
         own = tuple([slice(self.reach, self.reach + n) for n in self.inner()])
         for i, down in enumerate(self.shifts):

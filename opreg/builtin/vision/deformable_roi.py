@@ -43,11 +43,11 @@ class _Form(NamedTuple):
     trans_std: float
 
     def part(self) -> list[int]:
-        """For each cell along an axis the part whose movement it shares."""
+        """Parts along an axis whose movement the cells share, a cell each."""
         return [i * self.parts // self.cells for i in range(self.cells)]
 
     def group(self) -> list[int]:
-        """For each cell along an axis the group of channels it reads."""
+        """Groups of channels along an axis that the cells read, a cell each."""
         return [min(i * self.groups // self.cells, self.groups - 1) for i in range(self.cells)]
 
 

@@ -276,7 +276,7 @@ def border_infer(src, *, top, bot, left, right, values):
 
 
 def _source(xp: ArrayModule, n: int, before: int, after: int, kind: int) -> Array:
-    """For each pixel along an axis with borders the one it is a copy of."""
+    """Pixels that those along an axis with borders are copies of."""
     place = xp.arange(-before, n + after)
     if kind == 3:
         return place % n

@@ -127,7 +127,7 @@ def target_types(ins, outs):
 
 
 def _matches(xp: ArrayModule, overlaps: Array, threshold: float) -> tuple[Array, Array, Array]:
-    """For each anchor its object, whether they match, and their overlap; of ``overlaps`` (batch, n, objects)."""
+    """Objects of the anchors, whether they match, and their overlap; of ``overlaps`` (batch, n, objects)."""
     count = overlaps.shape[2]
     column = one_by_one(xp, overlaps.copy(), min(overlaps.shape[1:]), lambda best: best > 1e-6)
     best = xp.where(column >= 0, column, xp.argmax(overlaps, axis=2) if count else 0)

@@ -449,11 +449,11 @@ class ModifierCell(HybridRecurrentCell):
         return self.base_cell.params
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
-        """Those of the other cell."""
+        """States of the other cell."""
         return self.base_cell.state_info(batch_size)
 
     def begin_state(self, batch_size: int = 0, func: Callable[..., Any] = symbol.zeros, **kwargs: Any) -> list[Any]:
-        """Those of the other cell; see ``RecurrentCell``."""
+        """First states of the other cell; see ``RecurrentCell``."""
         self._refuse_modified()
         return self._unmodified(self.base_cell.begin_state, batch_size=batch_size, func=func, **kwargs)
 

@@ -76,7 +76,7 @@ class _RNNLayer(HybridBlock):
         return f"{type(self).__name__}({', '.join(said)})"
 
     def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
-        """By the paths that the same weights have in a stack of cells, so that files serve both."""
+        """Parameters by the paths that the same weights have in a stack of cells, so that files serve both."""
         prefix = f"{prefix}." if prefix else ""
         found = {}
         for name, parameter in self._reg_params.items():

@@ -1,4 +1,4 @@
-"""What holds for all datasets: the seed of their shuffling.
+"""Settings of all datasets: the seed of their shuffling.
 
 Counts of workers and lengths of queues are kept, and count for nothing.
 """

@@ -84,7 +84,7 @@ class Dataset:
         return made
 
     def _places(self, columns: str | Sequence[str] | None, owner: str) -> tuple[int, ...]:
-        """Where columns are; the first one for none."""
+        """Places of columns; the first one for none."""
         wanted = self._names[:1] if columns is None or not columns else (columns,) if isinstance(columns, str) \
             else tuple(columns)
         for name in wanted:
@@ -258,7 +258,7 @@ class Dataset:
         return zip((self, *([datasets] if isinstance(datasets, Dataset) else datasets)))
 
     def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:
-        """What a function makes of the dataset."""
+        """The dataset that a function makes of this one."""
         made = apply_func(self)
         if not isinstance(made, Dataset):
             raise TypeError(f"apply: expected the function to give a dataset, got {type(made).__name__}")
@@ -267,7 +267,7 @@ class Dataset:
     # ------------------------------------------------------------------------------------------------- columns
 
     def project(self, columns: str | Sequence[str]) -> Dataset:
-        """Those columns, in that order."""
+        """Rows with the named columns alone, in that order."""
         places = self._places(columns, "project")
         return self._then(lambda epoch: (tuple(row[i] for i in places) for row in self._rows(epoch)),
                           self.get_dataset_size, [self._names[i] for i in places])
@@ -287,7 +287,7 @@ class Dataset:
             output_columns: str | Sequence[str] | None = None, num_parallel_workers: int | None = None, *,
             column_order: Sequence[str] | None = None, python_multiprocessing: bool = False, max_rowsize: Any = None,
             cache: Any = None, offload: Any = None) -> Dataset:
-        """What functions make of columns, one function after the other, in their place.
+        """Rows with columns that functions have changed, one function after the other.
 
         Parameters
         ----------
@@ -489,7 +489,7 @@ def _positive(owner: str, count: Any, least: int = 1) -> None:
 
 def _called(steps: Sequence[Callable[..., Any]], columns: tuple[Any, ...], where: str, kind: Any = None
             ) -> tuple[Any, ...]:
-    """What functions give, one after the other, as columns; what they raise says where."""
+    """Columns that functions give, one after the other; an error of theirs says where."""
     for step in steps:
         try:
             given = step(*columns)

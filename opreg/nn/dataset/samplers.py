@@ -75,7 +75,7 @@ class RandomSampler(Sampler):
 
 
 class SubsetSampler(Sampler):
-    """Those rows, in that order."""
+    """Sampler of the given rows, in that order."""
 
     def __init__(self, indices: Sequence[int], num_samples: int | None = None):
         super().__init__(num_samples)
@@ -86,7 +86,7 @@ class SubsetSampler(Sampler):
 
 
 class SubsetRandomSampler(SubsetSampler):
-    """Those rows, in a random order."""
+    """Sampler of the given rows, in a random order."""
 
     def _chosen(self, length: int, epoch: Epoch) -> Iterable[int]:
         return epoch.random().permutation(self.indices).tolist()

@@ -1,4 +1,4 @@
-"""What ``map`` does with columns: dtypes, classes, and several functions as one."""
+"""Operations on columns for ``map``: dtypes, classes, and several functions as one."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class TypeCast:
 
 
 class OneHot:
-    """For each class a row with 1 at its place and 0 elsewhere.
+    """Rows with 1 at the place of a class and 0 elsewhere.
 
     Parameters
     ----------

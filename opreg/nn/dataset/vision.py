@@ -1,4 +1,4 @@
-"""What ``map`` does with images: arrays of (height, width, channels), of bytes or of floating numbers."""
+"""Operations on images for ``map``: arrays of (height, width, channels), of bytes or of floating numbers."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def _added(mask: Tensor, dtype: np.dtype) -> Tensor:
 
 
 class MultiheadAttention(Cell):
-    """For each query the values, weighed by how well their keys fit it, in several heads side by side.
+    """Attention in several heads: the values, weighed for each query by how well their keys fit it.
 
     Parameters
     ----------

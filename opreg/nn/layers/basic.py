@@ -265,7 +265,8 @@ class Embedding(Cell):
 
 
 class OneHot(Cell):
-    """For each index ``depth`` numbers along a new axis, ``on_value`` at its place and ``off_value`` elsewhere."""
+    """Rows of ``depth`` numbers along a new axis, an index each, ``on_value`` at its place and ``off_value``
+    elsewhere."""
 
     def __init__(self, axis: int = -1, depth: int = 1, on_value: float = 1.0, off_value: float = 0.0,
                  dtype: TensorDType = float32):

@@ -150,7 +150,7 @@ class ConfusionMatrixMetric(Metric):
 
 
 def _positives(y_pred: np.ndarray, y: np.ndarray, first: bool) -> np.ndarray:
-    """By sample and class: true and false positives, true and false negatives."""
+    """True and false positives, true and false negatives, by sample and class."""
     if not first and y.shape[1] > 1:
         y_pred, y = y_pred[:, 1:], y[:, 1:]
     said, there = (each.reshape(*each.shape[:2], -1).astype(float) for each in (y_pred, y))

@@ -17,7 +17,7 @@ __all__ = ["OcclusionSensitivity"]
 
 
 class OcclusionSensitivity(Metric):
-    """By how much the prediction for a label falls where what is around a point is covered, for each point.
+    """Fall of the prediction for a label where what is around a point is covered, a point each.
 
     Parameters
     ----------

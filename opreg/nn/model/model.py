@@ -343,7 +343,7 @@ class _Shown:
         self._params = params
 
     def get_global_name_value(self) -> list[tuple[str, object]]:
-        """As a metric would say it."""
+        """Name and value of the loss, as a metric gives them."""
         outputs = self._params.get("net_outputs")
         loss = loss_of(outputs[0] if isinstance(outputs, (tuple, list)) and outputs else outputs)
         return [("loss", loss)] if isinstance(loss, float) else []

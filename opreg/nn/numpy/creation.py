@@ -133,7 +133,7 @@ def arange(start: Number | Tensor, stop: Number | Tensor | None = None, step: Nu
 
 def linspace(start: TensorLike, stop: TensorLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
              dtype: TensorDType = None, axis: int = 0) -> Any:
-    """So many numbers at equal distances from ``start`` to ``stop``; with ``retstep`` the distance, too.
+    """Numbers at equal distances from ``start`` to ``stop``; with ``retstep`` the distance, too.
 
     Parameters
     ----------

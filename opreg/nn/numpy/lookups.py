@@ -54,7 +54,7 @@ def argwhere(a: TensorLike) -> Tensor:
 
 
 def select(condlist: Sequence[TensorLike], choicelist: Sequence[TensorLike], default: TensorLike = 0) -> Tensor:
-    """For each place the number of the first choice whose condition holds, or the default."""
+    """Numbers of the first choice whose condition holds, a place each, or the default."""
     if len(condlist) != len(choicelist) or not len(condlist):
         raise ArgumentError(f"select: expected a choice for each of {len(condlist)} conditions, got {len(choicelist)}")
     value: TensorLike = as_operand(default)
@@ -65,7 +65,7 @@ def select(condlist: Sequence[TensorLike], choicelist: Sequence[TensorLike], def
 
 def piecewise(x: TensorLike, condlist: TensorLike,
               funclist: Sequence[Callable[..., TensorLike] | Number], *args: Any, **kw: Any) -> Tensor:
-    """For each number what a function, or a number, gives where its condition holds; one more is for the rest."""
+    """Numbers that a function, or a number, gives where its condition holds; one more is for the rest."""
     x = as_tensor(x)
     conditions = [as_tensor(each) != 0 for each in (condlist if isinstance(condlist, (list, tuple)) else [condlist])]
     if len(funclist) - len(conditions) not in (0, 1):
@@ -93,7 +93,7 @@ def take(a: TensorLike, indices: TensorLike, axis: int | None = None, mode: str 
 
 
 def take_along_axis(arr: TensorLike, indices: TensorLike, axis: int | None) -> Tensor:
-    """For each place of ``indices`` the number at the same place but for the axis, along which the index says where."""
+    """Numbers at the places of ``indices``, where the index stands for the place along the axis."""
     x, index = as_tensor(arr), as_tensor(indices)
     if axis is None:
         return ops.gather_elements(x.reshape((-1,)), 0, index)
@@ -104,7 +104,7 @@ def take_along_axis(arr: TensorLike, indices: TensorLike, axis: int | None) -> T
 
 
 def choose(a: TensorLike, choices: TensorLike, mode: str = "clip") -> Tensor:
-    """For each place the number of the choice that the tensor names there."""
+    """Numbers of the choices that the tensor names, a place each."""
     index = as_tensor(a)
     parts = together(*(as_tensor(each) for each in (
         choices if isinstance(choices, (list, tuple)) else ops.unbind(as_tensor(choices)))))

@@ -222,7 +222,7 @@ def repeat(a: TensorLike, repeats: int | Sequence[int], axis: int | None = None)
 
 
 def split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
-    """So many parts of one length along an axis, or the parts between those places."""
+    """Parts of one length along an axis, or the parts between given places."""
     x = as_tensor(x)
     length = x.shape[one_axis(axis, x.ndim, "split")]
     if isinstance(indices_or_sections, int) and (indices_or_sections < 1 or length % indices_or_sections):
@@ -231,7 +231,7 @@ def split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0
 
 
 def array_split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
-    """So many parts along an axis, the first ones longer by one where they must, or the parts between those places."""
+    """Parts along an axis, the first ones longer by one where they must, or the parts between given places."""
     return ops.tensor_split(as_tensor(x), indices_or_sections, axis)
 
 

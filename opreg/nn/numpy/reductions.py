@@ -175,19 +175,19 @@ def _along(a: TensorLike, axis: int | None, dtype: TensorDType) -> tuple[Tensor,
 
 
 def cumsum(a: TensorLike, axis: int | None = None, dtype: TensorDType = None) -> Tensor:
-    """For each number the sum of those up to it, along an axis or of all in a row; of small integers int32."""
+    """Sums up to each number, along an axis or of all in a row; of small integers int32."""
     x, axis = _along(a, axis, dtype)
     return ops.cumsum(x, axis, x._dt)
 
 
 def cumprod(a: TensorLike, axis: int | None = None, dtype: TensorDType = None) -> Tensor:
-    """For each number the product of those up to it, along an axis or of all in a row; of small integers int32."""
+    """Products up to each number, along an axis or of all in a row; of small integers int32."""
     x, axis = _along(a, axis, dtype)
     return ops.cumprod(x, axis)._cast(x._dt)
 
 
 def nancumsum(a: TensorLike, axis: int | None = None, dtype: TensorDType = None) -> Tensor:
-    """For each number the sum of those up to it that are not NaN; see ``cumsum``."""
+    """Sums up to each number of those that are not NaN; see ``cumsum``."""
     return cumsum(_nan_as(as_tensor(a), 0.0), axis, dtype)
 
 

@@ -434,7 +434,7 @@ class LessEqual(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
 class LinSpace(Primitive):
-    """So many numbers at equal distances from ``start`` to ``end``, both included."""
+    """Numbers at equal distances from ``start`` to ``end``, both included."""
     def __init__(self) -> None: ...
     def __call__(self, start: Tensor | Number, end: Tensor | Number, steps: int) -> Tensor: ...
 class Log(Primitive):
@@ -532,7 +532,7 @@ class NotEqual(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
 class OneHot(Primitive):
-    """For each index, ``off_value`` in ``depth`` places and ``on_value`` at that place, along a new axis."""
+    """Rows of ``off_value`` in ``depth`` places with ``on_value`` at that of the index, along a new axis."""
     def __init__(self, axis: int = -1) -> None: ...
     def __call__(self, indices: TensorLike, depth: int | Tensor, on_value: Tensor | Number = 1,
                  off_value: Tensor | Number = 0) -> Tensor: ...
@@ -1353,7 +1353,7 @@ def less_equal(input: TensorLike, other: TensorLike) -> Tensor:
 def lgamma(input: TensorLike) -> Tensor:
     """The natural logarithm of the gamma function's absolute value."""
 def linspace(start: Tensor | Number, end: Tensor | Number, steps: int) -> Tensor:
-    """So many numbers at equal distances from ``start`` to ``end``, both included."""
+    """Numbers at equal distances from ``start`` to ``end``, both included."""
 def list_getitem(x: Any, y: Any) -> Any:
     """What Python's ``getitem`` gives."""
 def list_len(x: Any) -> Any:
@@ -1503,7 +1503,7 @@ def numel(input_x: TensorLike) -> int:
     """How many numbers there are."""
 def one_hot(indices: TensorLike, depth: int | Tensor, on_value: Tensor | Number = 1, off_value: Tensor | Number = 0,
             axis: int = -1) -> Tensor:
-    """For each index, ``off_value`` in ``depth`` places and ``on_value`` at that place, along a new axis."""
+    """Rows of ``off_value`` in ``depth`` places with ``on_value`` at that of the index, along a new axis."""
 def ones(shape: TensorShape, dtype: TensorDType = None) -> Tensor:
     """Ones."""
 def ones_like(input: TensorLike, *, dtype: TensorDType = None) -> Tensor:

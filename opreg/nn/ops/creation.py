@@ -112,7 +112,7 @@ def range(start: Tensor | Number, end: Tensor | Number, step: Tensor | Number, m
 
 
 def linspace(start: Tensor | Number, end: Tensor | Number, steps: int) -> Tensor:
-    """So many numbers at equal distances from ``start`` to ``end``, both included; float32."""
+    """Numbers at equal distances from ``start`` to ``end``, both included; float32."""
     return create(get("_linspace"), start=float(_number(start)), stop=float(_number(end)), num=int(steps),
                   dtype=np.dtype(np.float32))
 
@@ -177,7 +177,7 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: TensorDType = No
 
 def one_hot(indices: TensorLike, depth: int | Tensor, on_value: Tensor | Number = 1, off_value: Tensor | Number = 0,
             axis: int = -1) -> Tensor:
-    """For each index, ``off_value`` in ``depth`` places and ``on_value`` at that place, along a new axis."""
+    """Rows of ``off_value`` in ``depth`` places with ``on_value`` at that of the index, along a new axis."""
     index = tensor(indices)
     hot = ops.one_hot(index, depth=int(_number(depth)), dtype=np.dtype(np.float32))
     axis = one_axis(axis, index.ndim + 1, "one_hot")

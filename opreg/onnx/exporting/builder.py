@@ -523,7 +523,7 @@ class Builder:
         return self.slice(x, [-1] * len(axes), [-_FAR] * len(axes), axes, [-1] * len(axes)) if len(axes) else x
 
     def where(self, condition: Value, x: Numbers, y: Numbers) -> Value:
-        """By a truth value each."""
+        """Choice of ``x`` or ``y`` by truth values."""
         like = x if isinstance(x, Value) else y
         condition, x, y = self.truth(condition), self.like(x, like), self.like(y, like)
         if x.dtype == _BOOL:  # which ONNX Runtime chooses by logic alone
@@ -603,7 +603,7 @@ class Builder:
         return self(kind, x, y)
 
     def _equal(self, x: Value, y: Value) -> Value:
-        """Of floating numbers, where ONNX has it of integers alone: neither is the larger, and none is NaN."""
+        """Equality of floating numbers, which ONNX has for integers alone: neither is the larger, and none is NaN."""
         numbers = [self("Or", self("Less", each, math.inf), self("Greater", each, -math.inf)) for each in (x, y)]
         apart = self("Or", self("Less", x, y), self("Greater", x, y))
         return self("And", self("Not", apart), self("And", *numbers))

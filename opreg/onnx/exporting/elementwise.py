@@ -25,7 +25,7 @@ def _one(kind: str) -> Instruction:
 
 
 def _logical(kind: str) -> Instruction:
-    """Of truth values, as 0 or 1 in the dtype of the numbers."""
+    """Truth values as 0 or 1 in the dtype of the numbers."""
     return lambda g, *xs: g.cast(g(kind, *map(g.truth, xs)), xs[0].dtype)
 
 
@@ -87,7 +87,7 @@ def _lanczos(g: Builder, x: Value) -> tuple[Value, Value]:
 
 
 def _gammaln(g: Builder, x: Value) -> Value:
-    """By the series of Lanczos; of what is below a half by that of one less the number."""
+    """Logarithm of gamma by the series of Lanczos; below a half by that of one less the number."""
     low = x < 0.5
     inside = g.where(low, 1.0 - x, x)
     series, base = _lanczos(g, inside)
@@ -123,7 +123,7 @@ def _tan(g: Builder, x: Value) -> Value:
 
 
 def _quotient(g: Builder, x: Value, y: Value, dtype: np.dtype, down: bool = False) -> Value:
-    """Of int64, cut towards zero or rounded down; by zero the number of the dtype that is furthest."""
+    """Quotient of int64, cut towards zero or rounded down; by zero the number of the dtype that is furthest."""
     zero = g.compare("Equal", y, 0)
     inside = g.where(zero, 1, y)
     rest = _remainder(g, x, inside)
@@ -172,7 +172,7 @@ PRIMITIVES: dict[str, Instruction] = {
 
 
 def _of_floating(use: Use, *xs: Value) -> None:
-    """What follows is said of floating numbers alone."""
+    """Refuse numbers that are not floating: the translation is for these alone."""
     if not all(is_floating(x.dtype) for x in xs) or not is_floating(use.out.dtype):
         raise Untranslatable("")
 

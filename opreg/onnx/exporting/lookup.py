@@ -109,7 +109,7 @@ def _nonzero(g: Builder, use: Use, x: Value) -> Value:
 
 @says("diag")
 def _diag(g: Builder, use: Use, x: Value) -> Value:
-    """By where elements come from; zeros come from behind the last."""
+    """Diagonals by the places that elements come from; zeros come from behind the last."""
     attrs = use.attrs
     shape = [product([dim]) for dim in x.shape]
     count = int(np.prod(shape))

@@ -64,7 +64,7 @@ class _Input:
 
 
 class _Program:
-    """What is exported: a graph for each size, its inputs and the values of its other variables.
+    """Program to export: a graph for each size, its inputs and the values of its other variables.
 
     Attributes
     ----------

@@ -246,7 +246,7 @@ def _arange_like(g: Builder, use: Use, x: Value) -> Value:
 
 @says("_slice_assign", "_slice_assign_scalar", "_subscript_assign")
 def _assigned(g: Builder, use: Use, x: Value, *values: Value) -> Value:
-    """By where elements come from: a scatter into the whole of it, flat."""
+    """Assignment by the places that elements come from: a scatter into the whole array, flat."""
     attrs = use.attrs
     key: Any = attrs.get("key")
     if use.op.name != "_subscript_assign":

@@ -292,7 +292,7 @@ class _Words:
 
 
 def _by_dialect(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
-    """What is said in other libraries."""
+    """Translation by the rules that other libraries share; None where there is none."""
     rule = translation.TABLE.get(use.op.name)
     if rule is None:
         return None

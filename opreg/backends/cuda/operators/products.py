@@ -125,7 +125,7 @@ def dense_backward_cuda(call: Call) -> list[Callable]:
 
 
 def _accepts_sum(call: Call) -> str | None:
-    """As the gradient of a bias: along all axes but the last."""
+    """Why the library does not sum here; it sums the gradient of a bias: along all axes but the last."""
     reason = declined(cublaslt.library(call.xp)) or _sums_columns(call)
     if reason is not None:
         return reason

@@ -37,7 +37,7 @@ def fuse_dense_backward(program: Program) -> Program:
 
 
 def _pairs(program: Program) -> dict[Node, Node]:
-    """By what computes the gradient of a weight, what sums the same for the bias and is not read before it.
+    """Pairs by the node of a weight's gradient: the sum of the same gradient for the bias, which is not read before it.
 
     One that is added to what its array holds stays by itself, since the library only writes there.
     """

@@ -35,7 +35,7 @@ def fuse_bn_backward(program: Program) -> Program:
 
 
 def _seconds(program: Program) -> dict[Node, Node]:
-    """By what computes the sums, what computes the gradient from them and from nothing that is not there by then."""
+    """Pairs by the node of the sums: the gradient of them and of nothing that comes later."""
     position = {node: i for i, node in enumerate(program.nodes)}
     seconds: dict[Node, Node] = {}
     for node in program.nodes:

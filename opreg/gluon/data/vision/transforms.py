@@ -1,4 +1,4 @@
-"""What is done to images before they are batches, as blocks that may stand one behind the other.
+"""Transforms of images before they are batches, as blocks that may stand one behind the other.
 
 Images have shape (height, width, channels), and bytes as a rule, until ``ToTensor`` makes numbers of them.
 """

@@ -80,7 +80,7 @@ class SGD(_Rule):
 
 
 class Adam(_Rule):
-    """By averages of gradients and of their squares, both without the bias of their start."""
+    """Adam: averages of gradients and of their squares, both without the bias of their start."""
 
     _states = {"exp_avg": "zeros", "exp_avg_sq": "zeros", "max_exp_avg_sq": "zeros"}
 
@@ -118,7 +118,7 @@ class AdamW(Adam):
 
 
 class Adamax(_Rule):
-    """By an average of gradients over the largest of late."""
+    """Adamax: an average of gradients over the largest of late."""
 
     _states = {"exp_avg": "zeros", "exp_inf": "zeros"}
 
@@ -180,7 +180,7 @@ class RAdam(_Rule):
 
 
 class RMSprop(_Rule):
-    """By gradients over the root of an average of their squares."""
+    """RMSprop: gradients over the root of an average of their squares."""
 
     _states = {"mean_square": "zeros", "mean_grad": "zeros", "moment": "zeros"}
 
@@ -203,7 +203,7 @@ class RMSprop(_Rule):
 
 
 class Adagrad(_Rule):
-    """By gradients over the root of the sum of their squares."""
+    """Adagrad: gradients over the root of the sum of their squares."""
 
     _states = {"accum": "zeros"}
 
@@ -221,7 +221,7 @@ class Adagrad(_Rule):
 
 
 class Adadelta(_Rule):
-    """By gradients over the root of an average of their squares, times that of what was changed."""
+    """Adadelta: gradients over the root of an average of their squares, times that of the changes."""
 
     _states = {"accum": "zeros", "accum_update": "zeros"}
 
@@ -239,7 +239,7 @@ class Adadelta(_Rule):
 
 
 class Rprop(_Rule):
-    """By the signs of gradients, in steps that grow while a sign stays and shrink where it changes."""
+    """Rprop: the signs of gradients, in steps that grow while a sign stays and shrink where it changes."""
 
     _states = {"prev": "zeros", "step_size": "zeros"}
     _decays = False

@@ -315,7 +315,7 @@ def dropout2d(input: TensorLike, p: float = 0.5, training: bool = True, inplace:
 
 
 def one_hot(tensor: TensorLike, num_classes: int = -1) -> Tensor:
-    """For each class number a vector of zeros with 1 at its place, int64; -1 counts classes up to the largest."""
+    """Rows of zeros with 1 at the place of a class, int64; -1 counts classes up to the largest."""
     index = _classes(tensor)
     depth = int(ops.amax(index)) + 1 if num_classes == -1 else num_classes
     return ops.one_hot(index, depth)._cast(np.dtype(np.int64))

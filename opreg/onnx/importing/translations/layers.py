@@ -159,7 +159,7 @@ class _Windows:
         return count
 
     def flat(self, column_major: int) -> np.ndarray:
-        """For each window and place in it the place in the array, all of its last axes laid flat."""
+        """Places of window elements in the array with all of its last axes laid flat."""
         count = len(self.kernel)
         order = range(count)[::-1] if not column_major else range(count)
         strides, step = [0] * count, 1
@@ -441,7 +441,7 @@ def _cubic(distance: np.ndarray, a: float) -> np.ndarray:
 
 def _weights(at: np.ndarray, length: int, scale: float, mode: str, antialias: int, a: float, exclude: int
              ) -> np.ndarray:
-    """What each output takes of each input along an axis: a row an output."""
+    """Weights of the inputs along an axis: a row an output."""
     shrink = min(scale, 1.0) if antialias else 1.0
     support = (2 if mode == "cubic" else 1) / shrink
     first = np.floor(at - support).astype(int)
@@ -458,7 +458,7 @@ def _weights(at: np.ndarray, length: int, scale: float, mode: str, antialias: in
 
 
 def _positions(outs: int, length: int, scale: float, how: str, start: float, end: float) -> np.ndarray:
-    """Where outputs lie on the axis of the input."""
+    """Positions of outputs on the axis of the input."""
     x = np.arange(outs, dtype=np.float64)
     if how == "half_pixel":
         return (x + 0.5) / scale - 0.5
