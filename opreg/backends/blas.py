@@ -34,12 +34,11 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from opreg.core import threads
+from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.spec import Shape
 from opreg.core.steps import PlainStep
 from opreg.typing import Array, ArrayModule
-
-from .addressing import address_of
 
 __all__ = ["Watched", "add_multiple", "aside", "matmul_alone", "multiple", "multiplier", "noise", "share"]
 

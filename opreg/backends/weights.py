@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from opreg.core.addresses import address_of
 from opreg.core.rules import Attrs
 from opreg.elementwise.expression import Expression
 from opreg.typing import Array
@@ -58,7 +59,7 @@ def alike(columns: Columns) -> bool:
                for arrays in columns for array in arrays)
 
 
-def rows_of(columns: Columns, stretch: int, address_of: Callable[[Array], int]) -> list[list[int]]:
+def rows_of(columns: Columns, stretch: int) -> list[list[int]]:
     """A row for each stretch of a weight, of so many numbers at most: how many it has, and where its arrays are."""
     rows: list[list[int]] = []
     for arrays in columns:

@@ -16,6 +16,7 @@ import numpy as np
 from ..errors import DeviceError, adopted
 from ..typing import Array, ArrayModule, DTypeLike
 from . import host_memory
+from .addresses import address_of
 from .spec import Shape, Spec, bytes_of
 
 __all__ = ["Backend", "Device", "NumpyBackend", "CupyBackend", "StreamOrder", "backend", "register_backend", "active",
@@ -168,7 +169,7 @@ class NumpyBackend(Backend):
 
     def arena(self, nbytes: int, device: int = 0) -> np.ndarray:
         raw = self.empty((nbytes + 64,), np.dtype(np.uint8))
-        start = -raw.ctypes.data % 64
+        start = -address_of(raw) % 64
         return raw[start:start + nbytes]
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core import threads
+from ..core.addresses import address_of
 from ..core.cache import cached
 from ..core.keys import exact
 from ..core.processor import processor
@@ -42,12 +43,11 @@ _LIMITS = frozenset({"maximum", "minimum"})
 
 
 def steps(expression: Expression, xp: ArrayModule, ins: Sequence[Array], out: Array | list[Array] | tuple[Array, ...],
-          scratch: Callable[[int, Shape, np.dtype], Array], address: Callable[[Array], object]
-          ) -> list[Callable[[], object]]:
+          scratch: Callable[[int, Shape, np.dtype], Array]) -> list[Callable[[], object]]:
     """Functions without arguments that compute an expression into arrays, as ``Expression.steps`` says."""
     outs = list(out) if isinstance(out, (list, tuple)) else [out]
-    places = [address(array) for array in ins]
-    shared = tuple([tuple([i for i, place in enumerate(places) if place == goal]) for goal in map(address, outs)])
+    places = [address_of(array) for array in ins]
+    shared = tuple([tuple([i for i, place in enumerate(places) if place == goal]) for goal in map(address_of, outs)])
     schedule = scheduled(expression, xp, tuple([array.dtype for array in ins]), tuple([array.dtype for array in outs]),
                           shared, outs[0].size >= _MANY)
     shape, size = outs[0].shape, outs[0].size

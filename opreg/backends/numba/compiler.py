@@ -36,13 +36,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opreg.core import threads
+from opreg.core.addresses import address_of
 from opreg.core.launch import Call
 from opreg.core.steps import JoinableStep, PlainStep, TieredStep
 from opreg.elementwise import special_functions as special
 from opreg.errors import ArgumentError, did_you_mean, passing
 from opreg.typing import Array
 
-from ..addressing import address_of
 from . import gemm, pointers, rnn_cells, simd, values, vector
 from .cache import Kept
 from .values import FORMATS, FloatValue

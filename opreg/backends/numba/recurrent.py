@@ -18,11 +18,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from opreg.core import threads
+from opreg.core.addresses import address_of
 from opreg.core.processor import processor
 from opreg.core.spec import Shape
 from opreg.typing import Array
 
-from ..addressing import address_of
 from . import gemm
 from .compiler import Function, cut, function_of
 
