@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from opreg.core.addresses import address_of
 from opreg.core.rules import Attrs
+from opreg.core.threads import stretches
 from opreg.elementwise.expression import Expression
 from opreg.typing import Array
 
@@ -65,8 +66,8 @@ def rows_of(columns: Columns, stretch: int) -> list[list[int]]:
     for arrays in columns:
         size, item = arrays[0].size, arrays[0].itemsize
         addresses = [*map(address_of, arrays)]
-        rows += [[min(stretch, size - start), *[address + start * item for address in addresses]]
-                 for start in range(0, size, stretch)]
+        rows += [[part.stop - part.start, *[address + part.start * item for address in addresses]]
+                 for part in stretches(size, stretch)]
     return rows
 
 

@@ -55,9 +55,8 @@ def memory_rate(ctx: Context) -> float:
     target = ctx.backend.zeros((_COPIED,), np.dtype(np.uint8), ctx.device_id)
     with ctx.entered():
         source[...] = 1  # memory that has not been written yet is all the same page
-    length = -(-_COPIED // (threads.count() if ctx.xp is np else 1))
-    parts = [functools.partial(target[at:at + length].__setitem__, Ellipsis, source[at:at + length])
-             for at in range(0, _COPIED, length)]
+    parts = [functools.partial(target[part].__setitem__, Ellipsis, source[part])
+             for part in threads.evenly(_COPIED, threads.count() if ctx.xp is np else 1)]
     with ctx, ctx.entered():
         return 2 * _COPIED / _least(lambda: threads.run(parts) if ctx.xp is np else parts[0](), ctx)
 

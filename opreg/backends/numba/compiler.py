@@ -23,7 +23,6 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
-import itertools
 import os
 import threading
 import time
@@ -367,14 +366,14 @@ def over(function: Function, table: Array, total: int, work: int, keepalive: obj
     parts = min(4 * threads.count(), total, work // _SHARED)
     if parts < 2 or threads.count() < 2:
         parts = 1
-    calls = cut(function, table, [total * i // parts for i in range(parts + 1)], keepalive)
+    calls = cut(function, table, threads.evenly(total, parts), keepalive)
     return ThreadedStep(calls) if parts > 1 else calls[0]
 
 
-def cut(function: Function, table: Array, ends: Sequence[int], keepalive: object) -> list[CompiledStep]:
-    """Calls of a compiled one, each from one of the ends to the next; they may run at the same time."""
-    return [CompiledStep(np.array([[function.address, address_of(table), first, last]], np.int64), keepalive)
-            for first, last in itertools.pairwise(ends)]
+def cut(function: Function, table: Array, parts: Sequence[slice], keepalive: object) -> list[CompiledStep]:
+    """Calls of a compiled one, one for each part; they may run at the same time."""
+    return [CompiledStep(np.array([[function.address, address_of(table), part.start, part.stop]], np.int64), keepalive)
+            for part in parts]
 
 
 class CompiledStep(JoinableStep):

@@ -225,7 +225,7 @@ def _share(rows: int, work: int) -> int:
 def _parts(function: Function, arrays: Sequence[Array], sizes: Sequence[int], rows: int) -> list[Callable[[], None]]:
     """Calls for parts of the rows; the last of the sizes is that of a part."""
     table = np.array([*map(address_of, arrays), *sizes], np.int64)
-    return list(cut(function, table, [*range(0, rows, sizes[-1]), rows], [*arrays, table]))
+    return list(cut(function, table, threads.stretches(rows, sizes[-1]), [*arrays, table]))
 
 
 #: Memory for temporaries by name, shape and dtype.

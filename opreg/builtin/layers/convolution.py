@@ -75,7 +75,7 @@ def _parts(count: int, most: int, shares: int = 1) -> list[slice]:
     number = -(-count // max(1, most))
     if number > 1:
         number = min(count, -(-number // shares) * shares)
-    return [slice(i * count // number, (i + 1) * count // number) for i in range(number)]
+    return threads.evenly(count, number)
 
 
 def _blocks(xp: ArrayModule, images: int, groups: int, rows: int, halo: int, cost: int, run: int,

@@ -181,13 +181,8 @@ def _ufuncs(rule: Callable, updates: Sequence[Update], rates: Rates) -> list[Cal
     for (_, make), end in zip(work, ends):
         room, functions = shares.setdefault((end - 1) * 2 * threads.count() // ends[-1], (Workspace(TILE), []))
         functions += make(room)
-    return [functools.partial(threads.run, [functools.partial(_in_turn, functions)
+    return [functools.partial(threads.run, [functools.partial(threads.in_turn, functions)
                                             for _, functions in shares.values()])]
-
-
-def _in_turn(functions: Sequence[Callable[[], object]]) -> None:
-    for function in functions:
-        function()
 
 
 def _part(rule: Any, rates: Rates, part: Update, room: Workspace) -> list[Callable[[], object]]:

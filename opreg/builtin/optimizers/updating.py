@@ -22,6 +22,7 @@ from ...core.host_memory import Workspace
 from ...core.processor import processor
 from ...core.rules import Attrs
 from ...core.spec import Shape
+from ...elementwise.tiling import pieces
 from ...typing import Array, ArrayModule
 
 __all__ = ["Mover", "Update", "divided", "mixed", "movers", "single", "tiled", "together", "widened"]
@@ -147,11 +148,7 @@ def _by_tiles(rule: Callable, updates: Sequence[Update], dtype: np.dtype | None,
     parts, groups = divided(updates)
     work = [functools.partial(_apply, np, rule, dtype, attrs, *part) for part in parts]
     work += [functools.partial(_gather, rule, dtype, attrs, group) for group in groups]
-    if sum(part[0].size for part in parts) >= SHARED:
-        threads.run(work)
-    else:
-        for step in work:
-            step()
+    threads.run(work, shared=sum(part[0].size for part in parts) >= SHARED)
 
 
 def divided(updates: Sequence[Update]) -> tuple[list[Update], list[list[Update]]]:
@@ -174,13 +171,11 @@ def divided(updates: Sequence[Update]) -> tuple[list[Update], list[list[Update]]
 
 
 def _tiles(new: Array, arrays: Sequence[Array]) -> list[Update]:
-    size = new.size
-    if size <= TILE:
+    if new.size <= TILE:
         return [(new, arrays)]
-    new = new.reshape(-1)
-    arrays = [a.reshape(-1) if a.size == size else a for a in arrays]
-    cuts = [slice(start, start + TILE) for start in range(0, size, TILE)]
-    return [(new[cut], [a[cut] if a.size == size else a for a in arrays]) for cut in cuts]
+    whole = [a.size == new.size for a in arrays]
+    tiles = pieces([new, *itertools.compress(arrays, whole)], TILE)
+    return [(tile, [parts.pop(0) if is_cut else a for is_cut, a in zip(whole, arrays)]) for tile, *parts in tiles]
 
 
 def _apply(xp: ArrayModule, rule: Callable, dtype: np.dtype | None, attrs: Attrs, new: Array, arrays: Sequence[Array]
