@@ -110,7 +110,10 @@ def _length(part: slice) -> int:
 
 
 class _Buffers:
-    """Buffers of one call: made when no block has left one of the size."""
+    """Buffers of one call: made when no block has left one of the size.
+
+    They are no workspace's: blocks have theirs at the same time, and borders that nobody writes have to be zeros.
+    """
 
     def __init__(self, make: Callable[[int, int, int], tuple[Array, Array]]):
         self.make = make

@@ -173,13 +173,14 @@ def _ufuncs(rule: Callable, updates: Sequence[Update], rates: Rates) -> list[Cal
     work += [(sum(new.size for new, _ in group), functools.partial(_group, rule, rates, group))
              for group in groups]
     if sum(new.size for new, _ in parts) < SHARED or threads.count() < 2:
-        room = Workspace(TILE)
+        room = Workspace(spare=4 * TILE)
         return [function for _, make in work for function in make(room)]
     # Each thread's share has scratch of its own; there are some more than threads, as one may be kept waiting.
     ends = list(itertools.accumulate(size for size, _ in work))
     shares: dict[int, tuple[Workspace, list[Callable[[], object]]]] = {}
     for (_, make), end in zip(work, ends):
-        room, functions = shares.setdefault((end - 1) * 2 * threads.count() // ends[-1], (Workspace(TILE), []))
+        share = (end - 1) * 2 * threads.count() // ends[-1]
+        room, functions = shares.setdefault(share, (Workspace(spare=4 * TILE), []))
         functions += make(room)
     return [functools.partial(threads.run, [functools.partial(threads.in_turn, functions)
                                             for _, functions in shares.values()])]

@@ -11,14 +11,13 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...core import threads
-from ...core.host_memory import Workspace
+from ...core.host_memory import OwnWorkspace
 from ...core.processor import processor
 from ...core.rules import Attrs
 from ...core.spec import Shape
@@ -76,11 +75,11 @@ movers: list[Mover] = []
 _SHAPES = 1024
 
 
-class _TileScratch(threading.local):
-    """Scratch of one tile each, by number and dtype: fresh memory of this size costs as much as an update."""
+class _TileScratch(OwnWorkspace):
+    """Scratch of one tile each, by number: fresh memory of this size costs as much as an update."""
 
     def __init__(self) -> None:
-        self.workspace = Workspace(TILE)
+        super().__init__(spare=4 * TILE)
         self.views: dict[tuple[Shape, np.dtype], Scratch] = {}
 
 
@@ -108,7 +107,7 @@ def _scratch(xp: ArrayModule, like: Array, dtype: np.dtype | None = None) -> Scr
     if scratch is None:
         if len(views) >= _SHAPES:
             views.clear()
-        array = _tile_scratch.workspace.array
+        array = _tile_scratch.array
         scratch = views[shape, dtype] = _OnDemand(lambda number: array(number, shape, dtype)).__getitem__
     return scratch
 
