@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from ..typing import Array, ArrayModule, DTypeLike
 from . import host_memory
 from .addresses import address_of
 from .spec import Shape, Spec, bytes_of
+
+if TYPE_CHECKING:
+    from .launch import Kernel
 
 __all__ = ["Backend", "Device", "NumpyBackend", "CupyBackend", "StreamOrder", "backend", "register_backend", "active",
            "module_of", "number_on", "when_opened", "ENTERED", "TRANSFERS"]
@@ -70,11 +73,14 @@ class Backend:
     modules : tuple of str
         Modules and packages whose Python code computes for it, and which a trace takes for no code of the user's;
         NumPy, CuPy, numba and SciPy need not be named.
+    kernels : tuple of Kernel
+        Those that compute any operator on its arrays; they are asked before the operator's own.
     """
 
     name: str
     xp: ArrayModule
     modules: tuple[str, ...] = ()
+    kernels: tuple[Kernel, ...] = ()
 
     def empty(self, shape: Shape, dtype: np.dtype, device: int = 0) -> Array:
         """An array of unspecified content."""
