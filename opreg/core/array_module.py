@@ -17,6 +17,7 @@ from ..errors import DeviceError, adopted
 from ..typing import Array, ArrayModule, DTypeLike
 from . import host_memory
 from .addresses import address_of
+from .cache import cached
 from .spec import Shape, Spec, bytes_of
 
 if TYPE_CHECKING:
@@ -356,7 +357,7 @@ def register_backend(name: str, factory: Callable[[], Backend]) -> None:
     ENTERED.clear()
 
 
-@functools.cache
+@cached(64)
 def backend(name: str) -> Backend:
     """The backend of a device type.
 

@@ -59,7 +59,7 @@ _EQUALITIES = frozenset({"equal", "not_equal"})
 # ------------------------------------------------------------------------------------------- the operator
 
 
-@functools.cache
+@cached(256)
 def _operator(full: int) -> Op:
     """The operator of fused nodes whose first ``full`` inputs have the shape and dtype of the first output.
 

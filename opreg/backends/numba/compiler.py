@@ -36,6 +36,7 @@ import numpy as np
 
 from opreg.core import threads
 from opreg.core.addresses import address_of
+from opreg.core.cache import cached
 from opreg.core.launch import Call
 from opreg.core.steps import JoinableStep, PlainStep, TieredStep
 from opreg.elementwise import special_functions as special
@@ -263,7 +264,7 @@ def _fill_registers(function: ir.Function) -> None:
         set.add(function.attributes, '"prefer-vector-width"="512"')  # ``add`` has no word for attributes with values
 
 
-@functools.cache
+@cached(16)
 def _scope(dtype: np.dtype) -> dict[str, object]:
     """Names that texts use: instructions, ``address``, which makes a pointer of an integer, ``place``, which makes an
     integer of a pointer, and a panel's ``width``."""

@@ -11,7 +11,6 @@ When it is compiled is in ``compiler``.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -19,6 +18,7 @@ import numpy as np
 
 from opreg.core import threads
 from opreg.core.addresses import address_of
+from opreg.core.cache import cached
 from opreg.core.processor import processor
 from opreg.core.spec import Shape
 from opreg.typing import Array
@@ -163,7 +163,7 @@ for i in range(many):
             sums[(row // {few} * {kinds} + {place}) * many + i] += {name}[to + i]"""
 
 
-@functools.cache
+@cached(16)
 def _text(mode: str, part: str) -> str:
     """The text of a function ``kernel(table, first, last)`` for the samples from ``first`` to ``last``."""
     cell, arrays = CELLS[mode], _ARRAYS[part]
