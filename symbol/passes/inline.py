@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from opreg.core.graph import Entry, Node
 
 from ..program import Program
@@ -16,23 +18,23 @@ def inline(program: Program) -> Program:
     """
     if not any(map(_opens, program.nodes)):
         return program
-    opened: Opened = {}
-
-    def change(node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
-        if node.op is None or not _opens(node):
-            return None
-        inputs = [became.get(entry, entry) for entry in node.inputs]
-        if node.op.rules.inline is not None:
-            inner, entries = node.op.rules.inline(node.attrs, inputs, program.specs)
-        else:
-            inner, entries = expand(program, node, inputs, opened)
-        nodes = program.changed(inner, change, became)
-        for i, entry in enumerate(entries):
-            became[node, i] = became.get(entry, entry)
-        return nodes
-
-    program.rebuild(change)
+    program.rebuild(functools.partial(_change, program, {}))
     return program
+
+
+def _change(program: Program, opened: Opened, node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
+    """What takes the place of a node that opens; no closure, which would be a cycle that holds the program."""
+    if node.op is None or not _opens(node):
+        return None
+    inputs = [became.get(entry, entry) for entry in node.inputs]
+    if node.op.rules.inline is not None:
+        inner, entries = node.op.rules.inline(node.attrs, inputs, program.specs)
+    else:
+        inner, entries = expand(program, node, inputs, opened)
+    nodes = program.changed(inner, functools.partial(_change, program, opened), became)
+    for i, entry in enumerate(entries):
+        became[node, i] = became.get(entry, entry)
+    return nodes
 
 
 def _opens(node: Node) -> bool:
