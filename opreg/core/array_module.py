@@ -352,7 +352,7 @@ _REGISTERED: dict[str, Callable[[], Backend]] = {"cpu": NumpyBackend, "gpu": Cup
 def register_backend(name: str, factory: Callable[[], Backend]) -> None:
     """Serve a device type by another backend (tests register stand-ins)."""
     _REGISTERED[name] = factory
-    backend.cache_clear()
+    backend.cache_clear()  # type: ignore[attr-defined]
     _ACTIVE.clear()
     ENTERED.clear()
 
