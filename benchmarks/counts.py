@@ -1,9 +1,10 @@
-"""How much of the engine is written by hand: rules and kernels of operators, attributes of the large records, lines.
+"""How much of the engine is written by hand: rules and kernels of operators, attributes of the large records, families
+of places that do the same, lines.
 
 ``python -m benchmarks.counts`` prints a table. Built-in operators are counted once, whatever aliases they have. A rule
 or kernel counts where operators hold it, however it got there, by a decorator or by a call: a function that several
 hold counts once, as do all functions that one maker returns. Compilers of expressions and loops count where their
-device is in use.
+device is in use. A family is found by its syntax.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import ast
 import functools
 import importlib
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -24,7 +25,7 @@ from opreg.core.registry import operators
 from opreg.core.rules import TypeRule
 from opreg.symbol.executor import Executor
 
-__all__ = ["counts", "held", "main"]
+__all__ = ["counts", "families", "held", "main"]
 
 ROOT = Path(__file__).resolve().parent.parent
 #: The engine: everything below what programs call, by folder.
@@ -32,6 +33,37 @@ ENGINE = ("opreg/core", "opreg/custom", "opreg/elementwise", "opreg/backends", "
 
 #: Rules that are counted, by the names of their decorators.
 RULES = ("infer", "shapes", "fill", "types", "grad", "view", "prepare", "vmap", "kernel")
+
+
+def _calls(node: ast.AST, *names: str) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in names
+
+
+#: Families of places that do the same, each with what tells one of them; the fewer, the better.
+FAMILIES: dict[str, Callable[[ast.AST], bool]] = {
+    "caches": lambda node: _calls(node, "cached", "cached_by_value", "Recent", "following")
+    or (isinstance(node, ast.Attribute) and ast.unparse(node) == "functools.cache"),
+    "classes of temporary memory": lambda node: isinstance(node, ast.ClassDef) and node.name.endswith(
+        ("Workspace", "Scratch", "Buffers", "Room")),
+    "lists of slices": lambda node: isinstance(node, (ast.ListComp, ast.GeneratorExp)) and _calls(
+        node.generators[0].iter, "range") and any(_calls(each, "slice") for each in ast.walk(node.elt)),
+    "reads of an array's address": lambda node: isinstance(node, ast.Attribute) and ast.unparse(node).endswith(
+        ("__array_interface__", ".ctypes.data", ".data.ptr")),
+    "tables of what entries became": lambda node: isinstance(node, ast.AnnAssign) and node.value is not None
+    and ast.unparse(node.target).rpartition(".")[2] == "became",
+}
+
+
+def families() -> dict[str, int]:
+    """How many places of the engine belong to each family.
+
+    Examples
+    --------
+    >>> families()["reads of an array's address"] > 0
+    True
+    """
+    nodes = [node for folder in ENGINE for path in _files(folder) for node in ast.walk(ast.parse(path.read_text()))]
+    return {name: sum(map(belongs, nodes)) for name, belongs in FAMILIES.items()}
 
 
 def _files(folder: str) -> Iterator[Path]:
@@ -110,6 +142,7 @@ def counts() -> dict[str, int]:
     for name in RULES:
         found[f"functions that are a rule: {name}"] = held([*every, *PRIVATE], name)
     found["attributes of Op"], found["attributes of Executor"] = _own(Op), _own(Executor)
+    found |= {f"places in the engine: {name}": number for name, number in families().items()}
     for folder in ENGINE:
         found[f"lines of {folder}"] = _lines(folder)
     found["lines of the engine"] = sum(map(_lines, ENGINE))

@@ -14,7 +14,7 @@ import numpy as np
 
 import opreg as mx
 from opreg.core.array_module import Backend, register_backend
-from opreg.core.launch import GENERAL, Kernel
+from opreg.core.launch import Kernel
 
 # --------------------------------------------------------------------------------------------------- the back end
 LAUNCHES: Counter[str] = Counter()
@@ -88,10 +88,6 @@ def _made(name, first, rest):
     return launched(name, (), [NullArray(np.empty(like.shape, dtype))])[0]
 
 
-class NullBackend(Backend):
-    name, xp, modules = "null", Null(), (__name__,)
-
-
 class NullKernel(Kernel):
     def with_attributes(self, call):
         first, states = len(call.op.signature.arguments(call.attrs)), call.op.traits.states if call.is_train else ()
@@ -104,7 +100,11 @@ class NullKernel(Kernel):
         return run
 
 
-GENERAL.append(NullKernel(lambda xp, *ins, out=None: None, "null", serves=lambda xp: isinstance(xp, Null)))
+class NullBackend(Backend):
+    name, xp, modules = "null", Null(), (__name__,)
+    kernels = (NullKernel(lambda xp, *ins, out=None: None, "null"),)
+
+
 register_backend("null", NullBackend)
 # ------------------------------------------------------------------------------------------------------ its use
 

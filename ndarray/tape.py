@@ -18,7 +18,7 @@ import numpy as np
 from opreg.core import host_memory
 from opreg.core.array_module import ENTERED
 from opreg.core.attrs import AS_GIVEN
-from opreg.core.cache import Recent
+from opreg.core.cache import Recent, cached
 from opreg.core.declarations import Rules
 from opreg.core.dispatch import REQUESTS, write
 from opreg.core.gradient import CUT, by_rule, filled, walk
@@ -156,13 +156,13 @@ class Leaf(TapeNode):
         self.grad, self.req, self.fresh = grad, req, False
 
 
-@functools.cache
+@cached(64)
 def _unsettled(count: int) -> Signature:
     """The signature of what has gradients for so many outputs, and of which nothing is settled."""
     return Signature(AS_GIVEN, (), visible=AttrsRule(lambda attrs: count), per_instance=True)
 
 
-@functools.cache
+@cached(64)
 def _traits(grad_reads: bool, optional_out_grads: bool) -> Traits:
     return Traits(grad_reads=grad_reads, optional_out_grads=optional_out_grads)
 

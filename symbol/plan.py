@@ -8,21 +8,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, NoReturn, TypeAlias
 from weakref import WeakSet
 
-import numpy as np
-
 from opreg.core import effects, generators
 from opreg.core.array_module import TRANSFERS
 from opreg.core.graph import Entry, Node, fail
+from opreg.core.host_memory import Workspace
 from opreg.core.launch import Call, FirstRun, prepare
 from opreg.core.locks import rlock
 from opreg.core.mode import Recording
-from opreg.core.spec import Shape, Spec, known
+from opreg.core.spec import Spec, known
 from opreg.core.steps import JoinableStep, TieredStep, is_plain
 from opreg.core.versions import Targets
 from opreg.errors import OpError, note
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import wrap
-from opreg.typing import Array, DTypeLike
+from opreg.typing import Array
 
 from .inspect.memory_use import largest
 from .passes.memory import Memory, Storage
@@ -345,31 +344,6 @@ def _now(function: Function) -> Function:
     return function.made or function if isinstance(function, TieredStep) else function
 
 
-class Scratch:
-    """Temporary memory, shared by all steps of a plan. Steps that hold it hold no plan, which holds them.
-
-    ``take`` gives memory of a context, of so many bytes.
-    """
-
-    def __init__(self, take: Callable[[Context, int], Array]):
-        self._take = take
-        self._buffers: dict[tuple[Context, int], Array] = {}
-
-    def array(self, ctx: Context, number: int, shape: Shape, dtype: DTypeLike) -> Array:
-        """An array of a shape and dtype; of one number there is one at a time."""
-        dtype = np.dtype(dtype)
-        nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        buffer = self._buffers.get((ctx, number))
-        if buffer is None or buffer.size < nbytes:
-            buffer = self._buffers[ctx, number] = self._take(ctx, max(nbytes, 1))
-        return buffer[:nbytes].view(dtype).reshape(shape)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held."""
-        return sum(int(buffer.nbytes) for buffer in self._buffers.values())
-
-
 class Plan:
     """Steps of a graph bound to arrays.
 
@@ -402,7 +376,8 @@ class Plan:
         self._adds = adds
         self._materialised: dict[tuple[Storage, Spec], Array] = {}
         self._take = program.bound.arena
-        self._scratch = Scratch(self._take)
+        # Shared by all steps of a context. Those that hold one hold no plan, which holds them.
+        self._workspaces = {ctx: Workspace(functools.partial(self._take, ctx)) for ctx in {*program.contexts.values()}}
         self._arenas = {ctx: self._arena(ctx, nbytes, program) for ctx, nbytes in memory.arena.items() if nbytes}
         self._halves = tuple([self._step(node) for node in nodes if node.op is not None]
                              for nodes in (program.nodes[:split], program.nodes[split:]))
@@ -502,7 +477,7 @@ class Plan:
                                              self.specs[source][index].shape)
         rng = generators.generator(ctx.backend_name, ctx.device_id) if op.traits.random else None
         call = Call(op, attrs, ins, outs, reqs, ctx.xp, ctx, node.in_training(self.is_train), rng, self.specs[node],
-                    functools.partial(self._scratch.array, ctx), wrap, self.memo)
+                    self._workspaces[ctx].array, wrap, self.memo)
         call.variables = [i for i, (source, _) in enumerate(node.inputs) if source.op is None]
         ready = prepare(call)
         try:
@@ -549,4 +524,5 @@ class Plan:
     @property
     def nbytes(self) -> int:
         """Bytes held beside bound arrays, outputs and gradients: arenas and temporaries."""
-        return sum(self.memory.arena.values()) + self._scratch.nbytes + self.forward.nbytes + self.backward.nbytes
+        temporaries = sum(workspace.nbytes for workspace in self._workspaces.values())
+        return sum(self.memory.arena.values()) + temporaries + self.forward.nbytes + self.backward.nbytes

@@ -6,7 +6,7 @@ import functools
 import gc
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from opreg.core import threads
 from opreg.core.graph import Entry, Graph, Node
@@ -20,6 +20,8 @@ __all__ = ["Bound", "Program", "nbytes", "replaced", "uncollected"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+Change: TypeAlias = Callable[[Node, dict[Entry, Entry]], Sequence[Node] | None]
 
 
 def _own(ctx: Context, nbytes: int) -> Array:
@@ -143,25 +145,31 @@ class Program:
         """The nodes as a graph."""
         return Graph(self.heads, self.nodes)
 
-    def rebuild(self, change: Callable[[Node, dict[Entry, Entry]], Sequence[Node] | None]) -> None:
+    def rebuild(self, change: Change) -> None:
         """Go over the nodes in their order and let others take the places of some.
 
         ``change(node, became)`` gives the nodes that come where this one stood, with specs and contexts, and enters
         what its entries became, or gives None for a node that stays, over what its inputs became.
         """
         became: dict[Entry, Entry] = {}
+        self.nodes = self.changed(self.nodes, change, became)
+        self.heads = [became.get(entry, entry) for entry in self.heads]
+
+    def changed(self, nodes: Sequence[Node], change: Change, became: dict[Entry, Entry]) -> list[Node]:
+        """Go over nodes as ``rebuild`` does; a change whose own nodes are to be changed, too, asks for that."""
         kept: list[Node] = []
-        for node in self.nodes:
-            nodes = change(node, became)
-            if nodes is not None:
-                kept += nodes
+        for node in nodes:
+            instead = change(node, became)
+            if instead is not None:
+                kept += instead
                 continue
-            new = replaced(node, [became.get(entry, entry) for entry in node.inputs], self.specs, became)
+            new = node
+            if became:
+                new = replaced(node, [became.get(entry, entry) for entry in node.inputs], self.specs, became)
             if new is not node and node in self.contexts:
                 self.contexts[new] = self.contexts[node]
             kept.append(new)
-        self.heads = [became.get(entry, entry) for entry in self.heads]
-        self.nodes = kept
+        return kept
 
     @property
     def mutates(self) -> bool:

@@ -9,12 +9,12 @@ NumPy brings, is a module.
 
 from __future__ import annotations
 
-import functools
 import importlib
 import importlib.util
 from types import ModuleType
 
 from opreg.core.array_module import active
+from opreg.core.cache import cached
 
 __all__ = ["BACKENDS", "modules"]
 
@@ -39,6 +39,6 @@ def modules(part: str) -> list[ModuleType]:
     return [module for module in parts if module is not None]
 
 
-@functools.cache
+@cached(64)
 def _module(name: str) -> ModuleType | None:
     return None if importlib.util.find_spec(name) is None else importlib.import_module(name)

@@ -1,22 +1,18 @@
-"""Addresses and strides of host arrays, for libraries and compiled functions that are given addresses."""
+"""Extents and strides of arrays, for libraries and compiled functions that are given addresses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from opreg.core.addresses import address_of
 from opreg.core.spec import Shape
 from opreg.typing import Array
 
-__all__ = ["address_of", "bounds_of", "joined_axes", "overlap"]
-
-
-def address_of(array: Array) -> int:
-    """Address of the first element of a host array."""
-    return array.__array_interface__["data"][0]
+__all__ = ["bounds_of", "joined_axes", "overlap"]
 
 
 def bounds_of(array: Array, first: int | None = None) -> tuple[int, int]:
-    """From where to where an array's memory reaches; the host's, or one whose first number lies at ``first``.
+    """From where to where an array's memory reaches, as if its first number lay at ``first`` if that is given.
 
     Examples
     --------

@@ -28,18 +28,17 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from opreg.core import threads
+from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.spec import Shape
 from opreg.core.steps import PlainStep
 from opreg.typing import Array, ArrayModule
-
-from .addressing import address_of
 
 __all__ = ["Watched", "add_multiple", "aside", "matmul_alone", "multiple", "multiplier", "noise", "share"]
 
@@ -67,8 +66,6 @@ _STEP = 64
 # Parts of a stack of products: enough for a thread that is held up.
 _PARTS = 8
 
-# NumPy copies an operand that broadcasts along rows shorter than its buffer, by default 8192 numbers.
-_BUFFER = 1024
 _clock = time.perf_counter
 _OWN_THREADS = 1  # what openblas_get_parallel says where they are not those of OpenMP
 
@@ -215,7 +212,7 @@ def _stack_matmul(axis: int, work: int, a: Array, b: Array, out: Array | None = 
     count = a.shape[axis]
     parts = min(count, max(_PARTS, threads.count()))
     before = (slice(None),) * axis
-    cuts = [(*before, slice(count * i // parts, count * (i + 1) // parts)) for i in range(parts)]
+    cuts = [(*before, part) for part in threads.evenly(count, parts)]
     share(np, [functools.partial(np.matmul, a[cut], b[cut], out[cut]) for cut in cuts], work)
     return out
 
@@ -282,24 +279,10 @@ def share(xp: ArrayModule, parts: Sequence[Callable[[], object]], work: int) -> 
     are fewer of them than threads. ``work`` is the number of multiplications in all of them; when there are few no
     other thread is woken.
     """
-    if work >= LEAST and xp is np and len(parts) >= threads.count() > 1 and _functions() is not None:
-        with _HOLD:
-            threads.run(parts)
-        return
-    if SMALL < work < LEAST and xp is np and threads.count() > 1:
-        with _HOLD:
-            _in_turn(parts)
-    else:
-        _in_turn(parts)
-
-
-def _in_turn(parts: Sequence[Callable[[], object]]) -> None:
-    before = np.setbufsize(_BUFFER)
-    try:
-        for part in parts:
-            part()
-    finally:
-        np.setbufsize(before)
+    shared = work >= LEAST and xp is np and len(parts) >= threads.count() > 1 and _functions() is not None
+    held = shared or (SMALL < work < LEAST and xp is np and threads.count() > 1)
+    with _HOLD if held else nullcontext():
+        threads.run(parts, shared=shared)
 
 
 # ------------------------------------------------------------------------------------------------- sums

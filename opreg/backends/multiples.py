@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from opreg.core.addresses import address_of
 from opreg.core.launch import Call, Rank
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
@@ -19,7 +20,6 @@ from opreg.core.steps import PlainStep
 from opreg.elementwise.expression import Expression
 from opreg.typing import Array
 
-from .addressing import address_of
 from .blas import Multiple, multiple
 
 __all__ = ["attach"]

@@ -6,7 +6,9 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from opreg.core.addresses import address_of
 from opreg.core.rules import Attrs
+from opreg.core.threads import stretches
 from opreg.elementwise.expression import Expression
 from opreg.typing import Array
 
@@ -58,14 +60,14 @@ def alike(columns: Columns) -> bool:
                for arrays in columns for array in arrays)
 
 
-def rows_of(columns: Columns, stretch: int, address_of: Callable[[Array], int]) -> list[list[int]]:
+def rows_of(columns: Columns, stretch: int) -> list[list[int]]:
     """A row for each stretch of a weight, of so many numbers at most: how many it has, and where its arrays are."""
     rows: list[list[int]] = []
     for arrays in columns:
         size, item = arrays[0].size, arrays[0].itemsize
         addresses = [*map(address_of, arrays)]
-        rows += [[min(stretch, size - start), *[address + start * item for address in addresses]]
-                 for start in range(0, size, stretch)]
+        rows += [[part.stop - part.start, *[address + part.start * item for address in addresses]]
+                 for part in stretches(size, stretch)]
     return rows
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ..backends import expressions as kernels_of_backends
-from ..core.addresses import address_of
 from ..core.launch import Call, Rank
 from ..core.op import Op
 from ..core.registry import ops
@@ -70,7 +69,7 @@ def looped(op: Op) -> Callable[[F], F]:
 
         @op.kernel("ufuncs", bound=True, accepts=accepts, rank=Rank.OPERATOR)
         def loop_ufuncs(call: Call) -> list[Callable[[], object]]:
-            return bound_loop(loop_of(call.attrs, call.ins), call.xp, call.ins, call.outs, address_of)
+            return bound_loop(loop_of(call.attrs, call.ins), call.xp, call.ins, call.outs)
 
         kernels_of_backends.attach_loop(op, of_call, loop_ufuncs)
         return function

@@ -9,14 +9,19 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
 from ..errors import DeviceError, adopted
 from ..typing import Array, ArrayModule, DTypeLike
 from . import host_memory
+from .addresses import address_of
+from .cache import cached
 from .spec import Shape, Spec, bytes_of
+
+if TYPE_CHECKING:
+    from .launch import Kernel
 
 __all__ = ["Backend", "Device", "NumpyBackend", "CupyBackend", "StreamOrder", "backend", "register_backend", "active",
            "module_of", "number_on", "when_opened", "ENTERED", "TRANSFERS"]
@@ -69,11 +74,14 @@ class Backend:
     modules : tuple of str
         Modules and packages whose Python code computes for it, and which a trace takes for no code of the user's;
         NumPy, CuPy, numba and SciPy need not be named.
+    kernels : tuple of Kernel
+        Those that compute any operator on its arrays; they are asked before the operator's own.
     """
 
     name: str
     xp: ArrayModule
     modules: tuple[str, ...] = ()
+    kernels: tuple[Kernel, ...] = ()
 
     def empty(self, shape: Shape, dtype: np.dtype, device: int = 0) -> Array:
         """An array of unspecified content."""
@@ -168,7 +176,7 @@ class NumpyBackend(Backend):
 
     def arena(self, nbytes: int, device: int = 0) -> np.ndarray:
         raw = self.empty((nbytes + 64,), np.dtype(np.uint8))
-        start = -raw.ctypes.data % 64
+        start = -address_of(raw) % 64
         return raw[start:start + nbytes]
 
 
@@ -344,12 +352,12 @@ _REGISTERED: dict[str, Callable[[], Backend]] = {"cpu": NumpyBackend, "gpu": Cup
 def register_backend(name: str, factory: Callable[[], Backend]) -> None:
     """Serve a device type by another backend (tests register stand-ins)."""
     _REGISTERED[name] = factory
-    backend.cache_clear()
+    backend.cache_clear()  # type: ignore[attr-defined]
     _ACTIVE.clear()
     ENTERED.clear()
 
 
-@functools.cache
+@cached(64)
 def backend(name: str) -> Backend:
     """The backend of a device type.
 

@@ -195,7 +195,8 @@ def rewrite(graph: Graph, change: Callable[[Node, list[Entry]], Sequence[Entry] 
     """A graph in which ``change(node, inputs)`` says what replaces each node.
 
     ``inputs`` are the node's inputs after the change of the nodes before it. The answer is one entry for each
-    output, or None for the same operator on these inputs.
+    output, or None for the same operator on these inputs. It is for graphs that users compose; one that is bound has an
+    order, specs and contexts, which ``Program.rebuild`` keeps.
     """
     became: dict[Entry, Entry] = {}
     for node in graph.nodes:

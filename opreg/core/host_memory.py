@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import ctypes
 import math
+import threading
 from collections.abc import Callable, Hashable
 
 import numpy as np
 
+from ..typing import Array, DTypeLike
 from .spec import Shape
 
-__all__ = ["LARGE", "PAGE", "Workspace", "copied", "empty", "zeros"]
+__all__ = ["LARGE", "PAGE", "OwnWorkspace", "Workspace", "copied", "empty", "zeros"]
 
 # Bytes from which on the place is looked after: over so many a pass takes longer than that.
 LARGE = 1 << 16
@@ -54,32 +56,50 @@ def copied(source: object, dtype: np.dtype | None = None) -> np.ndarray:
 
 
 class Workspace:
-    """Temporary arrays by name: of one name and dtype there is one at a time, as long as the longest asked for.
+    """Memory for temporary arrays, which share it: of one name there is one at a time.
 
     Parameters
     ----------
+    take : function of a number of bytes
+        Gives memory, as an array of bytes; by default the host's.
     spare : int
-        Up to so many elements an array is made four times as long as it has to be, so that it is seldom made anew.
+        Up to so many bytes it takes four times what is asked for, so that it seldom takes again.
 
     Examples
     --------
     >>> workspace = Workspace()
     >>> first = workspace.array("slopes", (2, 3), np.dtype(np.float32))
-    >>> np.shares_memory(first, workspace.array("slopes", (4,), np.dtype(np.float32)))
-    True
+    >>> np.shares_memory(first, workspace.array("slopes", (2,), np.dtype(np.int64))), workspace.nbytes
+    (True, 24)
     """
 
-    def __init__(self, spare: int = 0):
-        self._spare = spare
-        self._buffers: dict[tuple[Hashable, np.dtype], np.ndarray] = {}
+    def __init__(self, take: Callable[[int], Array] | None = None, spare: int = 0):
+        self._take, self._spare = take or (lambda nbytes: empty((nbytes,), _BYTE)), spare
+        self._buffers: dict[Hashable, Array] = {}
 
-    def array(self, name: Hashable, shape: Shape, dtype: np.dtype) -> np.ndarray:
+    def array(self, name: Hashable, shape: Shape, dtype: DTypeLike) -> Array:
         """The array of a name, of unspecified content."""
-        size = math.prod(shape)
-        buffer = self._buffers.get((name, dtype))
-        if buffer is None or buffer.size < size:
-            buffer = self._buffers[name, dtype] = empty((max(size, min(self._spare, 4 * size)),), dtype)
-        return buffer[:size].reshape(shape)
+        dtype = np.dtype(dtype)
+        nbytes = math.prod(shape) * dtype.itemsize
+        buffer = self._buffers.get(name)
+        if buffer is None or buffer.size < nbytes:
+            buffer = self._buffers[name] = self._take(max(nbytes, min(self._spare, 4 * nbytes), 1))
+        return buffer[:nbytes].view(dtype).reshape(shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum([int(buffer.nbytes) for buffer in self._buffers.values()])
+
+
+class OwnWorkspace(threading.local, Workspace):
+    """A workspace that each thread has for itself.
+
+    Examples
+    --------
+    >>> OwnWorkspace().array("slopes", (2, 3), "float32").shape
+    (2, 3)
+    """
 
 
 def _placed(make: Callable[[Shape, np.dtype], np.ndarray], shape: Shape, dtype: np.dtype) -> np.ndarray:

@@ -22,7 +22,7 @@ from .spec import Shape, Spec, known, show, size
 if TYPE_CHECKING:
     from .op import Op
 
-__all__ = ["GENERAL", "Call", "FirstRun", "Kernel", "Prepared", "Rank", "as_results", "prepare", "reference"]
+__all__ = ["Call", "FirstRun", "Kernel", "Prepared", "Rank", "as_results", "prepare", "reference"]
 
 Step = Callable[[], object]
 
@@ -169,10 +169,6 @@ class FirstRun:
         return self.run()
 
 
-#: Kernels that compute any operator on the arrays they serve: they are asked before the operator's own.
-GENERAL: list[Kernel] = []
-
-
 class Prepared:
     """A use of an operator with its kernel.
 
@@ -217,7 +213,7 @@ class Prepared:
 
 
 def prepare(call: Call, returning: bool = False) -> Prepared:
-    """Choose the kernel of the highest order among those that accept.
+    """Choose the kernel of the highest order among those that accept; a back end's own come first.
 
     Parameters
     ----------
@@ -232,8 +228,8 @@ def prepare(call: Call, returning: bool = False) -> Prepared:
         When none accepts, with the reasons.
     """
     declined: list[tuple[str, str]] = []
-    kernels = [kernel for kernel in (*GENERAL, *reversed(call.op.kernels)) if not (returning and kernel.bound)
-               and (kernel.serves is None or kernel.serves(call.xp))]
+    kernels = [kernel for kernel in (*call.ctx.backend.kernels, *reversed(call.op.kernels))
+               if not (returning and kernel.bound) and (kernel.serves is None or kernel.serves(call.xp))]
     after: list[Step] = []
     if "add" in call.reqs and not call.op.traits.supports_add:
         for kernel in kernels:

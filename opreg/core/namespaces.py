@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import math
 from collections.abc import Callable, Sequence
@@ -10,6 +9,7 @@ from typing import Any, TypeVar
 
 from ..errors import ShapeError, UnknownOperatorError, did_you_mean
 from .arguments import signature
+from .cache import cached
 from .op import Op
 from .registry import find, names, nearest, on_names, ops
 from .value import ARITHMETIC, METHODS, Value, arithmetic
@@ -144,7 +144,7 @@ def front(title: str, make: Callable[[Op, str], Callable]) -> Callable[[str], Ca
     """A ``__getattr__`` that makes the functions of ``nd`` or ``sym`` by name, each once."""
     made: dict[str, Callable] = {}
 
-    @functools.cache
+    @cached(4096)
     def surface(name: str) -> Callable:
         """The function of that name; an `UnknownOperatorError` with the nearest names when there is none."""
         if name in WRITTEN:

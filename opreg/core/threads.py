@@ -3,18 +3,20 @@
 NumPy lets other threads run while it computes, so parts of an array can be worked on at the same time. There are as
 many threads as ``OPREG_NUM_THREADS`` says, else ``OMP_NUM_THREADS``, else as this process may use cores; the caller's
 is one of them. What a part computes never depends on their number.
+
+Work is cut by ``evenly``, in so many parts, or by ``stretches`` of a length. From how much work on other threads are
+worth waking is known where it is cut: it depends on what an element costs.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import itertools
 import os
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ from ..typing import Array, ArrayModule
 from .locks import lock
 from .processor import processor
 
-__all__ = ["count", "run", "by_rows", "parts_of", "whole", "copy", "alone"]
+__all__ = ["count", "run", "in_turn", "evenly", "stretches", "by_rows", "parts_of", "whole", "copy", "alone"]
 
 # Bytes of an array that are worked on at a time: an eighth, within bounds. Less would be spent in threads that wait for
 # each other between NumPy's functions; of more, what is read and what is written would not stay in the second-level
@@ -146,7 +148,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
 
 
-def run(parts: Sequence[Callable[[], object]], apart: bool = False) -> None:
+def run(parts: Sequence[Callable[[], object]], apart: bool = False, shared: bool = True) -> None:
     """Call all functions, some at the same time, and return when the last is done.
 
     They must not depend on each other. The caller works too and never waits for a thread to become free, so a part
@@ -156,19 +158,20 @@ def run(parts: Sequence[Callable[[], object]], apart: bool = False) -> None:
     system puts a thread that wakes beside the one that woke it when no core looks idle, and the threads of BLAS, which
     look out for work for milliseconds after a product, make all others look busy: both would take as long as one. But
     who takes turns with them is held up now and then, and then must not hold Python's lock.
+
+    ``shared=False`` leaves all parts to the caller.
     """
     before = np.setbufsize(_BUFFER)
     try:
-        _share(parts, apart)
+        if shared and len(parts) > 1 and count() > 1:
+            _share(parts, apart)
+        else:
+            in_turn(parts)
     finally:
         np.setbufsize(before)
 
 
 def _share(parts: Sequence[Callable[[], object]], apart: bool) -> None:
-    if len(parts) < 2 or count() < 2:
-        for part in parts:
-            part()
-        return
     with _Pool.making:
         pool = _Pool.made = _Pool.made or _Pool(count() - 1)
         pool.stay_off(_current_core() if apart else -1)
@@ -189,6 +192,34 @@ def _share(parts: Sequence[Callable[[], object]], apart: bool) -> None:
         raise interruption
     if job.error is not None:
         raise job.error
+
+
+def in_turn(functions: Iterable[Callable[[], object]]) -> None:
+    """Call all functions, one after the other."""
+    for function in functions:
+        function()
+
+
+def evenly(length: int, count: int) -> list[slice]:
+    """A length in so many parts, as equal as can be.
+
+    Examples
+    --------
+    >>> evenly(5, 2)
+    [slice(0, 2, None), slice(2, 5, None)]
+    """
+    return [slice(length * i // count, length * (i + 1) // count) for i in range(count)]
+
+
+def stretches(length: int, step: int) -> list[slice]:
+    """A length in parts of ``step``, and what is left at the end.
+
+    Examples
+    --------
+    >>> stretches(5, 2)
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    return [slice(start, min(start + step, length)) for start in range(0, length, step)]
 
 
 def by_rows(xp: ArrayModule, array: Array, work: Callable[[slice], Any]) -> list[Any]:
@@ -218,7 +249,7 @@ def parts_of(array: Array) -> list[slice]:
     [slice(None, None, None)]
     """
     length, rows = array.shape[0], _rows(array)
-    return [slice(None)] if rows == length else [slice(start, start + rows) for start in range(0, length, rows)]
+    return [slice(None)] if rows == length else stretches(length, rows)
 
 
 def _rows(array: Array) -> int:
@@ -248,9 +279,7 @@ def copy(target: Any, source: Any) -> None:
         target[...] = source
         return
     source = np.broadcast_to(source, target.shape)
-    ends = [len(target) * i // 8 for i in range(9)]
-    run([functools.partial(target[start:end].__setitem__, Ellipsis, source[start:end])
-         for start, end in itertools.pairwise(ends)])
+    run([functools.partial(target[part].__setitem__, Ellipsis, source[part]) for part in evenly(len(target), 8)])
 
 
 def alone() -> bool:

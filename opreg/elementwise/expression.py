@@ -541,8 +541,7 @@ class Expression:
         return [i for i in range(self.arity) if i in read]
 
     def steps(self, xp: ArrayModule, ins: Sequence[Array], out: Array | list[Array] | tuple[Array, ...],
-              scratch: Callable[[int, Shape, np.dtype], Array], address: Callable[[Array], object]
-              ) -> list[Callable[[], object]]:
+              scratch: Callable[[int, Shape, np.dtype], Array]) -> list[Callable[[], object]]:
         """Functions without arguments that compute into ``out``, in order; arrays are read when they run.
 
         Large arrays of the host are worked on a tile at a time, and shared among threads if that pays. A tile is
@@ -554,13 +553,12 @@ class Expression:
             Array module.
         ins, out : arrays
             Inputs broadcast against ``out``, an array, or a list of them where there are several results; of floating
-            dtypes. An input may share memory with the first output if it covers exactly the same elements.
+            dtypes. An input may share memory with the first output if it covers exactly the same elements; no others
+            than those of one address may share memory.
         scratch : function of number, shape and dtype
             Memory of its own for temporaries.
-        address : function of an array
-            Where its memory begins; no others than those of one address may share memory.
         """
-        return schedule.steps(self, xp, ins, out, scratch, address)
+        return schedule.steps(self, xp, ins, out, scratch)
 
     def lower(self, *ins: Value, broadcasts: bool = False) -> Value:
         """The same computation as operators on values, which have one shape unless it ``broadcasts``."""

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.addresses import address_of
 from ..core.cache import cached
 from ..core.host_memory import empty
 from ..core.spec import Shape, is_numpy_float
@@ -533,16 +534,16 @@ def settled_loop(loop: Loop, ins: Sequence[Array]) -> Callable[..., Any] | None:
     return run_all
 
 
-def bound_loop(loop: Loop, xp: ArrayModule, ins: Sequence[Array], outs: Sequence[Array | None],
-               address: Callable[[Array], object]) -> list[Callable[[], object]]:
+def bound_loop(loop: Loop, xp: ArrayModule, ins: Sequence[Array], outs: Sequence[Array | None]
+               ) -> list[Callable[[], object]]:
     """A step without arguments that computes a loop of arrays into others; all lie in one piece."""
     if _is_empty(loop):
         return []
     rows = loop.rows
     ins = ins[:len(rows.inputs)]
     dtype = computed_in(loop, [array.dtype for array in ins], [None if out is None else out.dtype for out in outs])
-    places = [address(array) for array in ins]
-    shared = tuple([() if out is None else tuple([i for i, place in enumerate(places) if place == address(out)])
+    places = [address_of(array) for array in ins]
+    shared = tuple([() if out is None else tuple([i for i, place in enumerate(places) if place == address_of(out)])
                     for out in outs])
     layout = _laid_out(loop, [array.dtype for array in ins], [None if out is None else out.dtype for out in outs],
                        dtype, xp, shared)

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from ..core.cache import cached
 from ..typing import Array, ArrayModule
 
 __all__ = ["bessel_i", "erf", "erfinv", "gamma", "gammaln", "of_equal_zeros", "polygamma"]
@@ -233,7 +234,7 @@ def gammaln(xp: ArrayModule, x: Array, out: Array | None = None) -> Array:
     return _store(x, xp.where(negative, reflected, value), out)
 
 
-@functools.cache
+@cached(64)
 def _cotangent(order: int) -> tuple[float, ...]:
     """The derivative of that order of pi cot(pi x), a polynomial in the cotangent, highest power first."""
     terms = [0.0, math.pi]
@@ -276,7 +277,7 @@ def polygamma(xp: ArrayModule, order: int, x: Array, out: Array | None = None) -
 # NIST Digital Library of Mathematical Functions, 10.25.2 up to 20, where all terms have one sign, and 10.40.1 beyond.
 
 
-@functools.cache
+@cached(64)
 def _bessel_series(order: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Coefficients of the series in (x / 2) squared, and of the one in 1 / x, highest powers first."""
     near = [1.0 / (math.factorial(k) * math.factorial(k + order)) for k in range(48)]
@@ -307,7 +308,7 @@ def bessel_i(xp: ArrayModule, order: int, x: Array, out: Array | None = None) ->
     return _store(x, xp.where(wide < 0.0, -value, value) if order else value, out)
 
 
-@functools.cache
+@cached(64)
 def of_equal_zeros(name: str, dtype: np.dtype) -> str:
     """The zero that NumPy's ``maximum`` or ``minimum`` gives of two: its ``first`` or ``second`` operand, or the one of
     a ``sign``.

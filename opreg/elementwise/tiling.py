@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core import threads
+from ..core.addresses import address_of
 from ..core.cache import cached
 from ..core.keys import exact
 from ..core.processor import processor
@@ -26,7 +27,7 @@ from .special_functions import of_equal_zeros
 if TYPE_CHECKING:
     from .expression import Expression, Primitive
 
-__all__ = ["Schedule", "scheduled", "steps"]
+__all__ = ["Schedule", "pieces", "scheduled", "steps"]
 
 # Three arrays of so many float32 numbers, and an instruction has no more, stay in a core's second-level cache. Less
 # would be worse even where more are alive: between calls threads wait for each other. More gains nothing where the
@@ -42,12 +43,11 @@ _LIMITS = frozenset({"maximum", "minimum"})
 
 
 def steps(expression: Expression, xp: ArrayModule, ins: Sequence[Array], out: Array | list[Array] | tuple[Array, ...],
-          scratch: Callable[[int, Shape, np.dtype], Array], address: Callable[[Array], object]
-          ) -> list[Callable[[], object]]:
+          scratch: Callable[[int, Shape, np.dtype], Array]) -> list[Callable[[], object]]:
     """Functions without arguments that compute an expression into arrays, as ``Expression.steps`` says."""
     outs = list(out) if isinstance(out, (list, tuple)) else [out]
-    places = [address(array) for array in ins]
-    shared = tuple([tuple([i for i, place in enumerate(places) if place == goal]) for goal in map(address, outs)])
+    places = [address_of(array) for array in ins]
+    shared = tuple([tuple([i for i, place in enumerate(places) if place == goal]) for goal in map(address_of, outs)])
     schedule = scheduled(expression, xp, tuple([array.dtype for array in ins]), tuple([array.dtype for array in outs]),
                           shared, outs[0].size >= _MANY)
     shape, size = outs[0].shape, outs[0].size
@@ -57,15 +57,15 @@ def steps(expression: Expression, xp: ArrayModule, ins: Sequence[Array], out: Ar
     alone = len(expression.code) < 2 and not parallel and not schedule.filled
     if xp is not np or size <= tile or alone:
         return schedule.bind([*ins, *outs], shape, scratch, 0)
-    pieces = _pieces([*[xp.broadcast_to(array, shape) for array in ins], *outs], tile)
+    tiles = pieces([*[xp.broadcast_to(array, shape) for array in ins], *outs], tile)
     # Twice as many parts as threads, so that one which is held up does not hold up the rest; but as each part has
     # temporaries of its own, not many more than a fourth of the tiles.
-    count = min(len(pieces), max(2, min(2 * threads.count(), len(pieces) // 4))) if parallel else 1
-    parts = [[step for piece in pieces[len(pieces) * i // count:len(pieces) * (i + 1) // count]
-              for step in schedule.bind(piece, piece[-1].shape, scratch, i)] for i in range(count)]
+    count = min(len(tiles), max(2, min(2 * threads.count(), len(tiles) // 4))) if parallel else 1
+    parts = [[step for arrays in tiles[part] for step in schedule.bind(arrays, arrays[-1].shape, scratch, i)]
+             for i, part in enumerate(threads.evenly(len(tiles), count))]
     if count == 1:
         return parts[0]
-    return [functools.partial(threads.run, [functools.partial(_in_turn, part) for part in parts])]
+    return [functools.partial(threads.run, [functools.partial(threads.in_turn, part) for part in parts])]
 
 
 class Schedule:
@@ -251,8 +251,14 @@ def _filled(number: bytes, dtype: np.dtype, size: int) -> Array:
     return array
 
 
-def _pieces(arrays: list[Array], tile: int) -> list[list[Array]]:
-    """The arrays, which have one shape, cut into tiles of so many numbers along the leading axes."""
+def pieces(arrays: list[Array], tile: int) -> list[list[Array]]:
+    """The arrays, which have one shape, cut into tiles of so many numbers along the leading axes.
+
+    Examples
+    --------
+    >>> [[part.shape for part in piece] for piece in pieces([np.zeros((2, 3))], 4)]
+    [[(4,)], [(2,)]]
+    """
     last = arrays[-1]
     if last.size <= tile:
         return [arrays]
@@ -261,10 +267,5 @@ def _pieces(arrays: list[Array], tile: int) -> list[list[Array]]:
     length = arrays[-1].shape[0]
     rows = tile // (last.size // length)
     if not rows:
-        return [piece for i in range(length) for piece in _pieces([array[i] for array in arrays], tile)]
-    return [[array[start:start + rows] for array in arrays] for start in range(0, length, rows)]
-
-
-def _in_turn(functions: Sequence[Callable[[], object]]) -> None:
-    for function in functions:
-        function()
+        return [piece for i in range(length) for piece in pieces([array[i] for array in arrays], tile)]
+    return [[array[part] for array in arrays] for part in threads.stretches(length, rows)]

@@ -1,7 +1,8 @@
 """Rooms: memory that the plans of a compiled function use in turn.
 
 A function that is called with many shapes has a plan for each. Between runs a plan needs none of its memory, so all of
-them lie in the same: as large as the largest, for as many as run at once.
+them lie in the same: as large as the largest, for as many as run at once. Arenas and workspaces of a plan are taken
+from there, and given back together.
 """
 
 from __future__ import annotations

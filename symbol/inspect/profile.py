@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opreg.core import generators, threads
+from opreg.core.cache import cached
 from opreg.core.looks import Shown, report
 from opreg.core.processor import processor
 from opreg.core.spec import is_floating, is_narrow
@@ -48,21 +49,20 @@ def _least(work: Callable[[], object], ctx: Context) -> float:
     return min(seconds)
 
 
-@functools.cache
+@cached(64)
 def memory_rate(ctx: Context) -> float:
     """Bytes a second that a device reads and writes when it copies a large array, with as many threads as work here."""
     source = ctx.backend.zeros((_COPIED,), np.dtype(np.uint8), ctx.device_id)
     target = ctx.backend.zeros((_COPIED,), np.dtype(np.uint8), ctx.device_id)
     with ctx.entered():
         source[...] = 1  # memory that has not been written yet is all the same page
-    length = -(-_COPIED // (threads.count() if ctx.xp is np else 1))
-    parts = [functools.partial(target[at:at + length].__setitem__, Ellipsis, source[at:at + length])
-             for at in range(0, _COPIED, length)]
+    parts = [functools.partial(target[part].__setitem__, Ellipsis, source[part])
+             for part in threads.evenly(_COPIED, threads.count() if ctx.xp is np else 1)]
     with ctx, ctx.entered():
         return 2 * _COPIED / _least(lambda: threads.run(parts) if ctx.xp is np else parts[0](), ctx)
 
 
-@functools.cache
+@cached(64)
 def product_rate(ctx: Context, dtype: np.dtype) -> float:
     """Additions and multiplications a second in a product of two large matrices of floating numbers.
 

@@ -18,6 +18,7 @@ def assign_devices(program: Program) -> Program:
     if not bound.group2ctx and all(context == bound.ctx for context in contexts.values()):
         contexts.update((node, bound.ctx) for node in program.nodes)
         return program
+    # Not by `rebuild`: a node goes to another place than its own, and heads of one entry to several.
     became: dict[Entry, Entry] = {}
     copies: dict[tuple[Entry, Context], Entry] = {}
     placed: list[Node] = []

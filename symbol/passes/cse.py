@@ -12,7 +12,7 @@ from opreg.core.graph import INFERENCE, Entry, Node, reachable
 from opreg.core.keys import exact, lasting
 from opreg.core.op import Op
 
-from ..program import Program, replaced
+from ..program import Program
 
 __all__ = ["cse", "pure"]
 
@@ -82,21 +82,22 @@ def cse(program: Program) -> Program:
     if program.mutates:
         return program
     specs, seen = program.specs, _Seen(program)
-    became: dict[Entry, Entry] = {}
-    kept: list[Node] = []
     can: dict[Op | None, bool] = {None: False}
-    for node in program.nodes:
+
+    def change(node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
         op, inputs = node.op, node.inputs
         if became:
             inputs = tuple([became.get(entry, entry) for entry in inputs])
         if op not in can:
             can[op] = pure(op)  # type: ignore[arg-type]
         other = seen.same(node, inputs) if inputs and can[op] else None
-        if other is not None:
-            became.update(((node, i), became.get((other, i), (other, i))) for i in range(len(specs[node])))
-        else:
-            kept.append(replaced(node, inputs, specs, became) if became else node)
-    if became:
-        program.heads = [became.get(entry, entry) for entry in program.heads]
-        program.nodes = reachable(kept, program.heads, read=True)
+        if other is None:
+            return None
+        became.update(((node, i), became.get((other, i), (other, i))) for i in range(len(specs[node])))
+        return []
+
+    before = len(program.nodes)
+    program.rebuild(change)
+    if len(program.nodes) < before:
+        program.nodes = reachable(program.nodes, program.heads, read=True)
     return program

@@ -36,7 +36,7 @@ from opreg.elementwise.composition import Composition
 from opreg.elementwise.expression import Expression, Instruction, astype
 from opreg.errors import Where
 
-from ..program import Program, nbytes, replaced
+from ..program import Program, nbytes
 from .rematerialization import AGAIN
 
 __all__ = ["Part", "fuse"]
@@ -59,7 +59,7 @@ _EQUALITIES = frozenset({"equal", "not_equal"})
 # ------------------------------------------------------------------------------------------- the operator
 
 
-@functools.cache
+@cached(256)
 def _operator(full: int) -> Op:
     """The operator of fused nodes whose first ``full`` inputs have the shape and dtype of the first output.
 
@@ -274,7 +274,6 @@ class _Composer:
         if any(size(shape or ()) >= _LARGE for shape in {program.specs[node][0].shape for node in expressions}):
             self.costs, self.again = _costs(program, expressions, split)
         self.backward = {groups[node] for node in program.nodes[split:] if node in groups}
-        self.became: dict[Entry, Entry] = {}
         self.outside = set(program.heads)  # entries read outside of the group that makes them
         self.inlining: set[_Group] = set()  # groups that compute something from outside by themselves
         for node in program.nodes:
@@ -291,21 +290,12 @@ class _Composer:
         """Whether a group computes a value from outside by itself."""
         return _constant(entry[0]) is not None or (entry in self.again and group in self.backward)
 
-    def nodes(self) -> list[Node]:
-        """The program's nodes with those of groups replaced."""
-        nodes: list[Node] = []
-        for node in self.program.nodes:
-            group = self.groups.get(node)
-            if group is None:
-                nodes.append(self._moved(node))
-            elif group.members[-1] is node:
-                nodes += self._fused(group)
-        return nodes
-
-    def _moved(self, node: Node) -> Node:
-        new = replaced(node, [self.became.get(entry, entry) for entry in node.inputs], self.program.specs, self.became)
-        self.program.contexts[new] = self.program.contexts[node]
-        return new
+    def change(self, node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
+        """The node of a group in the place of its last member, nothing in those of the others."""
+        group = self.groups.get(node)
+        if group is None:
+            return None
+        return self._fused(group, became) if group.members[-1] is node else []
 
     def _free(self, group: _Group, exported: Sequence[Node]) -> bool:
         """Whether sums may be arranged anew: in backward, where nobody compares a number with its equal in forward."""
@@ -314,12 +304,14 @@ class _Composer:
         return not any(AGAIN in node.tags for node in exported) and not any(
             prim.name in _EQUALITIES for node in group.members for prim, _ in self.expressions[node].code)
 
-    def _fused(self, group: _Group) -> list[Node]:
+    def _fused(self, group: _Group, became: dict[Entry, Entry]) -> list[Node] | None:
         exported = [node for node in group.members if (node, 0) in self.outside]
-        if not exported or (len(group.members) == 1 and group not in self.inlining):
-            return [self._moved(node) for node in group.members if exported]
+        if not exported:
+            return []
+        if len(group.members) == 1 and group not in self.inlining:
+            return None
         specs, last = self.program.specs, group.members[-1]
-        terms = _Terms(self, self.costs if group in self.backward else {})
+        terms = _Terms(self.expressions, became, self.costs if group in self.backward else {})
         for node in group.members:
             terms.add(node)
         dtype = specs[last][0].dtype
@@ -330,7 +322,7 @@ class _Composer:
         sources = list(terms.inputs)
         for node, result in zip(exported, composed.results):
             if result < 0:  # it changes nothing
-                self.became[node, 0] = sources[-1 - result]
+                became[node, 0] = sources[-1 - result]
         if composed.expression is None:
             return []
         fused = Node(_operator(composed.full), last.name,
@@ -341,7 +333,7 @@ class _Composer:
         self.program.contexts[fused] = self.program.contexts[last]
         for node, result in zip(exported, composed.results):
             if result >= 0:
-                self.became[node, 0] = fused, result
+                became[node, 0] = fused, result
         return [fused]
 
 
@@ -355,8 +347,8 @@ class _Terms:
     ``costs`` are those of values that it may compute again.
     """
 
-    def __init__(self, composer: _Composer, costs: dict[Entry, int]):
-        self.expressions, self.became, self.costs = composer.expressions, composer.became, costs
+    def __init__(self, expressions: dict[Node, Expression], became: dict[Entry, Entry], costs: dict[Entry, int]):
+        self.expressions, self.became, self.costs = expressions, became, costs
         self.terms: list[Term] = []
         self.places: dict[Entry, int] = {}
         self.inputs: dict[Entry, int] = {}
@@ -453,8 +445,6 @@ def fuse(program: Program) -> Program:
     outputs = program.heads[:len(program.bound.graph.heads)]
     needed = set(reachable(program.nodes, outputs))
     split = max((i + 1 for i, node in enumerate(program.nodes) if node in needed), default=0)
-    composer = _Composer(program, expressions, _grouped(program, expressions, split), split)
-    nodes = composer.nodes()
-    program.heads = [composer.became.get(entry, entry) for entry in program.heads]
-    program.nodes = reachable(nodes, program.heads, read=True)
+    program.rebuild(_Composer(program, expressions, _grouped(program, expressions, split), split).change)
+    program.nodes = reachable(program.nodes, program.heads, read=True)
     return program

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
 
 from opreg.core.graph import Entry, Node
 
-from ..program import Program, replaced
+from ..program import Program
 from .open_bodies import Opened, expand
 
 __all__ = ["inline"]
@@ -18,30 +18,23 @@ def inline(program: Program) -> Program:
     """
     if not any(map(_opens, program.nodes)):
         return program
-    became: dict[Entry, Entry] = {}
-    kept: list[Node] = []
-    _visit(program, program.nodes, became, kept, {})
-    program.nodes = kept
-    program.heads = [became.get(entry, entry) for entry in program.heads]
+    program.rebuild(functools.partial(_change, program, {}))
     return program
 
 
-def _visit(program: Program, nodes: Sequence[Node], became: dict[Entry, Entry], kept: list[Node], opened: Opened
-           ) -> None:
-    """Add nodes, or what takes their places, to those that are kept."""
-    for node in nodes:
-        inputs = [became.get(entry, entry) for entry in node.inputs]
-        if not _opens(node):
-            kept.append(replaced(node, inputs, program.specs, became))
-            continue
-        assert node.op is not None
-        if node.op.rules.inline is not None:
-            inner, entries = node.op.rules.inline(node.attrs, inputs, program.specs)
-        else:
-            inner, entries = expand(program, node, inputs, opened)
-        _visit(program, inner, became, kept, opened)
-        for i, entry in enumerate(entries):
-            became[node, i] = became.get(entry, entry)
+def _change(program: Program, opened: Opened, node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
+    """What takes the place of a node that opens; no closure, which would be a cycle that holds the program."""
+    if node.op is None or not _opens(node):
+        return None
+    inputs = [became.get(entry, entry) for entry in node.inputs]
+    if node.op.rules.inline is not None:
+        inner, entries = node.op.rules.inline(node.attrs, inputs, program.specs)
+    else:
+        inner, entries = expand(program, node, inputs, opened)
+    nodes = program.changed(inner, functools.partial(_change, program, opened), became)
+    for i, entry in enumerate(entries):
+        became[node, i] = became.get(entry, entry)
+    return nodes
 
 
 def _opens(node: Node) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from opreg.core.graph import Entry, Node, reachable
 from opreg.core.spec import Spec
 
-from ..program import Program, replaced
+from ..program import Program
 
 __all__ = ["simplify"]
 
@@ -23,9 +23,7 @@ def _identity(node: Node, inputs: Sequence[Entry], specs: Mapping[Node, Sequence
 
 def simplify(program: Program) -> Program:
     """Take out identities, and what nobody needs then; the order stays."""
-    became: dict[Entry, Entry] = {}
     drops = program.is_train or bool(program.destinations)  # gradients read the mask
-    kept: list[Node] = []
 
     @functools.cache
     def beside() -> set[Node]:
@@ -33,12 +31,13 @@ def simplify(program: Program) -> Program:
         read = itertools.chain(program.heads, *[node.inputs for node in program.nodes])
         return {node for node, index in read if index > 0}
 
-    for node in program.nodes:
+    def change(node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
         inputs = [became.get(entry, entry) for entry in node.inputs] if became else node.inputs
-        if _identity(node, inputs, program.specs, drops) and (node.count == 1 or node not in beside()):
-            became[node, 0] = inputs[0]
-        else:
-            kept.append(replaced(node, inputs, program.specs, became) if became else node)
-    program.heads = [became.get(entry, entry) for entry in program.heads]
-    program.nodes = reachable(kept, program.heads, read=True)
+        if not _identity(node, inputs, program.specs, drops) or (node.count > 1 and node in beside()):
+            return None
+        became[node, 0] = inputs[0]
+        return []
+
+    program.rebuild(change)
+    program.nodes = reachable(program.nodes, program.heads, read=True)
     return program

@@ -220,8 +220,12 @@ def test_stacks_of_matrices_are_shared_among_threads(a, b, transposed, monkeypat
     found = functools.partial(blas.multiplier(np, left, right), left, right)
     blas._host_multiplier.cache_clear()
     calls: list[int] = []
-    monkeypatch.setattr(threads, "run", lambda parts: calls.extend([blas._control()[0](), *[part() is None
-                                                                                            for part in parts]]))
+
+    def run(parts, shared):
+        assert shared
+        calls.extend([blas._control()[0](), *[part() is None for part in parts]])
+
+    monkeypatch.setattr(threads, "run", run)
     want = blas.matmul_alone(left, right)
     np.testing.assert_array_equal(found(), want)
     assert is_plain(found) and calls[0] == 1 and len(calls) - 1 == min(8, max(a[:-2]))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from opreg.backends.addressing import address_of
+from opreg.core.addresses import address_of
 
 __all__ = ["READ", "WRITTEN", "Place"]
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import numpy as np
 
 import opreg as mx
@@ -50,6 +53,16 @@ def test_many_shapes_stay_within_bounds() -> None:
     for each in mx.caches():
         assert each.entries <= each.limit, each
     assert any(each.name == "settled eager calls" for each in mx.caches())
+
+
+def test_what_depends_on_arguments_is_remembered_within_bounds() -> None:
+    """``functools.cache`` is for what is found out once: of anything else ``caches`` would not know."""
+    package = Path(mx.__file__).parent
+    for folder in ("core", "custom", "elementwise", "backends", "builtin", "ndarray", "symbol"):
+        for path in package.joinpath(folder).resolve().rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.FunctionDef) and "functools.cache" in map(ast.unparse, node.decorator_list):
+                    assert not ast.unparse(node.args), f"{path}: {node.name}"
 
 
 def test_prints_as_a_table() -> None:

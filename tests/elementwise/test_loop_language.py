@@ -14,7 +14,6 @@ from opreg import sym
 from opreg.backends.numba import compiler
 from opreg.backends.numba.loops import program
 from opreg.builtin.reductions.reduce import reduction
-from opreg.core.addresses import address_of
 from opreg.core.registry import get
 from opreg.elementwise.expression import (
     absolute,
@@ -130,7 +129,7 @@ def test_calls_of_ufuncs_give_what_the_instructions_say(seed: int) -> None:
             own = [each.copy() for each in ins]
             found = run_loop(loop, np, own, None, np.dtype(dtype))
             bound = [np.full(each.shape, 7, dtype) for each in found]
-            for step in bound_loop(loop, np, own, bound, address_of):
+            for step in bound_loop(loop, np, own, bound):
                 step()
             settled = settled_loop(loop, own)
             again = settled(*own) if settled is not None else found
@@ -157,7 +156,7 @@ def test_an_output_may_lie_over_an_input(seed: int) -> None:
         own = [each.copy() for each in ins]
         outs = [np.empty(each.shape) for each in expected]
         outs[j] = own[i]
-        for step in bound_loop(loop, np, own, outs, address_of):
+        for step in bound_loop(loop, np, own, outs):
             step()
         for found, want in zip(outs, expected):
             np.testing.assert_allclose(found, want, 1e-12, 1e-12)
@@ -173,7 +172,7 @@ def test_results_that_nobody_reads_are_left_out(seed: int) -> None:
         if not any(wanted):
             continue
         outs = [np.empty(each.shape) if want else None for each, want in zip(expected, wanted)]
-        for step in bound_loop(loop, np, ins, outs, address_of):
+        for step in bound_loop(loop, np, ins, outs):
             step()
         for found, want in zip(outs, expected):
             if found is not None:
@@ -194,7 +193,7 @@ def test_half_precision_is_rounded_once() -> None:
     loop = sets(lambda x: exp(x) / row_sum(exp(x)), 1).on([(3, 50)])
     x = np.random.default_rng(0).standard_normal((3, 50)).astype(np.float16)
     out = np.empty((3, 50), np.float16)
-    for step in bound_loop(loop, np, [x], [out], address_of):
+    for step in bound_loop(loop, np, [x], [out]):
         step()
     wide = np.exp(x.astype(np.float32))
     np.testing.assert_array_equal(out, (wide / wide.sum(1, keepdims=True)).astype(np.float16))

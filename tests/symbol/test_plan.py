@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opreg as mx
-from opreg.backends.addressing import address_of, bounds_of, overlap
+from opreg.backends.addressing import bounds_of, overlap
 from opreg.backends.numba import compiler
 from opreg.backends.numba import elementwise as jit
+from opreg.core.addresses import address_of
 from opreg.core.attrs import Schema
 from opreg.core.mode import MODE, quiet
 from opreg.core.op import Op

@@ -101,7 +101,7 @@ def arrange(ins: Sequence[Array], outs: Sequence[Array | None]) -> Arrangement |
     reads = set(numbers[:len(ins)])
     if any(stride == 0 and size > 1 for n in written if n is not None for stride, size in zip(steps[n], shape)):
         return "an output has numbers in one place"
-    if overlap([bounds_of(array, address_of(array)) for array in arrays], written):
+    if overlap(map(bounds_of, arrays), written):
         return "an input overlaps an output"
     sizes, by_axis = joined_axes(shape, steps)
     by_array = list(zip(*by_axis))

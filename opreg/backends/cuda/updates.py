@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from opreg.core.addresses import address_of
 from opreg.core.array_module import active
 from opreg.core.cache import cached
 from opreg.core.rules import Attrs
@@ -91,7 +90,7 @@ class _Table(NamedTuple):
 
 def _table(xp: ArrayModule, columns: Columns) -> _Table | None:
     """The table of arrays, each row those of one weight; None where they are not laid out alike, side by side."""
-    rows = rows_of(columns, _STRETCH, address_of) if alike(columns) else []
+    rows = rows_of(columns, _STRETCH) if alike(columns) else []
     if not rows:
         return None
     backend = next(backend for backend in active() if backend.xp is xp)

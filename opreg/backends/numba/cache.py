@@ -11,7 +11,6 @@ otherwise there is a warning and no cache. And whether it is what was written: i
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import importlib
 import os
@@ -23,6 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from opreg.core.cache import cached
 from opreg.core.files import whole
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _folder() -> Path | None:
     return None
 
 
-@functools.cache
+@cached(64)
 def _refuse(folder: Path, reason: str) -> None:
     warnings.warn(f"compiled code is not kept in {folder}: {reason}, and what is there would be executed. Make the "
                   "directory yours alone (chmod go-w), or name another in OPREG_CACHE_DIR", RuntimeWarning,

@@ -23,7 +23,6 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
-import itertools
 import os
 import threading
 import time
@@ -36,13 +35,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opreg.core import threads
+from opreg.core.addresses import address_of
+from opreg.core.cache import cached
 from opreg.core.launch import Call
 from opreg.core.steps import JoinableStep, PlainStep, TieredStep
 from opreg.elementwise import special_functions as special
 from opreg.errors import ArgumentError, did_you_mean, passing
 from opreg.typing import Array
 
-from ..addressing import address_of
 from . import gemm, pointers, rnn_cells, simd, values, vector
 from .cache import Kept
 from .values import FORMATS, FloatValue
@@ -264,7 +264,7 @@ def _fill_registers(function: ir.Function) -> None:
         set.add(function.attributes, '"prefer-vector-width"="512"')  # ``add`` has no word for attributes with values
 
 
-@functools.cache
+@cached(16)
 def _scope(dtype: np.dtype) -> dict[str, object]:
     """Names that texts use: instructions, ``address``, which makes a pointer of an integer, ``place``, which makes an
     integer of a pointer, and a panel's ``width``."""
@@ -367,14 +367,14 @@ def over(function: Function, table: Array, total: int, work: int, keepalive: obj
     parts = min(4 * threads.count(), total, work // _SHARED)
     if parts < 2 or threads.count() < 2:
         parts = 1
-    calls = cut(function, table, [total * i // parts for i in range(parts + 1)], keepalive)
+    calls = cut(function, table, threads.evenly(total, parts), keepalive)
     return ThreadedStep(calls) if parts > 1 else calls[0]
 
 
-def cut(function: Function, table: Array, ends: Sequence[int], keepalive: object) -> list[CompiledStep]:
-    """Calls of a compiled one, each from one of the ends to the next; they may run at the same time."""
-    return [CompiledStep(np.array([[function.address, address_of(table), first, last]], np.int64), keepalive)
-            for first, last in itertools.pairwise(ends)]
+def cut(function: Function, table: Array, parts: Sequence[slice], keepalive: object) -> list[CompiledStep]:
+    """Calls of a compiled one, one for each part; they may run at the same time."""
+    return [CompiledStep(np.array([[function.address, address_of(table), part.start, part.stop]], np.int64), keepalive)
+            for part in parts]
 
 
 class CompiledStep(JoinableStep):

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.launch import Call, Rank
 from opreg.core.op import Op
@@ -23,7 +24,7 @@ from opreg.elementwise.expression import Expression, accepting
 from opreg.errors import ArgumentError
 from opreg.typing import Array, ArrayModule
 
-from ..addressing import address_of, bounds_of, joined_axes, overlap
+from ..addressing import bounds_of, joined_axes, overlap
 from .compiler import Function, function_of, mode, runner, steps, unavailable
 from .values import FORMATS
 from .vector import DETOURS, VECTOR

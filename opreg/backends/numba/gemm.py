@@ -11,7 +11,6 @@ A tile is emitted, since the compiler keeps no sums of a plain loop in registers
 
 from __future__ import annotations
 
-import functools
 import importlib
 import itertools
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opreg.core.cache import cached
 from opreg.typing import Array
 
 from .simd import lanes, registers
@@ -53,7 +53,7 @@ def _tiles(dtype: np.dtype) -> tuple[int, list[Callable[..., None]]]:
     return most, [_tile(dtype, rows) for rows in (most, FEW, 1)]
 
 
-@functools.cache
+@cached(16)
 def product(dtype: np.dtype) -> Callable[..., None]:
     """A function for texts that adds a product to a matrix.
 
@@ -82,7 +82,7 @@ def product(dtype: np.dtype) -> Callable[..., None]:
     return add_product
 
 
-@functools.cache
+@cached(16)
 def pack(dtype: np.dtype) -> Callable[..., None]:
     """A function for texts that packs a matrix into panels (panels, rows, width), the last filled up with zeros.
 
@@ -105,7 +105,7 @@ def pack(dtype: np.dtype) -> Callable[..., None]:
     return pack_rows
 
 
-@functools.cache
+@cached(16)
 def turned(dtype: np.dtype) -> Callable[..., None]:
     """A function for texts that packs the transpose of a matrix.
 
@@ -129,7 +129,7 @@ def turned(dtype: np.dtype) -> Callable[..., None]:
     return pack_columns
 
 
-@functools.cache
+@cached(16)
 def transposed(dtype: np.dtype) -> Callable[..., None]:
     """A function for texts that adds the product of a transpose to a matrix.
 
@@ -163,7 +163,7 @@ def transposed(dtype: np.dtype) -> Callable[..., None]:
     return add_transposed
 
 
-@functools.cache
+@cached(16)
 def _ends(large: int) -> Callable[[int], tuple[int, int]]:
     """A function for texts that gives the rows where large tiles end, and where small ones end."""
     numba = importlib.import_module("numba")

@@ -8,12 +8,13 @@ of a few numbers takes longer than the loop, and beyond some number of them give
 
 from __future__ import annotations
 
-import functools
 import importlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from opreg.core.cache import cached
 
 if TYPE_CHECKING:
     from llvmlite.ir import Instruction, IRBuilder, MDValue, Value
@@ -40,7 +41,7 @@ def _apart(builder: IRBuilder, instruction: Instruction, number: int, count: int
         instruction.set_metadata("noalias", node(*scopes[:number], *scopes[number + 1:]))
 
 
-@functools.cache
+@cached(16)
 def access(dtype: np.dtype) -> dict[str, Callable[..., object]]:
     """Functions for texts: ``load(array, index, number, count)`` and ``store(array, index, value, number, count)``.
 

@@ -11,18 +11,18 @@ When it is compiled is in ``compiler``.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from opreg.core import threads
+from opreg.core.addresses import address_of
+from opreg.core.cache import cached
 from opreg.core.processor import processor
 from opreg.core.spec import Shape
 from opreg.typing import Array
 
-from ..addressing import address_of
 from . import gemm
 from .compiler import Function, cut, function_of
 
@@ -163,7 +163,7 @@ for i in range(many):
             sums[(row // {few} * {kinds} + {place}) * many + i] += {name}[to + i]"""
 
 
-@functools.cache
+@cached(16)
 def _text(mode: str, part: str) -> str:
     """The text of a function ``kernel(table, first, last)`` for the samples from ``first`` to ``last``."""
     cell, arrays = CELLS[mode], _ARRAYS[part]
@@ -225,7 +225,7 @@ def _share(rows: int, work: int) -> int:
 def _parts(function: Function, arrays: Sequence[Array], sizes: Sequence[int], rows: int) -> list[Callable[[], None]]:
     """Calls for parts of the rows; the last of the sizes is that of a part."""
     table = np.array([*map(address_of, arrays), *sizes], np.int64)
-    return list(cut(function, table, [*range(0, rows, sizes[-1]), rows], [*arrays, table]))
+    return list(cut(function, table, threads.stretches(rows, sizes[-1]), [*arrays, table]))
 
 
 #: Memory for temporaries by name, shape and dtype.

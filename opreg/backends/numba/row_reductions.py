@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from opreg.core.addresses import address_of
 from opreg.core.launch import Call, Rank, reference
 from opreg.core.op import Op
 from opreg.typing import Array
 
-from ..addressing import address_of
 from .compiler import Function, function_of, mode, runner, steps, unavailable
 from .values import FORMATS
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.rules import Attrs
 from opreg.elementwise.expression import Expression
 from opreg.typing import ArrayModule
 
-from ..addressing import address_of
 from ..weights import Columns, Tables, alike, formula_of, rows_of
 from .compiler import Function, function_of, idle, mode, over, steps
 from .values import FORMATS
@@ -87,7 +87,7 @@ def _table(columns: Columns) -> _Table | None:
     if not alike(columns) or not all(array.flags.aligned and (array.flags.writeable or i == 1)  # gradients are read
                                      for arrays in columns for i, array in enumerate(arrays)):
         return None
-    rows = rows_of(columns, _STRETCH, address_of)
+    rows = rows_of(columns, _STRETCH)
     return _Table(np.array([0, *itertools.chain(*rows)], np.int64), len(rows), sum(row[0] for row in rows))
 
 

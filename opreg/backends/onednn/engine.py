@@ -15,12 +15,13 @@ from typing import TypeAlias
 
 import numpy as np
 
+from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.spec import Shape, show
 from opreg.errors import OpError, passing
 
 from .. import blas
-from ..addressing import address_of, bounds_of
+from ..addressing import bounds_of
 from . import shared_library
 from .primitives import (
     BIAS,

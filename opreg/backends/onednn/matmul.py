@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from opreg.core.addresses import address_of
+
 from .. import blas
-from ..addressing import address_of
 from ..blas import SMALL
 from . import shared_library
 from .shared_library import Library

@@ -12,7 +12,7 @@ An operator follows when one of its inputs has its channels last already. What i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from opreg.builtin.layouts import LAST
@@ -96,7 +96,9 @@ def bring_channels_last(program: Program, library: Library) -> Program:
                for node in program.nodes):
         return program
     moves, reasons = _Decisions(program, library).taken()
-    return _Rewriting(program, moves, reasons).done() if moves or reasons else program
+    if moves or reasons:
+        program.rebuild(_Rewriting(program, moves, reasons).change)
+    return program
 
 
 def _moved(spec: Spec) -> Spec:
@@ -182,7 +184,7 @@ class _Rewriting:
 
     def __init__(self, program: Program, moves: dict[Node, Move], reasons: dict[Node, str]):
         self.program, self.moves, self.reasons = program, moves, reasons
-        self.nodes: list[Node] = []
+        self.nodes: list[Node] = []  # in the place of one
         self.first: dict[Entry, Entry] = {}  # what became of entries, with channels where they were declared
         self.last: dict[Entry, Entry] = {}  # and with channels last
         self.needed = set(program.heads)  # with channels where they were declared
@@ -191,34 +193,26 @@ class _Rewriting:
             unread = () if node.op is None else node.op.traits.unread
             self.needed.update(entry for i, entry in enumerate(node.inputs) if i not in ins and i not in unread)
 
-    def done(self) -> Program:
-        """The program of the new nodes."""
-        for node in self.program.nodes:
-            move = self.moves.get(node)
-            if node.op is None:
-                self.nodes.append(node)
-            elif move is None:
-                inputs = [self.first.get(entry, entry) for entry in node.inputs]
-                self._add(node, inputs, node.attrs, self._tags(node), ())
-            else:
-                unread = node.op.traits.unread
-                inputs = [self._last(entry, i in unread) if i in move.ins else self.first.get(entry, entry)
-                          for i, entry in enumerate(node.inputs)]
-                self._add(node, inputs, _told(node, move), {**node.tags, "__layout__": "channels last"}, move.outs)
-        self.program.heads = [self.first.get(entry, entry) for entry in self.program.heads]
-        self.program.nodes = self.nodes
-        return self.program
+    def change(self, node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
+        """The nodes in the place of one that moves, or that says why it does not; None for others."""
+        move, reason = self.moves.get(node), self.reasons.get(node)
+        if node.op is None or (move is None and reason is None):
+            return None
+        self.nodes, self.first = [], became
+        if move is None:
+            inputs = [became.get(entry, entry) for entry in node.inputs]
+            self._add(node, inputs, node.attrs, f"as declared: {reason}", ())
+        else:
+            unread = node.op.traits.unread
+            inputs = [self._last(entry, i in unread) if i in move.ins else became.get(entry, entry)
+                      for i, entry in enumerate(node.inputs)]
+            self._add(node, inputs, _told(node, move), "channels last", move.outs)
+        return self.nodes
 
-    def _tags(self, node: Node) -> Mapping[str, str]:
-        if node not in self.reasons:
-            return node.tags
-        return {**node.tags, "__layout__": f"as declared: {self.reasons[node]}"}
-
-    def _add(self, node: Node, inputs: list[Entry], attrs: Attrs, tags: Mapping[str, str],
-             outs: Sequence[int]) -> None:
+    def _add(self, node: Node, inputs: list[Entry], attrs: Attrs, layout: str, outs: Sequence[int]) -> None:
         """A node in the place of another; copies of its outputs behind it, where they are needed."""
         program, specs = self.program, self.program.specs[node]
-        new = Node(node.op, node.name, attrs, inputs, node.given, tags, node.where)
+        new = Node(node.op, node.name, attrs, inputs, node.given, {**node.tags, "__layout__": layout}, node.where)
         program.specs[new] = [_moved(spec) if i in outs else spec for i, spec in enumerate(specs)]
         program.contexts[new] = program.contexts[node]
         self.nodes.append(new)

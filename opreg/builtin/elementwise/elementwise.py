@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...backends import expressions as kernels_of_backends
-from ...core.addresses import address_of
 from ...core.attrs import Few, Schema
 from ...core.cache import cached
 from ...core.declarations import ZERO
@@ -117,7 +116,7 @@ def attach(op: Op, expression: Traced, finite: bool = False, broadcasts: bool = 
         if any(out is None for out in outs):
             formula = _read(formula, tuple([out is not None for out in outs]))
             outs = [out for out in outs if out is not None]
-        return formula.steps(call.xp, call.ins, outs, call.scratch, address_of)
+        return formula.steps(call.xp, call.ins, outs, call.scratch)
 
     kernels_of_backends.attach(op, expression, elementwise_ufuncs)
     return elementwise_ufuncs

@@ -75,7 +75,7 @@ def _parts(count: int, most: int, shares: int = 1) -> list[slice]:
     number = -(-count // max(1, most))
     if number > 1:
         number = min(count, -(-number // shares) * shares)
-    return [slice(i * count // number, (i + 1) * count // number) for i in range(number)]
+    return threads.evenly(count, number)
 
 
 def _blocks(xp: ArrayModule, images: int, groups: int, rows: int, halo: int, cost: int, run: int,
@@ -110,7 +110,10 @@ def _length(part: slice) -> int:
 
 
 class _Buffers:
-    """Buffers of one call: made when no block has left one of the size."""
+    """Buffers of one call: made when no block has left one of the size.
+
+    They are no workspace's: blocks have theirs at the same time, and borders that nobody writes have to be zeros.
+    """
 
     def __init__(self, make: Callable[[int, int, int], tuple[Array, Array]]):
         self.make = make

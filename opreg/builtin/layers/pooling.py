@@ -21,6 +21,7 @@ from ...core.op import Op
 from ...core.processor import processor
 from ...core.registry import declare, ops, register
 from ...core.spec import Shape, common_dtype, is_floating, limits, show
+from ...core.threads import stretches
 from ...errors import AttrError, DTypeError, ShapeError
 from ...typing import Array, ArrayModule
 from ..layouts import by_layout
@@ -134,11 +135,11 @@ def window_of(shape: Shape, kernel: Shape, stride: Shape, pad: Shape, global_poo
     return pool_of(shape, kernel, stride, pad, global_pool, pooling_convention, layout).win
 
 
-def _blocks(xp: ArrayModule, pool: Pool, itemsize: int) -> Iterator[slice]:
+def _blocks(xp: ArrayModule, pool: Pool, itemsize: int) -> list[slice]:
     """Runs of images whose numbers fit the cache."""
     cost = max(1, math.prod(pool.x[1:]) * itemsize)
     step = max(1, BLOCK.get(xp.__name__, BLOCK_GPU) // cost)
-    return (slice(start, start + step) for start in range(0, pool.x[0], step))
+    return stretches(pool.x[0], step)
 
 
 def _at(axis: int, part: slice) -> tuple[slice, ...]:

@@ -8,13 +8,12 @@ before, for all steps.
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ...core.host_memory import Workspace
+from ...core.host_memory import OwnWorkspace
 from ...core.threads import by_rows
 from ...typing import Array, ArrayModule
 from .rnn_parts import Kept, Kind, Part, of_gates
@@ -29,22 +28,14 @@ _SMALL, _NARROW = 1_000_000, 64
 _KEPT = 1 << 24
 
 
-class _Scratch(threading.local):
-    """The workspace of a thread."""
-
-    def __init__(self) -> None:
-        self.workspace = Workspace()
-
-
-_SCRATCH = _Scratch()
+_WORKSPACE = OwnWorkspace()
 
 
 def scratch(xp: ArrayModule, name: str, shape: tuple[int, ...], dtype: np.dtype) -> Array:
     """Memory for a temporary, valid until the next call with this name."""
     if xp.__name__ != "numpy" or math.prod(shape) * dtype.itemsize > _KEPT:
         return xp.empty(shape, dtype=dtype)
-    return _SCRATCH.workspace.array(name, shape, dtype)
-
+    return _WORKSPACE.array(name, shape, dtype)
 
 
 def _halves(xp: ArrayModule, kind: Kind, dtype: np.dtype) -> Array:

@@ -21,6 +21,7 @@ from ...core.launch import Call, Rank
 from ...core.registry import declare, get, ops
 from ...core.rules import Again
 from ...core.spec import ANY, Shape, as_dtype, is_floating, show
+from ...core.threads import stretches
 from ...custom.composed import composed
 from ...errors import AttrError, DTypeError, ShapeError
 from ...typing import Array, ArrayModule
@@ -113,15 +114,11 @@ class Scores(NamedTuple):
         else:
             columns = min(keys, 1 << 11)
             rows, places = max(1, _SCORES // max(1, batch * heads * many * columns)), [()]
-        return places, _cut(queries, rows), _cut(keys, columns)
+        return places, stretches(queries, rows), stretches(keys, columns)
 
     def seen(self, rows: slice, columns: slice) -> bool:
         """Whether any query of a block may look at one of its keys."""
         return not self.causal or columns.start < rows.stop
-
-
-def _cut(length: int, step: int) -> list[slice]:
-    return [slice(start, min(start + step, length)) for start in range(0, length, step)]
 
 
 def _scale(scale: float | None, size: int) -> float:

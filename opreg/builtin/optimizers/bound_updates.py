@@ -173,21 +173,17 @@ def _ufuncs(rule: Callable, updates: Sequence[Update], rates: Rates) -> list[Cal
     work += [(sum(new.size for new, _ in group), functools.partial(_group, rule, rates, group))
              for group in groups]
     if sum(new.size for new, _ in parts) < SHARED or threads.count() < 2:
-        room = Workspace(TILE)
+        room = Workspace(spare=4 * TILE)
         return [function for _, make in work for function in make(room)]
     # Each thread's share has scratch of its own; there are some more than threads, as one may be kept waiting.
     ends = list(itertools.accumulate(size for size, _ in work))
     shares: dict[int, tuple[Workspace, list[Callable[[], object]]]] = {}
     for (_, make), end in zip(work, ends):
-        room, functions = shares.setdefault((end - 1) * 2 * threads.count() // ends[-1], (Workspace(TILE), []))
+        share = (end - 1) * 2 * threads.count() // ends[-1]
+        room, functions = shares.setdefault(share, (Workspace(spare=4 * TILE), []))
         functions += make(room)
-    return [functools.partial(threads.run, [functools.partial(_in_turn, functions)
+    return [functools.partial(threads.run, [functools.partial(threads.in_turn, functions)
                                             for _, functions in shares.values()])]
-
-
-def _in_turn(functions: Sequence[Callable[[], object]]) -> None:
-    for function in functions:
-        function()
 
 
 def _part(rule: Any, rates: Rates, part: Update, room: Workspace) -> list[Callable[[], object]]:

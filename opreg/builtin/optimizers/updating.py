@@ -11,17 +11,17 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...core import threads
-from ...core.host_memory import Workspace
+from ...core.host_memory import OwnWorkspace
 from ...core.processor import processor
 from ...core.rules import Attrs
 from ...core.spec import Shape
+from ...elementwise.tiling import pieces
 from ...typing import Array, ArrayModule
 
 __all__ = ["Mover", "Update", "divided", "mixed", "movers", "single", "tiled", "together", "widened"]
@@ -75,11 +75,11 @@ movers: list[Mover] = []
 _SHAPES = 1024
 
 
-class _TileScratch(threading.local):
-    """Scratch of one tile each, by number and dtype: fresh memory of this size costs as much as an update."""
+class _TileScratch(OwnWorkspace):
+    """Scratch of one tile each, by number: fresh memory of this size costs as much as an update."""
 
     def __init__(self) -> None:
-        self.workspace = Workspace(TILE)
+        super().__init__(spare=4 * TILE)
         self.views: dict[tuple[Shape, np.dtype], Scratch] = {}
 
 
@@ -107,7 +107,7 @@ def _scratch(xp: ArrayModule, like: Array, dtype: np.dtype | None = None) -> Scr
     if scratch is None:
         if len(views) >= _SHAPES:
             views.clear()
-        array = _tile_scratch.workspace.array
+        array = _tile_scratch.array
         scratch = views[shape, dtype] = _OnDemand(lambda number: array(number, shape, dtype)).__getitem__
     return scratch
 
@@ -147,11 +147,7 @@ def _by_tiles(rule: Callable, updates: Sequence[Update], dtype: np.dtype | None,
     parts, groups = divided(updates)
     work = [functools.partial(_apply, np, rule, dtype, attrs, *part) for part in parts]
     work += [functools.partial(_gather, rule, dtype, attrs, group) for group in groups]
-    if sum(part[0].size for part in parts) >= SHARED:
-        threads.run(work)
-    else:
-        for step in work:
-            step()
+    threads.run(work, shared=sum(part[0].size for part in parts) >= SHARED)
 
 
 def divided(updates: Sequence[Update]) -> tuple[list[Update], list[list[Update]]]:
@@ -174,13 +170,11 @@ def divided(updates: Sequence[Update]) -> tuple[list[Update], list[list[Update]]
 
 
 def _tiles(new: Array, arrays: Sequence[Array]) -> list[Update]:
-    size = new.size
-    if size <= TILE:
+    if new.size <= TILE:
         return [(new, arrays)]
-    new = new.reshape(-1)
-    arrays = [a.reshape(-1) if a.size == size else a for a in arrays]
-    cuts = [slice(start, start + TILE) for start in range(0, size, TILE)]
-    return [(new[cut], [a[cut] if a.size == size else a for a in arrays]) for cut in cuts]
+    whole = [a.size == new.size for a in arrays]
+    tiles = pieces([new, *itertools.compress(arrays, whole)], TILE)
+    return [(tile, [parts.pop(0) if is_cut else a for is_cut, a in zip(whole, arrays)]) for tile, *parts in tiles]
 
 
 def _apply(xp: ArrayModule, rule: Callable, dtype: np.dtype | None, attrs: Attrs, new: Array, arrays: Sequence[Array]

@@ -16,6 +16,7 @@ from ...core.attrs import Count
 from ...core.op import Op
 from ...core.registry import declare, register
 from ...core.spec import Shape, limits, show
+from ...core.threads import stretches
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..lookup.indexing import add_at
@@ -92,10 +93,10 @@ class _Cells(NamedTuple):
         for image in range(count):
             yield image, self.rows if count == 1 else xp.where((self.image == image)[:, None, None], self.rows, 0)
 
-    def runs(self, numbers: int) -> Iterator[slice]:
+    def runs(self, numbers: int) -> list[slice]:
         """Runs of regions, each of which makes ``numbers`` elements."""
         step = max(1, BLOCK // max(1, numbers))
-        return (slice(start, start + step) for start in range(0, self.rows.shape[0], step))
+        return stretches(self.rows.shape[0], step)
 
     def own(self) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
         """Each cell, and the group of channels it reads."""
@@ -363,7 +364,7 @@ def roi_pooling_xp(xp, data, rois, *, pooled_size, spatial_scale):
         return best
 
     step = max(1, BLOCK // max(1, n * height * width * height.bit_length() * width.bit_length()))
-    blocks = [some(slice(start, start + step)) for start in range(0, channels, step)]
+    blocks = [*map(some, stretches(channels, step))]
     empty = empty[:, None]
     values, places = [images(xp.concatenate(parts, axis=1), shape) for parts in zip(*blocks)]
     return xp.where(empty, 0, values), xp.where(empty, -1, places)
