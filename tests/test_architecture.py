@@ -170,7 +170,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
     "opreg.builtin": """
         collectives elementwise reductions shapes lookup matrices layers vision randomness optimizers numpy_names
             contrib quantized samples layouts
-        looped
+        forms looped
         elementwise.elementwise vision.image_size numpy_names.numpy_like_logic outputs layers.rnn_parts shapes.shape
             layers.sliding optimizers.update_formulas optimizers.updating quantized.ranges
         optimizers.bound_updates optimizers.declared shapes.subscript
@@ -183,10 +183,10 @@ INSIDE = {package: _floors(lines) for package, lines in {
             layers.layer_norm layers.losses layers.sequence_losses optimizers.multi_updates
             numpy_names.numpy_like_reduce reductions.ordering shapes.rearrange layers.rnn lookup.sequence
         rematerialization matrices.linalg layers.batch_norm_moving vision.boxes layers.convolution vision.correlation
-            numpy_names.numpy_like layers.pooling randomness.random vision.resize vision.roi vision.rotated_roi
+            numpy_names.numpy_like layers.pooling randomness.random vision.resize vision.roi
             vision.warp layers.scaled_attention
-        vision.deformable vision.deformable_roi layers.fused_convolution vision.multibox vision.proposal
-            quantized.layers
+        vision.deformable vision.deformable_roi vision.rotated_roi layers.fused_convolution vision.multibox
+            vision.proposal quantized.layers
         quantized.fused
         .
     """,

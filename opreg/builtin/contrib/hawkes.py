@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ...core.registry import declare
-from ...core.spec import as_dtype, show
-from ...errors import ShapeError
+from ...core.spec import as_dtype
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from ..outputs import floating, gradient_by
 
 __all__: list[str] = []
@@ -35,18 +35,8 @@ def hawkesll(lda, alpha, beta, state, lags, marks, valid_length, max_time):
     """
 
 
-@hawkesll.infer
-def hawkesll_infer(lda, alpha, beta, state, lags, marks, valid_length, max_time):
-    if len(lda) != 2 or len(lags) != 2:
-        raise ShapeError(f"expected lda of shape (batch, processes) and lags of shape (batch, events), "
-                         f"got {show(lda)} and {show(lags)}")
-    expected = {"alpha": (alpha, lda[1:]), "beta": (beta, lda[1:]), "state": (state, lda),
-                "lags": (lags, (lda[0], lags[1])), "marks": (marks, lags), "valid_length": (valid_length, lda[:1]),
-                "max_time": (max_time, lda[:1])}
-    for name, (shape, right) in expected.items():
-        if shape != right:
-            raise ShapeError(f"{name}: expected shape {show(right)} with lda {show(lda)}, got {show(shape)}")
-    return [lda[:1], lda]
+formed(hawkesll, "(batch, processes) (processes) (processes) (batch, processes) (batch, events) (batch, events) "
+                 "(batch) (batch) -> (batch) (batch, processes)")
 
 
 @hawkesll.types

@@ -21,6 +21,7 @@ from ...elementwise.loops import Sets, sets
 from ...elementwise.rows import Along, column, row_size
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from ..looped import looped
 from ..outputs import floating, gradient_by, like_inputs, one_of, out_like, wide, write_out
 from ..shapes.shape import unchanged
@@ -423,20 +424,7 @@ def softmax_cross_entropy(data, label):
     """The sum over all rows of minus the logarithm of the label's probability, of shape (1,)."""
 
 
-@softmax_cross_entropy.fill
-def softmax_cross_entropy_fill(ins, outs):
-    data, label = ins
-    if data is None:
-        return ins
-    if len(data) != 2:
-        raise ShapeError(f"data: expected shape (batch, classes), got {show(data)}")
-    data = _batch_from(data, label)
-    return [data, data[:1]]
-
-
-@softmax_cross_entropy.infer
-def softmax_cross_entropy_infer(data, label):
-    return (1,)
+formed(softmax_cross_entropy, "(batch, classes) (batch) -> (1)")
 
 
 softmax_cross_entropy.types(_types_with_label)

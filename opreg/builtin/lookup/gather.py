@@ -13,6 +13,7 @@ from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from ..outputs import adjoint_pair, as_output, gradient_by, like_inputs
 from ..shapes.shape import stored
 from .indexing import add_at, check_some, whole
@@ -339,12 +340,7 @@ def onehot_encode(lhs, rhs):
     """Rows of the shape of ``rhs``, zero but for a one in the column that ``lhs`` names."""
 
 
-@onehot_encode.infer
-def onehot_encode_infer(lhs, rhs):
-    if len(rhs) != 2:
-        raise ShapeError(f"rhs: expected rows and columns, got shape {show(rhs)}")
-    unify(lhs, rhs[:1])
-    return rhs
+formed(onehot_encode, "(rows) (rows, columns) -> (rows, columns)")
 
 
 @onehot_encode.kernel()

@@ -22,6 +22,7 @@ from ...core.value import Value
 from ...custom.composed import composed
 from ...errors import DTypeError, ShapeError
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from ..outputs import adjoint_pair, as_output, together
 from .dense import FACTORS, product, transposable
 
@@ -216,16 +217,6 @@ def _triangular_fill(ins: list, outs: list, *, rightside: bool) -> list:
     return [together([A, (*B[:-2], size, size)]), B]
 
 
-def _keeps_shape(op: Op) -> None:
-    """Declare that square matrices give square matrices."""
-    op.fill(as_output)
-
-    @op.infer
-    def square_infer(A):
-        _square(A)
-        return A
-
-
 def _triangle_of(A: Value, lower: bool = True) -> Value:
     """The lower or upper triangle with the diagonal, zeros in place of the rest."""
     return ops._npi_tril(A) if lower else ops._npi_triu(A)
@@ -287,7 +278,7 @@ def potrf(A, *, lower: bool = True):
     """The lower triangular matrix whose product with its transpose is ``A``: Cholesky's; or that transpose."""
 
 
-_keeps_shape(potrf)
+formed(potrf, "(..., n, n) -> (..., n, n)")
 
 
 @potrf.kernel()
@@ -308,7 +299,7 @@ def potri(A, *, lower: bool = True):
     """The inverse of the product of a lower triangular matrix and its transpose; ``A`` may be that transpose."""
 
 
-_keeps_shape(potri)
+formed(potri, "(..., n, n) -> (..., n, n)")
 
 
 # Small matrices take half as long again by a body.
@@ -366,10 +357,7 @@ def syevd(A):
     """
 
 
-@syevd.infer
-def syevd_infer(A):
-    stack, size = _square(A)
-    return [A, (*stack, size)]
+formed(syevd, "(..., n, n) -> (..., n, n) (..., n)")
 
 
 @syevd.kernel()
@@ -403,7 +391,7 @@ def inverse(A):
     """The inverse."""
 
 
-_keeps_shape(inverse)
+formed(inverse, "(..., n, n) -> (..., n, n)")
 
 
 @inverse.kernel()

@@ -11,6 +11,7 @@ from ...core.rules import Shapes
 from ...core.spec import as_dtype
 from ...errors import DTypeError
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from ..outputs import numbered
 from .ranges import EDGES, ENDS, FLOAT, bytewise, calibrated, distance, of_whole, per_unit, whole, with_ranges
 
@@ -228,9 +229,7 @@ def calibrate_entropy(hist, hist_edges, *, num_quantized_bins: int = 255):
     """
 
 
-@calibrate_entropy.infer
-def calibrate_entropy_infer(hist, hist_edges):
-    return [(1,), (1,)]
+formed(calibrate_entropy, "-> (1) (1)")
 
 
 @calibrate_entropy.kernel()

@@ -17,6 +17,7 @@ from ...core.registry import declare
 from ...core.spec import ANY, Shape, as_dtype, check_axis, is_narrow, stated
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from .joining import MANY
 from .shape import constant, stored
 
@@ -158,9 +159,7 @@ def linspace(*, start: Finite, stop: Finite, num: Count, endpoint: bool = True, 
     """``num`` numbers at equal distances from ``start`` to ``stop``, which with ``endpoint`` is the last."""
 
 
-@linspace.infer
-def linspace_infer(*, num):
-    return (num,)
+formed(linspace, "-> (@num)")
 
 
 @linspace.kernel()

@@ -14,9 +14,10 @@ import numpy as np
 
 from ...core.declarations import ZERO
 from ...core.registry import declare, ops
-from ...core.spec import ANY, as_dtype, common_dtype, show
+from ...core.spec import as_dtype, common_dtype, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from ..matrices.dense import wide
 
 __all__ = ["apart", "ratio", "survivors", "one_by_one", "floating", "offsets"]
@@ -256,12 +257,7 @@ def box_iou(lhs, rhs, *, format: Format = "corner"):
     """The overlap of every box of ``lhs`` (..., 4) with every box of ``rhs``: intersection over union."""
 
 
-@box_iou.infer
-def box_iou_infer(lhs, rhs):
-    for name, shape in (("lhs", lhs), ("rhs", rhs)):
-        if not shape or shape[-1] != 4:
-            raise ShapeError(f"{name}: expected four numbers along the last axis, got shape {show(shape)}")
-    return (*lhs[:-1], *rhs[:-1])
+formed(box_iou, "(...left, 4) (...right, 4) -> (...left, ...right)")
 
 
 box_iou.types(floating)
@@ -292,11 +288,7 @@ def bipartite_matching(data, *, is_ascend: bool = False, threshold: float, topk:
     """
 
 
-@bipartite_matching.infer
-def bipartite_matching_infer(data):
-    if len(data) < 2:
-        raise ShapeError(f"data: expected axes (..., rows, columns), got shape {show(data)}")
-    return [data[:-1], (*data[:-2], data[-1])]
+formed(bipartite_matching, "(..., rows, columns) -> (..., rows) (..., columns)")
 
 
 @bipartite_matching.types
@@ -341,29 +333,7 @@ def box_encode(samples, matches, anchors, refs, means, stds):
     """
 
 
-@box_encode.fill
-def box_encode_fill(ins, outs):
-    samples, matches, anchors, refs = ins[:4]
-    rows = next((shape for shape in (samples, matches) if shape is not None), None)
-    if rows is None and anchors is not None:
-        rows = anchors[:2]
-    if anchors is None and rows is not None:
-        anchors = (*rows, 4)
-    return [samples or rows, matches or rows, anchors, refs, (4,), (4,)]
-
-
-@box_encode.infer
-def box_encode_infer(samples, matches, anchors, refs, means, stds):
-    if len(samples) != 2 or len(refs) != 3:
-        raise ShapeError(f"expected samples (batch, n) and refs (batch, m, 4), got {show(samples)} and {show(refs)}")
-    for name, shape, expected in (
-            ("matches", matches, samples), ("anchors", anchors, (*samples, 4)),
-            ("refs", refs, (samples[0], refs[1], 4)), ("means", means, (4,)), ("stds", stds, (4,))):
-        if shape != expected:
-            raise ShapeError(f"{name}: expected shape {show(expected)}, got {show(shape)}")
-    if refs[1] is not ANY and refs[1] == 0 and samples[1] > 0:
-        raise ShapeError("refs: there is no box to match")
-    return [anchors, anchors]
+formed(box_encode, "(batch, n) (batch, n) (batch, n, 4) (batch, boxes > 0, 4) (4) (4) -> (batch, n, 4) (batch, n, 4)")
 
 
 box_encode.types(floating)
@@ -391,20 +361,7 @@ def box_decode(data, anchors, *, std0: float = 1.0, std1: float = 1.0, std2: flo
     """
 
 
-@box_decode.fill
-def box_decode_fill(ins, outs):
-    data, anchors = ins
-    data = outs[0] if data is None else data
-    return [data, (1, *data[1:]) if anchors is None and data is not None else anchors]
-
-
-@box_decode.infer
-def box_decode_infer(data, anchors):
-    if len(data) != 3 or data[2] != 4:
-        raise ShapeError(f"data: expected shape (batch, n, 4), got {show(data)}")
-    if anchors != (1, *data[1:]):
-        raise ShapeError(f"anchors: expected shape {show((1, *data[1:]))}, got {show(anchors)}")
-    return data
+formed(box_decode, "(batch, n, 4) (1, n, 4) -> (batch, n, 4)")
 
 
 box_decode.types(floating)

@@ -16,6 +16,7 @@ from ...core.spec import ANY, Shape, is_floating, show
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from ..outputs import adjoint_pair
 from ..shapes.shape import stored
 
@@ -160,11 +161,8 @@ def _declare_flip(words: str, axis: int) -> None:
     def random_flip(data):
         """The image or, as often, the mirror image."""
 
-    @flip.infer
-    @random_flip.infer
-    def infer(data):
-        _image(data, batch=False)
-        return data
+    formed(flip, "(height, width, channel) -> (height, width, channel)")
+    formed(random_flip, "(height, width, channel) -> (height, width, channel)")
 
     @flip.kernel()
     def flip_xp(xp, data, *, out=None):
