@@ -22,7 +22,7 @@ from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
-from ..outputs import adjoint_pair, one_of
+from ..outputs import adjoint_pair, linear, one_of
 from ..samples import alike, along, repeated
 from ..shapes.shape import constant
 
@@ -210,9 +210,7 @@ def sparse_retain_xp(xp, data, indices):
     return xp.where(kept.reshape(-1, *[1] * (data.ndim - 1)), data, xp.zeros((), data.dtype))
 
 
-@sparse_retain.grad
-def sparse_retain_grad(g, ins, outs):
-    return ops._sparse_retain(g, ins[1]), None
+linear(sparse_retain, sparse_retain)
 
 
 @declare(name="Embedding", partly=(1,), cheap=True,

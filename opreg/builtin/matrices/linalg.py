@@ -403,12 +403,18 @@ def inverse_xp(xp, A):
 def inverse_grad(g, ins, outs):
     (y,) = outs
     left = ops._linalg_gemm2(y, g, transpose_a=True)
-    return (ops._linalg_gemm2(left, y, transpose_b=True, alpha=-1.0),)
+    return (ops._linalg_gemm2(left, y, transpose_b=True, alpha=-1.0), *[None] * (len(ins) - 1))
 
 
-def _one_each(A: Shape) -> Shape:
+def _each(A: Shape) -> Shape:
+    """The shape of a number for each of square matrices."""
     stack, _ = _square(A)
     return stack or (1,)
+
+
+def _one_each(op: Op) -> None:
+    """Declare that each output has a number for each matrix."""
+    op.infer(lambda A: [_each(A)] * len(op.signature.outputs({})))
 
 
 @declare(name="_linalg_regular_inverse", types=_types)
@@ -418,8 +424,8 @@ def regular_inverse(A, det):
 
 @regular_inverse.infer
 def regular_inverse_infer(A, det):
-    if _one_each(A) != det:
-        raise ShapeError(f"det: expected shape {show(_one_each(A))}, got {show(det)}")
+    if _each(A) != det:
+        raise ShapeError(f"det: expected shape {show(_each(A))}, got {show(det)}")
     return A
 
 
@@ -430,9 +436,7 @@ def regular_inverse_xp(xp, A, det):
     return xp.where(singular, 0, inverse)
 
 
-@regular_inverse.grad
-def regular_inverse_grad(g, ins, outs):
-    return (*inverse_grad(g, ins, outs), None)
+regular_inverse.grad(inverse_grad)
 
 
 def _of_each(A: Any, factor: Value) -> Value:
@@ -450,7 +454,7 @@ def det(A):
     """The determinant."""
 
 
-det.infer(_one_each)
+_one_each(det)
 
 
 @det.kernel()
@@ -468,9 +472,7 @@ def slogdet(A):
     """The sign of the determinant and the logarithm of its size."""
 
 
-@slogdet.infer
-def slogdet_infer(A):
-    return [_one_each(A)] * 2
+_one_each(slogdet)
 
 
 @slogdet.kernel()
@@ -490,7 +492,7 @@ def sumlogdiag(A):
     """The sum of the logarithms of the diagonal."""
 
 
-sumlogdiag.infer(_one_each)
+_one_each(sumlogdiag)
 
 
 # One step, where a body has three.

@@ -24,7 +24,7 @@ from ...elementwise.integers import floor_quotient
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..matrices.dense import FACTORS, adjoint, bilinear, product
-from ..outputs import adjoint_pair
+from ..outputs import adjoint_pair, linear
 from ..samples import aligned, alike, repeated, same_numbers, summed_like
 from ..shapes.broadcasting import reduce_like_xp
 from ..shapes.shape import as_view, constant, delivered, reshape_fill, reshaped, stored
@@ -77,9 +77,7 @@ def reshape_xp(xp, a, *, newshape, out=None):
     return reshaped(xp, a, _literal(a.shape, newshape), out)
 
 
-@reshape.grad
-def reshape_grad(g, ins, outs):
-    return (ops.reshape_like(g, ins[0]),)
+linear(reshape, "reshape_like", slice(0, 1))
 
 
 # -------------------------------------------------------------------------------------------------- matmul

@@ -17,7 +17,7 @@ from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
-from ..outputs import adjoint_pair
+from ..outputs import adjoint_pair, linear
 from ..shapes.shape import stored
 
 __all__: list[str] = []
@@ -97,9 +97,7 @@ def normalize_xp(xp, data, *, mean, std):
     return _in_range(xp, (x - mean) / std, data.dtype)
 
 
-@normalize.grad
-def normalize_grad(g, ins, outs, *, std):
-    return (ops._image_normalize(g, std=std),)
+linear(normalize, normalize, without=("mean",))
 
 
 # -------------------------------------------------------------------------------------------------- crop
@@ -304,9 +302,7 @@ def adjust_lighting(data, *, alpha: tuple[float, ...]):
 _colored(adjust_lighting, lambda xp, x, dtype, rng, alpha: _lighting(xp, x, xp.asarray(alpha, dtype=x.dtype)))
 
 
-@adjust_lighting.grad
-def adjust_lighting_grad(g, ins, outs):
-    return (ops._copy(g),)
+linear(adjust_lighting, "_copy")
 
 
 @declare(name="_image_random_lighting", aliases=("_npx__image_random_lighting",), random=True)
