@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from ...core.registry import declare
-from ...core.spec import as_dtype
 from ...typing import Array, ArrayModule
 from ..forms import formed
-from ..outputs import floating, gradient_by
+from ..outputs import gradient_by
 
 __all__: list[str] = []
 
 
-@declare(name="_contrib_hawkesll", outputs=("output", "out_state"))
+@declare(name="_contrib_hawkesll", types="T:floating,T,T,T,T,I=int32,T,T->T,T", outputs=("output", "out_state"))
 def hawkesll(lda, alpha, beta, state, lags, marks, valid_length, max_time):
     """Log likelihoods of event sequences, each of several processes with exponential memory.
 
@@ -37,12 +36,6 @@ def hawkesll(lda, alpha, beta, state, lags, marks, valid_length, max_time):
 
 formed(hawkesll, "(batch, processes) (processes) (processes) (batch, processes) (batch, events) (batch, events) "
                  "(batch) (batch) -> (batch) (batch, processes)")
-
-
-@hawkesll.types
-def hawkesll_types(ins, outs):
-    dtype = floating([*ins[:5], *ins[6:], *outs])
-    return [dtype] * 5 + [ins[5] or as_dtype("int32")] + [dtype] * 2, [dtype, dtype]
 
 
 def _follow(xp: ArrayModule, beta: Array, state: Array, lags: Array, marks: Array, valid_length: Array, max_time: Array
@@ -88,18 +81,13 @@ def hawkesll_xp(xp, lda, alpha, beta, state, lags, marks, valid_length, max_time
     return seen - xp.sum(expected, axis=1), end
 
 
-@declare(name="_contrib_backward_hawkesll", outputs=("lda", "alpha", "beta", "state"))
+@declare(name="_contrib_backward_hawkesll", types="*T:floating,I=int32,T,T->*T",
+         outputs=("lda", "alpha", "beta", "state"))
 def backward_hawkesll(g, g_out_state, lda, alpha, beta, state, lags, marks, valid_length, max_time):
     """The gradients of ``_contrib_hawkesll`` for those of its outputs."""
 
 
 gradient_by(hawkesll, backward_hawkesll)
-
-
-@backward_hawkesll.types
-def backward_hawkesll_types(ins, outs):
-    dtypes, _ = hawkesll_types(ins[2:], [*ins[:2], *outs])
-    return [dtypes[0]] * 2 + dtypes, [dtypes[0]] * 4
 
 
 @backward_hawkesll.kernel()

@@ -368,7 +368,7 @@ def backward_svm_output_loop(*, margin, regularization_coefficient, use_linear):
 # ------------------------------------------------------------------------------------ MakeLoss, make_loss
 
 
-@declare(name="MakeLoss", loss=True, inplace=(0,))
+@declare(name="MakeLoss", types="T:floating->T", loss=True, inplace=(0,))
 def make_loss_scaled(data, *, grad_scale: float = 1.0, valid_thresh: float = 0.0,
                      normalization: Normalization = "null"):
     """The data, as something to be minimised: each number's gradient is ``grad_scale``.
@@ -390,12 +390,6 @@ for _op in (make_loss_scaled, make_loss):
 @make_loss.grad
 def make_loss_grad(g, ins, outs):
     return ops.ones_like(ins[0])
-
-
-@make_loss_scaled.types
-def make_loss_scaled_types(ins, outs):
-    dtype = floating([*ins, *outs])
-    return [dtype], [dtype]
 
 
 @declare(name="_backward_MakeLoss", cheap=True)
@@ -438,18 +432,12 @@ def softmax_cross_entropy_xp(xp, data, label):
     return -xp.sum(xp.log(xp.maximum(picked, 1e-8)), keepdims=True)
 
 
-@declare(name="_backward_softmax_cross_entropy", cheap=True)
+@declare(name="_backward_softmax_cross_entropy", types="T:floating,T,L=T->T", cheap=True)
 def backward_softmax_cross_entropy(g, data, label):
     """The gradient of ``softmax_cross_entropy``."""
 
 
 gradient_by(softmax_cross_entropy, backward_softmax_cross_entropy)
-
-
-@backward_softmax_cross_entropy.types
-def backward_softmax_cross_entropy_types(ins, outs):
-    data = floating([*ins[:2], *outs])
-    return [data, data, ins[2] or data], [data]
 
 
 @backward_softmax_cross_entropy.kernel()

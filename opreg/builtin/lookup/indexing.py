@@ -17,7 +17,7 @@ from ...core.attrs import Count, Number, Positive
 from ...core.declarations import ZERO
 from ...core.launch import Call, Rank
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, check_axis, common_dtype, show, unify
+from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
@@ -213,7 +213,7 @@ def sparse_retain_xp(xp, data, indices):
 linear(sparse_retain, sparse_retain)
 
 
-@declare(name="Embedding", partly=(1,), cheap=True,
+@declare(name="Embedding", types="I,T=@dtype->T", partly=(1,), cheap=True,
          aliases=("_sparse_Embedding", "_contrib_SparseEmbedding", "_npx_embedding"))
 def embedding(data, weight, *, input_dim: Positive, output_dim: Count, dtype: np.dtype = _FLOAT32,
               sparse_grad: bool = False):
@@ -221,12 +221,6 @@ def embedding(data, weight, *, input_dim: Positive, output_dim: Count, dtype: np
 
 
 formed(embedding, "(...) (@input_dim, @output_dim) -> (..., @output_dim)")
-
-
-@embedding.types
-def embedding_types(ins, outs, *, dtype):
-    values = common_dtype((ins[1], outs[0])) or dtype
-    return [ins[0], values], [values]
 
 
 @embedding.kernel()

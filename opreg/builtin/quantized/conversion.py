@@ -190,15 +190,10 @@ requantize.grad(ZERO)
 # ----------------------------------------------------------------------------------------- to fractions
 
 
-@declare(name="_contrib_dequantize")
+@declare(name="_contrib_dequantize", types="T:byte,float32,float32->float32")
 def dequantize(data, min_range, max_range, *, out_type: Literal["float32"] = "float32"):
     """The fractions that quantised numbers stand for: 127.5 of int8, or 255.5 of uint8, are the end of the range that
     is farther from zero."""
-
-
-@dequantize.types
-def dequantize_types(ins, outs):
-    return [*bytewise(ins[:1]), FLOAT, FLOAT], [FLOAT]
 
 
 dequantize.shapes(_converted)

@@ -188,14 +188,9 @@ def eye_xp(xp, *, N, M, k, dtype):
 eye.grad(ZERO)
 
 
-@declare(variadic="num_arrays", mutates=range(MANY), outputs=())
+@declare(variadic="num_arrays", types="*?->", mutates=range(MANY), outputs=())
 def reset_arrays(*data, num_arrays: Few):
     """Set all inputs to zero, in place; there is no output."""
-
-
-@reset_arrays.types
-def reset_arrays_types(ins, outs):
-    return ins, outs
 
 
 @reset_arrays.infer

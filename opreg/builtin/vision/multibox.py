@@ -16,7 +16,7 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
 from ..matrices.dense import wide
-from .boxes import apart, floating, offsets, one_by_one, ratio, survivors
+from .boxes import apart, offsets, one_by_one, ratio, survivors
 
 __all__: list[str] = []
 
@@ -41,7 +41,7 @@ def _centered(xp: ArrayModule, boxes: Array) -> tuple[Array, Array, Array, Array
 # ------------------------------------------------------------------------------------------------- prior
 
 
-@declare(name="_contrib_MultiBoxPrior", aliases=("MultiBoxPrior",), unread=(0,))
+@declare(name="_contrib_MultiBoxPrior", types="*T:floating->*T", aliases=("MultiBoxPrior",), unread=(0,))
 def prior(data, *, sizes: tuple[float, ...] = (1.0,), ratios: tuple[float, ...] = (1.0,), clip: bool = False,
           steps: tuple[float, ...] = (-1.0, -1.0), offsets: tuple[float, ...] = (0.5, 0.5)):
     """Boxes around every place of the feature map ``data`` (batch, channel, height, width), of any content.
@@ -65,11 +65,6 @@ def prior_infer(data, *, sizes, ratios, steps, offsets):
     return (1, data[2] * data[3] * (len(sizes) + len(ratios) - 1), 4)
 
 
-@prior.types
-def prior_types(ins, outs):
-    return floating(ins, outs, "data")
-
-
 @prior.kernel()
 def prior_xp(xp, data, *, sizes, ratios, clip, steps, offsets):
     height, width = data.shape[2:]
@@ -90,7 +85,8 @@ prior.grad(ZERO)
 # ------------------------------------------------------------------------------------------------ target
 
 
-@declare(name="_contrib_MultiBoxTarget", aliases=("MultiBoxTarget",), outputs=("loc_target", "loc_mask", "cls_target"))
+@declare(name="_contrib_MultiBoxTarget", types="*T:floating->*T", aliases=("MultiBoxTarget",),
+         outputs=("loc_target", "loc_mask", "cls_target"))
 def target(anchor, label, cls_pred, *, overlap_threshold: float = 0.5, ignore_label: float = -1.0,
            negative_mining_ratio: float = -1.0, negative_mining_thresh: float = 0.5,
            minimum_negative_samples: int = 0, variances: Variances = _VARIANCES):
@@ -110,11 +106,6 @@ def target(anchor, label, cls_pred, *, overlap_threshold: float = 0.5, ignore_la
 
 
 formed(target, "(1, n, 4) (batch, objects, numbers > 4) (batch, classes, n) -> (batch, 4n) (batch, 4n) (batch, n)")
-
-
-@target.types
-def target_types(ins, outs):
-    return floating(ins, outs)
 
 
 def _matches(xp: ArrayModule, overlaps: Array, threshold: float) -> tuple[Array, Array, Array]:
@@ -175,7 +166,7 @@ target.grad(ZERO)
 # --------------------------------------------------------------------------------------------- detection
 
 
-@declare(name="_contrib_MultiBoxDetection", aliases=("MultiBoxDetection",))
+@declare(name="_contrib_MultiBoxDetection", types="*T:floating->*T", aliases=("MultiBoxDetection",))
 def detection(cls_prob, loc_pred, anchor, *, clip: bool = True, threshold: float = 0.01, background_id: int = 0,
               nms_threshold: float = 0.5, force_suppress: bool = False, variances: Variances = _VARIANCES,
               nms_topk: int = -1):
@@ -189,11 +180,6 @@ def detection(cls_prob, loc_pred, anchor, *, clip: bool = True, threshold: float
 
 
 formed(detection, "(batch, classes, n) (batch, 4n) (1, n, 4) -> (batch, n, 6)")
-
-
-@detection.types
-def detection_types(ins, outs):
-    return floating(ins, outs)
 
 
 def _moved(xp: ArrayModule, anchor: Array, steps: Array, variances: tuple[float, ...], clip: bool) -> Array:
