@@ -51,10 +51,10 @@ def ModulatedDeformableConvolution(data: Input, offset: Input | None = None, mas
                                    layout: Literal['NCW', 'NCHW', 'NCDHW'] | None = None, name: str | None = None,
                                    attr: Mapping[str, str] | None = None) -> Symbol:
     """A convolution whose taps are moved by offsets and weighed by ``mask`` (Zhu et al."""
-def MultiBoxDetection(cls_prob: Input, loc_pred: Input, anchor: Input, clip: bool = True, threshold: float = 0.01,
-                      background_id: int = 0, nms_threshold: float = 0.5, force_suppress: bool = False,
-                      variances: Floats = (0.1, 0.1, 0.2, 0.2), nms_topk: int = -1, *, name: str | None = None,
-                      attr: Mapping[str, str] | None = None) -> Symbol:
+def MultiBoxDetection(cls_prob: Input, loc_pred: Input | None = None, anchor: Input | None = None, clip: bool = True,
+                      threshold: float = 0.01, background_id: int = 0, nms_threshold: float = 0.5,
+                      force_suppress: bool = False, variances: Floats = (0.1, 0.1, 0.2, 0.2), nms_topk: int = -1, *,
+                      name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """Objects found."""
 def MultiBoxPrior(data: Input, sizes: Floats = (1.0,), ratios: Floats = (1.0,), clip: bool = False,
                   steps: Floats = (-1.0, -1.0), offsets: Floats = (0.5, 0.5), *, name: str | None = None,
@@ -98,7 +98,7 @@ def SyncBatchNorm(data: Input, gamma: Input | None = None, beta: Input | None = 
                   output_mean_var: bool = False, ndev: int = 1, *, key: str, name: str | None = None,
                   attr: Mapping[str, str] | None = None) -> Symbol:
     """``BatchNorm`` with the channels in the second axis."""
-def allclose(a: Input, b: Input, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = True, *,
+def allclose(a: Input, b: Input | None = None, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = True, *,
              name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """One if all numbers of ``a`` are within ``atol + rtol * |b|`` of ``b``, else zero."""
 def arange_like(data: Input, start: float = 0.0, step: float = 1.0, repeat: int = 1, ctx: Context | str | None = '',
@@ -151,8 +151,10 @@ def group_adagrad_update(weight: Input, grad: Input | None = None, history: Inpu
                          rescale_grad: float = 1.0, clip_gradient: float = -1.0, epsilon: float = 1e-05,
                          name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """AdaGrad with one step size a row."""
-def hawkesll(lda: Input, alpha: Input, beta: Input, state: Input, lags: Input, marks: Input, valid_length: Input,
-             max_time: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+def hawkesll(lda: Input, alpha: Input | None = None, beta: Input | None = None, state: Input | None = None,
+             lags: Input | None = None, marks: Input | None = None, valid_length: Input | None = None,
+             max_time: Input | None = None, *, name: str | None = None,
+             attr: Mapping[str, str] | None = None) -> Symbol:
     """Log likelihoods of event sequences, each of several processes with exponential memory."""
 def ifft(data: Input, compute_size: int = 128, *, name: str | None = None,
          attr: Mapping[str, str] | None = None) -> Symbol:

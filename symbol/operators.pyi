@@ -126,10 +126,10 @@ def MakeLoss(data: Input, grad_scale: float = 1.0, valid_thresh: float = 0.0,
              normalization: Literal['batch', 'null', 'valid'] = 'null', *, name: str | None = None,
              attr: Mapping[str, str] | None = None) -> Symbol:
     """The data, as something to be minimised."""
-def MultiBoxDetection(cls_prob: Input, loc_pred: Input, anchor: Input, clip: bool = True, threshold: float = 0.01,
-                      background_id: int = 0, nms_threshold: float = 0.5, force_suppress: bool = False,
-                      variances: Floats = (0.1, 0.1, 0.2, 0.2), nms_topk: int = -1, *, name: str | None = None,
-                      attr: Mapping[str, str] | None = None) -> Symbol:
+def MultiBoxDetection(cls_prob: Input, loc_pred: Input | None = None, anchor: Input | None = None, clip: bool = True,
+                      threshold: float = 0.01, background_id: int = 0, nms_threshold: float = 0.5,
+                      force_suppress: bool = False, variances: Floats = (0.1, 0.1, 0.2, 0.2), nms_topk: int = -1, *,
+                      name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """Objects found."""
 def MultiBoxPrior(data: Input, sizes: Floats = (1.0,), ratios: Floats = (1.0,), clip: bool = False,
                   steps: Floats = (-1.0, -1.0), offsets: Floats = (0.5, 0.5), *, name: str | None = None,

@@ -13,8 +13,8 @@ from ..core.spec import Shape, common_dtype, is_floating, unify
 from ..errors import DTypeError
 from ..typing import Array, ArrayModule
 
-__all__ = ["adjoint_pair", "gradient_by", "like_inputs", "numbered", "as_output", "together", "one_of", "floating",
-           "wide", "out_like", "out_or_empty_like", "write_out"]
+__all__ = ["adjoint_pair", "linear", "gradient_by", "like_inputs", "numbered", "as_output", "together", "one_of",
+           "floating", "wide", "out_like", "out_or_empty_like", "write_out"]
 
 
 def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
@@ -38,10 +38,7 @@ def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
         behind = (*ins[1:], ins[0]) if like else ins[1:]
         return (back.current(g, *behind, **common(attrs, back)), *[None] * (len(ins) - 1))
 
-    @back.grad
-    def pair_back_grad(g: Any, ins: Sequence[Any], outs: Sequence[Any], **attrs: Any) -> tuple:
-        behind = ins[1:-1] if like else ins[1:]
-        return (op.current(g, *behind, **common(attrs, op)), *[None] * (len(ins) - 1))
+    linear(back, op, slice(1, -1 if like else None))
 
     if like and not back.rules.shaped:
         @back.infer
@@ -51,6 +48,38 @@ def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
             made = op.infer_shapes([x, *others], [None] * len(op.signature.outputs(typed)), typed)[1][0]
             agreed(back.signature.arguments(attrs)[0], g, made)
             return x
+
+
+def linear(op: Op, adjoint: Op | str, others: slice = slice(1, None), without: Sequence[str] = ()) -> None:
+    """Declare the gradient of an operator that is linear in its first input, but for a constant.
+
+    Parameters
+    ----------
+    op : Op
+        The operator.
+    adjoint : Op or str
+        What computes the gradient, or its name: of the arriving one, and of others of the inputs of ``op``, with the
+        attributes that are its own.
+    others : slice
+        Which inputs these are: by default all but the first.
+    without : sequence of str
+        Attributes that hold the constant.
+
+    Examples
+    --------
+    >>> from opreg.core.registry import declare
+    >>> @declare(name="_example_shifted")
+    ... def shifted(data, *, by: float = 0.0): "The data plus a number."
+    >>> linear(shifted, "_copy")
+    >>> shifted.differentiable
+    True
+    """
+
+    @op.grad
+    def linear_grad(g: Any, ins: Sequence[Any], outs: Sequence[Any], **attrs: Any) -> tuple:
+        other = getattr(ops, adjoint) if isinstance(adjoint, str) else adjoint.current
+        own = {name: value for name, value in attrs.items() if name in other.signature.schema and name not in without}
+        return (other(g, *ins[others], **own), *[None] * (len(ins) - 1))
 
 
 def gradient_by(op: Op, *backs: Op) -> None:

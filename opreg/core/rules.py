@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..errors import DTypeError
 from .parameters import parameters_of
-from .spec import Shape, as_dtype, common_dtype
+from .spec import Shape, as_dtype, common_dtype, is_floating
 
 __all__ = ["SAME_TYPE", "Again", "Attrs", "AttrsRule", "Dtypes", "Rule", "Shapes", "TypeRule"]
 
@@ -80,26 +81,48 @@ class AttrsRule(Rule):
         return self.function(attrs, *args)
 
 
+#: Kinds of dtypes that a signature can ask for: the words of an error, and which dtypes are of the kind.
+KINDS: dict[str, tuple[str, Callable[[np.dtype], bool]]] = {
+    "floating": ("a floating dtype", is_floating),
+    "whole": ("integers or truth values", lambda dtype: dtype.kind in "iub"),
+    "byte": ("quantised numbers, int8 or uint8", lambda dtype: dtype.kind in "iu" and dtype.itemsize == 1),
+}
+
+
 class TypeRule:
     """Dtypes of inputs and outputs, written as a signature.
 
     ``"T,I->T"``: letters are variables, equal letters are equal dtypes; a dtype's name stands for itself;
     ``@dtype`` is the attribute of that name; ``*`` before a token repeats it. Whatever side is known decides the
-    other.
+    other. ``T:floating`` says of which kind a dtype has to be, ``L=T`` what a token is where nobody says.
 
     Examples
     --------
     >>> TypeRule("T,I->T")([np.dtype("float16"), None], [None], {})
     ([dtype('float16'), None], [dtype('float16')])
+    >>> TypeRule("T:floating,L=T->T")([np.dtype("float16"), None], [None], {})
+    ([dtype('float16'), dtype('float16')], [dtype('float16')])
     """
 
-    __slots__ = ("text", "_ins", "_outs")
+    __slots__ = ("text", "_ins", "_outs", "_kinds", "_defaults")
 
     def __init__(self, text: str):
         self.text = text
         left, _, right = text.partition("->")
-        self._ins = [token.strip() for token in left.split(",") if token.strip()]
-        self._outs = [token.strip() for token in right.split(",") if token.strip()]
+        self._kinds: dict[str, str] = {}
+        self._defaults: dict[str, str] = {}
+        self._ins, self._outs = ([self._read(token.strip()) for token in side.split(",") if token.strip()]
+                                 for side in (left, right))
+
+    def _read(self, token: str) -> str:
+        """A token without what it says of its kind and of what it is by default."""
+        token, _, default = token.partition("=")
+        token, _, kind = token.partition(":")
+        if default:
+            self._defaults[token.lstrip("*")] = default
+        if kind:
+            self._kinds[token.lstrip("*")] = kind
+        return token
 
     @staticmethod
     def _spread(tokens: list[str], count: int) -> list[str]:
@@ -127,6 +150,13 @@ class TypeRule:
                 bound[token] = self._fixed(token, attrs)
             if token != "?":
                 bound[token] = common_dtype((bound[token], dtype))
+        for token, default in self._defaults.items():
+            if bound.get(token) is None:
+                bound[token] = bound.get(default) or self._fixed(default, attrs)
+        for token, kind in self._kinds.items():
+            (words, holds), dtype = KINDS[kind], bound.get(token)
+            if dtype is not None and not holds(dtype):
+                raise DTypeError(f"expected {words}, got {dtype}")
         result = [dtype if token == "?" else bound[token] for token, dtype in zip(tokens, dtypes)]
         return result[:len(ins)], result[len(ins):]
 

@@ -55,7 +55,7 @@ def test_lighting_moves_all_pixels_alike() -> None:
     ("_image_to_tensor", (4, 5), {}, ShapeError, "height, width, channel"),
     ("_image_normalize", (2, 4, 5), {}, ShapeError, "one or three channels"),
     ("_image_normalize", (3, 4, 5), {"mean": (1.0, 2.0)}, AttrError, "one for each channel"),
-    ("_image_flip_left_right", (2, 4, 5, 3), {}, ShapeError, "an image"),
+    ("_image_flip_left_right", (2, 4, 5, 3), {}, ShapeError, "height, width, channel"),
     ("_image_random_hue", (4, 5, 4), {"min_factor": 0, "max_factor": 1}, ShapeError, "one or three channels"),
     ("_image_random_contrast", (4, 5, 3), {"min_factor": 2, "max_factor": 1}, AttrError, "above max_factor"),
     ("_image_adjust_lighting", (4, 5, 3), {"alpha": (1, 2)}, AttrError, "three numbers"),

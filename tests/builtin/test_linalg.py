@@ -88,7 +88,7 @@ def test_a_matrix_that_cannot_be_decomposed():
 
 
 @pytest.mark.parametrize("name, shapes, attrs, words", [
-    ("potrf", [(2, 3)], {}, "square"),
+    ("potrf", [(2, 3)], {}, "(..., n, n)"),
     ("det", [(3,)], {}, "matrix"),
     ("gelqf", [(3, 2)], {}, "no more rows than columns"),
     ("gemm2", [(2, 3), (2, 3)], {}, "3 columns and 2 rows"),

@@ -8,8 +8,9 @@ import pytest
 import opreg as mx
 from opreg import sym
 from opreg.core.registry import get
+from opreg.core.rules import TypeRule
 from opreg.core.spec import ANY, known
-from opreg.errors import AttrError, ShapeError
+from opreg.errors import AttrError, DTypeError, ShapeError
 from opreg.symbol.symbol import create
 from tests.rows import all_rows
 
@@ -135,3 +136,38 @@ def test_what_follows_is_never_another_shape_than_the_true_one():
                         if new is not None and (len(new) != len(true) or new != true):
                             wrong.append((str(row), i, hidden, new, true))
     assert not wrong
+
+
+# ------------------------------------------------------------------------------------------ dtypes in writing
+
+
+_KNOWN = {"h": "float16", "f": "float32", "i": "int32", "b": "int8", "q": "bool"}
+
+
+def _dtypes(letters: str) -> list[np.dtype | None]:
+    return [np.dtype(_KNOWN[letter]) if letter in _KNOWN else None for letter in letters]
+
+
+@pytest.mark.parametrize(("text", "ins", "outs", "expected"), [
+    ("T:floating,L=T->T", "f.", ".", "ff f"), ("T:floating,L=T->T", "fi", ".", "fi f"),
+    ("T:floating,L=T->T", "..", "h", "hh h"), ("T:floating,L=T->T", ".i", ".", ".i ."),
+    ("*T:floating,I=int32,T->*T", "...f", "..", "ffif ff"), ("L=R,R=L->bool", "f.", ".", "ff q"),
+    ("L=R,R=L->bool", ".i", ".", "ii q"), ("L=R,R=L->bool", "..", ".", ".. q"), ("*?->", "f.", "", "f. "),
+    ("T:byte,*float32->int8", "b..", ".", "bff b"), ("I,T=@dtype->T", "i.", ".", "ih h"),
+    ("I,T=@dtype->T", "if", ".", "if f"), ("T->@dtype=T", "f", ".", "f h"), ("T->@none=T", "f", ".", "f f"),
+])
+def test_dtypes_follow_from_a_signature(text, ins, outs, expected):
+    """A default counts where nobody says, after all that is known."""
+    found = TypeRule(text)(_dtypes(ins), _dtypes(outs), {"dtype": "float16", "none": None})
+    assert found == tuple(map(_dtypes, expected.split(" ")))
+
+
+@pytest.mark.parametrize(("text", "given", "words"), [
+    ("*T:floating->*T", "i", "expected a floating dtype, got int32"),
+    ("*T:whole->T", "f", "expected integers or truth values, got float32"),
+    ("T:byte->float32", "i", "expected quantised numbers, int8 or uint8, got int32"),
+    ("T:byte->float32", "q", "expected quantised numbers, int8 or uint8, got bool"),
+])
+def test_a_dtype_of_another_kind_is_refused(text, given, words):
+    with pytest.raises(DTypeError, match=words):
+        TypeRule(text)(_dtypes(given), [None], {})

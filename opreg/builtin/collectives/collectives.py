@@ -17,6 +17,7 @@ from ...distributed import Group
 from ...distributed import group as find
 from ...errors import NotDifferentiableError, ShapeError
 from ...typing import Array
+from ..outputs import linear
 
 __all__: list[str] = []
 
@@ -28,7 +29,7 @@ def _word(op: str) -> str:
     return "mean" if op == "avg" else op
 
 
-def _collective(name: str, run: Callable[..., Array], back: Callable[..., Any],
+def _collective(name: str, run: Callable[..., Array], back: Callable[..., Any] | str,
                 shape: Callable[[Shape, int], Shape] | None = None, grad_reads: bool = False
                 ) -> Callable[[Callable], Op]:
     """Declare what ranks do together.
@@ -39,8 +40,8 @@ def _collective(name: str, run: Callable[..., Array], back: Callable[..., Any],
         What the operator is called.
     run : callable
         ``f(group, data, out, **attrs)`` returns the result, which is ``out`` where it could be written there.
-    back : callable
-        The gradient rule.
+    back : callable or str
+        The gradient rule, or the name of the adjoint.
     shape : callable
         ``f(data, size)``, the shape of the result among so many ranks; that of the data by default.
     grad_reads : bool
@@ -49,7 +50,10 @@ def _collective(name: str, run: Callable[..., Array], back: Callable[..., Any],
 
     def declared(function: Callable) -> Op:
         op = declare(function, name=name, has_side_effect=True, grad_reads=grad_reads)
-        op.grad(back)
+        if isinstance(back, str):
+            linear(op, back)
+        else:
+            op.grad(back)
 
         @op.kernel()
         def collective_xp(xp, data, *, group, out=None, **attrs):
@@ -92,7 +96,7 @@ def all_reduce(data, *, op: Reduction = "sum", group: str = "world"):
 
 
 @_collective("AllGather", lambda group, data, out: group.all_gather(data, out),
-             lambda g, ins, outs, *, group: ops.ReduceScatter(g, group=group),
+             "ReduceScatter",
              lambda data, size: (data[0] * size, *data[1:]))
 def all_gather(data, *, group: str = "world"):
     """Arrays of all ranks of a group, joined along the first axis in the order of ranks."""
@@ -122,7 +126,7 @@ def broadcast(data, *, root_rank: int, group: str = "world"):
 
 
 @_collective("AlltoAll", lambda group, data, out: group.alltoall(data, out),
-             lambda g, ins, outs, *, group: ops.AlltoAll(g, group=group),
+             "AlltoAll",
              lambda data, size: (_part(data, size)[0] * size, *data[1:]))
 def all_to_all(data, *, group: str = "world"):
     """Part ``i`` along the first axis goes to rank ``i``; what comes is joined in the order of ranks."""

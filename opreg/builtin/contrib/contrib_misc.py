@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ...core.registry import declare
-from ...core.spec import ANY, show
+from ...core.spec import show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from ..outputs import adjoint_pair
 
 __all__: list[str] = []
@@ -23,9 +24,7 @@ def fft(data, *, compute_size: int = 128):
     """The discrete Fourier transform along the last axis: real and imaginary parts take turns in the result."""
 
 
-@fft.infer
-def fft_infer(data):
-    return (*data[:-1], 2 * data[-1])
+formed(fft, "(..., n) -> (..., 2n)")
 
 
 @fft.kernel()
@@ -39,11 +38,7 @@ def ifft(data, *, compute_size: int = 128):
     """The real part of the inverse transform of what ``fft`` gives, times the number of its terms."""
 
 
-@ifft.infer
-def ifft_infer(data):
-    if data[-1] is not ANY and data[-1] % 2:
-        raise ShapeError(f"expected real and imaginary parts in turns along the last axis, got shape {show(data)}")
-    return (*data[:-1], data[-1] // 2)
+formed(ifft, "(..., 2n) -> (..., n)")
 
 
 @ifft.kernel()

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from ...core.registry import declare
-from ...core.spec import as_dtype, show
-from ...errors import ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import floating, gradient_by
+from ..forms import formed
+from ..outputs import gradient_by
 
 __all__: list[str] = []
 
 
-@declare(name="_contrib_hawkesll", outputs=("output", "out_state"))
+@declare(name="_contrib_hawkesll", types="T:floating,T,T,T,T,I=int32,T,T->T,T", outputs=("output", "out_state"))
 def hawkesll(lda, alpha, beta, state, lags, marks, valid_length, max_time):
     """Log likelihoods of event sequences, each of several processes with exponential memory.
 
@@ -35,24 +34,8 @@ def hawkesll(lda, alpha, beta, state, lags, marks, valid_length, max_time):
     """
 
 
-@hawkesll.infer
-def hawkesll_infer(lda, alpha, beta, state, lags, marks, valid_length, max_time):
-    if len(lda) != 2 or len(lags) != 2:
-        raise ShapeError(f"expected lda of shape (batch, processes) and lags of shape (batch, events), "
-                         f"got {show(lda)} and {show(lags)}")
-    expected = {"alpha": (alpha, lda[1:]), "beta": (beta, lda[1:]), "state": (state, lda),
-                "lags": (lags, (lda[0], lags[1])), "marks": (marks, lags), "valid_length": (valid_length, lda[:1]),
-                "max_time": (max_time, lda[:1])}
-    for name, (shape, right) in expected.items():
-        if shape != right:
-            raise ShapeError(f"{name}: expected shape {show(right)} with lda {show(lda)}, got {show(shape)}")
-    return [lda[:1], lda]
-
-
-@hawkesll.types
-def hawkesll_types(ins, outs):
-    dtype = floating([*ins[:5], *ins[6:], *outs])
-    return [dtype] * 5 + [ins[5] or as_dtype("int32")] + [dtype] * 2, [dtype, dtype]
+formed(hawkesll, "(batch, processes) (processes) (processes) (batch, processes) (batch, events) (batch, events) "
+                 "(batch) (batch) -> (batch) (batch, processes)")
 
 
 def _follow(xp: ArrayModule, beta: Array, state: Array, lags: Array, marks: Array, valid_length: Array, max_time: Array
@@ -98,18 +81,13 @@ def hawkesll_xp(xp, lda, alpha, beta, state, lags, marks, valid_length, max_time
     return seen - xp.sum(expected, axis=1), end
 
 
-@declare(name="_contrib_backward_hawkesll", outputs=("lda", "alpha", "beta", "state"))
+@declare(name="_contrib_backward_hawkesll", types="*T:floating,I=int32,T,T->*T",
+         outputs=("lda", "alpha", "beta", "state"))
 def backward_hawkesll(g, g_out_state, lda, alpha, beta, state, lags, marks, valid_length, max_time):
     """The gradients of ``_contrib_hawkesll`` for those of its outputs."""
 
 
 gradient_by(hawkesll, backward_hawkesll)
-
-
-@backward_hawkesll.types
-def backward_hawkesll_types(ins, outs):
-    dtypes, _ = hawkesll_types(ins[2:], [*ins[:2], *outs])
-    return [dtypes[0]] * 2 + dtypes, [dtypes[0]] * 4
 
 
 @backward_hawkesll.kernel()

@@ -14,12 +14,12 @@ from typing import NamedTuple
 from ...backends.blas import multiplier
 from ...core.array_module import number_on
 from ...core.op import Op
-from ...core.registry import declare, ops, register
+from ...core.registry import declare, register
 from ...core.spec import Shape, show
 from ...elementwise.integers import quotient
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import as_output, gradient_by, wide, write_out
+from ..outputs import as_output, gradient_by, linear, wide, write_out
 from ..shapes.shape import stored
 
 __all__ = ["Factor"]
@@ -211,6 +211,4 @@ def div_sqrt_dim_xp(xp, data, *, out=None):
     return xp.multiply(data, number_on(xp, scale, data.dtype), out=out)
 
 
-@div_sqrt_dim.grad
-def div_sqrt_dim_grad(g, ins, outs):
-    return ops._contrib_div_sqrt_dim(g)
+linear(div_sqrt_dim, div_sqrt_dim)

@@ -18,7 +18,7 @@ from ...elementwise.rows import Along, row_size, row_sum
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..looped import looped
-from ..outputs import floating, like_inputs, out_like, out_or_empty_like, wide, write_out
+from ..outputs import like_inputs, out_like, out_or_empty_like, wide, write_out
 from ..samples import along, repeated, size_of
 from .normalize import (
     Layout,
@@ -76,8 +76,8 @@ def _moved(dx: Value, data: Value, mean: Value, g_mean: Value | None, slope: Val
                                  None if slope is None else slope / count, words)
 
 
-@declare(name="LayerNorm", aliases=("_npx_layer_norm",), inplace=(0,), outputs=("output", "mean", "std"),
-         visible=lambda *, output_mean_var: 3 if output_mean_var else 1)
+@declare(name="LayerNorm", types="*T:floating->*T", aliases=("_npx_layer_norm",), inplace=(0,),
+         outputs=("output", "mean", "std"), visible=lambda *, output_mean_var: 3 if output_mean_var else 1)
 def layer_norm(data, gamma, beta, *, axis: int = -1, eps: float = 1e-5, output_mean_var: bool = False):
     """``data`` with mean zero and deviation one along ``axis``, times ``gamma``, plus ``beta``.
 
@@ -96,12 +96,6 @@ def layer_norm_fill(ins, outs, *, axis):
         return ins
     vector = (ins[0][check_axis(axis, len(ins[0]))],)
     return [ins[0], vector, vector]
-
-
-@layer_norm.types
-def layer_norm_types(ins, outs):
-    dtype = floating([*ins, *outs])
-    return [dtype] * len(ins), [dtype] * len(outs)
 
 
 def _layer_norm(x: Any, gamma: Any, beta: Any, *, eps: float) -> Any:
@@ -216,7 +210,8 @@ def _deep(data: Shape) -> None:
         raise ShapeError(f"data: expected at least 3 axes (samples, channels, ...), got shape {show(data)}")
 
 
-@declare(name="InstanceNorm", inplace=(0,), outputs=("output", "mean", "var"), visible=lambda: 1, cheap=True)
+@declare(name="InstanceNorm", types="*T:floating->*T", inplace=(0,), outputs=("output", "mean", "var"),
+         visible=lambda: 1, cheap=True)
 def instance_norm(data, gamma, beta, *, eps: float = 1e-3):
     """``data`` with mean ``beta`` and deviation ``gamma`` in every channel of every sample.
 
@@ -232,7 +227,7 @@ def instance_norm_fill(ins, outs):
     return [ins[0], ins[0][1:2], ins[0][1:2]]
 
 
-@declare(name="GroupNorm", inplace=(0,), outputs=("output", "mean", "std"),
+@declare(name="GroupNorm", types="*T:floating->*T", inplace=(0,), outputs=("output", "mean", "std"),
          visible=lambda *, output_mean_var: 3 if output_mean_var else 1, cheap=True)
 def group_norm(data, gamma, beta, *, num_groups: int = 1, eps: float = 1e-5, output_mean_var: bool = False):
     """``data`` with mean ``beta`` and deviation ``gamma`` in every group of channels of every sample.
@@ -257,8 +252,6 @@ def group_norm_fill(ins, outs, *, num_groups):
 def _by_sample(op: Op, inverse_shown: bool) -> None:
     """Declare what norms of groups of channels have alike; without ``num_groups`` each channel is a group. The third
     output is the deviation, or its inverse."""
-    op.types(layer_norm_types)
-
     @op.infer
     def sample_infer(data: Shape, gamma: Shape, beta: Shape, *, num_groups: int = 0) -> list[Shape]:
         sets = (data[0], num_groups or data[1])

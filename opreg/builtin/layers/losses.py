@@ -21,6 +21,7 @@ from ...elementwise.loops import Sets, sets
 from ...elementwise.rows import Along, column, row_size
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from ..looped import looped
 from ..outputs import floating, gradient_by, like_inputs, one_of, out_like, wide, write_out
 from ..shapes.shape import unchanged
@@ -367,7 +368,7 @@ def backward_svm_output_loop(*, margin, regularization_coefficient, use_linear):
 # ------------------------------------------------------------------------------------ MakeLoss, make_loss
 
 
-@declare(name="MakeLoss", loss=True, inplace=(0,))
+@declare(name="MakeLoss", types="T:floating->T", loss=True, inplace=(0,))
 def make_loss_scaled(data, *, grad_scale: float = 1.0, valid_thresh: float = 0.0,
                      normalization: Normalization = "null"):
     """The data, as something to be minimised: each number's gradient is ``grad_scale``.
@@ -389,12 +390,6 @@ for _op in (make_loss_scaled, make_loss):
 @make_loss.grad
 def make_loss_grad(g, ins, outs):
     return ops.ones_like(ins[0])
-
-
-@make_loss_scaled.types
-def make_loss_scaled_types(ins, outs):
-    dtype = floating([*ins, *outs])
-    return [dtype], [dtype]
 
 
 @declare(name="_backward_MakeLoss", cheap=True)
@@ -423,20 +418,7 @@ def softmax_cross_entropy(data, label):
     """The sum over all rows of minus the logarithm of the label's probability, of shape (1,)."""
 
 
-@softmax_cross_entropy.fill
-def softmax_cross_entropy_fill(ins, outs):
-    data, label = ins
-    if data is None:
-        return ins
-    if len(data) != 2:
-        raise ShapeError(f"data: expected shape (batch, classes), got {show(data)}")
-    data = _batch_from(data, label)
-    return [data, data[:1]]
-
-
-@softmax_cross_entropy.infer
-def softmax_cross_entropy_infer(data, label):
-    return (1,)
+formed(softmax_cross_entropy, "(batch, classes) (batch) -> (1)")
 
 
 softmax_cross_entropy.types(_types_with_label)
@@ -450,18 +432,12 @@ def softmax_cross_entropy_xp(xp, data, label):
     return -xp.sum(xp.log(xp.maximum(picked, 1e-8)), keepdims=True)
 
 
-@declare(name="_backward_softmax_cross_entropy", cheap=True)
+@declare(name="_backward_softmax_cross_entropy", types="T:floating,T,L=T->T", cheap=True)
 def backward_softmax_cross_entropy(g, data, label):
     """The gradient of ``softmax_cross_entropy``."""
 
 
 gradient_by(softmax_cross_entropy, backward_softmax_cross_entropy)
-
-
-@backward_softmax_cross_entropy.types
-def backward_softmax_cross_entropy_types(ins, outs):
-    data = floating([*ins[:2], *outs])
-    return [data, data, ins[2] or data], [data]
 
 
 @backward_softmax_cross_entropy.kernel()

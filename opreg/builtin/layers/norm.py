@@ -12,7 +12,7 @@ from ...elementwise.rows import Along, row_sum
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..looped import by_loop, looped
-from ..outputs import adjoint_pair, floating, wide
+from ..outputs import adjoint_pair, wide
 
 __all__: list[str] = []
 
@@ -24,7 +24,7 @@ _SUMMED: dict[str, dict[str, Any]] = {
     "instance": {"axis": 0, "exclude": True}, "channel": {"axis": 1}, "spatial": {"axis": (0, 1), "exclude": True}}
 
 
-@declare(name="L2Normalization", inplace=(0,), outputs=("output", "norm"), visible=lambda: 1)
+@declare(name="L2Normalization", types="T:floating->T,T", inplace=(0,), outputs=("output", "norm"), visible=lambda: 1)
 def l2_normalization(data, *, eps: float = 1e-10, mode: Literal["channel", "instance", "spatial"] = "instance"):
     """``data`` divided by a length: of each sample, of the channels at each place, or of each channel."""
 
@@ -35,12 +35,6 @@ def l2_normalization_infer(data, *, mode):
     if len(data) < least:
         raise ShapeError(f"data: expected at least {least} axes in mode {mode!r}, got shape {show(data)}")
     return l2_normalization_loop(eps=0.0, mode=mode).results([data])
-
-
-@l2_normalization.types
-def l2_normalization_types(ins, outs):
-    dtype = floating([*ins, *outs])
-    return [dtype], [dtype, dtype]
 
 
 def _normalized(x: Any, *, eps: float) -> Any:
@@ -90,7 +84,7 @@ def _window(xp: ArrayModule, x: Array, nsize: int) -> Array:
     return total
 
 
-@declare(name="LRN", outputs=("output", "tmp_norm"), visible=lambda: 1, cheap=True)
+@declare(name="LRN", types="T:floating->T,T", outputs=("output", "tmp_norm"), visible=lambda: 1, cheap=True)
 def lrn(data, *, alpha: float = 1e-4, beta: float = 0.75, knorm: float = 2.0, nsize: int):
     """``data`` divided by ``(knorm + alpha / nsize * s) ** beta``, s the sum of squares over neighbouring channels.
 
@@ -108,12 +102,6 @@ def lrn_infer(data, *, nsize):
     if nsize < 1:
         raise AttrError(f"nsize={nsize}: expected a positive number of channels")
     return [data, data]
-
-
-@lrn.types
-def lrn_types(ins, outs):
-    dtype = floating([*ins, *outs])
-    return [dtype], [dtype, dtype]
 
 
 @lrn.kernel()  # no body: the gradient reads an output that no user sees

@@ -28,7 +28,7 @@ from ...core.value import Value
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
 from ..layouts import by_axis
-from ..outputs import floating, out_like, out_or_empty_like, wide, write_out
+from ..outputs import floating, linear, out_like, out_or_empty_like, wide, write_out
 
 __all__ = ["Layout", "Over", "count_of", "from_statistics", "layout_of", "moments", "statistics_shape"]
 
@@ -161,9 +161,7 @@ def normalize_total_xp(xp, data, like, *, over, axis, num_groups):
     return xp.einsum(layout.total, wide(data).reshape(layout.view)).reshape(like.shape)
 
 
-@normalize_total.grad
-def normalize_total_grad(g, ins, outs, **attrs):
-    return (ops._normalize_expand(g, ins[0], **attrs), None)
+linear(normalize_total, "_normalize_expand", slice(0, 1))
 
 
 @declare(name="_normalize_expand", types="P,T->T", unread=(1,), cheap=True)
@@ -180,9 +178,7 @@ def normalize_expand_xp(xp, values, like, *, over, axis, num_groups):
     return xp.broadcast_to(values.reshape(layout.keep), layout.view).reshape(like.shape)
 
 
-@normalize_expand.grad
-def normalize_expand_grad(g, ins, outs, **attrs):
-    return (ops._normalize_total(g, ins[0], **attrs), None)
+linear(normalize_expand, "_normalize_total", slice(0, 1))
 
 
 @declare(name="_normalize_moments", types="T,P->P,P", unread=(1,), outputs=("mean", "inverse"), cheap=True)

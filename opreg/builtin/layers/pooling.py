@@ -26,7 +26,7 @@ from ...errors import AttrError, DTypeError, ShapeError
 from ...typing import Array, ArrayModule
 from ..layouts import by_layout
 from ..matrices.dense import wide
-from ..outputs import adjoint_pair, gradient_by, like_inputs
+from ..outputs import adjoint_pair, gradient_by, like_inputs, linear
 from ..samples import of_rows
 from .sliding import Window, channels_first, channels_last, span, spatial, window
 
@@ -338,9 +338,7 @@ def pooling_sum_xp(xp, g, data, *, kernel, pool_type, global_pool, pooling_conve
     return x.reshape(data.shape)
 
 
-@pooling_sum.grad
-def pooling_sum_grad(h, ins, outs, **attrs):
-    return ops.Pooling(h, **attrs), None
+linear(pooling_sum, "Pooling", slice(1, -1))
 
 
 def _hits(xp: ArrayModule, x: Array, maxima: Array, pool: Pool, first: bool = True

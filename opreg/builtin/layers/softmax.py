@@ -168,17 +168,12 @@ def log_softmax_loop(*, axis, temperature):
     return sets(_log_softmax, axis, scale=_scale(temperature))
 
 
-@declare(name="SoftmaxActivation", inplace=(0,))
+@declare(name="SoftmaxActivation", types="T:floating->T", inplace=(0,))
 def softmax_activation(data, *, mode: Literal["channel", "instance"] = "instance"):
     """``softmax`` along the last axis, or along the second in the mode ``channel``."""
 
 
 softmax_activation.fill(as_output)
-
-
-@softmax_activation.types
-def softmax_activation_types(ins, outs):
-    return _types(ins, outs, dtype=None)
 
 
 @looped(softmax_activation)

@@ -13,7 +13,8 @@ from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import adjoint_pair, as_output, gradient_by, like_inputs
+from ..forms import formed
+from ..outputs import adjoint_pair, as_output, gradient_by, like_inputs, linear
 from ..shapes.shape import stored
 from .indexing import add_at, check_some, whole
 
@@ -26,15 +27,26 @@ def _columns(xp: ArrayModule, indices: Array) -> tuple:
     return tuple([whole[i] for i in range(whole.shape[0])])
 
 
-def _replaces(op: Op, values: int, places: Callable[[ArrayModule, Array], Any]) -> None:
+def _replaces(op: Op, values: int, places: Callable[[ArrayModule, Array], Any], read: str | None = None) -> None:
     """Declare that the output of an operator is its first input with some numbers replaced by those of the input
-    ``values``, where ``places(xp, indices)`` says; the other input holds the indices."""
+    ``values``, where ``places(xp, indices)`` says; the other input holds the indices. It has a gradient where an
+    operator ``read`` gives the numbers at such indices."""
 
     @op.kernel()
     def replacing_xp(xp, data, *others, out=None):
         out = stored(xp, data, out)
         out[places(xp, others[2 - values])] = others[values - 1]
         return out
+
+    if read is None:
+        return
+
+    @op.grad
+    def replacing_grad(g, ins, outs):
+        others, found = list(ins[1:]), [None] * 3
+        others[values - 1] = ops.zeros_like(ins[values])
+        found[0], found[values] = op.current(g, *others), getattr(ops, read)(g, ins[3 - values])
+        return found
 
 
 # ------------------------------------------------------------------------------- gather_nd and scatter_nd
@@ -122,10 +134,8 @@ def scatter_nd_xp(xp, data, indices, *, shape, out=None):
     return out
 
 
-@gather_sum.grad
-@scatter_nd.grad
-def scatter_grad(g, ins, outs):
-    return (ops.gather_nd(g, ins[1]), *[None] * (len(ins) - 1))
+linear(gather_sum, gather_nd, slice(1, 2))
+linear(scatter_nd, gather_nd)
 
 
 @declare(name="_scatter_set_nd", types="T,T,I->T", aliases=("_npi_scatter_set_nd",), inplace=(0,))
@@ -142,12 +152,7 @@ def scatter_set_nd_infer(lhs, rhs, indices):
     return lhs
 
 
-_replaces(scatter_set_nd, 1, _columns)
-
-
-@scatter_set_nd.grad
-def scatter_set_nd_grad(g, ins, outs):
-    return (ops._scatter_set_nd(g, ops.zeros_like(ins[1]), ins[2]), ops.gather_nd(g, ins[2]), None)
+_replaces(scatter_set_nd, 1, _columns, "gather_nd")
 
 
 # ------------------------------------------------------------------------------------- parts along an axis
@@ -165,12 +170,7 @@ def index_copy_infer(old_tensor, index_vector, new_tensor):
     return old_tensor
 
 
-_replaces(index_copy, 2, lambda xp, index_vector: index_vector.astype(xp.int64))
-
-
-@index_copy.grad
-def index_copy_grad(g, ins, outs):
-    return (ops._contrib_index_copy(g, ins[1], ops.zeros_like(ins[2])), None, ops.take(g, ins[1]))
+_replaces(index_copy, 2, lambda xp, index_vector: index_vector.astype(xp.int64), "take")
 
 
 @declare(name="_contrib_boolean_mask", types="T,I->T", partly=(0,), aliases=("_npi_boolean_mask",))
@@ -339,12 +339,7 @@ def onehot_encode(lhs, rhs):
     """Rows of the shape of ``rhs``, zero but for a one in the column that ``lhs`` names."""
 
 
-@onehot_encode.infer
-def onehot_encode_infer(lhs, rhs):
-    if len(rhs) != 2:
-        raise ShapeError(f"rhs: expected rows and columns, got shape {show(rhs)}")
-    unify(lhs, rhs[:1])
-    return rhs
+formed(onehot_encode, "(rows) (rows, columns) -> (rows, columns)")
 
 
 @onehot_encode.kernel()

@@ -13,15 +13,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ...core.attrs import Count, Number
+from ...core.attrs import Count, Number, Positive
 from ...core.declarations import ZERO
 from ...core.launch import Call, Rank
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, check_axis, common_dtype, show, unify
+from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import adjoint_pair, one_of
+from ..forms import formed
+from ..outputs import adjoint_pair, linear, one_of
 from ..samples import alike, along, repeated
 from ..shapes.shape import constant
 
@@ -209,33 +210,17 @@ def sparse_retain_xp(xp, data, indices):
     return xp.where(kept.reshape(-1, *[1] * (data.ndim - 1)), data, xp.zeros((), data.dtype))
 
 
-@sparse_retain.grad
-def sparse_retain_grad(g, ins, outs):
-    return ops._sparse_retain(g, ins[1]), None
+linear(sparse_retain, sparse_retain)
 
 
-@declare(name="Embedding", partly=(1,), cheap=True,
+@declare(name="Embedding", types="I,T=@dtype->T", partly=(1,), cheap=True,
          aliases=("_sparse_Embedding", "_contrib_SparseEmbedding", "_npx_embedding"))
-def embedding(data, weight, *, input_dim: Count, output_dim: Count, dtype: np.dtype = _FLOAT32,
+def embedding(data, weight, *, input_dim: Positive, output_dim: Count, dtype: np.dtype = _FLOAT32,
               sparse_grad: bool = False):
     """Rows of ``weight`` picked by the integers in ``data``; those out of range take the nearest row."""
 
 
-@embedding.fill
-def embedding_fill(ins, outs, *, input_dim, output_dim):
-    return [ins[0], (input_dim, output_dim)]
-
-
-@embedding.infer
-def embedding_infer(data, weight, *, output_dim):
-    check_some(weight, 0, data)
-    return (*data, output_dim)
-
-
-@embedding.types
-def embedding_types(ins, outs, *, dtype):
-    values = common_dtype((ins[1], outs[0])) or dtype
-    return [ins[0], values], [values]
+formed(embedding, "(...) (@input_dim, @output_dim) -> (..., @output_dim)")
 
 
 @embedding.kernel()
@@ -375,15 +360,10 @@ adjoint_pair(pick, pick_put)
 @composed(types="T,I->T", partly=(0,))
 def batch_take(a, indices):
     """From each row of ``a`` the number that ``indices`` names; one out of range takes the nearest."""
-    if len(a.shape) != 2 or indices.shape != a.shape[:1]:
-        raise ShapeError(f"expected shapes (rows, columns) and (rows), got {show(a.shape)} and {show(indices.shape)}")
     return ops.pick(a, indices, axis=1)
 
 
-@batch_take.fill
-def batch_take_fill(ins, outs):
-    a, indices = ins
-    return [a, a[:1] if indices is None and a is not None else indices]
+formed(batch_take, "(rows, columns) (rows)")
 
 
 # ------------------------------------------------------------------------------------- one_hot and where
@@ -398,9 +378,7 @@ def one_hot(indices, *, depth: Count, on_value: Number = 1.0, off_value: Number 
 alike(one_hot)
 
 
-@one_hot.infer
-def one_hot_infer(indices, *, depth):
-    return (*indices, depth)
+formed(one_hot, "(...) -> (..., @depth)")
 
 
 @one_hot.kernel()

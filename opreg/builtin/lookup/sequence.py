@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from ...core.attrs import Number
 from ...core.op import Op
-from ...core.registry import declare, ops
+from ...core.registry import declare
 from ...core.spec import Shape, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import adjoint_pair, gradient_by
+from ..outputs import adjoint_pair, gradient_by, linear
 from ..shapes.shape import constant, stored
 from .indexing import check_some
 
@@ -84,11 +84,7 @@ def sequence_mask_xp(xp, data, sequence_length=None, *, value, axis, out=None):
     return out
 
 
-@sequence_mask.grad
-def sequence_mask_grad(g, ins, outs, *, use_sequence_length, axis):
-    if not use_sequence_length:
-        return (g,)
-    return (ops.SequenceMask(g, ins[1], use_sequence_length=True, axis=axis), None)
+linear(sequence_mask, sequence_mask, without=("value",))
 
 
 # ------------------------------------------------------------------------------------------- SequenceLast
@@ -148,10 +144,7 @@ def sequence_last_put_xp(xp, g, data, sequence_length=None, *, axis, out=None):
     return out
 
 
-@sequence_last_put.grad
-def sequence_last_put_grad(g, ins, outs, *, use_sequence_length, axis):
-    first = ops.SequenceLast(g, *ins[2:], use_sequence_length=use_sequence_length, axis=axis)
-    return (first, *[None] * (len(ins) - 1))
+linear(sequence_last_put, sequence_last, slice(2, None))
 
 
 # ---------------------------------------------------------------------------------------- SequenceReverse

@@ -22,6 +22,7 @@ from ...core.value import Value
 from ...custom.composed import composed
 from ...errors import DTypeError, ShapeError
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from ..outputs import adjoint_pair, as_output, together
 from .dense import FACTORS, product, transposable
 
@@ -216,16 +217,6 @@ def _triangular_fill(ins: list, outs: list, *, rightside: bool) -> list:
     return [together([A, (*B[:-2], size, size)]), B]
 
 
-def _keeps_shape(op: Op) -> None:
-    """Declare that square matrices give square matrices."""
-    op.fill(as_output)
-
-    @op.infer
-    def square_infer(A):
-        _square(A)
-        return A
-
-
 def _triangle_of(A: Value, lower: bool = True) -> Value:
     """The lower or upper triangle with the diagonal, zeros in place of the rest."""
     return ops._npi_tril(A) if lower else ops._npi_triu(A)
@@ -287,7 +278,7 @@ def potrf(A, *, lower: bool = True):
     """The lower triangular matrix whose product with its transpose is ``A``: Cholesky's; or that transpose."""
 
 
-_keeps_shape(potrf)
+formed(potrf, "(..., n, n) -> (..., n, n)")
 
 
 @potrf.kernel()
@@ -308,7 +299,7 @@ def potri(A, *, lower: bool = True):
     """The inverse of the product of a lower triangular matrix and its transpose; ``A`` may be that transpose."""
 
 
-_keeps_shape(potri)
+formed(potri, "(..., n, n) -> (..., n, n)")
 
 
 # Small matrices take half as long again by a body.
@@ -366,10 +357,7 @@ def syevd(A):
     """
 
 
-@syevd.infer
-def syevd_infer(A):
-    stack, size = _square(A)
-    return [A, (*stack, size)]
+formed(syevd, "(..., n, n) -> (..., n, n) (..., n)")
 
 
 @syevd.kernel()
@@ -403,7 +391,7 @@ def inverse(A):
     """The inverse."""
 
 
-_keeps_shape(inverse)
+formed(inverse, "(..., n, n) -> (..., n, n)")
 
 
 @inverse.kernel()
@@ -415,12 +403,18 @@ def inverse_xp(xp, A):
 def inverse_grad(g, ins, outs):
     (y,) = outs
     left = ops._linalg_gemm2(y, g, transpose_a=True)
-    return (ops._linalg_gemm2(left, y, transpose_b=True, alpha=-1.0),)
+    return (ops._linalg_gemm2(left, y, transpose_b=True, alpha=-1.0), *[None] * (len(ins) - 1))
 
 
-def _one_each(A: Shape) -> Shape:
+def _each(A: Shape) -> Shape:
+    """The shape of a number for each of square matrices."""
     stack, _ = _square(A)
     return stack or (1,)
+
+
+def _one_each(op: Op) -> None:
+    """Declare that each output has a number for each matrix."""
+    op.infer(lambda A: [_each(A)] * len(op.signature.outputs({})))
 
 
 @declare(name="_linalg_regular_inverse", types=_types)
@@ -430,8 +424,8 @@ def regular_inverse(A, det):
 
 @regular_inverse.infer
 def regular_inverse_infer(A, det):
-    if _one_each(A) != det:
-        raise ShapeError(f"det: expected shape {show(_one_each(A))}, got {show(det)}")
+    if _each(A) != det:
+        raise ShapeError(f"det: expected shape {show(_each(A))}, got {show(det)}")
     return A
 
 
@@ -442,9 +436,7 @@ def regular_inverse_xp(xp, A, det):
     return xp.where(singular, 0, inverse)
 
 
-@regular_inverse.grad
-def regular_inverse_grad(g, ins, outs):
-    return (*inverse_grad(g, ins, outs), None)
+regular_inverse.grad(inverse_grad)
 
 
 def _of_each(A: Any, factor: Value) -> Value:
@@ -462,7 +454,7 @@ def det(A):
     """The determinant."""
 
 
-det.infer(_one_each)
+_one_each(det)
 
 
 @det.kernel()
@@ -480,9 +472,7 @@ def slogdet(A):
     """The sign of the determinant and the logarithm of its size."""
 
 
-@slogdet.infer
-def slogdet_infer(A):
-    return [_one_each(A)] * 2
+_one_each(slogdet)
 
 
 @slogdet.kernel()
@@ -502,7 +492,7 @@ def sumlogdiag(A):
     """The sum of the logarithms of the diagonal."""
 
 
-sumlogdiag.infer(_one_each)
+_one_each(sumlogdiag)
 
 
 # One step, where a body has three.

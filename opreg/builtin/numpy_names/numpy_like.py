@@ -24,7 +24,7 @@ from ...elementwise.integers import floor_quotient
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..matrices.dense import FACTORS, adjoint, bilinear, product
-from ..outputs import adjoint_pair
+from ..outputs import adjoint_pair, linear
 from ..samples import aligned, alike, repeated, same_numbers, summed_like
 from ..shapes.broadcasting import reduce_like_xp
 from ..shapes.shape import as_view, constant, delivered, reshape_fill, reshaped, stored
@@ -77,9 +77,7 @@ def reshape_xp(xp, a, *, newshape, out=None):
     return reshaped(xp, a, _literal(a.shape, newshape), out)
 
 
-@reshape.grad
-def reshape_grad(g, ins, outs):
-    return (ops.reshape_like(g, ins[0]),)
+linear(reshape, "reshape_like", slice(0, 1))
 
 
 # -------------------------------------------------------------------------------------------------- matmul
@@ -285,13 +283,7 @@ _choice(where_rscalar, 1, None)
 # --------------------------------------------------------------------------------------------- a part written
 
 
-def _any_value(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-    """Dtypes of an assignment: the values are cast to the data's dtype, and take it where their own is unknown."""
-    data = ins[0] or outs[0]
-    return [data, ins[1] or data], [data]
-
-
-@declare(name="_subscript_assign", types=_any_value, inplace=(0,))
+@declare(name="_subscript_assign", types="T,V=T->T", inplace=(0,))
 def subscript_assign(data, value, *, key: Any):
     """A copy of ``data`` in which ``data[key]`` is ``value``, broadcast and cast, with NumPy's rules."""
 
@@ -463,17 +455,12 @@ def around_xp(xp, x, *, decimals, out=None):
     return delivered(xp.around(x, decimals), out)  # of integers it may be floating numbers for a moment
 
 
-@declare(name="_npi_full_like", unread=(0,))
+@declare(name="_npi_full_like", types="T->@dtype=T", unread=(0,))
 def full_like(a, *, fill_value: Number, ctx: str = "", dtype: np.dtype | None = None):
     """One number everywhere, in the shape of ``a`` and in its dtype or another."""
 
 
 full_like.grad(ZERO)
-
-
-@full_like.types
-def full_like_types(ins, outs, *, dtype):
-    return ins, [dtype or ins[0] or outs[0]]
 
 
 @full_like.kernel()

@@ -16,7 +16,7 @@ from ...core.declarations import ZERO
 from ...core.launch import Call, Rank
 from ...core.op import Op
 from ...core.registry import declare, register
-from ...core.spec import broadcast, common_dtype, fits, wrapped
+from ...core.spec import broadcast, fits, wrapped
 from ...errors import DTypeError
 from ...typing import Array, ArrayModule
 from ..samples import alike
@@ -80,12 +80,6 @@ def _ufunc_scalar(name: str, function: str, number: Callable, types: str | Calla
                                  call.outs[0])
 
 
-def _either(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-    """Two dtypes that may differ; one that is not known is taken for the other."""
-    left, right = ins
-    return [left or right, right or left], [_BOOL]
-
-
 def _beside(xp: ArrayModule, dtype: np.dtype, scalar: float) -> float:
     """A number to compare with: beside integers an integer, so that large ones differ, or an infinity where their dtype
     does not reach."""
@@ -102,7 +96,7 @@ for _name, _doc in {
         "less": "Whether the first of {} is less", "less_equal": "Whether the first of {} is no greater",
         "logical_and": "Whether none of {} is zero", "logical_or": "Whether one of {} is not zero",
         "logical_xor": "Whether just one of {} is zero"}.items():
-    _ufunc(f"_npi_{_name}", _name, ("lhs", "rhs"), _either,
+    _ufunc(f"_npi_{_name}", _name, ("lhs", "rhs"), "L=R,R=L->bool",
            f"{_doc.format('two numbers')}, as bool. Shapes broadcast.")
     _ufunc_scalar(f"_npi_{_name}_scalar", _name, _beside, "T->bool",
                   f"{_doc.format('``data`` and a number')}, as bool.")
@@ -140,12 +134,6 @@ def _whole(dtypes: Dtypes) -> None:
             raise DTypeError(f"bits are those of integers or truth values, got {dtype}")
 
 
-def _bits(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-    _whole(ins)
-    common = common_dtype([*ins, *outs])
-    return [common] * len(ins), [common]
-
-
 def _bits_scalar(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
     """Among truth values a number makes integers."""
     _whole(ins)
@@ -161,7 +149,8 @@ def _wrapped(xp: ArrayModule, dtype: np.dtype, scalar: float) -> Array:
 
 for _name, _doc in {"and": "The bits that are set in both", "or": "The bits that are set in either",
                     "xor": "The bits that are set in just one"}.items():
-    _ufunc(f"_npi_bitwise_{_name}", f"bitwise_{_name}", ("lhs", "rhs"), _bits, f"{_doc}. Shapes broadcast.")
+    _ufunc(f"_npi_bitwise_{_name}", f"bitwise_{_name}", ("lhs", "rhs"), "*T:whole->T", f"{_doc}. Shapes broadcast.")
     _ufunc_scalar(f"_npi_bitwise_{_name}_scalar", f"bitwise_{_name}", _wrapped, _bits_scalar,
                   f"{_doc}, ``data`` and a number.")
-_ufunc("_npi_bitwise_not", "invert", ("x",), _bits, "The bits that are not set; of a truth value, the other one.")
+_ufunc("_npi_bitwise_not", "invert", ("x",), "*T:whole->T",
+       "The bits that are not set; of a truth value, the other one.")

@@ -23,6 +23,7 @@ from ...core.spec import ANY, Shape, check_axes, is_narrow, is_numpy_float, show
 from ...core.value import Value
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule, DTypeLike
+from ..outputs import linear
 from ..reductions.reduce import reducing, spreading
 from ..samples import along
 from ..shapes.shape import as_view, stored
@@ -111,9 +112,7 @@ def spread_prepare(g, a, *, axis):
     return spreading(a, _axes(axis, a.ndim), g)
 
 
-@spread.grad
-def spread_grad(g, ins, outs, *, axis, keepdims):
-    return (ops._np_sum(g, axis=axis, keepdims=keepdims), None)
+linear(spread, "_np_sum", slice(1, -1))
 
 
 @declare(name="_backward_npi_mean", types="T,U->T", unread=(1,), inplace=(0,))
@@ -145,9 +144,7 @@ def share_prepare(g, a, *, axis, ddof):
     return lambda g, a: np.multiply(g, part, np.empty(shape, dtype))
 
 
-@share.grad
-def share_grad(g, ins, outs, **attrs):
-    return (ops._backward_npi_mean(g, ins[1], **attrs), None)
+linear(share, share)
 
 
 def _filled(g: Value, a: Value, axis: Axes, keepdims: bool, dtype: np.dtype | None) -> Value:

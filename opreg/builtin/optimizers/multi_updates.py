@@ -11,6 +11,7 @@ from typing import Any
 from ...core.attrs import Few
 from ...core.registry import declare
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from .declared import each, grouped, groups
 from .optimizer_updates import lamb_direction, lamb_step
 from .updating import single, tiled
@@ -97,9 +98,7 @@ def multi_sum_sq(*data, num_arrays: Few):
     """The sum of squares of each array."""
 
 
-@multi_sum_sq.infer
-def multi_sum_sq_infer(*data, num_arrays):
-    return (num_arrays,)
+formed(multi_sum_sq, "-> (@num_arrays)")
 
 
 @multi_sum_sq.kernel()
@@ -129,5 +128,5 @@ def _finite(xp: ArrayModule, *data: Array, init_output: bool, out: Array | None 
 
 
 for _op in (all_finite, multi_all_finite):
-    _op.infer(lambda *data: (1,))
+    formed(_op, "-> (1)")
     _op.kernel()(_finite)

@@ -11,6 +11,7 @@ from ...core.rules import Shapes
 from ...core.spec import as_dtype
 from ...errors import DTypeError
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from ..outputs import numbered
 from .ranges import EDGES, ENDS, FLOAT, bytewise, calibrated, distance, of_whole, per_unit, whole, with_ranges
 
@@ -189,15 +190,10 @@ requantize.grad(ZERO)
 # ----------------------------------------------------------------------------------------- to fractions
 
 
-@declare(name="_contrib_dequantize")
+@declare(name="_contrib_dequantize", types="T:byte,float32,float32->float32")
 def dequantize(data, min_range, max_range, *, out_type: Literal["float32"] = "float32"):
     """The fractions that quantised numbers stand for: 127.5 of int8, or 255.5 of uint8, are the end of the range that
     is farther from zero."""
-
-
-@dequantize.types
-def dequantize_types(ins, outs):
-    return [*bytewise(ins[:1]), FLOAT, FLOAT], [FLOAT]
 
 
 dequantize.shapes(_converted)
@@ -228,9 +224,7 @@ def calibrate_entropy(hist, hist_edges, *, num_quantized_bins: int = 255):
     """
 
 
-@calibrate_entropy.infer
-def calibrate_entropy_infer(hist, hist_edges):
-    return [(1,), (1,)]
+formed(calibrate_entropy, "-> (1) (1)")
 
 
 @calibrate_entropy.kernel()

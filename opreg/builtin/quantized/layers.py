@@ -15,7 +15,7 @@ from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import REGISTERED, declare, register
 from ...core.rules import Attrs
-from ...core.spec import as_dtype, common_dtype, unify
+from ...core.spec import as_dtype, unify
 from ...errors import AttrError
 from ...typing import Array, ArrayModule
 from ..elementwise.activation import activation
@@ -121,17 +121,13 @@ The bias, of eight bits with a range of its own, counts in steps of the sums."""
 def _keeping(name: str, op: Op, doc: str, compute: Callable[..., Array]) -> Op:
     """Declare the quantised form of a layer whose results are in the range of its data: ``compute(xp, data, **attrs)``
     makes them."""
-    made = register(Op(name, op.signature.schema, ("data", "min_data", "max_data"), outputs=OUTPUTS, doc=doc))
+    made = register(Op(name, op.signature.schema, ("data", "min_data", "max_data"), outputs=OUTPUTS, doc=doc,
+                       types="T:byte,float32,float32->T,float32,float32"))
 
     @made.shapes
     def shapes(ins, outs, **attrs):
         filled, places = op.infer_shapes(ins[:1], outs[:1], attrs)
         return with_ranges(made.signature.arguments(attrs), [*filled, *ins[1:]], [*places, *outs[1:]], 1)
-
-    @made.types
-    def types(ins, outs):
-        data = bytewise([common_dtype([ins[0], outs[0]])])
-        return [*data, FLOAT, FLOAT], [*data, FLOAT, FLOAT]
 
     @made.kernel()
     def keeping_xp(xp, data, min_data, max_data, **attrs):
@@ -162,7 +158,7 @@ quantized_act = _keeping("_contrib_quantized_act", activation, """
 The activation "relu" of whole numbers, and the range.""".strip(), _active)
 
 
-@declare(name="_contrib_quantized_embedding", outputs=OUTPUTS)
+@declare(name="_contrib_quantized_embedding", types="I,int8,float32,float32->int8,float32,float32", outputs=OUTPUTS)
 def quantized_embedding(data, weight, min_weight, max_weight, *, input_dim: int, output_dim: int,
                         dtype: str = "float32", sparse_grad: bool = False):
     """Rows of a weight of eight bits picked by the integers in ``data``, and its range."""
@@ -172,11 +168,6 @@ def quantized_embedding(data, weight, min_weight, max_weight, *, input_dim: int,
 def quantized_embedding_shapes(ins, outs, **attrs):
     filled, places = embedding.infer_shapes(ins[:2], outs[:1], attrs)
     return with_ranges(quantized_embedding.signature.input_names, [*filled, *ins[2:]], [*places, *outs[1:]], 2)
-
-
-@quantized_embedding.types
-def quantized_embedding_types(ins, outs):
-    return [ins[0], _INT8, FLOAT, FLOAT], [_INT8, FLOAT, FLOAT]
 
 
 @quantized_embedding.kernel()
@@ -310,7 +301,7 @@ def _range(xp: ArrayModule, least: float, most: float) -> tuple[Array, Array]:
 
 quantized_batch_norm = register(Op(
     "_contrib_quantized_batch_norm", batch_norm.signature.schema, ("data", "gamma", "beta", "min_data", "max_data"),
-    auxiliary=("moving_mean", "moving_var"), outputs=OUTPUTS,
+    auxiliary=("moving_mean", "moving_var"), outputs=OUTPUTS, types="T:byte,*float32->int8,float32,float32",
     input_names=("data", "gamma", "beta", "moving_mean", "moving_var", "min_data", "max_data"),
     doc="``BatchNorm`` of whole numbers by its moving statistics, as int8 in the calibrated range, which has to be "
         "given; and the range."))
@@ -325,11 +316,6 @@ def quantized_batch_norm_shapes(ins, outs, **attrs):
     (data, *vectors), places = batch_norm.infer_shapes([data, gamma, beta, *states], [outs[0], None, None], attrs)
     (*_, low, high), outs = with_ranges(("data", "min_data", "max_data"), [data, low, high], [places[0], *outs[1:]], 1)
     return [data, *vectors[:2], low, high, *vectors[2:]], outs
-
-
-@quantized_batch_norm.types
-def quantized_batch_norm_types(ins, outs):
-    return [*bytewise(ins[:1]), *[FLOAT] * 6], [_INT8, FLOAT, FLOAT]
 
 
 @quantized_batch_norm.kernel()

@@ -15,6 +15,7 @@ from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from ..lookup.indexing import check_some
 from ..outputs import adjoint_pair
 from ..samples import along
@@ -245,10 +246,7 @@ def allclose(a, b, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = 
     """One if all numbers of ``a`` are within ``atol + rtol * |b|`` of ``b``, else zero; uint8, no axes."""
 
 
-@allclose.infer
-def allclose_infer(a, b):
-    unify(a, b)
-    return ()
+formed(allclose, "(...) (...) -> ()")
 
 
 @allclose.kernel()

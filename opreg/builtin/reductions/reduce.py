@@ -24,7 +24,7 @@ from ...elementwise.loops import check_some, reduced, sets
 from ...elementwise.rows import row_max, row_min, row_product, row_size, row_sum
 from ...typing import Array, ArrayModule, DTypeLike
 from ..looped import by_loop, looped
-from ..outputs import as_output, gradient_by
+from ..outputs import as_output, gradient_by, linear
 from ..samples import along, repeated
 from ..shapes.shape import as_view, stored
 
@@ -114,9 +114,7 @@ def sum_backward_prepare(g, data, *, axis, exclude):
     return spreading(data, reduced_axes(axis, exclude, data.ndim), g)
 
 
-@sum_backward.grad
-def sum_backward_grad(g, ins, outs, **attrs):
-    return (ops.sum(g, **attrs), None)
+linear(sum_backward, "sum", slice(1, -1))
 
 
 @declare(name="_backward_mean", types="T,U->T", unread=(1,), cheap=True)
@@ -138,9 +136,7 @@ def mean_backward_prepare(g, data, *, axis, exclude):
     return spreading(data, reduced_axes(axis, exclude, data.ndim), g, mean=True)
 
 
-@mean_backward.grad
-def mean_backward_grad(g, ins, outs, **attrs):
-    return (ops.mean(g, **attrs), None)
+linear(mean_backward, "mean", slice(1, -1))
 
 
 def _spread_at_once(op: Op) -> None:

@@ -9,6 +9,7 @@ from ...core.registry import declare, ops
 from ...core.rules import Rule
 from ...core.spec import check_axis
 from ...errors import AttrError
+from ..outputs import linear
 from ..samples import along
 from .shape import stored
 
@@ -93,6 +94,4 @@ _reordering(swapaxes, _exchanged)
 along(swapaxes, "dim1", "dim2")
 
 
-@swapaxes.grad
-def swapaxes_grad(g, ins, outs, *, dim1, dim2):
-    return (ops.SwapAxis(g, dim1=dim1, dim2=dim2),)
+linear(swapaxes, swapaxes)

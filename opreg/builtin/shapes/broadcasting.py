@@ -18,7 +18,7 @@ from ...core.rules import Rule
 from ...core.spec import Shape, check_axis, is_narrow, show, unify
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import adjoint_pair
+from ..outputs import adjoint_pair, linear
 from ..samples import along, padded, repeated, summed_like
 from .shape import as_view, delivered, out_or_empty, stored
 
@@ -60,9 +60,7 @@ def _broadcasting(op: Op, target: Callable[..., Shape]) -> None:
 
     op.identity(lambda ins, outs: ins[0] == outs[0])
 
-    @op.grad
-    def broadcasting_grad(g, ins, outs):
-        return (ops._reduce_like(g, ins[0]), *[None] * (len(ins) - 1))
+    linear(op, "_reduce_like", slice(0, 1))
 
 
 # --------------------------------------------------------------------------------------- to a shape given
@@ -204,9 +202,7 @@ def _summed(xp: ArrayModule, data: Array, axes: list[int]) -> Array:
     return xp.sum(data, axis=tuple(axes), keepdims=True, dtype=wide) if axes else data
 
 
-@reduce_like.grad
-def reduce_like_grad(g, ins, outs):
-    return (ops.broadcast_like(g, ins[0]), None)
+linear(reduce_like, "broadcast_like", slice(0, 1))
 
 
 @reduce_like.vmap

@@ -17,6 +17,7 @@ from ...core.registry import declare
 from ...core.spec import ANY, Shape, as_dtype, check_axis, is_narrow, stated
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from .joining import MANY
 from .shape import constant, stored
 
@@ -158,9 +159,7 @@ def linspace(*, start: Finite, stop: Finite, num: Count, endpoint: bool = True, 
     """``num`` numbers at equal distances from ``start`` to ``stop``, which with ``endpoint`` is the last."""
 
 
-@linspace.infer
-def linspace_infer(*, num):
-    return (num,)
+formed(linspace, "-> (@num)")
 
 
 @linspace.kernel()
@@ -189,14 +188,9 @@ def eye_xp(xp, *, N, M, k, dtype):
 eye.grad(ZERO)
 
 
-@declare(variadic="num_arrays", mutates=range(MANY), outputs=())
+@declare(variadic="num_arrays", types="*?->", mutates=range(MANY), outputs=())
 def reset_arrays(*data, num_arrays: Few):
     """Set all inputs to zero, in place; there is no output."""
-
-
-@reset_arrays.types
-def reset_arrays_types(ins, outs):
-    return ins, outs
 
 
 @reset_arrays.infer

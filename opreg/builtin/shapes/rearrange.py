@@ -13,7 +13,7 @@ from ...core.registry import declare, ops
 from ...core.spec import Shape, show, unify
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import adjoint_pair
+from ..outputs import adjoint_pair, linear
 from .joining import MANY, single
 from .shape import delivered, out_or_empty, stored
 
@@ -193,9 +193,7 @@ def columns_sum_xp(xp, data, *like, kernel, stride, dilate, pad, output_size=())
 adjoint_pair(im2col, im2col_sum)
 
 
-@col2im.grad
-def col2im_grad(g, ins, outs, *, kernel, stride, dilate, pad):
-    return (ops.im2col(g, kernel=kernel, stride=stride, dilate=dilate, pad=pad),)
+linear(col2im, "im2col")
 
 
 # --------------------------------------------------------------------------------------------- UpSampling

@@ -15,7 +15,7 @@ from ...core.rules import Rule
 from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import as_output, together
+from ..outputs import as_output, linear, together
 from ..samples import along
 from .shape import constant, stored
 
@@ -234,9 +234,7 @@ reverse.fill(as_output)
 _cut_by(reverse, _backwards)
 
 
-@reverse.grad
-def reverse_grad(g, ins, outs, *, axis):
-    return (ops.reverse(g, axis=axis),)
+linear(reverse, reverse)
 
 
 # ------------------------------------------------------------------------------------------ parts written
@@ -303,6 +301,4 @@ def slice_assign_scalar_xp(xp, data, *, scalar, begin, end, step, out=None):
     return _with(xp, data, cut, constant(xp, scalar, data.dtype), out)
 
 
-@slice_assign_scalar.grad
-def slice_assign_scalar_grad(g, ins, outs, *, begin, end, step):
-    return (ops._slice_assign_scalar(g, scalar=0.0, begin=begin, end=end, step=step),)
+linear(slice_assign_scalar, slice_assign_scalar, without=("scalar",))

@@ -9,7 +9,7 @@ import numpy as np
 from ...core.registry import declare, ops
 from ...core.spec import known
 from ...errors import SubscriptError
-from ..outputs import adjoint_pair
+from ..outputs import adjoint_pair, linear
 from ..samples import repeated
 
 __all__: list[str] = []
@@ -94,6 +94,4 @@ def cross_device_copy_bound(call):
     return [lambda: target.__setitem__(Ellipsis, backend.asarray(source, device=device))]
 
 
-@cross_device_copy.grad
-def cross_device_copy_grad(g, ins, outs):
-    return (ops._CrossDeviceCopy(g),)
+linear(cross_device_copy, cross_device_copy)

@@ -14,12 +14,13 @@ import numpy as np
 
 from ...core.declarations import ZERO
 from ...core.registry import declare, ops
-from ...core.spec import ANY, as_dtype, common_dtype, show
+from ...core.spec import show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from ..matrices.dense import wide
 
-__all__ = ["apart", "ratio", "survivors", "one_by_one", "floating", "offsets"]
+__all__ = ["apart", "ratio", "survivors", "one_by_one", "offsets"]
 
 Format = Literal["center", "corner"]
 
@@ -165,19 +166,11 @@ def _matched(xp: ArrayModule, columns: Array, count: int) -> Array:
     return xp.where(hit, rows + 1, 0).sum(axis=1) - 1
 
 
-def floating(ins: list, outs: list, what: str = "boxes") -> tuple[list, list]:
-    """One floating dtype for everything."""
-    dtype = common_dtype(ins + outs)
-    if dtype is not None and dtype.kind in "iub":
-        raise AttrError(f"{what}: expected floating numbers, got {dtype}")
-    return [dtype] * len(ins), [dtype] * len(outs)
-
-
 # --------------------------------------------------------------------------------------------------- nms
 
 
-@declare(name="_contrib_box_nms", aliases=("_contrib_box_non_maximum_suppression",), outputs=("output0", "output1"),
-         visible=lambda: 1)
+@declare(name="_contrib_box_nms", types="T:floating->T,int32", aliases=("_contrib_box_non_maximum_suppression",),
+         outputs=("output0", "output1"), visible=lambda: 1)
 def box_nms(data, *, overlap_thresh: float = 0.5, valid_thresh: float = 0.0, topk: int = -1, coord_start: int = 2,
             score_index: int = 1, id_index: int = -1, background_id: int = -1, force_suppress: bool = False,
             in_format: Format = "corner", out_format: Format = "corner"):
@@ -200,12 +193,6 @@ def box_nms_infer(data, *, coord_start, score_index, id_index):
         if (index < 0 and name == "score_index") or data[-1] <= index:
             raise AttrError(f"{name}={index} is out of range for {data[-1]} numbers a box")
     return [data, (*data[:-1], 1)]
-
-
-@box_nms.types
-def box_nms_types(ins, outs):
-    ins, dtypes = floating(ins, outs[:1], "data")
-    return ins, [*dtypes, as_dtype("int32")]
 
 
 @box_nms.kernel()
@@ -251,20 +238,12 @@ def box_nms_grad(g, ins, outs):
 # --------------------------------------------------------------------------------------------- box_iou
 
 
-@declare(name="_contrib_box_iou")
+@declare(name="_contrib_box_iou", types="*T:floating->*T")
 def box_iou(lhs, rhs, *, format: Format = "corner"):
     """The overlap of every box of ``lhs`` (..., 4) with every box of ``rhs``: intersection over union."""
 
 
-@box_iou.infer
-def box_iou_infer(lhs, rhs):
-    for name, shape in (("lhs", lhs), ("rhs", rhs)):
-        if not shape or shape[-1] != 4:
-            raise ShapeError(f"{name}: expected four numbers along the last axis, got shape {show(shape)}")
-    return (*lhs[:-1], *rhs[:-1])
-
-
-box_iou.types(floating)
+formed(box_iou, "(...left, 4) (...right, 4) -> (...left, ...right)")
 
 
 @box_iou.kernel()
@@ -283,7 +262,7 @@ box_iou.grad(ZERO)
 # ------------------------------------------------------------------------------------ bipartite matching
 
 
-@declare(name="_contrib_bipartite_matching", outputs=("output0", "output1"))
+@declare(name="_contrib_bipartite_matching", types="*T:floating->*T", outputs=("output0", "output1"))
 def bipartite_matching(data, *, is_ascend: bool = False, threshold: float, topk: int = -1):
     """Rows and columns of a matrix of scores (..., rows, columns) matched one to one, the best score first.
 
@@ -292,16 +271,7 @@ def bipartite_matching(data, *, is_ascend: bool = False, threshold: float, topk:
     """
 
 
-@bipartite_matching.infer
-def bipartite_matching_infer(data):
-    if len(data) < 2:
-        raise ShapeError(f"data: expected axes (..., rows, columns), got shape {show(data)}")
-    return [data[:-1], (*data[:-2], data[-1])]
-
-
-@bipartite_matching.types
-def bipartite_matching_types(ins, outs):
-    return floating(ins, outs, "data")
+formed(bipartite_matching, "(..., rows, columns) -> (..., rows) (..., columns)")
 
 
 @bipartite_matching.kernel()
@@ -331,7 +301,7 @@ def offsets(xp: ArrayModule, anchors: Arrays, boxes: Arrays) -> tuple[Array, Arr
     return (x - ax) / aw, (y - ay) / ah, xp.log(w / aw), xp.log(h / ah)
 
 
-@declare(name="_contrib_box_encode", outputs=("output0", "output1"))
+@declare(name="_contrib_box_encode", types="*T:floating->*T", outputs=("output0", "output1"))
 def box_encode(samples, matches, anchors, refs, means, stds):
     """Regression targets of a detector: the offsets from ``anchors`` to the boxes of ``refs`` that ``matches`` names.
 
@@ -341,32 +311,7 @@ def box_encode(samples, matches, anchors, refs, means, stds):
     """
 
 
-@box_encode.fill
-def box_encode_fill(ins, outs):
-    samples, matches, anchors, refs = ins[:4]
-    rows = next((shape for shape in (samples, matches) if shape is not None), None)
-    if rows is None and anchors is not None:
-        rows = anchors[:2]
-    if anchors is None and rows is not None:
-        anchors = (*rows, 4)
-    return [samples or rows, matches or rows, anchors, refs, (4,), (4,)]
-
-
-@box_encode.infer
-def box_encode_infer(samples, matches, anchors, refs, means, stds):
-    if len(samples) != 2 or len(refs) != 3:
-        raise ShapeError(f"expected samples (batch, n) and refs (batch, m, 4), got {show(samples)} and {show(refs)}")
-    for name, shape, expected in (
-            ("matches", matches, samples), ("anchors", anchors, (*samples, 4)),
-            ("refs", refs, (samples[0], refs[1], 4)), ("means", means, (4,)), ("stds", stds, (4,))):
-        if shape != expected:
-            raise ShapeError(f"{name}: expected shape {show(expected)}, got {show(shape)}")
-    if refs[1] is not ANY and refs[1] == 0 and samples[1] > 0:
-        raise ShapeError("refs: there is no box to match")
-    return [anchors, anchors]
-
-
-box_encode.types(floating)
+formed(box_encode, "(batch, n) (batch, n) (batch, n, 4) (batch, boxes > 0, 4) (4) (4) -> (batch, n, 4) (batch, n, 4)")
 
 
 @box_encode.kernel()
@@ -382,7 +327,7 @@ def box_encode_xp(xp, samples, matches, anchors, refs, means, stds):
 box_encode.grad(ZERO)
 
 
-@declare(name="_contrib_box_decode")
+@declare(name="_contrib_box_decode", types="*T:floating->*T")
 def box_decode(data, anchors, *, std0: float = 1.0, std1: float = 1.0, std2: float = 1.0, std3: float = 1.0,
                clip: float = -1.0, format: Format = "center"):
     """The corners of the boxes that offsets (batch, n, 4) times ``std0`` to ``std3`` lead to from anchors (1, n, 4).
@@ -391,23 +336,7 @@ def box_decode(data, anchors, *, std0: float = 1.0, std1: float = 1.0, std2: flo
     """
 
 
-@box_decode.fill
-def box_decode_fill(ins, outs):
-    data, anchors = ins
-    data = outs[0] if data is None else data
-    return [data, (1, *data[1:]) if anchors is None and data is not None else anchors]
-
-
-@box_decode.infer
-def box_decode_infer(data, anchors):
-    if len(data) != 3 or data[2] != 4:
-        raise ShapeError(f"data: expected shape (batch, n, 4), got {show(data)}")
-    if anchors != (1, *data[1:]):
-        raise ShapeError(f"anchors: expected shape {show((1, *data[1:]))}, got {show(anchors)}")
-    return data
-
-
-box_decode.types(floating)
+formed(box_decode, "(batch, n, 4) (1, n, 4) -> (batch, n, 4)")
 
 
 @box_decode.kernel()

@@ -16,7 +16,8 @@ from ...core.spec import ANY, Shape, is_floating, show
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import adjoint_pair
+from ..forms import formed
+from ..outputs import adjoint_pair, linear
 from ..shapes.shape import stored
 
 __all__: list[str] = []
@@ -96,9 +97,7 @@ def normalize_xp(xp, data, *, mean, std):
     return _in_range(xp, (x - mean) / std, data.dtype)
 
 
-@normalize.grad
-def normalize_grad(g, ins, outs, *, std):
-    return (ops._image_normalize(g, std=std),)
+linear(normalize, normalize, without=("mean",))
 
 
 # -------------------------------------------------------------------------------------------------- crop
@@ -160,11 +159,8 @@ def _declare_flip(words: str, axis: int) -> None:
     def random_flip(data):
         """The image or, as often, the mirror image."""
 
-    @flip.infer
-    @random_flip.infer
-    def infer(data):
-        _image(data, batch=False)
-        return data
+    formed(flip, "(height, width, channel) -> (height, width, channel)")
+    formed(random_flip, "(height, width, channel) -> (height, width, channel)")
 
     @flip.kernel()
     def flip_xp(xp, data, *, out=None):
@@ -306,9 +302,7 @@ def adjust_lighting(data, *, alpha: tuple[float, ...]):
 _colored(adjust_lighting, lambda xp, x, dtype, rng, alpha: _lighting(xp, x, xp.asarray(alpha, dtype=x.dtype)))
 
 
-@adjust_lighting.grad
-def adjust_lighting_grad(g, ins, outs):
-    return (ops._copy(g),)
+linear(adjust_lighting, "_copy")
 
 
 @declare(name="_image_random_lighting", aliases=("_npx__image_random_lighting",), random=True)

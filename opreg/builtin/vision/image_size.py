@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
+from ...core.attrs import Positive
 from ...core.registry import declare
 from ...core.spec import ANY, Shape, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule, DTypeLike
+from ..forms import formed
 
 __all__: list[str] = []
 
@@ -229,18 +231,11 @@ def resize_xp(xp, data, *, size, keep_ratio, interp):
 
 
 @declare(name="_cvimresize")
-def cv_resize(src, *, w: int, h: int, interp: Interpolation = 1):
+def cv_resize(src, *, w: Positive, h: Positive, interp: Interpolation = 1):
     """One image resized to width ``w`` and height ``h``; see ``_image_resize`` for ``interp``."""
 
 
-@cv_resize.infer
-def cv_resize_infer(src, *, w, h):
-    if len(src) != 3:
-        raise ShapeError(f"src: expected an image (height, width, channel), got shape {show(src)}")
-    _some(src)
-    if w < 1 or h < 1:
-        raise AttrError(f"w={w}, h={h}: expected positive numbers")
-    return (h, w, src[2])
+formed(cv_resize, "(height > 0, width > 0, channel) -> (@h, @w, channel)")
 
 
 @cv_resize.kernel()

@@ -6,18 +6,24 @@ W. Liu and others, SSD: Single Shot MultiBox Detector, 2016. Boxes are given by 
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
+from ...core.attrs import Limit
 from ...core.declarations import ZERO
 from ...core.registry import declare
-from ...core.spec import ANY, show
+from ...core.spec import show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from ..matrices.dense import wide
-from .boxes import apart, floating, offsets, one_by_one, ratio, survivors
+from .boxes import apart, offsets, one_by_one, ratio, survivors
 
 __all__: list[str] = []
 
 _VARIANCES = (0.1, 0.1, 0.2, 0.2)
+
+#: What offsets are divided by.
+Variances = Annotated[tuple[float, ...], Limit("of four", lambda numbers: len(numbers) == 4)]
 
 
 def _of_four(xp: ArrayModule, boxes: Array) -> tuple[Array, Array, Array, Array, Array]:
@@ -32,15 +38,10 @@ def _centered(xp: ArrayModule, boxes: Array) -> tuple[Array, Array, Array, Array
     return (left + right) * 0.5, (top + bottom) * 0.5, right - left, bottom - top
 
 
-def _check_variances(variances: tuple[float, ...]) -> None:
-    if len(variances) != 4:
-        raise AttrError(f"variances={variances}: expected four numbers")
-
-
 # ------------------------------------------------------------------------------------------------- prior
 
 
-@declare(name="_contrib_MultiBoxPrior", aliases=("MultiBoxPrior",), unread=(0,))
+@declare(name="_contrib_MultiBoxPrior", types="*T:floating->*T", aliases=("MultiBoxPrior",), unread=(0,))
 def prior(data, *, sizes: tuple[float, ...] = (1.0,), ratios: tuple[float, ...] = (1.0,), clip: bool = False,
           steps: tuple[float, ...] = (-1.0, -1.0), offsets: tuple[float, ...] = (0.5, 0.5)):
     """Boxes around every place of the feature map ``data`` (batch, channel, height, width), of any content.
@@ -64,11 +65,6 @@ def prior_infer(data, *, sizes, ratios, steps, offsets):
     return (1, data[2] * data[3] * (len(sizes) + len(ratios) - 1), 4)
 
 
-@prior.types
-def prior_types(ins, outs):
-    return floating(ins, outs, "data")
-
-
 @prior.kernel()
 def prior_xp(xp, data, *, sizes, ratios, clip, steps, offsets):
     height, width = data.shape[2:]
@@ -89,10 +85,11 @@ prior.grad(ZERO)
 # ------------------------------------------------------------------------------------------------ target
 
 
-@declare(name="_contrib_MultiBoxTarget", aliases=("MultiBoxTarget",), outputs=("loc_target", "loc_mask", "cls_target"))
+@declare(name="_contrib_MultiBoxTarget", types="*T:floating->*T", aliases=("MultiBoxTarget",),
+         outputs=("loc_target", "loc_mask", "cls_target"))
 def target(anchor, label, cls_pred, *, overlap_threshold: float = 0.5, ignore_label: float = -1.0,
            negative_mining_ratio: float = -1.0, negative_mining_thresh: float = 0.5,
-           minimum_negative_samples: int = 0, variances: tuple[float, ...] = _VARIANCES):
+           minimum_negative_samples: int = 0, variances: Variances = _VARIANCES):
     """Training targets for the boxes of ``anchor`` (1, n, 4), given the objects in ``label``.
 
     ``label`` (batch, objects, 5 or more) holds a class and a box each; the first class -1 ends the list.
@@ -108,22 +105,7 @@ def target(anchor, label, cls_pred, *, overlap_threshold: float = 0.5, ignore_la
     """
 
 
-@target.infer
-def target_infer(anchor, label, cls_pred, *, variances):
-    _check_variances(variances)
-    if len(anchor) != 3 or anchor[0] != 1 or anchor[2] != 4:
-        raise ShapeError(f"anchor: expected shape (1, n, 4), got {show(anchor)}")
-    if len(label) != 3 or label[2] < 5:
-        raise ShapeError(f"label: expected shape (batch, objects, 5 or more), got {show(label)}")
-    if len(cls_pred) != 3 or cls_pred != (label[0], cls_pred[1], anchor[1]):
-        raise ShapeError(f"cls_pred: expected shape {show((label[0], ANY, anchor[1]))}, got {show(cls_pred)}")
-    batch, n = label[0], anchor[1]
-    return [(batch, n * 4), (batch, n * 4), (batch, n)]
-
-
-@target.types
-def target_types(ins, outs):
-    return floating(ins, outs)
+formed(target, "(1, n, 4) (batch, objects, numbers > 4) (batch, classes, n) -> (batch, 4n) (batch, 4n) (batch, n)")
 
 
 def _matches(xp: ArrayModule, overlaps: Array, threshold: float) -> tuple[Array, Array, Array]:
@@ -184,9 +166,9 @@ target.grad(ZERO)
 # --------------------------------------------------------------------------------------------- detection
 
 
-@declare(name="_contrib_MultiBoxDetection", aliases=("MultiBoxDetection",))
+@declare(name="_contrib_MultiBoxDetection", types="*T:floating->*T", aliases=("MultiBoxDetection",))
 def detection(cls_prob, loc_pred, anchor, *, clip: bool = True, threshold: float = 0.01, background_id: int = 0,
-              nms_threshold: float = 0.5, force_suppress: bool = False, variances: tuple[float, ...] = _VARIANCES,
+              nms_threshold: float = 0.5, force_suppress: bool = False, variances: Variances = _VARIANCES,
               nms_topk: int = -1):
     """Objects found: rows of (class, score, left, top, right, bottom) in descending order of score.
 
@@ -197,22 +179,7 @@ def detection(cls_prob, loc_pred, anchor, *, clip: bool = True, threshold: float
     """
 
 
-@detection.infer
-def detection_infer(cls_prob, loc_pred, anchor, *, variances):
-    _check_variances(variances)
-    if len(cls_prob) != 3:
-        raise ShapeError(f"cls_prob: expected shape (batch, classes, n), got {show(cls_prob)}")
-    batch, n = cls_prob[0], cls_prob[2]
-    if loc_pred != (batch, n * 4):
-        raise ShapeError(f"loc_pred: expected shape {show((batch, n * 4))}, got {show(loc_pred)}")
-    if anchor != (1, n, 4):
-        raise ShapeError(f"anchor: expected shape {show((1, n, 4))}, got {show(anchor)}")
-    return (batch, n, 6)
-
-
-@detection.types
-def detection_types(ins, outs):
-    return floating(ins, outs)
+formed(detection, "(batch, classes, n) (batch, 4n) (1, n, 4) -> (batch, n, 6)")
 
 
 def _moved(xp: ArrayModule, anchor: Array, steps: Array, variances: tuple[float, ...], clip: bool) -> Array:

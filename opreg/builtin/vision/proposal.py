@@ -13,7 +13,7 @@ from ...core.spec import ANY, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..matrices.dense import wide
-from .boxes import apart, floating, ratio, survivors
+from .boxes import apart, ratio, survivors
 
 __all__: list[str] = []
 
@@ -37,7 +37,8 @@ def _anchors(stride: int, ratios: tuple[float, ...], scales: tuple[float, ...]) 
 def _declare(name: str, single: bool) -> None:
     """Proposal takes one image, MultiProposal any number."""
 
-    @declare(name=name, outputs=("output", "score"), visible=lambda *, output_score: 2 if output_score else 1)
+    @declare(name=name, types="*T:floating->*T", outputs=("output", "score"),
+             visible=lambda *, output_score: 2 if output_score else 1)
     def proposal(cls_prob, bbox_pred, im_info, *, rpn_pre_nms_top_n: int = 6000, rpn_post_nms_top_n: int = 300,
                  threshold: float = 0.7, rpn_min_size: int = 16, scales: tuple[float, ...] = (4.0, 8.0, 16.0, 32.0),
                  ratios: tuple[float, ...] = (0.5, 1.0, 2.0), feature_stride: int = 16, output_score: bool = False,
@@ -83,10 +84,6 @@ def _declare(name: str, single: bool) -> None:
         if size[0] is not ANY and size[1] is not ANY and size[0] * size[1] == 0:
             raise ShapeError(f"cls_prob: there is no place in {show(cls_prob)}")
         return [(batch * rpn_post_nms_top_n, 5), (batch * rpn_post_nms_top_n, 1)]
-
-    @proposal.types
-    def proposal_types(ins, outs):
-        return floating(ins, outs)
 
     proposal.kernel()(proposal_xp)
     proposal.grad(ZERO)

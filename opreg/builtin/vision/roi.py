@@ -8,26 +8,31 @@ of maxima over blocks whose sides are powers of two: four blocks cover any cell.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ...core.attrs import Count
+from ...core.attrs import Count, Limit
 from ...core.op import Op
 from ...core.registry import declare, register
 from ...core.spec import Shape, limits, show
 from ...core.threads import stretches
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from ..lookup.indexing import add_at
 from ..matrices.dense import wide
 from ..outputs import adjoint_pair, gradient_by, like_inputs
 from .bilinear import images
 
-__all__ = ["pooled", "divided", "rounded", "scaled"]
+__all__ = ["Cells", "pooled", "divided", "rounded", "scaled"]
 
 #: How many numbers a block of regions holds between two products, and a block of channels in tables of maxima.
 BLOCK = 1 << 22
+
+#: Cells down and across.
+Cells = Annotated[tuple[int, ...], Limit("of two positive numbers, height and width",
+                                         lambda size: len(size) == 2 and min(size) > 0)]
 
 
 def pooled(data: Shape, rois: Shape, channels: int, size: Shape) -> Shape:
@@ -276,16 +281,14 @@ def psroi_pooling_data_xp(xp, g, rois, data, *, spatial_scale, pooled_size, grou
 
 @declare(name="ROIPooling", aliases=("_npx_roi_pooling",), types="T,I->T,int32", outputs=("output", "maxidx"),
          visible=lambda: 1)
-def roi_pooling(data, rois, *, pooled_size: tuple[int, ...], spatial_scale: float):
+def roi_pooling(data, rois, *, pooled_size: Cells, spatial_scale: float):
     """Maxima over the pixels of each region's cells (Girshick 2015, Fast R-CNN); a cell without pixels is zero.
 
     The second output, which is not shown, says where in its image each maximum is, or -1.
     """
 
 
-@roi_pooling.infer
-def roi_pooling_infer(data, rois, *, pooled_size):
-    return [pooled(data, rois, data[1] if len(data) == 4 else 0, pooled_size)] * 2
+formed(roi_pooling, "(batch, channel, height, width) (regions, 5) -> " + "(regions, channel, @pooled_size) " * 2)
 
 
 def _spans(xp: ArrayModule, start: Array, stop: Array, cells: int, n: int) -> tuple[Array, Array, Array]:

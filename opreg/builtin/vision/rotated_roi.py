@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 
 from ...core.registry import declare
-from ...core.spec import show
-from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from ..matrices.dense import wide
 from .bilinear import corners, images, read, rows
+from .roi import Cells
 
 __all__: list[str] = []
 
 
 @declare(name="_contrib_RROIAlign")
-def rotated_roi_align(data, rois, *, pooled_size: tuple[int, ...], spatial_scale: float, sampling_ratio: int = -1):
+def rotated_roi_align(data, rois, *, pooled_size: Cells, spatial_scale: float, sampling_ratio: int = -1):
     """Averages of bilinear samples over the cells of regions (image, x, y, width, height, degrees), turned around x, y.
 
     A cell has ``sampling_ratio`` samples along either side, or if that is not positive one a pixel, but not more than
@@ -29,15 +29,7 @@ def rotated_roi_align(data, rois, *, pooled_size: tuple[int, ...], spatial_scale
     """
 
 
-@rotated_roi_align.infer
-def rotated_roi_align_infer(data, rois, *, pooled_size):
-    if len(data) != 4:
-        raise ShapeError(f"data: expected shape (batch, channel, height, width), got {show(data)}")
-    if len(rois) != 2 or rois[1] != 6:
-        raise ShapeError(f"rois: expected shape (regions, 6), got {show(rois)}")
-    if len(pooled_size) != 2 or min(pooled_size) < 1:
-        raise AttrError(f"pooled_size={pooled_size}: expected positive numbers, height and width")
-    return (rois[0], data[1], *pooled_size)
+formed(rotated_roi_align, "(batch, channel, height, width) (regions, 6) -> (regions, channel, @pooled_size)")
 
 
 def _counts(xp: ArrayModule, length: Array, cells: int, samples: int, diagonal: float) -> tuple[Array, int]:

@@ -12,6 +12,7 @@ from ...core.spec import Shape, is_narrow, show
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from ..matrices.dense import wide
 from ..outputs import gradient_by
 from .bilinear import Corner, corners, images, read, rows, slopes, spread
@@ -110,12 +111,7 @@ def bilinear_sampler(data, grid, *, cudnn_off: bool | None = None):
     """Images read at the places of ``grid``, x and y from -1 to 1; what lies outside is zero."""
 
 
-@bilinear_sampler.infer
-def bilinear_sampler_infer(data, grid):
-    if len(data) != 4 or len(grid) != 4 or grid[1] != 2 or data[0] != grid[0]:
-        raise ShapeError("expected data of shape (batch, channel, height, width) and a grid of shape "
-                         f"(batch, 2, height, width), got {show(data)} and {show(grid)}")
-    return (*data[:2], *grid[2:])
+formed(bilinear_sampler, "(batch, channel, high, across) (batch, 2, height, width) -> (batch, channel, height, width)")
 
 
 def _corners(xp: ArrayModule, grid: Array, size: tuple[int, int]) -> list[Corner]:
@@ -129,7 +125,7 @@ def _corners(xp: ArrayModule, grid: Array, size: tuple[int, int]) -> list[Corner
 def bilinear_sampler_xp(xp, data, grid):
     data, grid = wide(xp, data, grid)
     places = _corners(xp, grid, data.shape[2:])
-    return images(read(xp, rows(data), places), bilinear_sampler_infer(data.shape, grid.shape))
+    return images(read(xp, rows(data), places), (*data.shape[:2], *grid.shape[2:]))
 
 
 @declare(name="_backward_BilinearSampler_data", types="T,T,U->T", unread=(2,))
@@ -179,8 +175,6 @@ def bilinear_sampler_grid_xp(xp, g, data, grid):
 def spatial_transformer(data, loc, *, target_shape: tuple[int, ...] = (0, 0), transform_type: Literal["affine"],
                         sampler_type: Literal["bilinear"], cudnn_off: bool | None = None):
     """Images seen through affine maps, six numbers each, that take places of the output to places of the input."""
-    if len(data.shape) != 4:
-        raise ShapeError(f"data: expected shape (batch, channel, height, width), got {show(data.shape)}")
     dtype = np.dtype(data.dtype)
     if is_narrow(dtype):  # of which a place is half a pixel off in large images
         data, loc = ops.Cast(data, dtype="float32"), ops.Cast(loc, dtype="float32")
@@ -188,9 +182,7 @@ def spatial_transformer(data, loc, *, target_shape: tuple[int, ...] = (0, 0), tr
     return ops.Cast(seen, dtype=dtype) if is_narrow(dtype) else seen
 
 
-@spatial_transformer.fill
-def spatial_transformer_fill(ins, outs):
-    return [ins[0], None if ins[0] is None else (ins[0][0], 6)]
+formed(spatial_transformer, "(batch, channel, height, width) (batch, 6)")
 
 
 def _places(grid, transform_type):

@@ -1,0 +1,182 @@
+"""Forms of shapes: what an operator says of its axes, as text, from which the shapes of its inputs and outputs follow.
+
+An operator whose shapes are no arithmetic declares a form in place of rules. An error quotes it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ..core.op import Op
+from ..core.rules import Attrs, AttrsRule, Shapes
+from ..core.spec import ANY, Shape, show, unify
+from ..errors import ShapeError
+
+__all__ = ["formed"]
+
+_AXIS = re.compile(r"(?:(?P<number>\d+)|(?P<times>\d*)(?P<name>(?:\.\.\.|@|)\w*)(?: *> *(?P<above>\d+))?)$")
+
+
+class _Axis(NamedTuple):
+    """An axis of a form: a number, or ``times`` what a name stands for, more than ``above``.
+
+    A name that begins with ``...`` stands for any axes, one with ``@`` for the number or numbers of an attribute.
+    """
+
+    number: int | None
+    times: int
+    name: str
+    above: int
+
+    @property
+    def many(self) -> bool:
+        """Whether any axes may stand here."""
+        return self.name.startswith("...")
+
+    def words(self, bound: dict[str, Any]) -> str:
+        """The axis as an error shows it."""
+        if self.number is not None:
+            return str(self.number)
+        known = bound.get(self.name)
+        if self.many:
+            return "..." if known is None else ", ".join(map(str, known))
+        if known is not None and known is not ANY:
+            return str(self.times * known)
+        return f"{self.times if self.times > 1 else ''}{self.name}{f' > {self.above}' if self.above >= 0 else ''}"
+
+    def fits(self, dim: int, bound: dict[str, Any]) -> bool:
+        """Whether a dimension may stand here; what the name stands for is bound then."""
+        if dim is ANY:
+            if self.number is None:
+                bound.setdefault(self.name, ANY)
+            return True
+        if self.number is not None:
+            return dim == self.number
+        count, rest = divmod(dim, self.times)
+        if rest or dim <= self.above or (self.name and bound.get(self.name, ANY) != count):
+            return False
+        bound[self.name] = count
+        return True
+
+
+Form = tuple[_Axis, ...]
+
+
+def _forms(side: str) -> list[Form]:
+    """The forms in a text, each in parentheses."""
+    return [tuple([_axis(text.strip()) for text in inside.split(",") if text.strip()])
+            for inside in re.findall(r"\(([^)]*)\)", side)]
+
+
+def _axis(text: str) -> _Axis:
+    match = _AXIS.match(text)
+    if match is None:
+        raise ValueError(f"an axis {text!r}: expected a number, a name, ... or @ and an attribute")
+    number, times, name, above = match.group("number", "times", "name", "above")
+    return _Axis(int(number) if number else None, int(times or 1), name or "", -1 if above is None else int(above))
+
+
+def _with(form: Form, attrs: Attrs) -> Form:
+    """A form with the numbers of attributes."""
+    axes: list[_Axis] = []
+    for axis in form:
+        if axis.name.startswith("@"):
+            value = attrs[axis.name[1:]]
+            axes += [_Axis(n, 1, "", -1) for n in (value if isinstance(value, tuple) else (value,))]
+        else:
+            axes.append(axis)
+    return tuple(axes)
+
+
+def _fit(name: str, form: Form, shape: Shape, bound: dict[str, Any]) -> None:
+    """Bind the names of a form to what they stand for in a shape."""
+    words = ", ".join([axis.words(bound) for axis in form]) + "," * (len(form) == 1 and not form[0].many)
+    rest, axes, dims = next((i for i, axis in enumerate(form) if axis.many), None), form, shape
+    fits = len(shape) == len(form)
+    if rest is not None:
+        stop = rest + 1 + len(shape) - len(form)
+        part, many = shape[rest:stop], form[rest].name
+        fits = stop >= rest and bound.get(many, part) == part
+        if fits:
+            bound[many] = unify(bound.get(many), part)
+            axes, dims = form[:rest] + form[rest + 1:], shape[:rest] + shape[stop:]
+    if not fits or not all(axis.fits(dim, bound) for axis, dim in zip(axes, dims)):
+        raise ShapeError(f"{name}: expected shape ({words}), got {show(shape)}")
+
+
+def _made(form: Form, bound: dict[str, Any], open_: bool) -> Shape | None:
+    """The shape that a form stands for; None where nothing is known of a name, unless such dimensions may be open."""
+    dims: list[int] = []
+    for axis in form:
+        if axis.number is not None:
+            dims.append(axis.number)
+        elif axis.many and axis.name in bound:
+            dims += bound[axis.name]
+        elif not axis.many and (open_ or axis.name in bound):
+            dims.append(axis.times * bound.get(axis.name, ANY))
+        else:
+            return None
+    return tuple(dims)
+
+
+def formed(op: Op, text: str) -> None:
+    """Declare the shapes of an operator by a form.
+
+    Parameters
+    ----------
+    op : Op
+        The operator. A body keeps saying what its outputs are; the form is that of its inputs then.
+    text : str
+        Inputs and outputs, each in parentheses, an arrow between both sides. An axis is a number; a name, which stands
+        for one dimension wherever it is, or ``4n`` for a multiple; ``n > 0`` for one that has a bound; ``@depth`` for
+        what an attribute holds, several where that is a tuple; ``...`` or ``...name`` for any axes. Without forms of
+        inputs they may have any shape.
+
+    Raises
+    ------
+    ShapeError
+        At inference, where an input does not have the form, by its name and what was expected.
+
+    Examples
+    --------
+    >>> from opreg.core.registry import declare
+    >>> @declare(name="_example_corners")
+    ... def corners(boxes, of): "Four corners each."
+    >>> formed(corners, "(..., n, 4) (n) -> (..., 4n, 2)")
+    >>> corners.infer_shapes([(2, 3, 4), None], [None], {})
+    ([(2, 3, 4), (3,)], [(2, 12, 2)])
+    >>> corners.infer_shapes([(2, 3, 5), (3,)], [None], {})
+    Traceback (most recent call last):
+    opreg.errors.ShapeError: boxes: expected shape (..., n, 4), got (2, 3, 5)
+    """
+    left, _, right = text.partition("->")
+    of_inputs, of_outputs = dict(zip(op.signature.input_names, _forms(left))), _forms(right)
+
+    def bound_by(attrs: Attrs, shapes: Sequence[tuple[str, Form, Shape | None]]) -> dict[str, Any]:
+        bound: dict[str, Any] = {}
+        for name, form, shape in shapes:
+            if shape is not None and sum(axis.many for axis in form) < 2:
+                _fit(name, _with(form, attrs), shape, bound)
+        return bound
+
+    def of_ins(attrs: Attrs, ins: Sequence[Shape | None]) -> list[tuple[str, Form, Shape | None]]:
+        return [(name, of_inputs[name], shape) for name, shape in zip(op.signature.inputs(attrs), ins)
+                if name in of_inputs]
+
+    def form_fill(attrs: Attrs, ins: Shapes, outs: Shapes) -> Shapes:
+        named = of_ins(attrs, ins)
+        bound = bound_by(attrs, [*named, *zip(op.signature.outputs(attrs), of_outputs, outs)])
+        return [_made(_with(form, attrs), bound, shape is not None) for _, form, shape in named] or ins
+
+    def form_infer(attrs: Attrs, *ins: Shape) -> list[Shape | None]:
+        bound = bound_by(attrs, of_ins(attrs, ins))
+        return [_made(_with(form, attrs), bound, True) for form in of_outputs]
+
+    first, *others = [{axis.name for axis in form if axis.number is None and axis.name[:1] != "@"}
+                      for form in of_inputs.values()] or [set()]
+    if of_inputs and (not others or any(names <= first for names in others)):  # one at least need not be given
+        op.fill(AttrsRule(form_fill))
+    if not op.traits.traced:
+        op.infer(AttrsRule(form_infer))
