@@ -231,10 +231,9 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
             specs = inference.infer(graph, shape_of, dtype_of)
     stored = {node.name: _STYPES.get(stype, stype) for node in arguments
               if (stype := node.tags.get("__storage_type__")) is not None} | dict(stype_dict or {})
-    by_rows = {node.inputs[1][0] for node in graph.nodes
-               if (node.built_in == "Embedding" and node.attrs["sparse_grad"])
-               or (node.built_in == "dot" and not node.attrs["transpose_b"]
-                   and stored.get(node.inputs[0][0].name) == "csr")}
+    by_rows = {node.inputs[i][0] for node in graph.nodes if node.op is not None and node.op.rules.few_rows is not None
+               for i in node.op.rules.few_rows(node.attrs, [
+                   stored.get(source.name, "default") if source.op is None else "default" for source, _ in node.inputs])}
     sharing = _Sharing(shared_arg_names, shared_exec, shared_buffer, names)
     args: list[NDArray] = []
     grads: list[NDArray | None] = []
