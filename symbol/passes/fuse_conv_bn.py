@@ -38,8 +38,8 @@ class _Tail:
         self.members = [node]
         self.inputs = list(node.inputs)
         self.op, self.axis = declared.op, declared.axis
-        self.attrs: dict[str, Any] = {**declared.attrs, "normalized": False, "added": False, "relu": False, "eps": 0.0,
-                                      "fix_gamma": True}
+        self.attrs: dict[str, Any] = dict(declared.attrs)
+        self.attrs.update(normalized=False, added=False, relu=False, eps=0.0, fix_gamma=True)
 
     @property
     def end(self) -> Entry:
