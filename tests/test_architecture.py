@@ -613,7 +613,7 @@ def known_one_by_one(text: str, space: Mapping[str, object], names: Set[str], na
             words = ast.unparse(node.left)
             asked = words.endswith((".built_in", "op.name", ".op"))
             parts = [part for side in sides for part in ast.walk(side) if isinstance(part, ast.expr)]
-            if any(map(operator, parts)) or (asked or nameless) and any(map(name, parts)) or ".built_in" in words:
+            if any(map(operator, parts)) or ((asked or nameless) and any(map(name, parts))) or ".built_in" in words:
                 found.append(node)
         elif nameless and isinstance(node, (ast.Set, ast.Dict)):
             found += [each for each in (node.elts if isinstance(node, ast.Set) else node.keys) if each and name(each)]

@@ -217,7 +217,7 @@ def test_users_operators_have_tails_and_are_norms(unregistered):
     assert operators(assert_same(net(), (2, 3, 5, 5))) == [
         ("custom.test_fold_weighted", "custom.test_fold_normed", "relu")]
     assert len(operators(assert_same(net(told=False), (2, 3, 5, 5)))) == 3
-    with pytest.raises(mx.errors.ArgumentError, match="the rule for norms of operator 'test_fold_normed'.* expected"):
+    with pytest.raises(mx.errors.ArgumentError, match=r"the rule for norms of operator 'test_fold_normed'.* expected"):
         normed.norm(lambda x: x)
     normed.norm(lambda: 1)
     with pytest.raises(mx.errors.ArgumentError, match="'test_fold_normed': its norm rule returned 1 for 5 inputs, "
