@@ -202,6 +202,14 @@ def bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, args: Values, 
                 numbers=check_numbers, reduction=reduction)
 
 
+def _with_few_rows(node: Node, stypes: Mapping[Node, str]) -> list[Node]:
+    """The inputs of a node whose gradients have few rows that are not zero, as its operator says."""
+    rule = None if node.op is None else node.op.rules.few_rows
+    sources = [source for source, _ in node.inputs]
+    told = () if rule is None else rule(node.attrs, [stypes.get(source, "default") for source in sources])
+    return [sources[i] for i in told]
+
+
 @SIMPLE_BIND.provide
 @uncollected
 def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_req: Requests,
@@ -231,10 +239,8 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
             specs = inference.infer(graph, shape_of, dtype_of)
     stored = {node.name: _STYPES.get(stype, stype) for node in arguments
               if (stype := node.tags.get("__storage_type__")) is not None} | dict(stype_dict or {})
-    by_rows = {node.inputs[1][0] for node in graph.nodes
-               if (node.built_in == "Embedding" and node.attrs["sparse_grad"])
-               or (node.built_in == "dot" and not node.attrs["transpose_b"]
-                   and stored.get(node.inputs[0][0].name) == "csr")}
+    stypes = {node: stored.get(node.name, "default") for node in arguments}
+    by_rows = {source for node in graph.nodes for source in _with_few_rows(node, stypes)}
     sharing = _Sharing(shared_arg_names, shared_exec, shared_buffer, names)
     args: list[NDArray] = []
     grads: list[NDArray | None] = []
@@ -246,7 +252,7 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
     for node, req in zip(arguments, reqs):
         spec, place = Spec(shape_of[node], dtype_of[node]), _variable_place(node, ctx, groups) or ctx
         weight, grad = room.get(node, (None, None))
-        stype = stored.get(node.name, "default")
+        stype = stypes[node]
         args.append(sharing.argument("arg_dict", node.name, spec, place, weight).tostype(stype))
         slope = None if req == "null" else sharing.argument("grad_dict", node.name, spec, place, grad)
         grads.append(slope.tostype("row_sparse") if slope is not None and (

@@ -523,8 +523,8 @@ class Symbol(Methods):
 
         ``check_kernels``, ``recompute``, ``head_grads``, ``check_numbers``, ``reduce`` and ``shard`` are those of
         ``bind``. ``stype_dict`` has storage types of arguments by name, beside those that variables were made with.
-        Gradients are ``row_sparse`` of such arguments, of weights of ``Embedding(sparse_grad=True)``, and of what a
-        CSR matrix is multiplied with.
+        Gradients are ``row_sparse`` of such arguments, and of those that an operator says have few rows: weights of
+        ``Embedding(sparse_grad=True)``, what a CSR matrix is multiplied with.
 
         Examples
         --------

@@ -8,17 +8,18 @@ import importlib
 import re
 import subprocess
 import sys
+from collections.abc import Mapping, Set
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 from opreg.core import registry, slots
+from opreg.core.op import Op
 from opreg.core.slots import Slot
 from tests.questions import of_each
 
 ROOT = Path(__file__).parent.parent
-
 
 #: The floors of the house, lowest first: what stands on a line may import from the lines above it. A folder stands for
 #: all that is in it, but for what has a line of its own. Within a folder imports make no circles.
@@ -266,27 +267,65 @@ def test_front_door_imports_nothing() -> None:
             f"opreg/__init__.py:{line}: {other}"
 
 
-#: Modules of the engine with sets or tables of operators by name, and what these say that is no fact about operators.
+#: Modules of the engine that know operators one by one, and what they know that is no fact about operators.
 NAMING = {
-    "opreg.symbol.json": "how many outputs the files of MXNet count",
+    "opreg.symbol.json": "how many outputs the files of MXNet count, which casts they leave out, what old ones meant",
     "opreg.symbol.symbol": "how names begin that MXNet gives to results of Python's operators",
     "opreg.core.other_names": "what others call attributes of tensors",
     "opreg.core.loads": "words of Python",
     "opreg.symbol.control_flow": "the loops and the branch that it declares itself",
     "opreg.symbol.unrolled": "how each kind of loop and branch is unrolled",
+    "opreg.symbol.passes.reduce_gradients": "the node of a bucket, which it declares itself",
+    "opreg.backends.onednn.passes.fuse_bn_backward": "the two operators that its own is attached to",
+    "opreg.backends.cuda.passes.fuse_dense_backward": "the two operators that its own is attached to",
 }
 
+#: Parts of the engine that are asked about names and sets of names, too. Others have words of libraries and of C++.
+NAMELESS = r"opreg\.(symbol|core)\b|opreg\.backends\.\w+$"
 
-@of_each([name for name in MODULES if re.match(r"opreg\.(symbol|core)\b|opreg\.backends\.\w+$", name)])
+
+def known_one_by_one(text: str, space: Mapping[str, object], names: Set[str], nameless: bool = True) -> list[str]:
+    """What a module knows of single operators: each comparison of one, or of ``Node.built_in``, with another or with a
+    name; where it is ``nameless``, each comparison with a name of an operator and each set or table of some."""
+
+    def operator(part: ast.expr) -> bool:
+        return isinstance(part, ast.Name) and isinstance(space.get(part.id), Op)
+
+    def name(part: ast.expr) -> bool:
+        return isinstance(part, ast.Constant) and part.value in names
+
+    found: list[ast.expr] = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            words = ast.unparse(node.left)
+            asked = words.endswith((".built_in", "op.name", ".op"))
+            parts = [part for side in sides for part in ast.walk(side) if isinstance(part, ast.expr)]
+            if any(map(operator, parts)) or ((asked or nameless) and any(map(name, parts))) or ".built_in" in words:
+                found.append(node)
+        elif nameless and isinstance(node, (ast.Set, ast.Dict)):
+            found += [each for each in (node.elts if isinstance(node, ast.Set) else node.keys) if each and name(each)]
+    return [f"{each.lineno}: {ast.unparse(each)}" for each in found]
+
+
+@of_each([name for name in MODULES if re.match(r"opreg\.(symbol|core|backends)\b", name)])
 def test_facts_about_operators_stand_on_them(name: str) -> None:
     """What holds for some operators is a trait or a rule, so that others can say the same."""
     importlib.import_module("opreg.symbol.control_flow")  # it declares operators when it is first asked for
-    known, found = {name for name in registry.names() if registry.get(name).where is None}, []
-    for node in ast.walk(ast.parse(MODULES[name].read_text())):
-        members = node.elts if isinstance(node, ast.Set) else node.keys if isinstance(node, ast.Dict) else []
-        found += [f"{MODULES[name]}:{each.lineno}: {each.value}" for each in members
-                  if isinstance(each, ast.Constant) and each.value in known]
-    assert bool(found) == (name in NAMING), found
+    known = {name for name in registry.names() if registry.get(name).where is None}
+    module = importlib.import_module(name)
+    found = known_one_by_one(MODULES[name].read_text(), vars(module), known, bool(re.match(NAMELESS, name)))
+    assert bool(found) == (name in NAMING), f"{MODULES[name]}:{found}"
+
+
+@pytest.mark.parametrize("text", [
+    "node.built_in == 'Convolution'", "node.op is relu", "relu is not node.op", "node.op in (relu,)",
+    "node.op.name in ('sum', other)", "operator == 'sum'", "{'sum': 1}", "{'sum'}", "node.built_in in TABLE"])
+def test_knowing_an_operator_is_seen(text: str) -> None:
+    known = {"Convolution", "relu", "sum"}
+    assert known_one_by_one(text, {"relu": registry.get("relu")}, known)
+    assert not known_one_by_one("node.op is op and op.rules.grad is not ZERO and len({'other'}) == 1",
+                                {"ZERO": "zero"}, known)
 
 
 @of_each([name for name in MODULES if name != "opreg.core.spec"])

@@ -61,8 +61,8 @@ class Rules:
     """
 
     __slots__ = ("types", "infer", "shapes", "fill", "infer_from_data", "view", "prepare", "grad", "raw_grad", "vmap",
-                 "jvp", "onnx", "inline", "body", "moves", "chance", "flops", "layout", "identity", "again", "loss",
-                 "expression", "sets", "unrolled", "call", "differentiate", "check")
+                 "jvp", "onnx", "inline", "body", "moves", "chance", "flops", "layout", "identity", "again", "few_rows",
+                 "norm", "tail", "loss", "expression", "sets", "unrolled", "call", "differentiate", "check")
 
     def __init__(self, types: TypeRule | Rule, loss: Rule | bool = False, call: Callable[..., Any] = apply,
                  differentiate: Callable[..., Sequence[Any]] | None = None, check: Check | None = None):
@@ -87,6 +87,9 @@ class Rules:
         self.layout: Rule | None = None
         self.identity: Rule | None = None
         self.again: Rule | None = None
+        self.few_rows: Rule | None = None
+        self.norm: Rule | None = None
+        self.tail: Rule | None = None
         self.expression: Any = None
         self.sets: Rule | None = None
         self.unrolled: Callable[..., Any] | None = None
@@ -267,3 +270,18 @@ class Declarations:
         the inputs, and return None where it does not know.
         """
         return self._declare("again", function)
+
+    def few_rows(self, function: F) -> F:
+        """Declare the inputs whose gradients have few rows that are not zero: ``f(stypes, **attrs)`` of the storage
+        types of the inputs returns their numbers. Variables there are given ``row_sparse`` gradients."""
+        return self._declare("few_rows", function)
+
+    def norm(self, function: F) -> F:
+        """Declare that in inference it is a norm by statistics that it is given: ``f(**attrs)`` returns a ``Norm``, or
+        None for a use that is none. An operator with a tail may do it then."""
+        return self._declare("norm", function)
+
+    def tail(self, function: F) -> F:
+        """Declare who computes it together with what follows it, in inference on the host: ``f(**attrs)`` returns a
+        ``Tail``."""
+        return self._declare("tail", function)

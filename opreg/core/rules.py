@@ -11,7 +11,7 @@ from ..errors import DTypeError
 from .parameters import parameters_of
 from .spec import Shape, as_dtype, common_dtype, is_floating
 
-__all__ = ["SAME_TYPE", "Again", "Attrs", "AttrsRule", "Dtypes", "Rule", "Shapes", "TypeRule"]
+__all__ = ["SAME_TYPE", "Again", "Attrs", "AttrsRule", "Dtypes", "Norm", "Rule", "Shapes", "Tail", "TypeRule"]
 
 Shapes = list[Shape | None]
 Dtypes = list[np.dtype | None]
@@ -31,6 +31,44 @@ class Again(NamedTuple):
 
     ins: Sequence[Any]
     attrs: Attrs
+
+
+class Norm(NamedTuple):
+    """What a norm of data, gamma, beta, mean and variance does in inference: ``(data - mean) / sqrt(variance + eps) *
+    gamma + beta``, a number of each of the latter for each channel.
+
+    Attributes
+    ----------
+    axis : int
+        That of the channels.
+    eps : float
+        What is added to the variance.
+    fix_gamma : bool
+        Whether gamma counts as one.
+    """
+
+    axis: int
+    eps: float
+    fix_gamma: bool
+
+
+class Tail(NamedTuple):
+    """Who computes an operator together with its tail: a norm, the addition of an array, relu, each if it is there.
+
+    Attributes
+    ----------
+    op : Op
+        It is given the inputs, then gamma, beta, mean and variance of the norm, then the array.
+    attrs : mapping
+        Its attributes, beside those that say what the tail is: ``normalized``, ``added`` and ``relu``, and of the norm
+        ``eps`` and ``fix_gamma``.
+    axis : int
+        That of the channels of the output.
+    """
+
+    op: Any
+    attrs: Attrs
+    axis: int
 
 
 class Rule:

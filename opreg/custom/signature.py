@@ -212,7 +212,10 @@ _RULES: dict[str, tuple[str, tuple[str, ...] | None, str]] = {
     "jvp": ("jvp rule", ("t", "ins", "outs"), ""),
     "flops": ("rule for arithmetic", ("ins", "outs"), ": the shapes of each"),
     "layout": ("layout rule", ("ins",), ": the shapes of the inputs"),
-    "identity": ("rule for identities", ("ins", "outs"), ": the specs of each")}
+    "identity": ("rule for identities", ("ins", "outs"), ": the specs of each"),
+    "few_rows": ("rule for rows", ("stypes",), ": the storage types of the inputs"),
+    "norm": ("rule for norms", (), ""),
+    "tail": ("rule for tails", (), "")}
 
 #: Parameters that rules may have beside attributes.
 _TOLD = {"grad": ("needs", "is_train"), "identity": ("is_train",)}

@@ -47,7 +47,8 @@ class Primitive(NamedTuple):
     None as a whole says it is zero. ``operator`` is the name of the operator, the key of its forms in
     ``value.BINARY``, or a function that applies it to values. ``exact`` says that integers give integers,
     ``logical`` that it gives 0 or 1. ``dtype`` is that of the result where it is not that of the arguments.
-    ``cost`` is what it takes where an addition takes 1; one without is not worth computing twice.
+    ``cost`` is what it takes where an addition takes 1; one without is not worth computing twice. ``equality`` says
+    that it asks whether its arguments are equal, to the bit.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Primitive(NamedTuple):
     dtype: np.dtype | None = None
     whole: Callable[..., Array] | None = None
     cost: int | None = None
+    equality: bool = False
 
     def resolve(self, xp: ArrayModule, whole: bool = False) -> Callable[..., Array]:
         """The function that computes it on arrays of ``xp``, on integers with ``whole``; a last positional argument is
@@ -84,9 +86,10 @@ class Instruct(Protocol):
 def primitive(name: str, function: str | Callable[..., Array] | None = None,
               derivative: Callable[..., Sequence[Operand | None]] | None = None,
               operator: str | Callable[..., Value] | None = None, *, exact: bool = False, logical: bool = False,
-              whole: Callable[..., Array] | None = None, cost: int | None = None) -> Instruct:
+              whole: Callable[..., Array] | None = None, cost: int | None = None, equality: bool = False) -> Instruct:
     """Define an instruction and return the function that applies it to terms, or computes it of numbers."""
-    prim = Primitive(name, function or name, derivative, operator or name, exact or logical, logical, None, whole, cost)
+    prim = Primitive(name, function or name, derivative, operator or name, exact or logical, logical, None, whole, cost,
+                     equality)
     PRIMITIVES[name] = prim
 
     def call(*args: Operand) -> Operand:
@@ -224,8 +227,8 @@ greater = primitive("greater", cost=2, operator="gt", logical=True)
 greater_equal = primitive("greater_equal", cost=2, operator="ge", logical=True)
 less = primitive("less", cost=2, operator="lt", logical=True)
 less_equal = primitive("less_equal", cost=2, operator="le", logical=True)
-equal = primitive("equal", cost=2, operator="eq", logical=True)
-not_equal = primitive("not_equal", cost=2, operator="ne", logical=True)
+equal = primitive("equal", cost=2, operator="eq", logical=True, equality=True)
+not_equal = primitive("not_equal", cost=2, operator="ne", logical=True, equality=True)
 logical_and = primitive("logical_and", logical=True)
 logical_or = primitive("logical_or", logical=True)
 logical_xor = primitive("logical_xor", logical=True)

@@ -251,7 +251,8 @@ def _row(plan: Plan, half: str, number: int, step: Step, machine: Machine) -> Es
     dtype = "" if step.node is None or not plan.specs[step.node] else str(plan.specs[step.node][0].dtype)
     operator, node, operators = names_of(step)
     memory, arithmetic = machine.work_seconds(work, dtype)
-    if operator == "_CrossDeviceCopy":
+    if step.node is not None and any(plan.contexts[source] != plan.contexts[step.node]
+                                     for source, _ in step.node.inputs):  # it goes from one device to another
         memory = work.written / machine.link_rate
     launch, longest = work.launches * machine.launch, max(memory, arithmetic)
     replayed = longest + work.launches * machine.node

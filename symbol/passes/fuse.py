@@ -52,9 +52,6 @@ _STORING = 10
 # Smaller dtypes are left too easily by a product that is arranged anew.
 _EXACT = (np.dtype("float32"), np.dtype("float64"))
 
-# What tells numbers from others that differ in the last bit.
-_EQUALITIES = frozenset({"equal", "not_equal"})
-
 
 # ------------------------------------------------------------------------------------------- the operator
 
@@ -302,7 +299,7 @@ class _Composer:
         if group not in self.backward or self.program.specs[group.members[-1]][0].dtype not in _EXACT:
             return False
         return not any(AGAIN in node.tags for node in exported) and not any(
-            prim.name in _EQUALITIES for node in group.members for prim, _ in self.expressions[node].code)
+            prim.equality for node in group.members for prim, _ in self.expressions[node].code)
 
     def _fused(self, group: _Group, became: dict[Entry, Entry]) -> list[Node] | None:
         exported = [node for node in group.members if (node, 0) in self.outside]

@@ -2,7 +2,8 @@
 
 What follows is, in this order and each only if it is there: batch norm by its moving statistics, the addition of an
 array of the same shape, relu. A member is folded in when nobody else reads what it is given. The node takes the place
-of its last member, so whatever it reads comes before it.
+of its last member, so whatever it reads comes before it. Which operators have a tail, and which are norms, these say
+themselves: see ``Op.tail`` and ``Op.norm``.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from opreg.builtin.layers.fused_convolution import folded_convolution
 from opreg.core.graph import Entry, Node
+from opreg.core.rules import Norm, Tail
 from opreg.elementwise.expression import Expression, maximum, trace
+from opreg.errors import ArgumentError
 
 from ..program import Program
 
@@ -32,12 +34,11 @@ _SUM, _RELU = _written(trace(lambda x, y: x + y, 2)), _written(trace(lambda x: m
 class _Tail:
     """A convolution and the members that follow it."""
 
-    def __init__(self, node: Node):
+    def __init__(self, node: Node, declared: Tail):
         self.members = [node]
         self.inputs = list(node.inputs)
-        self.attrs: dict[str, Any] = {name: node.attrs[name] for name in
-                                      ("kernel", "stride", "dilate", "pad", "num_filter", "num_group", "layout",
-                                       "no_bias")}
+        self.op, self.axis = declared.op, declared.axis
+        self.attrs: dict[str, Any] = dict(declared.attrs)
         self.attrs.update(normalized=False, added=False, relu=False, eps=0.0, fix_gamma=True)
 
     @property
@@ -53,7 +54,7 @@ class _Tail:
         last = self.members[-1]
         names = tuple([member.op.name for member in self.members])  # type: ignore[union-attr]
         attrs = {**self.attrs, "operators": names, "members": tuple(self.members)}
-        return Node(folded_convolution, last.name, attrs, inputs, where=last.where)
+        return Node(self.op, last.name, attrs, inputs, where=last.where)
 
 
 def fuse_conv_bn(program: Program) -> Program:
@@ -69,8 +70,8 @@ def fuse_conv_bn(program: Program) -> Program:
     tails: dict[Node, _Tail] = {}  # by last member
     taken: set[Node] = set()
     for node in reversed(program.nodes):  # of two that are added, the one that comes last does it
-        if node.built_in == "Convolution" and program.contexts[node].xp is np:
-            tail = _tail(node, program, readers, taken)
+        if node.op is not None and node.op.rules.tail is not None and program.contexts[node].xp is np:
+            tail = _tail(node, node.op.rules.tail(node.attrs), program, readers, taken)
             if len(tail.members) > 1:
                 tails[tail.members[-1]] = tail
                 taken.update(tail.members)
@@ -89,9 +90,10 @@ def fuse_conv_bn(program: Program) -> Program:
     return program
 
 
-def _tail(node: Node, program: Program, readers: dict[Entry, list[Node | None]], taken: set[Node]) -> _Tail:
+def _tail(node: Node, declared: Tail, program: Program, readers: dict[Entry, list[Node | None]], taken: set[Node]
+          ) -> _Tail:
     """A convolution with all that can be folded into it."""
-    tail, spec = _Tail(node), program.specs[node][0]
+    tail, spec = _Tail(node, declared), program.specs[node][0]
 
     def only_reader() -> Node | None:
         """The only reader of the tail's end, if it computes in one dtype and in the same place; else None."""
@@ -107,10 +109,9 @@ def _tail(node: Node, program: Program, readers: dict[Entry, list[Node | None]],
     if spec.dtype not in (np.float32, np.float64):
         return tail
     reader = only_reader()
-    if (reader is not None and _is_norm(reader, tail, len(spec.shape or ()))
-            and not any(readers.get((reader, i)) for i in (1, 2))):
-        tail.add(reader, reader.inputs[1:], normalized=True, eps=reader.attrs["eps"],
-                 fix_gamma=reader.attrs["fix_gamma"])
+    norm = None if reader is None else _norm(reader, tail, len(spec.shape or ()))
+    if reader is not None and norm is not None and not any(readers.get((reader, i)) for i in range(1, reader.count)):
+        tail.add(reader, reader.inputs[1:], normalized=True, eps=norm.eps, fix_gamma=norm.fix_gamma)
         reader = only_reader()
     if reader is not None and _computes(reader, _SUM):
         others = [entry for entry in reader.inputs if entry != tail.end]
@@ -122,12 +123,18 @@ def _tail(node: Node, program: Program, readers: dict[Entry, list[Node | None]],
     return tail
 
 
-def _is_norm(node: Node, tail: _Tail, rank: int) -> bool:
-    """Whether a node normalises the channels of the tail's end."""
-    if node.built_in != "BatchNorm" or node.inputs[0] != tail.end:
-        return False
-    layout = tail.attrs["layout"]
-    return bool(node.attrs["axis"] % rank == (1 if layout is None else layout.index("C")))
+def _norm(node: Node, tail: _Tail, rank: int) -> Norm | None:
+    """The norm that a node is of the channels of the tail's end."""
+    if node.op is None or node.op.rules.norm is None or node.inputs[0] != tail.end:
+        return None
+    norm = node.op.rules.norm(node.attrs)
+    if norm is None:
+        return None
+    if not isinstance(norm, Norm) or len(node.inputs) != 5:
+        raise ArgumentError(f"operator {node.op.op_type or node.op.name!r}: its norm rule returned {norm!r} for "
+                            f"{len(node.inputs)} inputs, expected a Norm of data, gamma, beta, mean and variance, or "
+                            "None")
+    return norm if norm.axis % rank == tail.axis % rank else None
 
 
 def _computes(node: Node, written: tuple) -> bool:

@@ -350,6 +350,35 @@ def test_an_executor_has_sparse_arguments_and_gradients():
     assert grad.data.asnumpy().tolist() == [[2, 2], [1, 1]]
 
 
+def test_users_operators_say_whose_gradients_have_few_rows(unregistered):
+    """Only variables have a storage type: a node that is called as one is stored has none."""
+    @mx.operator.define(name="test_sparse_looked_up", types="I,T->T")
+    def looked_up(index, table, *, few: bool = True):
+        return table.asnumpy()[index.asnumpy().astype(int)]
+
+    @looked_up.infer
+    def looked_up_infer(index, table):
+        return (*index, *table[1:])
+
+    seen = []
+
+    @looked_up.few_rows
+    def looked_up_few_rows(stypes, *, few):
+        seen.append(stypes)
+        return (1,) if few else ()
+
+    for few, stype in ((True, "row_sparse"), (False, "default")):
+        index = mx.sym.identity(mx.sym.var("x"), name="table")
+        executor = looked_up(index, mx.sym.var("table", stype="default"), few=few, name="rows").simple_bind(
+            mx.cpu(), x=(3,), table=(5, 2), stype_dict={"table": "default"})
+        assert executor.grad_dict["table"].stype == stype and executor.grad_dict["x"].stype == "default"
+    assert seen == [["default", "default"]] * 2
+    x, w = mx.sym.var("x"), mx.sym.var("w")
+    executor = mx.sym.dot(mx.sym.identity(x, name="like"), w).simple_bind(
+        mx.cpu(), x=(4, 3), w=(3, 2), stype_dict={"like": "csr"})
+    assert executor.grad_dict["w"].stype == "default"
+
+
 @pytest.mark.parametrize("req", ["write", "add"])
 def test_bind_takes_sparse_arrays(req):
     x, w = mx.sym.var("x", stype="csr"), mx.sym.var("w")

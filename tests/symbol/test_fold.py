@@ -18,7 +18,9 @@ from opreg.backends import blas
 from opreg.backends.onednn import shared_library
 from opreg.backends.onednn.operators import convolution as onednn_convolution
 from opreg.builtin.layers import convolution
-from opreg.core import threads
+from opreg.builtin.layers.fused_convolution import folded_convolution
+from opreg.core import registry, threads
+from opreg.core.rules import Norm, Tail
 from opreg.symbol import compile as compiler
 from opreg.symbol.passes.fuse_conv_bn import fuse_conv_bn
 from tests.backends.kernels import skip_lacking
@@ -163,6 +165,64 @@ LEFT_ALONE = {
 def test_left_alone(name):
     executor = assert_same(LEFT_ALONE[name](sym.Variable("data")), (2, 3, 8, 8))
     assert ("Convolution",) in operators(executor)
+
+
+NORMS = {
+    "BatchNorm_v1": {"fix_gamma": False}, "_contrib_SyncBatchNorm": {"fix_gamma": False, "key": "a"},
+    "_nn_batch_norm": {}}
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_norms_are_known_by_their_rule(name):
+    conv = sym.Convolution(sym.Variable("data"), kernel=(3, 3), num_filter=4, name="a")
+    states = [sym.Variable(f"norm_{each}") for each in ("gamma", "beta", "moving_mean", "moving_var")]
+    norm = registry.get(name)(conv, *states, **NORMS[name])
+    assert operators(assert_same(sym.relu(norm), (2, 3, 8, 8))) == [("Convolution", name, "relu")]
+
+
+def test_users_operators_have_tails_and_are_norms(unregistered):
+    """What they say, not what they are called, decides."""
+    @mx.operator.define(name="test_fold_weighted")
+    def weighted(x, w):
+        return np.einsum("nc...,oc->no...", x.asnumpy(), w.asnumpy().reshape(w.shape[:2]))
+
+    @weighted.infer
+    def weighted_infer(x, w):
+        return (x[0], w[0], *x[2:])
+
+    @weighted.tail
+    def weighted_tail():
+        return Tail(folded_convolution, dict(kernel=(1, 1), stride=(), dilate=(), pad=(), num_filter=4, num_group=1,
+                                             layout=None, no_bias=True), 1)
+
+    @mx.operator.define(name="test_fold_normed")
+    def normed(x, gamma, beta, mean, var, *, told: bool = True):
+        scale = gamma.asnumpy() / np.sqrt(var.asnumpy() + 0.25)
+        return (x.asnumpy().swapaxes(1, -1) - mean.asnumpy()).swapaxes(1, -1) * scale[:, None, None] + \
+            beta.asnumpy()[:, None, None]
+
+    @normed.infer
+    def normed_infer(x, *others):
+        return x
+
+    @normed.norm
+    def normed_norm(*, told):
+        return Norm(1, 0.25, False) if told else None
+
+    def net(**attrs):
+        x, w = sym.Variable("data"), sym.Variable("w", shape=(4, 3, 1, 1))
+        others = [sym.Variable(name, shape=(4,)) for name in ("gamma", "beta", "mean", "var")]
+        return sym.relu(normed(weighted(x, w), *others, **attrs))
+
+    assert operators(assert_same(net(), (2, 3, 5, 5))) == [
+        ("custom.test_fold_weighted", "custom.test_fold_normed", "relu")]
+    assert len(operators(assert_same(net(told=False), (2, 3, 5, 5)))) == 3
+    with pytest.raises(mx.errors.ArgumentError, match=r"the rule for norms of operator 'test_fold_normed'.* expected"):
+        normed.norm(lambda x: x)
+    normed.norm(lambda: 1)
+    with pytest.raises(mx.errors.ArgumentError, match="'test_fold_normed': its norm rule returned 1 for 5 inputs, "
+                                                      "expected a Norm"):
+        bound(net(), (2, 3, 5, 5))
 
 
 @pytest.mark.parametrize("zero, steps", [(0.0, 1), (-0.0, 2), (1.0, 2)])

@@ -45,7 +45,7 @@ def activation(data, *, act_type: Literal["relu", "sigmoid", "softrelu", "softsi
 attach(activation, lambda attrs: get(_ACTIVATIONS[attrs["act_type"]]).rules.expression({}))
 
 
-@activation.grad
+@activation.grad  # that of the operator that computes the same alone: there is one derivative of each
 def activation_grad(g, ins, outs, *, act_type):
     return get(_ACTIVATIONS[act_type]).differentiate(g, ins, outs, {}, [True])
 
@@ -121,7 +121,7 @@ def leaky_relu_fill(ins, outs, *, act_type):
     return ins
 
 
-@leaky_relu.infer
+@leaky_relu.infer  # ``prelu`` and ``rrelu`` have no expression
 def leaky_relu_infer(data, *gamma, act_type):
     if gamma and known(gamma[0]):
         _aligned(gamma[0], data)
@@ -163,7 +163,7 @@ def rrelu_xp(xp, data, *, lower_bound, upper_bound, is_train, rng):
     return data * mask, mask
 
 
-@leaky_relu.grad
+@leaky_relu.grad  # ``prelu`` and ``rrelu`` have no expression; the others have the derivative of the operator alone
 def leaky_relu_grad(g, ins, outs, *, act_type, slope):
     if act_type == "rrelu":
         return g[0] * outs[1]

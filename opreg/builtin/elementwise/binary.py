@@ -70,6 +70,7 @@ def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: C
             return typed if typed.exact else whole  # beside uint64 a negative number is one of int64
         return whole
 
+    # Among integers the expression follows from the dtype, which an expression of attributes does not know.
     def scalar_xp(xp: ArrayModule, data: Array, *, scalar: float, is_int: bool) -> Array:
         if data.dtype.kind not in "iub":
             return expression({"scalar": scalar})(xp, data)
@@ -144,6 +145,7 @@ _floating = elementwise(lambda g: g, name="_backward_mod", arguments=("g",),
                         doc="The gradient itself; zeros among integers, where a remainder has none.")
 
 
+# An expression does not know the dtype that it is computed in.
 def _floating_xp(xp: ArrayModule, g: Array) -> Array:
     return xp.zeros_like(g) if g.dtype.kind in "iub" else g.copy()
 
@@ -154,7 +156,7 @@ _floating.kernels[0] = Kernel(_floating_xp)
 def _without_slope_among_integers(op: Op) -> None:
     of_floats = op.rules.grad.function
 
-    @op.grad
+    @op.grad  # the derivative of the expression is that of a remainder among real numbers
     def mod_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, needs: Sequence[bool], **attrs: Any
                  ) -> list[Value | None]:
         gradients = of_floats(g, ins, outs, needs=needs, **attrs)

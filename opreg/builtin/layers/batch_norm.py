@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...core.registry import declare, ops
-from ...core.rules import Again
+from ...core.rules import Again, Norm
 from ...core.spec import as_dtype, check_axis, common_dtype
 from ...core.threads import by_rows
 from ...core.value import Value
@@ -132,6 +132,11 @@ def batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e-3,
     """
 
 
+@batch_norm.norm
+def batch_norm_norm(*, eps, fix_gamma, axis):
+    return Norm(axis, eps, fix_gamma)
+
+
 @batch_norm.vmap
 def batch_norm_vmap(ins, batched, *, axis, **attrs):
     if any(batched[1:]) or not axis % (len(ins[0].shape) - 1):
@@ -220,6 +225,7 @@ for _op in (batch_norm_v1, sync_batch_norm):
     _op.infer(_batch_infer)
     _op.types(_batch_types)
     _op.signature.tags = batch_norm.signature.tags
+    _op.norm(lambda *, eps, fix_gamma: Norm(1, eps, fix_gamma))
 
     @_op.kernel()
     def batch_variance_xp(xp, data, gamma, beta, moving_mean, moving_var, *, eps, momentum, fix_gamma,

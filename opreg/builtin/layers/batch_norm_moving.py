@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...core.registry import declare
+from ...core.rules import Norm
 from .batch_norm import _batch_fill, _batch_infer, _batch_types, batch_norm_grad, batch_norm_xp
 
 __all__: list[str] = []
@@ -21,6 +22,7 @@ def nn_batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e
 nn_batch_norm.fill(_batch_fill)
 nn_batch_norm.infer(_batch_infer)
 nn_batch_norm.types(_batch_types)
+nn_batch_norm.norm(lambda *, eps, axis: Norm(axis, eps, False))
 
 _FREE = {"fix_gamma": False, "use_global_stats": False}
 

@@ -110,7 +110,7 @@ def layer_norm_loop(*, axis, eps):
     return sets(_layer_norm, axis, (Along.ELEMENT, Along.COLUMN, Along.COLUMN), eps=eps)
 
 
-@layer_norm.grad
+@layer_norm.grad  # its loop has three results, and derivatives of loops follow for one
 def layer_norm_grad(g, ins, outs, *, axis, eps, output_mean_var):
     words = {"over": "axis", "axis": axis, "num_groups": 0}
     data, gamma, _ = ins

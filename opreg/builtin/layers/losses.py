@@ -156,7 +156,7 @@ def backward_softmax_output(output, label, *, grad_scale: float = 1.0, ignore_la
 
 backward_softmax_output.infer(like_inputs(0))
 backward_softmax_output.types(_types_with_label)
-gradient_by(softmax_output, backward_softmax_output)
+gradient_by(softmax_output, backward_softmax_output)  # of the loss, which is not that of the output
 
 
 @backward_softmax_output.kernel()
@@ -280,7 +280,7 @@ for _op in (linear_regression_output, mae_regression_output, logistic_regression
 
 for _op in (linear_regression_output, mae_regression_output, logistic_regression_output, backward_regression,
             backward_mae):
-    _op.infer(like_inputs(0))
+    _op.infer(like_inputs(0))  # a label has as many numbers, but its shape may be another
     _op.types(_types_with_label)
 
 for _op in (linear_regression_output, mae_regression_output):
@@ -308,6 +308,7 @@ looped(logistic_regression_output)(lambda: sets(_logistic, -1))
 looped(backward_regression)(_by_sample(_slope))
 looped(backward_mae)(_by_sample(_side))
 
+# Gradients of losses, which are not those of the outputs.
 gradient_by(linear_regression_output, backward_regression)
 gradient_by(logistic_regression_output, backward_regression)
 gradient_by(mae_regression_output, backward_mae)

@@ -29,7 +29,7 @@ def l2_normalization(data, *, eps: float = 1e-10, mode: Literal["channel", "inst
     """``data`` divided by a length: of each sample, of the channels at each place, or of each channel."""
 
 
-@l2_normalization.infer
+@l2_normalization.infer  # that of the loop does not know how many axes each mode takes
 def l2_normalization_infer(data, *, mode):
     least = 3 if mode == "spatial" else 2
     if len(data) < least:
@@ -47,7 +47,7 @@ def l2_normalization_loop(*, eps, mode):
     return sets(_normalized, **_SUMMED[mode], eps=eps)
 
 
-@l2_normalization.grad
+@l2_normalization.grad  # its loop has two results, and derivatives of loops follow for one
 def l2_normalization_grad(g, ins, outs, *, mode):
     (g, g_norm), (y, norm) = g, outs
     dx = ops._backward_L2Normalization(g, y, norm, mode=mode)

@@ -67,6 +67,7 @@ def soften(xp: ArrayModule, x: Array, axis: int = -1, log: bool = False) -> Arra
     return run_loop(loop, xp, [x], None, x.dtype)[0]
 
 
+# That of the loop would take lengths that are not there, and divide by a temperature of zero.
 def _infer(data, *length, axis, temperature, use_length):
     check_axis(axis, len(data))
     if temperature == 0:
@@ -181,7 +182,7 @@ def softmax_activation_loop(*, mode):
     return sets(softmax_of, _axis(mode), scale=1.0)
 
 
-@softmax_activation.grad
+@softmax_activation.grad  # reads the output, which the derivative of the loop computes once more
 def softmax_activation_grad(g, ins, outs, *, mode):
     return ops._backward_softmax(g, outs[0], axis=_axis(mode))
 
@@ -226,7 +227,7 @@ by_loop(backward_log_softmax)
 def _by_output(op: Op, back: Op, sign: float = 1.0) -> None:
     """Declare the gradient, by an operator that reads the output; its dtype need not be that of the data."""
 
-    @op.grad
+    @op.grad  # the derivative of the loop computes the output once more
     def output_grad(g, ins, outs, *, axis, temperature, dtype):
         dx = back.current(g, outs[0], axis=axis, temperature=temperature if sign > 0 else sign * (temperature or 1.0))
         return (dx if dtype is None else ops._backward_cast(dx, ins[0]), None)[:len(ins)]

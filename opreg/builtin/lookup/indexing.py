@@ -239,6 +239,11 @@ def embedding_grad(g, ins, outs):
     return (None, ops._backward_take(g, *ins))
 
 
+@embedding.few_rows
+def embedding_few_rows(stypes, *, sparse_grad):
+    return (1,) if sparse_grad else ()
+
+
 @embedding.vmap
 def embedding_vmap(ins, batched, **attrs):
     return NotImplemented if batched[1] else ops.Embedding(*ins, **attrs)

@@ -463,6 +463,11 @@ def dot_rhs_xp(xp, g, lhs, rhs, *, transpose_a, transpose_b, out=None):
     return _matrix(xp, g.T, a, out, rhs.shape) if transpose_b else _matrix(xp, a.T, g, out, rhs.shape)
 
 
+@dot.few_rows
+def dot_few_rows(stypes, *, transpose_b):
+    return (1,) if stypes[0] == "csr" and not transpose_b else ()
+
+
 @dot.vmap
 def dot_vmap(ins, batched, *, transpose_a, transpose_b, **attrs):
     if batched == [True, False] and not transpose_a:

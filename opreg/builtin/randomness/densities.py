@@ -87,6 +87,7 @@ DENSITIES = (
 # ------------------------------------------------------------------------------------------------ operators
 
 
+# That of the bodies would take parameters whose shapes broadcast, and not say which of them does not fit.
 def _infer(sample: Shape, *parameters: Shape) -> Shape:
     for shape in parameters:
         if len(shape) > len(sample) or sample[:len(shape)] != shape:
@@ -141,7 +142,7 @@ def dirichlet(sample, alpha, *, is_log: bool = False):
     return value if is_log else ops.exp(value)
 
 
-@dirichlet.infer
+@dirichlet.infer  # that of the body would take an alpha whose shape broadcasts
 def dirichlet_infer(sample, alpha):
     lead = len(alpha) - 1
     if not 0 <= lead < len(sample) or (*sample[:lead], sample[-1]) != alpha:

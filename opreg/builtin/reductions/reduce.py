@@ -210,14 +210,7 @@ reduction("_square_sum", lambda x: row_sum(square(x)), "The sum of squares.")
 gradient_by(mean, mean_backward)  # divides before it repeats
 
 
-@nansum.grad  # multiplies, which is faster than to choose
-def nansum_grad(g, ins, outs, *, axis, keepdims, exclude):
-    (x,) = ins
-    filled = ops._backward_sum(g, x, axis=axis, keepdims=keepdims, exclude=exclude)
-    return (ops.elemwise_mul(filled, ops._equal(x, x)),)
-
-
-# Gradients of products do not divide by the elements, so they are right at zeros, too.
+# Gradients of products do not divide by the elements, as their loops' derivatives do, so they are right at zeros, too.
 
 
 @prod.grad
@@ -264,7 +257,7 @@ def norm_loop(*, ord, axis, keepdims):
     return sets(_norm, axis, keepdims=keepdims, whole="float64", ord=ord)
 
 
-@norm.grad
+@norm.grad  # the derivative of the loop knows no ``out_dtype``
 def norm_grad(g, ins, outs, *, ord, axis, keepdims, out_dtype):
     (x,), (y,) = ins, outs
     share = ops._backward_sum(g if ord == 1 else ops.elemwise_div(g, y), x, axis=axis, keepdims=keepdims)
@@ -291,7 +284,7 @@ def moments_loop(*, axes, keepdims):
     return sets(_moments, axes, keepdims=keepdims)
 
 
-@moments.grad
+@moments.grad  # its loop has two results, and derivatives of loops follow for one
 def moments_grad(g, ins, outs, *, axes, keepdims):
     (x,), (mean, _) = ins, outs
     apart = ops.elemwise_sub(x, ops._backward_sum(mean, x, axis=axes, keepdims=keepdims))

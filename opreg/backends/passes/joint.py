@@ -1,0 +1,92 @@
+"""Joint operators: what two nodes compute, a library computes in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+from opreg.core.graph import Entry, Node
+from opreg.core.op import Op
+from opreg.symbol.program import Program
+
+__all__ = ["Joint", "Pair", "join"]
+
+
+class Pair(NamedTuple):
+    """The node for a pair, but for its operator.
+
+    Attributes
+    ----------
+    attrs : dict
+        Its attributes.
+    inputs : sequence of Entry
+        Its inputs, as they are named before the pass.
+    outputs : sequence of Entry
+        What its outputs are of the two.
+    """
+
+    attrs: dict[str, Any]
+    inputs: Sequence[Entry]
+    outputs: Sequence[Entry]
+
+
+class Joint(NamedTuple):
+    """An operator that does what two do.
+
+    Attributes
+    ----------
+    op : Op
+        The operator.
+    first, second : Op
+        Those that it is attached to. It takes the place of the first.
+    key : function of a program and a node of either
+        What is equal for two that belong together; None where a node belongs to no other.
+    pair : function of a node of the first and one of the second
+        What the node is for them.
+    """
+
+    op: Op
+    first: Op
+    second: Op
+    key: Callable[[Program, Node], Hashable]
+    pair: Callable[[Node, Node], Pair]
+
+
+def join(program: Program, joint: Joint) -> Program:
+    """Let an operator take the places of the pairs that it is attached to."""
+    pairs = _pairs(program, joint)
+    if not pairs:
+        return program
+    done = set(pairs.values())
+
+    def change(node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
+        if node not in pairs:
+            return [] if node in done else None
+        attrs, inputs, outputs = joint.pair(node, pairs[node])
+        new = Node(joint.op, outputs[0][0].name, attrs, [became.get(entry, entry) for entry in inputs],
+                   where=outputs[0][0].where)
+        program.specs[new] = [program.specs[made][i] for made, i in outputs]
+        program.contexts[new] = program.contexts[node]
+        became.update((entry, (new, i)) for i, entry in enumerate(outputs))
+        return [new]
+
+    program.rebuild(change)
+    return program
+
+
+def _pairs(program: Program, joint: Joint) -> dict[Node, Node]:
+    """By nodes of the first operator those of the second: what these read is there by then, and nobody reads them
+    before."""
+    position = {node: i for i, node in enumerate(program.nodes)}
+    firsts: dict[Hashable, Node] = {}
+    seconds: dict[Hashable, Node] = {}
+    read: dict[Node, int] = {}
+    for i, node in enumerate(program.nodes):
+        for source, _ in node.inputs:
+            read.setdefault(source, i)
+        found = firsts if node.op is joint.first else seconds if node.op is joint.second else None
+        if found is not None and (key := joint.key(program, node)) is not None:
+            found.setdefault(key, node)
+    return {first: second for key, first in firsts.items()
+            if (second := seconds.get(key)) is not None and read.get(second, len(position)) > position[first]
+            and all(position[source] < position[first] for source, _ in second.inputs if source is not first)}
