@@ -366,9 +366,14 @@ def nearest(word: str, options: Sequence[str]) -> list[str]:
     >>> nearest("lr", ["momentum", "learning_rate"])
     ['learning_rate']
     """
-    close = difflib.get_close_matches(str(word), options, n=3, cutoff=0.6)
+    return list(_near(str(word), tuple(options)))
+
+
+@cached(256)  # who asks whether a name is there, as test runners and hasattr do, asks again
+def _near(word: str, options: tuple[str, ...]) -> list[str]:
+    close = difflib.get_close_matches(word, options, n=3, cutoff=0.6)
     # A difference in case alone scores badly: Relu, relu. So do letters that words begin with: lr, learning_rate.
-    short = str(word).lower()
+    short = word.lower()
     return close or [option for option in options if option.lower() == short or (
         "_" in option and "".join([part[:1] for part in option.lower().split("_")]) == short)][:3]
 

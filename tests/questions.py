@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+import re
+import textwrap
 from collections.abc import Callable, Iterable
 from itertools import product
 from typing import Any
@@ -35,21 +39,53 @@ class Questions:
             if asked_of(case):
                 for chosen in product(*[values(case) for values in choices.values()]):
                     failed += _failures(question, case, dict(zip(choices, chosen)))
-        _raise(failed, f"questions about {case}")
+        _raise(failed, f"questions about {_said(case)}")
 
 
-def of_each(cases: Iterable[Any]) -> Callable[[Function], Callable[[], None]]:
-    """One test in place of one for each case: all are looked at, and what fails names its case."""
+def of_each(cases: Iterable[Any], by: Callable[[Any], object] | None = None) -> Callable[[Function], Function]:
+    """One test in place of one for each case: all are looked at, and what fails names its case. With ``by`` it is a
+    test for each group of cases, by the name of the group: ``by=lambda row: row.op`` makes one for each operator."""
+    groups: dict[str, list[Any]] = {} if by else {"": []}
+    for case in cases:
+        groups.setdefault(str(by(case)) if by else "", []).append(case)
 
-    def gathered(question: Function) -> Callable[[], None]:
-        def test() -> None:
-            _raise([error for case in cases for error in _failures(question, case, {})], "cases")
+    def gathered(question: Function) -> Function:
+        def test(group: str = "") -> None:
+            _look_at(question, groups[group])
 
-        test.__name__, test.__qualname__ = question.__name__, question.__qualname__
-        test.__doc__, test.__module__ = question.__doc__, question.__module__
-        return test
+        # Name, marks and place are the question's; the arguments are the test's own.
+        functools.update_wrapper(test, question)
+        test.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [inspect.Parameter("group", inspect.Parameter.POSITIONAL_OR_KEYWORD)] if by else [])
+        return pytest.mark.parametrize("group", groups)(test) if by else test
 
     return gathered
+
+
+def function_of(text: str) -> str:
+    """The name that an expression calls first, which groups expressions: ``add`` of ``ops.add(x, y)``, ``x.add(y)``."""
+    found = re.search(r"(\w+)\(", text)
+    return found[1] if found else text
+
+
+def _look_at(question: Function, cases: list[Any]) -> None:
+    failed: list[BaseException] = []
+    skipped: list[BaseException] = []
+    for case in cases:
+        try:
+            failed += _failures(question, case, {})
+        except pytest.skip.Exception as skip:  # this case, and not those after it
+            skipped.append(skip)
+    _raise(failed, "cases")
+    if skipped and len(skipped) == len(cases):
+        raise skipped[0]
+
+
+def _said(case: Any) -> str:
+    """A case by its name or, as far as it goes into a line, its text; one of several parts by theirs."""
+    if isinstance(case, tuple):
+        return ", ".join(map(_said, case))
+    return getattr(case, "__name__", "") or textwrap.shorten(str(case), 200, placeholder=" ...")
 
 
 def _failures(question: Function, case: Any, chosen: dict[str, Any]) -> list[BaseException]:
@@ -58,7 +94,7 @@ def _failures(question: Function, case: Any, chosen: dict[str, Any]) -> list[Bas
         question(case, **chosen)
     except (Exception, pytest.fail.Exception) as error:
         words = [question.__name__.strip("_"), *(f"{name} {value}" for name, value in chosen.items())]
-        error.add_note(f"asked of {case}: {', '.join(words)}")
+        error.add_note(f"asked of {_said(case)}: {', '.join(words)}")
         return [error]
     return []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ import opreg as mx
 from opreg import Parameter, ParameterTuple, Tensor, nn
 
 from .nn.layers import ROWS, LayerRow, flat, made, value
+from .questions import of_each
 
 WAYS: dict[str, Callable[[Any], Any]] = {
     "copy": copy.copy, "deepcopy": copy.deepcopy, "pickle": lambda x: pickle.loads(pickle.dumps(x))}
@@ -222,9 +224,9 @@ def _once(rows: list[LayerRow]) -> list[LayerRow]:
     return list({row.name: row for row in rows}.values())
 
 
-@pytest.mark.parametrize("row", _once(ROWS), ids=lambda row: row.name)
-@pytest.mark.parametrize("way", ["deepcopy", "pickle"])
-def test_cells(row, way):
+@of_each(itertools.product(_once(ROWS), ["deepcopy", "pickle"]), by=lambda case: case[0].name)
+def test_cells(case):
+    row, way = case
     cell = made(row.layer, False)
     other = WAYS[way](cell)
     assert type(other) is type(cell)

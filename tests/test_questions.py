@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
 from tests.questions import Questions, of_each
@@ -62,3 +64,43 @@ def test_all_cases_are_looked_at() -> None:
     assert caught.value.__notes__ == ["asked of 2: odd"] and odd.__doc__ == "Whether it is odd."
     with pytest.raises(BaseExceptionGroup, match="2 cases"):
         even()
+
+
+@of_each([1, 3, 5, 2, 4], by=lambda case: ("even", "odd")[case % 2])
+def test_a_group_is_a_test(case: int) -> None:
+    assert case < 6
+
+
+def test_groups_are_named_and_look_at_their_own_cases() -> None:
+    asked = []
+
+    @of_each([(1, len), (2, len), (3, max)], by=lambda case: case[1].__name__)
+    def small(case: tuple[int, object]) -> None:
+        asked.append(case[0])
+        assert case[0] < 2
+
+    (mark,) = small.pytestmark
+    assert list(mark.args[1]) == ["len", "max"]
+    with pytest.raises(AssertionError) as caught:
+        small("len")
+    assert caught.value.__notes__ == ["asked of 2, len: small"] and asked == [1, 2]
+
+
+def test_what_skips_is_one_case() -> None:
+    asked = []
+
+    @of_each([1, 2, 3, 4], by=lambda case: case > 2)
+    def skipping(case: int) -> None:
+        asked.append(case)
+        if case != 2:
+            pytest.skip("not two")
+
+    skipping("False")
+    with pytest.raises(pytest.skip.Exception, match="not two"):
+        skipping("True")
+    assert asked == [1, 2, 3, 4]
+
+
+def test_a_test_is_where_its_question_is() -> None:
+    assert inspect.unwrap(test_a_group_is_a_test).__code__.co_filename == __file__
+    assert list(inspect.signature(test_a_group_is_a_test).parameters) == ["group"]

@@ -25,6 +25,7 @@ from opreg.core.registry import get, operators
 from opreg.ndarray import cpu, gpu
 from tests.backends.kernels import applies, called, computed, fast, others, skip_lacking
 from tests.cuda.cublaslt import installed
+from tests.questions import of_each
 from tests.rows import all_rows, chosen
 from tests.running import TOLERANCES, Use, agree
 from tests.test_architecture import ROOT, _imports
@@ -54,14 +55,10 @@ def results(use: Use, kernel: Kernel) -> list[np.ndarray] | str:
     return [*call.outs, *call.ins] if reason is None else reason
 
 
-def _named(row: object, dtype: str | None, number: int) -> str:
-    return f"{number}-{row}-{dtype}"
-
-
-@pytest.mark.parametrize("row, dtype", [
-    pytest.param(row, dtype, id=_named(row, dtype, i)) for i, (row, dtype) in enumerate(ROWS)
-    if row.deterministic and applies(Use.of(row, dtype))])
-def test_computes_what_the_reference_does(row, dtype):
+@of_each([(row, dtype) for row, dtype in ROWS if row.deterministic and applies(Use.of(row, dtype))],
+         by=lambda case: case[0].op)
+def test_computes_what_the_reference_does(case):
+    row, dtype = case
     use = Use.of(row, dtype)
     reference = use.op.kernels[0]
     expected = results(use, reference)
@@ -78,9 +75,10 @@ def _uses(name: str) -> list[Use]:
     return [Use.of(row, dtype) for row, dtype in ROWS if get(row.op) is get(name)]
 
 
-@pytest.mark.parametrize("name, title", sorted(KERNELS))
-def test_has_a_row(name, title):
+@of_each(sorted(KERNELS), by=lambda case: case[0])
+def test_has_a_row(case):
     """Some row of the operator is one that the kernel accepts."""
+    name, title = case
     kernel = next(each for each in get(name).kernels if each.name == title)
     reasons = set()
     for use in _uses(name):

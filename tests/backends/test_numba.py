@@ -524,7 +524,7 @@ def test_a_child_of_a_process_that_is_compiling(monkeypatch: pytest.MonkeyPatch)
 
     def compile(source: str, dtype: np.dtype) -> Any:
         begun.set()
-        go_on.wait(10)
+        go_on.wait(60)
         raise OSError("no compiler")
 
     monkeypatch.setattr(compiler, "_FUNCTIONS", {})
@@ -532,12 +532,12 @@ def test_a_child_of_a_process_that_is_compiling(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(compiler.warnings, "warn", lambda *args, **keywords: None)
     first, second = (compiler.function_of(text, np.dtype("float32"), 1) for text in ("a", "b"))
     first.ask()
-    assert begun.wait(10)
+    assert begun.wait(60)
     second.ask()
     threading.Timer(0.1, go_on.set).start()
     child = os.fork()
     if not child:
-        free = compiler._COMPILING.acquire(timeout=5)
+        free = compiler._COMPILING.acquire(timeout=60)
         os._exit(0 if free and first.thread is None and second.thread is None else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     compiler.wait()

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from opreg.core.mode import Recording
 from opreg.core.op import Op
@@ -22,6 +21,7 @@ from opreg.ndarray.context import Context
 from opreg.ndarray.function import invoke
 from opreg.symbol import Variable
 from opreg.symbol.symbol import create
+from tests.questions import of_each
 from tests.running import agree
 
 FOLDER = Path(__file__).parent.parent / "oracle" / "operators"
@@ -31,8 +31,7 @@ with np.load(FOLDER / "arrays.npz") as _file:
 
 
 def _cases(imperative: bool | None = None) -> Any:
-    return pytest.mark.parametrize("case", [
-        pytest.param(case, id=case["id"]) for case in CASES if imperative in (None, case["imperative"])])
+    return of_each([case for case in CASES if imperative in (None, case["imperative"])], by=lambda case: case["op"])
 
 
 def _arrays(case: dict[str, Any], kind: str) -> dict[str, np.ndarray]:

@@ -23,6 +23,7 @@ from opreg.core.spec import Spec
 from opreg.core.subgraph import Subgraph, fits, rule_graph
 from opreg.errors import ArgumentError, AttrError, ShapeError
 from opreg.testing.uses import Use
+from tests.questions import of_each
 from tests.rows import all_rows
 
 nd, sym, autograd = mx.nd, mx.sym, mx.autograd
@@ -358,7 +359,7 @@ RULES = {row.op: row for row in reversed(all_rows())
          if row.grad and fits(get(row.op)) and get(row.op).rules.grad is not None}
 
 
-@pytest.mark.parametrize("name", sorted(RULES))
+@of_each(sorted(RULES))
 def test_rules_of_gradients_call_operators_by_name(name):
     use = Use.of(RULES[name])
     for other in dict.fromkeys(op for op, *_ in _rule(use).steps):

@@ -229,13 +229,17 @@ def disposition(name: str, effect: signal.Handlers) -> Iterator[None]:
         signal.signal(number, before)
 
 
-#: What starts a process and waits until it runs: while Python begins it may miss an interrupt.
+#: What starts a process and waits until it runs: while Python begins it may miss an interrupt. It waits as a rank does,
+#: by a pipe of its own.
 CHILD = """
 begun, begins = os.pipe()
 
 def wait():
+    signals, written = os.pipe()
+    os.set_blocking(written, False)
+    signal.set_wakeup_fd(written)
     os.write(begins, b"!")
-    signal.pause()
+    os.read(signals, 1)
 
 child = multiprocessing.get_context("fork").Process(target=wait)
 child.start()

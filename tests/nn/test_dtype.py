@@ -21,6 +21,7 @@ from opreg.errors import DTypeError
 from opreg.nn import Tensor
 from opreg.nn import dtype as dtypes
 from opreg.nn.dtype import DType, of, promote, promote_number
+from tests.questions import of_each
 
 #: Name here, how it prints, its repr, NumPy's class.
 TABLE = [
@@ -148,8 +149,9 @@ def test_the_table_is_whole() -> None:
     assert len(PAIRS) == len(NAMES) ** 2
 
 
-@pytest.mark.parametrize("a, b, expected", PAIRS)
-def test_promote(a: str, b: str, expected: str) -> None:
+@of_each(PAIRS, by=lambda pair: pair[0])
+def test_promote(case: tuple[str, str, str]) -> None:
+    a, b, expected = case
     left, right = getattr(dtypes, a), getattr(dtypes, b)
     for pair in ((left, right), (left.dtype, right.dtype), (left.dtype, right)):
         if expected == "-":
@@ -189,12 +191,11 @@ def test_promote_number(row: list[str]) -> None:
 
 # --------------------------------------------------------------------------------------------- in tensors
 
-@pytest.mark.parametrize("a", NAMES)
-@pytest.mark.parametrize("b", NAMES)
-def test_of_tensors(a: str, b: str) -> None:
+@of_each(PAIRS, by=lambda pair: pair[0])
+def test_of_tensors(case: tuple[str, str, str]) -> None:
     """What a tensor's operators give is what is promised, and ``/`` gives no integers."""
+    a, b, word = case
     left, right = Tensor(np.ones(2), getattr(dtypes, a)), Tensor(np.ones(2), getattr(dtypes, b))
-    word = next(word for one, other, word in PAIRS if (one, other) == (a, b))
     if word == "-":
         for operation in (operator.mul, operator.truediv, operator.eq):
             with pytest.raises(DTypeError, match="no common dtype"):

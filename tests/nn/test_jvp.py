@@ -14,7 +14,8 @@ from opreg.core.dispatch import apply
 from opreg.core.mode import Recording
 from opreg.errors import ArgumentError, NotDifferentiableError, OpError
 from opreg.nn.jacobian import jvp
-from tests.builtin.test_operators import named, plannable
+from tests.builtin.test_operators import plannable
+from tests.questions import of_each
 from tests.rows import Row, all_rows
 from tests.running import Use, agree
 
@@ -48,7 +49,7 @@ def _smooth(row: Row) -> bool:
     return bool(row.second and row.deterministic and "float64" in row.dtypes and plannable(row))
 
 
-@pytest.mark.parametrize("row", named(filter(_smooth, all_rows())))
+@of_each(filter(_smooth, all_rows()), by=lambda row: row.op)
 def test_against_central_differences(row: Row) -> None:
     use = Use.of(row, "float64")
     directions = {i: np.random.default_rng(i).standard_normal(use.arrays[i].shape) for i in row.grad}

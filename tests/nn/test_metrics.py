@@ -13,6 +13,7 @@ import pytest
 import opreg as ms
 from opreg import Tensor, nn, ops
 from opreg.nn import metrics
+from tests.questions import of_each
 
 RECORD = json.loads((Path(__file__).parent.parent / "recorded" / "mindspore_metrics.json").read_text())["cases"]
 
@@ -73,7 +74,7 @@ def given(metric: str, value: Any) -> Any:
     return Tensor(array.astype(np.float32) if metric == "OcclusionSensitivity" and array.dtype.kind == "f" else array)
 
 
-@pytest.mark.parametrize("case", RECORD, ids=[f"{i}-{case['metric']}" for i, case in enumerate(RECORD)])
+@of_each(RECORD, by=lambda case: case["metric"])
 def test_as_recorded(case: dict[str, Any]) -> None:
     name = case["metric"]
     batches = [[given(name, each) for each in batch] for batch in case["updates"]]

@@ -14,6 +14,7 @@ import pytest
 import opreg as ms
 from opreg import Tensor, mint, ops
 from opreg.errors import ArgumentError, ShapeError
+from tests.questions import function_of, of_each
 from tests.recorded.mint_cases import CASES, INPUTS, asked
 
 ANSWERS = dict(json.loads((Path(__file__).parent.parent / "recorded" / "mint.json").read_text())["cases"])
@@ -39,7 +40,7 @@ def test_everything_that_is_recorded_is_asked() -> None:
     assert list(ANSWERS) == list(dict.fromkeys(CASES))
 
 
-@pytest.mark.parametrize("case", CASES)
+@of_each(CASES, by=function_of)
 def test_answers_are_those_of_pytorch(case: str) -> None:
     same(ANSWERS[case], asked(mint, Tensor, ms.float64, case))
 
@@ -48,7 +49,7 @@ def test_answers_are_those_of_pytorch(case: str) -> None:
 EAGER = re.compile(r"mint\.(equal|allclose)|mint\.nn\.")
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if not EAGER.search(case)])
+@of_each([case for case in CASES if not EAGER.search(case)], by=function_of)
 def test_compiled_functions_give_the_same(case: str) -> None:
     names = [name for name in INPUTS if re.search(rf"(?<![\w.']){name}(?![\w(=])", case)]
     values = [Tensor(eval(INPUTS[name])) for name in names]

@@ -15,6 +15,7 @@ import pytest
 
 import opreg as ms
 from opreg.errors import ArgumentError, ShapeError
+from tests.questions import function_of, of_each
 from tests.recorded.mindspore_numpy import CASES, DIFFERENT, asked
 
 RECORDED = json.loads((Path(__file__).parent.parent / "recorded" / "mindspore_numpy.json").read_text())
@@ -39,7 +40,7 @@ def test_everything_that_is_recorded_is_asked() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("case", [case for case in dict.fromkeys(CASES) if case not in REFUSED])
+@of_each([case for case in dict.fromkeys(CASES) if case not in REFUSED], by=function_of)
 def test_answers_are_those_of_mindspore(case: str) -> None:
     ours = asked(ms, mnp, case)
     assert _same(ANSWERS[case], ours) is (case not in DIFFERENT), (DIFFERENT.get(case), ANSWERS[case], ours)

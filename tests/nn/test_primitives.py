@@ -12,6 +12,7 @@ import pytest
 import opreg as ms
 from opreg import ops
 from opreg.nn.ops import layer_primitives, primitives
+from tests.questions import of_each
 
 X = ms.Tensor([[1.0, 2.0], [3.0, 4.0]])
 
@@ -52,7 +53,7 @@ CLASSES = [name for module in (primitives, layer_primitives) for name in module.
            if inspect.isclass(getattr(module, name))]
 
 
-@pytest.mark.parametrize("name", CLASSES)
+@of_each(CLASSES)
 def test_every_class(name: str) -> None:
     """It says what it takes, has documentation, is copied with its settings, and belongs to ops."""
     kind = getattr(ops, name)

@@ -10,12 +10,12 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opreg.nn import Tensor
 from opreg.nn.printing import show
+from tests.questions import of_each
 
 RECORDED = json.loads((Path(__file__).parent.parent / "recorded" / "mindspore_printing.json").read_text())
 
@@ -36,7 +36,7 @@ def _array(case: dict[str, Any]) -> np.ndarray:
         return found.astype(dtype).reshape(case["shape"])
 
 
-@pytest.mark.parametrize("case", RECORDED, ids=lambda case: f"{case['dtype']}-{'x'.join(map(str, case['shape']))}")
+@of_each(RECORDED, by=lambda case: case["dtype"])
 def test_as_recorded(case: dict[str, Any]) -> None:
     assert show(_array(case)).split("\n") == case["text"]
 

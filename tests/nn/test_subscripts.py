@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import opreg as ms
 from opreg import Tensor, nn, ops
 from opreg.errors import SubscriptError
+from tests.questions import of_each
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 T, F = True, False
@@ -121,15 +123,18 @@ def check_write(x, key, value, form):
             np.testing.assert_allclose(one.asnumpy(), right, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("form", [0, 1, 2], ids=["as it is", "tensors", "all tensors"])
-@pytest.mark.parametrize("name", KEYS)
-def test_read(name, form):
+FORMS = {"as it is": 0, "tensors": 1, "all tensors": 2}
+
+
+@of_each(itertools.product(KEYS, FORMS), by=lambda case: case[0])
+def test_read(case):
+    name, form = case[0], FORMS[case[1]]
     check_read(X, KEYS[name], form)
 
 
-@pytest.mark.parametrize("form", [0, 1, 2], ids=["as it is", "tensors", "all tensors"])
-@pytest.mark.parametrize("name", KEYS)
-def test_written(name, form):
+@of_each(itertools.product(KEYS, FORMS), by=lambda case: case[0])
+def test_written(case):
+    name, form = case[0], FORMS[case[1]]
     key = KEYS[name]
     check_write(X, key, np.float32(7.5).reshape(()), form)
     check_write(X, key, np.sin(np.arange(X[key].size, dtype=np.float32)).reshape(np.shape(X[key])), form)

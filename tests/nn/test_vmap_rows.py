@@ -16,6 +16,7 @@ from opreg.core.registry import get
 from opreg.errors import ArgumentError, OpError
 from opreg.nn.vmap import vmap
 from tests.builtin.test_operators import named, plannable
+from tests.questions import of_each
 from tests.rows import Row, all_rows
 from tests.running import TOLERANCES, Use, agree
 
@@ -55,7 +56,7 @@ def _changes(use: Use, train: bool) -> bool:
     return bool(use.op.traits.mutates or effects.moved(use.op, use.attrs) or (use.op.traits.states and train))
 
 
-@pytest.mark.parametrize("row", named(row for row in all_rows() if row.deterministic and row.inputs and plannable(row)))
+@of_each([row for row in all_rows() if row.deterministic and row.inputs and plannable(row)], by=lambda row: row.op)
 def test_is_a_loop_over_samples(row: Row) -> None:
     use = Use.of(row, "float32" if "float32" in row.dtypes else None)
     function = _applied(use)

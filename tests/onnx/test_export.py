@@ -12,6 +12,7 @@ import opreg as mx
 from opreg.core.registry import get
 from opreg.errors import ArgumentError, OpError
 from opreg.symbol import Symbol, Variable
+from tests.questions import of_each
 from tests.rows import Row, all_rows
 
 onnx = pytest.importorskip("onnx")
@@ -88,7 +89,7 @@ def _same(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], tolerance: 
         np.testing.assert_allclose(value.astype(np.float64), want.astype(np.float64), tolerance, 1e-5)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=str)
+@of_each(ROWS, by=lambda row: row.op)
 def test_rows(row: Row) -> None:
     """Every row of every operator gives the same numbers, shapes and dtypes, or is refused by name."""
     name = get(row.op).name

@@ -283,7 +283,7 @@ def test_blas_is_given_back(monkeypatch):
 
     def part() -> None:
         seen.append(get())
-        meeting.wait(10)
+        meeting.wait(60)
         seen.append(get())
 
     change(2)

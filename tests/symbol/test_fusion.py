@@ -461,7 +461,7 @@ def test_parts_run_on_threads_and_all_are_done(many):
     meeting, seen = threading.Barrier(3), []
 
     def part():
-        meeting.wait(10)  # passes when three run at the same time
+        meeting.wait(60)  # passes when three run at the same time
         seen.append(threading.get_ident())
 
     threads.run([part] * 3)
@@ -513,7 +513,7 @@ def test_a_forked_child_has_threads_of_its_own(many):
         status = 1
         try:
             meeting = threading.Barrier(3)
-            threads.run([lambda: meeting.wait(10)] * 3)
+            threads.run([lambda: meeting.wait(60)] * 3)
             status = 0
         finally:
             os._exit(status)

@@ -123,7 +123,7 @@ def test_resized_and_prefetched_batches():
     thread = ahead._ahead.thread
     del ahead
     gc.collect()
-    thread.join(5)
+    thread.join(60)
     assert not thread.is_alive()
 
 

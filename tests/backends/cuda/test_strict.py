@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import itertools
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,9 @@ from opreg.ndarray import NDArray, array, cpu
 from opreg.ndarray.autograd import record
 from opreg.ndarray.context import Context
 from opreg.symbol.naming import AttrScope
-from tests.builtin.test_operators import ROWS, differentiated, named, plannable
+from tests.builtin.test_operators import ROWS, differentiated, plannable
 from tests.cuda.strict import FUNCTIONS, METHODS, UFUNCS, StrictArray, StrictError, StrictGenerator, xp
+from tests.questions import of_each
 from tests.rows import Row
 from tests.running import Use, agree, eager, graph, heads
 
@@ -59,25 +62,25 @@ def _draw(row: Row, way: Any, ctx: Context) -> None:
         assert (one.shape, one.dtype) == (like.shape, like.dtype)
 
 
-@pytest.mark.parametrize("row", named(FIXED))
-def test_eager(row: Row) -> None:
-    _compare(row, eager, STRICT, None)
+def _ways(rows: Iterable[Row]) -> Iterator[tuple[Row, Any]]:
+    """Each row eagerly, and in a graph where it can be planned."""
+    for row in rows:
+        yield from ((row, way) for way in ((eager, graph) if plannable(row) else (eager,)))
 
 
-@pytest.mark.parametrize("row", named(row for row in FIXED if plannable(row)))
-def test_graph(row: Row) -> None:
-    _compare(row, graph, STRICT, None)
+@of_each(_ways(FIXED), by=lambda case: case[0].op)
+def test_fixed(case: tuple[Row, Any]) -> None:
+    _compare(*case, STRICT, None)
 
 
-@pytest.mark.parametrize("way", [eager, graph])
-@pytest.mark.parametrize("row", named(DRAWN))
-def test_random(row: Row, way: Any) -> None:
-    _draw(row, way, STRICT)
+@of_each(itertools.product(DRAWN, (eager, graph)), by=lambda case: case[0].op)
+def test_random(case: tuple[Row, Any]) -> None:
+    _draw(*case, STRICT)
 
 
 def _all_rows(name: str, ctx: Context) -> None:
-    for row in ROWS:
-        for way in (eager, graph) if row.op == name and plannable(row) else (eager,) if row.op == name else ():
+    for row, way in _ways(ROWS):
+        if row.op == name:
             if row in FIXED:
                 _compare(row, way, ctx, _tolerance(Use.of(row, row.dtypes[0])))
             else:
