@@ -378,7 +378,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
         importing.translations.elementwise importing.translations.shapes importing.translations.text
         importing.translations.layers importing.translations.reductions importing.translations.recurrent
             importing.translations.control importing.translations.training
-        importing.translations.quantized
+        importing.translations.attention importing.translations.quantized
         importing.translations
         importing.api
         importing
