@@ -626,3 +626,26 @@ def test_attention_of_any_length() -> None:
 def test_attention_of_wrong_inputs(inputs: Mapping[str, Sequence[Any]], attrs: Mapping[str, Any], words: str) -> None:
     with pytest.raises(OpError, match=words):
         import_model(attending(inputs, **attrs))
+
+
+# ------------------------------------------------------------------------------- numbers and indices of symbols
+
+
+def test_single_numbers_are_attributes() -> None:
+    """A number that the model has is no argument of the symbol, and powers are those of numbers."""
+    made = model([helper.make_node("Pow", ["x", "two"], ["a"]), helper.make_node("Mul", ["half", "a"], ["b"]),
+                  helper.make_node("Sub", ["one", "b"], ["c"]), helper.make_node("Div", ["c", "three"], ["y"])],
+                 {"x": (2, 3)}, ["y"], {"two": np.array(2), "half": np.array([0.5], np.float32),
+                                        "one": np.array(1, np.float32), "three": np.array(3, np.float32)})
+    made.graph.node.insert(0, helper.make_node("Constant", [], ["half"], value=made.graph.initializer.pop(1)))
+    symbol, args, _ = import_model(made)
+    assert symbol.list_arguments() == ["x"] and not args
+    x = numbers(2, 3)
+    (found,) = symbol.bind(mx.cpu(), {"x": mx.nd.array(x)}).forward()
+    np.testing.assert_allclose(found.asnumpy(), (1 - 0.5 * x ** 2) / 3, rtol=1e-6, atol=1e-6)
+
+
+def test_a_number_of_more_axes_adds_them() -> None:
+    made = model([helper.make_node("Constant", [], ["one"], value=numpy_helper.from_array(np.ones((1, 1), np.float32))),
+                  helper.make_node("Add", ["x", "one"], ["y"])], {"x": (3,)}, ["y"])
+    assert import_to_cell(made)(mx.Tensor(numbers(3))).shape == (1, 3)
