@@ -649,3 +649,39 @@ def test_a_number_of_more_axes_adds_them() -> None:
     made = model([helper.make_node("Constant", [], ["one"], value=numpy_helper.from_array(np.ones((1, 1), np.float32))),
                   helper.make_node("Add", ["x", "one"], ["y"])], {"x": (3,)}, ["y"])
     assert import_to_cell(made)(mx.Tensor(numbers(3))).shape == (1, 3)
+
+
+@pytest.mark.parametrize("at", [0, 2, -1])
+def test_one_place_is_a_view(at: int) -> None:
+    made = model([helper.make_node("Gather", ["x", "at"], ["y"], axis=1)], {"x": (2, 3, 4)}, ["y"],
+                 {"at": np.array(at)})
+    symbol, args, _ = import_model(made)
+    assert "take" not in operators_of(symbol)
+    x = numbers(2, 3, 4)
+    (found,) = symbol.bind(mx.cpu(), {"x": mx.nd.array(x), **args}).forward()
+    np.testing.assert_array_equal(found.asnumpy(), x[:, at])
+
+
+@pytest.mark.parametrize("made, places", [
+    (model([helper.make_node("ScatterElements", ["x", "i", "u"], ["y"], axis=1)],
+           {"x": (2, 4), "i": (2, 2), "u": (2, 2)}, ["y"], opset=18), [[0, -1], [2, 1]]),
+    (model([helper.make_node("ScatterElements", ["x", "i", "u"], ["y"], axis=0, reduction="add")],
+           {"x": (3, 2), "i": (2, 2), "u": (2, 2)}, ["y"], opset=18), [[0, -1], [0, 1]]),
+    (model([helper.make_node("ScatterND", ["x", "i", "u"], ["y"], reduction="add")],
+           {"x": (3, 4), "i": (2, 1), "u": (2, 4)}, ["y"], opset=18), [[2], [-1]]),
+    (model([helper.make_node("ScatterND", ["x", "i", "u"], ["y"])],
+           {"x": (3, 4), "i": (2, 2), "u": (2,)}, ["y"], opset=18), [[2, -1], [-3, 0]]),
+    (model([helper.make_node("GatherND", ["x", "i"], ["y"], batch_dims=1)],
+           {"x": (2, 4), "i": (2, 1)}, ["y"], opset=18), [[3], [-2]]),
+], ids=range(5))
+def test_indices_that_a_run_computes(made: Any, places: list[Any]) -> None:
+    """Symbols scatter and gather at places that are inputs."""
+    made.graph.input[1].type.tensor_type.elem_type = 7
+    given = {info.name: numbers(*[dim.dim_value for dim in info.type.tensor_type.shape.dim])
+             for info in made.graph.input}
+    given["i"] = np.array(places, np.int64)
+    (want,) = onnx.reference.ReferenceEvaluator(made).run(None, given)
+    symbol, args, _ = import_model(made)
+    held = {name: mx.nd.array(value, dtype=value.dtype) for name, value in given.items()}
+    (found,) = symbol.bind(mx.cpu(), {**held, **args}).forward()
+    np.testing.assert_allclose(found.asnumpy(), want, rtol=1e-6)
