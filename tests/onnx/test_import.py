@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,14 @@ from opreg.errors import ArgumentError, FileFormatError, OpError, UnknownOperato
 
 onnx = pytest.importorskip("onnx")
 helper, numpy_helper = pytest.importorskip("onnx.helper"), pytest.importorskip("onnx.numpy_helper")
+pytest.importorskip("onnx.reference")
 
 from opreg.onnx import get_model_metadata, import_model, import_to_cell  # noqa: E402  the package may be missing
 
 RNG = np.random.default_rng(5)
 
 
-def model(nodes: Sequence[Any], inputs: dict[str, Sequence[Any]], outputs: Sequence[str],
+def model(nodes: Sequence[Any], inputs: Mapping[str, Sequence[Any]], outputs: Sequence[str],
           parameters: dict[str, np.ndarray] | None = None, opset: int = 17, **more: Any) -> Any:
     """A model of these nodes, its inputs float32."""
     infos = [helper.make_tensor_value_info(name, 1, list(shape)) for name, shape in inputs.items()]
@@ -560,3 +561,127 @@ def test_an_end_that_nobody_knows() -> None:
     made.graph.node[0].input[:2] = ["", "go"]
     with pytest.raises(OpError, match=r"Loop needs numbers that are known only when the graph runs"):
         import_model(made)
+
+
+# --------------------------------------------------------------------------------------------------- attention
+
+
+def attending(inputs: Mapping[str, Sequence[Any]], parameters: dict[str, np.ndarray] | None = None,
+              outputs: Sequence[str] = ("y",), opset: int = 24, **attrs: Any) -> Any:
+    """Attention over these inputs, of which optional ones are left out where they have no shape."""
+    names = ["q", "k", "v", "mask", "past_k", "past_v", "filled"]
+    given = [name if name in inputs or name in (parameters or {}) else "" for name in names]
+    return model([helper.make_node("Attention", given, list(outputs), **attrs)], inputs,
+                 list(filter(None, outputs)), parameters, opset)
+
+
+QKV = {"q": (2, 4, 3, 6), "k": (2, 2, 5, 6), "v": (2, 2, 5, 7)}
+SEEN = RNG.uniform(0, 1, (2, 1, 3, 5)) > 0.4
+SEEN[0, 0, 1], SEEN[1, 0, 2, 0] = False, True
+ATTENTION = [
+    attending(QKV), attending(QKV, is_causal=1, scale=0.3), attending(QKV, {"mask": SEEN}),
+    attending(QKV, {"mask": SEEN}, is_causal=1), attending({**QKV, "mask": (3, 5)}), attending({**QKV, "mask": (3, 4)}),
+    attending({**QKV, "past_k": (2, 2, 2, 6), "past_v": (2, 2, 2, 7)}, is_causal=1, outputs=("y", "all_k", "all_v")),
+    attending(QKV, {"filled": np.array([2, 5])}, is_causal=1), attending(QKV, {"filled": np.array([1, 4])}),
+    attending({"q": (2, 3, 24), "k": (2, 5, 12), "v": (2, 5, 14)}, q_num_heads=4, kv_num_heads=2),
+]
+COMPOSED = [attending(QKV, softcap=0.5, is_causal=1),
+            attending({**QKV, "mask": (3, 5)}, outputs=("y", "", "", "scores"), qk_matmul_output_mode=2),
+            attending(QKV, {"mask": SEEN}, outputs=("y", "", "", "scores"), qk_matmul_output_mode=3)]
+
+
+@pytest.mark.parametrize("made", [*ATTENTION, *COMPOSED], ids=range(len(ATTENTION + COMPOSED)))
+def test_attention_is_one_operator(made: Any) -> None:
+    """Caches, masks and heads that share keys are ours with the numbers of ONNX; a query that sees no key gives zero,
+    and its gradients are numbers."""
+    given = {info.name: numbers(*[dim.dim_value for dim in info.type.tensor_type.shape.dim])
+             for info in made.graph.input}
+    wanted = onnx.reference.ReferenceEvaluator(made).run(None, given)
+    symbol, args, _ = import_model(made)
+    held = {**{name: mx.nd.array(value) for name, value in given.items()}, **args}
+    grads = {name: mx.nd.zeros(value.shape) for name, value in given.items()}
+    executor = symbol.bind(mx.cpu(), held, grads, {name: "write" if name in grads else "null" for name in held})
+    for found, want in zip(executor.forward(is_train=True), wanted, strict=True):
+        np.testing.assert_allclose(found.asnumpy(), want, rtol=1e-5, atol=1e-6)
+    executor.backward([mx.nd.ones(out.shape) for out in executor.outputs])
+    assert all(np.isfinite(each.asnumpy()).all() for each in grads.values())
+    assert ("_contrib_scaled_dot_product_attention" in operators_of(symbol)) == any(made is each for each in ATTENTION)
+
+
+def test_attention_of_any_length() -> None:
+    made = attending({"q": ("n", 2, "l", 4), "k": ("n", 2, "l", 4), "v": ("n", 2, "l", 4)}, is_causal=1)
+    symbol, _, _ = import_model(made)
+    for length in (1, 6):
+        given = {name: numbers(3, 2, length, 4) for name in "qkv"}
+        (found,) = symbol.bind(mx.cpu(), {name: mx.nd.array(value) for name, value in given.items()}).forward()
+        (want,) = onnx.reference.ReferenceEvaluator(made).run(None, given)
+        np.testing.assert_allclose(found.asnumpy(), want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("inputs, attrs, words", [
+    ({"q": (2, 3, 23), "k": (2, 5, 12), "v": (2, 5, 14)}, {"q_num_heads": 4, "kv_num_heads": 2},
+     "Q of 23 numbers a place is no whole number for each of 4 heads"),
+    ({**QKV, "past_k": (2, 2, 2, 6)}, {}, "past_key and past_value one is given without the other"),
+])
+def test_attention_of_wrong_inputs(inputs: Mapping[str, Sequence[Any]], attrs: Mapping[str, Any], words: str) -> None:
+    with pytest.raises(OpError, match=words):
+        import_model(attending(inputs, **attrs))
+
+
+# ------------------------------------------------------------------------------- numbers and indices of symbols
+
+
+def test_single_numbers_are_attributes() -> None:
+    """A number that the model has is no argument of the symbol, and powers are those of numbers."""
+    made = model([helper.make_node("Pow", ["x", "two"], ["a"]), helper.make_node("Mul", ["half", "a"], ["b"]),
+                  helper.make_node("Sub", ["one", "b"], ["c"]), helper.make_node("Div", ["c", "three"], ["y"])],
+                 {"x": (2, 3)}, ["y"], {"two": np.array(2), "half": np.array([0.5], np.float32),
+                                        "one": np.array(1, np.float32), "three": np.array(3, np.float32)})
+    made.graph.node.insert(0, helper.make_node("Constant", [], ["half"], value=made.graph.initializer.pop(1)))
+    symbol, args, _ = import_model(made)
+    assert symbol.list_arguments() == ["x"] and not args
+    x = numbers(2, 3)
+    (found,) = symbol.bind(mx.cpu(), {"x": mx.nd.array(x)}).forward()
+    np.testing.assert_allclose(found.asnumpy(), (1 - 0.5 * x ** 2) / 3, rtol=1e-6, atol=1e-6)
+
+
+def test_a_number_of_more_axes_adds_them() -> None:
+    made = model([helper.make_node("Constant", [], ["one"], value=numpy_helper.from_array(np.ones((1, 1), np.float32))),
+                  helper.make_node("Add", ["x", "one"], ["y"])], {"x": (3,)}, ["y"])
+    assert import_to_cell(made)(mx.Tensor(numbers(3))).shape == (1, 3)
+
+
+@pytest.mark.parametrize("at", [0, 2, -1])
+def test_one_place_is_a_view(at: int) -> None:
+    made = model([helper.make_node("Gather", ["x", "at"], ["y"], axis=1)], {"x": (2, 3, 4)}, ["y"],
+                 {"at": np.array(at)})
+    symbol, args, _ = import_model(made)
+    assert "take" not in operators_of(symbol)
+    x = numbers(2, 3, 4)
+    (found,) = symbol.bind(mx.cpu(), {"x": mx.nd.array(x), **args}).forward()
+    np.testing.assert_array_equal(found.asnumpy(), x[:, at])
+
+
+@pytest.mark.parametrize("made, places", [
+    (model([helper.make_node("ScatterElements", ["x", "i", "u"], ["y"], axis=1)],
+           {"x": (2, 4), "i": (2, 2), "u": (2, 2)}, ["y"], opset=18), [[0, -1], [2, 1]]),
+    (model([helper.make_node("ScatterElements", ["x", "i", "u"], ["y"], axis=0, reduction="add")],
+           {"x": (3, 2), "i": (2, 2), "u": (2, 2)}, ["y"], opset=18), [[0, -1], [0, 1]]),
+    (model([helper.make_node("ScatterND", ["x", "i", "u"], ["y"], reduction="add")],
+           {"x": (3, 4), "i": (2, 1), "u": (2, 4)}, ["y"], opset=18), [[2], [-1]]),
+    (model([helper.make_node("ScatterND", ["x", "i", "u"], ["y"])],
+           {"x": (3, 4), "i": (2, 2), "u": (2,)}, ["y"], opset=18), [[2, -1], [-3, 0]]),
+    (model([helper.make_node("GatherND", ["x", "i"], ["y"], batch_dims=1)],
+           {"x": (2, 4), "i": (2, 1)}, ["y"], opset=18), [[3], [-2]]),
+], ids=range(5))
+def test_indices_that_a_run_computes(made: Any, places: list[Any]) -> None:
+    """Symbols scatter and gather at places that are inputs."""
+    made.graph.input[1].type.tensor_type.elem_type = 7
+    given = {info.name: numbers(*[dim.dim_value for dim in info.type.tensor_type.shape.dim])
+             for info in made.graph.input}
+    given["i"] = np.array(places, np.int64)
+    (want,) = onnx.reference.ReferenceEvaluator(made).run(None, given)
+    symbol, args, _ = import_model(made)
+    held = {name: mx.nd.array(value, dtype=value.dtype) for name, value in given.items()}
+    (found,) = symbol.bind(mx.cpu(), {**held, **args}).forward()
+    np.testing.assert_allclose(found.asnumpy(), want, rtol=1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from . import control, elementwise, layers, quantized, recurrent, reductions, shapes, text, training
+from . import attention, control, elementwise, layers, quantized, recurrent, reductions, shapes, text, training
 
-__all__ = ["control", "elementwise", "layers", "quantized", "recurrent", "reductions", "shapes", "text", "training"]
+__all__ = ["attention", "control", "elementwise", "layers", "quantized", "recurrent", "reductions", "shapes", "text",
+           "training"]

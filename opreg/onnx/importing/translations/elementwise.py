@@ -9,6 +9,8 @@ import numpy as np
 
 from opreg.core.registry import ops
 from opreg.core.spec import is_floating
+from opreg.core.value import BINARY
+from opreg.nn.tensor_base import TensorBase
 
 from ..graph import Node
 from ..rows import Given, Host, row
@@ -32,6 +34,9 @@ _BINARY = {"Add": "broadcast_add", "Sub": "broadcast_sub", "Mul": "broadcast_mul
            "Equal": "_npi_equal", "Greater": "_npi_greater", "GreaterOrEqual": "_npi_greater_equal",
            "Less": "_npi_less", "LessOrEqual": "_npi_less_equal"}
 
+#: Operators of arithmetic with a number on the right, and on the left.
+_WITH_NUMBERS = {broadcast: (right, left) for _, broadcast, right, left in BINARY.values()}
+
 #: Operators of any number of inputs.
 _SEVERAL = {"Sum": "broadcast_add", "Max": "_npi_maximum", "Min": "_npi_minimum"}
 
@@ -43,9 +48,31 @@ def _unary(name: str, ours: str) -> None:
     row(name)(apply)
 
 
+def _number(node: Node, value: Any, other: Any) -> float | None:
+    """The one number that an operand is, in the dtype of the other and without axes of its own; else None."""
+    if not isinstance(value, np.ndarray) or value.size != 1 or not isinstance(other, TensorBase):
+        return None
+    dtype = node.dtype(other)
+    fits = value.dtype == dtype and is_floating(dtype) and (not value.ndim or value.ndim <= node.rank(other))
+    return float(value.reshape(-1)[0]) if fits else None
+
+
+def _applied(node: Node, ours: str, a: Any, b: Any) -> Any:
+    """An operator of two operands; one that is a single known number is an attribute, which fuses and specializes."""
+    if ours in _WITH_NUMBERS:
+        right, left = _WITH_NUMBERS[ours]
+        number = _number(node, b, a)
+        if number is not None:
+            return getattr(ops, right)(a, scalar=number)
+        number = _number(node, a, b)
+        if number is not None:
+            return getattr(ops, left)(b, scalar=number)
+    return getattr(ops, ours)(node.lift(a), node.lift(b))
+
+
 def _binary(name: str, ours: str) -> None:
-    def apply(node: Node, a: Any, b: Any) -> Any:
-        return getattr(ops, ours)(a, b)
+    def apply(node: Node, a: Given, b: Given) -> Any:
+        return _applied(node, ours, a, b)
 
     def aligned(node: Node, a: Any, b: Any, *, axis: int | None = None, broadcast: int = 0) -> Any:
         return getattr(ops, ours)(a, _along(node, a, b, axis))
@@ -62,7 +89,7 @@ def _along(node: Node, a: Any, b: Any, axis: int | None) -> Any:
     if axis is None:
         return b
     missing = node.rank(a) - node.axis(axis, a) - node.rank(b)
-    return ops._np_reshape(b, newshape=(*node.shape(b), *[1] * missing)) if missing > 0 else b
+    return ops._np_reshape(node.lift(b), newshape=(*node.shape(b), *[1] * missing)) if missing > 0 else b
 
 
 for _name, _ours in _UNARY.items():
@@ -94,11 +121,12 @@ def mean(node: Node, *values: Any) -> Any:
 
 
 @row("Div")
-def div(node: Node, a: Any, b: Any, *, axis: int | None = None, broadcast: int = 0) -> Any:
-    b = _along(node, a, b, axis)
+def div(node: Node, a: Given, b: Given, *, axis: int | None = None, broadcast: int = 0) -> Any:
     dtype = node.dtype(a)
+    b = _along(node, a, b, axis)
     if is_floating(dtype):
-        return ops.broadcast_div(a, b)
+        return _applied(node, "broadcast_div", a, b)
+    a, b = node.lift(a), node.lift(b)
     quotient = ops._npi_floor_divide(a, b)
     if dtype.kind == "u":
         return quotient
@@ -109,11 +137,14 @@ def div(node: Node, a: Any, b: Any, *, axis: int | None = None, broadcast: int =
 
 
 @row("Pow")
-def power(node: Node, a: Any, b: Any, *, axis: int | None = None, broadcast: int = 0) -> Any:
+def power(node: Node, a: Given, b: Given, *, axis: int | None = None, broadcast: int = 0) -> Any:
     b = _along(node, a, b, axis)
     dtype, other = node.dtype(a), node.dtype(b)
+    if is_floating(dtype) and isinstance(b, np.ndarray) and other.kind in "iu" and b.size == 1:
+        b, other = b.astype(dtype), dtype
     if dtype == other:
-        return ops.broadcast_power(a, b)
+        return _applied(node, "broadcast_power", a, b)
+    a, b = node.lift(a), node.lift(b)
     common = np.result_type(dtype, other) if is_floating(dtype) or is_floating(other) else dtype
     return node.cast(ops.broadcast_power(node.cast(a, common), node.cast(b, common)), dtype)
 

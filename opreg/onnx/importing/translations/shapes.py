@@ -332,17 +332,16 @@ def sliced(node: Node, x: Any, starts: Sequence[int], ends: Sequence[int], axes:
 
 
 @row("Gather")
-def gather(node: Node, x: Given, indices: Any, *, axis: int = 0) -> Any:
+def gather(node: Node, x: Given, indices: Given, *, axis: int = 0) -> Any:
     if isinstance(x, np.ndarray) and not computes(x.dtype):
         return np.take(x, node.host(indices), axis)
     x = node.lift(x)
     axis = node.axis(axis, x)
-    return ops.take(x, _from_zero(node, indices, node.lengths(x)[axis]), axis=axis, mode="wrap")
-
-
-def _from_zero(node: Node, indices: Any, length: Any) -> Any:
-    """Indices, whose negative ones count from the end: ``wrap`` counts them so."""
-    return indices
+    length = node.lengths(x)[axis]
+    if isinstance(indices, np.ndarray) and not indices.ndim and length is not ANY and -length <= indices < length:
+        first = int(indices) % length  # a view
+        return _squeezed(node, ops.slice_axis(x, axis=axis, begin=first, end=first + 1), [axis])
+    return ops.take(x, node.lift(indices), axis=axis, mode="wrap")  # which counts negative ones from the end
 
 
 @row("GatherElements")
@@ -367,37 +366,60 @@ def along(node: Node, x: Any, indices: Any, axis: int) -> Any:
     return ops.take(ops._np_reshape(x, newshape=(-1,)), places, axis=0)
 
 
+def _from_first(indices: Any, length: int) -> Any:
+    """Indices counted from the first; negative ones are counted from the end."""
+    if isinstance(indices, np.ndarray):
+        return indices.astype(np.int64) % length
+    return ops._npi_mod_scalar(ops.Cast(indices, dtype="int64"), scalar=length)
+
+
+def _stacked(node: Node, places: Sequence[Any]) -> Any:
+    """Indices of several axes along a new first one."""
+    if all(isinstance(each, np.ndarray) for each in places):
+        return np.stack(places).astype(np.int64)
+    return ops.Concat(*[ops.expand_dims(node.cast(node.lift(each), np.int64), axis=0) for each in places], dim=0,
+                      num_args=len(places))
+
+
+def _along_last(node: Node, indices: Any) -> list[Any]:
+    """Indices of each axis, which stand along the last one."""
+    count = node.length(indices, node.rank(indices) - 1)
+    if isinstance(indices, np.ndarray):
+        return [indices[..., i] for i in range(count)]
+    return [_squeezed(node, ops.slice_axis(indices, axis=-1, begin=i, end=i + 1), [-1]) for i in range(count)]
+
+
 @row("GatherND")
-def gather_nd(node: Node, x: Any, indices: Host, *, batch_dims: int = 0) -> Any:
-    flat = node.shape(x)
-    own = indices.shape[:batch_dims]
-    last = indices.shape[-1]
+def gather_nd(node: Node, x: Any, indices: Given, *, batch_dims: int = 0) -> Any:
+    flat, shape = node.shape(x), node.shape(indices)
+    own = shape[:batch_dims]
     grid = np.indices(own)
-    full = [np.broadcast_to(grid[i].reshape(*own, *[1] * (indices.ndim - 1 - batch_dims)), indices.shape[:-1])
-            for i in range(batch_dims)]
-    full += [indices[..., i] % flat[batch_dims + i] for i in range(last)]
-    return ops.gather_nd(x, node.lift(np.stack(full).astype(np.int64)))
+    full: list[Any] = [np.broadcast_to(grid[i].reshape(*own, *[1] * (len(shape) - 1 - batch_dims)), shape[:-1])
+                       for i in range(batch_dims)]
+    full += [_from_first(each, flat[batch_dims + i]) for i, each in enumerate(_along_last(node, indices))]
+    return ops.gather_nd(x, node.lift(_stacked(node, full)))
 
 
 @row("ScatterND")
-def scatter_nd(node: Node, x: Any, indices: Host, updates: Any, *, reduction: str = "none") -> Any:
-    shape, last = node.shape(x), indices.shape[-1]
-    wrapped = np.stack([indices[..., i] % shape[i] for i in range(last)]).astype(np.int64)
-    return _scattered(node, x, wrapped, updates, reduction)
+def scatter_nd(node: Node, x: Any, indices: Given, updates: Any, *, reduction: str = "none") -> Any:
+    shape = node.shape(x)
+    places = [_from_first(each, shape[i]) for i, each in enumerate(_along_last(node, indices))]
+    return _scattered(node, x, _stacked(node, places), updates, reduction)
 
 
 @row("ScatterElements", "Scatter")
-def scatter_elements(node: Node, x: Any, indices: Host, updates: Any, *, axis: int = 0, reduction: str = "none") -> Any:
+def scatter_elements(node: Node, x: Any, indices: Given, updates: Any, *, axis: int = 0, reduction: str = "none"
+                     ) -> Any:
     axis = node.axis(axis, x)
-    places = np.indices(indices.shape)
-    places[axis] = indices % node.shape(x)[axis]
-    return _scattered(node, x, places.astype(np.int64), updates, reduction)
+    places: list[Any] = list(np.indices(node.shape(indices)))
+    places[axis] = _from_first(indices, node.shape(x)[axis])
+    return _scattered(node, x, _stacked(node, places), updates, reduction)
 
 
 _REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
-def _scattered(node: Node, x: Any, places: np.ndarray, updates: Any, reduction: str) -> Any:
+def _scattered(node: Node, x: Any, places: Any, updates: Any, reduction: str) -> Any:
     """Updates written to places of an array, or combined with what is there."""
     shape = node.shape(x)
     if reduction == "none":
@@ -405,7 +427,7 @@ def _scattered(node: Node, x: Any, places: np.ndarray, updates: Any, reduction: 
     if reduction == "add":
         return x + ops._backward_gather_nd(updates, node.lift(places), x)  # which adds what goes to one place
     result = node.host(x).copy()
-    _REDUCTIONS[reduction].at(result, tuple(places), node.host(updates))
+    _REDUCTIONS[reduction].at(result, tuple(node.host(places)), node.host(updates))
     return result
 
 

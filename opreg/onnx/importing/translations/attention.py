@@ -1,0 +1,150 @@
+"""The row of attention: heads split, caches joined, masks made one, and then one operator of ours."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from opreg.core.registry import ops
+from opreg.core.spec import ANY
+from opreg.errors import ArgumentError, ShapeError
+
+from ..graph import Node
+from ..rows import row
+from ..tensors import dtype_of
+from .shapes import padded
+
+__all__: list[str] = []
+
+
+def _heads(node: Node, name: str, x: Any, heads: int | None) -> Any:
+    """(batch, length, heads * size) as (batch, heads, length, size)."""
+    if node.rank(x) == 4:
+        return x
+    size = node.length(x, 2)
+    if not heads or size % heads:
+        raise ShapeError(f"Attention: {name} of {size} numbers a place is no whole number for each of {heads} heads")
+    return ops.transpose(ops.reshape(x, shape=(0, 0, heads, size // heads)), axes=(0, 2, 1, 3))
+
+
+def _places(node: Node, x: Any) -> Any:
+    """The number of each place along the third axis."""
+    length = node.lengths(x)[2]
+    if length is ANY:
+        return node.cast(ops._contrib_arange_like(x, axis=2), np.int64)
+    return node.lift(np.arange(length, dtype=np.int64))
+
+
+def _near(node: Node, query: Any, key: Any, offset: Any, left: int, right: int) -> Any:
+    """Truth values: which keys stand within so many places of a query's own, which is ``offset`` places on; -1 is any.
+    """
+    own = ops.broadcast_add(ops.reshape(_places(node, query), shape=(1, 1, -1, 1)), offset)
+    keys, seen = _places(node, key), None
+    if right >= 0:
+        seen = ops._npi_less_equal(keys, own + right)
+    return seen if left < 0 else _joined(seen, ops._npi_greater_equal(keys, own - left))
+
+
+def _joined(seen: Any, more: Any) -> Any:
+    return more if seen is None else ops._npi_logical_and(seen, more)
+
+
+@row("Attention")
+def attention(node: Node, query: Any, key: Any, value: Any, mask: Any = None, past_key: Any = None,
+              past_value: Any = None, filled: Any = None, *, is_causal: int = 0, kv_num_heads: int | None = None,
+              left_window_size: int = -1, q_num_heads: int | None = None, qk_matmul_output_mode: int = 0,
+              right_window_size: int = -1, scale: float | None = None, softcap: float = 0.0,
+              softmax_precision: int | None = None) -> Any:
+    if (past_key is None) != (past_value is None):
+        raise ArgumentError("Attention: of past_key and past_value one is given without the other")
+    flat, dtype = node.rank(query) == 3, node.dtype(query)
+    query, key = _heads(node, "Q", query, q_num_heads), _heads(node, "K", key, kv_num_heads)
+    value = node.cast(_heads(node, "V", value, kv_num_heads), dtype)
+    offset = node.lift(np.zeros((), np.int64))
+    if past_key is not None:
+        offset = node.lift(np.asarray(node.length(past_key, 2), np.int64))
+        key, value = [ops.Concat(past, new, dim=2, num_args=2)
+                      for past, new in ((past_key, key), (node.cast(past_value, dtype), value))]
+    elif filled is not None:
+        filled = ops.reshape(node.cast(filled, np.int64), shape=(-1, 1, 1, 1))
+        offset = filled - node.length(query, 2)
+    added, seen = None, None
+    if mask is not None:
+        truth = node.dtype(mask) == np.bool_
+        mask = _widened(node, mask, key, truth)
+        added, seen = (None, mask) if truth else (node.cast(mask, dtype), None)
+    if filled is not None:
+        seen = _joined(seen, ops._npi_less(_places(node, key), filled))
+    scale = 1 / math.sqrt(node.length(query, 3)) if scale is None else scale
+    precise = dtype if softmax_precision is None else dtype_of(softmax_precision)
+    wants_scores = len(node.outputs) > 3 and bool(node.outputs[3])
+    plain = not softcap and not wants_scores and precise.itemsize <= 4
+    right = 0 if is_causal else right_window_size
+    causal = right == 0 and left_window_size < 0 and plain and mask is filled is past_key is None
+    if not causal and (right >= 0 or left_window_size >= 0):
+        seen = _joined(seen, _near(node, query, key, offset, left_window_size, right))
+    # A query that sees no key is given all of them, and its output is zero.
+    some = None
+    if added is not None:
+        some = ops._npi_greater_scalar(added, scalar=-math.inf)
+    if seen is not None:
+        some = _joined(some, seen)
+    if some is not None:
+        some = ops._np_any(some, axis=-1, keepdims=True)
+        if added is not None:
+            added = ops._npi_where_rscalar(some, added, scalar=0.0)
+            if seen is not None:
+                added = ops._npi_where_rscalar(ops._npi_logical_or(seen, ops._npi_logical_not(some)), added,
+                                               scalar=-math.inf)
+        else:
+            added = ops._npi_logical_or(seen, ops._npi_logical_not(some))
+    scores = None
+    if plain:
+        given = [query, key, value] if added is None else [query, key, value, added]
+        result = ops._contrib_scaled_dot_product_attention(*given, causal=causal, scale=scale,
+                                                           use_mask=added is not None)
+        result = result[0] if isinstance(result, (list, tuple)) else result
+    else:
+        result, scores = _composed(node, query, key, value, added, some, scale, softcap, precise,
+                                   qk_matmul_output_mode)
+    if some is not None:
+        result = ops._npi_where_rscalar(some, result, scalar=0.0)
+    if flat:
+        result = ops.reshape(ops.transpose(result, axes=(0, 2, 1, 3)), shape=(0, 0, -3))
+    return (result, key, value, scores) if len(node.outputs) > 1 else result
+
+
+def _widened(node: Node, mask: Any, key: Any, truth: bool) -> Any:
+    """A mask of as many places as there are keys: those that it lacks are not seen."""
+    own, keys = node.lengths(mask)[-1], node.lengths(key)[2]
+    if own is ANY or keys is ANY or own in (1, keys):
+        return mask
+    pads = [0] * 2 * node.rank(mask)
+    pads[-1] = keys - own
+    if not truth:
+        return padded(node, mask, pads, -math.inf, "constant")
+    return node.cast(padded(node, node.cast(mask, np.int64), pads, 0, "constant"), np.bool_)
+
+
+def _composed(node: Node, query: Any, key: Any, value: Any, mask: Any, some: Any, scale: float, softcap: float,
+              precise: np.dtype, mode: int) -> tuple[Any, Any]:
+    """The output, and the scores at the step that ``mode`` names."""
+    dtype, many = node.dtype(query), node.length(query, 1) // max(node.length(key, 1), 1)
+    if many > 1:
+        key, value = [ops.repeat(each, repeats=many, axis=1) for each in (key, value)]
+    root = math.sqrt(scale)
+    steps = [ops._npi_matmul(query * root, ops.swapaxes(key, dim1=2, dim2=3) * root)]
+    steps.append(ops.tanh(steps[0] / softcap) * softcap if softcap else steps[0])
+    if mask is None:
+        steps.append(steps[1])
+    elif node.dtype(mask) == np.bool_:
+        steps.append(ops._npi_where_rscalar(mask, steps[1], scalar=-math.inf))
+    else:
+        steps.append(ops.broadcast_add(steps[1], mask))
+    weights = node.cast(ops.softmax(node.cast(steps[2], precise), axis=-1), dtype)
+    if some is not None:
+        weights = ops._npi_where_rscalar(some, weights, scalar=0.0)
+        steps[2] = ops._npi_where_rscalar(some, steps[2], scalar=-math.inf)
+    return ops._npi_matmul(weights, value), (*steps, weights)[mode]
