@@ -33,6 +33,7 @@ DOCS = {
     "Einsum": "Sums of products as an equation of letters says; see ``ops.einsum``.",
     "FillV2": "A tensor without axes repeated to fill a shape.",
     "GeLU": "The Gaussian error linear unit, by the hyperbolic tangent.",
+    "Gelu": "The Gaussian error linear unit, by the hyperbolic tangent; ``GeLU`` is the same.",
     "InplaceAdd": "Numbers with others added to the parts at places along the first axis.",
     "InplaceSub": "Numbers with others taken off the parts at places along the first axis.",
     "InplaceUpdate": "Numbers with others in the place of the parts at places along the first axis.",
