@@ -58,7 +58,10 @@ _CLOCKS = {getattr(time, name): f"time.{name}()" for name in dir(time) if name.r
 #: Functions that read files, what is typed, a setting of the process, or chance.
 _READERS = {io.open: "open()", input: "input()", decimal.getcontext: "decimal.getcontext()", np.fromfile: "fromfile()",
             **{getattr(os, name): f"os.{name}()" for name in (
-                "access", "getcwd", "listdir", "lstat", "open", "scandir", "stat", "urandom")}}
+                "access", "getcwd", "listdir", "lstat", "open", "scandir", "stat", "urandom")},
+            **{getattr(sys, name): f"sys.{name}()" for name in ("getrecursionlimit", "getswitchinterval")}}
+#: Names by which code reads environment variables, as text or as bytes.
+_ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb"})
 _NOW = frozenset({"now", "today", "utcnow"})
 #: Names of all these functions, and of those that start programs and receive messages.
 _OUTSIDE = frozenset({*(function.__name__ for function in (*_CLOCKS, *_READERS)), *_NOW, "fork_exec", "recv",
@@ -354,7 +357,7 @@ class Observer:
             for value in tuple(self._met.values()):
                 if hookable(type(value)):
                     self.meet(type(value))
-        if "environ" in new or "getenv" in new:
+        if not _ENVIRONMENT.isdisjoint(new):
             self.read(os.environ, "os.environ")
         for text in found.texts:
             self.meet(sys.modules.get(text))

@@ -49,7 +49,7 @@ class Parameter(Tensor):
     requires_grad : bool
         Whether it is trained.
     layerwise_parallel, parallel_optimizer
-        Kept, without effect here.
+        Kept, without effect here, as the attributes ``comm_fusion`` and ``cache_enable`` are.
 
     Examples
     --------
@@ -83,6 +83,7 @@ class Parameter(Tensor):
         self._requires_grad = requires_grad
         self.layerwise_parallel, self.parallel_optimizer = layerwise_parallel, parallel_optimizer
         self.comm_fusion = 1
+        self.cache_enable = False
         self._version = 0
         self._hooks: Hooks | None = None  # those of its gradient, once there are some
 
@@ -143,6 +144,16 @@ class Parameter(Tensor):
     @data.setter
     def data(self, value: TensorLike) -> None:
         self.set_data(value)
+
+    def value(self) -> Tensor:
+        """Its numbers as a tensor over its memory, through which gradients pass; a change of the tensor copies them.
+
+        Examples
+        --------
+        >>> print(Parameter(Tensor([1.0, 2.0]), name="w").value())
+        [1. 2.]
+        """
+        return lent(self) if STATE.trace is None else STATE.trace.read(self)  # type: ignore[return-value]  # a Tensor
 
     def __repr__(self) -> str:
         return report([f"Parameter (name={self._name}, shape={self.shape}, dtype={self.dtype}, "

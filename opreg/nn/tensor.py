@@ -229,6 +229,11 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         """This tensor."""
         return self
 
+    @staticmethod
+    def from_numpy(array: np.ndarray) -> Tensor:
+        """A tensor over the memory of a NumPy array; see ``opreg.from_numpy``."""
+        return from_numpy(array)
+
     # --------------------------------------------------------------------------------- copies and subscripts
 
     def copy(self) -> Tensor:

@@ -253,6 +253,11 @@ class TensorBase(Methods):
         """Axes reversed."""
         return self.transpose()
 
+    @property
+    def mT(self) -> Tensor:
+        """The last two axes exchanged."""
+        return self.swapaxes(-1, -2)
+
 
 #: Python's operators, above the faster ones of ``NDArray`` which mean something else.
 for _name in BINARY:

@@ -69,6 +69,9 @@ class Methods(Value):
         """``beta * x + alpha * outer(vec1, vec2)``."""
     def all(self, axis: Axes = None, keepdims: _bool = False, **further: Any) -> Tensor:
         """Whether none is false, or zero."""
+    def allclose(self, other: TensorLike, rtol: _float = 1e-05, atol: _float = 1e-08,
+                 equal_nan: _bool = False) -> Tensor:
+        """Whether all numbers are near those of another tensor, by ``rtol`` times these and ``atol``."""
     def amax(self, axis: Axes = None, keepdims: _bool = False, **further: Any) -> Tensor:
         """The largest number, ``initial`` at least, of those where ``where`` holds."""
     def amin(self, axis: Axes = None, keepdims: _bool = False, **further: Any) -> Tensor:
@@ -135,6 +138,12 @@ class Methods(Value):
         """The numbers as uint8."""
     def ceil(self) -> Tensor:
         """The next whole number above."""
+    def cholesky(self, upper: _bool = False) -> Tensor:
+        """The lower triangular ``L`` of which symmetric positive definite matrices are ``L @ L.T``."""
+    def cholesky_inverse(self, upper: _bool = False) -> Tensor:
+        """The inverse of the matrices whose factors ``cholesky`` gives."""
+    def cholesky_solve(self, input2: TensorLike, upper: _bool = False) -> Tensor:
+        """The columns ``x`` for which ``A @ x`` are the columns ``input``, where ``input2`` are the factors of …."""
     def chunk(self, chunks: _int, axis: _int = 0) -> tuple[Tensor, ...]:
         """At most ``chunks`` parts along an axis."""
     def clamp(self, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
@@ -157,6 +166,9 @@ class Methods(Value):
         """The hyperbolic cosine."""
     def count_nonzero(self, axis: Axes = (), keepdims: _bool = False, dtype: TensorDType = None) -> Tensor:
         """How many are not zero."""
+    def cov(self, *, correction: _int = 1, fweights: TensorLike | None = None,
+            aweights: TensorLike | None = None) -> Tensor:
+        """How variables vary together."""
     def cross(self, other: TensorLike, dim: _int | None = None) -> Tensor:
         """The cross product along an axis of length three, by default the first such."""
     def cummax(self, axis: _int) -> tuple[Tensor, Tensor]:
@@ -173,8 +185,12 @@ class Methods(Value):
         """The determinant of matrices."""
     def diag(self) -> Tensor:
         """The matrix that has a vector on its diagonal."""
+    def diagflat(self, offset: _int = 0) -> Tensor:
+        """The matrix that has all numbers of a tensor on a diagonal, and zeros elsewhere."""
     def diagonal(self, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
         """A diagonal over two axes, as last axis."""
+    def diagonal_scatter(self, src: TensorLike, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
+        """The numbers with ``src`` in the place of a diagonal over two axes, which is its last axis."""
     def diff(self, n: _int = 1, axis: _int = -1, prepend: TensorLike | None = None,
              append: TensorLike | None = None) -> Tensor:
         """Every number along an axis less the one before it, ``n`` times."""
@@ -190,6 +206,8 @@ class Methods(Value):
         """The last axis of ``input`` multiplied with the last but one of ``other``."""
     def double(self) -> Tensor:
         """The numbers as float64."""
+    def dsplit(self, indices_or_sections: _int | Sequence[_int]) -> tuple[Tensor, ...]:
+        """Parts along the third axis."""
     def eq(self, other: TensorLike) -> Tensor:
         """Whether numbers are equal."""
     def equal(self, other: TensorLike) -> Tensor:
@@ -254,6 +272,8 @@ class Methods(Value):
         """Numbers along an axis at the places that ``index``, of as many axes, names."""
     def gather_nd(self, indices: TensorLike) -> Tensor:
         """The parts at places whose indices, one an axis from the first on, lie along the last axis of …."""
+    def gcd(self, other: TensorLike) -> Tensor:
+        """The greatest common divisor of integers, by Euclid's steps, as many as the widest integers need."""
     def ge(self, other: TensorLike) -> Tensor:
         """Whether numbers of the first are no less."""
     def ger(self, vec2: TensorLike) -> Tensor:
@@ -270,12 +290,16 @@ class Methods(Value):
         """``x``, and 0 within ``lambd`` of zero."""
     def heaviside(self, values: TensorLike) -> Tensor:
         """0 below zero, 1 above, ``values`` at zero."""
+    def histc(self, bins: _int = 100, min: _float = 0.0, max: _float = 0.0) -> Tensor:
+        """How many numbers are in each of ``bins`` stretches from ``min`` to ``max``, or over all where both …."""
     def hooks(self) -> list[Callable]:
         """The functions that were registered with ``register_hook``, in order."""
     def hsplit(self, indices_or_sections: _int | Sequence[_int]) -> tuple[Tensor, ...]:
         """``tensor_split`` along the second axis, of vectors along their only one."""
     def hypot(self, other: TensorLike) -> Tensor:
         """The square root of both squares' sum."""
+    def i0(self) -> Tensor:
+        """The modified Bessel function of the first kind of order 0."""
     def index_add(self, indices: TensorLike, y: TensorLike, axis: _int, use_lock: _bool = True,
                   check_index_bound: _bool = True) -> Tensor:
         """Slices of ``y`` added to those along an axis that indices name."""
@@ -292,10 +316,16 @@ class Methods(Value):
         """Sums of products along the last axis of both."""
     def int(self) -> Tensor:
         """The numbers as int32."""
+    def inv(self) -> Tensor:
+        """One by the number."""
     def inverse(self) -> Tensor:
         """The inverse of matrices."""
+    def is_contiguous(self) -> _bool:
+        """Whether its numbers lie one behind another."""
     def is_floating_point(self) -> _bool:
         """Whether it holds floating numbers."""
+    def is_signed(self) -> _bool:
+        """Whether its dtype has numbers below zero."""
     def isclose(self, other: TensorLike, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor:
         """Whether numbers are within ``atol + rtol * |other|`` of each other."""
     def isfinite(self) -> Tensor:
@@ -304,10 +334,18 @@ class Methods(Value):
         """Whether it is infinite."""
     def isnan(self) -> Tensor:
         """Whether it is NaN."""
+    def isneginf(self) -> Tensor:
+        """Whether it is infinite and below zero."""
+    def isposinf(self) -> Tensor:
+        """Whether it is infinite and above zero."""
     def itemset(self, *args: Any) -> Tensor:
         """A copy with another number at a flat or full index."""
     def kron(self, other: TensorLike) -> Tensor:
         """The Kronecker product."""
+    def lcm(self, other: TensorLike) -> Tensor:
+        """The least common multiple of integers."""
+    def ldexp(self, other: TensorLike) -> Tensor:
+        """``x`` times the power of two ``other``."""
     def le(self, other: TensorLike) -> Tensor:
         """Whether numbers of the first are no greater."""
     def lerp(self, end: TensorLike, weight: TensorLike) -> Tensor:
@@ -328,12 +366,18 @@ class Methods(Value):
         """The logarithm to base two."""
     def log_(self) -> Tensor:
         """``x[...] = ops.log(x, …)``."""
+    def log_matrix_determinant(self) -> tuple[Tensor, Tensor]:
+        """The signs of determinants, and the logarithms of their sizes."""
     def log_softmax(self, axis: _int | Sequence[_int] = -1) -> Tensor:
         """The logarithm of ``softmax``, without the rounding of taking it afterwards."""
     def logaddexp(self, other: TensorLike) -> Tensor:
         """The logarithm of the sum of both exponentials."""
     def logaddexp2(self, other: TensorLike) -> Tensor:
         """The logarithm to base two of the sum of two to both powers."""
+    def logcumsumexp(self, axis: _int) -> Tensor:
+        """The logarithm of running sums of exponentials along an axis, with as many sums at once as are known."""
+    def logdet(self) -> Tensor:
+        """The logarithms of determinants."""
     def logical_and(self, other: TensorLike) -> Tensor:
         """Whether both are true, or not zero."""
     def logical_not(self) -> Tensor:
@@ -358,6 +402,10 @@ class Methods(Value):
         """The numbers where a mask holds, in a row."""
     def matmul(self, other: TensorLike) -> Tensor:
         """Products of the matrices in the last two axes."""
+    def matrix_determinant(self) -> Tensor:
+        """The determinant of matrices."""
+    def matrix_power(self, n: _int) -> Tensor:
+        """The product of ``n`` equal matrices."""
     def max(self, *args: Any, initial: _float | None = None, where: TensorLike | _bool | None = None,
             return_indices: _bool = False, **keywords: Any) -> Tensor:
         """The maximum of all, or along an axis."""
@@ -378,6 +426,8 @@ class Methods(Value):
         """Axes moved to other places."""
     def movedim(self, source: _int | Sequence[_int], destination: _int | Sequence[_int]) -> Tensor:
         """Axes moved to other places."""
+    def msort(self) -> Tensor:
+        """Numbers in order along the first axis."""
     def mul(self, other: TensorLike) -> Tensor:
         """The product."""
     def mul_(self, other: TensorLike) -> Tensor:
@@ -388,6 +438,8 @@ class Methods(Value):
         """The product."""
     def mv(self, vec: TensorLike) -> Tensor:
         """The product of a matrix and a vector."""
+    def mvlgamma(self, p: _int) -> Tensor:
+        """The logarithm of the gamma function of ``p`` dimensions."""
     def nan_to_num(self, nan: _float | None = None, posinf: _float | None = None,
                    neginf: _float | None = None) -> Tensor:
         """Finite numbers in place of NaN (0), infinity and negative infinity (the largest and least of the …."""
@@ -407,6 +459,8 @@ class Methods(Value):
         """The number with the other sign."""
     def nelement(self) -> _int:
         """How many numbers there are."""
+    def new_empty(self, size: TensorShape, dtype: TensorDType = None) -> Tensor:
+        """A tensor of a shape, in this dtype or another."""
     def new_full(self, size: TensorShape, fill_value: Tensor | Number, dtype: TensorDType = None) -> Tensor:
         """One number in a shape, in this dtype or another."""
     def new_ones(self, size: TensorShape, dtype: TensorDType = None) -> Tensor:
@@ -461,14 +515,20 @@ class Methods(Value):
         """The remainder, with the sign of the divisor."""
     def remainder_(self, other: TensorLike) -> Tensor:
         """``x[...] = ops.remainder(x, …)``."""
+    def renorm(self, p: _int, axis: _int, maxnorm: _float) -> Tensor:
+        """The parts along an axis, each scaled down to a norm of ``maxnorm`` where its norm of order ``p`` is …."""
     def repeat(self, *repeats: _int | Sequence[_int], axis: _int | None = None) -> Tensor:
         """Laid side by side, so many times along each axis."""
     def repeat_interleave(self, repeats: TensorShape, axis: _int | None = None) -> Tensor:
         """Every slice along an axis repeated in place, or every number of all in a row."""
     def reshape_as(self, other: Tensor) -> Tensor:
         """The same numbers in the shape of another tensor."""
+    def resize(self, *new_shape: _int) -> Tensor:
+        """The first numbers in another shape, with zeros behind them where it has more."""
     def reverse(self, axis: Axes) -> Tensor:
         """In opposite order along axes."""
+    def reverse_sequence(self, seq_lengths: TensorLike, seq_dim: _int, batch_dim: _int = 0) -> Tensor:
+        """Sequences along ``seq_dim`` turned around up to the length of each, one a place along ``batch_dim``."""
     def rint(self, *, decimals: _int = 0) -> Tensor:
         """Elements rounded to ``decimals`` digits behind the point, halves to the even digit."""
     def roll(self, shifts: Axes, dims: Axes = None) -> Tensor:
@@ -483,11 +543,25 @@ class Methods(Value):
         """``src`` put at the places along an axis that indices name."""
     def scatter_(self, axis: _int, index: TensorLike, src: TensorLike) -> Tensor:
         """``x[...] = ops.scatter(x, …)``."""
+    def scatter_add(self, dim: _int, index: TensorLike, src: TensorLike) -> Tensor:
+        """The numbers with those of ``src`` added at places along an axis."""
+    def scatter_div(self, indices: TensorLike, updates: TensorLike) -> Tensor:
+        """What is there divided by all of ``updates`` that name the place."""
+    def scatter_max(self, indices: TensorLike, updates: TensorLike) -> Tensor:
+        """The larger of what is there and all of ``updates`` that name the place."""
+    def scatter_min(self, indices: TensorLike, updates: TensorLike) -> Tensor:
+        """The smaller of what is there and all of ``updates`` that name the place."""
+    def scatter_mul(self, indices: TensorLike, updates: TensorLike) -> Tensor:
+        """What is there times all of ``updates`` that name the place."""
+    def scatter_sub(self, indices: TensorLike, updates: TensorLike) -> Tensor:
+        """``updates`` subtracted at places, those of equal indices one after the other."""
     def searchsorted(self, values: TensorLike, *, out_int32: _bool = False, right: _bool = False,
                      side: str | None = None, sorter: TensorLike | None = None) -> Tensor:
         """Insertion indices along the sorted last axis."""
     def select(self, condition: TensorLike, y: TensorLike) -> Tensor:
         """These numbers where the condition holds, of ``y`` elsewhere."""
+    def select_scatter(self, src: TensorLike, axis: _int, index: _int) -> Tensor:
+        """The numbers with ``src`` in the place of those at ``index`` along an axis."""
     def sgn(self) -> Tensor:
         """-1, 0 or 1."""
     def sigmoid(self) -> Tensor:
@@ -522,6 +596,8 @@ class Methods(Value):
         """Without those axes, or without all of length one."""
     def std(self, axis: Axes = None, ddof: _int | _bool = 0, keepdims: _bool = False) -> Tensor:
         """The square root of ``var``."""
+    def stride(self, dim: _int | None = None) -> list[_int] | _int:
+        """How many numbers lie between neighbours along each axis, or along one."""
     def sub(self, other: TensorLike) -> Tensor:
         """The difference."""
     def sub_(self, other: TensorLike, *, alpha: Tensor | Number = 1) -> Tensor:
@@ -531,6 +607,8 @@ class Methods(Value):
     def sum(self, axis: Axes = None, keepdims: _bool | TensorDType = False, dtype: TensorDType = None,
             initial: TensorLike | None = None) -> Tensor:
         """The sum."""
+    def sum_to_size(self, *size: _int) -> Tensor:
+        """Sums over the axes along which ``size`` has length one, or which it has not."""
     def swapaxes(self, axis0: _int, axis1: _int) -> Tensor:
         """Two axes exchanged."""
     def swapdims(self, dim0: _int, dim1: _int) -> Tensor:
@@ -566,12 +644,17 @@ class Methods(Value):
         """The quotient."""
     def trunc(self) -> Tensor:
         """The next whole number towards zero."""
+    def type(self, dtype: TensorDType = None) -> Any:
+        """Its dtype, or the numbers in another one."""
     def type_as(self, other: Tensor) -> Tensor:
         """The numbers in the dtype of another tensor."""
     def unbind(self, dim: _int = 0) -> tuple[Tensor, ...]:
         """The slices along an axis, which is gone."""
     def unique(self) -> tuple[Tensor, Tensor]:
         """The different numbers in the order they first occur, and for each number which it is."""
+    def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False,
+                           dim: _int | None = None) -> Tensor | tuple[Tensor, ...]:
+        """The numbers without those that equal the one before, or parts along an axis."""
     def unsqueeze(self, dim: _int) -> Tensor:
         """An axis of length one inserted, so that it is ``dim`` of the result."""
     def var(self, axis: Axes = None, ddof: _int | _bool = 0, keepdims: _bool = False) -> Tensor:
@@ -582,6 +665,8 @@ class Methods(Value):
         """``tensor_split`` along the first axis."""
     def where(self, condition: TensorLike, y: TensorLike) -> Tensor:
         """These numbers where the condition holds, of ``y`` elsewhere."""
+    def xdivy(self, y: TensorLike) -> Tensor:
+        """``x / y``, and 0 where ``x`` is."""
     def xlogy(self, other: TensorLike) -> Tensor:
         """``input * log(other)``, and 0 where ``input`` is."""
     def zero_(self) -> Tensor:

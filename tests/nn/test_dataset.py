@@ -259,3 +259,26 @@ def test_an_exception_leaves_as_itself() -> None:
     with pytest.raises(ZeroDivisionError) as raised:
         rows(two().map(fails, "a"))
     assert any("fails, called by map of row 0" in note for note in raised.value.__notes__)
+
+
+def _with_dicts() -> ds.Dataset:
+    return ds.GeneratorDataset(
+        lambda: ((i, {"a": i, "b": np.ones(2) * i, "text": "t", "in": {"c": [1, 2]}}) for i in range(3)), ["x", "info"])
+
+
+def test_a_column_of_dicts() -> None:
+    """It is seen as it is, and handed out with tensors inside; text stays text."""
+    number, info = list(_with_dicts())[1]
+    assert (int(number), int(info["a"]), info["b"].asnumpy().tolist()) == (1, 1, [1.0, 1.0])
+    assert isinstance(info["in"]["c"][1], ms.Tensor) and info["text"] == np.array("t")
+    plain = next(iter(_with_dicts().create_dict_iterator(output_numpy=True)))["info"]
+    assert isinstance(plain["a"], np.ndarray) and plain["in"]["c"][1] == 2
+    assert rows(_with_dicts().map([lambda info: {**info, "d": 5}, lambda info: info["a"] + info["d"]], "info")) == [
+        [0, 5], [1, 6], [2, 7]]
+    assert rows(_with_dicts().filter(lambda info: info["a"] > 1, "info").map(lambda info: info["b"], "info")) == [
+        [2, [2.0, 2.0]]]
+    assert rows(_with_dicts().batch(
+        3, per_batch_map=lambda infos, _: ([each["a"] for each in infos],), input_columns=["info"])) == [
+            [[0, 1, 2], [0, 1, 2]]]
+    with pytest.raises(ArgumentError, match="column 'info' are dicts"):
+        rows(_with_dicts().batch(2))

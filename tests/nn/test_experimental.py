@@ -110,3 +110,42 @@ def test_one_of_ones_own() -> None:
 def test_mistakes(call: Any, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         call()
+
+
+def test_it_shows_the_settings_of_its_groups() -> None:
+    w, b = weights()
+    shown = repr(optim.SGD([{"params": [w]}, {"params": [b], "lr": 0.5}], lr=0.1))
+    settings = ("    dampening: 0\n    lr: {}\n    maximize: False\n    momentum: 0.0\n    nesterov: False\n"
+                "    weight_decay: 0.0\n")
+    assert shown == (f"SGD (\nParameter Group 0\n{settings.format(0.1)}\n"
+                     f"Parameter Group 1\n{settings.format(0.5)})")
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_an_optimizer_of_ones_own_keeps_states_of_parameters(compiled: bool) -> None:
+    class Heavy(optim.Optimizer):
+        def __init__(self, params: Any) -> None:
+            super().__init__(params, {"lr": 0.5})
+            for p in self.parameters:
+                self.state[p]["moved"] = ms.Parameter(ms.ops.zeros_like(p), name=f"moved.{p.name}")
+
+        def construct(self, gradients: Any) -> bool:
+            for p, g in zip(self.parameters, gradients):
+                moved = self.state[p]["moved"]
+                ms.ops.assign(moved, moved * 0.5 + g)
+                ms.ops.assign_sub(p, moved * 0.5)
+            return True
+
+    w, b = weights()
+    optimizer = Heavy([w, b])
+    step = ms.jit(lambda *given: optimizer(given)) if compiled else lambda *given: optimizer(given)
+    for _ in range(2):
+        step(ms.Tensor([1.0, -1.0]), ms.Tensor([2.0]))
+    assert w.asnumpy().tolist() == [-0.25, 3.25]
+    assert b.asnumpy().tolist() == [0.5]
+    assert optimizer.state[w]["moved"].asnumpy().tolist() == [1.5, -1.5]
+
+
+def test_rates_are_given_as_tensors() -> None:
+    scheduler = optim.lr_scheduler.StepLR(optim.SGD(weights(), lr=0.5), 2)
+    assert repr(scheduler.get_last_lr()) == "[Tensor(shape=[], dtype=Float32, value= 0.5)]"

@@ -166,7 +166,7 @@ FUNCTIONS = {
 }
 #: Losses that no function computes.
 WITHOUT_FUNCTION = {"SoftmaxCrossEntropyWithLogits", "FocalLoss", "MultiMarginLoss", "DiceLoss", "MultiClassDiceLoss",
-                    "MultiLabelSoftMarginLoss", "PoissonNLLLoss", "GaussianNLLLoss"}
+                    "MultiLabelSoftMarginLoss", "PoissonNLLLoss", "GaussianNLLLoss", "CTCLoss"}
 
 
 def test_every_loss_has_a_function():
@@ -229,3 +229,19 @@ def test_class_numbers_beyond_the_classes_are_refused():
             call(scores, wrong)
     assert ops.nll_loss(scores, Tensor(np.array([0, -100], np.int32))).asnumpy() == -1
     np.testing.assert_array_equal(ops.nll_loss(scores, Tensor(np.array([2, -1], np.int32))).asnumpy(), -1)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_sequences_that_do_not_fit_into_their_time(compiled):
+    """Two equal labels need a blank between them."""
+    scores = Tensor(np.log(np.full((3, 2, 3), 1 / 3, np.float32)))
+    for zero, expected in ((False, np.inf), (True, 0.0)):
+        loss = losses.CTCLoss(reduction="none", zero_infinity=zero)
+        call = jit(lambda *xs: loss(*xs)) if compiled else loss
+        found = call(scores, Tensor([[1, 1], [1, 2]]), Tensor([2, 2]), Tensor([2, 2])).asnumpy()
+        np.testing.assert_allclose(found, [expected, 2 * np.log(3)], rtol=1e-6)
+
+
+def test_a_blank_is_a_class():
+    with pytest.raises(ValueError, match="the class 3 among these"):
+        losses.CTCLoss(blank=3)(Tensor(np.zeros((2, 1, 3), np.float32)), Tensor([[1]]), Tensor([2]), Tensor([1]))

@@ -48,7 +48,9 @@ def test_shown(text: str, shown: str) -> None:
 MADE = {"BroadcastTo": ((2, 2),), "ReverseV2": ([1],), "Roll": (1, 1), "Pad": (((0, 1), (0, 0)),),
         "Einsum": ("ij->ji",), "SpaceToDepth": (2,), "DepthToSpace": (2,), "Conv2D": (2, 3), "Conv3D": (2, 3),
         "Conv2DTranspose": (2, 3), "Conv2DBackpropInput": (2, 3), "AdaptiveAvgPool2D": (2,), "Primitive": ("Mine",),
-        "PrimitiveWithInfer": ("Mine",), "ResizeNearestNeighbor": ((2, 2),)}
+        "PrimitiveWithInfer": ("Mine",), "ResizeNearestNeighbor": ((2, 2),), "InplaceAdd": (0,),
+        "InplaceSub": (0,), "InplaceUpdate": ((0, 1),), "Bucketize": ([1.0],), "ChannelShuffle": (2,), "Cummax": (0,),
+        "Cummin": (0,), "Mvlgamma": (2,), "Renorm": (2, 0, 1.0), "ReverseSequence": (1,)}
 CLASSES = [name for module in (primitives, layer_primitives) for name in module.__all__
            if inspect.isclass(getattr(module, name))]
 
@@ -184,3 +186,54 @@ def test_what_nobody_reads_is_printed_too(capsys: pytest.CaptureFixture[str]) ->
         differentiated(ms.Tensor([3.0]))
         ms.grad(shown)(ms.Tensor([5.0]))
     assert capsys.readouterr().out.split() == ["[2.]", "[6.]", "[10.]"] * 2
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("text, wanted", [
+    ("ScatterUpdate()(p, [1], [[8.0, 9.0]])", [[1, 2], [8, 9]]),
+    ("ScatterAdd()(p, [1, 1], [[8.0, 9.0], [1.0, 1.0]])", [[1, 2], [12, 14]]),
+    ("ScatterMul()(p, [0], [[2.0, 3.0]])", [[2, 6], [3, 4]]),
+    ("ScatterMax()(p, [0, 1], [[2.0, 1.0], [9.0, 1.0]])", [[2, 2], [9, 4]]),
+    ("ScatterNdUpdate()(p, [[0, 1], [1, 0]], [8.0, 9.0])", [[1, 8], [9, 4]]),
+    ("ScatterNdSub()(p, [[0, 1], [0, 1]], [1.0, 2.0])", [[1, -1], [3, 4]]),
+])
+def test_numbers_put_into_a_parameter(text: str, wanted: Any, compiled: bool) -> None:
+    """In place, and given as the result."""
+    p = ms.Parameter(X.copy(), name="p")
+    put = ms.jit(lambda: eval(f"ops.{text}", {"ops": ops, "p": p})) if compiled else \
+        lambda: eval(f"ops.{text}", {"ops": ops, "p": p})
+    assert put().asnumpy().tolist() == p.asnumpy().tolist() == wanted
+
+
+@pytest.mark.parametrize("text, error, match", [
+    ("InvertPermutation()((0, 0))", ValueError, "each place once"),
+    ("DiagPart()(ms.Tensor([[1.0, 2.0]]))", ValueError, "last axes as the first"),
+    ("cholesky(ms.Tensor([[1.0, 2.0]]))", ValueError, "square matrices"),
+    ("cholesky_solve(x, ops.ones((3, 3)))", ValueError, "as many numbers"),
+    ("block_diag(ops.ones((1, 1, 1)))", ValueError, "two axes at most"),
+    ("cov(ops.ones((1, 1, 1)))", ValueError, "one axis or two"),
+    ("diag_embed(x, 0, 1, 1)", ValueError, "both 1"),
+    ("select_scatter(x, x, 0, 1)", ValueError, "expected src of shape"),
+    ("diagonal_scatter(x, x)", ValueError, "expected src of shape"),
+    ("reverse_sequence(x, ms.Tensor([1, 1]), 1, 1)", ValueError, "both 1"),
+    ("combinations(x)", ValueError, "one axis"),
+    ("histc(x, 0)", ValueError, "one bin at least"),
+    ("affine_grid(x, (1, 1, 2, 2))", ValueError, "expected theta of shape"),
+    ("iou(x, x)", ValueError, "boxes of four numbers"),
+    ("iou(x, x, 'area')", ValueError, "'iou' or 'iof'"),
+    ("gumbel_softmax(x, 0)", ValueError, "above 0"),
+    ("gcd(x, x)", ValueError, "integers"),
+])
+def test_functions_that_refuse(text: str, error: type[Exception], match: str) -> None:
+    with pytest.raises(error, match=match):
+        eval(f"ops.{text}", {"ops": ops, "x": X, "ms": ms})
+
+
+def test_samples_of_classes_have_gradients() -> None:
+    """Of the soft numbers, where there is one class, too; another draw each time."""
+    soft, hard = ops.gumbel_softmax(X, 0.5), ops.gumbel_softmax(X, 0.5, True)
+    np.testing.assert_allclose(soft.sum(1).asnumpy(), 1.0, rtol=1e-6)
+    assert sorted(hard.asnumpy().round(5).ravel().tolist()) == [0, 0, 1, 1]
+    gradient = ms.grad(lambda x: (ops.gumbel_softmax(x, 1.0, True) * ms.Tensor([1.0, 3.0])).sum())(X).asnumpy()
+    np.testing.assert_allclose(gradient.sum(1), 0.0, atol=1e-6)
+    assert (gradient != 0).all()

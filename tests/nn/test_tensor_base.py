@@ -250,6 +250,17 @@ def test_a_parameter_takes_another_dtype():
     assert scaled(Tensor([1.0, 1.0], ms.float16)).dtype == ms.float16 and numbers(p.value()) == [1.5, 2.0]
 
 
+def test_the_value_of_a_parameter_is_a_tensor(run):
+    """Over its memory, with its gradient; a change of the tensor is none of the parameter."""
+    p = Parameter(Tensor([1.5, 2.0]), name="w")
+    value = p.value()
+    assert str(value) == "[1.5 2. ]" and not isinstance(value, Parameter)
+    value[0] = 9.0
+    assert numbers(p) == [1.5, 2.0]
+    gradients = run(ms.grad(lambda x: (x * p.value() * p.value()).sum(), None, [p]))(Tensor([1.0, 2.0]))
+    assert numbers(gradients[0]) == [3.0, 8.0]
+
+
 def test_rows_of_cells_are_true_where_they_have_some():
     assert not nn.CellList() and not nn.SequentialCell() and nn.CellDict()
     assert nn.CellList([nn.ReLU()]) and nn.SequentialCell(nn.ReLU())
@@ -775,8 +786,9 @@ def test_settings_of_the_compiler():
 def test_arrays_share_memory():
     array = np.ones(2, np.float32)
     shared = ms.from_numpy(array)
+    also = Tensor.from_numpy(array)
     array[0] = 5.0
-    assert numbers(shared) == [5, 1] and ms.is_tensor(shared) and not ms.is_tensor(array)
+    assert numbers(shared) == numbers(also) == [5, 1] and ms.is_tensor(shared) and not ms.is_tensor(array)
 
 
 def test_norms_of_all_together(run):

@@ -23,11 +23,20 @@ Rows: TypeAlias = Callable[[Epoch], Iterator[Row]]
 
 
 def as_column(value: Any, owner: str) -> np.ndarray:
-    """The result of a user's function, as an array."""
+    """The result of a user's function, as an array; a dict is one without axes, that holds it."""
+    if isinstance(value, dict):
+        held = np.empty((), object)
+        held[()] = value
+        return held
     array = np.asarray(value.asnumpy() if isinstance(value, TensorBase) or hasattr(value, "asnumpy") else value)
     if array.dtype.kind == "O":
-        raise ArgumentError(f"{owner}: expected numbers, text or arrays of them, got {type(value).__name__}")
+        raise ArgumentError(f"{owner}: expected numbers, text, arrays of them or a dict, got {type(value).__name__}")
     return array
+
+
+def _seen(column: np.ndarray) -> Any:
+    """A column as functions see it: the array, or the dict that it holds."""
+    return column.item() if column.dtype.kind == "O" else column
 
 
 class BatchInfo:
@@ -390,7 +399,7 @@ class Dataset:
                 some = list(itertools.islice(source, wanted))
                 if not some or (drop_remainder and len(some) < wanted):
                     return
-                lists: list[list[Any]] = [[row[i] for row in some] for i in range(len(self._names))]
+                lists: list[list[Any]] = [[_seen(row[i]) for row in some] for i in range(len(self._names))]
                 if per_batch_map is not None:
                     given = _called([per_batch_map], (*(lists[i] for i in places), info), f"batch {number}", list)
                     if len(given) != len(new):
@@ -478,8 +487,19 @@ class _Epochs:
 
 
 def _given(column: np.ndarray, output_numpy: bool) -> Any:
-    """A column as it is handed out; text is no tensor."""
-    return column if output_numpy or column.dtype.kind in "USO" else Tensor(column)
+    """A column as it is handed out; text is no tensor, and a dict has what its values are."""
+    if column.dtype.kind != "O":
+        return column if output_numpy or column.dtype.kind in "US" else Tensor(column)
+    return _given_inside(column.item(), output_numpy)
+
+
+def _given_inside(value: Any, output_numpy: bool) -> Any:
+    if isinstance(value, dict):
+        return {key: _given_inside(each, output_numpy) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        inside = [_given_inside(each, output_numpy) for each in value]
+        return tuple(inside) if isinstance(value, tuple) else inside
+    return _given(as_column(value, "a dict of a row"), output_numpy)
 
 
 def _positive(owner: str, count: Any, least: int = 1) -> None:
@@ -490,6 +510,7 @@ def _positive(owner: str, count: Any, least: int = 1) -> None:
 def _called(steps: Sequence[Callable[..., Any]], columns: tuple[Any, ...], where: str, kind: Any = None
             ) -> tuple[Any, ...]:
     """Columns that functions give, one after the other; an error of theirs says where."""
+    columns = tuple([_seen(each) if isinstance(each, np.ndarray) else each for each in columns])
     for step in steps:
         try:
             given = step(*columns)
@@ -516,6 +537,9 @@ def _padded(values: Sequence[Any], shape: Sequence[int | None] | None, number: f
 
 
 def _stacked(name: str, values: Any) -> np.ndarray:
+    if any(isinstance(value, dict) for value in values):
+        raise ArgumentError(f"batch: rows of column {name!r} are dicts, which are in no array together; take from them "
+                            "what a batch has, by map or per_batch_map")
     arrays = [as_column(value, f"batch: column {name!r}") for value in values]
     shapes = sorted({array.shape for array in arrays})
     if len(shapes) > 1:

@@ -11,11 +11,13 @@ from ..ops import losses as functions
 from ..ops.activation import log_softmax
 from ..ops.lift import floating
 from ..ops.losses import above
+from ..ops.math import where
+from ..ops.reduce import logsumexp
 from ..optim.settings import flag, number
-from ..tensor import Tensor
+from ..tensor import Tensor, tensor
 from .base import LossBase, mean, sum_over
 
-__all__ = ["SoftmaxCrossEntropyWithLogits", "NLLLoss", "CrossEntropyLoss", "FocalLoss", "MultiMarginLoss"]
+__all__ = ["SoftmaxCrossEntropyWithLogits", "NLLLoss", "CrossEntropyLoss", "FocalLoss", "MultiMarginLoss", "CTCLoss"]
 
 
 class SoftmaxCrossEntropyWithLogits(LossBase):
@@ -178,3 +180,54 @@ class MultiMarginLoss(LossBase):
         if self.weight is not None:
             rows = rows * ops.take(self.weight, target, axis=0, mode="index")
         return self._reduce(rows)
+
+
+class CTCLoss(LossBase):
+    """Minus the logarithm of the probability that scores in time spell a sequence, blanks and repetitions left out.
+
+    Called with logarithms of probabilities of shape (time, n, classes), sequences of shape (n, length), and how much of
+    either counts, each of shape (n,). The gradient is that of scores before a softmax, as MindSpore's is.
+
+    Parameters
+    ----------
+    blank : int
+        Which class is the blank.
+    reduction : {"mean", "none", "sum"}
+        What becomes of the n numbers; for the mean each is divided by the length of its sequence.
+    zero_infinity : bool
+        Whether a sequence that does not fit into its time counts 0, and not infinitely much.
+
+    Examples
+    --------
+    >>> loss = CTCLoss(reduction="none")
+    >>> sure = Tensor([[[-9.0, 0.0]], [[0.0, -9.0]]])
+    >>> float(loss(sure, Tensor([[1]]), Tensor([2]), Tensor([1]))[0]) < 0.001
+    True
+    """
+
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False):
+        super().__init__(reduction)
+        self.blank = blank
+        self.zero_infinity = flag(self.cls_name, "zero_infinity", zero_infinity)
+
+    def construct(self, log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor) -> Tensor:
+        self._tensors(log_probs=log_probs, targets=targets)
+        x, words = floating(log_probs), tensor(targets)
+        steps, counts = tensor(input_lengths), tensor(target_lengths)
+        if x.ndim != 3 or not 0 <= self.blank < x.shape[2]:
+            raise ShapeError(f"{self.cls_name}: log_probs must have shape (time, n, classes) with the class "
+                             f"{self.blank} among these, got {show(x.shape)}")
+        if self.blank:  # the operator has it first
+            others = [number for number in range(x.shape[2]) if number != self.blank]
+            x = ops.take(x, tensor([self.blank, *others]), axis=2)
+            words = where(words < self.blank, words + 1, words)
+        loss = ops.CTCLoss(x, words, steps, counts, use_data_lengths=True, use_label_lengths=True)
+        within = tensor(list(range(x.shape[0]))).reshape((-1, 1)) < steps
+        loss = loss - ops.BlockGrad(sum_over(where(within, logsumexp(x, 2), 0.0), 0))  # as they are, also no logarithms
+        place = tensor(list(range(1, words.shape[1]))).reshape((1, -1))
+        repeated = (words[:, 1:] == words[:, :-1])._cast(counts._dt) * (place < counts.reshape((-1, 1)))
+        fits = counts + sum_over(repeated, 1) <= steps
+        loss = where(fits, loss, 0.0 if self.zero_infinity else math.inf)
+        if self.reduction == "mean":
+            loss = loss / above(counts._cast(loss._dt), 1.0)
+        return self._reduce(loss)

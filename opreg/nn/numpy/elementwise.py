@@ -11,7 +11,6 @@ from collections.abc import Callable
 from ...core.registry import ops as registered
 from ...errors import ArgumentError
 from .. import ops
-from ..ops.lift import together
 from ..tensor import Tensor
 from ..tensor_base import is_number
 from ..typing import TensorDType, TensorLike
@@ -140,27 +139,6 @@ def _binary(name: str, function: Callable[[TensorLike, TensorLike], Tensor], doc
     return call
 
 
-def _divisors(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """The greatest common divisor, by Euclid's steps, as many as the widest integers need."""
-    x, y = (ops.abs(each) for each in together(x1, x2))
-    if x._dt.kind not in "iu":
-        raise ArgumentError(f"gcd: expected integers, got {x.dtype}")
-    for _ in range(_STEPS[x._dt.itemsize]):
-        done = y == 0
-        x, y = ops.where(done, x, y), ops.where(done, 0, x % ops.where(done, 1, y))
-    return x
-
-
-#: How often a remainder is taken of neighbours among the numbers of Fibonacci, by the bytes of the integers.
-_STEPS = {1: 13, 2: 24, 4: 47, 8: 93}
-
-
-def _multiples(x1: TensorLike, x2: TensorLike) -> Tensor:
-    x, y = (ops.abs(each) for each in together(x1, x2))
-    divisor = _divisors(x, y)
-    return x // ops.where(divisor == 0, 1, divisor) * y
-
-
 def _signed_like(x1: TensorLike, x2: TensorLike) -> Tensor:
     x = as_tensor(x1)
     return ops.copysign(x, x2)._cast(x._dt)
@@ -198,8 +176,8 @@ logaddexp = _binary("logaddexp", ops.logaddexp, "The logarithm of the sum of bot
 logaddexp2 = _binary("logaddexp2", ops.logaddexp2, "The logarithm to base two of the sum of two to both powers.")
 heaviside = _binary("heaviside", ops.heaviside, "0 below zero, 1 above, the second number at zero.")
 copysign = _binary("copysign", _signed_like, "The size of the first with the sign of the second.")
-gcd = _binary("gcd", _divisors, "The greatest common divisor of integers.")
-lcm = _binary("lcm", _multiples, "The least common multiple of integers.")
+gcd = _binary("gcd", ops.gcd, "The greatest common divisor of integers.")
+lcm = _binary("lcm", ops.lcm, "The least common multiple of integers.")
 
 
 def divmod(x1: TensorLike, x2: TensorLike, dtype: TensorDType = None) -> tuple[Tensor, Tensor]:

@@ -288,14 +288,8 @@ def cov(m: TensorLike, y: TensorLike | None = None, rowvar: bool = True, bias: b
         return x.reshape((1, -1)) if x.ndim < 2 else x if rowvar else x.T
 
     x = rows(m) if y is None else ops.concat([rows(m), rows(y)], 0)
-    weights = [as_real(each)._cast(x._dt) for each in (fweights, aweights) if each is not None]
-    w = ops.ones((x.shape[1],), x._dt) if not weights else weights[0] if len(weights) == 1 else weights[0] * weights[1]
-    total = ops.sum(w)
     less = (0 if bias else 1) if ddof is None else ddof
-    off = x - (ops.sum(x * w, 1) / total).reshape((-1, 1))
-    spread: Any = less if aweights is None else less * ops.sum(w * as_real(aweights)._cast(x._dt)) / total
-    value = ops.matmul(off * w, off.T) / (total - spread)
-    return value.reshape(()) if value.shape == (1, 1) else value
+    return ops.cov(x, correction=less, fweights=fweights, aweights=aweights)
 
 
 def corrcoef(x: TensorLike, y: TensorLike | None = None, rowvar: bool = True, dtype: TensorDType = None) -> Tensor:

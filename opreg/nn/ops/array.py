@@ -21,13 +21,12 @@ from .lift import axes, like, one_axis, plain, promoted, rank_of, scalar, shape_
 from .lift import tensor as _tensor
 
 __all__ = [
-    "assign", "assign_add", "assign_sub", "atleast_1d", "atleast_2d", "broadcast_to", "cast", "cat",
-    "channel_shuffle", "chunk", "concat", "diff", "dstack", "dtype", "expand", "expand_dims", "flatten", "flip",
-    "fliplr", "flipud", "hsplit", "hstack", "identity", "is_floating_point", "is_tensor", "moveaxis", "movedim",
-    "narrow", "numel", "pad", "permute", "rank", "ravel", "repeat_elements", "repeat_interleave", "reshape",
-    "reverse", "roll", "rot90", "scalar_to_tensor", "shape", "size", "split", "squeeze", "stack", "stop_gradient",
-    "swapaxes", "swapdims", "t", "tensor_split", "tile", "transpose", "unbind", "unsqueeze", "unstack", "vsplit",
-    "vstack"]
+    "assign", "assign_add", "assign_sub", "atleast_1d", "atleast_2d", "broadcast_to", "cast", "cat", "channel_shuffle",
+    "chunk", "concat", "diff", "dsplit", "dstack", "dtype", "expand", "expand_dims", "flatten", "flip", "fliplr",
+    "flipud", "hsplit", "hstack", "identity", "is_floating_point", "is_tensor", "moveaxis", "movedim", "narrow",
+    "numel", "pad", "permute", "rank", "ravel", "repeat_elements", "repeat_interleave", "reshape", "reverse", "roll",
+    "rot90", "scalar_to_tensor", "shape", "size", "split", "squeeze", "stack", "stop_gradient", "swapaxes", "swapdims",
+    "t", "tensor_split", "tile", "transpose", "unbind", "unsqueeze", "unstack", "vsplit", "vstack"]
 
 
 # -------------------------------------------------------------------------------------------- shapes and dtypes
@@ -348,6 +347,11 @@ def hsplit(input: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple
 def vsplit(input: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """``tensor_split`` along the first axis."""
     return tensor_split(input, indices_or_sections, 0)
+
+
+def dsplit(input: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """Parts along the third axis; see ``tensor_split``."""
+    return tensor_split(input, indices_or_sections, 2)
 
 
 def unstack(input_x: TensorLike, axis: int = 0) -> tuple[Tensor, ...]:

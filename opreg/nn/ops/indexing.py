@@ -6,6 +6,7 @@ alone has modes for it.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Literal, overload
@@ -18,17 +19,19 @@ from ...errors import ArgumentError, ShapeError
 from ..tensor import Tensor, masked
 from ..tensor_base import is_number
 from ..typing import TensorLike, TensorShape
-from .array import broadcast_to, swapaxes
-from .creation import full, zeros
+from .array import broadcast_to, concat, swapaxes
+from .creation import arange, full, meshgrid, zeros
 from .lift import like, one_axis, shape_of, tensor
 from .math import div, maximum, minimum, where
 
 __all__ = [
-    "argsort", "argwhere", "bincount", "diag", "diagonal", "gather", "gather_d", "gather_elements", "gather_nd",
-    "index_add", "index_fill", "index_select", "masked_select", "nonzero", "scatter", "scatter_nd", "searchsorted",
-    "slice", "sort", "take", "tensor_scatter_add", "tensor_scatter_div", "tensor_scatter_elements",
-    "tensor_scatter_max", "tensor_scatter_min", "tensor_scatter_mul", "tensor_scatter_sub", "tensor_scatter_update",
-    "tensor_slice", "topk", "trace", "tril", "triu", "unique", "unsorted_segment_sum"]
+    "argsort", "argwhere", "bincount", "bucketize", "cartesian_prod", "combinations", "diag", "diag_embed", "diagflat",
+    "diagonal", "diagonal_scatter", "gather", "gather_d", "gather_elements", "gather_nd", "index_add", "index_fill",
+    "index_select", "masked_select", "matrix_band_part", "msort", "nonzero", "reverse_sequence", "scatter",
+    "scatter_nd", "searchsorted", "select_scatter", "slice", "sort", "take", "tensor_scatter_add",
+    "tensor_scatter_div", "tensor_scatter_elements", "tensor_scatter_max", "tensor_scatter_min", "tensor_scatter_mul",
+    "tensor_scatter_sub", "tensor_scatter_update", "tensor_slice", "topk", "trace", "tril", "triu", "unique",
+    "unique_consecutive", "unsorted_segment_sum"]
 
 
 def _index(value: TensorLike, what: str) -> Tensor:
@@ -168,6 +171,76 @@ def diag(input: TensorLike) -> Tensor:
     x = tensor(input)
     matrix = ops.diag(x.reshape((-1,)))
     return matrix if x.ndim < 2 else matrix.reshape(x.shape * 2)
+
+
+def diag_embed(input: TensorLike, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Matrices in two axes of the result that have the last axis on a diagonal, and zeros elsewhere."""
+    x = tensor(input)
+    first, second = (one_axis(dim, x.ndim + 1, "diag_embed") for dim in (dim1, dim2))
+    if first == second:
+        raise ArgumentError(f"diag_embed: dim1 and dim2 are both {dim1}")
+    count = x.shape[-1] + abs(offset)
+    row, column = arange(count), arange(count)
+    matrices = where(column - row.reshape((-1, 1)) == offset, ops.expand_dims(_shifted(x, offset), axis=-2), 0)
+    order = [axis for axis in range(x.ndim + 1) if axis not in (first, second)]
+    back = [0] * (x.ndim + 1)
+    for at, axis in enumerate([*order, first, second]):
+        back[axis] = at
+    return matrices.transpose(tuple(back))
+
+
+def _shifted(x: Tensor, offset: int) -> Tensor:
+    """The numbers of the last axis at the columns that they have on a diagonal."""
+    if offset == 0:
+        return x
+    more = zeros((*x.shape[:-1], abs(offset)), x._dt)
+    return concat((more, x) if offset > 0 else (x, more), -1)
+
+
+def diagflat(input: TensorLike, offset: int = 0) -> Tensor:
+    """The matrix that has all numbers of a tensor on a diagonal, and zeros elsewhere."""
+    return diag_embed(tensor(input).reshape((-1,)), offset)
+
+
+def matrix_band_part(x: TensorLike, lower: int, upper: int) -> Tensor:
+    """Matrices with zeros further than ``lower`` below the diagonal and ``upper`` above it; below 0 all is kept."""
+    x = tensor(x)
+    x = x if lower < 0 else triu(x, -int(lower))
+    return x if upper < 0 else tril(x, int(upper))
+
+
+def select_scatter(input: TensorLike, src: TensorLike, axis: int, index: int) -> Tensor:
+    """The numbers with ``src`` in the place of those at ``index`` along an axis."""
+    x = tensor(input)
+    axis = one_axis(axis, x.ndim, "select_scatter")
+    src, at = like(src, x), index + x.shape[axis] if index < 0 else index
+    if src.shape != x.shape[:axis] + x.shape[axis + 1:]:
+        raise ShapeError(f"select_scatter: expected src of shape {x.shape[:axis] + x.shape[axis + 1:]}, got "
+                         f"{src.shape}")
+    on = (arange(x.shape[axis]) == at).reshape((-1, *(1,) * (x.ndim - 1 - axis)))
+    return where(on, ops.expand_dims(src, axis=axis), x)
+
+
+def diagonal_scatter(input: TensorLike, src: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """The numbers with ``src`` in the place of a diagonal over two axes, which is its last axis; see ``diagonal``."""
+    x, shape = tensor(input), diagonal(input, offset, dim1, dim2).shape
+    src = like(src, x)
+    if src.shape != shape:
+        raise ShapeError(f"diagonal_scatter: expected src of shape {shape}, got {src.shape}")
+    first, second = (one_axis(dim, x.ndim, "diagonal_scatter") for dim in (dim1, dim2))
+    rows, columns = x.shape[first], x.shape[second]
+    wide = diag_embed(src, offset, first, second)
+    for axis, length in ((first, rows), (second, columns)):  # what is on no diagonal, or beyond this one
+        more = length - wide.shape[axis]
+        if more > 0:
+            end = zeros(tuple(more if i == axis else n for i, n in enumerate(wide.shape)), x._dt)
+            wide = concat((wide, end), axis)
+        elif more < 0:
+            wide = ops.slice_axis(wide, axis=axis, begin=0, end=length)
+    column, row = arange(columns), arange(rows)
+    on = column - row.reshape((-1, 1)) == offset if first < second else row - column.reshape((-1, 1)) == offset
+    low, high = sorted((first, second))
+    return where(on.reshape(tuple(n if i in (low, high) else 1 for i, n in enumerate(x.shape))), wide, x)
 
 
 def diagonal(input: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
@@ -328,6 +401,45 @@ def argsort(input: TensorLike, axis: int = -1, descending: bool = False) -> Tens
     return ops.argsort(x, axis=one_axis(axis, x.ndim, "argsort"), is_ascend=not descending, dtype=np.dtype(np.int32))
 
 
+def msort(input: TensorLike) -> Tensor:
+    """Numbers in order along the first axis."""
+    return sort(input, 0)[0]
+
+
+def bucketize(input: TensorLike, boundaries: Sequence[float], *, right: bool = False) -> Tensor:
+    """Which of the stretches between rising boundaries numbers lie in, as int32; with ``right`` at their left end."""
+    x = tensor(input)
+    return searchsorted(like(np.asarray(boundaries), x), x, out_int32=True, right=right)
+
+
+def reverse_sequence(x: TensorLike, seq_lengths: TensorLike, seq_dim: int, batch_dim: int = 0) -> Tensor:
+    """Sequences along ``seq_dim`` turned around up to the length of each, one a place along ``batch_dim``."""
+    x = tensor(x)
+    time, batch = (one_axis(dim, x.ndim, "reverse_sequence") for dim in (seq_dim, batch_dim))
+    if time == batch:
+        raise ArgumentError(f"reverse_sequence: seq_dim and batch_dim are both {seq_dim}")
+    order = (time, batch, *(axis for axis in range(x.ndim) if axis not in (time, batch)))
+    turned = ops.SequenceReverse(x.transpose(order), tensor(seq_lengths), use_sequence_length=True)
+    return turned.transpose(tuple(order.index(axis) for axis in range(x.ndim)))
+
+
+def cartesian_prod(*inputs: TensorLike) -> Tensor:
+    """All ways to take a number of each vector, one a row."""
+    vectors = [tensor(each) for each in inputs]
+    return ops.stack(*[each.reshape((-1,)) for each in meshgrid(*vectors, indexing="ij")], axis=1,
+                     num_args=len(vectors)) if len(vectors) > 1 else vectors[0].reshape((-1, 1))
+
+
+def combinations(input: TensorLike, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All ways to take ``r`` numbers of a vector in their order, one a row; ``with_replacement`` one more than once."""
+    x = tensor(input)
+    if x.ndim != 1:
+        raise ShapeError(f"combinations: expected one axis, got the shape {x.shape}")
+    ways = (itertools.combinations_with_replacement if with_replacement else itertools.combinations)(range(x.size), r)
+    places = np.array(list(ways), np.int64).reshape((-1, r))
+    return ops.take(x, tensor(places), axis=0)
+
+
 def topk(input: TensorLike, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True
         ) -> tuple[Tensor, Tensor]:
     """The ``k`` largest numbers along an axis, or the smallest, and their places as int32."""
@@ -390,3 +502,32 @@ def bincount(input: TensorLike, weights: TensorLike | None = None, minlength: in
     numbers = _known(input)
     shares = None if weights is None else _known(weights)
     return tensor(np.bincount(numbers, shares, minlength).astype(np.float32))
+
+
+def unique_consecutive(input: TensorLike, return_inverse: bool = False, return_counts: bool = False,
+                       dim: int | None = None) -> Tensor | tuple[Tensor, ...]:
+    """The numbers without those that equal the one before, or parts along an axis.
+
+    Parameters
+    ----------
+    return_inverse : bool
+        Whether the place of each number in the result is given, too.
+    return_counts : bool
+        Whether it is given how many there were of each.
+    dim : int, optional
+        Along which axis parts are compared; without one all numbers are taken in a row.
+    """
+    x = tensor(input)
+    rows = x.reshape((-1,)) if dim is None else swapaxes(x, 0, one_axis(dim, x.ndim, "unique_consecutive"))
+    flat = rows.reshape((rows.shape[0], -1))
+    differs = ops._np_sum((flat[1:] != flat[:-1])._cast(np.dtype(np.int64)), axis=1) > 0
+    begins = concat((tensor(np.array([True])), differs), 0)
+    kept = masked(rows, begins)
+    found = [kept if dim is None else swapaxes(kept, 0, dim)]
+    if return_inverse:
+        place = ops._np_cumsum(begins._cast(np.dtype(np.int64)), axis=0) - 1
+        found.append(place.reshape(x.shape) if dim is None else place)
+    if return_counts:
+        at = masked(arange(rows.shape[0]), begins)
+        found.append(concat((at[1:], tensor(np.array([rows.shape[0]]))), 0) - at)
+    return found[0] if len(found) == 1 else tuple(found)

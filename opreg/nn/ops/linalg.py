@@ -11,13 +11,16 @@ from ...errors import ArgumentError, ShapeError
 from ..tensor import Tensor
 from ..tensor_base import is_number
 from ..typing import TensorLike
-from .array import concat
+from .array import broadcast_to, concat, pad, swapaxes
+from .creation import eye, ones
 from .lift import floating, like, one_axis, tensor, together
-from .math import power_from_zero
+from .math import power_from_zero, where
 
-__all__ = ["addbmm", "addmm", "addmv", "addr", "baddbmm", "batch_dot", "bias_add", "bidense", "bmm", "cdist", "cross",
-           "dense", "det", "dot", "einsum", "ger", "inner", "inverse", "kron", "matmul", "mm", "mv", "outer",
-           "tensor_dot"]
+__all__ = [
+    "addbmm", "addmm", "addmv", "addr", "baddbmm", "batch_dot", "bias_add", "bidense", "block_diag", "bmm", "cdist",
+    "cholesky", "cholesky_inverse", "cholesky_solve", "cov", "cross", "dense", "det", "dot", "einsum", "ger", "inner",
+    "inverse", "kron", "log_matrix_determinant", "logdet", "matmul", "matrix_determinant", "matrix_power", "mm", "mv",
+    "outer", "slogdet", "tensor_dot"]
 
 
 def matmul(input: TensorLike, other: TensorLike) -> Tensor:
@@ -271,6 +274,131 @@ def det(input: TensorLike) -> Tensor:
     """The determinant of matrices."""
     x = floating(input)
     return ops._linalg_det(x).reshape(x.shape[:-2])
+
+
+matrix_determinant = det
+
+
+def slogdet(input: TensorLike) -> tuple[Tensor, Tensor]:
+    """The signs of determinants, and the logarithms of their sizes.
+
+    Examples
+    --------
+    >>> sign, log = slogdet(tensor([[0.0, 1.0], [1.0, 0.0]]))
+    >>> float(sign), float(log)
+    (-1.0, 0.0)
+    """
+    x = floating(input)
+    sign, log = ops._linalg_slogdet(x)
+    return sign.reshape(x.shape[:-2]), log.reshape(x.shape[:-2])
+
+
+log_matrix_determinant = slogdet
+
+
+def logdet(input: TensorLike) -> Tensor:
+    """The logarithms of determinants; NaN where one is below zero."""
+    sign, log = slogdet(input)
+    return where(sign < 0, math.nan, log)
+
+
+def matrix_power(input: TensorLike, n: int) -> Tensor:
+    """The product of ``n`` equal matrices; the identity for 0, the power of the inverse below it."""
+    x = _square("matrix_power", input)
+    if n == 0:
+        return broadcast_to(eye(x.shape[-1], x.shape[-1], x._dt), x.shape)
+    factor = x if n > 0 else inverse(x)
+    result: Tensor | None = None
+    left = abs(int(n))
+    while left:
+        if left % 2:
+            result = factor if result is None else matmul(result, factor)
+        left //= 2
+        factor = matmul(factor, factor) if left else factor
+    assert result is not None
+    return result
+
+
+def _square(name: str, x: TensorLike) -> Tensor:
+    x = floating(x)
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ShapeError(f"{name}: expected square matrices in the last two axes, got shape {x.shape}")
+    return x
+
+
+def cholesky(input_x: TensorLike, upper: bool = False) -> Tensor:
+    """The lower triangular ``L`` of which symmetric positive definite matrices are ``L @ L.T``; with ``upper`` ``L.T``.
+
+    Examples
+    --------
+    >>> print(cholesky(tensor([[4.0, 2.0], [2.0, 2.0]])))
+    [[2. 0.]
+     [1. 1.]]
+    """
+    lower = ops._linalg_potrf(_square("cholesky", input_x))
+    return swapaxes(lower, -1, -2) if upper else lower
+
+
+def cholesky_inverse(input_x: TensorLike, upper: bool = False) -> Tensor:
+    """The inverse of the matrices whose factors ``cholesky`` gives."""
+    x = _square("cholesky_inverse", input_x)
+    return ops._linalg_potri(swapaxes(x, -1, -2) if upper else x)
+
+
+def cholesky_solve(input: TensorLike, input2: TensorLike, upper: bool = False) -> Tensor:
+    """The columns ``x`` for which ``A @ x`` are the columns ``input``, where ``input2`` are the factors of ``A``.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape (..., n, columns).
+    input2 : Tensor
+        What ``cholesky`` gives of ``A``, of shape (..., n, n).
+    upper : bool
+        Whether the factors are upper triangular.
+    """
+    columns, factor = together(input, input2, real=True)
+    factor = _square("cholesky_solve", swapaxes(factor, -1, -2) if upper else factor)
+    if columns.shape[:-1] != factor.shape[:-1]:
+        raise ShapeError(f"cholesky_solve: expected columns of as many numbers as the matrices have rows, got shapes "
+                         f"{columns.shape} and {factor.shape}")
+    return ops._linalg_trsm(factor, ops._linalg_trsm(factor, columns), transpose=True)
+
+
+def block_diag(*inputs: TensorLike) -> Tensor:
+    """The matrix that has matrices along its diagonal, and zeros elsewhere; a vector is a row."""
+    blocks = [each.reshape((1, -1)) if each.ndim < 2 else each for each in together(*inputs)]
+    if any(each.ndim != 2 for each in blocks):
+        raise ShapeError(f"block_diag: expected two axes at most, got shapes {[each.shape for each in blocks]}")
+    width, before, rows = sum(each.shape[1] for each in blocks), 0, []
+    for each in blocks:
+        rows.append(pad(each, (before, width - before - each.shape[1])))
+        before += each.shape[1]
+    return concat(rows, 0)
+
+
+def cov(input: TensorLike, *, correction: int = 1, fweights: TensorLike | None = None,
+        aweights: TensorLike | None = None) -> Tensor:
+    """How variables vary together: a row for each variable, and a matrix of all pairs; a number for a vector.
+
+    Parameters
+    ----------
+    correction : int
+        By how many sums are divided less than the count of samples.
+    fweights, aweights : Tensor
+        How often each sample was seen, and how much it counts.
+    """
+    x = floating(input)
+    if x.ndim > 2:
+        raise ShapeError(f"cov: expected one axis or two, got the shape {x.shape}")
+    x = x.reshape((1, -1)) if x.ndim < 2 else x
+    weights = [tensor(each)._cast(x._dt) for each in (fweights, aweights) if each is not None]
+    w = ones((x.shape[1],), x._dt) if not weights else weights[0] if len(weights) == 1 else weights[0] * weights[1]
+    total = ops._np_sum(w)
+    less = correction if aweights is None else correction * ops._np_sum(w * weights[-1]) / total
+    off = x - (ops._np_sum(x * w, axis=1) / total).reshape((-1, 1))
+    value = matmul(off * w, off.T) / (total - less)
+    return value.reshape(()) if value.shape == (1, 1) else value
 
 
 def einsum(equation: str, *operands: TensorLike) -> Tensor:

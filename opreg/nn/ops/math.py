@@ -24,12 +24,13 @@ __all__ = [
     "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i0", "bessel_i1", "bitwise_and", "bitwise_or",
     "bitwise_xor", "ceil", "clamp", "clip", "clip_by_value", "copysign", "cos", "cosh", "deg2rad", "digamma", "div",
     "divide", "eq", "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "float_power", "floor", "floor_div",
-    "floor_divide", "floor_mod", "fmax", "fmin", "fmod", "frac", "ge", "greater", "greater_equal", "gt", "heaviside",
-    "hypot", "isclose", "isfinite", "isinf", "isnan", "le", "lerp", "less", "less_equal", "lgamma", "log", "log10",
-    "log1p", "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "lt",
-    "masked_fill", "maximum", "minimum", "mod", "mul", "multiply", "nan_to_num", "ne", "neg", "negative", "not_equal",
-    "positive", "pow", "rad2deg", "reciprocal", "remainder", "round", "rsqrt", "select", "sgn", "sign", "sin", "sinc",
-    "sinh", "sqrt", "square", "sub", "subtract", "tan", "tanh", "true_divide", "trunc", "where", "xlogy"]
+    "floor_divide", "floor_mod", "fmax", "fmin", "fmod", "frac", "gcd", "ge", "greater", "greater_equal", "gt",
+    "heaviside", "hypot", "i0", "isclose", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "lcm", "ldexp", "le",
+    "lerp", "less", "less_equal", "lgamma", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "lt", "masked_fill", "maximum", "minimum", "mod", "mul", "multiply",
+    "mvlgamma", "nan_to_num", "ne", "neg", "negative", "not_equal", "polygamma", "positive", "pow", "rad2deg",
+    "reciprocal", "remainder", "round", "rsqrt", "select", "sgn", "sign", "sin", "sinc", "sinh", "sqrt", "square",
+    "sub", "subtract", "tan", "tanh", "true_divide", "trunc", "where", "xdivy", "xlogy"]
 
 
 # ------------------------------------------------------------------------------------------------ of one number
@@ -79,6 +80,7 @@ erfinv = _unary("erfinv", "erfinv", "The inverse of the error function.")
 lgamma = _unary("lgamma", "gammaln", "The natural logarithm of the gamma function's absolute value.")
 digamma = _unary("digamma", "_polygamma", "The derivative of ``lgamma``.")
 bessel_i0 = _unary("bessel_i0", "_bessel_i0", "The modified Bessel function of the first kind of order 0.")
+i0 = _unary("i0", "_bessel_i0", "The modified Bessel function of the first kind of order 0.")
 bessel_i1 = _unary("bessel_i1", "_bessel_i1", "The modified Bessel function of the first kind of order 1.")
 rad2deg = _unary("rad2deg", "degrees", "Degrees from radians.")
 deg2rad = _unary("deg2rad", "radians", "Radians from degrees.")
@@ -324,6 +326,65 @@ logical_xor = _logic("logical_xor", "_npi_logical_xor", "Whether just one is tru
 
 
 # --------------------------------------------------------------------------------------------------- of more
+
+
+def xdivy(x: TensorLike, y: TensorLike) -> Tensor:
+    """``x / y``, and 0 where ``x`` is."""
+    over, under = together(x, y, real=True)
+    zero = over == 0
+    return where(zero, 0.0, over / where(zero, 1.0, under))
+
+
+def ldexp(x: TensorLike, other: TensorLike) -> Tensor:
+    """``x`` times the power of two ``other``."""
+    value, power = together(x, other, real=True)
+    return value * 2.0 ** power
+
+
+def isneginf(input: TensorLike) -> Tensor:
+    """Whether it is infinite and below zero."""
+    return tensor(input) == -math.inf
+
+
+def isposinf(input: TensorLike) -> Tensor:
+    """Whether it is infinite and above zero."""
+    return tensor(input) == math.inf
+
+
+def gcd(input: TensorLike, other: TensorLike) -> Tensor:
+    """The greatest common divisor of integers, by Euclid's steps, as many as the widest integers need."""
+    x, y = (abs(each) for each in together(input, other))
+    if x._dt.kind not in "iu":
+        raise ArgumentError(f"gcd: expected integers, got {x.dtype}")
+    for _ in range(_STEPS[x._dt.itemsize]):
+        done = y == 0
+        x, y = where(done, x, y), where(done, 0, x % where(done, 1, y))
+    return x
+
+
+#: How often a remainder is taken of neighbours among the numbers of Fibonacci, by the bytes of the integers.
+_STEPS = {1: 13, 2: 24, 4: 47, 8: 93}
+
+
+def lcm(input: TensorLike, other: TensorLike) -> Tensor:
+    """The least common multiple of integers."""
+    x, y = (abs(each) for each in together(input, other))
+    divisor = gcd(x, y)
+    return x // where(divisor == 0, 1, divisor) * y
+
+
+def polygamma(n: TensorLike, input: TensorLike) -> Tensor:
+    """The derivative of order ``n`` of ``digamma``."""
+    return ops._polygamma(floating(input), order=int(tensor(n).item()))
+
+
+def mvlgamma(input: TensorLike, p: int) -> Tensor:
+    """The logarithm of the gamma function of ``p`` dimensions."""
+    x = floating(input)
+    total = lgamma(x)
+    for k in range(1, p):
+        total = total + lgamma(x - k / 2)
+    return total + p * (p - 1) / 4 * math.log(math.pi)
 
 
 def lerp(input: TensorLike, end: TensorLike, weight: TensorLike) -> Tensor:

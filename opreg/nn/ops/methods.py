@@ -15,7 +15,8 @@ import numpy as np
 
 from ...core.registry import ops
 from ...core.spec import is_floating, show
-from ...errors import ArgumentError
+from ...errors import ArgumentError, ShapeError
+from ..dtype import DType
 from ..hooks import register_hook, registered_hooks
 from ..tensor import Tensor
 from ..tensor_base import TensorBase, is_number
@@ -378,6 +379,61 @@ def argmin_with_value(self: Tensor, axis: int = 0, keep_dims: bool = False) -> t
     return reduce.min(self, axis, keep_dims)
 
 
+def allclose(self: Tensor, other: TensorLike, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+             ) -> Tensor:
+    """Whether all numbers are near those of another tensor, by ``rtol`` times these and ``atol``."""
+    return reduce.all(math.isclose(self, other, rtol, atol, equal_nan))
+
+
+def is_contiguous(self: Tensor) -> bool:
+    """Whether its numbers lie one behind another: they do."""
+    return True
+
+
+def stride(self: Tensor, dim: int | None = None) -> list[int] | int:
+    """How many numbers lie between neighbours along each axis, or along one."""
+    steps = [int(np.prod(self.shape[axis + 1:])) for axis in range(self.ndim)]
+    return steps if dim is None else steps[dim]
+
+
+def is_signed(self: Tensor) -> bool:
+    """Whether its dtype has numbers below zero."""
+    return self._dt.kind not in "ub"
+
+
+def cast_to(self: Tensor, dtype: TensorDType = None) -> Tensor | DType:
+    """Its dtype, or the numbers in another one."""
+    return self.dtype if dtype is None else self.astype(dtype)
+
+
+def new_empty(self: Tensor, size: TensorShape, dtype: TensorDType = None) -> Tensor:
+    """A tensor of a shape, in this dtype or another; its numbers are zeros, and need not be."""
+    return new_zeros(self, size, dtype)
+
+
+def resize(self: Tensor, *new_shape: int) -> Tensor:
+    """The first numbers in another shape, with zeros behind them where it has more."""
+    shape = _many(new_shape)
+    count = int(np.prod(shape, dtype=np.int64))
+    flat = self.reshape((-1,))
+    return (flat[:count] if count <= self.size else array.pad(flat, (0, count - self.size))).reshape(shape)
+
+
+def scatter_add(self: Tensor, dim: int, index: TensorLike, src: TensorLike) -> Tensor:
+    """The numbers with those of ``src`` added at places along an axis; see ``ops.tensor_scatter_elements``."""
+    return indexing.tensor_scatter_elements(self, index, src, dim, "add")
+
+
+def sum_to_size(self: Tensor, *size: int) -> Tensor:
+    """Sums over the axes along which ``size`` has length one, or which it has not."""
+    shape = tuple(_many(size))
+    more = self.ndim - len(shape)
+    if more < 0 or any(n not in (1, own) for n, own in zip(shape, self.shape[more:])):
+        raise ShapeError(f"sum_to_size: a tensor of shape {self.shape} has no sums of shape {shape}")
+    over = tuple(i for i in range(self.ndim) if i < more or (shape[i - more] == 1 and self.shape[i] != 1))
+    return (reduce.sum(self, over, True) if over else self).reshape(shape)
+
+
 #: Functions whose first parameter is the tensor, and that are methods as they are.
 _AS_THEY_ARE = {
     math: """abs acos acosh add addcdiv addcmul arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan
@@ -386,14 +442,17 @@ _AS_THEY_ARE = {
         greater greater_equal gt heaviside hypot isclose isfinite isinf isnan le lerp less less_equal lgamma log
         log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor lt masked_fill
         maximum minimum mul multiply nan_to_num ne neg negative not_equal positive pow rad2deg reciprocal
-        remainder round rsqrt sgn sign sin sinc sinh sqrt square sub subtract tan tanh true_divide trunc xlogy""",
+        remainder round rsqrt sgn sign sin sinc sinh sqrt square sub subtract tan tanh true_divide trunc xlogy
+        gcd i0 isneginf isposinf lcm ldexp mvlgamma xdivy""",
     activation: "hardshrink log_softmax logit relu sigmoid softmax softmin",
-    reduce: "aminmax cummax cummin median norm ptp",
-    array: """diff expand_dims fliplr flipud hsplit moveaxis movedim narrow numel pad ravel repeat_interleave reverse
-        roll rot90 swapaxes swapdims tensor_split unbind unsqueeze vsplit""",
+    reduce: "aminmax cummax cummin histc logcumsumexp median norm ptp renorm",
+    array: """diff dsplit expand_dims fliplr flipud hsplit moveaxis movedim narrow numel pad ravel repeat_interleave
+        reverse roll rot90 swapaxes swapdims tensor_split unbind unsqueeze vsplit""",
     indexing: """argwhere bincount diag diagonal gather_elements gather_nd index_add index_fill index_select
-        masked_select nonzero searchsorted slice topk trace tril triu unique""",
-    linalg: "addbmm addmm addmv addr baddbmm bmm cross det dot ger inner inverse kron matmul mm mv outer",
+        masked_select nonzero searchsorted slice topk trace tril triu unique diagflat diagonal_scatter msort
+        reverse_sequence select_scatter unique_consecutive""",
+    linalg: """addbmm addmm addmv addr baddbmm bmm cholesky cholesky_inverse cholesky_solve cov cross det dot ger inner
+        inverse kron log_matrix_determinant logdet matmul matrix_determinant matrix_power mm mv outer""",
     creation: "one_hot ones_like zeros_like",
     random: "bernoulli multinomial"}
 
@@ -405,8 +464,10 @@ METHODS: dict[str, Callable] = {
         sum, mean, prod, argmax, argmin, cumsum, cumprod, logsumexp, count_nonzero, transpose, permute, flatten,
         squeeze, broadcast_to, expand_as, tile, repeat, split, chunk, flip, gather, take, scatter, sort, argsort, where,
         itemset, fill, to, type_as, new_zeros, new_ones, new_full, view_as, contiguous, clone, numpy, is_floating_point,
-        argmax_with_value, argmin_with_value, register_hook)},
-    "hooks": registered_hooks,
+        argmax_with_value, argmin_with_value, register_hook, allclose, is_contiguous, is_signed, new_empty, resize,
+        scatter_add, stride, sum_to_size)},
+    **{f"scatter_{name}": getattr(indexing, f"tensor_scatter_{name}") for name in ("div", "max", "min", "mul", "sub")},
+    "hooks": registered_hooks, "inv": math.reciprocal, "type": cast_to,
     **{name: _by_axis(name, getattr(reduce, name)) for name in ("all", "any", "amax", "amin", "nansum", "nanmean")},
     **{name: _deviation(name, getattr(reduce, name)) for name in ("std", "var")},
     "max": _extreme("max", reduce.amax, reduce.max), "min": _extreme("min", reduce.amin, reduce.min),

@@ -15,16 +15,17 @@ from ...core.registry import ops
 from ...errors import ArgumentError, ShapeError
 from ..parameter import Parameter
 from ..tensor import Tensor
+from ..tensor_base import TensorBase
 from ..typing import Sizes, TensorLike
 from .array import expand_dims, squeeze
 from .creation import ones, zeros
 from .lift import floating, like, rank_of, tensor, together
-from .math import where
+from .math import maximum, minimum, where
 
 __all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool2d", "avg_pool1d", "avg_pool2d", "avg_pool3d",
-    "batch_norm", "conv1d", "conv2d", "conv3d", "cosine_similarity", "embedding", "group_norm", "interpolate",
-    "layer_norm", "lrn", "pixel_shuffle", "pixel_unshuffle", "rms_norm", "upsample"]
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool2d", "affine_grid", "avg_pool1d", "avg_pool2d",
+    "avg_pool3d", "batch_norm", "conv1d", "conv2d", "conv3d", "cosine_similarity", "embedding", "fold", "group_norm",
+    "interpolate", "iou", "layer_norm", "lrn", "pixel_shuffle", "pixel_unshuffle", "rms_norm", "unfold", "upsample"]
 
 
 def sizes(value: Sizes, count: int, what: str) -> tuple[int, ...]:
@@ -449,3 +450,86 @@ def _cubic(part: np.ndarray, left: np.ndarray, n: int, align: bool) -> np.ndarra
 
 
 upsample = interpolate
+
+
+def unfold(input: TensorLike, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
+           ) -> Tensor:
+    """The windows of images as columns: (batch, channels * places of a window, windows).
+
+    Examples
+    --------
+    >>> unfold(ones((1, 3, 4, 4)), 2).shape
+    (1, 12, 9)
+    """
+    x = tensor(input)
+    if x.ndim != 4:
+        raise ShapeError(f"unfold: expected images (batch, channels, height, width), got the shape {x.shape}")
+    return ops.im2col(x, **_sliding(kernel_size, dilation, padding, stride))
+
+
+def fold(input: TensorLike, output_size: Sizes | Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0,
+         stride: Sizes = 1) -> Tensor:
+    """Columns, as ``unfold`` makes them, added up where they came from in images of ``output_size``."""
+    x = tensor(input)
+    if x.ndim != 3:
+        raise ShapeError(f"fold: expected columns (batch, places, windows), got the shape {x.shape}")
+    size = output_size.asnumpy().tolist() if isinstance(output_size, TensorBase) else output_size
+    return ops.col2im(x, output_size=sizes(size, 2, "output_size"),
+                      **_sliding(kernel_size, dilation, padding, stride))
+
+
+def _sliding(kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes) -> dict[str, tuple[int, ...]]:
+    return {"kernel": sizes(kernel, 2, "kernel_size"), "dilate": sizes(dilation, 2, "dilation"),
+            "pad": sizes(padding, 2, "padding"), "stride": sizes(stride, 2, "stride")}
+
+
+def affine_grid(theta: TensorLike, size: Sequence[int], align_corners: bool = False) -> Tensor:
+    """Where ``grid_sample`` takes its samples so that images come out moved by matrices.
+
+    Parameters
+    ----------
+    theta : Tensor
+        Of shape (batch, 2, 3), or (batch, 3, 4) for volumes.
+    size : sequence of int
+        The shape of what comes out: (batch, channels, height, width), or with a depth before these.
+    align_corners : bool
+        Whether -1 and 1 are the middle of the first and the last place along an axis, and not its ends.
+
+    Returns
+    -------
+    Tensor
+        Of shape (batch, height, width, 2), or (batch, depth, height, width, 3).
+    """
+    matrices, lengths = floating(theta), tuple(int(length) for length in size[2:])
+    count = len(lengths)
+    if matrices.shape != (size[0], count, count + 1) or count not in (2, 3):
+        raise ShapeError(f"affine_grid: expected theta of shape {(size[0], count, count + 1)} for the size "
+                         f"{tuple(size)}, got {matrices.shape}")
+    along = [np.linspace(-1, 1, length) * (1 if align_corners else (length - 1) / length) if length > 1
+             else np.zeros(1) for length in lengths]
+    places = np.stack([*np.meshgrid(*along, indexing="ij")[::-1], np.ones(lengths)], -1).reshape((-1, count + 1))
+    grid = ops._npi_matmul(like(places, matrices), matrices.transpose((0, 2, 1)))
+    return grid.reshape((size[0], *lengths, count))
+
+
+def iou(anchor_boxes: TensorLike, gt_boxes: TensorLike, mode: str = "iou") -> Tensor:
+    """How much of both boxes is in both, for each pair: a row for each of ``gt_boxes``.
+
+    Parameters
+    ----------
+    anchor_boxes, gt_boxes : Tensor
+        Of shapes (n, 4) and (m, 4): the first and the last column and row, both inside.
+    mode : {"iou", "iof"}
+        Whether it is the part of what is in either, or of the box of ``gt_boxes``.
+    """
+    x, y = together(anchor_boxes, gt_boxes, real=True)
+    if mode not in ("iou", "iof"):
+        raise ArgumentError(f"iou: mode must be 'iou' or 'iof', got {mode!r}")
+    if x.ndim != 2 or y.ndim != 2 or x.shape[1] != 4 or y.shape[1] != 4:
+        raise ShapeError(f"iou: expected boxes of four numbers, got shapes {x.shape} and {y.shape}")
+    a, b = expand_dims(x, 0), expand_dims(y, 1)
+    both = minimum(a[..., 2:], b[..., 2:]) - maximum(a[..., :2], b[..., :2]) + 1
+    both = ops.relu(both)
+    inside = both[..., 0] * both[..., 1]
+    own, other = ((each[..., 2] - each[..., 0] + 1) * (each[..., 3] - each[..., 1] + 1) for each in (a, b))
+    return inside / (other if mode == "iof" else own + other - inside)

@@ -18,7 +18,7 @@ from ..state import STATE
 from ..tensor import Tensor
 from ..tensor_base import TensorBase
 from ..typing import Axes, TensorDType, TensorLike, TensorShape
-from . import activation, array, control, creation, indexing, linalg, losses, math, random, reduce, scalars
+from . import activation, array, control, creation, indexing, linalg, losses, math, nn, random, reduce, scalars
 from .lift import floating, tensor, together
 from .primitive import Primitive, PrimitiveWithInfer, adder, prim_attr_register
 
@@ -72,6 +72,41 @@ def _real_div(x: TensorLike, y: TensorLike) -> Tensor:
     return math.true_divide(x, y) if is_floating(x._dt) else _truncate_div(x, y)
 
 
+def _diag_part(x: TensorLike) -> Tensor:
+    """The diagonal of a tensor whose last axes are as its first."""
+    x = tensor(x)
+    half = x.ndim // 2
+    if x.ndim % 2 or x.shape[:half] != x.shape[half:]:
+        raise ShapeError(f"DiagPart: expected last axes as the first, got shape {x.shape}")
+    count = int(np.prod(x.shape[:half]))
+    return indexing.diagonal(x.reshape((count, count))).reshape(x.shape[:half])
+
+
+def _embedding_lookup(x: TensorLike, indices: TensorLike, offset: int) -> Tensor:
+    """Rows at places counted from ``offset``, and zeros where there are none."""
+    x, at = tensor(x), tensor(indices) - offset
+    there = math.logical_and(at >= 0, at < x.shape[0])
+    rows = ops.take(x, math.where(there, at, 0), axis=0)
+    return math.where(there.reshape((*at.shape, *(1,) * (x.ndim - 1))), rows, 0)
+
+
+def _inverted(places: Sequence[int]) -> tuple[int, ...]:
+    """Where each place went."""
+    if sorted(places) != [*range(len(places))]:
+        raise ValueError(f"InvertPermutation: expected each place once, got {places}")
+    return tuple(np.argsort(places).tolist())
+
+
+def _sigmoid_cross_entropy(logits: TensorLike, labels: TensorLike) -> Tensor:
+    """The cross entropy of each number, which sigmoid makes a probability."""
+    return losses.binary_cross_entropy_with_logits(logits, labels, reduction="none")
+
+
+def _square_sums(x: TensorLike, y: TensorLike) -> tuple[Tensor, Tensor]:
+    """The sums of squares of two tensors."""
+    return ops._np_sum(ops.square(tensor(x))), ops._np_sum(ops.square(tensor(y)))
+
+
 _PLAIN: dict[str, Callable] = {
         "Abs": math.abs, "ACos": math.acos, "Acosh": math.acosh, "Add": math.add, "Addcdiv": math.addcdiv,
         "Addcmul": math.addcmul, "Asin": math.asin, "Asinh": math.asinh, "Assign": array.assign,
@@ -107,7 +142,18 @@ _PLAIN: dict[str, Callable] = {
         "ZerosLike": creation.zeros_like,
         "AddN": addn, "DivNoNan": _div_no_nan, "DType": _dtype, "FillV2": _fill, "GeLU": _gelu, "L2Loss": _l2_loss,
         "Rint": math.round, "Slice": indexing.slice, "SquaredDifference": _squared_difference,
-        "TruncateDiv": _truncate_div, "TruncateMod": math.fmod}
+        "TruncateDiv": _truncate_div, "TruncateMod": math.fmod,
+        "AffineGrid": nn.affine_grid, "CholeskyInverse": linalg.cholesky_inverse, "Digamma": math.digamma,
+        "DiagPart": _diag_part, "EmbeddingLookup": _embedding_lookup, "Expand": array.expand,
+        "FastGelu": activation.fast_gelu, "Fmax": math.fmax, "Fmin": math.fmin, "Gcd": math.gcd, "Gelu": _gelu,
+        "Heaviside": math.heaviside, "IndexFill": indexing.index_fill, "InvertPermutation": _inverted, "Lcm": math.lcm,
+        "Lgamma": math.lgamma, "LogMatrixDeterminant": linalg.slogdet, "MaskedSelect": indexing.masked_select,
+        "MatrixBandPart": indexing.matrix_band_part, "MatrixDeterminant": linalg.det, "MatrixInverse": linalg.inverse,
+        "NonZero": indexing.nonzero, "Polygamma": math.polygamma,
+        "SigmoidCrossEntropyWithLogits": _sigmoid_cross_entropy,
+        "Sinc": math.sinc, "SquareSumAll": _square_sums, "Trace": indexing.trace,
+        "TupleToArray": scalars.tuple_to_array,
+        "Unique": indexing.unique, "Xdivy": math.xdivy, "Xlogy": math.xlogy}
 for _name, _function in _PLAIN.items():
     _add(_name, _function)
 TensorAdd = globals()["Add"]
@@ -308,6 +354,80 @@ _add("Elu", activation.elu, {"alpha": 1.0})
 _add("HShrink", activation.hardshrink, {"lambd": 0.5})
 _add("SoftShrink", activation.softshrink, {"lambd": 0.5})
 _add("NanToNum", math.nan_to_num, {"nan": None, "posinf": None, "neginf": None})
+
+
+def _index_first(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def change(input_x: Tensor, indices: TensorLike, updates: TensorLike, *, use_locking: bool) -> Tensor:
+        return array.assign(input_x, function(input_x, ops.expand_dims(tensor(indices), axis=-1), updates))
+
+    return change
+
+
+def _index_all(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def change(input_x: Tensor, indices: TensorLike, updates: TensorLike, *, use_locking: bool) -> Tensor:
+        return array.assign(input_x, function(input_x, indices, updates))
+
+    return change
+
+
+for _name in ("Update", "Add", "Sub", "Mul", "Div", "Max", "Min"):
+    _function = getattr(indexing, f"tensor_scatter_{_name.lower()}")
+    _locking = {"use_locking": _name == "Update"}
+    _add(f"Scatter{_name}", _index_first(_function), _locking, _flags)
+    _add(f"ScatterNd{_name}", _index_all(_function), _locking, _flags)
+
+
+def _inplace(function: Callable[[Tensor, TensorLike, TensorLike], Tensor]) -> Callable[..., Tensor]:
+    def change(x: TensorLike, v: TensorLike, *, indices: int | Sequence[int]) -> Tensor:
+        places = [indices] if isinstance(indices, int) else list(indices)
+        return function(tensor(x), np.array(places, np.int64).reshape((-1, 1)), v)
+
+    return change
+
+
+def _searchsorted(sequence: TensorLike, values: TensorLike, *, dtype: TensorDType, right: bool) -> Tensor:
+    return indexing.searchsorted(sequence, values, right=right)._cast(as_dtype(dtype))
+
+
+def _tensor_scatter(x: TensorLike, indices: TensorLike, updates: TensorLike, *, axis: int, reduction: str) -> Tensor:
+    return indexing.tensor_scatter_elements(x, indices, updates, axis, reduction)
+
+
+def _reverse_sequence(x: TensorLike, lengths: TensorLike, *, seq_dim: int, batch_dim: int) -> Tensor:
+    return indexing.reverse_sequence(x, lengths, seq_dim, batch_dim)
+
+
+def _renorm(x: TensorLike, *, p: int, dim: int, maxnorm: float) -> Tensor:
+    return reduce.renorm(x, p, dim, maxnorm)
+
+
+def _unique_consecutive(x: TensorLike, *, return_inverse: bool, return_counts: bool, dim: int | None
+                        ) -> Tensor | tuple[Tensor, ...]:
+    return indexing.unique_consecutive(x, return_inverse, return_counts, dim)
+
+
+_add("InplaceAdd", _inplace(indexing.tensor_scatter_add), {"indices": ...})
+_add("InplaceSub", _inplace(indexing.tensor_scatter_sub), {"indices": ...})
+_add("InplaceUpdate", _inplace(indexing.tensor_scatter_update), {"indices": ...})
+_add("Bucketize", indexing.bucketize, {"boundaries": ...})
+_add("ChannelShuffle", array.channel_shuffle, {"groups": ...})
+_add("Cholesky", linalg.cholesky, {"upper": False}, _flags)
+_add("CholeskySolve", linalg.cholesky_solve, {"upper": False}, _flags)
+_add("Cross", linalg.cross, {"dim": None})
+_add("Cummax", reduce.cummax, {"axis": ...})
+_add("Cummin", reduce.cummin, {"axis": ...})
+_add("Histogram", reduce.histc, {"bins": 100, "min": 0.0, "max": 0.0})
+_add("IOU", nn.iou, {"mode": "iou"})
+_add("CeLU", activation.celu, {"alpha": 1.0})
+_add("IsClose", math.isclose, {"rtol": 1e-5, "atol": 1e-8, "equal_nan": True})
+_add("Logit", activation.logit, {"eps": -1.0})
+_add("GLU", activation.glu, {"axis": -1})
+_add("Mvlgamma", math.mvlgamma, {"p": ...})
+_add("Renorm", _renorm, {"p": ..., "dim": ..., "maxnorm": ...})
+_add("ReverseSequence", _reverse_sequence, {"seq_dim": ..., "batch_dim": 0})
+_add("SearchSorted", _searchsorted, {"dtype": np.dtype(np.int64), "right": False})
+_add("TensorScatterElements", _tensor_scatter, {"axis": 0, "reduction": "none"})
+_add("UniqueConsecutive", _unique_consecutive, {"return_inverse": False, "return_counts": False, "dim": None})
 
 
 # --------------------------------------------------------------------------------------------------- losses

@@ -23,9 +23,10 @@ from .indexing import topk
 from .lift import floating, shape_of, tensor, whole_dtype
 from .math import where
 
-__all__ = ["bernoulli", "dropout", "dropout1d", "dropout2d", "dropout3d", "laplace", "multinomial", "normal", "rand",
-           "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "shuffle", "standard_laplace",
-           "standard_normal", "uniform"]
+__all__ = [
+    "bernoulli", "dropout", "dropout1d", "dropout2d", "dropout3d", "gumbel_softmax", "laplace", "multinomial",
+    "normal", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "shuffle",
+    "standard_laplace", "standard_normal", "uniform"]
 
 _F32 = np.dtype(np.float32)
 
@@ -210,3 +211,25 @@ def dropout(input: TensorLike, p: float = 0.5, training: bool = True, seed: int 
 dropout1d = _dropout("dropout1d", (-1,), "Whole channels of sequences set to zero; see ``dropout``.")
 dropout2d = _dropout("dropout2d", (-2, -1), "Whole channels of images set to zero; see ``dropout``.")
 dropout3d = _dropout("dropout3d", (-3, -2, -1), "Whole channels of volumes set to zero; see ``dropout``.")
+
+
+def gumbel_softmax(logits: TensorLike, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
+    """Softmax of scores with Gumbel's noise: nearly one class in each row, by chance, through which gradients pass.
+
+    Parameters
+    ----------
+    tau : float
+        The smaller, the nearer to one class.
+    hard : bool
+        Whether there is one class, with the gradient of the soft numbers.
+    """
+    x = floating(logits)
+    if tau <= 0:
+        raise ArgumentError(f"gumbel_softmax: tau must be above 0, got {tau}")
+    tiny = float(np.finfo(np.float32).tiny)
+    noise = -ops.log(-ops.log(_uniform(x.shape, x._dt) * (1 - tiny) + tiny))
+    soft = ops.softmax((live(x) + noise) / tau, axis=dim)
+    if not hard:
+        return soft
+    largest = soft == ops._np_max(soft, axis=dim, keepdims=True)
+    return ops.BlockGrad(largest._cast(x._dt) - soft) + soft

@@ -23,12 +23,13 @@ from ..tensor_base import is_number
 from ..typing import ArrayLike, Axes, Number, TensorDType, TensorLike
 from .creation import zeros
 from .lift import as_bool, axes, floating, one_axis, tensor, whole_dtype
-from .math import isfinite, maximum, minimum, power_from_zero, where
+from .math import isfinite, logaddexp, maximum, minimum, power_from_zero, where
 
-__all__ = ["all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "clip_by_global_norm", "clip_by_norm",
-           "count_nonzero", "cummax", "cummin", "cumprod", "cumsum", "logsumexp", "matrix_norm", "max", "mean",
-           "median", "min", "nanmean", "nansum", "norm", "prod", "ptp", "reduce_max", "reduce_mean", "reduce_min",
-           "reduce_sum", "std", "std_mean", "sum", "var", "var_mean", "vector_norm"]
+__all__ = [
+    "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "clip_by_global_norm", "clip_by_norm",
+    "count_nonzero", "cummax", "cummin", "cumprod", "cumsum", "histc", "logcumsumexp", "logsumexp", "matrix_norm",
+    "max", "mean", "median", "min", "nanmean", "nansum", "norm", "prod", "ptp", "reduce_max", "reduce_mean",
+    "reduce_min", "reduce_sum", "renorm", "std", "std_mean", "sum", "trapz", "var", "var_mean", "vector_norm"]
 
 
 def sum(input: TensorLike, dim: Axes = None, keepdim: bool = False, *, dtype: TensorDType = None) -> Tensor:
@@ -427,3 +428,62 @@ def _cumulative(name: str, compare: str, dtype: type[np.integer], doc: str
 
 cummax = _cumulative("cummax", "_npi_greater_equal", np.int64, "The largest number so far along an axis; its place.")
 cummin = _cumulative("cummin", "_npi_less_equal", np.int32, "The smallest number so far along an axis; its place.")
+
+
+def trapz(y: TensorLike, x: TensorLike | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
+    """The area below lines from number to number, at distances of ``dx`` or between the places ``x``."""
+    heights = floating(y)
+    axis = one_axis(dim, heights.ndim, "trapz")
+    wide: Tensor | float = dx
+    if x is not None:
+        places = floating(x)
+        places = places.reshape(tuple([-1 if i == axis else 1 for i in range(heights.ndim)])) if places.ndim == 1 \
+            else places
+        wide = _after(places, axis, 1) - _before(places, axis, 1)
+    return ops._np_sum((_after(heights, axis, 1) + _before(heights, axis, 1)) * wide, axis=axis) / 2
+
+
+def _after(x: Tensor, axis: int, count: int) -> Tensor:
+    return ops.slice_axis(x, axis=axis, begin=count, end=None)
+
+
+def _before(x: Tensor, axis: int, count: int) -> Tensor:
+    return ops.slice_axis(x, axis=axis, begin=0, end=-count)
+
+
+def logcumsumexp(input: TensorLike, axis: int) -> Tensor:
+    """The logarithm of running sums of exponentials along an axis, with as many sums at once as are known."""
+    x = floating(input)
+    axis, count = one_axis(axis, x.ndim, "logcumsumexp"), 1
+    while count < x.shape[axis]:
+        both = logaddexp(_after(x, axis, count), _before(x, axis, count))
+        x = ops.concat(ops.slice_axis(x, axis=axis, begin=0, end=count), both, dim=axis, num_args=2)
+        count *= 2
+    return x
+
+
+def histc(input: TensorLike, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Tensor:
+    """How many numbers are in each of ``bins`` stretches from ``min`` to ``max``, or over all where both are equal."""
+    x = tensor(input).reshape((-1,))
+    if bins < 1 or min > max:
+        raise ArgumentError(f"histc: expected one bin at least and min below max, got {bins}, {min} and {max}")
+    low: Any = min
+    high: Any = max
+    if min == max:
+        low, high = amin(x), amax(x)
+        same = low == high
+        low, high = where(same, low - 1, low), where(same, high + 1, high)
+    at = ops.floor((floating(x) - low) * bins / (high - low))
+    at = where(x == high, bins - 1, at).reshape((-1, 1))
+    counts = ops._np_sum((at == tensor(np.arange(bins)))._cast(np.dtype(np.int32)), axis=0)
+    return counts._cast(x._dt if is_floating(x._dt) else np.dtype(np.int32))
+
+
+def renorm(input: TensorLike, p: int, axis: int, maxnorm: float) -> Tensor:
+    """The parts along an axis, each scaled down to a norm of ``maxnorm`` where its norm of order ``p`` is larger."""
+    x = floating(input)
+    axis = one_axis(axis, x.ndim, "renorm")
+    others = tuple([i for i in range(x.ndim) if i != axis])
+    length = power_from_zero(ops._np_sum(ops.abs(x) ** p, axis=others, keepdims=True), 1 / p)
+    larger = length > maxnorm
+    return where(larger, x * (maxnorm / where(larger, length + 1e-7, 1.0)), x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -43,6 +44,8 @@ class Optimizer(Cell):
         The rates of the groups.
     group_start_id : list of int
         Where in ``parameters`` each group begins, and how many there are in all.
+    state : dict
+        What an optimizer of one's own keeps for each parameter: an empty dict where nothing was put in.
     """
 
     map_, hyper_map = Map(), HyperMap()
@@ -50,6 +53,7 @@ class Optimizer(Cell):
     def __init__(self, params: Iterable[Parameter] | Iterable[dict[str, Any]], defaults: Mapping[str, Any]):
         super().__init__(auto_prefix=False)
         self.defaults = dict(defaults)
+        self.state: defaultdict[Parameter, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
         self.lrs: list[Parameter] = []
         self.group_start_id = [0]
@@ -86,6 +90,15 @@ class Optimizer(Cell):
         self.lrs.append(group["lr"])
         self.parameters = ParameterTuple((*self.parameters, *group["params"]))
         self.group_start_id.append(len(self.parameters))
+
+    def __repr__(self) -> str:
+        """The settings of each group, in the order of their names."""
+        groups = []
+        for at, group in enumerate(self.param_groups):
+            shown = {**group, "lr": group["lr"].value()}
+            settings = [f"    {name}: {shown[name]}\n" for name in sorted(shown) if name != "params"]
+            groups.append(f"\nParameter Group {at}\n{''.join(settings)}")
+        return f"{self.cls_name} ({''.join(groups)})"
 
     def _decay_weight(self, weight_decay: float, params: Sequence[Parameter], gradients: Sequence[Tensor]
                       ) -> tuple[Tensor, ...]:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....core.registry import ops as operators
-from ....core.spec import show
-from ....errors import ArgumentError, ShapeError
+from ....errors import ArgumentError
 from ... import ops
 from ...ops import (
     adaptive_avg_pool1d,
@@ -18,6 +17,7 @@ from ...ops import (
     cosine_embedding_loss,
     cross_entropy,
     embedding,
+    fold,
     gelu,
     grid_sample,
     group_norm,
@@ -37,6 +37,7 @@ from ...ops import (
     softplus,
     softshrink,
     tanh,
+    unfold,
     upsample,
 )
 from ...ops import dense as linear
@@ -237,37 +238,6 @@ def _no_indices(name: str, asked: bool) -> None:
     """Refuse to say where the largest numbers are."""
     if asked:
         raise ArgumentError(f"{name}: return_indices must be False; max_pool2d says where the largest numbers are")
-
-
-def unfold(input: TensorLike, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
-           ) -> Tensor:
-    """The windows of images as columns: (batch, channels * places of a window, windows).
-
-    Examples
-    --------
-    >>> from opreg import ops
-    >>> unfold(ops.ones((1, 3, 4, 4)), 2).shape
-    (1, 12, 9)
-    """
-    x = tensor(input)
-    if x.ndim != 4:
-        raise ShapeError(f"unfold: expected images (batch, channels, height, width), got the shape {show(x.shape)}")
-    return operators.im2col(x, **_windows(kernel_size, dilation, padding, stride))
-
-
-def fold(input: TensorLike, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0,
-         stride: Sizes = 1) -> Tensor:
-    """Columns, as ``unfold`` makes them, added up where they came from in images of ``output_size``."""
-    x = tensor(input)
-    if x.ndim != 3:
-        raise ShapeError(f"fold: expected columns (batch, places, windows), got the shape {show(x.shape)}")
-    return operators.col2im(x, output_size=sizes(output_size, 2, "output_size"),
-                            **_windows(kernel_size, dilation, padding, stride))
-
-
-def _windows(kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes) -> dict[str, tuple[int, ...]]:
-    return {"kernel": sizes(kernel, 2, "kernel_size"), "dilate": sizes(dilation, 2, "dilation"),
-            "pad": sizes(padding, 2, "padding"), "stride": sizes(stride, 2, "stride")}
 
 
 def pad(input: TensorLike, pad: Sizes, mode: str = "constant", value: float | None = None) -> Tensor:
