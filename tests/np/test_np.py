@@ -204,6 +204,19 @@ def test_blocks_under_use_np_hold_such_parameters_whose_shapes_follow_from_produ
     assert type(net.weight.data()) is type(net.weight.grad()) is mnp.ndarray
 
 
+@pytest.mark.parametrize("kind", [mnp.array, mx.nd.array])
+def test_hybridized_blocks_give_what_their_code_gives(kind: Callable[[Any], Any]) -> None:
+    class Both(gluon.HybridBlock):
+        def hybrid_forward(self, F: Any, x: Any) -> Any:
+            return x.as_nd_ndarray() + 1, x.as_np_ndarray() + 1, x + 1
+
+    net, x = Both(), kind(X)
+    before = net(x)
+    net.hybridize()
+    for _ in range(2):
+        assert [type(each) for each in net(x)] == [type(each) for each in before]
+
+
 def test_parts_of_symbols_survive_a_file() -> None:
     keys: list[Any] = [1, slice(1, None), None, Ellipsis, (slice(None), -1), (slice(None, None, -1), None), [1, 0],
                        np.array([[True, False, True], [False, True, False]]), (slice(None), np.array([2, 0])), []]
