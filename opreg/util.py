@@ -120,8 +120,10 @@ def _using(scope: Callable[[], Any], function: F) -> F:
     """The function, or the methods of the class, called in a scope."""
     if not isinstance(function, type):
         return scope()(function)  # it is called as the function is
-    for name, method in list(vars(function).items()):
-        if inspect.isfunction(method) and (not name.startswith("__") or name in ("__init__", "__call__")):
+    for name in dir(function):
+        method = inspect.getattr_static(function, name)
+        own = name in vars(function) and not name.startswith("__")
+        if inspect.isfunction(method) and (own or not name.startswith("_") or name in ("__init__", "__call__")):
             setattr(function, name, scope()(method))
     return function
 
@@ -132,7 +134,7 @@ def use_np_array(function: F) -> F:
 
 
 def use_np(function: F) -> F:
-    """The function, or the methods of the class, called under ``np_array`` and ``np_shape``.
+    """The function, or the methods of the class, inherited ones too, called under ``np_array`` and ``np_shape``.
 
     Examples
     --------

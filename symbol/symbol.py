@@ -566,7 +566,7 @@ def output_name(entry: Entry) -> str:
 
 
 def _texts(node: Node) -> dict[str, str]:
-    own = {} if node.op is None else {name: to_text(value) for name, value in node.given.items()}
+    own = {} if node.op is None else node.op.signature.schema.texts(node.given)
     return {**own, **node.tags}
 
 
@@ -592,7 +592,7 @@ def _node(op: Op, values: Sequence[Symbol | None], attrs: Attrs, given: Mapping[
             inputs.append(value._entries[0] if len(value._entries) == 1 else
                           value._one(f"operator {op.name}, node {name!r}, input {key}"))
         elif value is None:
-            texts = {**{k: to_text(v) for k, v in given.items()}, **tags, **op.signature.tags.get(key, {})}
+            texts = {**op.signature.schema.texts(given), **tags, **op.signature.tags.get(key, {})}
             inputs.append((Node(None, f"{name}_{key}", tags=texts, where=where), 0))
         else:
             raise no_value(op, key, value)

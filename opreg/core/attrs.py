@@ -6,6 +6,7 @@ their text is read; text in turn follows the spellings that Apache MXNet's files
 
 from __future__ import annotations
 
+import ast
 import math
 import numbers
 import re
@@ -22,7 +23,7 @@ from .keys import PLAIN, exact, lasting
 from .parameters import parameters_of
 from .spec import TypeFlag, as_dtype
 
-__all__ = ["Attributes", "Field", "Schema", "Limit", "Count", "Few", "Finite", "Number", "Positive", "REQUIRED",
+__all__ = ["Attributes", "Field", "Schema", "Key", "Limit", "Count", "Few", "Finite", "Number", "Positive", "REQUIRED",
            "to_text", "from_text"]
 
 
@@ -99,6 +100,10 @@ _EXACT = object()
 Number = Annotated[float, _EXACT]
 #: A number that is neither infinite nor NaN.
 Finite = Annotated[Number, Limit("that is finite", math.isfinite)]
+
+_KEY = object()
+#: A subscript as NumPy takes it: numbers, slices, ``None``, ``...`` and arrays. In text its arrays are lists.
+Key = Annotated[Any, _KEY]
 
 
 # ------------------------------------------------------------------------------------------ conversions
@@ -183,6 +188,36 @@ def _to_tuple(item: Converter) -> Converter:
     return convert
 
 
+def _key_to_text(key: object) -> str:
+    """A subscript's text: that of a Python expression."""
+    if isinstance(key, slice):
+        return f"slice({_key_to_text(key.start)}, {_key_to_text(key.stop)}, {_key_to_text(key.step)})"
+    if isinstance(key, (tuple, list)):
+        items = ", ".join(map(_key_to_text, key))
+        return f"[{items}]" if isinstance(key, list) else f"({items},)" if len(key) == 1 else f"({items})"
+    return str(key.tolist() if hasattr(key, "tolist") else key)
+
+
+def _to_key(value: object) -> Any:
+    return _key_of(ast.parse(value.strip(), mode="eval").body) if isinstance(value, str) else value
+
+
+def _key_of(tree: ast.expr) -> Any:
+    """The subscript that a parsed text writes."""
+    if isinstance(tree, ast.Tuple):
+        return tuple(map(_key_of, tree.elts))
+    if isinstance(tree, ast.Name) and tree.id == "Ellipsis":
+        return ...
+    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "slice":
+        return slice(*map(ast.literal_eval, tree.args))
+    part = ast.literal_eval(tree)
+    if isinstance(part, list):
+        return np.asarray(part, None if len(part) else np.int64)
+    if part is not None and not isinstance(part, int):
+        raise ValueError(part)
+    return part
+
+
 def _to_literal(options: tuple) -> Converter:
     by_text = {str(option): option for option in options}
 
@@ -234,6 +269,8 @@ def _converter(kind: Any) -> Converter:
         return _SIMPLE[kind]
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin is Annotated:
+        if _KEY in args:
+            return _to_key
         convert = _to_number if _EXACT in args else _converter(args[0])
         return _limited(convert, [part for part in args[1:] if isinstance(part, Limit)])
     if origin in (Union, types.UnionType):
@@ -354,6 +391,16 @@ class Field:
                             ) from None
         return result
 
+    def text(self, value: object) -> str:
+        """A value as a file holds it.
+
+        Examples
+        --------
+        >>> Field("key", Any, limited=Key).text((slice(1, None), np.array([0, 2])))
+        '(slice(1, None, None), [0, 2])'
+        """
+        return _key_to_text(value) if self._limited is Key else to_text(value)
+
 
 class Schema:
     """The attributes of an operator, in the order of its signature.
@@ -456,6 +503,11 @@ class Schema:
         for name in unknown:
             result[name] = to_text(given[name])
         return result
+
+    def texts(self, given: Mapping[str, object]) -> dict[str, str]:
+        """What was given, as a file holds it."""
+        return {name: self._by_name[name].text(value) if name in self._by_name else to_text(value)
+                for name, value in given.items()}
 
 
 class _AsGiven(Schema):

@@ -48,7 +48,7 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
         return self
 
     def __repr__(self) -> str:
-        return f"DataDesc[{self.name},{self.shape},{np.dtype(self.dtype).name},{self.layout}]"
+        return f"DataDesc[{self.name},{self.shape},{self.dtype},{self.layout}]"
 
     def __reduce__(self) -> tuple[type[DataDesc], tuple[object, ...]]:
         return DataDesc, (self.name, self.shape, self.dtype, self.layout)

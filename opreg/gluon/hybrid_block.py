@@ -8,7 +8,7 @@ from typing import Any
 
 from opreg import ndarray, symbol
 from opreg.ndarray.io import save
-from opreg.np.values import ndarray as NumpyArray
+from opreg.np.values import NumpySymbol, NumpyValue
 from opreg.symbol.json import load_json
 from opreg.symbol.symbol import Group, Symbol, Variable
 
@@ -21,6 +21,16 @@ from .plans import BlockPlans
 from .structure import Format, faced, flatten, looked_at, regroup, same
 
 __all__ = ["HybridBlock"]
+
+
+def _alike(value: Any, variable: Symbol) -> Symbol:
+    """The variable of an input, with NumPy's manners where the input has them."""
+    return variable.as_np_ndarray() if isinstance(value, NumpyValue) else variable
+
+
+def _any_numpy(values: Sequence[Any]) -> bool:
+    return any(isinstance(value, NumpyValue) for value in values)
+
 
 #: How often graphs of blocks have changed: while it stays, all that was traced is right.
 _CHANGES = [0]
@@ -60,9 +70,11 @@ class HybridBlock(Block):
     _flags: Sequence[tuple[str, Any]] = ()
     _version = 0
     _traced: tuple[int, tuple[int, ...]] = (-1, ())
+    #: Of the trace: whether an input was one of ``np``, and which outputs were; None where it is not known.
+    _faces: tuple[bool, Sequence[bool]] | None = None
     _told: tuple[Callable[..., Any], bool] | None = None
     #: Attributes that a copy makes anew.
-    _traces: Sequence[str] = ("_cached_graph", "_cached_op", "_traced")
+    _traces: Sequence[str] = ("_cached_graph", "_cached_op", "_traced", "_faces")
 
     def __setattr__(self, name: str, value: Any) -> None:
         before = self.__dict__.get(name)
@@ -108,7 +120,7 @@ class HybridBlock(Block):
             if not given:
                 raise BlockError(f"{self.name}: all arguments are None, so there is nothing to trace")
             names = iter(["data"] if given == 1 else [f"data{i}" for i in range(given)])
-            inputs = [None if value is None else faced(Variable(next(names))) for value in flat]
+            inputs = [None if value is None else _alike(value, faced(Variable(next(names)))) for value in flat]
             parameters = {name: faced(parameter.var()) for name, parameter in self._reg_params.items()}
             nested = regroup(inputs, in_format)
             with self.name_scope():
@@ -116,6 +128,7 @@ class HybridBlock(Block):
             heads, out_format = flatten(out, "output")
             self.__dict__.update(
                 _in_format=in_format, _out_format=out_format, _traced=(_CHANGES[0], self._versions()),
+                _faces=(_any_numpy(inputs), [isinstance(head, NumpySymbol) for head in heads]),
                 _cached_graph=([value for value in inputs if value is not None], Group(heads)))
         return self._cached_graph
 
@@ -167,8 +180,9 @@ class HybridBlock(Block):
                              f"= {self._in_format}, input format = {form}")
         data = [value for value in flat if value is not None]
         outs = plans(data) if self._told is None else plans.watched(data, *self._told)
-        if any(isinstance(value, NumpyArray) for value in data):
-            outs = [value.as_np_ndarray() for value in outs]
+        numpy = _any_numpy(data)
+        faces = self._faces[1] if self._faces is not None and self._faces[0] == numpy else [numpy] * len(outs)
+        outs = [value.as_np_ndarray() if face else value for face, value in zip(faces, outs)]
         return regroup(outs, self._out_format)
 
     # ------------------------------------------------------------------------------------- shapes and dtypes
@@ -303,7 +317,7 @@ class HybridBlock(Block):
             self.__dict__.update(
                 _in_format=entry["in_format"], _out_format=entry["out_format"], _active=True, _cached_op=None,
                 _cached_graph=([load_json(text) for text in entry["inputs"]], load_json(entry["symbol"])),
-                _traced=(_CHANGES[0], self._versions()))
+                _traced=(_CHANGES[0], self._versions()), _faces=None)
 
     # ------------------------------------------------------------------------------------------------- calls
 

@@ -19,6 +19,7 @@ from opreg.base import data_dir
 from opreg.errors import ArgumentError, OpError, ShapeError
 from opreg.ndarray import NDArray, array
 from opreg.ndarray.context import Context
+from opreg.ndarray.sparse_arrays import BaseSparseNDArray
 
 from ..core.files import reading, whole
 from ..train.test_data import nearby
@@ -112,13 +113,16 @@ def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite:
     if not arrays:
         raise ArgumentError("clip_global_norm: expected one array or more")
     ctx = arrays[0].context
-    flat = [each.reshape((-1,)) for each in arrays]
+    flat = [(each.data if isinstance(each, BaseSparseNDArray) else each).reshape((-1,)) for each in arrays]
     norm = nd.sqrt(nd.add_n(*[nd.dot(each, each).as_in_context(ctx) for each in flat]))
     if check_isfinite and not np.isfinite(norm.asscalar()):
         warnings.warn("clip_global_norm: there are NaN or infinities, the result is undefined", stacklevel=2)
     scale = nd.minimum(max_norm / (norm + 1e-8), 1.0)
     for each in arrays:
-        each *= scale.as_in_context(each.context)
+        if isinstance(each, BaseSparseNDArray):
+            (each * float(scale.asscalar())).copyto(each)
+        else:
+            each *= scale.as_in_context(each.context)
     return norm.asscalar() if check_isfinite else norm
 
 

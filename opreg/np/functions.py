@@ -317,6 +317,21 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return list(ops._split_v2(value, axis=axis, indices=(0, *_codes(indices_or_sections))))
 
 
+def _split_along(name: str, axis: int, least: int) -> None:
+    def function(ary: Any, indices_or_sections: Any) -> list[Any]:
+        value = held(ary)
+        rank = value.ndim if isinstance(value, NDArray) else 3
+        if rank < least:
+            raise ArgumentError(f"{name}: expected at least {least} axes, got shape {value.shape}")
+        return split(value, indices_or_sections, min(axis, rank - 1))
+
+    _named(name, f"``{name}``: even parts along an axis, or those between indices.", function)
+
+
+for _name, _at, _least in (("vsplit", 0, 2), ("hsplit", 1, 1), ("dsplit", 2, 3)):
+    _split_along(_name, _at, _least)
+
+
 @_listed
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     """Every element several times."""

@@ -211,6 +211,8 @@ def multinomial(n: int, pvals: Any, size: Any = None) -> Any:
     """How often each of several outcomes happens in ``n`` trials."""
     rng = np.random.default_rng(int(drawn.randint(0, 2 ** 31 - 1, shape=(1,), dtype="int64").asnumpy()[0]))
     chances = np.asarray(pvals.asnumpy() if isinstance(pvals, NDArray) else pvals, np.float64)
+    if not chances.size:
+        return made(np.zeros((*np.empty(() if size is None else size).shape, 0), np.int64))
     return made(rng.multinomial(int(n), chances / max(1.0, float(chances.sum())), size))
 
 

@@ -253,6 +253,12 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
         gradient = super().grad
         return None if gradient is None else gradient.as_np_ndarray()
 
+    def copy(self, order: str = "C") -> Any:
+        """The same numbers in memory of their own; in the order C alone."""
+        if order != "C":
+            raise NotImplementedError(f"copy: the order is 'C', got {order!r}")
+        return super().copy()
+
     def detach(self) -> ndarray:
         """The same numbers, not recorded; memory is shared."""
         return _made(self._data, self._ctx)
@@ -298,7 +304,9 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
         return str(self._copied())
 
     def __format__(self, form: str) -> str:
-        return format(self.item(), form) if form and not self.shape else format(str(self), form)
+        if form and self.shape:
+            raise ArgumentError(f"format {form!r} is for one number, got an array of shape {self.shape}")
+        return format(self.item(), form) if form else str(self)
 
 
 attach(ndarray, {ndarray}, {name: (both, both, number) for name, (both, number, _) in COMPARISONS.items()}, "bool")
@@ -341,8 +349,9 @@ def held(value: Any) -> Any:
         else made(value)
 
 
-def _subscript(key: Any, shape: tuple[int, ...]) -> tuple[Any, bool]:
-    """A subscript in NumPy's terms, masks as the indices where they hold; and whether it is a basic one."""
+def _subscript(key: Any, shape: tuple[int, ...] | None) -> tuple[Any, bool]:
+    """A subscript in NumPy's terms, masks as the indices where they hold; and whether it is a basic one. Masks must
+    fit the shape, where it is known."""
     parts: list[Any] = []
     basic = True
     for part in key if isinstance(key, tuple) else (key,):
@@ -354,12 +363,17 @@ def _subscript(key: Any, shape: tuple[int, ...]) -> tuple[Any, bool]:
             part = np.asarray(part)
         if isinstance(part, (np.ndarray, np.generic)):
             part = np.asarray(part)
+            if part.dtype.kind == "b" and part.ndim == 0:
+                parts.append(bool(part))  # an axis of one part or none
+                basic = False
+                continue
             if part.dtype.kind == "b":
                 at = sum(each is not None for each in parts)
-                if not any(each is Ellipsis for each in parts) and part.shape != shape[at:at + part.ndim]:
+                if shape is not None and not any(each is Ellipsis for each in parts) \
+                        and part.shape != shape[at:at + part.ndim]:
                     raise SubscriptError(f"a mask of shape {part.shape} does not fit axes of shape "
                                          f"{shape[at:at + part.ndim]}")
-                parts += np.nonzero(part) if part.ndim else [None, np.arange(int(part))]
+                parts += np.nonzero(part)
                 basic = False
                 continue
             if is_floating(part.dtype):
@@ -395,7 +409,7 @@ class NumpySymbol(NumpyValue, Symbol):  # type: ignore[misc]  # its methods are 
             return Symbol.__getitem__(self, key)
         if any(isinstance(part, Symbol) for part in (key if isinstance(key, tuple) else (key,))):
             raise ArgumentError("a subscript that is a symbol: use np.take, npx.pick or npx.gather_nd")
-        return ops._subscript(self, key=_subscript(key, ())[0])
+        return ops._subscript(self, key=_subscript(key, None)[0])
 
 
 

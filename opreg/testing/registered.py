@@ -15,7 +15,6 @@ from opreg.ndarray import load as load_arrays
 from opreg.ndarray import save as save_arrays
 from opreg.symbol import load_json
 
-from ..core.attrs import to_text
 from ..core.mode import Recording
 from ..core.registry import find
 from ..core.spec import is_floating, known, show
@@ -411,12 +410,13 @@ def saved(use: Subject) -> None:
     for name, value in use.attrs.items():
         if name in schema:
             try:
-                again = schema[name](to_text(value))
+                text = schema[name].text(value)
+                again = schema[name](text)
             except Exception as error:
                 raise Failed(f"the attribute {name}={value!r} cannot be read from text: {first_line(error)}",
                              f"annotate it with a type that has a text: {name}: float, int, bool, str or a tuple"
                              ) from None
-            if again != value and again == again:  # NaN is another than itself
+            if schema[name].text(again) != text and again != value and again == again:  # NaN is another than itself
                 raise Failed(f"the attribute {name}={value!r} is {again!r} once it was saved and loaded",
                              f"annotate it with its type, as in {name}: {type(value).__name__}, or take it as text")
     if not plannable(use) or not use.arrays:

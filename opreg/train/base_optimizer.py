@@ -15,6 +15,7 @@ from opreg.ndarray.sparse_rules import updated
 
 from ..builtin.optimizers.bound_updates import Alike, Row
 from ..core.cache import cached
+from ..core.mode import MODE
 from ..core.other_names import UPDATES
 from ..core.registry import get, ops
 from ..core.slots import Slot
@@ -155,6 +156,7 @@ class Optimizer:
         self.wd = wd
         self.clip_gradient = clip_gradient
         self.multi_precision = multi_precision
+        self.allow_np_array = MODE.np_array  # MXNet's programs read it; updates take arrays of either kind
         self.begin_num_update = self.num_update = begin_num_update
         self._all_index_update_counts: dict[int, dict[Index, int]] = {0: {}}
         self._index_update_count = self._all_index_update_counts[0]

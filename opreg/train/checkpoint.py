@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -46,9 +47,21 @@ def save_checkpoint(prefix: str, epoch: int, symbol: Symbol | None, arg_params: 
         Whether the file is to hold no ``amp_cast`` and ``amp_multicast``.
     """
     with together():
-        if symbol is not None:
-            symbol.save(f"{prefix}-symbol.json", remove_amp_cast)
-        save(f"{prefix}-{epoch:04d}.params", prefixed(arg_params, aux_params))
+        write(prefix, epoch, symbol, arg_params, aux_params, remove_amp_cast)
+    tell_saved("checkpoint", f"{prefix}-{epoch:04d}.params")
+
+
+def write(prefix: str, epoch: int, symbol: Symbol | None, arg_params: Mapping[str, NDArray],
+          aux_params: Mapping[str, NDArray], remove_amp_cast: bool) -> None:
+    """Write the files of ``save_checkpoint``, one after the other."""
+    if symbol is not None:
+        symbol.save(f"{prefix}-symbol.json", remove_amp_cast)
+    save(f"{prefix}-{epoch:04d}.params", prefixed(arg_params, aux_params))
+
+
+def tell_saved(what: str, path: str) -> None:
+    """Log which file was saved."""
+    logging.info('Saved %s to "%s"', what, path)
 
 
 def prefixed(arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray]) -> dict[str, NDArray]:

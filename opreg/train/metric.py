@@ -161,13 +161,13 @@ class EvalMetric:
 
     def get(self) -> tuple[Any, Any]:
         """Name and value since the last reset; NaN before the first update."""
-        return self.name, self._value(self.sum_metric, self.num_inst) if self.num_inst else float("nan")
+        return self.name, _plain(self._value(self.sum_metric, self.num_inst)) if self.num_inst else float("nan")
 
     def get_global(self) -> tuple[Any, Any]:
         """Name and value since the last ``reset``, whatever ``reset_local`` did."""
         if not self.global_num_inst:  # nothing yet, or a subclass that adds up once only
             return self.get()
-        return self.name, self._value(self.global_sum_metric, self.global_num_inst)
+        return self.name, _plain(self._value(self.global_sum_metric, self.global_num_inst))
 
     def get_name_value(self) -> list[tuple[str, float]]:
         """Pairs of name and value."""
@@ -176,6 +176,11 @@ class EvalMetric:
     def get_global_name_value(self) -> list[tuple[str, float]]:
         """Pairs of name and value as ``get_global`` tells them."""
         return _pairs(self.get_global())
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy's as one of Python's, which is printed without its type."""
+    return value.item() if isinstance(value, numpy.generic) else value
 
 
 def _pairs(told: tuple[Any, Any]) -> list[tuple[str, float]]:

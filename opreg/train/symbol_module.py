@@ -25,7 +25,7 @@ from . import optimizer as optimizers
 from . import parts
 from .base_module import SMALL, BaseModule, GradReq, Logger, Params, Settings, Store
 from .base_optimizer import Optimizer
-from .checkpoint import load_checkpoint, save_checkpoint
+from .checkpoint import load_checkpoint, tell_saved, write
 from .dist_stores import DistKVStore
 from .executor_group import DataParallelExecutorGroup, describe
 from .initializer import Fill, InitDesc, Initializer, InitializerLike, create
@@ -157,10 +157,14 @@ class Module(BaseModule):
     def save_checkpoint(self, prefix: str, epoch: int, save_optimizer_states: bool = False,
                         remove_amp_cast: bool = True) -> None:
         """Write symbol and weights, and the optimizer's states to ``prefix-0001.states``: all files, or none."""
+        states = f"{prefix}-{epoch:04d}.states"
         with together():
-            save_checkpoint(prefix, epoch, self.symbol, *self.get_params(), remove_amp_cast)
+            write(prefix, epoch, self.symbol, *self.get_params(), remove_amp_cast)
             if save_optimizer_states:
-                self.save_optimizer_states(f"{prefix}-{epoch:04d}.states")
+                self.save_optimizer_states(states)
+        tell_saved("checkpoint", f"{prefix}-{epoch:04d}.params")
+        if save_optimizer_states:
+            tell_saved("optimizer state", states)
 
     # ------------------------------------------------------------------------------------ questions
 

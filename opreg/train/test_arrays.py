@@ -25,7 +25,7 @@ __all__ = ["default_context", "set_default_context", "default_dtype", "list_gpus
            "assert_allclose",
            "almost_equal_ignore_nan", "assert_almost_equal_ignore_nan", "assert_exception", "rand_shape_nd",
            "rand_shape_2d", "rand_shape_3d", "random_arrays", "random_uniform_arrays", "rand_coord_2d", "random_sample",
-           "rand_ndarray", "rand_sparse_ndarray", "np_reduce"]
+           "rand_ndarray", "rand_sparse_ndarray", "create_sparse_array", "create_sparse_array_zd", "np_reduce"]
 
 T = TypeVar("T")
 
@@ -304,6 +304,22 @@ def rand_sparse_ndarray(shape: Sequence[int], stype: str, density: float | None 
     rows = np.flatnonzero(rng.uniform(size=len(numbers)) < density) if rsp_indices is None else np.unique(rsp_indices)
     array = sparse.row_sparse_array((numbers[rows], rows), tuple(shape), ctx)
     return array, (array.data.asnumpy(), array.indices.asnumpy())
+
+
+def create_sparse_array(shape: Sequence[int], stype: str, data_init: float | None = None, rsp_indices: Any = None,
+                        dtype: DTypeLike = None, modifier_func: Callable[[Any], Any] | None = None,
+                        density: float = 0.5, shuffle_csr_indices: bool = False) -> NDArray:
+    """The array of ``rand_sparse_ndarray``."""
+    return rand_sparse_ndarray(shape, stype, density, dtype, None, data_init, rsp_indices, modifier_func)[0]
+
+
+def create_sparse_array_zd(shape: Sequence[int], stype: str, density: float, data_init: float | None = None,
+                           rsp_indices: Any = None, dtype: DTypeLike = None,
+                           modifier_func: Callable[[Any], Any] | None = None, shuffle_csr_indices: bool = False
+                           ) -> NDArray:
+    """The array of ``rand_sparse_ndarray``; of a ``row_sparse`` one only ``rsp_indices`` are stored."""
+    return create_sparse_array(shape, stype, data_init, rsp_indices, dtype, modifier_func,
+                               0.0 if stype == "row_sparse" else density)
 
 
 def np_reduce(dat: np.ndarray, axis: int | Iterable[int] | None, keepdims: bool,

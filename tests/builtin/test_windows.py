@@ -281,3 +281,13 @@ def test_parameters_without_effect_are_taken():
     tuned = nd.Convolution(array(x), array(w), kernel=(3, 3), num_filter=3, no_bias=True, workspace=1, cudnn_off=True,
                            cudnn_tune="fastest")
     np.testing.assert_array_equal(plain.asnumpy(), tuned.asnumpy())
+
+
+@pytest.mark.parametrize("train_mode", [True, False])
+def test_a_maximum_passes_its_gradient_to_its_place_in_each_mode(train_mode):
+    x = array([[[[1, 4], [3, 2]]]])
+    x.attach_grad()
+    with autograd.record(train_mode=train_mode):
+        y = nd.Pooling(x, kernel=(2, 2), pool_type="max")
+    y.backward(train_mode=train_mode)
+    assert x.grad.asnumpy().tolist() == [[[[0, 1], [0, 0]]]]

@@ -56,6 +56,18 @@ def test_a_norm_that_is_too_large(check: bool) -> None:
     np.testing.assert_allclose(arrays[1].asnumpy(), 2, rtol=1e-6)
 
 
+def test_a_norm_of_gradients_that_are_stored_sparsely() -> None:
+    rows, matrix = mx.nd.zeros((4, 2)), mx.nd.array([[0, 2], [4, 0]])
+    rows[1] = 4
+    arrays = [rows.tostype("row_sparse"), matrix.tostype("csr"), mx.nd.full((4,), 6)]
+    norms = [utils.clip_global_norm(arrays, bound) for bound in (7.0, 70.0)]
+    np.testing.assert_allclose(norms, [14, 7], rtol=1e-6)
+    assert [each.stype for each in arrays] == ["row_sparse", "csr", "default"]
+    for each, expected in zip(arrays, [rows / 2, matrix / 2, mx.nd.full((4,), 3)]):
+        np.testing.assert_allclose(each.asnumpy(), expected.asnumpy(), rtol=1e-6)
+    assert arrays[0].indices.asnumpy().tolist() == [1]
+
+
 def test_a_norm_that_is_none() -> None:
     arrays = [mx.nd.array([np.nan, 1])]
     with pytest.warns(UserWarning, match="undefined"):

@@ -453,6 +453,9 @@ def test_random_sparse_arrays():
     rows, (numbers, places) = test_utils.rand_sparse_ndarray((5, 4), "row_sparse", rsp_indices=[3, 1], data_init=2.0)
     assert places.tolist() == [1, 3] and (numbers == 2).all() and rows.stype == "row_sparse"
     assert test_utils.rand_ndarray((5, 4), "csr", density=0.0).data.size == 0
+    assert test_utils.create_sparse_array((5, 4), "csr", density=1.0, data_init=2).asnumpy().min() == 2
+    assert test_utils.create_sparse_array_zd((5, 4), "row_sparse", density=1.0).data.size == 0
+    assert test_utils.create_sparse_array_zd((5, 4), "row_sparse", 1.0, rsp_indices=[4, 0]).indices.shape == (2,)
 
 
 def test_batches_of_csr_matrices(tmp_path):

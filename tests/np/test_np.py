@@ -21,9 +21,12 @@ ALIKE = [
     "x.sum()", "x.sum(axis=0, keepdims=True)", "x.mean()", "x.std(axis=1)", "x.var()", "x.max(axis=1)", "x.argmax()",
     "x.prod(axis=0)", "(x > 2).any()", "x.T", "x.reshape(3, 2)", "x.reshape((-1,))", "x.transpose(1, 0)", "x.flatten()",
     "x[0]", "x[1, 2]", "x[:, 1]", "x[..., None]", "x[x > 2]", "x[[1, 0]]", "x[1, [0, 2]]", "x[::-1]", "x[-1, ::2]",
-    "x[:0]", "x[x[:, 0] > 1]", "np.exp(y)", "np.maximum(x, y)", "np.minimum(x, 2)", "np.where(x > 2, x, y)",
+    "x[:0]", "x[True]", "x[False]", "x[np.array(True, dtype='bool'), 1]", "x[:, True]", "x.copy()",
+    "x[x[:, 0] > 1]", "np.exp(y)", "np.maximum(x, y)", "np.minimum(x, 2)",
+    "np.where(x > 2, x, y)",
     "np.where(x > 2, x, 0)", "np.clip(x, 2, 4)", "np.concatenate([x, y], axis=1)", "np.concatenate([x, y], axis=None)",
     "np.stack([x, y], axis=1)", "np.vstack([x, y])", "np.hstack([x, y])", "np.split(x, 3, axis=1)[1]",
+    "np.hsplit(x, 3)[1]", "np.vsplit(x, [1])[1]", "np.dsplit(x[:, None], 3)[2]", "np.hsplit(x[0], [1])[1]",
     "np.expand_dims(x, 0)", "np.squeeze(x[:1])", "np.swapaxes(x, 0, 1)", "np.tile(x, (2, 1))",
     "np.repeat(x, 2, axis=0)",
     "np.flip(x, 1)", "np.roll(x, 1, 0)", "np.tril(x)", "np.triu(x, 1)", "np.dot(x, y.T)", "np.dot(x, y[0])",
@@ -179,6 +182,54 @@ def test_blocks_make_such_arrays_and_run_as_plans() -> None:
     assert (net.dense.weight.data().asnumpy() != before).any()
 
 
+@npx.use_np
+class _Product(gluon.HybridBlock):
+    def __init__(self, **kwargs: Any):
+        super().__init__(**kwargs)
+        with self.name_scope():
+            self.weight = self.params.get("weight", shape=(0, 4), allow_deferred_init=True, init="ones")
+
+    def hybrid_forward(self, F: Any, x: Any, weight: Any) -> Any:
+        return F.np.dot(x, weight)
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_blocks_under_use_np_hold_such_parameters_whose_shapes_follow_from_products(hybrid: bool) -> None:
+    net = _Product()
+    net.initialize()
+    if hybrid:
+        net.hybridize()
+    out = net(mnp.array(X))
+    np.testing.assert_array_equal(out.asnumpy(), X @ np.ones((3, 4), np.float32))
+    assert type(net.weight.data()) is type(net.weight.grad()) is mnp.ndarray
+
+
+@pytest.mark.parametrize("kind", [mnp.array, mx.nd.array])
+def test_hybridized_blocks_give_what_their_code_gives(kind: Callable[[Any], Any]) -> None:
+    class Both(gluon.HybridBlock):
+        def hybrid_forward(self, F: Any, x: Any) -> Any:
+            return x.as_nd_ndarray() + 1, x.as_np_ndarray() + 1, x + 1
+
+    net, x = Both(), kind(X)
+    before = net(x)
+    net.hybridize()
+    for _ in range(2):
+        assert [type(each) for each in net(x)] == [type(each) for each in before]
+
+
+def test_parts_of_symbols_survive_a_file() -> None:
+    keys: list[Any] = [1, slice(1, None), None, Ellipsis, (slice(None), -1), (slice(None, None, -1), None), [1, 0],
+                       np.array([[True, False, True], [False, True, False]]), (slice(None), np.array([2, 0])), []]
+    x = mx.sym.Variable("x").as_np_ndarray()
+    for key in keys:
+        (found,) = mx.sym.load_json(x[key].tojson()).eval(x=mx.nd.array(X))
+        np.testing.assert_array_equal(found.asnumpy(), X[key], str(key))
+
+
+def test_optimizers_know_whether_arrays_of_np_were_on() -> None:
+    assert not mx.optimizer.SGD().allow_np_array and npx.use_np(lambda: mx.optimizer.SGD())().allow_np_array
+
+
 @pytest.mark.usefixtures("numpy_manners")
 def test_loaders_make_such_arrays() -> None:
     data = gluon.data.ArrayDataset(mnp.ones((4, 2)), mnp.arange(4))
@@ -193,6 +244,16 @@ def test_manners_end_with_their_scope() -> None:
             return npx.is_np_array(), npx.is_np_shape()
 
     assert Asking().ask() == (True, True) and not npx.is_np_array()
+
+    class Parent:
+        def ask(self) -> bool:
+            return npx.is_np_array()
+
+    @npx.use_np
+    class Heir(Parent):
+        pass
+
+    assert Heir().ask() and not Parent().ask()
     with pytest.raises(mx.errors.ArgumentError, match="NumPy's shapes"):
         npx.set_np(shape=False, array=True)
 

@@ -89,6 +89,7 @@ def test_descriptions_say_what_comes():
     assert [each.shape for each in batch.data] == [(2, 2), (2,)] and batch.data[1].dtype == np.int32
     assert str(batch) == "DataBatch: data shapes: [(2, 2), (2,)] label shapes: [(2,), (2,)]"
     desc = mx.io.DataDesc("x", (4, 2, 3), layout="TNC")
+    assert str(desc) == "DataDesc[x,(4, 2, 3),<class 'numpy.float32'>,TNC]"
     assert mx.io.DataDesc.get_batch_axis(desc.layout) == 1 and mx.io.DataDesc.get_batch_axis(None) == 0
     assert mx.io.DataDesc.get_list([("a", (1, 2))], [("a", "int32")])[0].dtype == np.int32
 

@@ -190,6 +190,14 @@ def test_perplexity_of_labels_that_are_no_classes_is_that_of_mxnet(label, ignore
     assert metric.get()[1] == pytest.approx(value, rel=1e-6)
 
 
+def test_values_of_numpy_are_printed_as_numbers():
+    few = mx.metric.CustomMetric(lambda label, pred: (label > 3).mean(), "few")
+    metric = mx.metric.CompositeEvalMetric(["f1", few])
+    metric.update([nd.array([0, 1])], [nd.array([[0.9, 0.1], [0.8, 0.2]])])
+    assert str(metric) == "EvalMetric: {'f1': 0.0, 'few': 0.0}"
+    assert [type(value) for _, value in metric.get_global_name_value()] == [float, float]
+
+
 def test_a_function_may_give_sum_and_count():
     metric = mx.metric.np(lambda label, pred: (float(abs(label - pred).sum()), label.size), name="worst")
     metric.update([_TRUE], [_VALUES])

@@ -157,10 +157,14 @@ def test_checkpoints_go_on_where_they_were(tmp_path):
 
 
 @pytest.mark.parametrize("full", ["states", "params", "json"])
-def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(full, tmp_path, monkeypatch):
+def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(full, tmp_path, monkeypatch, caplog):
     prefix = str(tmp_path / "net")
     module = trained(epochs=1)
-    module.save_checkpoint(prefix, 1, save_optimizer_states=True)
+    with caplog.at_level(logging.INFO):
+        module.save_checkpoint(prefix, 1, save_optimizer_states=True)
+    assert caplog.messages[-2:] == [f'Saved checkpoint to "{prefix}-0001.params"',
+                                    f'Saved optimizer state to "{prefix}-0001.states"']
+    caplog.clear()
     before = {each.name: each.read_bytes() for each in tmp_path.iterdir()}
     module.fit(batches(), num_epoch=1, force_init=True)
     ends, draft = {"states": ".states", "params": ".params", "json": ".json"}, files._Draft.settle
@@ -171,8 +175,10 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(full, tmp_pat
         draft(self)
 
     monkeypatch.setattr(files._Draft, "settle", settle)
+    caplog.set_level(logging.INFO)
     with pytest.raises(OSError, match="No space"):
         module.save_checkpoint(prefix, 1, save_optimizer_states=True)
+    assert "Saved" not in caplog.text
     with pytest.raises(OSError, match="No space"):
         module.save_checkpoint(str(tmp_path / "other"), 1, save_optimizer_states=True)
     if full == "states":

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
-from ...core.attrs import Limit, Number
+from ...core.attrs import Key, Limit, Number
 from ...core.declarations import ZERO
 from ...core.launch import Call
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import Shape, broadcast, check_axis, is_numpy_float, show
+from ...core.spec import ANY, Shape, broadcast, check_axis, is_numpy_float, show
 from ...core.value import Value
 from ...elementwise.integers import floor_quotient
 from ...errors import AttrError, ShapeError
@@ -119,6 +119,16 @@ def matmul(a, b):
 
 
 matmul.infer(_product_shape)
+
+
+@matmul.fill
+def matmul_fill(ins, outs):
+    a, b = ins
+    if not a or not b:
+        return None
+    axis = len(b) - 2 if len(b) > 1 else 0
+    size = b[axis] if a[-1] is ANY else a[-1]
+    return [(*a[:-1], size), (*b[:axis], size, *b[axis + 1:])]
 
 
 @matmul.kernel()
@@ -284,7 +294,7 @@ _choice(where_rscalar, 1, None)
 
 
 @declare(name="_subscript_assign", types="T,V=T->T", inplace=(0,))
-def subscript_assign(data, value, *, key: Any):
+def subscript_assign(data, value, *, key: Key):
     """A copy of ``data`` in which ``data[key]`` is ``value``, broadcast and cast, with NumPy's rules."""
 
 
@@ -318,7 +328,7 @@ def subscript_assign_grad(g, ins, outs, *, key, needs):
 
 
 @declare(name="_backward_subscript_assign", types="T,U->U", unread=(1,))
-def subscript_sum(g, value, *, key: Any):
+def subscript_sum(g, value, *, key: Key):
     """``g[key]`` summed down to the shape of ``value``; where an index repeats, what was written last counts."""
 
 

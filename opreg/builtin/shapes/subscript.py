@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.attrs import Key
 from ...core.registry import declare, ops
 from ...core.spec import known
 from ...errors import SubscriptError
@@ -21,7 +22,7 @@ def _on_device(part: object) -> bool:
 
 
 @declare(name="_subscript", cheap=True)
-def subscript(data, *, key: Any):
+def subscript(data, *, key: Key):
     """The part of ``data`` that ``data[key]`` names, with NumPy's rules; copied."""
 
 
@@ -60,7 +61,7 @@ def subscript_vmap(ins, batched, *, key):
 
 
 @declare(name="_backward_subscript", unread=(1,), cheap=True)
-def subscript_scatter(g, data, *, key: Any):
+def subscript_scatter(g, data, *, key: Key):
     """Zeros of the shape of ``data`` with ``g`` added at ``key``, as often as an index repeats."""
 
 
