@@ -169,7 +169,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
     """,
     "opreg.builtin": """
         collectives elementwise reductions shapes lookup matrices layers vision randomness optimizers numpy_names
-            contrib quantized samples layouts
+            contrib quantized samples layouts attending
         looped
         elementwise.elementwise vision.image_size numpy_names.numpy_like_logic outputs layers.rnn_parts shapes.shape
             layers.sliding optimizers.update_formulas optimizers.updating quantized.ranges
@@ -198,7 +198,7 @@ INSIDE = {package: _floors(lines) for package, lines in {
         .
     """,
     "opreg.symbol.passes": """
-        . cse fuse_conv_bn gradient memory assign_devices simplify reduce_gradients
+        . attention cse fuse_conv_bn gradient memory assign_devices simplify reduce_gradients
         constant_folding open_bodies rematerialization
         fuse inline
     """,

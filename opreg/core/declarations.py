@@ -61,8 +61,8 @@ class Rules:
     """
 
     __slots__ = ("types", "infer", "shapes", "fill", "infer_from_data", "view", "prepare", "grad", "raw_grad", "vmap",
-                 "jvp", "onnx", "inline", "body", "moves", "chance", "flops", "layout", "identity", "again", "loss",
-                 "expression", "sets", "unrolled", "call", "differentiate", "check")
+                 "jvp", "onnx", "inline", "body", "moves", "chance", "flops", "layout", "identity", "again", "attends",
+                 "loss", "expression", "sets", "unrolled", "call", "differentiate", "check")
 
     def __init__(self, types: TypeRule | Rule, loss: Rule | bool = False, call: Callable[..., Any] = apply,
                  differentiate: Callable[..., Sequence[Any]] | None = None, check: Check | None = None):
@@ -87,6 +87,7 @@ class Rules:
         self.layout: Rule | None = None
         self.identity: Rule | None = None
         self.again: Rule | None = None
+        self.attends: Rule | None = None
         self.expression: Any = None
         self.sets: Rule | None = None
         self.unrolled: Callable[..., Any] | None = None
@@ -267,3 +268,8 @@ class Declarations:
         the inputs, and return None where it does not know.
         """
         return self._declare("again", function)
+
+    def attends(self, function: F) -> F:
+        """Declare which part of attention it is, where a graph computes that by several operators: ``f(*shapes,
+        **attrs)`` returns a part, see ``opreg.builtin.attending``, or None. Graphs compute long attention by one."""
+        return self._declare("attends", function)

@@ -27,7 +27,7 @@ from ...typing import Array, ArrayModule
 from ..outputs import floating, wide
 from ..samples import folded, size_of
 
-__all__ = ["Scores"]
+__all__ = ["Scores", "in_blocks"]
 
 # Queries and keys of a block on the host: its scores, and a block of the same size beside them, stay in the second
 # cache while the products read them.
@@ -516,6 +516,11 @@ def backward_attention_vmap(ins, batched, *, p, **attrs):
 
 
 # ----------------------------------------------------------------------------------------------- by blocks
+
+
+def in_blocks(scores: Shape) -> bool:
+    """Whether scores of each head, (..., queries, keys), are more than one block on the host."""
+    return len(scores) > 1 and scores[-2] * scores[-1] > _QUERIES * _KEYS
 
 
 def _several(call: Call) -> str | None:
