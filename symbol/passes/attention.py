@@ -235,7 +235,8 @@ def _instruction(node: Node) -> tuple[str, Sequence[Any]]:
     if expression is None or len(expression.code) != 1 or expression.results != (expression.arity,):
         return "", ()
     prim, args = expression.code[0]
-    return (prim.name, args) if prim is not None and prim is PRIMITIVES.get(prim.name) else ("", ())
+    name = "" if prim is None else prim.name
+    return (name, args) if name and prim is PRIMITIVES.get(name) else ("", ())
 
 
 def _factor(node: Node) -> float | None:
