@@ -75,7 +75,7 @@ ORDER = _floors("""
     opreg.backends.private_operators
     opreg.backends.onednn.private_operators opreg.backends.cuda.private_operators
     opreg.backends.numba.rnn opreg.backends.numba.row_operators opreg.backends.onednn.convolution
-    opreg.backends.onednn.batch_norm opreg.backends.onednn.products
+    opreg.backends.numba.attention opreg.backends.onednn.batch_norm opreg.backends.onednn.products
     opreg.backends.numba.operators opreg.backends.onednn.operators opreg.backends.cuda.row_operators
     opreg.backends.cuda.convolution_operators opreg.backends.cuda.dropout opreg.backends.cuda.reductions
     opreg.backends.cuda.product_operators

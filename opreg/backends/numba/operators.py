@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import rnn, row_operators
+from . import attention, rnn, row_operators
 
-__all__ = ["rnn", "row_operators"]
+__all__ = ["attention", "rnn", "row_operators"]
