@@ -16,6 +16,7 @@ from opreg.ndarray.context import Context
 from opreg.typing import Array
 
 from .passes.assign_devices import assign_devices
+from .passes.attention import attention
 from .passes.constant_folding import fold_constants
 from .passes.cse import cse
 from .passes.fuse import fuse
@@ -45,11 +46,11 @@ def layout(program: Program) -> Program:
 
 
 PASSES: tuple[Callable[[Program], Program], ...] = (
-    gradient, inline, simplify, fold_constants, cse, rematerialize, assign_devices, fuse_conv_bn, layout, fuse,
-    reduce_gradients)
+    attention, gradient, inline, simplify, fold_constants, cse, rematerialize, assign_devices, fuse_conv_bn, layout,
+    fuse, reduce_gradients)
 
 #: Those that put several operators in one node's place, or one node in several's, or arrays in another order.
-_MERGING = (fold_constants, cse, rematerialize, fuse_conv_bn, layout, fuse)
+_MERGING = (attention, fold_constants, cse, rematerialize, fuse_conv_bn, layout, fuse)
 
 #: Tests set this: the graph is verified after every pass.
 CHECK = False

@@ -62,7 +62,7 @@ class Rules:
 
     __slots__ = ("types", "infer", "shapes", "fill", "infer_from_data", "view", "prepare", "grad", "raw_grad", "vmap",
                  "jvp", "onnx", "inline", "body", "moves", "chance", "flops", "layout", "identity", "again", "few_rows",
-                 "norm", "tail", "loss", "expression", "sets", "unrolled", "call", "differentiate", "check")
+                 "norm", "tail", "attends", "loss", "expression", "sets", "unrolled", "call", "differentiate", "check")
 
     def __init__(self, types: TypeRule | Rule, loss: Rule | bool = False, call: Callable[..., Any] = apply,
                  differentiate: Callable[..., Sequence[Any]] | None = None, check: Check | None = None):
@@ -90,6 +90,7 @@ class Rules:
         self.few_rows: Rule | None = None
         self.norm: Rule | None = None
         self.tail: Rule | None = None
+        self.attends: Rule | None = None
         self.expression: Any = None
         self.sets: Rule | None = None
         self.unrolled: Callable[..., Any] | None = None
@@ -285,3 +286,8 @@ class Declarations:
         """Declare who computes it together with what follows it, in inference on the host: ``f(**attrs)`` returns a
         ``Tail``."""
         return self._declare("tail", function)
+
+    def attends(self, function: F) -> F:
+        """Declare which part of attention it is, where a graph computes that by several operators: ``f(*shapes,
+        **attrs)`` returns a part, see ``opreg.builtin.attending``, or None. Graphs compute long attention by one."""
+        return self._declare("attends", function)

@@ -9,7 +9,7 @@ from opreg.core.tracing import RuleTracer, TracedValue
 from opreg.typing import Array
 
 from .. import infer as inference
-from ..program import Bound, Program
+from ..program import Program
 from ..symbol import output_name
 
 __all__ = ["gradient"]
@@ -21,11 +21,11 @@ def gradient(program: Program) -> Program:
     if program.backward is None or not bound.grads:
         return program
     tracer = RuleTracer(known=program.specs)
-    seeds, head_grads = _seeds(bound, tracer)
+    seeds, head_grads = _seeds(program, tracer)
     for node, array in head_grads.items():
         program.arrays[node], program.contexts[node] = array, bound.ctx
         program.specs[node] = [Spec(array.shape, array.dtype)]
-    gradients = grow(tracer, bound.graph.nodes, seeds, bound.grads, program.backward, program.watched)
+    gradients = grow(tracer, program.nodes, seeds, bound.grads, program.backward, program.watched)
     program.wanted = [node for node in bound.grads if (node, 0) in gradients]
     program.destinations = [bound.grads[node] for node in program.wanted]
     heads = [gradients[node, 0]._entry for node in program.wanted]
@@ -37,15 +37,16 @@ def gradient(program: Program) -> Program:
     return program
 
 
-def _seeds(bound: Bound, tracer: RuleTracer) -> tuple[list[tuple[Entry, TracedValue | None]], dict[Node, Array]]:
+def _seeds(program: Program, tracer: RuleTracer) -> tuple[list[tuple[Entry, TracedValue | None]], dict[Node, Array]]:
     """The gradients of the heads, and the variables that stand for them with their arrays."""
     seeds: list[tuple[Entry, TracedValue | None]] = []
     head_grads: dict[Node, Array] = {}
-    for entry, array in zip(bound.graph.heads, bound.head_grads):
+    bound = program.bound
+    for entry, named, array in zip(program.heads, bound.graph.heads, bound.head_grads):
         if array is None:
             seeds.append((entry, None))
             continue
-        node = Node(None, f"{output_name(entry)}_grad")
+        node = Node(None, f"{output_name(named)}_grad")
         head_grads[node] = array
         seeds.append((entry, tracer.value((node, 0))))
     return seeds, head_grads

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 import numpy as np
 import pytest
 
 import opreg as mx
 import opreg.nn as nn
 from opreg import autograd, nd, sym, vmap
+from opreg.backends.numba import compiler
 from opreg.builtin.layers import scaled_attention
 from opreg.core.registry import ops
 from opreg.errors import AttrError, DTypeError, ShapeError
@@ -124,3 +127,55 @@ def test_mistakes_are_refused(shapes, attrs, error, said):
 def test_a_mask_of_integers_is_refused():
     with pytest.raises(DTypeError, match="mask: expected bool or float32"):
         attention(*[nd.ones((1, 1, 2, 2))] * 3, nd.ones((2, 2), dtype="int32"), use_mask=True)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("attrs", [{}, {"causal": True}, {"p": 0.3}, {"use_mask": True}], ids=str)
+@pytest.mark.parametrize("heads", [1, 4])
+def test_compiled_blocks_give_what_those_of_numpy_do(heads, attrs, dtype, monkeypatch):
+    monkeypatch.setattr(scaled_attention, "_QUERIES", 16)
+    monkeypatch.setattr(scaled_attention, "_KEYS", 8)
+    draw = np.random.default_rng(8)
+    shapes = {"q": (2, heads, 40, 4), "k": (2, 1, 50, 4), "v": (2, 1, 50, 3)}
+    if "use_mask" in attrs:
+        shapes["m"] = (40, 50)
+    y = sym.contrib.scaled_dot_product_attention(*map(sym.var, shapes), **attrs)
+    numbers = {name: draw.normal(size=shape) for name, shape in shapes.items()}
+    if "m" in numbers:
+        numbers["m"] = np.where(numbers["m"] > 1, -np.inf, 0.0)
+        numbers["m"][3, :24] = -np.inf  # a row whose first blocks are not seen at all
+    g = draw.normal(size=(2, heads, 40, 3))
+    found = []
+    for mode in ("numba", "numpy"):
+        with compiler.use(mode):
+            reqs = {name: "null" if name == "m" else "write" for name in shapes}
+            executor = y.simple_bind(mx.cpu(), grad_req=reqs, type_dict=dict.fromkeys(shapes, dtype), **shapes)
+            for name, array in executor.arg_dict.items():
+                array[:] = numbers[name]
+            mx.random.seed(2)
+            outs = executor.forward(is_train=True)
+            executor.backward([nd.array(g, dtype=dtype)])
+            steps = [line for line in executor.explain().splitlines() if "dot_product_attention " in line]
+            assert len(steps) == 2 and all((": numba" in line) == (mode == "numba") for line in steps)
+            found.append([outs[0].asnumpy(), *[executor.grad_dict[name].asnumpy() for name in "qkv"]])
+    tolerance = {"float16": 2e-2, "float32": 1e-5, "float64": 1e-12}[dtype]
+    for one, other in zip(*found, strict=True):
+        assert np.isfinite(one).all() and np.allclose(one, other, atol=tolerance, rtol=tolerance)
+
+
+def test_the_gradient_of_one_head_is_summed_of_parts(monkeypatch):
+    monkeypatch.setattr(scaled_attention, "_QUERIES", 4)
+    monkeypatch.setattr(scaled_attention, "_KEYS", 3)
+    arrays = _arrays(heads=1, batch=1, queries=30, keys=40)
+    found = []
+    for parts in (1, 8):
+        monkeypatch.setattr(scaled_attention, "_PARTS", parts)
+        for x in arrays:
+            x.attach_grad()
+        with autograd.record():
+            y = attention(*arrays, causal=True)
+        y.backward()
+        found.append([x.grad.asnumpy() for x in arrays])
+    for one, other in zip(*found, strict=True):
+        assert np.abs(one).max() > 0.1 and np.allclose(one, other, atol=1e-12)

@@ -1,4 +1,4 @@
-"""Kernels compiled with numba: element-wise expressions, rows, updates of weights, recurrent layers."""
+"""Kernels compiled with numba: expressions, rows, updates of weights, recurrent layers, attention."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from ...custom.composed import composed
 from ...elementwise import expression as e
 from ...elementwise.expression import Expression, Term
 from ...errors import AttrError, ShapeError
+from ..attending import Dropped
 from .elementwise import attach, elementwise
 
 __all__: list[str] = []
@@ -219,6 +220,11 @@ def dropout_infer(data, *, p, axes):
 @dropout.identity
 def dropout_identity(ins, outs, *, p, mode, is_train):
     return not is_train and (p == 0.0 or mode == "training")
+
+
+@dropout.attends
+def dropout_attends(data, *, p, mode, axes):
+    return None if axes else Dropped(p, mode)
 
 
 @dropout.kernel()

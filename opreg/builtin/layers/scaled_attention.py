@@ -11,8 +11,8 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -28,11 +28,17 @@ from ...typing import Array, ArrayModule
 from ..outputs import floating, wide
 from ..samples import folded, size_of
 
-__all__ = ["Scores"]
+__all__ = ["Scores", "Soften", "Turn", "in_blocks", "run", "run_back", "several", "soften", "turn"]
+
+#: The functions ``soften`` and ``turn`` of one array module.
+Soften: TypeAlias = Callable[[Array, Array, Array], Array]
+Turn: TypeAlias = Callable[[Array, Array, Array, Array], None]
 
 # Queries and keys of a block on the host: its scores, and a block of the same size beside them, stay in the second
 # cache while the products read them.
 _QUERIES, _KEYS = 128, 512
+# Parts of the gradient that threads may share, where there are as many blocks of keys.
+_PARTS = 8
 # Scores of a block on another device, of all heads together.
 _SCORES = 1 << 24
 
@@ -439,7 +445,7 @@ def backward_attention_xp(xp, g, query, key, value, *rest, causal, scale, p, use
     results = tuple([xp.zeros(x.shape, dtype=wide(x[:0]).dtype) for x in (query, key, value)])
     scores = _given(xp, query, key, value, rest, causal, scale, p, use_mask)
     back = _Backward.of(scores, g, rest[:2], results)
-    back.block((), slice(0, query.shape[2]), slice(0, key.shape[2]))
+    back.block(functools.partial(turn, xp), (), slice(0, query.shape[2]), slice(0, key.shape[2]))
     return tuple([found.astype(x.dtype) for found, x in zip(results, (query, key, value))])
 
 
@@ -461,25 +467,21 @@ class _Backward(NamedTuple):
         g, logsum, delta, query = [_by_head(x, key.shape[1]) for x in (wide(g), logsum, delta, query)]
         return cls(scores, g, logsum, delta, query, key, value)
 
-    def block(self, at: Any, rows: slice, columns: slice) -> None:
+    def block(self, turn: Turn, at: Any, rows: slice, columns: slice) -> None:
         """Add what a block of scores adds to the gradients."""
         xp, scores = self.scores.xp, self.scores
         query, weights = scores.block(at, rows, columns)
         g, logsum, delta = self.g[at][..., rows, :], self.logsum[at][..., rows], self.delta[at][..., rows]
         g = g.reshape(*query.shape[:-1], g.shape[-1])
         logsum, delta = [x.reshape(*query.shape[:-1], 1) for x in (logsum, delta)]
-        weights -= logsum
-        xp.exp(weights, out=weights)
         d_scores = _product(xp, g, xp.swapaxes(scores.value[at][..., columns, :], -1, -2))
         multiples = scores.multiples(at, rows, columns)
-        kept = weights
         if multiples is not None:
-            kept = weights * multiples
             d_scores *= multiples
+        turn(weights, d_scores, logsum, delta)
+        kept = weights if multiples is None else weights * multiples
         into = self.value[at][..., columns, :]
         into += _product(xp, xp.swapaxes(kept, -1, -2), g)
-        d_scores -= delta
-        d_scores *= weights
         into = self.key[at][..., columns, :]
         into += _product(xp, xp.swapaxes(d_scores, -1, -2), query)
         into = self.query[at][..., rows, :]
@@ -515,7 +517,12 @@ def backward_attention_vmap(ins, batched, *, p, **attrs):
 # ----------------------------------------------------------------------------------------------- by blocks
 
 
-def _several(call: Call) -> str | None:
+def in_blocks(scores: Shape) -> bool:
+    """Whether scores of each head, (..., queries, keys), are more than one block on the host."""
+    return len(scores) > 1 and scores[-2] * scores[-1] > _QUERIES * _KEYS
+
+
+def several(call: Call) -> str | None:
     """Why blocks are not worth it: all scores are one."""
     query, key = call.ins[call.op is backward_attention:][:2]
     if not query.size or not key.size:
@@ -524,25 +531,33 @@ def _several(call: Call) -> str | None:
     return None if scores > (_QUERIES * _KEYS if call.xp is np else _SCORES) else "all scores are one block"
 
 
-@scaled_dot_product_attention.kernel("blocks", accepts=_several, rank=Rank.OPERATOR)
+@scaled_dot_product_attention.kernel("blocks", accepts=several, rank=Rank.OPERATOR)
 def attention_blocks(xp, query, key, value, *mask, causal, scale, p, mode, is_train, rng, out=None):
+    ins, shape = (query, key, value, *mask), (*query.shape[:3], value.shape[3])
+    if out is None:
+        out = [xp.empty(shape, dtype=query.dtype), xp.empty(shape[:3], dtype=_sums(query.dtype)),
+               xp.empty(3, dtype=xp.int32)]
+    run(xp, functools.partial(soften, xp), ins, out, is_train, rng, causal, scale, p, mode)
+    return tuple(out)
+
+
+def run(xp: ArrayModule, soften: Soften, ins: Sequence[Array], out: Sequence[Array], is_train: bool, rng: Any,
+        causal: bool, scale: float | None, p: float, mode: str) -> None:
+    """Compute attention by blocks into the outputs, with ``soften`` for the softmax of each."""
+    query, key, value, *mask = ins
     drops = p > 0 and (is_train or mode == "always")
     draw = _drawn(xp, drops, rng)
     scores = Scores.of(xp, query, key, value, mask[0] if mask else None, draw if drops else None, scale, p,
                        causal)
-    shape, heads = (*query.shape[:3], value.shape[3]), key.shape[1]
-    if out is None:
-        out = xp.empty(shape, dtype=query.dtype), xp.empty(shape[:3], dtype=_sums(query.dtype)), draw
-    else:
-        out[2][...] = draw
+    out[2][...] = draw
+    heads = key.shape[1]
     output, logsum = [xp.empty(x.shape, dtype=x.dtype) if not x.flags.c_contiguous else x for x in out[:2]]
     places, queries, keys = scores.blocks(xp is np)
-    work = functools.partial(_rows, scores, keys, _by_head(output, heads), _by_head(logsum, heads))
+    work = functools.partial(_rows, scores, soften, keys, _by_head(output, heads), _by_head(logsum, heads))
     share(xp, [functools.partial(work, at, rows) for at in places for rows in queries], _work(scores))
     for target, made in zip(out, (output, logsum)):
         if target is not made:
             target[...] = made
-    return out
 
 
 def _work(scores: Scores) -> int:
@@ -550,7 +565,24 @@ def _work(scores: Scores) -> int:
     return math.prod(scores.query.shape) * scores.key.shape[2] * 2
 
 
-def _rows(scores: Scores, keys: Sequence[slice], output: Array, logsum: Array, at: Any, rows: slice) -> None:
+def soften(xp: ArrayModule, weights: Array, top: Array, total: Array) -> Array:
+    """Let scores of a block become exponentials, and the largest score and the sum of each row so far those with these.
+
+    It returns by what was summed before is multiplied.
+    """
+    here = xp.maximum(weights.max(axis=-1, keepdims=True), top)
+    base = _base(xp, here)
+    weights -= base
+    xp.exp(weights, out=weights)
+    shrunk = xp.exp(top - base)
+    total *= shrunk
+    total += weights.sum(axis=-1, keepdims=True)
+    top[...] = here
+    return shrunk
+
+
+def _rows(scores: Scores, soften: Soften, keys: Sequence[slice], output: Array, logsum: Array, at: Any, rows: slice
+          ) -> None:
     """The output for some queries, from one block of keys after the other.
 
     M. Milakov, N. Gimelshein, Online normalizer calculation for softmax, arXiv:1805.02867.
@@ -563,25 +595,19 @@ def _rows(scores: Scores, keys: Sequence[slice], output: Array, logsum: Array, a
         if not scores.seen(rows, columns):
             break
         _, weights = scores.block(at, rows, columns)
-        here = weights.max(axis=-1, keepdims=True)
-        if top is not None:
-            here = xp.maximum(here, top)
-        base = _base(xp, here)
-        weights -= base
-        xp.exp(weights, out=weights)
-        fresh = weights.sum(axis=-1, keepdims=True)
+        if top is None:
+            top = xp.full((*weights.shape[:-1], 1), -math.inf, dtype=weights.dtype)
+            total = xp.zeros_like(top)
+        shrunk = soften(weights, top, total)
         multiples = scores.multiples(at, rows, columns)
         if multiples is not None:
             weights *= multiples
         product = _product(xp, weights, scores.value[at][..., columns, :])
-        if top is None:
-            total, sums = fresh, product
+        if sums is None:
+            sums = product
         else:
-            shrunk = xp.exp(top - base)
-            total = total * shrunk + fresh
             sums *= shrunk
             sums += product
-        top = here
     sums /= total
     place = output[at][..., rows, :]
     place[...] = sums.reshape(place.shape)
@@ -589,17 +615,41 @@ def _rows(scores: Scores, keys: Sequence[slice], output: Array, logsum: Array, a
     place[...] = (xp.log(total) + top).reshape(place.shape)
 
 
-@backward_attention.kernel("blocks", accepts=_several, rank=Rank.OPERATOR)
+@backward_attention.kernel("blocks", accepts=several, rank=Rank.OPERATOR)
 def backward_attention_blocks(xp, g, query, key, value, *rest, causal, scale, p, use_mask):
-    results = tuple([xp.zeros(x.shape, dtype=wide(x[:0]).dtype) for x in (query, key, value)])
+    return run_back(xp, functools.partial(turn, xp), (g, query, key, value, *rest), causal, scale, p, use_mask)
+
+
+def run_back(xp: ArrayModule, turn: Turn, ins: Sequence[Array], causal: bool, scale: float | None, p: float,
+             use_mask: bool) -> tuple[Array, ...]:
+    """The gradients by blocks, with ``turn`` for the softmax of each."""
+    g, query, key, value, *rest = ins
     scores = _given(xp, query, key, value, rest, causal, scale, p, use_mask)
-    back = _Backward.of(scores, g, rest[:2], results)
     places, queries, keys = scores.blocks(xp is np)
-    share(xp, [functools.partial(_all_blocks, back, queries, keys, at) for at in places], 3 * _work(scores))
-    return tuple([found.astype(x.dtype, copy=False) for found, x in zip(results, (query, key, value))])
+    # What blocks of keys add to the gradient of queries is summed apart where heads are few, and added up in the end.
+    count = min(len(keys), -(-_PARTS // len(places))) if xp is np else 1
+    cuts = [keys[len(keys) * i // count:len(keys) * (i + 1) // count] for i in range(count)]
+    of_key, of_value = [xp.zeros(x.shape, dtype=wide(x[:0]).dtype) for x in (key, value)]
+    of_queries = [xp.zeros(query.shape, dtype=of_key.dtype) for _ in cuts]
+    parts = []
+    for cut, of_query in zip(cuts, of_queries):
+        back = _Backward.of(scores, g, rest[:2], (of_query, of_key, of_value))
+        parts += [functools.partial(_all_blocks, back, turn, queries, cut, at) for at in places]
+    share(xp, parts, 3 * _work(scores))
+    for more in of_queries[1:]:
+        of_queries[0] += more
+    return tuple([found.astype(x.dtype, copy=False) for found, x in zip((of_queries[0], of_key, of_value), ins[1:])])
 
 
-def _all_blocks(back: _Backward, queries: Sequence[slice], keys: Sequence[slice], at: Any) -> None:
+def turn(xp: ArrayModule, weights: Array, d_scores: Array, logsum: Array, delta: Array) -> None:
+    """Let scores of a block become weights, and gradients of weights those of scores."""
+    weights -= logsum
+    xp.exp(weights, out=weights)
+    d_scores -= delta
+    d_scores *= weights
+
+
+def _all_blocks(back: _Backward, turn: Turn, queries: Sequence[slice], keys: Sequence[slice], at: Any) -> None:
     for columns, rows in itertools.product(keys, queries):
         if back.scores.seen(rows, columns):
-            back.block(at, rows, columns)
+            back.block(turn, at, rows, columns)

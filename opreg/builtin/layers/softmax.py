@@ -16,6 +16,7 @@ from ...elementwise.loops import sets
 from ...elementwise.rows import Along, column, row_max, row_min, row_sum
 from ...errors import AttrError, DTypeError
 from ...typing import Array, ArrayModule
+from ..attending import Weights
 from ..looped import by_loop, looped
 from ..outputs import as_output, floating, together
 from ..samples import along
@@ -129,6 +130,12 @@ def softmax_loop(*, axis, temperature, use_length):
     if use_length:
         return sets(_softmax_of_some, axis, (_ELEMENT, _ROW), scale=_scale(temperature))
     return sets(softmax_of, axis, scale=_scale(temperature))
+
+
+@softmax.attends
+def softmax_attends(data, *length, axis, temperature):
+    last = not length and axis in (-1, len(data) - 1)
+    return Weights() if last and temperature in (None, 1.0) else None
 
 
 @declare(inplace=(0,))

@@ -24,6 +24,7 @@ from ...core.value import Value
 from ...elementwise.loops import reduced
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..attending import Product, multiplies
 from ..reductions.reduce import sum_
 from ..samples import folded, of_rows, repeated
 
@@ -526,6 +527,11 @@ def _dot_work(lhs, rhs, out, *, transpose_a, **attrs):
 bilinear(dot, dot_lhs, dot_rhs, _dot_work)
 
 
+@dot.attends
+def dot_attends(lhs, rhs, *, transpose_a, transpose_b):
+    return Product(transpose_a, transpose_b) if len(lhs) == len(rhs) == 2 else None
+
+
 # --------------------------------------------------------------------------------------------- batch_dot
 
 
@@ -563,6 +569,7 @@ attach_bound_product(batch_dot, _stacks)
 
 
 transposable(batch_dot)
+batch_dot.attends(multiplies)
 
 
 @batch_dot.flops

@@ -22,6 +22,7 @@ from ...core.value import Value
 from ...custom.composed import composed
 from ...errors import DTypeError, ShapeError
 from ...typing import Array, ArrayModule
+from ..attending import Product
 from ..forms import formed
 from ..outputs import adjoint_pair, as_output, together
 from .dense import FACTORS, product, transposable
@@ -142,6 +143,11 @@ FACTORS[gemm2] = _gemm2
 
 
 gemm2_grad = transposable(gemm2)
+
+
+@gemm2.attends
+def gemm2_attends(A, B, *, transpose_a, transpose_b, alpha, axis):
+    return Product(transpose_a, transpose_b, alpha) if axis in (-2, len(A) - 2) and A[:-2] == B[:-2] else None
 
 
 @_linalg

@@ -23,6 +23,7 @@ from ...core.value import Value
 from ...elementwise.integers import floor_quotient
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..attending import Seen, multiplies
 from ..matrices.dense import FACTORS, adjoint, bilinear, product
 from ..outputs import adjoint_pair, linear
 from ..samples import aligned, alike, repeated, same_numbers, summed_like
@@ -134,6 +135,9 @@ def matmul_fill(ins, outs):
 @matmul.kernel()
 def matmul_xp(xp, a, b, *, out=None):
     return _into(xp, *_as_matrices(a, b), _product_shape(a.shape, b.shape), out)
+
+
+matmul.attends(multiplies)
 
 
 matmul_a = adjoint("_backward_npi_matmul_a", matmul, ("g", "b", "a"))
@@ -288,6 +292,16 @@ def where_rscalar(condition, y, *, scalar: Number = 0.0):
 _choice(where, 1, 2)
 _choice(where_lscalar, None, 1)
 _choice(where_rscalar, 1, None)
+
+
+@where_lscalar.attends
+def where_lscalar_attends(condition, x, *, scalar):
+    return Seen(False) if scalar == -math.inf else None
+
+
+@where_rscalar.attends
+def where_rscalar_attends(condition, y, *, scalar):
+    return Seen(True) if scalar == -math.inf else None
 
 
 # --------------------------------------------------------------------------------------------- a part written

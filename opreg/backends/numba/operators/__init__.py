@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import rnn, rows
+from . import attention, rnn, rows
 
-__all__ = ["rnn", "rows"]
+__all__ = ["attention", "rnn", "rows"]

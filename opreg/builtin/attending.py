@@ -1,0 +1,62 @@
+"""Parts of attention: what an operator is where a graph computes attention by several, as its rule ``attends`` says."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from ..core.spec import Shape
+
+__all__ = ["Dropped", "Part", "Product", "Seen", "Weights", "multiplies"]
+
+
+class Product(NamedTuple):
+    """Products of the matrices in the last two axes of two inputs, times a factor; the axes before are equal.
+
+    Attributes
+    ----------
+    transpose_a, transpose_b : bool
+        Whether the matrices of an input are transposed.
+    factor : float
+    """
+
+    transpose_a: bool
+    transpose_b: bool
+    factor: float = 1.0
+
+
+class Seen(NamedTuple):
+    """The second input, with minus infinity in the places that are not seen.
+
+    Attributes
+    ----------
+    where : bool
+        The truth of the first input in the places that are.
+    """
+
+    where: bool
+
+
+class Weights(NamedTuple):
+    """The softmax of the first input along its last axis, in its dtype."""
+
+
+class Dropped(NamedTuple):
+    """Dropout of each number by itself.
+
+    Attributes
+    ----------
+    p : float
+    mode : str
+        ``training`` or ``always``.
+    """
+
+    p: float
+    mode: str
+
+
+Part: TypeAlias = Product | Seen | Weights | Dropped
+
+
+def multiplies(a: Shape, b: Shape, *, transpose_a: bool = False, transpose_b: bool = False) -> Part | None:
+    """The part of operators that multiply as many matrices as both inputs have."""
+    return Product(transpose_a, transpose_b) if len(a) > 1 and a[:-2] == b[:-2] and len(a) == len(b) else None

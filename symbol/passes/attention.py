@@ -1,0 +1,256 @@
+"""attention: one operator in the place of several that compute attention, where all scores are many.
+
+These are a product, a scale, a mask (added, or minus infinity where nothing is seen), the softmax along the last axis,
+dropout and a second product, in this order; products and softmax there must be, and reshapes that leave the last two
+axes may stand between. They are one where nobody else reads what lies between, and where no gradient of a mask is asked
+for: then memory grows with the length, not with its square. What an operator is to attention says its rule ``attends``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opreg.builtin.attending import Dropped, Part, Product, Seen, Weights
+from opreg.builtin.layers.scaled_attention import in_blocks
+from opreg.core.graph import Entry, Node
+from opreg.core.op import Op
+from opreg.core.registry import ops
+from opreg.core.rules import Attrs
+from opreg.core.spec import Shape, Spec, is_floating
+from opreg.core.tracing import RuleTracer, TracedValue
+from opreg.elementwise.expression import PRIMITIVES
+
+from ..program import Program
+
+__all__ = ["attention"]
+
+
+def attention(program: Program) -> Program:
+    """Put the operator of attention where several compute it."""
+    if program.mutates or not any(isinstance(_part(program, node), Weights) for node in program.nodes):
+        return program
+    readers: dict[Node, list[Node | None]] = {}
+    for node in program.nodes:
+        for source, _ in node.inputs:
+            readers.setdefault(source, []).append(node)
+    for source, _ in program.heads:
+        readers.setdefault(source, []).append(None)
+    moved = _moved(program)
+    found: dict[Node, _Chain] = {}
+    taken: set[Node] = set()
+    for node in program.nodes:
+        if isinstance(_part(program, node), Product) and node not in taken:
+            chain = _followed(program, node, readers, moved)
+            if chain is not None:
+                found[chain.nodes[-1]] = chain
+                taken.update(chain.nodes)
+
+    def change(node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
+        if node not in found:
+            return [] if node in taken else None
+        tracer = _Tracer(known=program.specs, source=node)
+        became[node, 0] = found[node].attend(tracer, became)._entry
+        for new in tracer.nodes:
+            tracer.spec((new, 0))
+        program.specs.update(tracer.specs)
+        return tracer.nodes
+
+    if found:
+        program.rebuild(change)
+    return program
+
+
+def _moved(program: Program) -> set[Node]:
+    """The nodes of which a gradient may be asked for."""
+    moved = set(program.bound.grads) if program.backward is not None else set()
+    for node in program.nodes:
+        if any(source in moved for source, _ in node.inputs):
+            moved.add(node)
+    return moved
+
+
+class _Tracer(RuleTracer):
+    """Traces what takes a node's place: it has the node's name."""
+
+    def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None = None) -> Node:
+        assert self.source is not None
+        node = Node(op, self.source.name, attrs, inputs, given, self.source.tags, self.source.where)
+        self.nodes.append(node)
+        return node
+
+
+@dataclass
+class _Chain:
+    """Nodes that compute attention, and what of the operator they are.
+
+    Attributes
+    ----------
+    nodes : list of Node
+        From product to product.
+    query, key, value : pairs of entry and whether it is transposed
+        Value is unknown before the second product.
+    shape : Shape
+        That of the scores where a mask reads them, else of the product.
+    scale : float
+    mask : pair of entry and Seen or None; or None
+        None says that it is added.
+    dropped : Dropped or None
+    weighed : bool
+        Whether the softmax has been.
+    result : Shape
+        That of the second product.
+    """
+
+    nodes: list[Node]
+    query: tuple[Entry, bool]
+    key: tuple[Entry, bool]
+    shape: Shape
+    scale: float
+    mask: tuple[Entry, Seen | None] | None = None
+    dropped: Dropped | None = None
+    weighed: bool = False
+    value: tuple[Entry, bool] | None = None
+    result: Shape = ()
+
+    def attend(self, tracer: RuleTracer, became: dict[Entry, Entry]) -> TracedValue:
+        """The result by one operator, over what entries became."""
+        assert self.value is not None
+        lead = self.shape[:-2]
+        lead = (1,) * (2 - len(lead)) + lead
+        given = []
+        for entry, transposed in (self.query, self.key, self.value):
+            x: Any = tracer.value(became.get(entry, entry))
+            if transposed:
+                x = ops.swapaxes(x, dim1=len(x.shape) - 2, dim2=len(x.shape) - 1)
+            given.append(x.reshape((*lead, *x.shape[-2:])) if x.shape[:-2] != lead else x)
+        if self.mask is not None:
+            entry, seen = self.mask
+            mask: Any = tracer.value(became.get(entry, entry))
+            if seen is not None:
+                mask = mask if np.dtype(mask.dtype).kind == "b" else ops.Cast(mask, dtype="bool")
+                mask = mask if seen.where else ops.logical_not(mask)
+            given.append(mask)
+        words: dict[str, Any] = {} if self.dropped is None else self.dropped._asdict()
+        found = ops._contrib_scaled_dot_product_attention(*given, scale=self.scale, use_mask=self.mask is not None,
+                                                          **words)
+        return found if found.shape == self.result else found.reshape(self.result)
+
+
+def _part(program: Program, node: Node) -> Part | None:
+    """What a node is to attention."""
+    rule = None if node.op is None else node.op.rules.attends
+    if rule is None:
+        return None
+    shapes = [program.specs[source][i].shape for source, i in node.inputs]
+    if None in shapes:
+        return None
+    part: Part | None = rule(node.attrs, *shapes)
+    return part
+
+
+def _followed(program: Program, node: Node, readers: dict[Node, list[Node | None]], moved: set[Node]) -> _Chain | None:
+    """The attention that begins with a product; None where there is none, or one that is not worth it."""
+    part, spec = _part(program, node), program.specs[node][0]
+    assert isinstance(part, Product) and spec.shape is not None
+    if spec.dtype is None or not is_floating(spec.dtype) or not in_blocks(spec.shape) or len(spec.shape) > 4:
+        return None
+    a, b = node.inputs
+    chain = _Chain([node], (a, part.transpose_a), (b, not part.transpose_b), spec.shape, float(part.factor))
+    while chain.value is None:
+        last = chain.nodes[-1]
+        reading = readers.get(last, ())
+        reader = reading[0] if len(reading) == 1 else None
+        if reader is None or not _joins(program, chain, reader, (last, 0), moved):
+            return None
+        chain.nodes.append(reader)
+    sizes = [program.specs[source][i].shape for (source, i), _ in (chain.query, chain.key, chain.value)]
+    return chain if all(shape is not None and 0 not in shape for shape in sizes) else None
+
+
+def _joins(program: Program, chain: _Chain, node: Node, end: Entry, moved: set[Node]) -> bool:
+    """Whether a node is the next one, which the chain then knows."""
+    first, spec = chain.nodes[0], program.specs[node][0]
+    specs: list[Spec] = [program.specs[source][i] for source, i in node.inputs]
+    shape, before = spec.shape, program.specs[end[0]][0].shape
+    if spec.dtype != program.specs[first][0].dtype or shape is None or before is None:
+        return False
+    if program.bound.place(node) != program.bound.place(first):
+        return False
+    part = _part(program, node)
+    if isinstance(part, Product):
+        if not chain.weighed or node.inputs[0] != end or node.inputs[1] == end or part.transpose_a or part.factor != 1:
+            return False
+        chain.value, chain.result = (node.inputs[1], part.transpose_b), shape
+        return True
+    if isinstance(part, Weights):
+        chain.weighed, before_it = True, not chain.weighed
+        return before_it
+    if isinstance(part, Dropped):
+        chain.dropped, alone = part, chain.weighed and chain.dropped is None
+        return alone
+    if _regroups(node, before, shape):
+        if len(shape) <= 4 and chain.mask is None:
+            chain.shape = shape
+        return True
+    if chain.weighed or shape != before or chain.mask is not None:
+        return False
+    factor = _factor(node)
+    if factor is not None:
+        chain.scale *= factor
+        return True
+    if isinstance(part, Seen):
+        seen, at = part, 1
+    elif _adds(node):
+        seen, at = None, node.inputs.index(end)
+    else:
+        return False
+    mask = node.inputs[1 - at]
+    if node.inputs[at] != end or mask == end or len(shape) > 4 or mask[0] in moved:
+        return False
+    if seen is None and specs[1 - at].dtype != spec.dtype:
+        return False
+    chain.mask, chain.shape = (mask, seen), shape
+    return True
+
+
+def _regroups(node: Node, before: Shape, after: Shape) -> bool:
+    """Whether a node numbers the matrices of its input otherwise and leaves each as it is."""
+    op = node.op
+    if op is None or op.rules.view is None or len(node.inputs) != 1 or before[-2:] != after[-2:]:
+        return False
+    array = np.empty(before, dtype=np.bool_)
+    view: Any = op.rules.as_view(array, node.attrs, [after])
+    return (isinstance(view, np.ndarray) and view.shape == after and view.flags.c_contiguous
+            and view.ctypes.data == array.ctypes.data)
+
+
+def _instruction(node: Node) -> tuple[str, Sequence[Any]]:
+    """The only instruction of an element-wise node, and what it reads; else nothing."""
+    rule = None if node.op is None else node.op.rules.expression
+    expression = None if rule is None else rule(node.attrs)
+    if expression is None or len(expression.code) != 1 or expression.results != (expression.arity,):
+        return "", ()
+    prim, args = expression.code[0]
+    name = "" if prim is None else prim.name
+    return (name, args) if name and prim is PRIMITIVES.get(name) else ("", ())
+
+
+def _factor(node: Node) -> float | None:
+    """The number by which a node multiplies its input."""
+    name, args = _instruction(node)
+    if len(node.inputs) != 1 or len(args) != 2:
+        return None
+    numbers = [arg for arg in args if isinstance(arg, float)]
+    if name == "multiply" and len(numbers) == 1:
+        return numbers[0]
+    return 1.0 / numbers[0] if name == "divide" and args[0] == 0 and len(numbers) == 1 and numbers[0] else None
+
+
+def _adds(node: Node) -> bool:
+    """Whether a node is the sum of its two inputs."""
+    name, args = _instruction(node)
+    return name == "add" and len(node.inputs) == 2 and sorted(map(repr, args)) == ["0", "1"]
