@@ -14,10 +14,10 @@ import numpy as np
 from opreg.builtin.layers import scaled_attention
 from opreg.builtin.layers.scaled_attention import backward_attention, scaled_dot_product_attention
 from opreg.builtin.outputs import wide
+from opreg.core.addresses import address_of
 from opreg.core.launch import Call, Rank
 from opreg.typing import Array
 
-from opreg.core.addresses import address_of
 from ..compiler import Function, cut, function_of, steps, unavailable
 from ..values import FORMATS
 
@@ -79,7 +79,7 @@ _LENGTH = 8
 def _ran(function: Function, arrays: Sequence[Array], rest: Sequence[int], rows: int) -> None:
     """Run a compiled function over all rows, in the calling thread."""
     table = np.array([*map(address_of, arrays), *rest], np.int64)
-    cut(function, table, (0, rows), None)[0]()
+    cut(function, table, [slice(0, rows)], None)[0]()
 
 
 def _soften(function: Function, least: Array, weights: Array, top: Array, total: Array) -> Array:
