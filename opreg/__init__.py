@@ -80,7 +80,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "test_utils": ("opreg.train.test_utils", None),
     "profiler": ("opreg.profiler", None),
     "distributed": ("opreg.distributed", None),
-    "communication": ("opreg.nn.communication", None),
+    "communication": ("opreg.cells.communication", None),
     "runtime": ("opreg.runtime", None),
     "log": ("opreg.log", None),
     "util": ("opreg.util", None),
@@ -92,37 +92,37 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "onnx": ("opreg.onnx", None),
     "ops": ("opreg.nn.ops", None),
     "common": ("opreg.common", None),
-    "dtype": ("opreg.nn.dtype", None),
+    "dtype": ("opreg.cells.dtype", None),
     "numpy": ("opreg.nn.numpy", None),
     "np": ("opreg.np", None),
     **dict.fromkeys(("npx", "numpy_extension"), ("opreg.npx", None)),
     "dataset": ("opreg.nn.dataset", None),
     "mint": ("opreg.nn.mint", None),
     "experimental": ("opreg.nn.experimental", None),
-    **{name: ("opreg.nn.tensor", name) for name in ("Tensor", "tensor", "from_numpy", "is_tensor")},
-    "_Function": ("opreg.nn.function", "_Function"),
-    **{name: ("opreg.nn.parameter", name) for name in ("Parameter", "ParameterTuple")},
-    **{name: ("opreg.nn.state", name) for name in ("set_context", "get_context", "GRAPH_MODE", "PYNATIVE_MODE",
+    **{name: ("opreg.cells.tensor", name) for name in ("Tensor", "tensor", "from_numpy", "is_tensor")},
+    "_Function": ("opreg.cells.function", "_Function"),
+    **{name: ("opreg.cells.parameter", name) for name in ("Parameter", "ParameterTuple")},
+    **{name: ("opreg.cells.state", name) for name in ("set_context", "get_context", "GRAPH_MODE", "PYNATIVE_MODE",
                                                    "STRICT", "COMPATIBLE", "LAX")},
-    **{name: ("opreg.nn.parallel", name) for name in (
+    **{name: ("opreg.cells.parallel", name) for name in (
         "ParallelMode", "set_auto_parallel_context", "get_auto_parallel_context", "reset_auto_parallel_context")},
-    **{name: ("opreg.nn.grad", name) for name in (
+    **{name: ("opreg.cells.grad", name) for name in (
         "grad", "value_and_grad", "get_grad", "no_grad")},
     "amp": ("opreg.nn.amp", None),
-    **{name: ("opreg.nn.jacobian", name) for name in ("jvp", "vjp", "jacrev", "jacfwd")},
-    "vmap": ("opreg.nn.vmap", "vmap"),
+    **{name: ("opreg.cells.jacobian", name) for name in ("jvp", "vjp", "jacrev", "jacfwd")},
+    "vmap": ("opreg.cells.vmap", "vmap"),
     **{name: (module, name) for name, module in _aliases.TRAINING.items()},
     "train": ("opreg.train", None),
-    "mutable": ("opreg.nn.tree", "mutable"),
-    "_no_grad": ("opreg.nn.grad", "no_grad"),
-    **{name: ("opreg.nn.settings", name) for name in ("JitConfig", "jit_class", "recompute", "set_device")},
-    "ms_class": ("opreg.nn.settings", "jit_class"),
-    **{name: ("opreg.nn.jit", name) for name in ("jit", "ms_function")},
-    **{name: ("opreg.nn.initializer", name) for name in ("set_seed", "get_seed")},
-    **{name: ("opreg.nn.generator", name) for name in (
+    "mutable": ("opreg.cells.tree", "mutable"),
+    "_no_grad": ("opreg.cells.grad", "no_grad"),
+    **{name: ("opreg.cells.settings", name) for name in ("JitConfig", "jit_class", "recompute", "set_device")},
+    "ms_class": ("opreg.cells.settings", "jit_class"),
+    **{name: ("opreg.cells.jit", name) for name in ("jit", "ms_function")},
+    **{name: ("opreg.cells.initializer", name) for name in ("set_seed", "get_seed")},
+    **{name: ("opreg.cells.generator", name) for name in (
         "get_rng_state", "set_rng_state", "manual_seed", "initial_seed", "seed")},
     **{name: ("opreg.nn.checkpoint", name) for name in ("save_checkpoint", "load_checkpoint", "load_param_into_net")},
-    **{name: ("opreg.nn.dtype", name) for name in (
+    **{name: ("opreg.cells.dtype", name) for name in (
         "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
         "uint64", "bool_", "dtype_to_nptype", "dtype_to_pytype", "pytype_to_dtype")},
 }
@@ -168,7 +168,7 @@ _slots.install({
     "checks": ("opreg.testing",),
     "other libraries": ("opreg.interop.torch_operators", "opreg.interop.jax_functions"),
     "pictures": ("opreg.pictures",),
-    "transforms": ("opreg.nn.vmap", "opreg.nn.jacobian"),
+    "transforms": ("opreg.cells.vmap", "opreg.cells.jacobian"),
     "np": ("opreg.np",),
 })
 _aliases.install((door, module) for door, (module, name) in _DOORS.items() if name is None)

@@ -24,16 +24,16 @@ import numpy as np
 import opreg
 
 from . import ndarray, symbol
+from .cells import typing as tensor_types
+from .cells.tensor_base import TensorBase
 from .core.arguments import examples, signature
 from .core.namespaces import WRITTEN, Namespace
 from .core.op import Op
 from .core.registry import find, names
 from .core.value import ARITHMETIC, BINARY, METHODS
 from .nn import ops
-from .nn import typing as tensor_types
 from .nn.ops.methods import METHODS as TENSOR_METHODS
 from .nn.ops.primitive import Primitive
-from .nn.tensor_base import TensorBase
 
 __all__ = ["stubs"]
 
@@ -111,8 +111,8 @@ _BY_HAND = {
 _LOOPS = ("cond", "foreach", "while_loop")
 
 #: Of tensors: names of types that annotations of their functions have, all of which the stubs import or define.
-_TENSOR_TYPES = f"""from opreg.nn.tensor import Tensor
-from opreg.nn.typing import {", ".join(tensor_types.__all__)}
+_TENSOR_TYPES = f"""from opreg.cells.tensor import Tensor
+from opreg.cells.typing import {", ".join(tensor_types.__all__)}
 """
 _TYPE_NAMES = {*dir(builtins), *tensor_types.__all__, "Tensor", "Any", "Callable", "Iterable", "Mapping", "Sequence",
                "Literal", "np", "_T"}
@@ -407,7 +407,7 @@ def stubs() -> dict[str, str]:
     >>> "def expand_dims(data: Input, axis: int," in stubs()["ndarray/operators.pyi"]
     True
     """
-    texts = {"__init__.pyi": _door(), "nn/ops/__init__.pyi": _ops(), "nn/tensor_methods.pyi": _tensor_methods()}
+    texts = {"__init__.pyi": _door(), "nn/ops/__init__.pyi": _ops(), "cells/tensor_methods.pyi": _tensor_methods()}
     for manner, package in (("nd", "ndarray"), ("sym", "symbol")):
         texts[f"{package}/operators.pyi"] = _operators(manner)
         texts[f"{package}/methods.pyi"] = "".join(_methods(manner))

@@ -32,12 +32,12 @@ from opreg.symbol.executor import Executor
 from opreg.symbol.inspect.work import names_of
 from opreg.symbol.plan import Function, Step, Watch, instrument_all
 
+from .cells.cell import Cell
+from .cells.jit import Cache
 from .core.events import Events
 from .core.locks import rlock
 from .core.op import Op
 from .errors import OpError, here
-from .nn.cell import Cell
-from .nn.jit import Cache
 from .train.updater import Updater
 
 __all__ = ["collect", "start", "stop"]

@@ -1,7 +1,7 @@
 """The tests; a package of their own so that no installed one of that name is found first.
 
-They stand as what they test does: tests of ``opreg/nn`` are in ``tests/nn``, and one of ``opreg/nn/jit.py`` alone is
-``tests/nn/test_jit.py``. Beside the folders are tests of the modules in ``opreg`` itself, and of the tree as a whole.
-Four folders have no tests: ``rows`` are uses of operators, ``recorded`` and ``oracle`` answers of others, ``cuda`` is
-what stands in for a GPU. A helper of several tests is beside them; ``running`` serves all.
+They stand as what they test does: tests of ``opreg/cells`` are in ``tests/cells``, and one of ``opreg/cells/jit.py``
+alone is ``tests/cells/test_jit.py``. Beside the folders are tests of the modules in ``opreg`` itself, and of the tree
+as a whole. Four folders have no tests: ``rows`` are uses of operators, ``recorded`` and ``oracle`` answers of others,
+``cuda`` is what stands in for a GPU. A helper of several tests is beside them; ``running`` serves all.
 """

@@ -27,9 +27,9 @@ OTHERWISE = {
         distributed.start: _NO_EXEC
         core.processes: _PR_SET_PDEATHSIG
         distributed.nccl: _BFLOAT16
-        nn.class_hooks: _HEAP_TYPE _IMMUTABLE
+        cells.class_hooks: _HEAP_TYPE _IMMUTABLE
         nn.dataset.config: _FIRST_SEED
-        nn.state: GRAPH_MODE PYNATIVE_MODE STRICT COMPATIBLE LAX
+        cells.state: GRAPH_MODE PYNATIVE_MODE STRICT COMPATIBLE LAX
         symbol.json: VERSION
         builtin.quantized.ranges: ENDS EDGES
         builtin.quantized.conversion: _SMOOTH
@@ -72,12 +72,12 @@ OTHERWISE = {
         data.mnist: _AXES
         custom.dry_run: _LIMIT
         custom.prop: _KEPT
-        nn.jit: KINDS VARIANTS PAST WASTED
-        nn.parameter: LONGEST_NAME
-        nn.plan_memory: _ALIGNED
-        nn.printing: _ENDS _MOST
+        cells.jit: KINDS VARIANTS PAST WASTED
+        cells.parameter: LONGEST_NAME
+        cells.plan_memory: _ALIGNED
+        cells.printing: _ENDS _MOST
         core.comparisons: MOST_ELEMENTS MOST_BYTES MOST_PLACES
-        nn.trace: ASKED
+        cells.trace: ASKED
         stubs: _WIDTH
         symbol.inspect.estimate: _SHOWN
         onnx.importing.graph: _DEEPEST

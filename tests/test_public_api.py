@@ -130,7 +130,7 @@ def test_use_loads_no_option() -> None:
 
 #: Functions that take any keywords: what they are for is to stand where others were, or to say that they cannot.
 ANY_KEYWORDS = {
-    "opreg.nn.tensor.__new__",  # ``__init__`` looks at them
+    "opreg.cells.tensor.__new__",  # ``__init__`` looks at them
     "opreg.nn.layers.basic.__init__",  # Identity, as MindSpore's
     "opreg.ndarray.dlpack.__dlpack__",  # whatever the protocol adds
     # Handlers of events, which an estimator tells more than each of them reads.

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import opreg as mx
+from opreg.cells.cell import Cell
+from opreg.cells.jit import Cache
 from opreg.core.events import Events
 from opreg.errors import ArgumentError, OpError
 from opreg.ndarray import ndarray as arrays
 from opreg.ndarray import tape
-from opreg.nn.cell import Cell
-from opreg.nn.jit import Cache
 from opreg.symbol.executor import Executor
 from opreg.trace_events import collect
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..aliases import inner
-from ..nn import dtype as _dtypes
-from ..nn import parameter as parameter  # said twice, it is public to type checkers
-from ..nn import tensor as tensor
-from ..nn.dtype import *  # noqa: F403
-from ..nn.initializer import get_seed as get_seed
-from ..nn.initializer import set_seed as set_seed
-from ..nn.jit import jit as jit
-from ..nn.jit import ms_function as ms_function
-from ..nn.parameter import Parameter as Parameter
-from ..nn.parameter import ParameterTuple as ParameterTuple
-from ..nn.settings import JitConfig as JitConfig
-from ..nn.settings import jit_class as jit_class
-from ..nn.tensor import Tensor as Tensor
-from ..nn.tensor import from_numpy as from_numpy
-from ..nn.tensor import is_tensor as is_tensor
-from ..nn.tree import mutable as mutable
+from ..cells import dtype as _dtypes
+from ..cells import parameter as parameter  # said twice, it is public to type checkers
+from ..cells import tensor as tensor
+from ..cells.dtype import *  # noqa: F403
+from ..cells.initializer import get_seed as get_seed
+from ..cells.initializer import set_seed as set_seed
+from ..cells.jit import jit as jit
+from ..cells.jit import ms_function as ms_function
+from ..cells.parameter import Parameter as Parameter
+from ..cells.parameter import ParameterTuple as ParameterTuple
+from ..cells.settings import JitConfig as JitConfig
+from ..cells.settings import jit_class as jit_class
+from ..cells.tensor import Tensor as Tensor
+from ..cells.tensor import from_numpy as from_numpy
+from ..cells.tensor import is_tensor as is_tensor
+from ..cells.tree import mutable as mutable
 from . import api as api
 from . import dtype as dtype
 from . import initializer as initializer

@@ -1,4 +1,4 @@
-"""Compilation, as ``opreg.nn.jit`` has it, and the executors that programs written for MindSpore call by name."""
+"""Compilation, as ``opreg.cells.jit`` has it, and the executors that programs written for MindSpore call by name."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 from opreg.ndarray.creation import waitall
 
-from ..nn.cell import Cell
-from ..nn.jit import jit
-from ..nn.settings import JitConfig, jit_class
-from ..nn.tree import mutable
+from ..cells.cell import Cell
+from ..cells.jit import jit
+from ..cells.settings import JitConfig, jit_class
+from ..cells.tree import mutable
 
 __all__ = ["JitConfig", "jit", "jit_class", "ms_function", "mutable"]
 

@@ -1,11 +1,11 @@
-"""Dtypes, as ``opreg.nn.dtype`` has them."""
+"""Dtypes, as ``opreg.cells.dtype`` has them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..nn import dtype as _own
-from ..nn.dtype import *  # noqa: F403
+from ..cells import dtype as _own
+from ..cells.dtype import *  # noqa: F403
 
 __all__ = _own.__all__
 

@@ -1,9 +1,9 @@
-"""Initializers, as ``opreg.nn.initializer`` has them."""
+"""Initializers, as ``opreg.cells.initializer`` has them."""
 
 from __future__ import annotations
 
-from ..nn import initializer as _own
-from ..nn.initializer import *  # noqa: F403
+from ..cells import initializer as _own
+from ..cells.initializer import *  # noqa: F403
 
 __all__ = _own.__all__
 

@@ -1,7 +1,7 @@
 """Tracing: operators applied to values that have a shape and a dtype and no numbers, noted as nodes.
 
 A ``Tracer`` notes what is done to its values. Here are those that gradient rules are given; bodies of users' operators
-and compiled functions have tracers and values of their own, see ``opreg.ndarray.traced`` and ``opreg.nn.trace``.
+and compiled functions have tracers and values of their own, see ``opreg.ndarray.traced`` and ``opreg.cells.trace``.
 """
 
 from __future__ import annotations

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
     from opreg.testing import Report
 
+    from ..cells.tensor import Tensor
     from ..ndarray.context import Context
     from ..ndarray.ndarray import NDArray
-    from ..nn.tensor import Tensor
     from ..symbol.symbol import Symbol
 
 P = TypeVar("P", bound="type[CustomOpProp]")

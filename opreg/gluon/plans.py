@@ -12,6 +12,13 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.symbol import infer as inference
 from opreg.symbol.symbol import Symbol
 
+from ..cells import tree
+from ..cells.compiled import Compiled, CompiledOnDevice
+from ..cells.follow import Followed
+from ..cells.jit import KINDS
+from ..cells.plan_memory import Rooms
+from ..cells.tensor import Tensor, tensor
+from ..cells.trace import FunctionTracer, LeftToPython
 from ..core.cache import Recent
 from ..core.edition import watch
 from ..core.graph import Entry, Graph, Node, rewrite
@@ -20,13 +27,6 @@ from ..core.mode import MODE, Recording
 from ..core.op import Op
 from ..core.placeholder import resolve
 from ..core.tracing import TraceError
-from ..nn import tree
-from ..nn.compiled import Compiled, CompiledOnDevice
-from ..nn.follow import Followed
-from ..nn.jit import KINDS
-from ..nn.plan_memory import Rooms
-from ..nn.tensor import Tensor, tensor
-from ..nn.trace import FunctionTracer, LeftToPython
 from .parameter import Parameter
 
 __all__ = ["BlockPlans"]

@@ -19,6 +19,7 @@ from opreg.ndarray import NDArray, autograd
 from opreg.ndarray.cached_op import CachedOp
 from opreg.ndarray.context import Context
 
+from ..cells.cell import Cell
 from ..core import generators
 from ..core.addresses import address_of
 from ..core.attrs import REQUIRED, Field
@@ -32,7 +33,6 @@ from ..core.placeholder import resolve
 from ..core.registry import find, names
 from ..core.spec import Spec, is_floating
 from ..errors import ArgumentError, AttrError, ShapeError, UnknownOperatorError, did_you_mean, note
-from ..nn.cell import Cell
 from ..symbol import Symbol, Variable
 from ..symbol.infer import infer_dtypes, infer_shapes
 

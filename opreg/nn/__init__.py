@@ -5,26 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..aliases import inner
+from ..cells.buffers import Buffer as Buffer  # said twice, it is public to type checkers
+from ..cells.cell import Cell as Cell
+from ..cells.hooks import HookHandle as HookHandle
+from ..cells.hooks import convention as convention
+from ..cells.jacobian import Jvp as Jvp
+from ..cells.jacobian import Vjp as Vjp
+from ..cells.parallel import DistributedGradReducer as DistributedGradReducer
+from ..cells.parameter import Parameter as Parameter
+from ..cells.parameter import ParameterTuple as ParameterTuple
+from ..cells.symbolic import SymbolCell as SymbolCell
+from ..cells.symbolic import from_symbol as from_symbol
+from ..cells.tensor import Tensor as Tensor
 from ..errors import did_you_mean
 from . import layers, loss_scale, losses, metrics, optim, train
 from . import ops as ops
-from .buffers import Buffer as Buffer  # said twice, it is public to type checkers
-from .cell import Cell as Cell
-from .hooks import HookHandle as HookHandle
-from .hooks import convention as convention
-from .jacobian import Jvp as Jvp
-from .jacobian import Vjp as Vjp
 from .layers import *  # noqa: F403
 from .loss_scale import *  # noqa: F403
 from .losses import *  # noqa: F403
 from .metrics import *  # noqa: F403
 from .optim import *  # noqa: F403
-from .parallel import DistributedGradReducer as DistributedGradReducer
-from .parameter import Parameter as Parameter
-from .parameter import ParameterTuple as ParameterTuple
-from .symbolic import SymbolCell as SymbolCell
-from .symbolic import from_symbol as from_symbol
-from .tensor import Tensor as Tensor
 from .train import *  # noqa: F403
 
 if not TYPE_CHECKING:  # type checkers follow the stars

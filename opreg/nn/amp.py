@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from ..cells.cell import Cell, converted
+from ..cells.parameter import Parameter, assign
+from ..cells.tensor import Tensor, tensor
+from ..cells.tree import mapped
 from ..core.spec import as_dtype
 from ..errors import ArgumentError, refuse_keywords
 from . import ops
-from .cell import Cell, converted
 from .loss_scale import (
     DynamicLossScaleUpdateCell,
     FixedLossScaleUpdateCell,
@@ -22,7 +25,6 @@ from .loss_scale import (
 )
 from .optim.optimizer import Optimizer
 from .optim.settings import count, flag, number
-from .parameter import Parameter, assign
 from .precision import (
     LEVELS,
     auto_mixed_precision,
@@ -31,9 +33,7 @@ from .precision import (
     get_white_list,
     lower_most,
 )
-from .tensor import Tensor, tensor
 from .train import TrainOneStepCell, WithLossCell
-from .tree import mapped
 
 __all__ = ["auto_mixed_precision", "custom_mixed_precision", "get_white_list", "get_black_list", "build_train_network",
            "all_finite", "LossScaler", "StaticLossScaler", "DynamicLossScaler", "LossScaleManager",

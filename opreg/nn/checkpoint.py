@@ -17,12 +17,12 @@ import numpy as np
 
 from opreg.ndarray import params_file
 
+from ..cells.cell import Cell
+from ..cells.parameter import LONGEST_NAME, Parameter
+from ..cells.tensor import has_numbers, tensor
+from ..cells.tensor_base import is_number
 from ..core.spec import is_floating, show
 from ..errors import ArgumentError, DTypeError, FileFormatError, ShapeError, warn
-from .cell import Cell
-from .parameter import LONGEST_NAME, Parameter
-from .tensor import has_numbers, tensor
-from .tensor_base import is_number
 
 __all__ = ["save_checkpoint", "load_checkpoint", "load_param_into_net", "read_checkpoint"]
 

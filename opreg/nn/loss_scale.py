@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..cells.cell import Cell
+from ..cells.parameter import Parameter, assign
+from ..cells.pullback import differentiate
+from ..cells.tensor import Tensor, tensor
+from ..cells.tree import tensors
 from ..core.registry import ops as operators
 from ..core.spec import is_floating, show
 from . import ops
-from .cell import Cell
 from .ops.collectives import AllReduce
 from .ops.multitype import HyperMap
 from .optim.settings import number
-from .parameter import Parameter, assign
-from .pullback import differentiate
-from .tensor import Tensor, tensor
 from .train import TrainOneStepCell
-from .tree import tensors
 
 if TYPE_CHECKING:
     from .optim.optimizer import Optimizer

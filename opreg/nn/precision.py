@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from ..cells.cell import Cell, converted
+from ..cells.typing import TensorDType
 from ..core.spec import as_dtype
 from ..errors import ArgumentError, is_ours
 from . import layers
 from . import ops as functions
-from .cell import Cell, converted
 from .ops.primitive import Primitive
-from .typing import TensorDType
 
 __all__ = ["auto_mixed_precision", "custom_mixed_precision", "get_white_list", "get_black_list", "LEVELS"]
 

@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..aliases import inner
+from ..cells.cell import Cell
+from ..cells.grad import GradOperation, answer, asked
+from ..cells.parallel import get_auto_parallel_context, reducer_for
+from ..cells.parameter import Parameter, ParameterTuple, assign, parameters
+from ..cells.pullback import differentiate
+from ..cells.tensor import Tensor
+from ..cells.tensor_base import is_number
 from ..core.spec import is_floating
 from ..errors import ArgumentError
-from .cell import Cell
-from .grad import GradOperation, answer, asked
 from .optim.settings import flag
-from .parallel import get_auto_parallel_context, reducer_for
-from .parameter import Parameter, ParameterTuple, assign, parameters
-from .pullback import differentiate
-from .tensor import Tensor
-from .tensor_base import is_number
 
 if TYPE_CHECKING:
     from .optim.optimizer import Optimizer

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from opreg.cells.cell import Cell
 from opreg.core.graph import Graph, Node
 from opreg.core.placeholder import resolve
 from opreg.core.spec import ANY, Shape, Spec, as_dtype, stated
 from opreg.errors import ArgumentError, did_you_mean
-from opreg.nn.cell import Cell
 from opreg.symbol import infer as inference
 from opreg.symbol.executor import Executor
 from opreg.symbol.inspect.profile import Profile

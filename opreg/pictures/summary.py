@@ -6,13 +6,13 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from opreg.cells.cell import Cell
+from opreg.cells.parameter import Parameter
+from opreg.cells.tensor_base import TensorBase
 from opreg.core.graph import Node
 from opreg.core.looks import report
 from opreg.core.spec import known, size
 from opreg.errors import OpError
-from opreg.nn.cell import Cell
-from opreg.nn.parameter import Parameter
-from opreg.nn.tensor_base import TensorBase
 from opreg.symbol.json import stored_name
 
 from .seen import Seen, by_sample, examples, roles, seen

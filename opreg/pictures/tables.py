@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from opreg.cells.cell import Cell
 from opreg.core.looks import HTML, SVG, Explanation, escaped
 from opreg.core.spec import show
 from opreg.errors import OpError
 from opreg.ndarray.ndarray import NDArray
-from opreg.nn.cell import Cell
 from opreg.symbol.executor import Executor
 from opreg.symbol.inspect.estimate import Estimate
 from opreg.symbol.inspect.memory_use import MemoryUse, size_text

@@ -13,6 +13,13 @@ import numpy as np
 from opreg.ndarray import NDArray, autograd, cpu
 from opreg.ndarray.context import Context
 
+from ..cells.cell import Cell
+from ..cells.jacobian import vjp
+from ..cells.jit import Jitted
+from ..cells.parameter import Parameter
+from ..cells.tensor import Tensor, made
+from ..cells.tensor_base import TensorBase
+from ..cells.tree import flatten
 from ..core.mode import Recording
 from ..core.op import Op
 from ..core.registry import find, get, operators
@@ -23,13 +30,6 @@ from ..custom.prop import RegisteredProp, of_prop
 from ..errors import ArgumentError, OpError
 from ..interop.jax_functions import function_of_jax
 from ..interop.torch_operators import function_of_torch
-from ..nn.cell import Cell
-from ..nn.jacobian import vjp
-from ..nn.jit import Jitted
-from ..nn.parameter import Parameter
-from ..nn.tensor import Tensor, made
-from ..nn.tensor_base import TensorBase
-from ..nn.tree import flatten
 from .uses import Heads, Result, Subject, Use
 
 __all__ = ["FunctionUse", "TensorUse", "compiled", "in_a_cell", "operator_of", "subject", "weights_kept"]

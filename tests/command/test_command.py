@@ -148,7 +148,7 @@ def test_a_module_of_the_other_library_is_not_what_a_script_is_given(program: st
     (tmp_path / "a.py").write_text(program)
     assert opreg("as-mxnet", tmp_path / "a.py").stdout == "opreg.np.values\n"
     (tmp_path / "b.py").write_text(program.replace("mxnet", "mindspore"))
-    assert opreg("as-mindspore", tmp_path / "b.py").stdout == "opreg.nn.tensor\n"
+    assert opreg("as-mindspore", tmp_path / "b.py").stdout == "opreg.cells.tensor\n"
 
 
 def test_libraries_are_left_as_they_are(tmp_path: Path) -> None:

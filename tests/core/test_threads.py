@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import opreg as mx
+from opreg.cells import class_hooks, compiled
 from opreg.core import edition, generators, locks, threads
 from opreg.errors import OpError
-from opreg.nn import class_hooks, compiled
 
 sym, nd = mx.sym, mx.nd
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opreg as mx
+from opreg.cells.grad import no_grad
 from opreg.errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, ShapeError
-from opreg.nn.grad import no_grad
 
 nd, autograd = mx.nd, mx.autograd
 X = np.float32([[0, 1, 2], [3, 4, 5]])

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from opreg.cells.cell import Cell
 from opreg.nn import Parameter, Tensor, layers, ops
-from opreg.nn.cell import Cell
 
 __all__ = ["FUNCTIONS", "ROWS", "WITHOUT_FUNCTION", "LayerRow", "close", "flat", "made", "numbers", "value", "widened"]
 

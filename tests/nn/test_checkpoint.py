@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opreg.cells.cell import Cell
+from opreg.cells.parameter import Parameter
+from opreg.cells.tensor import Tensor
 from opreg.core.spec import as_dtype
 from opreg.errors import FileFormatError
 from opreg.ndarray.creation import ones
 from opreg.ndarray.io import save
 from opreg.nn import optim
-from opreg.nn.cell import Cell
 from opreg.nn.checkpoint import load_checkpoint, load_param_into_net, save_checkpoint
 from opreg.nn.layers import CellList
-from opreg.nn.parameter import Parameter
-from opreg.nn.tensor import Tensor
 
 
 class Layer(Cell):

@@ -12,19 +12,19 @@ import pytest
 
 import opreg
 from opreg import random
+from opreg.cells.cell import Cell
+from opreg.cells.grad import grad, no_grad, value_and_grad
+from opreg.cells.hooks import HookBackward
+from opreg.cells.jacobian import jvp, vjp
+from opreg.cells.jit import VARIANTS, jit
+from opreg.cells.parameter import Parameter, assign
+from opreg.cells.state import GRAPH_MODE, PYNATIVE_MODE, set_context
+from opreg.cells.tensor import Tensor
 from opreg.core.registry import ops
 from opreg.core.tracing import TraceError
 from opreg.custom import operator as custom
 from opreg.ndarray import autograd
-from opreg.nn.cell import Cell
-from opreg.nn.grad import grad, no_grad, value_and_grad
-from opreg.nn.hooks import HookBackward
-from opreg.nn.jacobian import jvp, vjp
-from opreg.nn.jit import VARIANTS, jit
 from opreg.nn.layers import BatchNorm1d, Dropout
-from opreg.nn.parameter import Parameter, assign
-from opreg.nn.state import GRAPH_MODE, PYNATIVE_MODE, set_context
-from opreg.nn.tensor import Tensor
 
 VALUES = ([1.0, -2.0, 3.0], [-1.0, 2.0, 0.5], [1.0, -2.0, 3.0], [4.0, 4.0, -9.0], [0.0, 0.0, 0.0], [1.0, 2.0, 3.0])
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from opreg import set_seed
+from opreg.cells.cell import Cell
+from opreg.cells.grad import grad
+from opreg.cells.jit import jit
 from opreg.errors import DTypeError
 from opreg.nn import Parameter, Tensor, layers
-from opreg.nn.cell import Cell
 from opreg.nn.checkpoint import load_checkpoint, load_param_into_net, save_checkpoint
-from opreg.nn.grad import grad
-from opreg.nn.jit import jit
 from tests.nn.layers import FUNCTIONS, ROWS, WITHOUT_FUNCTION, LayerRow, close, flat, made, numbers, value, widened
 from tests.running import fit
 

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import opreg as mx
+from opreg.cells.cell import Cell
+from opreg.cells.grad import grad
+from opreg.cells.jit import jit
+from opreg.cells.parameter import Parameter
+from opreg.cells.tensor import Tensor
 from opreg.nn import layers, ops
-from opreg.nn.cell import Cell
-from opreg.nn.grad import grad
-from opreg.nn.jit import jit
-from opreg.nn.parameter import Parameter
-from opreg.nn.tensor import Tensor
 from tests.nn.layers import close, flat, made, numbers
 
 nn: Any = layers

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opreg.cells.grad import grad
+from opreg.cells.jit import jit
+from opreg.cells.tensor import Tensor
 from opreg.nn import losses, ops
-from opreg.nn.grad import grad
-from opreg.nn.jit import jit
-from opreg.nn.tensor import Tensor
 
 CASES = json.loads((Path(__file__).parent.parent / "recorded" / "mindspore_losses.json").read_text())["cases"]
 NAMES = [f"{number}-{case['loss']}" for number, case in enumerate(CASES)]

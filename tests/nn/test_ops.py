@@ -136,7 +136,7 @@ def test_no_method_is_silently_mxnets() -> None:
 
 
 def test_methods_are_there_whichever_door_opens_first() -> None:
-    program = ("from opreg.nn.tensor import Tensor\n"
+    program = ("from opreg.cells.tensor import Tensor\n"
                "assert Tensor([[1, 2]]).sum().shape == (), Tensor.sum\n"
                "assert Tensor([1.0, 2.0]).max().shape == ()\n")
     subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parent.parent.parent)

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opreg.cells.cell import Cell
+from opreg.cells.grad import value_and_grad
+from opreg.cells.jit import jit
+from opreg.cells.parameter import Parameter, ParameterTuple, assign
+from opreg.cells.tensor import Tensor
 from opreg.core.registry import ops
 from opreg.core.spec import as_dtype
 from opreg.nn import ops as ms_ops
 from opreg.nn import optim
-from opreg.nn.cell import Cell
 from opreg.nn.checkpoint import load_checkpoint, load_param_into_net, save_checkpoint
-from opreg.nn.grad import value_and_grad
-from opreg.nn.jit import jit
 from opreg.nn.ops import MultitypeFuncGraph, partial
 from opreg.nn.optim.optimizer import Optimizer
-from opreg.nn.parameter import Parameter, ParameterTuple, assign
-from opreg.nn.tensor import Tensor
 
 RECORD = json.loads((Path(__file__).parent.parent / "recorded" / "mindspore_optim.json").read_text())
 

@@ -16,14 +16,14 @@ import numpy as np
 import pytest
 
 from opreg import nn, ops
+from opreg.cells.cell import Cell
+from opreg.cells.grad import grad, no_grad
+from opreg.cells.jit import jit
+from opreg.cells.parameter import Parameter
+from opreg.cells.state import STATE
+from opreg.cells.tensor import Tensor
 from opreg.core.mode import MODE
 from opreg.ndarray import autograd, cpu
-from opreg.nn.cell import Cell
-from opreg.nn.grad import grad, no_grad
-from opreg.nn.jit import jit
-from opreg.nn.parameter import Parameter
-from opreg.nn.state import STATE
-from opreg.nn.tensor import Tensor
 
 Run = Callable[[Any], Any]
 X = np.array([1.0, -2.0, 3.0], np.float32)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from opreg.cells.cell import Cell
+from opreg.cells.jit import jit
+from opreg.cells.parameter import Parameter
+from opreg.cells.state import GRAPH_MODE, PYNATIVE_MODE, set_context
+from opreg.cells.tensor import Tensor
 from opreg.core.registry import ops
 from opreg.nn import optim
-from opreg.nn.cell import Cell
-from opreg.nn.jit import jit
 from opreg.nn.losses import MSELoss, SoftmaxCrossEntropyWithLogits
-from opreg.nn.parameter import Parameter
-from opreg.nn.state import GRAPH_MODE, PYNATIVE_MODE, set_context
-from opreg.nn.tensor import Tensor
 from opreg.nn.train import ForwardValueAndGrad, TrainOneStepCell, WithEvalCell, WithGradCell, WithLossCell
 
 RNG = np.random.default_rng(0)

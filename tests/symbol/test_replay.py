@@ -14,11 +14,11 @@ import pytest
 
 import opreg as mx
 from opreg import nn
+from opreg.cells.grad import grad
+from opreg.cells.jit import jit
 from opreg.core.array_module import backend
 from opreg.core.registry import _OPS, declare
 from opreg.errors import OpError
-from opreg.nn.grad import grad
-from opreg.nn.jit import jit
 from opreg.symbol.plan import Segment
 from opreg.trace_events import collect
 from tests.cuda import machine

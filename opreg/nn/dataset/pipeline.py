@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ...cells.tensor import Tensor
+from ...cells.tensor_base import TensorBase
 from ...errors import ArgumentError, ShapeError, did_you_mean, note
-from ..tensor import Tensor
-from ..tensor_base import TensorBase
 from .config import Epoch
 
 __all__ = ["BatchInfo", "Dataset", "as_column", "zip"]

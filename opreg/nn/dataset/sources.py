@@ -11,8 +11,8 @@ import numpy as np
 
 from opreg.data.mnist import read_idx
 
+from ...cells.dtype import dtype_to_nptype
 from ...errors import ArgumentError
-from ..dtype import dtype_to_nptype
 from .config import Epoch
 from .pipeline import Dataset, Row, Rows, as_column
 from .samplers import Sampler, sampler_of

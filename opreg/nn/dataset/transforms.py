@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...aliases import inner
+from ...cells.dtype import dtype_to_nptype
+from ...cells.typing import TensorDType
 from ...errors import ArgumentError
-from ..dtype import dtype_to_nptype
-from ..typing import TensorDType
 from .config import Epoch
 
 __all__ = ["Compose", "Concatenate", "Duplicate", "Fill", "OneHot", "PadEnd", "RandomApply", "RandomChoice",

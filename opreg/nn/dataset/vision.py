@@ -12,9 +12,9 @@ from opreg.data.pixels import imresize
 from opreg.ndarray.ndarray import array
 
 from ...aliases import inner
+from ...cells.dtype import dtype_to_nptype
+from ...cells.typing import Sizes, TensorDType
 from ...errors import ArgumentError, ShapeError
-from ..dtype import dtype_to_nptype
-from ..typing import Sizes, TensorDType
 from .config import Epoch
 from .transforms import Compose, TypeCast, chance
 

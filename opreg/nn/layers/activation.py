@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias, overload
 
+from ...cells.cell import Cell
+from ...cells.parameter import Parameter
+from ...cells.tensor import Tensor
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError, did_you_mean
-from ..cell import Cell
 from ..ops import activation as functions
 from ..ops.math import tanh
-from ..parameter import Parameter
-from ..tensor import Tensor
 from .checks import whole
 
 __all__ = ["ReLU", "ReLU6", "LeakyReLU", "RReLU", "ELU", "CELU", "SeLU", "SELU", "GELU", "FastGelu", "SiLU", "Mish",

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...cells.cell import Cell
+from ...cells.dtype import float32
+from ...cells.tensor import Tensor
+from ...cells.typing import TensorDType
 from ...core.registry import ops
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
-from ..cell import Cell
-from ..dtype import float32
-from ..tensor import Tensor
-from ..typing import TensorDType
 from .activation import GELU, Activation, callable_cell
 from .basic import Dense, Dropout
 from .checks import chance, filled, flag, whole

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from ...cells.cell import Cell
+from ...cells.dtype import float32
+from ...cells.initializer import InitializerLike
+from ...cells.tensor import Tensor, tensor
+from ...cells.typing import Sizes, TensorDType
 from ...core.registry import ops
 from ...core.spec import as_dtype, show
 from ...errors import ArgumentError, ShapeError
-from ..cell import Cell
-from ..dtype import float32
-from ..initializer import InitializerLike
 from ..ops import array, creation, indexing, linalg, nn, random, reduce
 from ..ops import math as math_
 from ..ops.lift import plain, rank_of, scalar
 from ..optim.settings import number
-from ..tensor import Tensor, tensor
-from ..typing import Sizes, TensorDType
 from .activation import Activation, callable_cell
 from .checks import bound_of, chance, channels_apart, fan_filled, filled, flag, of_one_dtype, several, whole, word
 

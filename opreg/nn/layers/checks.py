@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from ...cells import initializer as initializers
+from ...cells.cell import Cell
+from ...cells.dtype import float32
+from ...cells.initializer import InitializerLike
+from ...cells.parameter import Parameter
+from ...cells.tensor import Tensor
+from ...cells.tensor_base import TensorBase
+from ...cells.typing import Sizes, TensorDType
 from ...core.spec import Shape, show
 from ...errors import ArgumentError, DTypeError, did_you_mean
-from .. import initializer as initializers
-from ..cell import Cell
-from ..dtype import float32
-from ..initializer import InitializerLike
-from ..parameter import Parameter
-from ..tensor import Tensor
-from ..tensor_base import TensorBase
-from ..typing import Sizes, TensorDType
 
 __all__ = ["no_tensor", "of_one_dtype", "channels_apart", "whole", "several", "flag", "chance", "word", "filled",
            "fan_filled", "bound_of"]

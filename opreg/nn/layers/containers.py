@@ -7,9 +7,9 @@ from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Va
 from itertools import islice
 from typing import Any, Self, TypeAlias, overload
 
+from ...cells.cell import Cell
+from ...cells.tensor import Tensor
 from ...errors import ArgumentError, did_you_mean
-from ..cell import Cell
-from ..tensor import Tensor
 
 __all__ = ["CellList", "SequentialCell", "CellDict"]
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...cells.cell import Cell
+from ...cells.dtype import float32
+from ...cells.initializer import InitializerLike
+from ...cells.tensor import Tensor
+from ...cells.typing import Sizes, TensorDType
 from ...core.registry import ops
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
-from ..cell import Cell
-from ..dtype import float32
-from ..initializer import InitializerLike
 from ..ops import nn
 from ..ops.lift import rank_of
-from ..tensor import Tensor
-from ..typing import Sizes, TensorDType
 from .checks import bound_of, channels_apart, fan_filled, filled, flag, of_one_dtype, several, whole, word
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "Conv1dTranspose", "Conv2dTranspose", "Conv3dTranspose"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 
+from ...cells.cell import Cell
+from ...cells.dtype import float32
+from ...cells.initializer import initializer
+from ...cells.tensor import Tensor
+from ...cells.typing import TensorDType
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
-from ..cell import Cell
-from ..dtype import float32
-from ..initializer import initializer
-from ..tensor import Tensor
-from ..typing import TensorDType
 from .activation import Activation
 from .attention import TransformerEncoder, TransformerEncoderLayer, TransformerLayer
 from .checks import whole

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ..cell import Cell
+from ...cells.cell import Cell
 from ..ops import layer_primitives as _layer_primitives
 from ..ops import primitives as _primitives
 from ..ops.primitive import Primitive

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...cells.cell import Cell
+from ...cells.parameter import Parameter
+from ...cells.tensor import Tensor
 from ...core.registry import ops
 from ...core.spec import show
 from ...errors import ArgumentError, DTypeError, ShapeError
-from ..cell import Cell
 from ..ops import math as math_
 from ..ops import nn
 from ..optim.settings import number
-from ..parameter import Parameter
-from ..tensor import Tensor
 from .checks import whole
 from .containers import CellList
 

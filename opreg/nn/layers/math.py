@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...cells.cell import Cell
+from ...cells.tensor import Tensor
+from ...cells.typing import Axes, Number, TensorLike
 from ...errors import ArgumentError
-from ..cell import Cell
 from ..ops import array, creation, indexing, linalg, math, nn, reduce
-from ..tensor import Tensor
-from ..typing import Axes, Number, TensorLike
 from .checks import flag, whole
 
 __all__ = ["ChannelShuffle", "ClipByNorm", "DiGamma", "LGamma", "LRN", "MatDet", "MatInverse", "MatMul", "Moments",

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...cells.cell import Cell
+from ...cells.dtype import float32
+from ...cells.initializer import InitializerLike
+from ...cells.tensor import Tensor
+from ...cells.typing import TensorDType
 from ...core.mode import Recording
 from ...core.registry import ops
 from ...core.spec import show
 from ...distributed import world
 from ...errors import ArgumentError, ShapeError
-from ..cell import Cell
-from ..dtype import float32
-from ..initializer import InitializerLike
 from ..ops import nn
 from ..ops.lift import rank_of
-from ..tensor import Tensor
-from ..typing import TensorDType
 from .checks import chance, channels_apart, filled, flag, no_tensor, several, whole
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm1d",

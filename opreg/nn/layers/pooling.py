@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ...cells.cell import Cell
+from ...cells.tensor import Tensor
+from ...cells.typing import Sizes
 from ...core.registry import ops
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
-from ..cell import Cell
 from ..ops import nn, windows
 from ..ops.lift import rank_of
-from ..tensor import Tensor
-from ..typing import Sizes
 from .checks import flag, several, whole, word
 
 __all__ = ["MaxPool1d", "MaxPool2d", "MaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "AdaptiveAvgPool1d",

@@ -6,15 +6,15 @@ import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from ...cells import initializer as initializers
+from ...cells.cell import Cell
+from ...cells.dtype import float32
+from ...cells.tensor import Tensor
+from ...cells.trace import create
+from ...cells.typing import TensorDType
 from ...core.registry import get, ops
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
-from .. import initializer as initializers
-from ..cell import Cell
-from ..dtype import float32
-from ..tensor import Tensor
-from ..trace import create
-from ..typing import TensorDType
 from .checks import chance, filled, flag, whole, word
 
 __all__ = ["RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..cell import Cell
+from ...cells.cell import Cell
+from ...cells.tensor import Tensor
+from ...cells.typing import Sizes
 from ..ops import windows
-from ..tensor import Tensor
-from ..typing import Sizes
 from .checks import flag, several
 
 __all__ = ["FractionalMaxPool2d", "FractionalMaxPool3d", "LPPool1d", "LPPool2d", "MaxUnpool1d", "MaxUnpool2d",

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from ...cells.cell import Cell
+from ...cells.tensor import Tensor, tensor
+from ...cells.tensor_base import TensorBase, is_number
 from ...core.registry import ops
 from ...core.spec import is_floating, show
 from ...errors import ShapeError, did_you_mean
-from ..cell import Cell
 from ..ops import losses as functions
-from ..tensor import Tensor, tensor
-from ..tensor_base import TensorBase, is_number
 
 __all__ = ["LossBase"]
 

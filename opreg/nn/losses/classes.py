@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ...cells.tensor import Tensor, tensor
 from ...core.registry import ops
 from ...core.spec import show
 from ...errors import ShapeError
@@ -14,7 +15,6 @@ from ..ops.losses import above
 from ..ops.math import where
 from ..ops.reduce import logsumexp
 from ..optim.settings import flag, number
-from ..tensor import Tensor, tensor
 from .base import LossBase, mean, sum_over
 
 __all__ = ["SoftmaxCrossEntropyWithLogits", "NLLLoss", "CrossEntropyLoss", "FocalLoss", "MultiMarginLoss", "CTCLoss"]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ...cells.tensor import Tensor
 from ...core.registry import ops
 from ..ops import losses as functions
 from ..optim.settings import number
-from ..tensor import Tensor
 from .base import LossBase
 
 __all__ = ["L1Loss", "MAELoss", "MSELoss", "RMSELoss", "SmoothL1Loss", "HuberLoss"]

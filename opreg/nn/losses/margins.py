@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ...cells.cell import Cell
+from ...cells.tensor import Tensor
 from ...core.registry import ops
 from ...errors import ShapeError, did_you_mean
-from ..cell import Cell
 from ..layers.activation import get_activation
 from ..ops import losses as functions
 from ..ops.lift import together
 from ..optim.settings import flag, number
-from ..tensor import Tensor
 from .base import LossBase, sum_over
 
 __all__ = [

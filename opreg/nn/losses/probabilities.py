@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
+from ...cells.tensor import Tensor
 from ...core.registry import ops
 from ..ops import losses as functions
 from ..ops.lift import floating, together
 from ..ops.losses import above
 from ..optim.settings import flag, number
-from ..tensor import Tensor
 from .base import LossBase, mean
 
 __all__ = [

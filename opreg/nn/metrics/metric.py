@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..tensor import Tensor
+from ...cells.tensor import Tensor
 
 __all__ = ["Metric", "rearrange_inputs"]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ...cells.cell import Cell
+from ...cells.tensor import Tensor
 from ...errors import ArgumentError
-from ..cell import Cell
 from ..optim.settings import count, number
-from ..tensor import Tensor
 from .metric import Metric, rearrange_inputs
 
 __all__ = ["OcclusionSensitivity"]

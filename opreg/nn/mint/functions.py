@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from ...cells.tensor import Tensor, tensor
+from ...cells.typing import Axes, Number, TensorDType, TensorLike, TensorShape
 from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError
 from .. import numpy as mnp
 from .. import ops
 from ..numpy.lift import axes_of
 from ..ops.lift import floating, one_axis
-from ..tensor import Tensor, tensor
-from ..typing import Axes, Number, TensorDType, TensorLike, TensorShape
 
 __all__ = [
     "add", "all", "allclose", "amax", "amin", "any", "argmax", "argmin", "argsort", "bernoulli", "bincount",

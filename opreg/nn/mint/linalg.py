@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from ...cells.tensor import Tensor
+from ...cells.typing import Axes, Number, TensorDType, TensorLike
 from ...core.registry import ops as operators
 from ...errors import ArgumentError
 from .. import ops
 from ..ops import inverse as inv
 from ..ops import norm, swapaxes
 from ..ops.lift import floating
-from ..tensor import Tensor
-from ..typing import Axes, Number, TensorDType, TensorLike
 
 __all__ = ["inv", "matrix_norm", "norm", "qr", "vector_norm"]
 

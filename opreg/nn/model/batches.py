@@ -9,7 +9,7 @@ from typing import Any
 from opreg.data.batches import DataBatch
 from opreg.train.progress import batches_in
 
-from ..tensor import Tensor
+from ...cells.tensor import Tensor
 
 __all__ = ["Batches"]
 

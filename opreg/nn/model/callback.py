@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..tensor import Tensor
+from ...cells.tensor import Tensor
 
 __all__ = ["Callback", "Callbacks", "Params", "RunContext", "loss_of"]
 

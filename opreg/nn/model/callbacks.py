@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ...cells.parameter import Parameter, assign
+from ...cells.tensor import Tensor
 from ..optim.settings import flag
-from ..parameter import Parameter, assign
-from ..tensor import Tensor
 from .callback import Callback, RunContext, loss_of
 from .settings import whole
 

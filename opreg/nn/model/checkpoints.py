@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..cell import Cell
+from ...cells.cell import Cell
 from ..checkpoint import save_checkpoint
 from ..optim.settings import flag
 from .callback import Callback, RunContext

@@ -8,15 +8,15 @@ from typing import Any, TypeAlias
 from opreg.train.checkpoint import BatchEndParam
 from opreg.train.progress import TrainingLine
 
+from ...cells.cell import Cell
+from ...cells.parallel import get_auto_parallel_context
+from ...cells.tensor import Tensor
 from ...errors import refuse_keywords
 from ..amp import build_train_network
-from ..cell import Cell
 from ..loss_scale import TrainOneStepWithLossScaleCell
 from ..metrics import Loss, Metric, get_metrics
 from ..optim.optimizer import Optimizer
 from ..optim.settings import flag
-from ..parallel import get_auto_parallel_context
-from ..tensor import Tensor
 from ..train import WithEvalCell, WithLossCell
 from .batches import Batches
 from .callback import Callback, Callbacks, Params, RunContext, loss_of

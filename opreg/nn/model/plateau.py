@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ...cells.parameter import Parameter, assign
+from ...cells.tensor import Tensor
 from ..optim.settings import flag, number
-from ..parameter import Parameter, assign
-from ..tensor import Tensor
 from .callback import Callback, RunContext, loss_of
 from .callbacks import rate_of
 from .settings import whole

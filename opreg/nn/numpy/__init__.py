@@ -13,40 +13,40 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ..dtype import (
+from ...cells.dtype import (
     bool_ as bool_,
 )
-from ..dtype import (
+from ...cells.dtype import (
     float16 as float16,
 )
-from ..dtype import (
+from ...cells.dtype import (
     float32 as float32,
 )
-from ..dtype import (
+from ...cells.dtype import (
     float64 as float64,
 )
-from ..dtype import (
+from ...cells.dtype import (
     int8 as int8,
 )
-from ..dtype import (
+from ...cells.dtype import (
     int16 as int16,
 )
-from ..dtype import (
+from ...cells.dtype import (
     int32 as int32,
 )
-from ..dtype import (
+from ...cells.dtype import (
     int64 as int64,
 )
-from ..dtype import (
+from ...cells.dtype import (
     uint8 as uint8,
 )
-from ..dtype import (
+from ...cells.dtype import (
     uint16 as uint16,
 )
-from ..dtype import (
+from ...cells.dtype import (
     uint32 as uint32,
 )
-from ..dtype import (
+from ...cells.dtype import (
     uint64 as uint64,
 )
 from . import creation, elementwise, lookups, moving, products, reductions

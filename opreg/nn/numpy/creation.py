@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ...cells.tensor import Tensor
+from ...cells.typing import Number, TensorDType, TensorLike, TensorShape
 from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError
 from .. import ops
 from ..ops.lift import shape_of, whole_dtype
-from ..tensor import Tensor
-from ..typing import Number, TensorDType, TensorLike, TensorShape
 from .lift import as_real, as_tensor, in_dtype
 
 __all__ = [

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from ...cells.tensor import Tensor
+from ...cells.tensor_base import is_number
+from ...cells.typing import TensorDType, TensorLike
 from ...core.registry import ops as registered
 from ...errors import ArgumentError
 from .. import ops
-from ..tensor import Tensor
-from ..tensor_base import is_number
-from ..typing import TensorDType, TensorLike
 from .lift import as_operand, as_real, as_tensor, in_dtype
 
 __all__ = [

@@ -6,10 +6,10 @@ import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
 
+from ...cells.tensor import Tensor, tensor
+from ...cells.tensor_base import TensorBase, is_number
+from ...cells.typing import Axes, Number, TensorDType, TensorLike
 from ..ops.lift import axes, floating, one_axis
-from ..tensor import Tensor, tensor
-from ..tensor_base import TensorBase, is_number
-from ..typing import Axes, Number, TensorDType, TensorLike
 
 __all__ = ["as_operand", "as_real", "as_tensor", "axes_of", "in_dtype", "known"]
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from ...cells import dtype as dtypes
+from ...cells.tensor import Tensor
+from ...cells.tensor_base import TensorBase, is_number
+from ...cells.typing import Number, TensorDType, TensorLike, TensorShape
 from ...core.spec import as_dtype
 from ...errors import ArgumentError, ShapeError
-from .. import dtype as dtypes
 from .. import ops
 from ..ops.lift import one_axis, shape_of, together
-from ..tensor import Tensor
-from ..tensor_base import TensorBase, is_number
-from ..typing import Number, TensorDType, TensorLike, TensorShape
 from .creation import linspace
 from .lift import as_operand, as_real, as_tensor
 

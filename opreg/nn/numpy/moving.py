@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ...cells.dtype import promote
+from ...cells.tensor import Tensor
+from ...cells.typing import Axes, TensorLike, TensorShape
 from ...errors import ArgumentError, ShapeError
 from .. import ops
-from ..dtype import promote
 from ..ops.lift import one_axis, scalar, shape_of
-from ..tensor import Tensor
-from ..typing import Axes, TensorLike, TensorShape
 from .lift import as_tensor, axes_of, known
 
 __all__ = [

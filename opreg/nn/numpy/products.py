@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...cells.tensor import Tensor
+from ...cells.tensor_base import is_number
+from ...cells.typing import Axes, Number, TensorDType, TensorLike
 from ...errors import ArgumentError, ShapeError
 from .. import ops
 from ..ops.lift import together
-from ..tensor import Tensor
-from ..tensor_base import is_number
-from ..typing import Axes, Number, TensorDType, TensorLike
 from .lift import as_real, as_tensor, in_dtype
 
 __all__ = [

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from ...cells.tensor import Tensor
+from ...cells.typing import Axes, Number, TensorDType, TensorLike
 from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError
 from .. import ops
 from ..ops.lift import one_axis
-from ..tensor import Tensor
-from ..typing import Axes, Number, TensorDType, TensorLike
 from .lift import as_operand, as_real, as_tensor, axes_of, in_dtype
 
 __all__ = [

@@ -14,12 +14,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ... import aliases as _aliases
+from ...cells.grad import GradOperation, get_grad, grad, value_and_grad
+from ...cells.hooks import HookBackward, InsertGradientOf
+from ...cells.jacobian import jacfwd, jacrev, jvp, vjp
+from ...cells.settings import constexpr
+from ...cells.vmap import vmap
 from ...errors import did_you_mean
-from ..grad import GradOperation, get_grad, grad, value_and_grad
-from ..hooks import HookBackward, InsertGradientOf
-from ..jacobian import jacfwd, jacrev, jvp, vjp
-from ..settings import constexpr
-from ..vmap import vmap
 from . import (
     activation,
     array,

@@ -6,18 +6,18 @@ from typing import Any, Literal, TypeVar, overload
 import numpy as np
 
 from functools import partial as partial
-from opreg.nn.grad import GradOperation as GradOperation, get_grad as get_grad, grad as grad, stop_gradient as stop_gradient, value_and_grad as value_and_grad
-from opreg.nn.hooks import HookBackward as HookBackward, InsertGradientOf as InsertGradientOf
-from opreg.nn.jacobian import jacfwd as jacfwd, jacrev as jacrev, jvp as jvp, vjp as vjp
+from opreg.cells.grad import GradOperation as GradOperation, get_grad as get_grad, grad as grad, stop_gradient as stop_gradient, value_and_grad as value_and_grad
+from opreg.cells.hooks import HookBackward as HookBackward, InsertGradientOf as InsertGradientOf
+from opreg.cells.jacobian import jacfwd as jacfwd, jacrev as jacrev, jvp as jvp, vjp as vjp
+from opreg.cells.parameter import assign as assign
+from opreg.cells.settings import constexpr as constexpr
+from opreg.cells.vmap import vmap as vmap
 from opreg.nn.ops.collectives import AllGather as AllGather, AllReduce as AllReduce, AlltoAll as AlltoAll, Barrier as Barrier, Broadcast as Broadcast, Receive as Receive, ReduceOp as ReduceOp, ReduceScatter as ReduceScatter, Send as Send
 from opreg.nn.ops.custom import Custom as Custom
 from opreg.nn.ops.multitype import HyperMap as HyperMap, Map as Map, MultitypeFuncGraph as MultitypeFuncGraph
 from opreg.nn.ops.primitive import Primitive as Primitive, PrimitiveWithInfer as PrimitiveWithInfer
-from opreg.nn.parameter import assign as assign
-from opreg.nn.settings import constexpr as constexpr
-from opreg.nn.vmap import vmap as vmap
-from opreg.nn.tensor import Tensor
-from opreg.nn.typing import ArrayLike, Axes, Number, Sizes, TensorDType, TensorLike, TensorShape
+from opreg.cells.tensor import Tensor
+from opreg.cells.typing import ArrayLike, Axes, Number, Sizes, TensorDType, TensorLike, TensorShape
 
 _T = TypeVar("_T")
 
@@ -421,6 +421,7 @@ class GeLU(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Gelu(Primitive):
+    """The Gaussian error linear unit, by the hyperbolic tangent."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Ger(Primitive):

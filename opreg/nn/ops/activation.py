@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...cells.tensor import Tensor
+from ...cells.typing import TensorDType, TensorLike
 from ...core.mode import Recording
 from ...core.registry import ops
 from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError
-from ..tensor import Tensor
-from ..typing import TensorDType, TensorLike
 from .lift import floating, like, one_axis, rank_of, tensor
 from .math import clamp, maximum, minimum, where
 

@@ -8,15 +8,15 @@ from typing import Any, overload
 
 import numpy as np
 
+from ...cells.dtype import DType
+from ...cells.grad import stop_gradient
+from ...cells.parameter import assign
+from ...cells.tensor import Tensor
+from ...cells.tensor_base import TensorBase, is_number
+from ...cells.typing import ArrayLike, Axes, Number, Sizes, TensorDType, TensorLike, TensorShape
 from ...core.registry import ops
 from ...core.spec import as_dtype, is_floating
 from ...errors import ArgumentError, ShapeError
-from ..dtype import DType
-from ..grad import stop_gradient
-from ..parameter import assign
-from ..tensor import Tensor
-from ..tensor_base import TensorBase, is_number
-from ..typing import ArrayLike, Axes, Number, Sizes, TensorDType, TensorLike, TensorShape
 from .lift import axes, like, one_axis, plain, promoted, rank_of, scalar, shape_of, tensor
 from .lift import tensor as _tensor
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from ...cells.tensor import Tensor
+from ...cells.typing import TensorDType, TensorLike
 from ...core.registry import ops
 from ...distributed import REDUCTIONS
 from ...distributed import group as find
 from ...errors import ArgumentError, ShapeError
-from ..tensor import Tensor
-from ..typing import TensorDType, TensorLike
 from . import array, creation
 from .lift import tensor
 from .primitive import Primitive

@@ -15,17 +15,17 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.control_flow import COND, FOREACH, WHILE_LOOP, Operands
 from opreg.symbol.symbol import Symbol
 
+from ...cells.state import STATE
+from ...cells.tensor import Tensor
+from ...cells.tensor_base import TensorBase
+from ...cells.trace import FunctionTracer, TracedTensor
+from ...cells.tree import flatten, rebuild
+from ...cells.typing import TensorLike
 from ...core.mode import Recording
 from ...core.op import Op
 from ...core.registry import ops
 from ...core.spec import Spec
 from ...errors import ArgumentError, ShapeError
-from ..state import STATE
-from ..tensor import Tensor
-from ..tensor_base import TensorBase
-from ..trace import FunctionTracer, TracedTensor
-from ..tree import flatten, rebuild
-from ..typing import TensorLike
 from .array import stack
 from .lift import tensor
 

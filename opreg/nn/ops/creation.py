@@ -8,13 +8,13 @@ import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
 
+from ...cells.tensor import Tensor
+from ...cells.tensor_base import TensorBase, is_number
+from ...cells.trace import create
+from ...cells.typing import Number, TensorDType, TensorLike, TensorShape
 from ...core.registry import get, ops
 from ...core.spec import as_dtype
 from ...errors import ArgumentError
-from ..tensor import Tensor
-from ..tensor_base import TensorBase, is_number
-from ..trace import create
-from ..typing import Number, TensorDType, TensorLike, TensorShape
 from .lift import one_axis, plain, scalar, shape_of, tensor, together, whole_dtype
 
 __all__ = ["arange", "eye", "fill", "full", "full_like", "linspace", "meshgrid", "one_hot", "ones", "ones_like",

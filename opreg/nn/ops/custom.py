@@ -9,16 +9,16 @@ import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
 
+from ...cells import dtype as dtypes
+from ...cells.cell import Cell
+from ...cells.python_op import call
+from ...cells.state import STATE
+from ...cells.tensor import Tensor, tensor
+from ...cells.tensor_base import TensorBase
+from ...cells.typing import TensorDType
 from ...core.spec import Spec, as_dtype, show
 from ...custom.operator import custom
 from ...errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, did_you_mean, note
-from .. import dtype as dtypes
-from ..cell import Cell
-from ..python_op import call
-from ..state import STATE
-from ..tensor import Tensor, tensor
-from ..tensor_base import TensorBase
-from ..typing import TensorDType
 from .primitive import PrimitiveWithInfer
 
 __all__ = ["Custom"]

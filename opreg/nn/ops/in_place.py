@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ..tensor import Tensor
-from ..typing import Number, TensorLike
+from ...cells.tensor import Tensor
+from ...cells.typing import Number, TensorLike
 from . import activation, indexing, linalg, math
 
 __all__ = ["METHODS"]

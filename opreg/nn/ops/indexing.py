@@ -13,12 +13,12 @@ from typing import Literal, overload
 
 import numpy as np
 
+from ...cells.tensor import Tensor, masked
+from ...cells.tensor_base import is_number
+from ...cells.typing import TensorLike, TensorShape
 from ...core.registry import ops
 from ...core.spec import is_floating, limits
 from ...errors import ArgumentError, ShapeError
-from ..tensor import Tensor, masked
-from ..tensor_base import is_number
-from ..typing import TensorLike, TensorShape
 from .array import broadcast_to, concat, swapaxes
 from .creation import arange, full, meshgrid, zeros
 from .lift import like, one_axis, shape_of, tensor

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ...cells.parameter import Parameter
+from ...cells.tensor import Tensor
+from ...cells.tensor_base import is_number
+from ...cells.typing import Axes, Sizes, TensorLike, TensorShape
 from ...core.mode import Recording
 from ...core.registry import ops
 from ...errors import ShapeError
-from ..parameter import Parameter
-from ..tensor import Tensor
-from ..tensor_base import is_number
-from ..typing import Axes, Sizes, TensorLike, TensorShape
 from . import creation, linalg, nn, reduce
 from .lift import floating, like, scalar, shape_of, tensor, together
 from .primitive import adder

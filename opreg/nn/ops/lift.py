@@ -10,14 +10,14 @@ import numpy as np
 
 from opreg.ndarray.ndarray import NDArray, numbers_of
 
+from ...cells import dtype as dtypes
+from ...cells.tensor import Tensor, tensor
+from ...cells.tensor_base import TensorBase, is_number
+from ...cells.typing import Axes, Number, TensorDType, TensorLike, TensorShape
 from ...core.registry import ops
 from ...core.spec import as_dtype, is_floating
 from ...core.tracing import TraceError
 from ...errors import ArgumentError, ShapeError
-from .. import dtype as dtypes
-from ..tensor import Tensor, tensor
-from ..tensor_base import TensorBase, is_number
-from ..typing import Axes, Number, TensorDType, TensorLike, TensorShape
 
 __all__ = ["axes", "binary", "floating", "like", "one_axis", "plain", "promoted", "rank_of", "scalar", "shape_of",
            "tensor", "together"]

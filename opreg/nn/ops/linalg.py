@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ...cells.tensor import Tensor
+from ...cells.tensor_base import is_number
+from ...cells.typing import TensorLike
 from ...core.registry import ops
 from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError
-from ..tensor import Tensor
-from ..tensor_base import is_number
-from ..typing import TensorLike
 from .array import broadcast_to, concat, pad, swapaxes
 from .creation import eye, ones
 from .lift import floating, like, one_axis, tensor, together

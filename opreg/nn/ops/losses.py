@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...cells.tensor import Tensor
+from ...cells.typing import TensorLike
 from ...core.registry import ops
 from ...core.spec import is_floating, show
 from ...errors import ArgumentError, ShapeError
-from ..tensor import Tensor
-from ..typing import TensorLike
 from .lift import floating, like, tensor, together
 from .math import where
 

@@ -11,12 +11,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ...cells.tensor import Tensor
+from ...cells.tensor_base import is_number
+from ...cells.typing import TensorLike
 from ...core.registry import get, ops
 from ...core.spec import is_floating, limits
 from ...errors import ArgumentError
-from ..tensor import Tensor
-from ..tensor_base import is_number
-from ..typing import TensorLike
 from .lift import as_bool, binary, floating, like, plain, promoted, scalar, tensor, together
 
 __all__ = [

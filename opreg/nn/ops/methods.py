@@ -13,14 +13,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ...cells.dtype import DType
+from ...cells.hooks import register_hook, registered_hooks
+from ...cells.tensor import Tensor
+from ...cells.tensor_base import TensorBase, is_number
+from ...cells.typing import Axes, Number, TensorDType, TensorLike, TensorShape
 from ...core.registry import ops
 from ...core.spec import is_floating, show
 from ...errors import ArgumentError, ShapeError
-from ..dtype import DType
-from ..hooks import register_hook, registered_hooks
-from ..tensor import Tensor
-from ..tensor_base import TensorBase, is_number
-from ..typing import Axes, Number, TensorDType, TensorLike, TensorShape
 from . import activation, array, creation, in_place, indexing, linalg, math, random, reduce
 
 __all__ = ["attach", "METHODS", "MXNET_ONLY"]

@@ -10,11 +10,11 @@ import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
 
+from ...cells import dtype as dtypes
+from ...cells.parameter import Parameter
+from ...cells.tensor_base import TensorBase, is_number
 from ...core.spec import is_floating
 from ...errors import ArgumentError, did_you_mean
-from .. import dtype as dtypes
-from ..parameter import Parameter
-from ..tensor_base import TensorBase, is_number
 
 __all__ = ["HyperMap", "Map", "MultitypeFuncGraph", "partial"]
 

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...cells.parameter import Parameter
+from ...cells.tensor import Tensor
+from ...cells.tensor_base import TensorBase
+from ...cells.typing import Sizes, TensorLike
 from ...core.mode import Recording
 from ...core.registry import ops
 from ...errors import ArgumentError, ShapeError
-from ..parameter import Parameter
-from ..tensor import Tensor
-from ..tensor_base import TensorBase
-from ..typing import Sizes, TensorLike
 from .array import expand_dims, squeeze
 from .creation import ones, zeros
 from .lift import floating, like, rank_of, tensor, together

@@ -8,8 +8,8 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
+from ...cells.settings import constexpr as constexpr  # programs look for it here
 from ...errors import ArgumentError, did_you_mean
-from ..settings import constexpr as constexpr  # programs look for it here
 from .primitive_docs import DOCS
 
 __all__ = ["Primitive", "PrimitiveWithInfer", "adder", "prim_attr_register", "primitive"]

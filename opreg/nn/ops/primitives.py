@@ -9,15 +9,15 @@ import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
 
+from ...cells import dtype as dtypes
+from ...cells.python_op import call
+from ...cells.state import STATE
+from ...cells.tensor import Tensor
+from ...cells.tensor_base import TensorBase
+from ...cells.typing import Axes, TensorDType, TensorLike, TensorShape
 from ...core.registry import ops
 from ...core.spec import Spec, as_dtype, is_floating
 from ...errors import ShapeError
-from .. import dtype as dtypes
-from ..python_op import call
-from ..state import STATE
-from ..tensor import Tensor
-from ..tensor_base import TensorBase
-from ..typing import Axes, TensorDType, TensorLike, TensorShape
 from . import activation, array, control, creation, indexing, linalg, losses, math, nn, random, reduce, scalars
 from .lift import floating, tensor, together
 from .primitive import Primitive, PrimitiveWithInfer, adder, prim_attr_register

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from ...cells.state import STATE
+from ...cells.tensor import Tensor
+from ...cells.tensor_base import is_number
+from ...cells.trace import create
+from ...cells.typing import Number, TensorDType, TensorLike, TensorShape
 from ...core.registry import get, ops
 from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError
-from ..state import STATE
-from ..tensor import Tensor
-from ..tensor_base import is_number
-from ..trace import create
-from ..typing import Number, TensorDType, TensorLike, TensorShape
 from .indexing import topk
 from .lift import floating, shape_of, tensor, whole_dtype
 from .math import where

@@ -15,12 +15,12 @@ from typing import Any, TypeAlias, overload
 
 import numpy as np
 
+from ...cells.tensor import Tensor
+from ...cells.tensor_base import is_number
+from ...cells.typing import ArrayLike, Axes, Number, TensorDType, TensorLike
 from ...core.registry import get, ops
 from ...core.spec import is_floating
 from ...errors import ArgumentError
-from ..tensor import Tensor
-from ..tensor_base import is_number
-from ..typing import ArrayLike, Axes, Number, TensorDType, TensorLike
 from .creation import zeros
 from .lift import as_bool, axes, floating, one_axis, tensor, whole_dtype
 from .math import isfinite, logaddexp, maximum, minimum, power_from_zero, where

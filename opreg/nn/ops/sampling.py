@@ -8,10 +8,10 @@ import operator
 
 import numpy as np
 
+from ...cells.tensor import Tensor
+from ...cells.typing import TensorLike
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
-from ..tensor import Tensor
-from ..typing import TensorLike
 from . import math
 from .array import cast
 from .indexing import gather_elements

@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ...cells import dtype as dtypes
+from ...cells.tensor import Tensor, tensor
+from ...cells.tensor_base import is_number
+from ...cells.typing import Number, TensorDType
 from ...errors import ArgumentError
-from .. import dtype as dtypes
-from ..tensor import Tensor, tensor
-from ..tensor_base import is_number
-from ..typing import Number, TensorDType
 from . import math
 from .primitive import primitive
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...cells.tensor import Tensor, has_numbers
+from ...cells.typing import Sizes, TensorLike
 from ...core.registry import ops
 from ...core.spec import is_floating, limits, show
 from ...errors import ArgumentError, ShapeError
-from ..tensor import Tensor, has_numbers
-from ..typing import Sizes, TensorLike
 from .creation import zeros
 from .indexing import gather_elements, tensor_scatter_elements
 from .lift import floating, tensor

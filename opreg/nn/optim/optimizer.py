@@ -14,17 +14,17 @@ from numpy.typing import ArrayLike
 
 from opreg.ndarray.ndarray import NDArray
 
+from ...cells.cell import Cell
+from ...cells.jit import Cache
+from ...cells.parameter import Parameter, ParameterTuple, assign
+from ...cells.state import STATE
+from ...cells.tensor import Tensor, tensor
+from ...cells.tensor_base import TensorBase, is_number
 from ...core.other_names import OPTIMIZERS
 from ...core.registry import ops
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError, did_you_mean
-from ..cell import Cell
-from ..jit import Cache
 from ..ops.multitype import HyperMap, Map
-from ..parameter import Parameter, ParameterTuple, assign
-from ..state import STATE
-from ..tensor import Tensor, tensor
-from ..tensor_base import TensorBase, is_number
 from .schedule import HeldRate, LearningRateSchedule, ListedRate
 from .settings import flag, number
 

@@ -23,11 +23,11 @@ from ...builtin.optimizers.update_formulas import (
     rms_step,
     trust_ratio,
 )
+from ...cells.cell import Cell
+from ...cells.parameter import Parameter, ParameterTuple
+from ...cells.tensor import Tensor, tensor
 from ...core.registry import ops
 from ...core.spec import Shape
-from ..cell import Cell
-from ..parameter import Parameter, ParameterTuple
-from ..tensor import Tensor, tensor
 from .optimizer import Optimizer, Params, Rate, store
 from .settings import flag, number
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ...cells.cell import Cell
+from ...cells.parameter import Parameter
+from ...cells.tensor import Tensor, tensor
 from ...core.registry import ops
-from ..cell import Cell
-from ..parameter import Parameter
-from ..tensor import Tensor, tensor
 from .settings import count, flag, number
 
 __all__ = ["LearningRateSchedule", "ExponentialDecayLR", "NaturalExpDecayLR", "InverseDecayLR", "CosineDecayLR",

@@ -17,15 +17,15 @@ from opreg.symbol.executor import Executor
 from opreg.symbol.infer import infer_dtypes, infer_shapes
 from opreg.symbol.json import load as load_symbol
 
+from ...cells.cell import Cell
+from ...cells.follow import follow
+from ...cells.tensor_base import TensorBase
+from ...cells.tree import LEAF, Structure, flatten
 from ...core.graph import Entry, Graph, Node
 from ...core.mode import Recording
 from ...core.spec import Shape, as_dtype, known
 from ...errors import ArgumentError, OpError, did_you_mean
 from ...interop.translation import Untranslatable
-from ...nn.cell import Cell
-from ...nn.follow import follow
-from ...nn.tensor_base import TensorBase
-from ...nn.tree import LEAF, Structure, flatten
 from ..package import onnx as package
 from .builder import Builder, Model, Value
 from .elementwise import PRIMITIVES

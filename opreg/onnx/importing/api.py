@@ -8,6 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from opreg.cells import tree
+from opreg.cells.cell import Cell
+from opreg.cells.follow import follow
+from opreg.cells.parameter import Parameter
+from opreg.cells.tensor import Tensor
+from opreg.cells.tree import Structure
 from opreg.core.files import reading
 from opreg.core.mode import Recording
 from opreg.core.spec import ANY, Shape, is_floating
@@ -16,12 +22,6 @@ from opreg.gluon.parameter import Contexts
 from opreg.gluon.symbol_block import SymbolBlock
 from opreg.ndarray.creation import array
 from opreg.ndarray.ndarray import NDArray
-from opreg.nn import tree
-from opreg.nn.cell import Cell
-from opreg.nn.follow import follow
-from opreg.nn.parameter import Parameter
-from opreg.nn.tensor import Tensor
-from opreg.nn.tree import Structure
 from opreg.symbol.symbol import Symbol, Variable
 
 from ..package import onnx

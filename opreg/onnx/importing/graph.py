@@ -12,6 +12,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from opreg.cells.state import STATE
+from opreg.cells.tensor import Tensor
+from opreg.cells.tensor_base import TensorBase
+from opreg.cells.trace import TracedTensor
 from opreg.core.op import Op
 from opreg.core.placeholder import Placeholder, lookup
 from opreg.core.registry import ops
@@ -19,10 +23,6 @@ from opreg.core.spec import ANY, Shape, known
 from opreg.core.tracing import TraceError
 from opreg.core.value import Value
 from opreg.errors import ArgumentError, DTypeError, FileFormatError, OpError, ShapeError, did_you_mean, note
-from opreg.nn.state import STATE
-from opreg.nn.tensor import Tensor
-from opreg.nn.tensor_base import TensorBase
-from opreg.nn.trace import TracedTensor
 
 from ..package import onnx
 from . import rows

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from opreg.cells.parameter import Parameter
+from opreg.cells.trace import FunctionTracer, TracedTensor
 from opreg.core.graph import Entry
 from opreg.core.spec import ANY
-from opreg.nn.parameter import Parameter
-from opreg.nn.trace import FunctionTracer, TracedTensor
 
 __all__ = ["Length", "is_open", "numbers_of"]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ....cells.tensor import Tensor, tensor
 from ....errors import ArgumentError
-from ...tensor import Tensor, tensor
 from .optimizer import Optimizer, checked
 
 __all__ = ["ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR",

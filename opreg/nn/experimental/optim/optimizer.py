@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ....cells.cell import Cell
+from ....cells.parameter import Parameter, ParameterTuple
+from ....cells.tensor import Tensor, tensor
+from ....cells.tensor_base import TensorBase, is_number
 from ....errors import ArgumentError
-from ...cell import Cell
 from ...ops.multitype import HyperMap, Map
-from ...parameter import Parameter, ParameterTuple
-from ...tensor import Tensor, tensor
-from ...tensor_base import TensorBase, is_number
 
 __all__ = ["Optimizer", "checked"]
 

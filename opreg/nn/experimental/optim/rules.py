@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ....cells.parameter import Parameter, assign
+from ....cells.tensor import Tensor, tensor
 from ....errors import ArgumentError
 from ... import ops
-from ...parameter import Parameter, assign
-from ...tensor import Tensor, tensor
 from .optimizer import Optimizer, checked
 
 __all__ = ["ASGD", "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop"]

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ....cells.tensor import Tensor, tensor
+from ....cells.typing import Axes, Sizes, TensorDType, TensorLike
 from ....core.registry import ops as operators
 from ....errors import ArgumentError
 from ... import ops
@@ -43,8 +45,6 @@ from ...ops import (
 from ...ops import dense as linear
 from ...ops.lift import floating, like, together
 from ...ops.nn import adaptive_pool, batch_normed, sizes
-from ...tensor import Tensor, tensor
-from ...typing import Axes, Sizes, TensorDType, TensorLike
 from ..functions import flatten
 
 __all__ = [

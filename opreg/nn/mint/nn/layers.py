@@ -10,15 +10,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ....cells.cell import Cell
+from ....cells.dtype import float32, int64
+from ....cells.initializer import InitializerLike, Uniform, initializer
+from ....cells.parameter import Parameter
+from ....cells.tensor import Tensor
+from ....cells.typing import Sizes, TensorDType, TensorLike
 from ....errors import ArgumentError
 from ... import ops
-from ...cell import Cell
-from ...dtype import float32, int64
-from ...initializer import InitializerLike, Uniform, initializer
 from ...layers.checks import flag, several, whole, word
-from ...parameter import Parameter
-from ...tensor import Tensor
-from ...typing import Sizes, TensorDType, TensorLike
 from . import functional
 
 __all__ = [

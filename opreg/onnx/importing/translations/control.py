@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from opreg.cells.state import STATE
 from opreg.core.registry import ops
 from opreg.errors import ArgumentError, OpError, ShapeError
 from opreg.nn.ops import cond
 from opreg.nn.ops.control import foreach, while_true
-from opreg.nn.state import STATE
 
 from ..graph import Graph, Node, UnknownNumbers
 from ..rows import Given, Host, row

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from opreg.cells.tensor_base import TensorBase
 from opreg.core.registry import ops
 from opreg.core.spec import is_floating
 from opreg.core.value import BINARY
-from opreg.nn.tensor_base import TensorBase
 
 from ..graph import Node
 from ..rows import Given, Host, row

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from opreg.cells.tensor import Tensor
 from opreg.core.registry import ops
 from opreg.core.spec import ANY, is_floating, known
 from opreg.errors import ArgumentError, AttrError, ShapeError
-from opreg.nn.tensor import Tensor
 
 from ..graph import Node, UnknownNumbers
 from ..open_lengths import Length, is_open

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from opreg.cells.grad import grad
+from opreg.cells.tensor import Tensor
 from opreg.core.registry import ops
 from opreg.errors import ArgumentError, AttrError
-from opreg.nn.grad import grad
-from opreg.nn.tensor import Tensor
 
 from ..graph import Node
 from ..rows import Given, Host, row

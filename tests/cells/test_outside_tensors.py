@@ -12,12 +12,12 @@ import pytest
 
 import opreg as ms
 from opreg import nd
+from opreg.cells.cell import Cell
+from opreg.cells.jit import jit
+from opreg.cells.parameter import Parameter
+from opreg.cells.tensor import Tensor
 from opreg.nn import ops
-from opreg.nn.cell import Cell
-from opreg.nn.jit import jit
 from opreg.nn.layers import Dropout
-from opreg.nn.parameter import Parameter
-from opreg.nn.tensor import Tensor
 
 X = np.array([1.0, 2.0, 3.0], np.float32)
 

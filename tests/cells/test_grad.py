@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opreg.cells import pullback as module
+from opreg.cells.cell import Cell
+from opreg.cells.grad import GradOperation, get_grad, grad, no_grad, stop_gradient, value_and_grad
+from opreg.cells.grad_func import custom_vjp
+from opreg.cells.jacobian import Jvp, Vjp, jacrev, jvp, vjp
+from opreg.cells.jit import jit
+from opreg.cells.parameter import Parameter, ParameterTuple
+from opreg.cells.state import GRAPH_MODE, PYNATIVE_MODE, set_context
+from opreg.cells.tensor import Tensor
+from opreg.cells.tree import mutable
 from opreg.core.registry import ops
-from opreg.nn import pullback as module
-from opreg.nn.cell import Cell
-from opreg.nn.grad import GradOperation, get_grad, grad, no_grad, stop_gradient, value_and_grad
-from opreg.nn.grad_func import custom_vjp
-from opreg.nn.jacobian import Jvp, Vjp, jacrev, jvp, vjp
-from opreg.nn.jit import jit
 from opreg.nn.layers import Identity
-from opreg.nn.parameter import Parameter, ParameterTuple
-from opreg.nn.state import GRAPH_MODE, PYNATIVE_MODE, set_context
-from opreg.nn.tensor import Tensor
-from opreg.nn.tree import mutable
 
 Run = Callable[[Any], Any]
 X, Y = np.array([1.0, -2.0, 3.0], np.float32), np.array([2.0, 4.0, 5.0], np.float32)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from opreg import Tensor, jit
+from opreg.cells.vmap import vmap
 from opreg.core import effects
 from opreg.core.dispatch import apply
 from opreg.core.mode import Recording
 from opreg.core.registry import get
 from opreg.errors import ArgumentError, OpError
-from opreg.nn.vmap import vmap
 from tests.builtin.test_operators import named, plannable
 from tests.questions import of_each
 from tests.rows import Row, all_rows

@@ -6,8 +6,8 @@ from typing import Any, Literal, TypeVar, overload
 import numpy as np
 
 from opreg.core.value import Value
-from opreg.nn.tensor import Tensor
-from opreg.nn.typing import ArrayLike, Axes, Number, Sizes, TensorDType, TensorLike, TensorShape
+from opreg.cells.tensor import Tensor
+from opreg.cells.typing import ArrayLike, Axes, Number, Sizes, TensorDType, TensorLike, TensorShape
 
 Operand = TensorLike
 _int = int

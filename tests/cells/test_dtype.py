@@ -16,11 +16,11 @@ import pytest
 
 import opreg as ms
 import opreg.common.dtype as common
+from opreg.cells import dtype as dtypes
+from opreg.cells.dtype import DType, of, promote, promote_number
 from opreg.core.spec import DTYPES, as_dtype
 from opreg.errors import DTypeError
 from opreg.nn import Tensor
-from opreg.nn import dtype as dtypes
-from opreg.nn.dtype import DType, of, promote, promote_number
 from tests.questions import of_each
 
 #: Name here, how it prints, its repr, NumPy's class.
@@ -109,7 +109,7 @@ def test_without_ml_dtypes() -> None:
     program = """if True:
         import sys
         sys.modules["ml_dtypes"] = None
-        from opreg.nn import dtype
+        from opreg.cells import dtype
         assert not hasattr(dtype, "bfloat16") and repr(dtype.of("float16")) == "mindspore.float16"
         try:
             dtype.of("bfloat16")

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opreg.cells.cell import Cell
+from opreg.cells.grad import grad, value_and_grad
+from opreg.cells.jit import KINDS, jit
+from opreg.cells.parameter import Parameter, assign
+from opreg.cells.state import GRAPH_MODE, PYNATIVE_MODE, set_context
+from opreg.cells.tensor import Tensor
 from opreg.core.registry import ops
 from opreg.ndarray import autograd, cpu
-from opreg.nn.cell import Cell
-from opreg.nn.grad import grad, value_and_grad
-from opreg.nn.jit import KINDS, jit
 from opreg.nn.layers import Dense, ReLU, SequentialCell
-from opreg.nn.parameter import Parameter, assign
-from opreg.nn.state import GRAPH_MODE, PYNATIVE_MODE, set_context
-from opreg.nn.tensor import Tensor
 
 # ------------------------------------------------------------------------------------------------------ bounds
 

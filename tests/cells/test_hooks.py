@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import opreg
+from opreg.cells.cell import Cell
+from opreg.cells.grad import grad, value_and_grad
+from opreg.cells.hooks import HookBackward, convention
+from opreg.cells.jit import jit
+from opreg.cells.parameter import Parameter
+from opreg.cells.tensor import Tensor
 from opreg.core.registry import ops
-from opreg.nn.cell import Cell
-from opreg.nn.grad import grad, value_and_grad
-from opreg.nn.hooks import HookBackward, convention
-from opreg.nn.jit import jit
-from opreg.nn.parameter import Parameter
-from opreg.nn.tensor import Tensor
 from tests.recorded.mindspore_hooks import CASES, asked
 
 Run = Callable[[Any], Any]

@@ -14,12 +14,12 @@ import pytest
 import opreg as ms
 from opreg import nn
 from opreg._extends import cell_attr_register
-from opreg.nn.cell import Cell
-from opreg.nn.grad import grad
-from opreg.nn.initializer import initializer
-from opreg.nn.jit import jit
-from opreg.nn.parameter import Parameter, ParameterTuple, assign
-from opreg.nn.tensor import Tensor
+from opreg.cells.cell import Cell
+from opreg.cells.grad import grad
+from opreg.cells.initializer import initializer
+from opreg.cells.jit import jit
+from opreg.cells.parameter import Parameter, ParameterTuple, assign
+from opreg.cells.tensor import Tensor
 
 X = np.array([1.0, -2.0, 3.0], np.float32)
 

@@ -13,8 +13,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opreg.cells.printing import show
 from opreg.nn import Tensor
-from opreg.nn.printing import show
 from tests.questions import of_each
 
 RECORDED = json.loads((Path(__file__).parent.parent / "recorded" / "mindspore_printing.json").read_text())

@@ -30,14 +30,14 @@ import numpy as np
 import pytest
 
 import opreg as ms
+from opreg.cells.cell import Cell
+from opreg.cells.jit import WASTED, jit
+from opreg.cells.tensor import Tensor
 from opreg.core.comparisons import MOST_BYTES, MOST_ELEMENTS
 from opreg.errors import OpError
 from opreg.nn import ops
-from opreg.nn.cell import Cell
-from opreg.nn.jit import WASTED, jit
 from opreg.nn.layers import CellList
-from opreg.nn.tensor import Tensor
-from tests.nn.state_programs import HEADER, PIECES
+from tests.cells.state_programs import HEADER, PIECES
 
 X = np.array([1.0, -2.0, 0.5], np.float32)
 
@@ -306,7 +306,7 @@ def test_what_runs_since_an_object_has_gone_is_no_part_of_the_function(function)
 
 IMPORTED = """
 from opreg import jit
-from opreg.nn.tensor import Tensor
+from opreg.cells.tensor import Tensor
 K = 2.0
 def scaled(x):
     import observed_late

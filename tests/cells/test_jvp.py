@@ -10,10 +10,10 @@ import pytest
 
 import opreg as mx
 from opreg import Tensor, grad, jit, nd, ops, vmap
+from opreg.cells.jacobian import jvp
 from opreg.core.dispatch import apply
 from opreg.core.mode import Recording
 from opreg.errors import ArgumentError, NotDifferentiableError, OpError
-from opreg.nn.jacobian import jvp
 from tests.builtin.test_operators import plannable
 from tests.questions import of_each
 from tests.rows import Row, all_rows

@@ -29,7 +29,7 @@ import argparse, array, collections, contextvars, copy, dataclasses, functools, 
 import numpy as np
 import opreg as ms
 from opreg import Parameter, Tensor, nn, ops
-from opreg.nn.buffers import Buffer
+from opreg.cells.buffers import Buffer
 """
 
 #: State that any module may hold.

@@ -10,20 +10,20 @@ import pytest
 
 import opreg
 import opreg.symbol as sym
+from opreg.cells.cell import Cell
+from opreg.cells.grad import grad
+from opreg.cells.jit import jit
+from opreg.cells.parameter import Parameter, assign
+from opreg.cells.state import GRAPH_MODE, PYNATIVE_MODE, get_context, set_context
+from opreg.cells.symbolic import from_symbol
+from opreg.cells.tensor import Tensor
+from opreg.cells.trace import TracedTensor
 from opreg.common import api
 from opreg.core.registry import ops
 from opreg.core.tracing import TraceError
 from opreg.custom import operator as custom
 from opreg.ndarray import array, cpu
 from opreg.nn import ops as functions
-from opreg.nn.cell import Cell
-from opreg.nn.grad import grad
-from opreg.nn.jit import jit
-from opreg.nn.parameter import Parameter, assign
-from opreg.nn.state import GRAPH_MODE, PYNATIVE_MODE, get_context, set_context
-from opreg.nn.symbolic import from_symbol
-from opreg.nn.tensor import Tensor
-from opreg.nn.trace import TracedTensor
 
 X = np.array([1.0, -2.0, 3.0], np.float32)
 

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opreg import common, ndarray
+from opreg.cells import dtype as dtypes
+from opreg.cells import initializer as init
+from opreg.cells.initializer import get_seed, initializer, set_seed
 from opreg.common.initializer import initializer as from_common
 from opreg.core import generators
 from opreg.errors import ArgumentError, AttrError, ShapeError
 from opreg.nn import Parameter, Tensor
-from opreg.nn import dtype as dtypes
-from opreg.nn import initializer as init
-from opreg.nn.initializer import get_seed, initializer, set_seed
 
 SHAPE = (120, 80, 3, 2)  # 120 * 6 outputs, 80 * 6 inputs, 57600 numbers
 

@@ -12,18 +12,18 @@ import pytest
 import opreg
 import opreg.symbol as sym
 from opreg import random
+from opreg.cells.cell import Cell
+from opreg.cells.grad import grad, no_grad
+from opreg.cells.hooks import convention
+from opreg.cells.jit import jit
+from opreg.cells.parameter import Parameter
+from opreg.cells.state import GRAPH_MODE, PYNATIVE_MODE, STATE, set_context
+from opreg.cells.symbolic import from_symbol
+from opreg.cells.tensor import Tensor
 from opreg.core.registry import ops
 from opreg.custom import operator as custom
 from opreg.ndarray import autograd, cpu
-from opreg.nn.cell import Cell
-from opreg.nn.grad import grad, no_grad
-from opreg.nn.hooks import convention
-from opreg.nn.jit import jit
 from opreg.nn.layers import Dense, Dropout
-from opreg.nn.parameter import Parameter
-from opreg.nn.state import GRAPH_MODE, PYNATIVE_MODE, STATE, set_context
-from opreg.nn.symbolic import from_symbol
-from opreg.nn.tensor import Tensor
 
 X = np.array([1.0, -2.0, 3.0], np.float32)
 ONES = np.ones((4, 3), np.float32)

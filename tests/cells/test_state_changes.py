@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import opreg as ms
-from opreg.nn.cell import Cell
-from opreg.nn.jit import jit
-from opreg.nn.tensor import Tensor
-from tests.nn.state_programs import Program
+from opreg.cells.cell import Cell
+from opreg.cells.jit import jit
+from opreg.cells.tensor import Tensor
+from tests.cells.state_programs import Program
 
 STEPS = 8
 

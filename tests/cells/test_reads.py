@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opreg.nn.cell import Cell
-from opreg.nn.grad import grad
-from opreg.nn.jit import WASTED, jit
+from opreg.cells.cell import Cell
+from opreg.cells.grad import grad
+from opreg.cells.jit import WASTED, jit
+from opreg.cells.parameter import Parameter
+from opreg.cells.parameter_container import ParameterContainer
+from opreg.cells.state import GRAPH_MODE, PYNATIVE_MODE, set_context
+from opreg.cells.tensor import Tensor
 from opreg.nn.layers import CellList, Dense, Identity, ReLU, SequentialCell
-from opreg.nn.parameter import Parameter
-from opreg.nn.parameter_container import ParameterContainer
-from opreg.nn.state import GRAPH_MODE, PYNATIVE_MODE, set_context
-from opreg.nn.tensor import Tensor
 
 X = np.array([1.0, -2.0, 3.0], np.float32)
 

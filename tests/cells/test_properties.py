@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opreg.cells.cell import Cell
+from opreg.cells.grad import grad, no_grad, value_and_grad
+from opreg.cells.jit import jit
+from opreg.cells.parameter import Parameter, assign
+from opreg.cells.state import GRAPH_MODE, PYNATIVE_MODE, STATE, set_context
+from opreg.cells.tensor import Tensor
 from opreg.core.mode import MODE
 from opreg.core.registry import ops
 from opreg.ndarray import array, autograd, cpu
-from opreg.nn.cell import Cell
-from opreg.nn.grad import grad, no_grad, value_and_grad
-from opreg.nn.jit import jit
-from opreg.nn.parameter import Parameter, assign
-from opreg.nn.state import GRAPH_MODE, PYNATIVE_MODE, STATE, set_context
-from opreg.nn.tensor import Tensor
 
 N = 3
 pytestmark = pytest.mark.filterwarnings("ignore:.*runs as Python")  # numbers behind hooks

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opreg.cells.cell import Cell
+from opreg.cells.grad import GradOperation, grad
+from opreg.cells.jit import jit
+from opreg.cells.parameter import Parameter, assign
+from opreg.cells.state import set_context
+from opreg.cells.tensor import Tensor
 from opreg.core.registry import ops
 from opreg.ndarray import autograd
 from opreg.ndarray.context import cpu
 from opreg.ndarray.ndarray import NDArray
-from opreg.nn.cell import Cell
-from opreg.nn.grad import GradOperation, grad
-from opreg.nn.jit import jit
-from opreg.nn.parameter import Parameter, assign
-from opreg.nn.state import set_context
-from opreg.nn.tensor import Tensor
 
 Run = Callable[[Any], Any]
 X = np.array([1.0, -2.0, 3.0], np.float32)
