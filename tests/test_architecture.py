@@ -274,6 +274,7 @@ NAMING = {
     "opreg.symbol.json": "how many outputs the files of MXNet count, which casts they leave out, what old ones meant",
     "opreg.symbol.symbol": "how names begin that MXNet gives to results of Python's operators",
     "opreg.core.other_names": "what others call attributes of tensors",
+    "opreg.core.attrs": "words of Python",
     "opreg.core.loads": "words of Python",
     "opreg.symbol.control_flow": "the loops and the branch that it declares itself",
     "opreg.symbol.unrolled": "how each kind of loop and branch is unrolled",
