@@ -199,7 +199,12 @@ def _key_to_text(key: object) -> str:
 
 
 def _to_key(value: object) -> Any:
-    return _key_of(ast.parse(value.strip(), mode="eval").body) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    try:
+        return _key_of(ast.parse(value.strip(), mode="eval").body)
+    except (SyntaxError, MemoryError, RecursionError):  # what a damaged text makes Python's parser raise
+        raise ValueError(value) from None
 
 
 def _key_of(tree: ast.expr) -> Any:
@@ -297,6 +302,8 @@ def _describe(kind: object) -> str:
     if kind in names:
         return names[kind]
     origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if kind is Key:
+        return "a subscript"
     if origin is Annotated:
         return " ".join([_describe(args[0]), *(part.words for part in args[1:] if isinstance(part, Limit))])
     if origin in (Union, types.UnionType):

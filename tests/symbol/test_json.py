@@ -22,6 +22,7 @@ import opreg.symbol as sym
 from opreg import operator
 from opreg.core import registry
 from opreg.core.placeholder import placeholder, resolve
+from opreg.core.registry import ops
 from opreg.errors import AttrError, DTypeError, FileFormatError, ShapeError, UnknownOperatorError
 from opreg.symbol.json import VERSION, dumps, load, loads, save
 
@@ -280,6 +281,15 @@ def test_absurd_text_is_refused(what):
     make, message = REFUSED[what]
     with pytest.raises(FileFormatError, match=rf"^net\.json: .*{message}"):
         loads(make(), "net.json")
+
+
+@pytest.mark.parametrize("text", ["(", "(" * 3000 + ")" * 3000, "-" * 100_000 + "1", "\x00", "slice(1, 2, 3, 4)", "'a'",
+                                  "__import__('os')", "[[1], [1, 2]]", "slice(a)"], ids=lambda text: text[:12])
+def test_damaged_subscripts_are_refused(text):
+    saved = json.loads(ops._subscript(mx.sym.Variable("x"), key=(slice(None), -1)).tojson())
+    saved["nodes"][1]["attrs"]["key"] = text
+    with pytest.raises(mx.MXNetError, match="attribute key: expected a subscript"):
+        mx.sym.load_json(json.dumps(saved)).eval(x=mx.nd.ones((2, 3)))
 
 
 @pytest.mark.parametrize("op, name", [
