@@ -162,6 +162,7 @@ _slots.install({
     "PyTorch's files": ("opreg.ndarray.torch_file",),
     "MindSpore's files": ("opreg.ndarray.mindspore_file",),
     "graphs": ("opreg.symbol", "opreg.symbol.show"),
+    "methods of tensors": ("opreg.nn",),
     "backends": ("opreg.backends.passes",),
     "training": ("opreg.train.updater",),
     "initializers": ("opreg.train.initializer",),

@@ -113,7 +113,7 @@ def test_symbols(kind, again):
 def test_tensors_of_all_kinds(kind, again):
     dtype = getattr(mx, kind)
     for tensor in (Tensor([1, 2], dtype), Parameter(Tensor([1, 2], dtype), "w", requires_grad=False),
-                   nn.initializer.initializer("one", 2, dtype)):
+                   mx.common.initializer.initializer("one", 2, dtype)):
         other = again(tensor)
         assert numbers(other) == numbers(tensor) and other.dtype == dtype
         if isinstance(tensor, Parameter):

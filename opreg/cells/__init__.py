@@ -6,4 +6,8 @@ optimizers, and the words of a framework, stand above it.
 
 from __future__ import annotations
 
+from ..core import slots
+
 __all__: list[str] = []
+
+slots.load("methods of tensors")  # which are functions of opreg.nn.ops

@@ -301,3 +301,11 @@ def test_mistakes(error, message, name, inputs, attrs):
         _run(name, *inputs, **attrs)
     assert isinstance(raised.value, OpError)
     assert any(name in note for note in getattr(raised.value, "__notes__", ())) or name in str(raised.value)
+
+
+@pytest.mark.parametrize(("shapes", "found"), [
+    ({}, [(), ()]), ({"a": (2, 3)}, [(2, 3), ()]), ({"a": (2, 0), "b": (3, 4)}, [(2, 3), (3, 4)]),
+    ({"a": (2, 3), "b": (0, 4)}, [(2, 3), (3, 4)]), ({"a": (5, 2, 0), "b": (5, 0, 4)}, [(5, 2, 0), (5, 0, 4)])])
+def test_matmul_fills_in_the_length_that_it_sums_over(shapes: dict[str, Any], found: list[Any]) -> None:
+    product = ops._npi_matmul(Variable("a"), Variable("b"))
+    assert product.infer_shape_partial(**shapes)[0] == found

@@ -300,7 +300,7 @@ def test_parameters_out_of_range_in_an_array_give_nan_there():
 DRAWS = {
     "operators": lambda: numbers(),
     "another device": lambda: numbers(mx.cpu(3)),
-    "an initializer": lambda: mx.nd.array(nn.initializer.initializer("normal", 4).asnumpy()).asnumpy().tolist(),
+    "an initializer": lambda: mx.nd.array(mx.common.initializer.initializer("normal", 4).asnumpy()).asnumpy().tolist(),
     "an initializer of MXNet's": lambda: _initialized(),
     "Dropout of arrays": lambda: _dropped(mx.nd.ones(20)),
     "Dropout of a Cell": lambda: _dropout_cell()(mx.Tensor(np.ones(20, np.float32))).asnumpy().tolist(),

@@ -125,9 +125,9 @@ matmul.infer(_product_shape)
 @matmul.fill
 def matmul_fill(ins, outs):
     a, b = ins
-    if not a or not b:
-        return None
-    axis = len(b) - 2 if len(b) > 1 else 0
+    axis = len(b) - 2 if b and len(b) > 1 else 0
+    if not a or not b or (a[-1] is ANY) == (b[axis] is ANY):  # where they differ, the rule of shapes says so
+        return [a, b]
     size = b[axis] if a[-1] is ANY else a[-1]
     return [(*a[:-1], size), (*b[:axis], size, *b[axis + 1:])]
 
