@@ -17,7 +17,6 @@ from ..errors import DeviceError, adopted
 from ..typing import Array, ArrayModule, DTypeLike
 from . import host_memory
 from .addresses import address_of
-from .cache import cached
 from .spec import Shape, Spec, bytes_of
 
 if TYPE_CHECKING:
@@ -342,6 +341,8 @@ class StreamOrder:
             self._last = stream  # which is not destroyed as long as this waits for it
 
 
+#: Those in use, by the device types that they serve.
+_OPENED: dict[str, Backend] = {}
 _ACTIVE: list[Backend] = []
 #: Those in use that have several devices, of which one is entered while something computes there.
 ENTERED: list[Backend] = []
@@ -352,14 +353,13 @@ _REGISTERED: dict[str, Callable[[], Backend]] = {"cpu": NumpyBackend, "gpu": Cup
 def register_backend(name: str, factory: Callable[[], Backend]) -> None:
     """Serve a device type by another backend (tests register stand-ins)."""
     _REGISTERED[name] = factory
-    backend.cache_clear()  # type: ignore[attr-defined]
+    _OPENED.clear()
     _ACTIVE.clear()
     ENTERED.clear()
 
 
-@cached(64)
 def backend(name: str) -> Backend:
-    """The backend of a device type.
+    """The backend of a device type, opened at first use.
 
     Raises
     ------
@@ -371,7 +371,9 @@ def backend(name: str) -> Backend:
     >>> backend("cpu").xp.__name__
     'numpy'
     """
-    opened = _REGISTERED[name]()
+    if name in _OPENED:
+        return _OPENED[name]
+    opened = _OPENED[name] = _REGISTERED[name]()
     _ACTIVE.append(opened)
     if opened.device(0) is not None:
         ENTERED.append(opened)

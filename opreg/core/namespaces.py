@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 from ..errors import ShapeError, UnknownOperatorError, did_you_mean
 from .arguments import signature
-from .cache import cached
 from .op import Op
 from .registry import find, names, nearest, on_names, ops
 from .value import ARITHMETIC, METHODS, Value, arithmetic
@@ -144,9 +143,10 @@ def front(title: str, make: Callable[[Op, str], Callable]) -> Callable[[str], Ca
     """A ``__getattr__`` that makes the functions of ``nd`` or ``sym`` by name, each once."""
     made: dict[str, Callable] = {}
 
-    @cached(4096)
     def surface(name: str) -> Callable:
         """The function of that name; an `UnknownOperatorError` with the nearest names when there is none."""
+        if name in made:
+            return made[name]
         if name in WRITTEN:
             return WRITTEN[name]
         op = find(name) or find(f"_{name}")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import opreg as mx
 from opreg.core import cache
+from opreg.core.array_module import backend
 from opreg.core.attrs import Field, Schema
 from opreg.core.edition import tell
 from opreg.core.registry import _OPS, declare, get, operators, ops, register
@@ -33,6 +34,14 @@ def forget():
         op.signature.schema._cache.clear()
         if hasattr(op.signature.schema, "calls"):
             op.signature.schema.calls.clear()
+
+
+def test_back_ends_and_functions_are_no_caches():
+    """Kernels are attached to the one, users hold the other: neither is made again where caches are emptied."""
+    before = [backend("cpu"), *(getattr(face, name) for face in (nd, sym) for name in ("exp", "slice_axis"))]
+    forget()
+    after = [backend("cpu"), *(getattr(face, name) for face in (nd, sym) for name in ("exp", "slice_axis"))]
+    assert all(one is other for one, other in zip(before, after, strict=True))
 
 
 def outcome(call):

@@ -227,8 +227,9 @@ def gumbel_softmax(logits: TensorLike, tau: float = 1.0, hard: bool = False, dim
     if tau <= 0:
         raise ArgumentError(f"gumbel_softmax: tau must be above 0, got {tau}")
     tiny = float(np.finfo(np.float32).tiny)
-    noise = -ops.log(-ops.log(_uniform(x.shape, x._dt) * (1 - tiny) + tiny))
-    soft = ops.softmax((live(x) + noise) / tau, axis=dim)
+    numbers = _uniform(x.shape, x._dt if x._dt.itemsize > 2 else np.dtype(np.float32))  # 16 bits hold no such number
+    noise = -ops.log(-ops.log(numbers * (1 - tiny) + tiny))
+    soft = ops.softmax((live(x) + noise._cast(x._dt)) / tau, axis=dim)
     if not hard:
         return soft
     largest = soft == ops._np_max(soft, axis=dim, keepdims=True)
