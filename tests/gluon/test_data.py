@@ -359,8 +359,9 @@ def test_processes_end_with_their_loader(processes: Callable[[], set[Any]]) -> N
 def test_an_interrupt_leaves_nothing(way: str, tmp_path: Path) -> None:
     """The processes hold the pipe that is read here, so its end says that they are gone."""
     (tmp_path / "program.py").write_text(textwrap.dedent("""
-        import opreg as mx, sys
+        import signal, opreg as mx
         from opreg.gluon.data import DataLoader
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what runs in the background ignore it
         loader = DataLoader(mx.nd.zeros((100, 64, 64)), 2, num_workers=2)
         while True:
             for batch in loader:
