@@ -416,7 +416,8 @@ def saved(use: Subject) -> None:
                 raise Failed(f"the attribute {name}={value!r} cannot be read from text: {first_line(error)}",
                              f"annotate it with a type that has a text: {name}: float, int, bool, str or a tuple"
                              ) from None
-            if schema[name].text(again) != text and again != value and again == again:  # NaN is another than itself
+            kept = type(again) is type(value) and schema[name].text(again) == text  # arrays have no one truth value
+            if not kept and again != value and again == again:  # NaN is another than itself
                 raise Failed(f"the attribute {name}={value!r} is {again!r} once it was saved and loaded",
                              f"annotate it with its type, as in {name}: {type(value).__name__}, or take it as text")
     if not plannable(use) or not use.arrays:
