@@ -341,7 +341,7 @@ class StreamOrder:
             self._last = stream  # which is not destroyed as long as this waits for it
 
 
-#: Those in use, by the device types that they serve.
+#: Back ends in use, by the device types that they serve.
 _OPENED: dict[str, Backend] = {}
 _ACTIVE: list[Backend] = []
 #: Those in use that have several devices, of which one is entered while something computes there.

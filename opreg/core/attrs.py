@@ -512,7 +512,7 @@ class Schema:
         return result
 
     def texts(self, given: Mapping[str, object]) -> dict[str, str]:
-        """What was given, as a file holds it."""
+        """Given attributes as a file holds them."""
         return {name: self._by_name[name].text(value) if name in self._by_name else to_text(value)
                 for name, value in given.items()}
 

@@ -34,7 +34,7 @@ class Again(NamedTuple):
 
 
 class Norm(NamedTuple):
-    """What a norm of data, gamma, beta, mean and variance does in inference: ``(data - mean) / sqrt(variance + eps) *
+    """Norm of data, gamma, beta, mean and variance in inference: ``(data - mean) / sqrt(variance + eps) *
     gamma + beta``, a number of each of the latter for each channel.
 
     Attributes
@@ -53,7 +53,7 @@ class Norm(NamedTuple):
 
 
 class Tail(NamedTuple):
-    """Who computes an operator together with its tail: a norm, the addition of an array, relu, each if it is there.
+    """Operator that computes another one and its tail: a norm, the addition of an array, relu, each if it is there.
 
     Attributes
     ----------

@@ -70,7 +70,7 @@ class HybridBlock(Block):
     _flags: Sequence[tuple[str, Any]] = ()
     _version = 0
     _traced: tuple[int, tuple[int, ...]] = (-1, ())
-    #: Of the trace: whether an input was one of ``np``, and which outputs were; None where it is not known.
+    #: Kinds of the traced arrays: whether an input was one of ``np``, and which outputs were; None where not known.
     _faces: tuple[bool, Sequence[bool]] | None = None
     _told: tuple[Callable[..., Any], bool] | None = None
     #: Attributes that a copy makes anew.

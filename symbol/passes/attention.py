@@ -141,7 +141,7 @@ class _Chain:
 
 
 def _part(program: Program, node: Node) -> Part | None:
-    """What a node is to attention."""
+    """Part of attention that a node is, or None."""
     rule = None if node.op is None else node.op.rules.attends
     if rule is None:
         return None

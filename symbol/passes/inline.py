@@ -23,7 +23,7 @@ def inline(program: Program) -> Program:
 
 
 def _change(program: Program, opened: Opened, node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
-    """What takes the place of a node that opens; no closure, which would be a cycle that holds the program."""
+    """Nodes in the place of one that opens; no closure, which would be a cycle that holds the program."""
     if node.op is None or not _opens(node):
         return None
     inputs = [became.get(entry, entry) for entry in node.inputs]

@@ -626,7 +626,7 @@ def run_back(xp: ArrayModule, turn: Turn, ins: Sequence[Array], causal: bool, sc
     g, query, key, value, *rest = ins
     scores = _given(xp, query, key, value, rest, causal, scale, p, use_mask)
     places, queries, keys = scores.blocks(xp is np)
-    # What blocks of keys add to the gradient of queries is summed apart where heads are few, and added up in the end.
+    # Blocks of keys add to the gradient of queries; where heads are few, each sums apart, and the sums are added up.
     count = min(len(keys), -(-_PARTS // len(places))) if xp is np else 1
     cuts = [keys[len(keys) * i // count:len(keys) * (i + 1) // count] for i in range(count)]
     of_key, of_value = [xp.zeros(x.shape, dtype=wide(x[:0]).dtype) for x in (key, value)]

@@ -22,7 +22,7 @@ __all__: list[str] = []
 
 _VARIANCES = (0.1, 0.1, 0.2, 0.2)
 
-#: What offsets are divided by.
+#: Divisor of offsets.
 Variances = Annotated[tuple[float, ...], Limit("of four", lambda numbers: len(numbers) == 4)]
 
 

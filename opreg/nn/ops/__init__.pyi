@@ -54,7 +54,7 @@ class Addcmul(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, tensor1: TensorLike, tensor2: TensorLike, value: TensorLike = 1) -> Tensor: ...
 class AffineGrid(Primitive):
-    """Where ``grid_sample`` takes its samples so that images come out moved by matrices."""
+    """Places of samples for ``grid_sample``, so that images come out moved by matrices."""
     def __init__(self) -> None: ...
     def __call__(self, theta: TensorLike, size: Sequence[int], align_corners: bool = False) -> Tensor: ...
 class ArgMaxWithValue(Primitive):
@@ -167,7 +167,7 @@ class BroadcastTo(Primitive):
     def __init__(self, shape: TensorShape) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Bucketize(Primitive):
-    """Which of the stretches between rising boundaries numbers lie in, as int32."""
+    """Index of the stretch between rising boundaries for each number, int32."""
     def __init__(self, boundaries: Sequence[float]) -> None: ...
     def __call__(self, input: TensorLike, *, right: bool = False) -> Tensor: ...
 class Cast(Primitive):
@@ -497,7 +497,7 @@ class Inv(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class InvertPermutation(Primitive):
-    """Where each place went."""
+    """The inverse of a permutation."""
     def __init__(self) -> None: ...
     def __call__(self, places: Sequence[int]) -> tuple[int, ...]: ...
 class IsClose(Primitive):
@@ -1205,7 +1205,7 @@ def addn(x: Sequence[TensorLike]) -> Tensor:
 def addr(x: TensorLike, vec1: TensorLike, vec2: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1) -> Tensor:
     """``beta * x + alpha * outer(vec1, vec2)``."""
 def affine_grid(theta: TensorLike, size: Sequence[int], align_corners: bool = False) -> Tensor:
-    """Where ``grid_sample`` takes its samples so that images come out moved by matrices."""
+    """Places of samples for ``grid_sample``, so that images come out moved by matrices."""
 def all(input: TensorLike, axis: Axes = None, keep_dims: bool = False) -> Tensor:
     """Whether none is false, or zero."""
 def amax(input: TensorLike, axis: Axes = None, keepdims: bool = False, *, initial: float | None = None,
@@ -1327,7 +1327,7 @@ def bool_not(x: Any) -> Any:
 def broadcast_to(input: TensorLike, shape: TensorShape) -> Tensor:
     """Repeated along axes of length one, and new ones in front, to fill a shape."""
 def bucketize(input: TensorLike, boundaries: Sequence[float], *, right: bool = False) -> Tensor:
-    """Which of the stretches between rising boundaries numbers lie in, as int32."""
+    """Index of the stretch between rising boundaries for each number, int32."""
 def cartesian_prod(*inputs: TensorLike) -> Tensor:
     """All ways to take a number of each vector, one a row."""
 def cast(input: TensorLike, dtype: TensorDType) -> Tensor:

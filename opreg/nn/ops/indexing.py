@@ -407,7 +407,7 @@ def msort(input: TensorLike) -> Tensor:
 
 
 def bucketize(input: TensorLike, boundaries: Sequence[float], *, right: bool = False) -> Tensor:
-    """Which of the stretches between rising boundaries numbers lie in, as int32; with ``right`` at their left end."""
+    """Index of the stretch between rising boundaries for each number, int32; with ``right`` boundaries begin one."""
     x = tensor(input)
     return searchsorted(like(np.asarray(boundaries), x), x, out_int32=True, right=right)
 

@@ -484,7 +484,7 @@ def _sliding(kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes) -> d
 
 
 def affine_grid(theta: TensorLike, size: Sequence[int], align_corners: bool = False) -> Tensor:
-    """Where ``grid_sample`` takes its samples so that images come out moved by matrices.
+    """Places of samples for ``grid_sample``, so that images come out moved by matrices.
 
     Parameters
     ----------

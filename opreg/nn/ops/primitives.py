@@ -91,7 +91,7 @@ def _embedding_lookup(x: TensorLike, indices: TensorLike, offset: int) -> Tensor
 
 
 def _inverted(places: Sequence[int]) -> tuple[int, ...]:
-    """Where each place went."""
+    """The inverse of a permutation."""
     if sorted(places) != [*range(len(places))]:
         raise ValueError(f"InvertPermutation: expected each place once, got {places}")
     return tuple(np.argsort(places).tolist())

@@ -20,7 +20,7 @@ __all__ = ["fuse_dense_backward"]
 
 
 def _key(program: Program, node: Node) -> Hashable:
-    """What arrives at the layer. A sum that is added to what its array holds stays by itself, since the library only
+    """Output gradient of the layer. A sum that is added to what its array holds stays by itself, since the library only
     writes there."""
     xp = program.contexts[node].xp
     if not can_compile(xp) or declined(library(xp)):

@@ -16,7 +16,7 @@ __all__ = ["fuse_bn_backward"]
 
 
 def _key(program: Program, node: Node) -> Hashable:
-    """What the sums are of, along which axis, and who computes them."""
+    """Inputs and axis of the sums, and the entries that hold them."""
     if node.attrs["over"] != "batch":
         return None
     if node.op is backward_sums:
