@@ -1,4 +1,5 @@
-"""Measure opreg beside other frameworks on this machine, and write docs/performance.md.
+"""Measure opreg beside other frameworks on this machine, and write benchmarks/journal.md and the ratios in
+docs/performance.md.
 
 ``python -m benchmarks --setup`` makes the environments of the peers; ``python -m benchmarks`` measures. Every framework
 runs in a process of its own and waits there while others are measured; a round gives every cell of the table its turn,
@@ -73,14 +74,14 @@ def _options() -> Any:
                         help="processor cores and threads for each framework (%(default)s)")
     parser.add_argument("--processor", nargs="+", choices=LESSER, metavar="NAME", default=[],
                         help=f"as on a lesser processor, {', '.join(LESSER)}, or several of them")
-    parser.add_argument("--print", action="store_true", help="print the table, and leave the page as it is")
+    parser.add_argument("--print", action="store_true", help="print the table, and leave the pages as they are")
     parser.add_argument("--renew", action="store_true", help="put what --only measures in the place of those rows in "
                         "the last results, and say so beside them; all columns are needed")
     keys = [*(workload.key for workload in WORKLOADS), GROWTH]
     parser.add_argument("--only", nargs="+", choices=keys, metavar="WORKLOAD", default=keys,
-                        help=f"some of {', '.join(keys)}; the page is not written then")
+                        help=f"some of {', '.join(keys)}; no page is written then")
     parser.add_argument("--columns", nargs="+", choices=COLUMNS, metavar="COLUMN", default=list(COLUMNS),
-                        help=f"some of {', '.join(COLUMNS)}; the page is not written then")
+                        help=f"some of {', '.join(COLUMNS)}; no page is written then")
     parser.add_argument("--device", choices=DEVICES, default="cpu",
                         help="a GPU, or dry: a stand-in for one at tiny sizes, whose times mean nothing (%(default)s)")
     parser.add_argument("--here", action="store_true", help="run all frameworks with this interpreter")
@@ -89,7 +90,7 @@ def _options() -> Any:
     parser.add_argument("--machine", type=Path, metavar="FILE",
                         help="figures of the device as benchmarks.gpu_questions found them; others', by default")
     parser.add_argument("--out", type=Path, metavar="FOLDER",
-                        help="write performance.md and performance.json there, and leave the page as it is")
+                        help="write performance.md and performance.json there, and leave the pages as they are")
     options = parser.parse_args()
     if options.renew and len(options.columns) < len(COLUMNS):
         parser.error("--renew: a row has all columns, so --columns does not go with it")
@@ -200,7 +201,7 @@ def _commit() -> str:
 
 
 def _compare_and_keep(results: Results, keep: bool, renew: bool = False, folder: Path = FOLDER,
-                      target: Path = page.PAGE) -> None:
+                      target: Path = page.PAGE, journal: Path = page.JOURNAL) -> None:
     """Say what differs from the last results of this kind, and put these in their place, or in that of their rows."""
     path = folder / f"{results.kind}.json"
     if path.exists():
@@ -213,8 +214,8 @@ def _compare_and_keep(results: Results, keep: bool, renew: bool = False, folder:
             results, keep = renewed(load(path), results), True
     if keep:
         results.save(path)
-        page.write(folder, target)
-        print(f"written to {path} and {target}", file=sys.stderr)
+        page.write(folder, target, journal)
+        print(f"written to {path}, {journal} and {target}", file=sys.stderr)
 
 
 if __name__ == "__main__":

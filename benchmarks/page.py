@@ -1,4 +1,5 @@
-"""The page: a section for each kind of processor, out of the files."""
+"""Two pages, out of the files: the journal with a section for each kind of processor, and for users one table of
+ratios."""
 
 from __future__ import annotations
 
@@ -8,22 +9,43 @@ from pathlib import Path
 from .growth import verdict
 from .results import FOLDER, RATIOS, Growth, Results, Row, fastest, load, number
 
-__all__ = ["PAGE", "measured", "section", "write"]
+__all__ = ["JOURNAL", "PAGE", "measured", "ratios", "section", "write"]
 
+#: The page for users, and the journal.
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
+JOURNAL = Path(__file__).resolve().parent / "journal.md"
 BEGIN, END = "<!-- measured: python -m benchmarks writes what follows -->", "<!-- end of what was measured -->"
 
 
+def _loaded(folder: Path) -> list[Results]:
+    return sorted((load(path) for path in folder.glob("*.json")), key=lambda each: (each.title, each.kind))
+
+
 def measured(folder: Path = FOLDER) -> str:
-    """What stands between the marks of the page."""
-    found = sorted((load(path) for path in folder.glob("*.json")), key=lambda each: (each.title, each.kind))
-    return "\n\n".join(f"### {each.title}\n\n{section(each)}" for each in found)
+    """A section for each kind of processor."""
+    return "\n\n".join(f"### {each.title}\n\n{section(each)}" for each in _loaded(folder))
 
 
-def write(folder: Path = FOLDER, page: Path = PAGE) -> None:
-    """Write the page anew, from the files in a folder."""
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    page.write_text(f"{before}{BEGIN}\n\n{measured(folder)}\n\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+def ratios(folder: Path = FOLDER) -> str:
+    """One table: a column for each processor as it is, and in it our time over that of the fastest peer, with NumPy
+    alone and with the extra."""
+    found = [each for each in _loaded(folder) if not each.lesser]
+    by_work = [{(row.work, row.title): row for row in each.rows} for each in found]
+    # Works in the order of the results that have most of them.
+    keys = dict.fromkeys(key for rows in sorted(by_work, key=len, reverse=True) for key in rows)
+    return "\n".join([*_head(["work", *(each.title for each in found)]),
+                      *(_line([title, *(_both(rows.get((work, title))) for rows in by_work)]) for work, title in keys)])
+
+
+def _both(row: Row | None) -> str:
+    return f"{_ratio(row, 'opreg', ())} / {_ratio(row, 'opreg[fast]', ())}" if row else "–"
+
+
+def write(folder: Path = FOLDER, page: Path = PAGE, journal: Path = JOURNAL) -> None:
+    """Write both pages anew, from the files in a folder."""
+    for path, text in ((page, ratios(folder)), (journal, measured(folder))):
+        before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
+        path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.partition(END)[2]}", encoding="utf-8")
 
 
 def section(results: Results) -> str:

@@ -1,4 +1,4 @@
-"""Every number that was found by measuring stands in a table of docs/performance.md, with what it follows from."""
+"""Every number that was found by measuring stands in a table of benchmarks/journal.md, with what it follows from."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _named(target: ast.expr, value: ast.expr) -> list[str]:
 
 
 def _numbers() -> set[str]:
-    """Numbers at the head of every module but those for GPUs, of which docs/gpu.md tells."""
+    """Numbers at the head of every module but those for GPUs."""
     found = set()
     for folder in ("opreg", "symbol", "ndarray"):
         for path in (ROOT / folder).rglob("*.py"):
@@ -182,11 +182,11 @@ def _tables() -> set[str]:
 
 
 def test_every_tuned_number_stands_in_the_list():
-    page = (ROOT / "docs" / "performance.md").read_text()
+    page = (ROOT / "benchmarks" / "journal.md").read_text()
     rows = re.search(r"\| constant \|.*?\n((?:\|.*\n)+)", page)
     assert rows is not None
     listed = {name for row in rows[1].splitlines()[1:] for name in re.findall(r"`([\w.]+)`", row.split("|")[1])}
     found, others = _numbers(), _tables()
-    assert sorted(found - listed - others) == [], "in no list: a row in docs/performance.md, or a word in OTHERWISE"
+    assert sorted(found - listed - others) == [], "in no list: a row in benchmarks/journal.md, or a word in OTHERWISE"
     assert sorted((listed | others) - found) == [], "no longer there"
     assert sorted(listed & others) == [], "in both lists"

@@ -99,7 +99,8 @@ def test_the_page_on_other_libraries_shows_what_is_printed():
 
 
 def test_links_lead_somewhere():
-    for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("opreg/examples/data/*.md")):
+    for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md"),
+                 *ROOT.glob("opreg/examples/data/*.md")):
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 

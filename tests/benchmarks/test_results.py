@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -87,13 +88,26 @@ def test_memory_of_nothing_is_no_ratio() -> None:
     assert list(results.changes(made({"opreg": [0.0, 0.0]}), made({"opreg": [0.0, 0.0]}))) == []
 
 
-# ------------------------------------------------------------------------------------------------- the page
+# ------------------------------------------------------------------------------------------------- the pages
 
 
-def test_the_page_is_what_the_files_say() -> None:
-    """``from benchmarks import page; page.write()`` writes it."""
-    text = page.PAGE.read_text(encoding="utf-8")
-    assert text.partition(page.BEGIN)[2].partition(page.END)[0].strip() == page.measured()
+@pytest.mark.parametrize("path, said", [(page.JOURNAL, page.measured), (page.PAGE, page.ratios)])
+def test_the_pages_are_what_the_files_say(path: Path, said: Callable[[], str]) -> None:
+    """``from benchmarks import page; page.write()`` writes them."""
+    text = path.read_text(encoding="utf-8")
+    assert text.partition(page.BEGIN)[2].partition(page.END)[0].strip() == said()
+
+
+def test_ratios_have_a_column_for_each_processor_as_it_is(tmp_path: Path) -> None:
+    """A work that one of them did not have is a dash there."""
+    other = {**XEON, "name": "Another"}
+    adam = Row("adam", "Adam", "ms", {"opreg": [3e-3], "opreg[fast]": [1e-3], "PyTorch": [2e-3]})
+    for number, each in enumerate([made(), made(lesser=["no-avx2"]), made(processor=other)]):
+        each.rows += [adam] * (number == 2)
+        each.save(tmp_path / f"{number}.json")
+    assert page.ratios(tmp_path).splitlines() == [
+        f"| work | Another, 2 cores, 36 MiB of last cache | {XEON['name']}, 2 cores, 36 MiB of last cache |",
+        "|---|---|---|", "| perceptron | 2.00 / – | 2.00 / – |", "| Adam | 1.50 / 0.50 | – |"]
 
 
 def test_a_section_has_the_table_and_how_it_was_measured() -> None:
@@ -105,13 +119,14 @@ def test_a_section_has_the_table_and_how_it_was_measured() -> None:
 
 
 def test_known_kinds_are_compared_and_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder, target = tmp_path / "results", tmp_path / "page.md"
-    target.write_text(f"before\n\n{page.BEGIN}\nold\n{page.END}\n\nafter\n")
+    folder, users, target = tmp_path / "results", tmp_path / "page.md", tmp_path / "journal.md"
+    for path in (users, target):
+        path.write_text(f"before\n\n{page.BEGIN}\nold\n{page.END}\n\nafter\n")
     faster = made({"opreg": [1e-6, 1e-6], "PyTorch": [4e-6, 4e-6]}, date="2026-01-03")
-    benchmark._compare_and_keep(made(), True, folder=folder, target=target)
-    benchmark._compare_and_keep(made(lesser=["no-avx2"]), True, folder=folder, target=target)
+    benchmark._compare_and_keep(made(), True, folder=folder, target=users, journal=target)
+    benchmark._compare_and_keep(made(lesser=["no-avx2"]), True, folder=folder, target=users, journal=target)
     assert "Since" not in capsys.readouterr().out
-    benchmark._compare_and_keep(faster, True, folder=folder, target=target)
+    benchmark._compare_and_keep(faster, True, folder=folder, target=users, journal=target)
     said = capsys.readouterr().out
     assert "Since 2026-01-02 (abc):" in said and "- perceptron: opreg 0.50 → 0.25" in said
     assert {results.load(path).date for path in folder.iterdir()} == {"2026-01-02", "2026-01-03"}
@@ -120,19 +135,20 @@ def test_known_kinds_are_compared_and_replaced(tmp_path: Path, capsys: pytest.Ca
     assert [line for line in text.splitlines() if line.startswith("### ")] == [
         f"### {XEON['name']}, 2 cores, 36 MiB of last cache",
         f"### {XEON['name']}, 2 cores, 36 MiB of last cache, without AVX2"]
-    benchmark._compare_and_keep(made(date="2026-01-04"), False, folder=folder, target=target)
+    benchmark._compare_and_keep(made(date="2026-01-04"), False, folder=folder, target=users, journal=target)
     assert "- perceptron: opreg 0.25 → 0.50" in capsys.readouterr().out and target.read_text() == text
 
 
 def test_rows_measured_again_take_the_place_of_theirs_and_say_so(tmp_path: Path) -> None:
-    folder, target = tmp_path / "results", tmp_path / "page.md"
-    target.write_text(f"{page.BEGIN}\n{page.END}\n")
+    folder, users, target = tmp_path / "results", tmp_path / "page.md", tmp_path / "journal.md"
+    for path in (users, target):
+        path.write_text(f"{page.BEGIN}\n{page.END}\n")
     other = Row("adam", "the framework's Adam", "ms", {"opreg": [5e-3], "PyTorch": [2e-3]})
     first = made(remarks=["JAX, perceptron: not within 30 s.", "something is missing."])
     first.rows.append(other)
-    benchmark._compare_and_keep(first, True, folder=folder, target=target)
+    benchmark._compare_and_keep(first, True, folder=folder, target=users, journal=target)
     again = made({"opreg": [1e-6], "PyTorch": [4e-6], "JAX": [1e-6]}, date="2026-01-05", commit="def", growth=[])
-    benchmark._compare_and_keep(again, False, True, folder, target)
+    benchmark._compare_and_keep(again, False, True, folder, users, target)
     kept = results.load(next(folder.iterdir()))
     assert [row.figures["opreg"] for row in kept.rows] == [[1e-6], [5e-3]] and kept.date == "2026-01-02"
     assert kept.growth == first.growth and kept.remarks == ["something is missing."]
