@@ -38,7 +38,8 @@ def ratios(folder: Path = FOLDER) -> str:
 
 
 def _both(row: Row | None) -> str:
-    return f"{_ratio(row, 'opreg', ())} / {_ratio(row, 'opreg[fast]', ())}" if row else "–"
+    pair = (_ratio(row, "opreg", ()), _ratio(row, "opreg[fast]", ())) if row else ("–",)
+    return "\N{NO-BREAK SPACE}/\N{NO-BREAK SPACE}".join(pair)
 
 
 def write(folder: Path = FOLDER, page: Path = PAGE, journal: Path = JOURNAL) -> None:

@@ -1,4 +1,5 @@
-"""What MkDocs is told beside docs/: README as the first page, the reference, the examples, the order of all."""
+"""What MkDocs is told beside docs/: README as the first page, the reference, the examples, the order of all, the
+colours of code, and what a search finds first."""
 
 from __future__ import annotations
 
@@ -8,7 +9,9 @@ import re
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
+from pygments.formatters import HtmlFormatter
 
 from opreg import reference
 
@@ -17,7 +20,8 @@ ROOT = Path(__file__).parent.parent
 #: Pages of docs/ in the order of reading; those that are not there yet are left out, what is not named comes last.
 SECTIONS = {
     "Learn": ["write_an_operator", "twelve_operators", "train_a_model", "pictures", "command", "interop"],
-    "Come from elsewhere": ["from_torch_and_jax", "mxnet", "mindspore", "mindspore_names", "scripts"],
+    "Come from elsewhere": ["from_torch_and_jax", "mxnet", "gluon", "gluon_data", "mindspore", "mindspore_names",
+                            "onnx", "scripts"],
     "How it works": ["architecture", "performance", "gpu", "distributed"],
 }
 
@@ -86,9 +90,11 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are no files of docs/."""
+    """Add the pages that are no files of docs/, and the colours of code."""
     for name, text in PAGES.items():
         files.append(File.generated(config, f"{name}.md", content=text))
+    colours = HtmlFormatter(style="default").get_style_defs(".codehilite")
+    files.append(File.generated(config, "colours.css", content=colours))
     return files
 
 
@@ -97,3 +103,34 @@ def on_page_markdown(markdown: str, **_: object) -> str:
     for pattern, moved in MOVED:
         markdown = re.sub(rf"\]\({pattern}\)", f"]({moved})", markdown)
     return re.sub(r"\[([^\]]+)\]\(\.\./(?!\w+\.md)[^)]*\)", r"\1", markdown)
+
+
+def _weight(location: str) -> int:
+    """How much more a place counts than an entry of the reference: pages explain, the reference lists."""
+    page = location.partition("#")[0]
+    if page == "operators.html":
+        return 2
+    return 1 if page.startswith(("reference/", "examples/")) or page in _LISTS else 4
+
+
+_LISTS = {"changelog.html", "contributing.html", "mindspore_names.html"}
+
+
+def _replace(path: Path, *pairs: tuple[str, str]) -> None:
+    text = path.read_text()
+    for old, new in pairs:
+        if old not in text:
+            raise PluginError(f"{path.name} of this MkDocs has no {old!r}, which docs/hooks.py replaces")
+        text = text.replace(old, new)
+    path.write_text(text)
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Let a search find titles before text, pages before the reference, and what stands in several places once."""
+    folder = Path(config.site_dir) / "search"
+    index = json.loads((folder / "search_index.json").read_text())
+    once = {(each["title"], each["text"]): each for each in reversed(index["docs"])}  # the first of several
+    index["docs"] = [{**each, "boost": _weight(each["location"])} for each in reversed(once.values())]
+    (folder / "search_index.json").write_text(json.dumps(index, separators=(",", ":")))
+    _replace(folder / "worker.js", ("this.field('title');", "this.field('title', {boost: 6});"),
+             ("this.add(doc);", "this.add(doc, {boost: doc.boost});"))

@@ -52,7 +52,7 @@ def _items(body: str) -> str:
 
 def _fenced(text: str) -> str:
     """The text, with what a prompt stands before, up to the next empty line, in fences."""
-    return re.sub(r"^>>> .*(?:\n.+)*", lambda found: f"```python\n{found[0]}\n```", text.strip(), flags=re.MULTILINE)
+    return re.sub(r"^>>> .*(?:\n.+)*", lambda found: f"```pycon\n{found[0]}\n```", text.strip(), flags=re.MULTILINE)
 
 
 def _signature(value: Callable, bound: bool = False) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 import subprocess
 import sys
@@ -48,10 +49,28 @@ def test_pages_say(site: Path, page: str, said: str) -> None:
     assert said in text(site / f"{page}.html")
 
 
+def test_a_search_finds_pages_before_entries_and_each_text_once(site: Path) -> None:
+    """Titles count most, and an explanation counts more than a list."""
+    found = json.loads((site / "search" / "search_index.json").read_text())["docs"]
+    boosts = {each["location"]: each["boost"] for each in found}
+    assert len({(each["title"], each["text"]) for each in found}) == len(found)
+    assert boosts["write_an_operator.html#second-order-gradients"] > boosts["operators.html#fullyconnected"] > 1
+    assert min(boosts.values()) == boosts["reference/operator.html#customopprop"] == 1
+    worker = (site / "search" / "worker.js").read_text()
+    assert "{boost: doc.boost}" in worker and "'title', {boost: " in worker
+
+
+def test_code_has_colours(site: Path) -> None:
+    """Keywords are told by their class, prompts by theirs."""
+    assert '<span class="k">def</span>' in (site / "index.html").read_text()
+    assert '<span class="gp">&gt;&gt;&gt; </span>' in (site / "operators.html").read_text()
+    assert ".codehilite .k" in (site / "colours.css").read_text()
+
+
 def test_no_markup_of_docstrings_is_left() -> None:
     """Headings and prompts became Markdown."""
     for name, page in reference.pages().items():
-        prose = re.sub(r"^```python\n.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL)
+        prose = re.sub(r"^```pycon\n.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL)
         assert not re.search(r"^(-{4,}$|>>> |```)", prose, re.MULTILINE), name
 
 

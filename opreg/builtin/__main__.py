@@ -61,7 +61,7 @@ def _families() -> Iterator[tuple[str, list[Op]]]:
         if not op.name.startswith(("custom.", "_backward", "_example")) and op.family:
             by_family.setdefault(op.family.replace("_", " "), []).append(op)
     for family in sorted(by_family):
-        yield family, sorted(by_family[family], key=lambda op: op.name.lower())
+        yield family, sorted(by_family[family], key=lambda op: (op.name.startswith("_"), op.name.lower()))
 
 
 def document() -> str:
