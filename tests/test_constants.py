@@ -103,7 +103,8 @@ OTHERWISE = {
         notebook.callback: _HEIGHT _MARGIN _WIDTH
         pictures.layered: _BETWEEN _BESIDE _LANE _LEAST_GAP _MOST_GAP _FAR _LARGE _SWEEPS _FEW_SWEEPS
         pictures.measures: CHAR LINE LABEL_CHAR LABEL_HEIGHT PADDING TITLE _LONGEST
-        pictures.pages: _MANY _CLOSED
+        pictures.overview: _MOST
+        pictures.pages: _MANY _SEVERAL _CLOSED
         pictures.svg: _ARROW
         pictures.tables: _MOST _ENDS _ROWS _DRAWN
         pictures.timeline: _HEIGHT _USED _LEFT _TOP _WIDE _NARROW _FULL _READABLE

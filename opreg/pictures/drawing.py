@@ -70,12 +70,14 @@ class Box:
 
 
 class Wire(NamedTuple):
-    """From an output of a node to an input of another one, by their numbers."""
+    """From an output of a node to an input of another one, by their numbers; ``lines`` of them where it stands for
+    several."""
 
     source: int
     output: int
     target: int
     position: int
+    lines: int = 1
 
 
 @dataclass

@@ -1,8 +1,9 @@
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const {nodes, levels, pad, title, closed, many} = data;
-  const root = document.documentElement, graph = document.querySelector(".opreg-graph");
+  const {nodes, levels, pad, title, closed, many, groups} = data;
+  const root = document.documentElement, graph = document.querySelector(".graph .opreg-graph");
+  const around = document.querySelector(".graph .scroll");
   const index = {level: new Map(), item: new Map(), line: new Map(), tip: new Map(), node: new Map()};
   for (const element of graph.querySelectorAll("g, path")) {
     for (const name in element.dataset) if (index[name]) index[name].set(element.dataset[name], element);
@@ -38,6 +39,7 @@
       if (item.inner >= 0) item.element.firstElementChild.setAttribute("height", item.height);
     }
     for (const line of level.lines) draw(level, line, rows, tops);
+    merge(level);
     if (!level.number) {
       graph.setAttribute("height", level.height);
       graph.setAttribute("viewBox", `0 0 ${level.width} ${level.height}`);
@@ -54,6 +56,35 @@
     }
     element.setAttribute("d", `${path}V${end}`);
     if (tip) tip.setAttribute("d", `M${xs[xs.length - 1]} ${end}l-2.5 -5h5z`);
+  }
+
+  // Lines between a closed group and another thing are one line, with their count beside it.
+  function merge(level) {
+    const between = new Map();
+    for (const line of level.lines) {
+      const ends = [line.source, line.target].map((i) => i < 0 ? -1 : level.items[i].inner);
+      const one = ends.some((inner) => shut.has(inner)) ? `${line.source} ${line.target}` : line;
+      between.set(one, [...(between.get(one) || []), line]);
+    }
+    level.counts = (level.counts || []).filter((text) => text.remove());
+    for (const lines of between.values()) {
+      const kept = lines[lines.length >> 1];
+      for (const line of lines) {
+        for (const element of [line.element, line.tip]) if (element) element.classList.toggle("merged", line !== kept);
+      }
+      if (lines.length > 1) level.counts.push(count(kept, lines.length));
+    }
+  }
+
+  function count(line, number) {
+    const text = document.createElementNS("http://www.w3.org/2000/svg", "text");
+    const {x, y} = line.element.getPointAtLength(line.element.getTotalLength());
+    text.setAttribute("class", "count");
+    text.setAttribute("x", x + 5);
+    text.setAttribute("y", y - 5);
+    text.textContent = number;
+    line.element.after(text);
+    return text;
   }
 
   function close(number, yes) {
@@ -97,7 +128,18 @@
       close(level.number, false);
     }
     if (opened) restack(inside);
-    const box = element.getBoundingClientRect(), around = document.querySelector(".graph .scroll");
+    center(element);
+  }
+
+  function open(number) {
+    for (let level = levels[number]; level.number; level = level.parent) close(level.number, false);
+    restack(levels[number]);
+    center(levels[number].element.querySelector(".title"));
+    around.scrollIntoView({block: "nearest"});
+  }
+
+  function center(element) {
+    const box = element.getBoundingClientRect();
     const frame = around.getBoundingClientRect();
     around.scrollTop += box.top - frame.top - frame.height / 2;
     around.scrollLeft += box.left - frame.left - frame.width / 2 + box.width / 2;
@@ -106,11 +148,13 @@
   document.addEventListener("click", (event) => {
     const chosen = event.target.closest("[data-node]");
     if (chosen) {
-      if (nodes[chosen.dataset.node]) choose(chosen.dataset.node, !chosen.closest(".opreg-graph"));
+      if (groups[chosen.dataset.node]) open(Number(chosen.dataset.node.slice(1)));
+      else if (nodes[chosen.dataset.node]) choose(chosen.dataset.node, !chosen.closest(".opreg-graph"));
       return;
     }
     const cluster = event.target.closest(".cluster");
-    if (cluster && event.target.parentNode === cluster) toggle(Number(cluster.dataset.level));
+    const moved = around.classList.contains("dragged");
+    if (cluster && event.target.parentNode === cluster && !moved) toggle(Number(cluster.dataset.level));
   });
 
   function toggle(number) {
@@ -120,7 +164,7 @@
 
   document.addEventListener("keydown", (event) => {
     const focused = event.target.closest && event.target.closest(".node");
-    if (focused && event.key === "Enter") choose(focused.dataset.node, false);
+    if (focused && event.key === "Enter" && nodes[focused.dataset.node]) choose(focused.dataset.node, false);
   });
   if (nodes.length <= many) all(".opreg-graph .node").forEach((element) => element.setAttribute("tabindex", "0"));
 
@@ -137,7 +181,8 @@
     const marked = new Set(hits);
     document.body.classList.toggle("searching", Boolean(words));
     all(".opreg-graph .node, .row").forEach((element) =>
-      element.classList.toggle("hit", marked.has(Number(element.dataset.node))));
+      element.classList.toggle("hit", (groups[element.dataset.node] || [Number(element.dataset.node)]).some(
+        (node) => marked.has(node))));
     if (words) all(".outline details").forEach((part) => { part.open = true });
     found.textContent = words ? `${hits.length} found` : "";
   });
@@ -160,6 +205,7 @@
     },
     larger: () => zoom(1.25),
     smaller: () => zoom(0.8),
+    fit: () => zoom(around.clientWidth / levels[0].width / scale),
   };
   let scale = 1;
 
@@ -171,8 +217,22 @@
   all("button").forEach((button) => button.addEventListener("click", () => actions[button.name]()));
   if (nodes.length > many && levels.length > 1) every(true);
 
+  // The graph moves with a pointer that drags its ground.
+  around.addEventListener("pointerdown", (event) => {
+    if (event.pointerType !== "mouse" || event.button || event.target.closest("[data-node], .title, .tag")) return;
+    const from = {x: event.clientX + around.scrollLeft, y: event.clientY + around.scrollTop};
+    const move = ({clientX, clientY}) => {
+      around.classList.add("dragged");
+      around.scrollTo(from.x - clientX, from.y - clientY);
+    };
+    addEventListener("pointermove", move);
+    addEventListener("pointerup", () => {
+      removeEventListener("pointermove", move);
+      setTimeout(() => around.classList.remove("dragged"));
+    }, {once: true});
+  });
+
   // What is wide begins smaller, and where its first node is.
-  const around = document.querySelector(".graph .scroll");
   if (levels[0].width > around.clientWidth) zoom(Math.max(around.clientWidth / levels[0].width, 0.55));
   const first = levels[0].items.reduce((one, other) => other.row < one.row ? other : one, levels[0].items[0]);
   if (first) around.scrollLeft = first.x * scale - around.clientWidth / 3;

@@ -24,14 +24,15 @@ from opreg.symbol.symbol import Symbol
 from .drawing import Drawing
 from .layout import Level, lay_out
 from .measures import PADDING, TITLE, shortened
+from .overview import Overview, overview
 from .seen import Seen, seen
 from .svg import DARK, STYLE, svg
 from .timeline import timelines
 
 __all__ = ["Page", "page"]
 
-#: Nodes from which on a page begins with its groups closed.
-_MANY = 400
+#: Nodes from which on a page begins with its groups closed, and from which on it begins with an overview.
+_MANY, _SEVERAL = 2000, 60
 #: The height of a group that is closed.
 _CLOSED = 34.0
 _HERE = FilePath(__file__).parent
@@ -127,6 +128,7 @@ def _title(value: object, found: Seen) -> str:
 
 
 def _written(found: Seen, drawing: Drawing, level: Level, profile: Profile | None) -> str:
+    above = overview(drawing, level) if len(drawing.boxes) > _SEVERAL else None
     style = f"{_file('page.css')}\n{STYLE}\n{_dark()}"
     script = _file("page.js")
     arenas = [] if found.plan is None else timelines(found.plan, found.segments)
@@ -134,7 +136,8 @@ def _written(found: Seen, drawing: Drawing, level: Level, profile: Profile | Non
               "base-uri 'none'; form-action 'none'")
     memory = "".join(f'<section class="wide arenas"><h2>Memory on {escaped(str(each.ctx))}, step by step</h2>'
                      f'<div class="scroll">{each.svg(drawing.nodes)}</div></section>' for each in arenas)
-    buttons = {"close": "Close all", "open": "Open all", "smaller": "−", "larger": "+", "theme": "Light / dark"}
+    buttons = {"close": "Close all", "open": "Open all", "smaller": "−", "larger": "+", "fit": "Fit",
+               "theme": "Light / dark"}
     if arenas:
         buttons["memory"] = "By memory"
     tools = "".join(f'<button type="button" name="{name}">{text}</button>' for name, text in buttons.items())
@@ -146,12 +149,12 @@ def _written(found: Seen, drawing: Drawing, level: Level, profile: Profile | Non
         f'<header><h1>{escaped(drawing.title)}</h1><p class="about">{escaped(_about(found, drawing, profile))}'
         '</p><div class="tools"><input type="search" placeholder="Search" aria-label="Search">'
         f'<span class="found" aria-live="polite"></span>{tools}</div></header>',
-        '<main><section class="graph"><h2>Graph</h2><div class="scroll">',
+        f'<main>{_above(above)}<section class="graph"><h2>Graph</h2><div class="scroll">',
         svg(level, drawing.numbers(), style=False),
         '</div></section><section class="details"><h2>Details</h2><p class="hint">Click on a node to see what is known '
         'of it, on the title of a group to close or open it.</p></section>',
         f'{memory}<section class="wide outline"><h2>Outline</h2>{"".join(_outline(level, drawing, {}))}</section>',
-        f'</main><script type="application/json" id="data">{_json(_data(level, drawing))}</script>',
+        f'</main><script type="application/json" id="data">{_json(_data(level, drawing, above))}</script>',
         f"<script>{script}</script></body></html>\n"))
 
 
@@ -185,14 +188,23 @@ def _about(found: Seen, drawing: Drawing, profile: Profile | None) -> str:
     return ", ".join(parts)
 
 
-def _data(level: Level, drawing: Drawing) -> dict[str, object]:
-    """Data for the page's script: facts about nodes, and the places of everything."""
+def _above(found: Overview | None) -> str:
+    """The section with the groups, where there is one."""
+    if found is None:
+        return ""
+    return ('<section class="wide overview"><h2>Overview</h2><div class="scroll">'
+            f'{svg(lay_out(found.drawing), found.numbers, style=False)}</div></section>')
+
+
+def _data(level: Level, drawing: Drawing, above: Overview | None) -> dict[str, object]:
+    """Data for the page's script: facts about nodes, the members of groups, and the places of everything."""
     numbers: dict[int, int] = {}
     levels = list(level.levels())
     for number, each in enumerate(levels):
         numbers[id(each)] = number
     return {"nodes": [box.facts for box in drawing.boxes], "pad": PADDING, "title": TITLE,
-            "closed": _CLOSED, "many": _MANY, "levels": [_geometry(each, numbers) for each in levels]}
+            "closed": _CLOSED, "many": _MANY, "groups": {} if above is None else above.members,
+            "levels": [_geometry(each, numbers) for each in levels]}
 
 
 def _geometry(level: Level, numbers: Mapping[int, int]) -> dict[str, object]:

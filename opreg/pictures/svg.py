@@ -34,9 +34,12 @@ STYLE = "".join((
     *(f".opreg-graph .{kind} .box{{fill:{colour}}}" for kind, colour in COLOURS.items()),
     ".opreg-graph .fused .box{fill:#ffd8a8;stroke:#e8590c}",
     ".opreg-graph .view .box{fill:#f1f3f5;stroke:#868e96;stroke-dasharray:3 2}",
+    ".opreg-graph .group .box{fill:var(--fill);stroke:var(--soft)}",
+    ".opreg-graph .count{font-size:9px;fill:var(--soft)}",
     ".opreg-graph .unknown .box{fill:#fff;stroke:#cf222e;stroke-dasharray:4 2;stroke-width:1.5}",
     ".opreg-graph .name{font-size:11px;fill:#1f2328;text-anchor:middle}",
     ".opreg-graph .kind{font-size:11px;fill:#1f2328bb;text-anchor:middle}",
+    ".opreg-graph .group .name,.opreg-graph .group .kind{fill:var(--ink)}",
     ".opreg-graph .flow{font-size:9px;fill:var(--soft);text-anchor:middle}",
     ".opreg-graph .line{fill:none;stroke:var(--line)}",
     ".opreg-graph .tip{fill:var(--line)}"))
@@ -73,7 +76,7 @@ def _end(level: Level, line: Line) -> float:
     return level.height if line.target is None else level.items[line.target].y
 
 
-def _node(placed: Placed, number: int, item: str) -> Iterator[str]:
+def _node(placed: Placed, number: int | str, item: str) -> Iterator[str]:
     box = placed.box
     assert box is not None
     middle = placed.width / 2
@@ -98,7 +101,7 @@ def _tooltip(box: Box) -> str:
     return "\n".join(f"{title}: {text}" for title, text in box.facts.items())
 
 
-def _level(level: Level, numbers: Mapping[int, int], count: list[int]) -> Iterator[str]:
+def _level(level: Level, numbers: Mapping[int, int | str], count: list[int]) -> Iterator[str]:
     me = count[0]
     for i, line in enumerate(level.lines):
         end = ""
@@ -108,6 +111,9 @@ def _level(level: Level, numbers: Mapping[int, int], count: list[int]) -> Iterat
                f'd="{path_of(level, line)}"/>')
         if line.wire is not None:
             yield (f'<path class="tip" data-tip="{me}.{i}" d="{tip(line.route, _end(level, line))}"/>')
+            if line.wire.lines > 1:
+                yield (f'<text class="count" x="{line.route.xs[-1] + 5:.1f}" y="{_end(level, line) - 5:.1f}">'
+                       f'{line.wire.lines}</text>')
     for i, item in enumerate(level.items):
         if item.box is not None:
             yield from _node(item, numbers[id(item.box)], f"{me}.{i}")
@@ -131,15 +137,15 @@ def tip(route: Route, y: float) -> str:
     return f"M{x:.1f} {y:.1f}l{-_ARROW / 2:g} {-_ARROW:g}h{_ARROW:g}z"
 
 
-def svg(level: Level, numbers: Mapping[int, int], scheme: str = "auto", style: bool = True) -> str:
+def svg(level: Level, numbers: Mapping[int, int | str], scheme: str = "auto", style: bool = True) -> str:
     """The text of a picture.
 
     Parameters
     ----------
     level : Level
         What ``lay_out`` gave.
-    numbers : mapping of int to int
-        The number of each node, by the identity of its box.
+    numbers : mapping of int to (int or str)
+        The number of each node, or another name of it, by the identity of its box.
     scheme : {"auto", "light", "dark"}
         Whether it is dark where the reader prefers that, never, or always.
     style : bool

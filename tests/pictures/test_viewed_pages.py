@@ -46,6 +46,19 @@ def of_a_plan():
     return mx.viz.page(executor, profile=executor.profile(1), title="a plan")
 
 
+def of_a_residual_network():
+    """Seventy nodes: two stages of four units; each gives its sum and its last relu to the next one."""
+    x = skip = mx.sym.Variable("data")
+    for stage in (1, 2):
+        for unit in range(4):
+            for i in range(4):
+                x = mx.sym.FullyConnected(x, num_hidden=8, name=f"stage{stage}_unit{unit}_fc{i}")
+                x = mx.sym.relu(x, name=f"stage{stage}_unit{unit}_relu{i}")
+            x, skip = mx.sym.elemwise_add(x, skip, name=f"stage{stage}_unit{unit}_plus"), x
+        x = x if stage == 2 else mx.sym.tanh(x, name="stage1_last")
+    return mx.viz.page(x, shape={"data": (2, 8)})
+
+
 def of_nasty_names():
     return mx.viz.page(mx.sym.relu(mx.sym.Variable(NASTY), name=NASTY, attr={"__note__": NASTY}), title=NASTY)
 
@@ -66,7 +79,7 @@ def shown(browser, tmp_path):
 
 
 @pytest.mark.parametrize("width", [400, 1200])
-@pytest.mark.parametrize("make", [of_cells, of_a_plan, of_nasty_names])
+@pytest.mark.parametrize("make", [of_cells, of_a_plan, of_a_residual_network, of_nasty_names])
 def test_a_page_fits_and_asks_for_nothing(shown, make, width):
     browser = shown(make(), width)
     assert browser.eval("document.documentElement.scrollWidth") <= width
@@ -138,6 +151,52 @@ def test_lines_still_join_nodes_when_groups_have_closed(shown):
         return Math.abs(end.y - box.top) < 1.5 && box.left <= end.x && end.x <= box.right})""")
     assert ends
     assert all(ends)
+
+
+def test_many_nodes_begin_with_an_overview_whose_boxes_lead_to_groups(shown):
+    browser = shown(of_a_residual_network())
+    boxes = browser.eval("""Array.from(document.querySelectorAll('.overview .node')).map((node) => [
+        ...node.querySelectorAll('.name, .kind')].map((text) => text.textContent))""")
+    units = [f"unit{unit}" for unit in range(4)]
+    assert sorted(boxes) == sorted([["data"], ["last", "tanh"], *([[unit, "9 nodes"] for unit in units] * 2)])
+    assert browser.eval("Array.from(document.querySelectorAll('.overview .count')).map((each) => each.textContent)"
+                        ) == ["2"] * 6
+    browser.click("[name=close]")
+    browser.click(".overview .group .box")
+    assert browser.eval("""(() => {
+        const group = document.querySelector('.graph [data-level]:not(.shut) [data-level]:not(.shut)');
+        const frame = document.querySelector('.graph .scroll').getBoundingClientRect();
+        const title = group.querySelector('.title').getBoundingClientRect();
+        return frame.top < title.top && title.bottom < frame.bottom})()""")
+    browser.click("input")
+    browser.type("stage2_unit3_fc")
+    assert browser.eval("document.querySelectorAll('.overview .hit').length") == 1
+
+
+def test_a_closed_group_has_one_line_for_each_neighbour_with_a_count(shown):
+    browser = shown(of_a_residual_network())
+    seen = """Array.from(document.querySelectorAll('.graph .line')).filter((line) =>
+        line.getClientRects().length && getComputedStyle(line).display !== 'none').length"""
+    before = browser.eval(seen)
+    browser.click("[name=close]")
+    assert browser.eval(seen) == 2  # from the data to the first stage, and from it to the second
+    assert browser.eval("document.querySelectorAll('.graph > .scroll > svg > .count').length") == 1
+    browser.click("[name=open]")
+    assert (browser.eval(seen), browser.eval("document.querySelectorAll('.graph .count').length")) == (before, 0)
+
+
+def test_the_graph_fits_the_page_and_moves_with_the_mouse(shown):
+    browser = shown(of_a_residual_network())
+    around, width = "document.querySelector('.graph .scroll')", "document.querySelector('.graph svg').clientWidth"
+    browser.click("[name=larger]")
+    browser.click("[name=fit]")
+    assert abs(browser.eval(width) - browser.eval(f"{around}.clientWidth")) <= 1
+    assert browser.eval(f"""(() => {{
+        const around = {around}, at = {{bubbles: true, pointerType: "mouse", button: 0}};
+        const drag = (type, y) => around.dispatchEvent(new PointerEvent(type, {{...at, clientX: 5, clientY: y}}));
+        around.scrollTop = 0;
+        drag("pointerdown", 300); drag("pointermove", 220); drag("pointerup", 220); drag("pointermove", 100);
+        return around.scrollTop}})()""") == 80
 
 
 def test_the_search_finds_and_opens(shown):

@@ -1,0 +1,114 @@
+"""An overview of a drawing: each group is one box, and one line between two boxes stands for all that join them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from graphlib import TopologicalSorter
+
+from .drawing import Box, Drawing, Wire
+from .layout import Level
+from .measures import shortened
+
+__all__ = ["Overview", "overview"]
+
+#: Boxes that are seen at a glance.
+_MOST = 60
+
+
+class Overview:
+    """A drawing of groups.
+
+    Attributes
+    ----------
+    drawing : Drawing
+        Its boxes are nodes of the whole drawing that are in no group, and groups.
+    numbers : dict of int to (int or str)
+        By the identity of a box: the number of the node, or ``"g"`` and the number of the group's level.
+    members : dict of str to list of int
+        The nodes in each group.
+    """
+
+    def __init__(self, title: str) -> None:
+        self.drawing = Drawing(title)
+        self.numbers: dict[int, int | str] = {}
+        self.members: dict[str, list[int]] = {}
+
+
+def overview(drawing: Drawing, level: Level) -> Overview | None:
+    """An overview of what was laid out; None where there is no group, or where the groups are too many.
+
+    Groups inside of groups are boxes where there are few enough, and else the groups around them.
+    """
+    depths = []
+    for depth in range(8):
+        things = list(_things(level, depth))
+        groups = sum(isinstance(thing, Level) for _, thing in things)
+        if len(things) > _MOST or not groups:
+            break
+        depths.append(things)
+    return _drawn(drawing, level, depths[-1]) if depths else None
+
+
+def _things(level: Level, depth: int) -> Iterator[tuple[Level, Box | Level]]:
+    """What stands in a level and in those above a depth, each with the level that it stands in."""
+    for item in level.items:
+        if item.level is None:
+            assert item.box is not None
+            yield level, item.box
+        elif depth:
+            yield from _things(item.level, depth - 1)
+        else:
+            yield level, item.level
+
+
+def _inner(level: Level) -> list[Box]:
+    return [item.box for each in level.levels() for item in each.items if item.box is not None]
+
+
+def _drawn(drawing: Drawing, level: Level, things: list[tuple[Level, Box | Level]]) -> Overview:
+    number_of = drawing.numbers()
+    level_of = {id(each): number for number, each in enumerate(level.levels())}
+    thing_of: dict[int, int] = {}
+    for i, (_, thing) in enumerate(things):
+        for box in _inner(thing) if isinstance(thing, Level) else [thing]:
+            thing_of[number_of[id(box)]] = i
+    outputs: dict[tuple[int, int], set[tuple[int, int]]] = {}
+    for wire in drawing.wires:
+        ends = thing_of[wire.source], thing_of[wire.target]
+        if ends[0] != ends[1]:
+            outputs.setdefault(ends, set()).add((wire.source, wire.output))
+
+    found = Overview(drawing.title)
+    found.drawing.cells = drawing.cells
+    order = TopologicalSorter({i: [source for source, target in outputs if target == i] for i in range(len(things))})
+    place: dict[int, int] = {}
+    for i in order.static_order():
+        parent, thing = things[i]
+        leaving = {output for (source, _), each in outputs.items() if source == i for output in each}
+        labels = {drawing.boxes[node].outputs[output] for node, output in leaving
+                  if output < len(drawing.boxes[node].outputs)}
+        said = [labels.pop() if len(labels) == 1 else ""]
+        if isinstance(thing, Level):
+            key = f"g{level_of[id(thing)]}"
+            found.members[key] = [number_of[id(box)] for box in _inner(thing)]
+            box, number = _group(thing, parent, said), key
+            found.numbers[id(box)] = number
+        else:
+            box = replace(thing, path=parent.path, outputs=said)
+            found.numbers[id(box)] = number_of[id(thing)]
+        place[i] = len(found.drawing.boxes)
+        found.drawing.boxes.append(box)
+    found.drawing.wires = [Wire(place[source], 0, place[target], position, len(outputs[source, target]))
+                           for position, (source, target) in enumerate(sorted(outputs))]
+    return found
+
+
+def _group(level: Level, parent: Level, outputs: list[str]) -> Box:
+    boxes = _inner(level)
+    kinds = Counter(box.facts.get("operator", "variable") for box in boxes)
+    facts = {"group": ".".join(level.path), "nodes": str(len(boxes)),
+             "of": ", ".join(f"{count} {shortened(kind)}" for kind, count in kinds.most_common(6))}
+    title = level.title.removeprefix(f"{parent.title}_")
+    return Box(facts["group"], [shortened(title), f"{len(boxes)} nodes"], "group", outputs, parent.path, facts)
