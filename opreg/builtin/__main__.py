@@ -66,8 +66,7 @@ def _families() -> Iterator[tuple[str, list[Op]]]:
 
 def document() -> str:
     """The page ``docs/operators.md``, made of the declarations."""
-    lines = ["# Operators", "", "Made from the declarations by `python -m opreg.builtin --docs`; not edited by hand.",
-             "", "Inputs come first, attributes after them; an attribute without a default is required. Every operator "
+    lines = ["# Operators", "", "Inputs come first, attributes after them; an attribute without a default is required. Every operator "
              "is `mx.nd.<name>` and `mx.sym.<name>`; names that begin with `_linalg_`, `_contrib_`, `_random_` and "
              "`_image_` are also found without that in `linalg`, `contrib`, `random` and `image`.", ""]
     for family, ops in _families():
@@ -76,6 +75,7 @@ def document() -> str:
             lines += [f"### {op.name}", "", f"`{_signature(op)}`", "", reference.markdown(op.doc), ""]
             if op.aliases:
                 lines += ["Also: " + ", ".join(f"`{name}`" for name in op.aliases) + ".", ""]
+    lines.append("Made from the declarations by `python -m opreg.builtin --docs`; not edited by hand.")
     return "\n".join(lines)
 
 

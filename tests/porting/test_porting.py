@@ -1,4 +1,4 @@
-"""Scripts of another time: what is rewritten, what it does then, and what is left alone."""
+"""Old scripts: what is rewritten, what it does then, and what is left alone."""
 
 from __future__ import annotations
 
