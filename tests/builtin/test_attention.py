@@ -136,6 +136,9 @@ def test_a_mask_of_integers_is_refused():
 def test_compiled_blocks_give_what_those_of_numpy_do(heads, attrs, dtype, monkeypatch):
     monkeypatch.setattr(scaled_attention, "_QUERIES", 16)
     monkeypatch.setattr(scaled_attention, "_KEYS", 8)
+    compiled = importlib.import_module("opreg.backends.numba.operators.attention")
+    for name, size in (("_ROWS", 7), ("_COLUMNS", 20), ("_CHUNK", 15)):
+        monkeypatch.setattr(compiled, name, size)
     draw = np.random.default_rng(8)
     shapes = {"q": (2, heads, 40, 4), "k": (2, 1, 50, 4), "v": (2, 1, 50, 3)}
     if "use_mask" in attrs:
@@ -170,7 +173,7 @@ def test_the_gradient_of_one_head_is_summed_of_parts(monkeypatch):
     arrays = _arrays(heads=1, batch=1, queries=30, keys=40)
     found = []
     for parts in (1, 8):
-        monkeypatch.setattr(scaled_attention, "_PARTS", parts)
+        monkeypatch.setattr(scaled_attention, "PARTS", parts)
         for x in arrays:
             x.attach_grad()
         with autograd.record():

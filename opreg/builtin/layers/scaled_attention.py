@@ -11,8 +11,8 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -28,17 +28,13 @@ from ...typing import Array, ArrayModule
 from ..outputs import floating, wide
 from ..samples import folded, size_of
 
-__all__ = ["Scores", "Soften", "Turn", "in_blocks", "run", "run_back", "several", "soften", "turn"]
-
-#: The functions ``soften`` and ``turn`` of one array module.
-Soften: TypeAlias = Callable[[Array, Array, Array], Array]
-Turn: TypeAlias = Callable[[Array, Array, Array, Array], None]
+__all__ = ["PARTS", "drawn", "in_blocks", "run", "run_back", "scale_of", "several"]
 
 # Queries and keys of a block on the host: its scores, and a block of the same size beside them, stay in the second
 # cache while the products read them.
 _QUERIES, _KEYS = 128, 512
-# Parts of the gradient that threads may share, where there are as many blocks of keys.
-_PARTS = 8
+#: Parts of the gradient that threads may share, where there are as many blocks of keys.
+PARTS = 8
 # Scores of a block on another device, of all heads together.
 _SCORES = 1 << 24
 
@@ -78,7 +74,7 @@ class Scores(NamedTuple):
             mask = xp.broadcast_to(mask, (shape[0], shape[1] * shape[2], *shape[3:])).reshape(shape)
             if mask.dtype.kind != "b":
                 mask = wide(mask)
-        return cls(xp, query, wide(key), wide(value), mask, draw, _scale(scale, query.shape[-1]), p, causal)
+        return cls(xp, query, wide(key), wide(value), mask, draw, scale_of(scale, query.shape[-1]), p, causal)
 
     def block(self, at: Any, rows: slice, columns: slice) -> tuple[Array, Array]:
         """Queries times the scale, and the scores that they have for some keys, of the heads ``at``."""
@@ -127,7 +123,8 @@ class Scores(NamedTuple):
         return not self.causal or columns.start < rows.stop
 
 
-def _scale(scale: float | None, size: int) -> float:
+def scale_of(scale: float | None, size: int) -> float:
+    """The number that products are multiplied by."""
     return 1.0 / math.sqrt(max(size, 1)) if scale is None else scale
 
 
@@ -166,7 +163,7 @@ def _multiples(xp: ArrayModule, draw: Array, p: float, rows: Array, columns: Arr
     return kept * xp.where(key[2] == 0, 1.0, 1.0 / (1.0 - p) if p < 1.0 else 0.0)
 
 
-def _drawn(xp: ArrayModule, drops: bool, rng: Any) -> Array:
+def drawn(xp: ArrayModule, drops: bool, rng: Any) -> Array:
     """Two random numbers and one, or zeros where nothing is dropped."""
     if not drops:
         return xp.zeros(3, dtype=xp.int32)
@@ -270,7 +267,7 @@ def attention_types(ins, outs):
 @scaled_dot_product_attention.kernel()
 def attention_xp(xp, query, key, value, *mask, causal, scale, p, mode, is_train, rng):
     drops = p > 0 and (is_train or mode == "always")
-    draw = _drawn(xp, drops, rng)
+    draw = drawn(xp, drops, rng)
     scores = Scores.of(xp, query, key, value, mask[0] if mask else None, draw if drops else None, scale, p,
                        causal)
     whole = slice(0, query.shape[2]), slice(0, key.shape[2])
@@ -370,7 +367,7 @@ def attention_gradients(g, query, key, value, logsum, delta, mask=None, draw=Non
     """All gradients of ``_contrib_scaled_dot_product_attention``, that of a mask among them, from all scores."""
     given = query
     g, query, key, value = [_like(x, logsum) for x in (g, query, key, value)]
-    many, scale = query.shape[1] // max(key.shape[1], 1), _scale(scale, query.shape[3])
+    many, scale = query.shape[1] // max(key.shape[1], 1), scale_of(scale, query.shape[3])
     all_keys, all_values = [ops.repeat(x, repeats=many, axis=1) if many > 1 else x for x in (key, value)]
     scores = ops._npi_matmul(query * scale, _turned(all_keys))
     if not use_mask:  # what comes first of the two that there may be is the other
@@ -445,7 +442,7 @@ def backward_attention_xp(xp, g, query, key, value, *rest, causal, scale, p, use
     results = tuple([xp.zeros(x.shape, dtype=wide(x[:0]).dtype) for x in (query, key, value)])
     scores = _given(xp, query, key, value, rest, causal, scale, p, use_mask)
     back = _Backward.of(scores, g, rest[:2], results)
-    back.block(functools.partial(turn, xp), (), slice(0, query.shape[2]), slice(0, key.shape[2]))
+    back.block((), slice(0, query.shape[2]), slice(0, key.shape[2]))
     return tuple([found.astype(x.dtype) for found, x in zip(results, (query, key, value))])
 
 
@@ -467,7 +464,7 @@ class _Backward(NamedTuple):
         g, logsum, delta, query = [_by_head(x, key.shape[1]) for x in (wide(g), logsum, delta, query)]
         return cls(scores, g, logsum, delta, query, key, value)
 
-    def block(self, turn: Turn, at: Any, rows: slice, columns: slice) -> None:
+    def block(self, at: Any, rows: slice, columns: slice) -> None:
         """Add what a block of scores adds to the gradients."""
         xp, scores = self.scores.xp, self.scores
         query, weights = scores.block(at, rows, columns)
@@ -478,7 +475,7 @@ class _Backward(NamedTuple):
         multiples = scores.multiples(at, rows, columns)
         if multiples is not None:
             d_scores *= multiples
-        turn(weights, d_scores, logsum, delta)
+        _turn(xp, weights, d_scores, logsum, delta)
         kept = weights if multiples is None else weights * multiples
         into = self.value[at][..., columns, :]
         into += _product(xp, xp.swapaxes(kept, -1, -2), g)
@@ -537,23 +534,23 @@ def attention_blocks(xp, query, key, value, *mask, causal, scale, p, mode, is_tr
     if out is None:
         out = [xp.empty(shape, dtype=query.dtype), xp.empty(shape[:3], dtype=_sums(query.dtype)),
                xp.empty(3, dtype=xp.int32)]
-    run(xp, functools.partial(soften, xp), ins, out, is_train, rng, causal, scale, p, mode)
+    run(xp, ins, out, is_train, rng, causal, scale, p, mode)
     return tuple(out)
 
 
-def run(xp: ArrayModule, soften: Soften, ins: Sequence[Array], out: Sequence[Array], is_train: bool, rng: Any,
-        causal: bool, scale: float | None, p: float, mode: str) -> None:
-    """Compute attention by blocks into the outputs, with ``soften`` for the softmax of each."""
+def run(xp: ArrayModule, ins: Sequence[Array], out: Sequence[Array], is_train: bool, rng: Any, causal: bool,
+        scale: float | None, p: float, mode: str) -> None:
+    """Compute attention by blocks into the outputs."""
     query, key, value, *mask = ins
     drops = p > 0 and (is_train or mode == "always")
-    draw = _drawn(xp, drops, rng)
+    draw = drawn(xp, drops, rng)
     scores = Scores.of(xp, query, key, value, mask[0] if mask else None, draw if drops else None, scale, p,
                        causal)
     out[2][...] = draw
     heads = key.shape[1]
     output, logsum = [xp.empty(x.shape, dtype=x.dtype) if not x.flags.c_contiguous else x for x in out[:2]]
     places, queries, keys = scores.blocks(xp is np)
-    work = functools.partial(_rows, scores, soften, keys, _by_head(output, heads), _by_head(logsum, heads))
+    work = functools.partial(_rows, scores, keys, _by_head(output, heads), _by_head(logsum, heads))
     share(xp, [functools.partial(work, at, rows) for at in places for rows in queries], _work(scores))
     for target, made in zip(out, (output, logsum)):
         if target is not made:
@@ -565,7 +562,7 @@ def _work(scores: Scores) -> int:
     return math.prod(scores.query.shape) * scores.key.shape[2] * 2
 
 
-def soften(xp: ArrayModule, weights: Array, top: Array, total: Array) -> Array:
+def _soften(xp: ArrayModule, weights: Array, top: Array, total: Array) -> Array:
     """Let scores of a block become exponentials, and the largest score and the sum of each row so far those with these.
 
     It returns by what was summed before is multiplied.
@@ -581,8 +578,7 @@ def soften(xp: ArrayModule, weights: Array, top: Array, total: Array) -> Array:
     return shrunk
 
 
-def _rows(scores: Scores, soften: Soften, keys: Sequence[slice], output: Array, logsum: Array, at: Any, rows: slice
-          ) -> None:
+def _rows(scores: Scores, keys: Sequence[slice], output: Array, logsum: Array, at: Any, rows: slice) -> None:
     """The output for some queries, from one block of keys after the other.
 
     M. Milakov, N. Gimelshein, Online normalizer calculation for softmax, arXiv:1805.02867.
@@ -598,7 +594,7 @@ def _rows(scores: Scores, soften: Soften, keys: Sequence[slice], output: Array, 
         if top is None:
             top = xp.full((*weights.shape[:-1], 1), -math.inf, dtype=weights.dtype)
             total = xp.zeros_like(top)
-        shrunk = soften(weights, top, total)
+        shrunk = _soften(xp, weights, top, total)
         multiples = scores.multiples(at, rows, columns)
         if multiples is not None:
             weights *= multiples
@@ -617,31 +613,31 @@ def _rows(scores: Scores, soften: Soften, keys: Sequence[slice], output: Array, 
 
 @backward_attention.kernel("blocks", accepts=several, rank=Rank.OPERATOR)
 def backward_attention_blocks(xp, g, query, key, value, *rest, causal, scale, p, use_mask):
-    return run_back(xp, functools.partial(turn, xp), (g, query, key, value, *rest), causal, scale, p, use_mask)
+    return run_back(xp, (g, query, key, value, *rest), causal, scale, p, use_mask)
 
 
-def run_back(xp: ArrayModule, turn: Turn, ins: Sequence[Array], causal: bool, scale: float | None, p: float,
-             use_mask: bool) -> tuple[Array, ...]:
-    """The gradients by blocks, with ``turn`` for the softmax of each."""
+def run_back(xp: ArrayModule, ins: Sequence[Array], causal: bool, scale: float | None, p: float, use_mask: bool
+             ) -> tuple[Array, ...]:
+    """The gradients by blocks."""
     g, query, key, value, *rest = ins
     scores = _given(xp, query, key, value, rest, causal, scale, p, use_mask)
     places, queries, keys = scores.blocks(xp is np)
     # Blocks of keys add to the gradient of queries; where heads are few, each sums apart, and the sums are added up.
-    count = min(len(keys), -(-_PARTS // len(places))) if xp is np else 1
+    count = min(len(keys), -(-PARTS // len(places))) if xp is np else 1
     cuts = [keys[len(keys) * i // count:len(keys) * (i + 1) // count] for i in range(count)]
     of_key, of_value = [xp.zeros(x.shape, dtype=wide(x[:0]).dtype) for x in (key, value)]
     of_queries = [xp.zeros(query.shape, dtype=of_key.dtype) for _ in cuts]
     parts = []
     for cut, of_query in zip(cuts, of_queries):
         back = _Backward.of(scores, g, rest[:2], (of_query, of_key, of_value))
-        parts += [functools.partial(_all_blocks, back, turn, queries, cut, at) for at in places]
+        parts += [functools.partial(_all_blocks, back, queries, cut, at) for at in places]
     share(xp, parts, 3 * _work(scores))
     for more in of_queries[1:]:
         of_queries[0] += more
     return tuple([found.astype(x.dtype, copy=False) for found, x in zip((of_queries[0], of_key, of_value), ins[1:])])
 
 
-def turn(xp: ArrayModule, weights: Array, d_scores: Array, logsum: Array, delta: Array) -> None:
+def _turn(xp: ArrayModule, weights: Array, d_scores: Array, logsum: Array, delta: Array) -> None:
     """Let scores of a block become weights, and gradients of weights those of scores."""
     weights -= logsum
     xp.exp(weights, out=weights)
@@ -649,7 +645,7 @@ def turn(xp: ArrayModule, weights: Array, d_scores: Array, logsum: Array, delta:
     d_scores *= weights
 
 
-def _all_blocks(back: _Backward, turn: Turn, queries: Sequence[slice], keys: Sequence[slice], at: Any) -> None:
+def _all_blocks(back: _Backward, queries: Sequence[slice], keys: Sequence[slice], at: Any) -> None:
     for columns, rows in itertools.product(keys, queries):
         if back.scores.seen(rows, columns):
-            back.block(turn, at, rows, columns)
+            back.block(at, rows, columns)
