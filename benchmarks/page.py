@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from .environments import OURS
 from .growth import verdict
 from .results import FOLDER, RATIOS, Growth, Results, Row, fastest, load, number
 
 __all__ = ["PAGE", "measured", "section", "write"]
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
+_LONG = 1e-3  # seconds from which on a row has shares of the machine
 BEGIN, END = "<!-- measured: python -m benchmarks writes what follows -->", "<!-- end of what was measured -->"
 
 
@@ -38,11 +40,15 @@ def section(results: Results) -> str:
 def _table(results: Results) -> list[str]:
     names = list(results.columns)
     ratios = [each for each in RATIOS if results.device == "cpu" or each[1] == "opreg"]
-    more = [] if results.device == "cpu" else ["launches", "expected one by one", "expected replayed"]
+    more = ["launches", "expected one by one", "expected replayed"]
+    beside = _expected
+    if results.device == "cpu":
+        more, beside = ["bytes", "of memory", "arithmetic", "of arithmetic"], _shares
+        more = more if _known(results) else []
     lines = _head(["work", "unit", *names, *(title for title, _, _ in ratios), *more])
     for row in results.rows:
         cells = [row.title, row.unit, *(_cell(row.figures.get(name), row.unit) for name in names),
-                 *(_ratio(row, ours, without) for _, ours, without in ratios), *(_expected(row) if more else [])]
+                 *(_ratio(row, ours, without) for _, ours, without in ratios), *(beside(row) if more else [])]
         lines.append(_line(cells))
     return lines
 
@@ -72,7 +78,23 @@ def _expected(row: Row) -> list[str]:
     """What the cost model says of our executor."""
     found = row.expected
     return [f"{found['launches']:.0f}", number(found["eager"], row.unit),
-            number(found["replayed"], row.unit)] if found else ["–"] * 3
+            number(found["replayed"], row.unit)] if "launches" in found else ["–"] * 3
+
+
+def _known(results: Results) -> bool:
+    """Whether it was kept what rows move; it was not at first."""
+    return any("bytes" in row.expected for row in results.rows)
+
+
+def _shares(row: Row) -> list[str]:
+    """What our steps move and compute, and the share of our time that the machine takes for it at its measured rates;
+    of what takes longer than a millisecond."""
+    ours = min((row.figures[name][0] for name in OURS if name in row.figures), default=0.0)
+    found = row.expected
+    if "bytes" not in found or ours < _LONG or row.unit == "MB":
+        return ["–"] * 4
+    return [f"{found['bytes'] / 1e6:,.0f} MB", f"{found['memory'] / ours:.0%}", f"{found['flops'] / 1e9:.3g} G",
+            f"{found['arithmetic'] / ours:.0%}"]
 
 
 def _again(rows: Iterable[Row]) -> Iterator[str]:
@@ -84,12 +106,18 @@ def _again(rows: Iterable[Row]) -> Iterator[str]:
     yield from (f"Measured again on {when}: {'; '.join(those)}." for when, those in titles.items())
 
 
+_RATES = (" Bytes are those of inputs and outputs of all steps, each counted once a step, and arithmetic is that of "
+          "products and of expressions' instructions; beside either the share of our time that this machine takes for "
+          "it at the rate of a large copy, or of a large product. What stays in a cache moves faster.")
+
+
 def _how(results: Results) -> str:
     versions = "; ".join(f"{name} {each['version']} (Python {each['python']}, NumPy {each['numpy']})"
                          for name, each in results.columns.items())
-    beside = {"cpu": "", "gpu": " Between two events on the device; what is expected is of the executor alone, by "
-                                + ("figures measured there." if results.machine else
-                                   "the figures of an H100 that others measured."),
+    beside = {"cpu": _RATES if _known(results) else "",
+              "gpu": " Between two events on the device; what is expected is of the executor alone, by "
+                     + ("figures measured there." if results.machine else
+                        "the figures of an H100 that others measured."),
               "dry": " **These times mean nothing**: a stand-in for a GPU, tiny sizes."}[results.device]
     commit = f" at {results.commit}" if results.commit else ""
     return (f"Least time, and the median in brackets, of {results.rounds} rounds; the ratio is of the least."

@@ -90,6 +90,20 @@ def test_memory_of_nothing_is_no_ratio() -> None:
 # ------------------------------------------------------------------------------------------------- the page
 
 
+def test_long_rows_have_their_share_of_the_machine() -> None:
+    """Of the faster of ours; what is short, or is no time, has none."""
+    found = {"bytes": 3e6, "memory": 1e-3, "flops": 2e9, "arithmetic": 4e-3}
+    figures = {"opreg": [8e-3, 9e-3], "opreg[fast]": [5e-3, 5e-3], "PyTorch": [6e-3]}
+    rows = [Row("block", "a block", "ms", figures, found), Row("mlp", "short", "µs", {"opreg": [9e-4]}, found),
+            Row("memory", "held", "MB", {"opreg": [2e6]}, found), Row("import", "nothing known", "ms", figures)]
+    text = page.section(made(figures, rows=rows))
+    titles, _, *lines = [[cell.strip() for cell in line.split("|")][1:-1] for line in text.splitlines()
+                         if line.startswith("|")][:6]
+    assert titles[-4:] == ["bytes", "of memory", "arithmetic", "of arithmetic"]
+    assert [line[-4:] for line in lines] == [["3 MB", "20%", "2 G", "80%"], *[["–"] * 4] * 3]
+    assert "at the rate of a large copy" in text and "of memory" not in page.section(made())
+
+
 def test_the_page_is_what_the_files_say() -> None:
     """``from benchmarks import page; page.write()`` writes it."""
     text = page.PAGE.read_text(encoding="utf-8")
