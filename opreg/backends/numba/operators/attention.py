@@ -40,13 +40,13 @@ _LENGTH = 64
 # ------------------------------------------------------------------------------------------------------ texts
 
 _ARRAYS = {
-    "forward": ("query", "key", "value", "mask", "numbers", "work", "output", "logsums"),
-    "backward": ("query", "key", "value", "mask", "numbers", "work", "g", "logsums", "deltas", "d_query", "d_key",
-                 "d_value"),
+    "forward": ("query", "key", "value", "mask", "fills", "numbers", "work", "output", "logsums"),
+    "backward": ("query", "key", "value", "mask", "fills", "numbers", "work", "g", "logsums", "deltas", "d_query",
+                 "d_key", "d_value"),
 }
 _SIZES = ("many", "queries", "keys", "size", "features", "chunk", "rows", "columns", "room", "share", "causal",
           "by_batch", "by_head", "by_row", "by_column", "heads", "limit", "first_key", "second_key", "item", "cuts",
-          "units")
+          "units", "filled")
 _BEGIN = """\
 wide = -(-columns // width) * width
 across = -(-features // width) * width
@@ -61,6 +61,8 @@ packed_keys = scores + rows * wide
 packed_values = packed_keys + wide * deep
 rest = packed_values + wide * max(across, features)
 """
+# The mask is added, or, where ``filled``, says by numbers that are not zero where that of its row
+# in ``fills`` takes the place of a score.
 # Scores of the queries of a head from ``row0`` on, of which there are ``some``, with ``n`` keys from ``start`` on.
 _SCORES = """\
 for row in range(some):
@@ -69,13 +71,23 @@ for row in range(some):
 for row in range(some):
     o = scores + row * wide
     m = head // heads * by_batch + head % heads * by_head + (row0 + row) * by_row + start * by_column
-    if by_column == 1:
+    if filled:
+        for i in range(n):
+            work[o + i] = 0
+    elif by_column == 1:
         for i in range(n):
             work[o + i] = mask[m + i]
     else:
         for i in range(n):
             work[o + i] = mask[m]
 product(work, scaled, size, size, work, packed_keys, work, scores, wide, -(-n // width), some)
+if filled:
+    for row in range(some):
+        o = scores + row * wide
+        m = head // heads * by_batch + head % heads * by_head + (row0 + row) * by_row + start * by_column
+        for i in range(n):
+            if mask[m + i * by_column] != place(0):
+                work[o + i] = fills[head * queries + row0 + row]
 if causal:
     for row in range(some):
         for i in range(max(0, row0 + row + 1 - start), n):
@@ -197,13 +209,21 @@ for unit in range(first, last):
                         gradient = (load(work, to + i, 1, 2) - delta) * weight
                         store(work, o + i, weight, 0, 2)
                         store(work, to + i, gradient, 1, 2)
+                if filled:
+                    for row in range(some):
+                        to = d_scores + row * wide
+                        m = (head // heads * by_batch + head % heads * by_head + (row0 + row) * by_row
+                             + start * by_column)
+                        for i in range(n):
+                            if mask[m + i * by_column] != place(0):
+                                work[to + i] = 0
                 product(work, d_scores, wide, n, work, packed_back, d_query,
                         ((part * units + head) * queries + row0) * deep, deep, deep // width, some)
-                transposed(work, d_scores, wide, some, address(table[5] + scaled * item), size, work, packing,
+                transposed(work, d_scores, wide, some, address(table[6] + scaled * item), size, work, packing,
                            work, of_key, deep, n)
                 if limit >= 0:
                     {drop}
-                transposed(work, scores, wide, some, address(table[6] + (head * queries + row0) * features * item),
+                transposed(work, scores, wide, some, address(table[7] + (head * queries + row0) * features * item),
                            features, work, packing, work, of_value, across, n)
         for row in range(n):
             for i in range(size):
@@ -256,10 +276,13 @@ class _Operands:
         (self.batch, self.heads, self.queries, self.size), (_, self.key_heads, self.keys, self.features) = (
             query.shape, self.value.shape)
         shape = (self.batch, self.heads, self.queries, self.keys)
+        fills = None if mask is None else scaled_attention.fills(np, mask, attrs["fill"], attrs["causal"], shape)
+        self.filled = int(fills is not None)
+        self.fills = np.ascontiguousarray(np.zeros(1) if fills is None else fills, self.dtype)
         if mask is None:
             mask = np.zeros(1, self.dtype)
         elif mask.dtype.kind == "b":
-            mask = np.where(mask, self.dtype.type(0), self.dtype.type(-math.inf))
+            mask = np.where(mask, self.dtype.type(0), self.dtype.type(1 if self.filled else -math.inf))
         mask = np.ascontiguousarray(wide(mask))
         self.mask = np.broadcast_to(mask, shape)
         p = attrs["p"]
@@ -277,11 +300,12 @@ class _Operands:
         shared = self.work >= blas.LEAST
         share = -(-units // min(units, _PARTS * threads.count() if shared else 1))
         work = np.empty(-(-units // share) * room, self.dtype)
-        operands = [self.query, self.key, self.value, self.mask, self.numbers, work, *arrays]
+        operands = [self.query, self.key, self.value, self.mask, self.fills, self.numbers, work, *arrays]
         steps = [step // self.dtype.itemsize for step in self.mask.strides]
         table = np.array([*map(address_of, operands), self.heads // self.key_heads, self.queries, self.keys, self.size,
                           self.features, chunk, self.rows, self.columns, room, share, self.causal, *steps, self.heads,
-                          *self.drop, self.dtype.itemsize, cuts, self.batch * self.heads], np.int64)
+                          *self.drop, self.dtype.itemsize, cuts, self.batch * self.heads,
+                          self.filled], np.int64)
         return list(cut(function, table, threads.stretches(units, share), [*operands, table]))
 
     def up(self) -> tuple[int, int, int]:
@@ -349,7 +373,8 @@ def _declines(call: Call) -> str | None:
 
 @scaled_dot_product_attention.kernel("numba", bound=True, accepts=_declines, rank=Rank.COMPILED)
 def attention_numba(call: Call) -> list[Callable[[], object]]:
-    outs, words = call.places(), {name: call.attrs[name] for name in ("causal", "scale", "p", "mode")}
+    outs, words = call.places(), {name: call.attrs[name] for name in (
+        "causal", "scale", "p", "mode", "fill")}
     function = function_of(_text("forward"), wide(call.ins[0][:0]).dtype, _LENGTH)
     by_numpy = functools.partial(scaled_attention.run, np, call.ins, outs, call.is_train, call.rng, **words)
     return steps(function, lambda: functools.partial(_forward, function, call, outs), lambda: [by_numpy])
@@ -358,7 +383,7 @@ def attention_numba(call: Call) -> list[Callable[[], object]]:
 @backward_attention.kernel("numba", bound=True, accepts=_declines, rank=Rank.COMPILED)
 def backward_attention_numba(call: Call) -> list[Callable[[], object]]:
     function = function_of(_text("backward"), wide(call.ins[1][:0]).dtype, _LENGTH)
-    words = {name: call.attrs[name] for name in ("causal", "scale", "p", "use_mask")}
+    words = {name: call.attrs[name] for name in ("causal", "scale", "p", "use_mask", "fill")}
 
     def by_numpy() -> None:
         for out, result in zip(call.outs, scaled_attention.run_back(np, call.ins, **words)):
