@@ -13,6 +13,7 @@ __all__ = ["PAGE", "measured", "section", "write"]
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
 _LONG = 1e-3  # seconds from which on a row has shares of the machine
+_SCATTER = 1.03  # of the median without the extra: a row that takes longer with it is named
 BEGIN, END = "<!-- measured: python -m benchmarks writes what follows -->", "<!-- end of what was measured -->"
 
 
@@ -30,7 +31,7 @@ def write(folder: Path = FOLDER, page: Path = PAGE) -> None:
 
 def section(results: Results) -> str:
     """Markdown: the table, what was left out and why, how it was measured, how cost grows."""
-    remarks = [*results.remarks, *_again(results.rows)]
+    remarks = [*results.remarks, *_again(results.rows), *_slower(results.rows)]
     lines = [*_table(results), "", *(f"- {remark}" for remark in remarks), *([""] if remarks else []), _how(results)]
     if results.growth:
         lines += ["", "#### How cost grows", *_growths(results.growth)]
@@ -109,6 +110,16 @@ def _again(rows: Iterable[Row]) -> Iterator[str]:
 _RATES = (" Bytes are those of inputs and outputs of all steps, each counted once a step, and arithmetic is that of "
           "products and of expressions' instructions; beside either the share of our time that this machine takes for "
           "it at the rate of a large copy, or of a large product. What stays in a cache moves faster.")
+
+
+def _slower(rows: Iterable[Row]) -> Iterator[str]:
+    """The rows that take longer with the extra than without, by more than these scatter: a choice is wrong there."""
+    plain, fast = OURS
+    found = [f"{row.title} ({row.figures[fast][0] / row.figures[plain][0]:.2f})" for row in rows
+             if row.unit != "MB" and plain in row.figures and fast in row.figures
+             and row.figures[fast][0] > _SCATTER * row.figures[plain][-1]]
+    if found:
+        yield f"Slower with the extra than without it: {'; '.join(found)}."
 
 
 def _how(results: Results) -> str:

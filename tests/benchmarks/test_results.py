@@ -104,6 +104,14 @@ def test_long_rows_have_their_share_of_the_machine() -> None:
     assert "at the rate of a large copy" in text and "of memory" not in page.section(made())
 
 
+def test_rows_that_the_extra_makes_slower_are_named() -> None:
+    """By more than those without it scatter; of memory it may take more."""
+    slow, same = {"opreg": [5e-3, 6e-3], "opreg[fast]": [9e-3, 9e-3]}, {"opreg": [5e-3, 6e-3], "opreg[fast]": [6.1e-3]}
+    rows = [Row("block", "a block", "ms", slow), Row("lstm", "another", "ms", same), Row("held", "held", "MB", slow)]
+    assert "- Slower with the extra than without it: a block (1.80).\n" in page.section(made(slow, rows=rows))
+    assert "Slower" not in page.section(made(same, rows=rows[1:]))
+
+
 def test_the_page_is_what_the_files_say() -> None:
     """``from benchmarks import page; page.write()`` writes it."""
     text = page.PAGE.read_text(encoding="utf-8")
