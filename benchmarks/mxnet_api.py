@@ -14,6 +14,7 @@ import numpy as np
 from .workloads import (
     EPSILON,
     adam_data,
+    attention_data,
     block_data,
     chain,
     conv_data,
@@ -244,6 +245,16 @@ def cases(mx: Any, planned: Callable[[Any, bool], int], wait: Callable[[], None]
         y = x + dense(mx.sym.LeakyReLU(y, act_type="gelu"), width)
         return training(y, *block_data(batch, tokens, width, ratio))
 
+    def attention(is_train):
+        def case(batch, heads, tokens, size):
+            arrays, g = attention_data(batch, heads, tokens, size)
+            arrays, g = [x.reshape(batch * heads, tokens, size) for x in arrays], g.reshape(batch * heads, tokens, size)
+            q, k, v = map(mx.sym.Variable, ("query", "key", "value"))
+            y = mx.sym.batch_dot(mx.sym.softmax(mx.sym.batch_dot(q, k, transpose_b=True) * size ** -0.5), v)
+            return training(y, arrays, g) if is_train else inference(y, arrays)
+
+        return case
+
     def lstm(steps, batch, hidden):
         (x, *parameters), g = lstm_data(steps, batch, hidden)
         names = "x", "parameters", "state", "cell"
@@ -254,6 +265,7 @@ def cases(mx: Any, planned: Callable[[Any, bool], int], wait: Callable[[], None]
     def adam(count, rate):
         before, grads = adam_data(count)
         weights, grads = [mx.nd.array(each) for each in before], [mx.nd.array(each) for each in grads]
+        take_note(7 * sum(each.nbytes for each in before))  # weight, gradient and two states are read, three written
         update, indices = mx.optimizer.get_updater(mx.optimizer.Adam(learning_rate=rate)), list(range(count))
 
         def run():
@@ -362,8 +374,10 @@ def cases(mx: Any, planned: Callable[[Any, bool], int], wait: Callable[[], None]
     return {**customs, "elementwise": elementwise,
             "elementwise_training": chain_training, "gelu": gelu, "gelu_training": gelu_training,
             "norm_softmax": norm_softmax, "conv_training": convolutions(True), "conv_inference": convolutions(False),
-            "block": block, "lstm": lstm, "resnet_1": resnet_18, "resnet_8": resnet_18, "mlp": mlp, "lenet": lenet,
-            "adam": adam, "eager": eager, "records": records, "eager_gradient": eager_gradient(lambda x: x * 2),
+            "block": block, "attention": attention(False), "attention_training": attention(True),
+            "attention_long": attention(False), "attention_long_training": attention(True), "lstm": lstm,
+            "resnet_1": resnet_18, "resnet_8": resnet_18, "mlp": mlp, "lenet": lenet, "adam": adam,
+            "eager": eager, "records": records, "eager_gradient": eager_gradient(lambda x: x * 2),
             "square_eager": eager_gradient(lambda x: x * x), "square_compiled": square_compiled,
             "chain_build": chain_build, "chain": chain_training, "memory_training": memory(True),
             "memory_inference": memory(False), "memory_peak": memory_peak}

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from .environments import OURS
 from .growth import verdict
 from .results import FOLDER, RATIOS, Growth, Results, Row, fastest, load, number
 
@@ -14,6 +15,8 @@ __all__ = ["JOURNAL", "PAGE", "measured", "ratios", "section", "write"]
 #: The page for users, and the journal.
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
 JOURNAL = Path(__file__).resolve().parent / "journal.md"
+_LONG = 1e-3  # seconds from which on a row has shares of the machine
+_SCATTER = 1.03  # of the median without the extra: a row that takes longer with it is named
 BEGIN, END = "<!-- measured: python -m benchmarks writes what follows -->", "<!-- end of what was measured -->"
 
 
@@ -51,7 +54,7 @@ def write(folder: Path = FOLDER, page: Path = PAGE, journal: Path = JOURNAL) -> 
 
 def section(results: Results) -> str:
     """Markdown: the table, what was left out and why, how it was measured, how cost grows."""
-    remarks = [*results.remarks, *_again(results.rows)]
+    remarks = [*results.remarks, *_again(results.rows), *_slower(results.rows)]
     lines = [*_table(results), "", *(f"- {remark}" for remark in remarks), *([""] if remarks else []), _how(results)]
     if results.growth:
         lines += ["", "#### How cost grows", *_growths(results.growth)]
@@ -61,11 +64,15 @@ def section(results: Results) -> str:
 def _table(results: Results) -> list[str]:
     names = list(results.columns)
     ratios = [each for each in RATIOS if results.device == "cpu" or each[1] == "opreg"]
-    more = [] if results.device == "cpu" else ["launches", "expected one by one", "expected replayed"]
+    more = ["launches", "expected one by one", "expected replayed"]
+    beside = _expected
+    if results.device == "cpu":
+        more, beside = ["bytes", "of memory", "arithmetic", "of arithmetic"], _shares
+        more = more if _known(results) else []
     lines = _head(["work", "unit", *names, *(title for title, _, _ in ratios), *more])
     for row in results.rows:
         cells = [row.title, row.unit, *(_cell(row.figures.get(name), row.unit) for name in names),
-                 *(_ratio(row, ours, without) for _, ours, without in ratios), *(_expected(row) if more else [])]
+                 *(_ratio(row, ours, without) for _, ours, without in ratios), *(beside(row) if more else [])]
         lines.append(_line(cells))
     return lines
 
@@ -95,7 +102,23 @@ def _expected(row: Row) -> list[str]:
     """What the cost model says of our executor."""
     found = row.expected
     return [f"{found['launches']:.0f}", number(found["eager"], row.unit),
-            number(found["replayed"], row.unit)] if found else ["–"] * 3
+            number(found["replayed"], row.unit)] if "launches" in found else ["–"] * 3
+
+
+def _known(results: Results) -> bool:
+    """Whether it was kept what rows move; it was not at first."""
+    return any("bytes" in row.expected for row in results.rows)
+
+
+def _shares(row: Row) -> list[str]:
+    """What our steps move and compute, and the share of our time that the machine takes for it at its measured rates;
+    of what takes longer than a millisecond."""
+    ours = min((row.figures[name][0] for name in OURS if name in row.figures), default=0.0)
+    found = row.expected
+    if "bytes" not in found or ours < _LONG or row.unit == "MB":
+        return ["–"] * 4
+    return [f"{found['bytes'] / 1e6:,.0f} MB", f"{found['memory'] / ours:.0%}", f"{found['flops'] / 1e9:.3g} G",
+            f"{found['arithmetic'] / ours:.0%}"]
 
 
 def _again(rows: Iterable[Row]) -> Iterator[str]:
@@ -107,12 +130,28 @@ def _again(rows: Iterable[Row]) -> Iterator[str]:
     yield from (f"Measured again on {when}: {'; '.join(those)}." for when, those in titles.items())
 
 
+_RATES = (" Bytes are those of inputs and outputs of all steps, each counted once a step, and arithmetic is that of "
+          "products and of expressions' instructions; beside either the share of our time that this machine takes for "
+          "it at the rate of a large copy, or of a large product. What stays in a cache moves faster.")
+
+
+def _slower(rows: Iterable[Row]) -> Iterator[str]:
+    """The rows that take longer with the extra than without, by more than these scatter: a choice is wrong there."""
+    plain, fast = OURS
+    found = [f"{row.title} ({row.figures[fast][0] / row.figures[plain][0]:.2f})" for row in rows
+             if row.unit != "MB" and plain in row.figures and fast in row.figures
+             and row.figures[fast][0] > _SCATTER * row.figures[plain][-1]]
+    if found:
+        yield f"Slower with the extra than without it: {'; '.join(found)}."
+
+
 def _how(results: Results) -> str:
     versions = "; ".join(f"{name} {each['version']} (Python {each['python']}, NumPy {each['numpy']})"
                          for name, each in results.columns.items())
-    beside = {"cpu": "", "gpu": " Between two events on the device; what is expected is of the executor alone, by "
-                                + ("figures measured there." if results.machine else
-                                   "the figures of an H100 that others measured."),
+    beside = {"cpu": _RATES if _known(results) else "",
+              "gpu": " Between two events on the device; what is expected is of the executor alone, by "
+                     + ("figures measured there." if results.machine else
+                        "the figures of an H100 that others measured."),
               "dry": " **These times mean nothing**: a stand-in for a GPU, tiny sizes."}[results.device]
     commit = f" at {results.commit}" if results.commit else ""
     return (f"Least time, and the median in brackets, of {results.rounds} rounds; the ratio is of the least."

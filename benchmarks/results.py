@@ -34,8 +34,8 @@ _ROUNDING = 0.02
 class Row:
     """One work: of each column the least and the median time in seconds, or bytes; one figure where it was run once.
 
-    ``expected`` is what the cost model says of a device; ``measured`` says when and of which commit, where the row was
-    measured by itself after the others.
+    ``expected`` is what the cost model says of a device, or of the host at its measured rates; ``measured`` says when
+    and of which commit, where the row was measured by itself after the others.
     """
 
     work: str

@@ -15,6 +15,7 @@ from . import device
 from .workloads import (
     EPSILON,
     adam_data,
+    attention_data,
     block_data,
     chain,
     conv_data,
@@ -249,6 +250,17 @@ def block(batch: int, tokens: int, width: int, heads: int, ratio: int) -> Any:
     return training(function, *block_data(batch, tokens, width, ratio))
 
 
+def attention(is_train: bool) -> Callable:
+    def function(*arrays: Any) -> Any:
+        return jax.nn.dot_product_attention(*[jnp.swapaxes(x, 1, 2) for x in arrays]).swapaxes(1, 2)
+
+    def case(batch: int, heads: int, tokens: int, size: int) -> Any:
+        arrays, g = attention_data(batch, heads, tokens, size)
+        return training(function, arrays, g) if is_train else inference(function, arrays)
+
+    return case
+
+
 def lstm(steps: int, batch: int, hidden: int) -> Any:
     def function(x: Any, w: Any, u: Any, b: Any, c: Any) -> Any:
         def step(states: Any, x: Any) -> Any:
@@ -372,7 +384,9 @@ CASES = {"JAX": {
     "custom_numpy": custom(called_back(twice), called_back(twice)), "traced_arrays": custom(twice, twice),
     "traced_identity": custom(copy, copy), "elementwise": elementwise, "elementwise_training": chain_training,
     "gelu": gelu, "gelu_training": gelu_training, "norm_softmax": norm_softmax, "conv_training": convolutions(True),
-    "conv_inference": convolutions(False), "block": block, "lstm": lstm, "resnet_1": resnet_18, "resnet_8": resnet_18,
+    "conv_inference": convolutions(False), "block": block, "attention": attention(False),
+    "attention_training": attention(True), "attention_long": attention(False),
+    "attention_long_training": attention(True), "lstm": lstm, "resnet_1": resnet_18, "resnet_8": resnet_18,
     "mlp": mlp, "lenet": lenet, "adam": adam, "eager": eager, "eager_gradient": eager_gradient,
     "square_eager": square(lambda function: function), "square_compiled": square(jax.jit), "import": import_time,
     "first_result": first_result, "chain_build": chain_build, "chain": chain_training,

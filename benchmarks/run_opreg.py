@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import opreg as mx
-from opreg.symbol.inspect.estimate import machine_of
+from opreg.symbol.inspect.estimate import Machine, machine_of
+from opreg.symbol.inspect.profile import memory_rate, product_rate
 
 from . import device, mindspore_api, mxnet_api
 from .workloads import start_time
@@ -21,10 +25,18 @@ if CONTEXT is not mx.cpu():
     mx.Context.default_ctx = CONTEXT
 _bound: list[Any] = []
 
-#: The machine of the cost model: the one that the device's name says, with the figures of BENCHMARK_MACHINE.
-MACHINE = machine_of(None, CONTEXT.backend.title(CONTEXT.device_id))
-if os.environ.get("BENCHMARK_MACHINE"):
-    MACHINE = dataclasses.replace(MACHINE, **json.loads(Path(os.environ["BENCHMARK_MACHINE"]).read_text()))
+
+@functools.cache
+def machine() -> Machine:
+    """The machine of the cost model: the host with rates that are measured here, once; of a device the one that its
+    name says, with the figures of BENCHMARK_MACHINE."""
+    if CONTEXT is mx.cpu():
+        rates = {"float32": product_rate(CONTEXT, np.dtype(np.float32))}
+        return Machine("this host", memory_rate(CONTEXT), rates, launch=0.0, node=0.0)
+    found = machine_of(None, CONTEXT.backend.title(CONTEXT.device_id))
+    if os.environ.get("BENCHMARK_MACHINE"):
+        found = dataclasses.replace(found, **json.loads(Path(os.environ["BENCHMARK_MACHINE"]).read_text()))
+    return found
 
 
 def planned(executor: Any, is_train: bool) -> int:
@@ -33,11 +45,18 @@ def planned(executor: Any, is_train: bool) -> int:
 
 
 def expected() -> dict[str, float] | None:
-    """Seconds of a run of the executor that was bound last, as the cost model has them, with its launches; once."""
+    """What the run that was bound last does, once: seconds of an executor as the cost model has them with its launches,
+    bytes that its steps move and arithmetic, and the seconds that the machine takes for each of these."""
     if not _bound:
         return None
-    found = _bound.pop().estimate(machine=MACHINE)
-    return {"eager": found.eager, "replayed": found.replayed, "launches": found.launches}
+    bound, of = _bound.pop(), machine()
+    if isinstance(bound, int):  # no executor, but bytes that are moved
+        return {"bytes": bound, "memory": bound / of.memory_rate, "flops": 0.0, "arithmetic": 0.0}
+    found = bound.estimate(machine=of)
+    moved = found.read + found.written
+    return {"eager": found.eager, "replayed": found.replayed, "launches": found.launches, "bytes": moved,
+            "memory": moved / of.memory_rate, "flops": found.flops,
+            "arithmetic": found.flops / of.product_rates["float32"]}
 
 
 def wait() -> None:
@@ -46,9 +65,9 @@ def wait() -> None:
         mx.nd.waitall()
 
 
-def bound(executor: Any) -> None:
-    """Take note of an executor."""
-    _bound[:] = [executor]
+def bound(work: Any) -> None:
+    """Take note of an executor, or of how many bytes a run moves that has none."""
+    _bound[:] = [work]
 
 
 def import_time() -> Any:

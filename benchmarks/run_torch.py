@@ -16,6 +16,7 @@ from . import device
 from .workloads import (
     EPSILON,
     adam_data,
+    attention_data,
     block_data,
     chain,
     conv_data,
@@ -318,6 +319,15 @@ def block(wrap: Callable) -> Callable:
     return case
 
 
+def attention(is_train: bool, wrap: Callable) -> Callable:
+    def case(batch: int, heads: int, tokens: int, size: int) -> Any:
+        arrays, g = attention_data(batch, heads, tokens, size)
+        function = wrap(F.scaled_dot_product_attention)
+        return training(function, arrays, g) if is_train else inference(function, arrays)
+
+    return case
+
+
 def lstm(wrap: Callable) -> Callable:
     def case(steps: int, batch: int, hidden: int) -> Any:
         def function(x: Any, *arrays: Any) -> Any:
@@ -416,7 +426,9 @@ VERSION = torch.__version__
 SHARED = {"elementwise": elementwise, "elementwise_training": chain_training, "gelu": gelu,
           "gelu_training": gelu_training, "norm_softmax": norm_softmax, "block": block, "lstm": lstm,
           "resnet_1": resnet_18, "resnet_8": resnet_18, "adam": adam, "memory_peak": memory_peak,
-          "conv_training": partial(convolutions, True), "conv_inference": partial(convolutions, False)}
+          "conv_training": partial(convolutions, True), "conv_inference": partial(convolutions, False),
+          "attention": partial(attention, False), "attention_training": partial(attention, True),
+          "attention_long": partial(attention, False), "attention_long_training": partial(attention, True)}
 
 
 def customs(kind: str, wrap: Callable) -> dict[str, Callable]:

@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["EPSILON", "WORKLOADS", "Workload", "adam_data", "block_data", "chain", "conv_data", "conv_stack",
-           "deep_data", "gelu_data", "lenet_data", "lstm_data", "mlp_data", "norm_data", "resnet", "resnet_data",
-           "start_time", "total", "uniform"]
+__all__ = ["EPSILON", "WORKLOADS", "Workload", "adam_data", "attention_data", "block_data", "chain", "conv_data",
+           "conv_stack", "deep_data", "gelu_data", "lenet_data", "lstm_data", "mlp_data", "norm_data", "resnet",
+           "resnet_data", "start_time", "total", "uniform"]
 
 #: What normalisations add to the variance.
 EPSILON = 1e-5
@@ -40,6 +40,7 @@ _MLP = {"batch": 64, "layers": (784, 128, 64, 10), "rate": 0.1}
 _GELU, _NORM = {"n": 4 * 2 ** 20}, {"rows": 4096, "width": 1024}
 _CONV = {"batch": 16, "channels": 32, "size": 32, "count": 6}
 _BLOCK = {"batch": 8, "tokens": 128, "width": 256, "heads": 4, "ratio": 4}
+_ATTENTION, _LONG_ATTENTION = [{"batch": 1, "heads": 8, "tokens": tokens, "size": 64} for tokens in (1024, 4096)]
 _DEEP = {"batch": 1024, "width": 512, "count": 100}
 
 WORKLOADS = (
@@ -62,6 +63,10 @@ WORKLOADS = (
              "ms", _CONV),
     Workload("conv_inference", "the same, inference", "ms", _CONV),
     Workload("block", "transformer block, batch 8, 128 tokens, width 256, 4 heads, forward + backward", "ms", _BLOCK),
+    Workload("attention", "attention of 8 heads of 64, 1,024 tokens, forward", "ms", _ATTENTION),
+    Workload("attention_training", "the same, forward + backward", "ms", _ATTENTION),
+    Workload("attention_long", "attention of 8 heads of 64, 4,096 tokens, forward", "ms", _LONG_ATTENTION),
+    Workload("attention_long_training", "the same, forward + backward", "ms", _LONG_ATTENTION),
     Workload("lstm", "LSTM, 32 steps, batch 32, 128 hidden, forward + backward", "ms",
              {"steps": 32, "batch": 32, "hidden": 128}),
     Workload("resnet_1", "ResNet-18, a picture of 224 × 224, inference", "ms", {"batch": 1, "size": 224}),
@@ -241,6 +246,12 @@ def block_data(batch: int, tokens: int, width: int, ratio: int) -> tuple[list[An
         parameters += [_weight(m, n, seed=10 + i), uniform(m, seed=20 + i, scale=0.1)]
     shape = batch, tokens, width
     return [uniform(*shape) - 0.5, *parameters], uniform(*shape, seed=1) - 0.5
+
+
+def attention_data(batch: int, heads: int, tokens: int, size: int) -> tuple[list[Any], Any]:
+    """Queries, keys and values (batch, heads, tokens, size); the gradient of the result."""
+    arrays = [uniform(batch, heads, tokens, size, seed=10 + i, scale=4.0) - 2.0 for i in range(3)]
+    return arrays, uniform(batch, heads, tokens, size, seed=1) - 0.5
 
 
 def lstm_data(steps: int, batch: int, hidden: int) -> tuple[list[Any], Any]:

@@ -277,8 +277,8 @@ def round_ste(data: Input, *, out: Out = None, name: str | None = None) -> NDArr
     """The nearest whole number, halves away from zero."""
 def scaled_dot_product_attention(query: Input, key: Input, value: Input, mask: Input | None = None,
                                  causal: bool = False, scale: float | None = None, p: float = 0.0,
-                                 use_mask: bool = False, mode: Literal['always', 'training'] = 'training', *,
-                                 out: Out = None, name: str | None = None) -> NDArray:
+                                 use_mask: bool = False, mode: Literal['always', 'training'] = 'training',
+                                 fill: float = ..., *, out: Out = None, name: str | None = None) -> NDArray:
     """Attention."""
 def sign_ste(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """-1, 0 or 1."""

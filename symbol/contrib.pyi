@@ -251,8 +251,9 @@ def round_ste(data: Input, *, name: str | None = None, attr: Mapping[str, str] |
     """The nearest whole number, halves away from zero."""
 def scaled_dot_product_attention(query: Input, key: Input, value: Input, mask: Input | None = None,
                                  causal: bool = False, scale: float | None = None, p: float = 0.0,
-                                 use_mask: bool = False, mode: Literal['always', 'training'] = 'training', *,
-                                 name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+                                 use_mask: bool = False, mode: Literal['always', 'training'] = 'training',
+                                 fill: float = ..., *, name: str | None = None,
+                                 attr: Mapping[str, str] | None = None) -> Symbol:
     """Attention."""
 def sign_ste(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """-1, 0 or 1."""

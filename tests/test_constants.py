@@ -22,6 +22,7 @@ OTHERWISE = {
         backends.onednn.primitives: DIFF_WEIGHTS MEAN VARIANCE SCALE SHIFT DIFF_SCALE DIFF_SHIFT FOLLOWING SECOND
         backends.onednn.primitives: QUERY_NAME SCRATCHPAD OURS
         backends.onednn.shared_library: CPU F32 ANY IN_ORDER
+        backends.onednn.operators.products: _COPY _BESIDE
         backends.blas: _OWN_THREADS
         custom.first_run: _MARK
         distributed.start: _NO_EXEC

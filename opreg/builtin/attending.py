@@ -25,15 +25,18 @@ class Product(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """The second input, with minus infinity in the places that are not seen.
+    """The second input, with a number in the places that are not seen.
 
     Attributes
     ----------
     where : bool
         The truth of the first input in the places that are.
+    fill : float
+        That number.
     """
 
     where: bool
+    fill: float
 
 
 class Weights(NamedTuple):

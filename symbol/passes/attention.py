@@ -1,6 +1,6 @@
 """attention: one operator in the place of several that compute attention, where all scores are many.
 
-These are a product, a scale, a mask (added, or minus infinity where nothing is seen), the softmax along the last axis,
+These are a product, a scale, a mask (added, or a number where nothing is seen), the softmax along the last axis,
 dropout and a second product, in this order; products and softmax there must be, and reshapes that leave the last two
 axes may stand between. They are one where nobody else reads what lies between, and where no gradient of a mask is asked
 for: then memory grows with the length, not with its square. What an operator is to attention says its rule ``attends``.
@@ -121,7 +121,7 @@ class _Chain:
         assert self.value is not None
         lead = self.shape[:-2]
         lead = (1,) * (2 - len(lead)) + lead
-        given = []
+        given, words = [], dict[str, Any]({} if self.dropped is None else self.dropped._asdict())
         for entry, transposed in (self.query, self.key, self.value):
             x: Any = tracer.value(became.get(entry, entry))
             if transposed:
@@ -133,8 +133,10 @@ class _Chain:
             if seen is not None:
                 mask = mask if np.dtype(mask.dtype).kind == "b" else ops.Cast(mask, dtype="bool")
                 mask = mask if seen.where else ops.logical_not(mask)
+                with np.errstate(over="ignore"):  # as the numbers in its place are rounded
+                    fill = float(np.array(seen.fill).astype(tracer.value(self.query[0]).dtype))
+                words["fill"] = fill
             given.append(mask)
-        words: dict[str, Any] = {} if self.dropped is None else self.dropped._asdict()
         found = ops._contrib_scaled_dot_product_attention(*given, scale=self.scale, use_mask=self.mask is not None,
                                                           **words)
         return found if found.shape == self.result else found.reshape(self.result)

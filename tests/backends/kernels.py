@@ -128,7 +128,8 @@ def fast(compiled: Path, few: bool = False) -> Iterator[None]:
         patch.setattr("opreg.backends.onednn.operators.convolution.LEAST", 0)
         patch.setattr("opreg.backends.onednn.matmul.SMALL", 0)
         patch.setenv("OPREG_TUNE", "1")
-        patch.setattr("opreg.backends.trials.faster", lambda question, usual, other, ways: trials.Choice(other, ""))
+        patch.setattr("opreg.backends.trials.faster", lambda question, usual, other, *rest, **words: trials.Choice(
+            other, ""))
         patch.setenv("OPREG_CACHE_DIR", str(compiled))
         if few:
             patch.setattr("opreg.core.threads.count", lambda: 2)

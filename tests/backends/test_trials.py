@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Callable
@@ -65,6 +66,12 @@ def test_a_trial_ends(machine):
     assert len(machine.calls) == 2 + 2 * trials._ROUNDS
     trials.faster("another", "usual", "other", machine.ways(0.5, 0.5))
     assert len(machine.calls) == 2 + 2 * trials._ROUNDS + 4
+
+
+def test_ways_that_get_into_each_others_way_are_tried_one_after_the_other(machine):
+    choice = trials.faster("question", "usual", "other", machine.ways(3e-5, 2e-5), apart=True)
+    rounds = 1 + trials._ROUNDS
+    assert choice.way == "other" and machine.calls == ["usual"] * rounds + ["other"] * rounds
 
 
 def test_what_is_known_is_asked_no_more(machine, monkeypatch):
@@ -156,8 +163,8 @@ def test_a_plan_multiplies_by_one_library(machine, monkeypatch, way):
     monkeypatch.setattr(products.threads, "count", lambda: 2)
     monkeypatch.setattr(products, "_LEAST", 1 << 20)
     asked: list[tuple[str, str]] = []
-    monkeypatch.setattr(trials, "_tried", lambda usual, other, ways: asked.append((usual, other)) or trials.Choice(
-        way, "so it is"))
+    monkeypatch.setattr(trials, "_tried", lambda usual, other, *rest: asked.append((usual, other)) or trials.Choice(
+        way if way in (usual, other) else usual, "so it is"))
     executor = _bound(_attention(4, 4), x=(4, 64, 96))
     found, text = _results(executor), executor.explain()
     assert asked.count(("oneDNN", "BLAS")) == 1
@@ -190,12 +197,54 @@ def test_plans_that_stay_with_blas(machine, monkeypatch, shape, dtype, count, re
 @onednn
 def test_large_matrices_are_tried_by_smaller_ones(machine, monkeypatch):
     tried: list[object] = []
-    monkeypatch.setattr(trials, "_tried", lambda usual, other, ways: trials.Choice(usual, str(tried.extend(
+    monkeypatch.setattr(trials, "_tried", lambda usual, other, ways, apart: trials.Choice(usual, str(tried.extend(
         run() for run in ways.values()))))
     number = np.ones(1, "float32")
     a = np.lib.stride_tricks.as_strided(number, (100_000, 50_000), (200_000, 4))
     assert products._tried(a, a.T).way == "oneDNN"
     assert len(tried) == 2 and "(1024, 1024) by (4096, 4) and (1024, 1024) by (4, 4096)" in next(iter(trials._known()))
+
+
+@onednn
+@pytest.mark.parametrize("same", [True, False])
+def test_a_trial_has_the_threads_of_the_plan(machine, monkeypatch, same):
+    """Those of either library, or one where several find other bits."""
+    openmp = shared_library.openmp()
+    assert openmp is not None
+    seen: dict[str, list[int]] = {"oneDNN": [], "BLAS": []}
+    monkeypatch.setattr(products, "_same_bits", lambda *about: same)
+    monkeypatch.setattr(products.engine.Work, "run", lambda work: seen["oneDNN"].append(openmp.most()))
+    alone = functools.partial(seen["BLAS"].append, 1)
+    several = blas.Watched(lambda a, b, out: seen["BLAS"].append(2), 1)  # type: ignore[func-returns-value]
+    monkeypatch.setattr(blas, "multiplier", lambda xp, a, b: several if same else lambda a, b, out: alone())
+    a = np.ones((256, 512), "float32")
+    products._tried(a, np.ones((512, 128), "float32"))
+    assert set(seen["oneDNN"]) == {openmp.most() if same else 1} and set(seen["BLAS"]) == {2 if same else 1}
+
+
+@onednn
+def test_a_transposed_factor_is_copied_where_that_is_faster(machine, monkeypatch, tmp_path):
+    monkeypatch.setattr(products.threads, "count", lambda: 2)
+    monkeypatch.setattr(products, "_LEAST", 1 << 18)
+    found, asked = [], []
+    for way in (products._IN_PLACE, products._COPIED):
+        monkeypatch.setattr(trials, "_tried", lambda usual, other, ways, apart, way=way: asked.append(
+            [run() for run in ways.values()]) or trials.Choice(way if way in (usual, other) else usual, ""))
+        forget(monkeypatch)
+        monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path / str(len(found))))
+        copies: list[object] = []
+        copied = products._copied
+        monkeypatch.setattr(products, "_copied", lambda *about: copies.append(about) or copied(*about))
+        executor = _bound(_network(), x=(128, 80))
+        found.append(_results(executor))
+        found.append(_results(executor))
+        monkeypatch.setattr(products, "_copied", copied)
+        # One of each for the trial, and one for the gradient of each weight.
+        assert len(copies) == 2 * (1 + (way == products._COPIED))
+    assert asked
+    for results in found[1:]:
+        for got, want in zip(results, found[0], strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-4)
 
 
 @onednn
@@ -206,7 +255,7 @@ def test_who_waits_for_threads_of_onednn_multiplies_alone(machine, monkeypatch, 
     assert openmp is not None
     monkeypatch.setattr(products.threads, "count", lambda: 2)
     monkeypatch.setattr(products, "_same_bits", lambda *about: same)
-    monkeypatch.setattr(trials, "_tried", lambda usual, other, ways: trials.Choice(usual, ""))
+    monkeypatch.setattr(trials, "_tried", lambda usual, other, ways, apart: trials.Choice(usual, ""))
     monkeypatch.setattr(products._Watched, "until", 0.0)
     most, seen = openmp.most(), []
     run = products.engine.Work.run
@@ -299,7 +348,7 @@ def test_layers_of_parts(machine, monkeypatch, name):
     """As gates and heads are: the library multiplies them where they are."""
     monkeypatch.setattr(products.threads, "count", lambda: 2)
     monkeypatch.setattr(products, "_LEAST", 1 << 18)
-    monkeypatch.setattr(trials, "_tried", lambda usual, other, ways: trials.Choice(usual, ""))
+    monkeypatch.setattr(trials, "_tried", lambda usual, other, ways, apart: trials.Choice(usual, ""))
     left, right = PARTS[name](sym.Variable("x"))
     network = sym.FullyConnected(left, num_hidden=64, name="left") * sym.FullyConnected(
         right, num_hidden=64, no_bias=True, name="right")
@@ -315,7 +364,7 @@ def test_layers_of_parts(machine, monkeypatch, name):
 def test_a_compiled_layer_of_a_part(machine, monkeypatch):
     monkeypatch.setattr(products.threads, "count", lambda: 2)
     monkeypatch.setattr(products, "_LEAST", 1 << 18)
-    monkeypatch.setattr(trials, "_tried", lambda usual, other, ways: trials.Choice(usual, ""))
+    monkeypatch.setattr(trials, "_tried", lambda usual, other, ways, apart: trials.Choice(usual, ""))
     dense = mx.nn.Dense(80, 64)
 
     def gated(x: mx.Tensor) -> mx.Tensor:

@@ -110,6 +110,28 @@ def test_ratios_have_a_column_for_each_processor_as_it_is(tmp_path: Path) -> Non
         "|---|---|---|", "| perceptron | 2.00 / – | 2.00 / – |", "| Adam | 1.50 / 0.50 | – |"]
 
 
+def test_long_rows_have_their_share_of_the_machine() -> None:
+    """Of the faster of ours; what is short, or is no time, has none."""
+    found = {"bytes": 3e6, "memory": 1e-3, "flops": 2e9, "arithmetic": 4e-3}
+    figures = {"opreg": [8e-3, 9e-3], "opreg[fast]": [5e-3, 5e-3], "PyTorch": [6e-3]}
+    rows = [Row("block", "a block", "ms", figures, found), Row("mlp", "short", "µs", {"opreg": [9e-4]}, found),
+            Row("memory", "held", "MB", {"opreg": [2e6]}, found), Row("import", "nothing known", "ms", figures)]
+    text = page.section(made(figures, rows=rows))
+    titles, _, *lines = [[cell.strip() for cell in line.split("|")][1:-1] for line in text.splitlines()
+                         if line.startswith("|")][:6]
+    assert titles[-4:] == ["bytes", "of memory", "arithmetic", "of arithmetic"]
+    assert [line[-4:] for line in lines] == [["3 MB", "20%", "2 G", "80%"], *[["–"] * 4] * 3]
+    assert "at the rate of a large copy" in text and "of memory" not in page.section(made())
+
+
+def test_rows_that_the_extra_makes_slower_are_named() -> None:
+    """By more than those without it scatter; of memory it may take more."""
+    slow, same = {"opreg": [5e-3, 6e-3], "opreg[fast]": [9e-3, 9e-3]}, {"opreg": [5e-3, 6e-3], "opreg[fast]": [6.1e-3]}
+    rows = [Row("block", "a block", "ms", slow), Row("lstm", "another", "ms", same), Row("held", "held", "MB", slow)]
+    assert "- Slower with the extra than without it: a block (1.80).\n" in page.section(made(slow, rows=rows))
+    assert "Slower" not in page.section(made(same, rows=rows[1:]))
+
+
 def test_a_section_has_the_table_and_how_it_was_measured() -> None:
     text = page.section(made(lesser=["no-avx512"]))
     assert "| perceptron | µs | 2 (2.1) | 4 (4.1) | 1 | 0.50 | 2.00 | – |" in text

@@ -131,11 +131,16 @@ def test_a_mask_of_integers_is_refused():
 
 @pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("attrs", [{}, {"causal": True}, {"p": 0.3}, {"use_mask": True}], ids=str)
+@pytest.mark.parametrize("attrs", [{}, {"causal": True}, {"p": 0.3}, {"use_mask": True},
+                                   {"use_mask": True, "fill": -2.0},
+                                   {"use_mask": True, "fill": -1e4, "causal": True}], ids=str)
 @pytest.mark.parametrize("heads", [1, 4])
 def test_compiled_blocks_give_what_those_of_numpy_do(heads, attrs, dtype, monkeypatch):
     monkeypatch.setattr(scaled_attention, "_QUERIES", 16)
     monkeypatch.setattr(scaled_attention, "_KEYS", 8)
+    compiled = importlib.import_module("opreg.backends.numba.operators.attention")
+    for name, size in (("_ROWS", 7), ("_COLUMNS", 20), ("_CHUNK", 15)):
+        monkeypatch.setattr(compiled, name, size)
     draw = np.random.default_rng(8)
     shapes = {"q": (2, heads, 40, 4), "k": (2, 1, 50, 4), "v": (2, 1, 50, 3)}
     if "use_mask" in attrs:
@@ -145,12 +150,16 @@ def test_compiled_blocks_give_what_those_of_numpy_do(heads, attrs, dtype, monkey
     if "m" in numbers:
         numbers["m"] = np.where(numbers["m"] > 1, -np.inf, 0.0)
         numbers["m"][3, :24] = -np.inf  # a row whose first blocks are not seen at all
+    if "fill" in attrs:
+        numbers["m"] = numbers["m"] == 0
+        numbers["m"][5], numbers["m"][7, :10] = False, False  # a row that sees nothing, and one that sees late keys
     g = draw.normal(size=(2, heads, 40, 3))
     found = []
     for mode in ("numba", "numpy"):
         with compiler.use(mode):
             reqs = {name: "null" if name == "m" else "write" for name in shapes}
-            executor = y.simple_bind(mx.cpu(), grad_req=reqs, type_dict=dict.fromkeys(shapes, dtype), **shapes)
+            executor = y.simple_bind(mx.cpu(), grad_req=reqs, type_dict=dict.fromkeys(shapes, dtype) | (
+                {"m": "bool"} if "fill" in attrs else {}), **shapes)
             for name, array in executor.arg_dict.items():
                 array[:] = numbers[name]
             mx.random.seed(2)
@@ -170,7 +179,7 @@ def test_the_gradient_of_one_head_is_summed_of_parts(monkeypatch):
     arrays = _arrays(heads=1, batch=1, queries=30, keys=40)
     found = []
     for parts in (1, 8):
-        monkeypatch.setattr(scaled_attention, "_PARTS", parts)
+        monkeypatch.setattr(scaled_attention, "PARTS", parts)
         for x in arrays:
             x.attach_grad()
         with autograd.record():

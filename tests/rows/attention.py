@@ -69,20 +69,21 @@ def _encdec_valatt(x: np.ndarray, attention: np.ndarray) -> np.ndarray:
 
 
 def _scaled(q: np.ndarray, k: np.ndarray, rest: tuple, causal: bool, use_mask: bool, scale: float | None,
-            ) -> tuple[np.ndarray, np.ndarray]:
+            fill: float = -np.inf) -> tuple[np.ndarray, np.ndarray]:
     """Scores, and keys as often as heads look at them."""
     k = np.repeat(k, q.shape[1] // k.shape[1], axis=1)
     found = np.einsum("bhqd,bhkd->bhqk", q, k) * (1 / np.sqrt(q.shape[3]) if scale is None else scale)
     if use_mask:
-        found = np.where(rest[0], found, -np.inf) if rest[0].dtype == np.bool_ else found + rest[0]
+        found = np.where(rest[0], found, fill) if rest[0].dtype == np.bool_ else found + rest[0]
     if causal:
         found = np.where(np.tri(*found.shape[2:], dtype=bool), found, -np.inf)
     return found, k
 
 
-def _attention(causal: bool = False, use_mask: bool = False, scale: float | None = None) -> Any:
+def _attention(causal: bool = False, use_mask: bool = False, scale: float | None = None, fill: float = -np.inf
+               ) -> Any:
     def expected(q: np.ndarray, k: np.ndarray, v: np.ndarray, *rest: np.ndarray) -> np.ndarray:
-        found, _ = _scaled(q, k, rest, causal, use_mask, scale)
+        found, _ = _scaled(q, k, rest, causal, use_mask, scale, fill)
         grown = np.exp(found - found.max(axis=3, keepdims=True))
         weights = grown / grown.sum(axis=3, keepdims=True)
         return np.einsum("bhqk,bhke->bhqe", weights, np.repeat(v, q.shape[1] // v.shape[1], axis=1))
@@ -90,15 +91,17 @@ def _attention(causal: bool = False, use_mask: bool = False, scale: float | None
     return expected
 
 
-def _attention_back(causal: bool = False, use_mask: bool = False, scale: float | None = None, mask: bool = False
-                    ) -> Any:
+def _attention_back(causal: bool = False, use_mask: bool = False, scale: float | None = None, mask: bool = False,
+                    fill: float = -np.inf) -> Any:
     def expected(g: np.ndarray, q: np.ndarray, k: np.ndarray, v: np.ndarray, logsum: np.ndarray, delta: np.ndarray,
                  *rest: np.ndarray) -> Any:
         factor = 1 / np.sqrt(q.shape[3]) if scale is None else scale
-        found, keys = _scaled(q, k, rest, causal, use_mask, scale)
+        found, keys = _scaled(q, k, rest, causal, use_mask, scale, fill)
         weights = np.exp(found - logsum[..., None])
         values = np.repeat(v, q.shape[1] // v.shape[1], axis=1)
         d_scores = weights * (np.einsum("bhqe,bhke->bhqk", g, values) - delta[..., None])
+        if fill != -np.inf:
+            d_scores = np.where(rest[0], d_scores, 0.0)
         results = [np.einsum("bhqk,bhkd->bhqd", d_scores, keys) * factor]
         for found, of in ((np.einsum("bhqk,bhqd->bhkd", d_scores, q) * factor, k),
                           (np.einsum("bhqk,bhqe->bhke", weights, g), v)):
@@ -145,6 +148,10 @@ ROWS: list[Row] = [
     Row(_ATTENTION, [*_QKV, _ADDED], _MASKED, _attention(use_mask=True), (0, 1, 2, 3), True, _HALF, name="added"),
     Row(_ATTENTION, [*_QKV, _SEEN], {"causal": True, **_MASKED}, _attention(True, True), (0, 1, 2), True, _HALF,
         name="seen"),
+    Row(_ATTENTION, [*_QKV, _SEEN], {"fill": -1.0, **_MASKED}, _attention(use_mask=True, fill=-1.0), (0, 1, 2), True,
+        _HALF, name="filled"),
+    Row(_ATTENTION, [*_MANY, normal(150, 600) > 0], {"fill": -1.0, **_MASKED}, _attention(use_mask=True, fill=-1.0),
+        name="many-filled"),
     Row(_ATTENTION, _MANY, {}, _attention(), name="many"),
     Row(_ATTENTION, [*_MANY, normal(150, 600) > 0], {"causal": True, **_MASKED}, None, name="many-seen"),
     Row(_ATTENTION, _QKV, {"p": 0.4}, deterministic=False, train=False),
@@ -153,8 +160,15 @@ ROWS: list[Row] = [
     Row(_BACK, [*_AGAIN, _ADDED], _MASKED, _attention_back(use_mask=True), range(7), True, name="added"),
     Row(_BACK, _MANY_AGAIN, {"causal": True}, _attention_back(True), name="many"),
     Row(_BACK, [*_MANY_AGAIN, normal(150, 600)], _MASKED, _attention_back(use_mask=True), name="many-added"),
+    Row(_BACK, [*_AGAIN, _SEEN], {"fill": -1.0, **_MASKED}, _attention_back(use_mask=True, fill=-1.0), range(6), True,
+        name="filled"),
+    Row(_BACK, [*_MANY_AGAIN, normal(150, 600) > 0], {"fill": -1.0, **_MASKED},
+        _attention_back(use_mask=True, fill=-1.0), name="many-filled"),
     Row(_BACK, [*_AGAIN, np.array([7, 9, 1], np.int32)], {"p": 0.4}, None, range(6), True, name="dropped"),
     Row("_attention_gradients", _AGAIN, {}, _attention_back(), range(6), True, _HALF),
+    Row("_attention_gradients", [*_AGAIN, _SEEN], {"fill": -1.0, **_MASKED},
+        lambda *arrays: (*_attention_back(use_mask=True, fill=-1.0)(*arrays), np.zeros_like(arrays[-1])), range(6),
+        True, name="filled"),
     Row("_attention_gradients", [*_AGAIN, _ADDED], {"causal": True, **_MASKED}, _attention_back(True, True, mask=True),
         range(7), True, name="added"),
     Row("_attention_dropout", [normal(2, 3), np.array([7, 9, 0], np.int32)], {"p": 0.4}, lambda x, draw: x * 0 + 1,

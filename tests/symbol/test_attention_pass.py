@@ -93,6 +93,15 @@ WRITTEN: dict[str, tuple[Callable[[], Symbol], dict]] = {
              {**THREE, "m": (QUERIES, KEYS)}),
     "hidden": (lambda: _values(sym.softmax(_apply("_npi_where_lscalar", M > 1, _scores(), scalar=-np.inf))),
                {**THREE, "m": (QUERIES, KEYS)}),
+    "finite where not seen": (
+        lambda: _values(sym.softmax(_apply("_npi_where_rscalar", M > 0, _scores(), scalar=-1.5))),
+        {**THREE, "m": (QUERIES, KEYS)}),
+    "far where hidden": (
+        lambda: _values(sym.softmax(_apply("_npi_where_lscalar", M > 1, _scores(), scalar=-1e9))),
+        {**THREE, "m": (6, QUERIES, KEYS)}),
+    **{f"queries that see nothing, {fill}": (
+        lambda fill=fill: _values(sym.softmax(_apply("_npi_where_rscalar", M > 0.5, _scores(), scalar=fill))),
+        {**THREE, "m": (QUERIES, 1)}) for fill in (-65504.0, -1e9, -3e38)},
     "dropout of nothing": (lambda: _values(sym.Dropout(sym.softmax(_scores()), p=0.0)), THREE),
 }
 
@@ -119,9 +128,6 @@ ELSEWHERE: dict[str, tuple[Callable[[], Symbol], dict, str]] = {
     "weights transposed": (lambda: sym.batch_dot(sym.softmax(_scores()), V, transpose_a=True),
                            {**THREE, "v": (6, QUERIES, 3)}, "qkv"),
     "weights scaled": (lambda: _values(sym.softmax(_scores()) * 2), THREE, "qkv"),
-    "finite where not seen": (
-        lambda: _values(sym.softmax(_apply("_npi_where_rscalar", M > 0, _scores(), scalar=-10.0))),
-        {**THREE, "m": (QUERIES, KEYS)}, "qkv"),
     "shared dropout": (lambda: _values(sym.Dropout(sym.softmax(_scores()), p=0.0, axes=(1,))), THREE, "qkv"),
     "activation between": (lambda: _values(sym.softmax(sym.tanh(_scores()))), THREE, "qkv"),
 }

@@ -57,9 +57,9 @@ def _tiles(dtype: np.dtype) -> tuple[int, list[Callable[..., None]]]:
 def product(dtype: np.dtype) -> Callable[..., None]:
     """A function for texts that adds a product to a matrix.
 
-    ``product(a, a0, features, b, b0, c, c0, wide, panels, rows)``: so many rows of ``features`` numbers, at least one,
-    that begin at ``a[a0]``, times the panels that begin at ``b[b0]``, added to rows ``wide`` numbers apart that
-    begin at ``c[c0]``.
+    ``product(a, a0, apart, features, b, b0, c, c0, wide, panels, rows)``: so many rows of ``features`` numbers, at
+    least one, that stand ``apart`` from ``a[a0]`` on, times the panels that begin at ``b[b0]``, added to rows ``wide``
+    numbers apart that begin at ``c[c0]``.
     """
     numba = importlib.import_module("numba")
     columns = width(dtype)
@@ -67,17 +67,17 @@ def product(dtype: np.dtype) -> Callable[..., None]:
     ends = _ends(large)
 
     @numba.njit(error_model="numpy")
-    def add_product(a: Array, a0: int, features: int, b: Array, b0: int, c: Array, c0: int, wide: int, panels: int,
-                    rows: int) -> None:
+    def add_product(a: Array, a0: int, apart: int, features: int, b: Array, b0: int, c: Array, c0: int, wide: int,
+                    panels: int, rows: int) -> None:
         whole, half = ends(rows)
         for panel in range(panels):
             at, to = b0 + panel * features * columns, c0 + panel * columns
             for row in range(0, whole, large):
-                tall(a, a0 + row * features, features, 1, features, b, at, c, to + row * wide, wide)
+                tall(a, a0 + row * apart, apart, 1, features, b, at, c, to + row * wide, wide)
             for row in range(whole, half, FEW):
-                short(a, a0 + row * features, features, 1, features, b, at, c, to + row * wide, wide)
+                short(a, a0 + row * apart, apart, 1, features, b, at, c, to + row * wide, wide)
             for row in range(half, rows):
-                single(a, a0 + row * features, features, 1, features, b, at, c, to + row * wide, wide)
+                single(a, a0 + row * apart, apart, 1, features, b, at, c, to + row * wide, wide)
 
     return add_product
 

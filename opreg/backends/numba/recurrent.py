@@ -106,9 +106,9 @@ for t in range(time):
     for row in range(first, last):
         for i in range(wide):
             work[row * wide + i] = bias[own_bias + i]
-    product(x, (t * batch + first) * inputs, inputs, packed_input, own_input, work, first * wide, wide,
+    product(x, (t * batch + first) * inputs, inputs, inputs, packed_input, own_input, work, first * wide, wide,
             {of_input} * block // width, last - first)
-    product(states, (t * batch + first) * size, size, packed_state, own_state, work,
+    product(states, (t * batch + first) * size, size, size, packed_state, own_state, work,
             first * wide + {before_state} * block, wide, {of_state} * block // width, last - first)
     for row in range(first, last):
         o = row * wide
@@ -149,12 +149,12 @@ for back in range(time):
         {mode}_backward({places}, size)
         {sums}
     start = (t * batch + first) * many
-    product({by_state}, start, many, packed_state, own_state, dh, first * block, block, block // width,
+    product({by_state}, start, many, many, packed_state, own_state, dh, first * block, block, block // width,
             last - first)
     if task == 1:
         for i in range((t * batch + first) * across, (t * batch + last) * across):
             dx[i] = 0
-        product(by_input, start, many, packed_input, own_input, dx, (t * batch + first) * across, across,
+        product(by_input, start, many, many, packed_input, own_input, dx, (t * batch + first) * across, across,
                 across // width, last - first)
 """
 # For some samples each, as many however threads share them, so that the order of a sum is the same for all.

@@ -11,8 +11,8 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -28,17 +28,13 @@ from ...typing import Array, ArrayModule
 from ..outputs import floating, wide
 from ..samples import folded, size_of
 
-__all__ = ["Scores", "Soften", "Turn", "in_blocks", "run", "run_back", "several", "soften", "turn"]
-
-#: The functions ``soften`` and ``turn`` of one array module.
-Soften: TypeAlias = Callable[[Array, Array, Array], Array]
-Turn: TypeAlias = Callable[[Array, Array, Array, Array], None]
+__all__ = ["PARTS", "drawn", "fills", "in_blocks", "run", "run_back", "scale_of", "several"]
 
 # Queries and keys of a block on the host: its scores, and a block of the same size beside them, stay in the second
 # cache while the products read them.
 _QUERIES, _KEYS = 128, 512
-# Parts of the gradient that threads may share, where there are as many blocks of keys.
-_PARTS = 8
+#: Parts of the gradient that threads may share, where there are as many blocks of keys.
+PARTS = 8
 # Scores of a block on another device, of all heads together.
 _SCORES = 1 << 24
 
@@ -56,6 +52,8 @@ class Scores(NamedTuple):
         What dropout drew, see ``_multiples``.
     scale, p : float
     causal : bool
+    fill : array or None
+        See ``fills``, (batch, key heads, query heads a key head, queries, 1).
     """
 
     xp: ArrayModule
@@ -67,18 +65,24 @@ class Scores(NamedTuple):
     scale: float
     p: float
     causal: bool
+    fill: Array | None
 
     @classmethod
     def of(cls, xp: ArrayModule, query: Array, key: Array, value: Array, mask: Array | None, draw: Array | None,
-           scale: float | None, p: float, causal: bool) -> Scores:
+           scale: float | None, p: float, causal: bool, fill: float) -> Scores:
         """Scores of an operator's inputs."""
         query = _by_head(wide(query), key.shape[1])
+        filled = None
         if mask is not None:
             shape = (*query.shape[:4], key.shape[2])
+            filled = fills(xp, mask, fill, causal, (shape[0], shape[1] * shape[2], *shape[3:]))
+            if filled is not None:
+                filled = filled.astype(query.dtype).reshape(*shape[:4], 1)
             mask = xp.broadcast_to(mask, (shape[0], shape[1] * shape[2], *shape[3:])).reshape(shape)
             if mask.dtype.kind != "b":
                 mask = wide(mask)
-        return cls(xp, query, wide(key), wide(value), mask, draw, _scale(scale, query.shape[-1]), p, causal)
+        return cls(xp, query, wide(key), wide(value), mask, draw, scale_of(scale, query.shape[-1]), p, causal,
+                   filled)
 
     def block(self, at: Any, rows: slice, columns: slice) -> tuple[Array, Array]:
         """Queries times the scale, and the scores that they have for some keys, of the heads ``at``."""
@@ -91,7 +95,7 @@ class Scores(NamedTuple):
         if self.mask is not None:
             mask = self.mask[at][..., rows, columns]
             if mask.dtype.kind == "b":
-                seen[...] = xp.where(mask, seen, -math.inf)
+                seen[...] = xp.where(mask, seen, -math.inf if self.fill is None else self.fill[at][..., rows, :])
             else:
                 seen += mask
         last = columns.start + scores.shape[-1] - 1
@@ -127,8 +131,23 @@ class Scores(NamedTuple):
         return not self.causal or columns.start < rows.stop
 
 
-def _scale(scale: float | None, size: int) -> float:
+def scale_of(scale: float | None, size: int) -> float:
+    """The number that products are multiplied by."""
     return 1.0 / math.sqrt(max(size, 1)) if scale is None else scale
+
+
+def fills(xp: ArrayModule, mask: Array, fill: float, causal: bool, shape: Shape) -> Array | None:
+    """Scores, for each row of a shape, of the keys that a mask of truth values does not let a query see.
+
+    None stands for minus infinity. In rows that see no key all scores are the same, whichever they are: there it is
+    zero, since beside a large number the logarithm of a row's sum would be rounded.
+    """
+    if mask.dtype.kind != "b" or fill == -math.inf:
+        return None
+    mask = mask.reshape((1,) * (4 - mask.ndim) + mask.shape)
+    first = xp.where(mask.any(axis=-1), mask.argmax(axis=-1), max(shape[2:]))
+    last = xp.arange(shape[2]) if causal else shape[3] - 1
+    return xp.broadcast_to(xp.where(first <= last, fill, 0.0), shape[:3])
 
 
 def _by_head(x: Array, heads: int) -> Array:
@@ -166,7 +185,7 @@ def _multiples(xp: ArrayModule, draw: Array, p: float, rows: Array, columns: Arr
     return kept * xp.where(key[2] == 0, 1.0, 1.0 / (1.0 - p) if p < 1.0 else 0.0)
 
 
-def _drawn(xp: ArrayModule, drops: bool, rng: Any) -> Array:
+def drawn(xp: ArrayModule, drops: bool, rng: Any) -> Array:
     """Two random numbers and one, or zeros where nothing is dropped."""
     if not drops:
         return xp.zeros(3, dtype=xp.int32)
@@ -208,13 +227,14 @@ def _arguments(*before: str, dropout: bool = False) -> Any:
          arguments=_arguments("query", "key", "value"), outputs=("output", "logsum", "draw"), visible=lambda: 1)
 def scaled_dot_product_attention(query, key, value, mask, *, causal: bool = False, scale: float | None = None,
                                  p: float = 0.0, use_mask: bool = False,
-                                 mode: Literal["always", "training"] = "training"):
+                                 mode: Literal["always", "training"] = "training", fill: float = -math.inf):
     """Attention: the values, weighed for each query by the softmax of the products of their keys with it.
 
     Queries (batch, heads, queries, size), keys (batch, key heads, keys, size) and values (batch, key heads, keys,
     features) give (batch, heads, queries, features); each key head serves as many heads of queries, side by side.
     Products are multiplied by ``scale``, by default one by the root of ``size``. With ``use_mask`` a ``mask`` that
-    broadcasts to (batch, heads, queries, keys) says by truth values which keys a query sees, or is added to the scores.
+    broadcasts to (batch, heads, queries, keys) says by truth values which keys a query sees, others having the score
+    ``fill``, or is added to the scores.
     With ``causal`` query ``i`` sees no key behind key ``i``. A weight is dropped with probability ``p``, and others are
     divided by ``1 - p``, only when training, unless ``mode`` is ``always``. A query that sees no key gives NaN. Memory
     grows with the length, not with its square, unless the gradient of a mask is asked for.
@@ -268,11 +288,11 @@ def attention_types(ins, outs):
 
 
 @scaled_dot_product_attention.kernel()
-def attention_xp(xp, query, key, value, *mask, causal, scale, p, mode, is_train, rng):
+def attention_xp(xp, query, key, value, *mask, causal, scale, p, mode, fill, is_train, rng):
     drops = p > 0 and (is_train or mode == "always")
-    draw = _drawn(xp, drops, rng)
+    draw = drawn(xp, drops, rng)
     scores = Scores.of(xp, query, key, value, mask[0] if mask else None, draw if drops else None, scale, p,
-                       causal)
+                       causal, fill)
     whole = slice(0, query.shape[2]), slice(0, key.shape[2])
     shape = (*query.shape[:3], value.shape[3])
     if not key.size or not query.size:
@@ -296,7 +316,7 @@ def _base(xp: ArrayModule, top: Array) -> Array:
 
 
 @scaled_dot_product_attention.grad
-def attention_grad(g, ins, outs, *, needs, causal, scale, p, use_mask):
+def attention_grad(g, ins, outs, *, needs, causal, scale, p, use_mask, fill):
     (g, g_sums, _), (output, logsum, draw) = g, outs
     if g is None and g_sums is None:
         return [None] * len(ins)
@@ -305,7 +325,7 @@ def attention_grad(g, ins, outs, *, needs, causal, scale, p, use_mask):
     if g_sums is not None:
         delta = delta - g_sums
     given = (g, *ins[:3], logsum, delta, *ins[3:], *((draw,) if p else ()))
-    words = {"causal": causal, "scale": scale, "p": p, "use_mask": use_mask}
+    words = {"causal": causal, "scale": scale, "p": p, "use_mask": use_mask, "fill": fill}
     if use_mask and needs[3] and not _truths(ins[3]):
         return ops._attention_gradients(*given, **words)
     return (*ops._backward_scaled_dot_product_attention(*given, **words), *[None] * use_mask)
@@ -356,7 +376,7 @@ _GRADIENT_INPUTS = "g", "query", "key", "value", "logsum", "delta"
 @declare(name="_backward_scaled_dot_product_attention", outputs=("query", "key", "value"),
          arguments=_arguments(*_GRADIENT_INPUTS, dropout=True))
 def backward_attention(g, query, key, value, logsum, delta, mask, draw, *, causal: bool = False,
-                       scale: float | None = None, p: float = 0.0, use_mask: bool = False):
+                       scale: float | None = None, p: float = 0.0, use_mask: bool = False, fill: float = -math.inf):
     """The gradients of ``_contrib_scaled_dot_product_attention`` but for that of a mask.
 
     ``delta`` is the sum of ``g`` times the output for each query, less the gradient of ``logsum``.
@@ -366,17 +386,22 @@ def backward_attention(g, query, key, value, logsum, delta, mask, draw, *, causa
 @composed(name="_attention_gradients", arguments=_arguments(*_GRADIENT_INPUTS, dropout=True),
           outputs=lambda *, use_mask: ("query", "key", "value", *(("mask",) if use_mask else ())))
 def attention_gradients(g, query, key, value, logsum, delta, mask=None, draw=None, *, causal: bool = False,
-                        scale: float | None = None, p: float = 0.0, use_mask: bool = False):
+                        scale: float | None = None, p: float = 0.0, use_mask: bool = False, fill: float = -math.inf):
     """All gradients of ``_contrib_scaled_dot_product_attention``, that of a mask among them, from all scores."""
     given = query
     g, query, key, value = [_like(x, logsum) for x in (g, query, key, value)]
-    many, scale = query.shape[1] // max(key.shape[1], 1), _scale(scale, query.shape[3])
+    many, scale = query.shape[1] // max(key.shape[1], 1), scale_of(scale, query.shape[3])
     all_keys, all_values = [ops.repeat(x, repeats=many, axis=1) if many > 1 else x for x in (key, value)]
     scores = ops._npi_matmul(query * scale, _turned(all_keys))
     if not use_mask:  # what comes first of the two that there may be is the other
         mask, draw = None, mask
     if mask is not None and _truths(mask):
-        scores = ops._npi_where_rscalar(mask, scores, scalar=-math.inf)
+        if fill == -math.inf:
+            scores = ops._npi_where_rscalar(mask, scores, scalar=fill)
+        else:  # see ``fills``
+            sees = ops.broadcast_mul(ops.ones_like(scores), ops.Cast(mask, dtype=as_dtype(scores.dtype)))
+            sees = ops.max(ops._npi_tril(sees) if causal else sees, axis=3, keepdims=True)
+            scores = ops._npi_where(mask, scores, sees * fill)
     elif mask is not None:
         scores = ops.broadcast_add(scores, _like(mask, logsum))
     if causal:
@@ -387,6 +412,8 @@ def attention_gradients(g, query, key, value, logsum, delta, mask=None, draw=Non
         multiples = ops._attention_dropout(scores, draw, p=p)
         kept, d_weights = weights * multiples, d_weights * multiples
     d_scores = weights * ops.broadcast_sub(d_weights, ops.expand_dims(delta, axis=3))
+    if mask is not None and _truths(mask) and fill != -math.inf:
+        d_scores = ops._npi_where_rscalar(mask, d_scores, scalar=0.0)
     d_query = ops._npi_matmul(d_scores, all_keys) * scale
     d_key, d_value = ops._npi_matmul(_turned(d_scores), query * scale), ops._npi_matmul(_turned(kept), g)
     if many > 1:
@@ -434,18 +461,19 @@ attention_gradients.types(_gradient_types)
 
 
 def _given(xp: ArrayModule, query: Array, key: Array, value: Array, rest: Sequence[Array], causal: bool,
-           scale: float | None, p: float, use_mask: bool) -> Scores:
-    return Scores.of(xp, query, key, value, rest[2] if use_mask else None, rest[-1] if p else None, scale, p, causal)
+           scale: float | None, p: float, use_mask: bool, fill: float) -> Scores:
+    return Scores.of(xp, query, key, value, rest[2] if use_mask else None, rest[-1] if p else None, scale, p, causal,
+                     fill)
 
 
 @backward_attention.kernel()
-def backward_attention_xp(xp, g, query, key, value, *rest, causal, scale, p, use_mask):
+def backward_attention_xp(xp, g, query, key, value, *rest, causal, scale, p, use_mask, fill):
     if not key.size or not query.size:
         return tuple([xp.zeros_like(x) for x in (query, key, value)])
     results = tuple([xp.zeros(x.shape, dtype=wide(x[:0]).dtype) for x in (query, key, value)])
-    scores = _given(xp, query, key, value, rest, causal, scale, p, use_mask)
+    scores = _given(xp, query, key, value, rest, causal, scale, p, use_mask, fill)
     back = _Backward.of(scores, g, rest[:2], results)
-    back.block(functools.partial(turn, xp), (), slice(0, query.shape[2]), slice(0, key.shape[2]))
+    back.block((), slice(0, query.shape[2]), slice(0, key.shape[2]))
     return tuple([found.astype(x.dtype) for found, x in zip(results, (query, key, value))])
 
 
@@ -467,7 +495,7 @@ class _Backward(NamedTuple):
         g, logsum, delta, query = [_by_head(x, key.shape[1]) for x in (wide(g), logsum, delta, query)]
         return cls(scores, g, logsum, delta, query, key, value)
 
-    def block(self, turn: Turn, at: Any, rows: slice, columns: slice) -> None:
+    def block(self, at: Any, rows: slice, columns: slice) -> None:
         """Add what a block of scores adds to the gradients."""
         xp, scores = self.scores.xp, self.scores
         query, weights = scores.block(at, rows, columns)
@@ -478,7 +506,11 @@ class _Backward(NamedTuple):
         multiples = scores.multiples(at, rows, columns)
         if multiples is not None:
             d_scores *= multiples
-        turn(weights, d_scores, logsum, delta)
+        _turn(xp, weights, d_scores, logsum, delta)
+        if scores.mask is not None and scores.fill is not None:
+            seen = scores.mask[at][..., rows, columns]
+            further = d_scores.reshape(seen.shape)
+            further[...] = xp.where(seen, further, 0.0)
         kept = weights if multiples is None else weights * multiples
         into = self.value[at][..., columns, :]
         into += _product(xp, xp.swapaxes(kept, -1, -2), g)
@@ -501,9 +533,9 @@ for _gradient in (backward_attention, attention_gradients):
 
 
 @backward_attention.grad
-def backward_attention_grad(h, ins, outs, *, needs, causal, scale, p, use_mask):
+def backward_attention_grad(h, ins, outs, *, needs, causal, scale, p, use_mask, fill):
     whole = get("_attention_gradients")
-    use = whole.complete({"causal": causal, "scale": scale, "p": p, "use_mask": use_mask})
+    use = whole.complete({"causal": causal, "scale": scale, "p": p, "use_mask": use_mask, "fill": fill})
     return whole.differentiate([*h, *[ops.zeros_like(mask) for mask in ins[6:6 + use_mask]]], ins, outs, use, needs)
 
 
@@ -532,28 +564,28 @@ def several(call: Call) -> str | None:
 
 
 @scaled_dot_product_attention.kernel("blocks", accepts=several, rank=Rank.OPERATOR)
-def attention_blocks(xp, query, key, value, *mask, causal, scale, p, mode, is_train, rng, out=None):
+def attention_blocks(xp, query, key, value, *mask, causal, scale, p, mode, fill, is_train, rng, out=None):
     ins, shape = (query, key, value, *mask), (*query.shape[:3], value.shape[3])
     if out is None:
         out = [xp.empty(shape, dtype=query.dtype), xp.empty(shape[:3], dtype=_sums(query.dtype)),
                xp.empty(3, dtype=xp.int32)]
-    run(xp, functools.partial(soften, xp), ins, out, is_train, rng, causal, scale, p, mode)
+    run(xp, ins, out, is_train, rng, causal, scale, p, mode, fill)
     return tuple(out)
 
 
-def run(xp: ArrayModule, soften: Soften, ins: Sequence[Array], out: Sequence[Array], is_train: bool, rng: Any,
-        causal: bool, scale: float | None, p: float, mode: str) -> None:
-    """Compute attention by blocks into the outputs, with ``soften`` for the softmax of each."""
+def run(xp: ArrayModule, ins: Sequence[Array], out: Sequence[Array], is_train: bool, rng: Any, causal: bool,
+        scale: float | None, p: float, mode: str, fill: float) -> None:
+    """Compute attention by blocks into the outputs."""
     query, key, value, *mask = ins
     drops = p > 0 and (is_train or mode == "always")
-    draw = _drawn(xp, drops, rng)
+    draw = drawn(xp, drops, rng)
     scores = Scores.of(xp, query, key, value, mask[0] if mask else None, draw if drops else None, scale, p,
-                       causal)
+                       causal, fill)
     out[2][...] = draw
     heads = key.shape[1]
     output, logsum = [xp.empty(x.shape, dtype=x.dtype) if not x.flags.c_contiguous else x for x in out[:2]]
     places, queries, keys = scores.blocks(xp is np)
-    work = functools.partial(_rows, scores, soften, keys, _by_head(output, heads), _by_head(logsum, heads))
+    work = functools.partial(_rows, scores, keys, _by_head(output, heads), _by_head(logsum, heads))
     share(xp, [functools.partial(work, at, rows) for at in places for rows in queries], _work(scores))
     for target, made in zip(out, (output, logsum)):
         if target is not made:
@@ -565,7 +597,7 @@ def _work(scores: Scores) -> int:
     return math.prod(scores.query.shape) * scores.key.shape[2] * 2
 
 
-def soften(xp: ArrayModule, weights: Array, top: Array, total: Array) -> Array:
+def _soften(xp: ArrayModule, weights: Array, top: Array, total: Array) -> Array:
     """Let scores of a block become exponentials, and the largest score and the sum of each row so far those with these.
 
     It returns by what was summed before is multiplied.
@@ -581,8 +613,7 @@ def soften(xp: ArrayModule, weights: Array, top: Array, total: Array) -> Array:
     return shrunk
 
 
-def _rows(scores: Scores, soften: Soften, keys: Sequence[slice], output: Array, logsum: Array, at: Any, rows: slice
-          ) -> None:
+def _rows(scores: Scores, keys: Sequence[slice], output: Array, logsum: Array, at: Any, rows: slice) -> None:
     """The output for some queries, from one block of keys after the other.
 
     M. Milakov, N. Gimelshein, Online normalizer calculation for softmax, arXiv:1805.02867.
@@ -598,7 +629,7 @@ def _rows(scores: Scores, soften: Soften, keys: Sequence[slice], output: Array, 
         if top is None:
             top = xp.full((*weights.shape[:-1], 1), -math.inf, dtype=weights.dtype)
             total = xp.zeros_like(top)
-        shrunk = soften(weights, top, total)
+        shrunk = _soften(xp, weights, top, total)
         multiples = scores.multiples(at, rows, columns)
         if multiples is not None:
             weights *= multiples
@@ -616,32 +647,32 @@ def _rows(scores: Scores, soften: Soften, keys: Sequence[slice], output: Array, 
 
 
 @backward_attention.kernel("blocks", accepts=several, rank=Rank.OPERATOR)
-def backward_attention_blocks(xp, g, query, key, value, *rest, causal, scale, p, use_mask):
-    return run_back(xp, functools.partial(turn, xp), (g, query, key, value, *rest), causal, scale, p, use_mask)
+def backward_attention_blocks(xp, g, query, key, value, *rest, causal, scale, p, use_mask, fill):
+    return run_back(xp, (g, query, key, value, *rest), causal, scale, p, use_mask, fill)
 
 
-def run_back(xp: ArrayModule, turn: Turn, ins: Sequence[Array], causal: bool, scale: float | None, p: float,
-             use_mask: bool) -> tuple[Array, ...]:
-    """The gradients by blocks, with ``turn`` for the softmax of each."""
+def run_back(xp: ArrayModule, ins: Sequence[Array], causal: bool, scale: float | None, p: float, use_mask: bool,
+             fill: float) -> tuple[Array, ...]:
+    """The gradients by blocks."""
     g, query, key, value, *rest = ins
-    scores = _given(xp, query, key, value, rest, causal, scale, p, use_mask)
+    scores = _given(xp, query, key, value, rest, causal, scale, p, use_mask, fill)
     places, queries, keys = scores.blocks(xp is np)
     # Blocks of keys add to the gradient of queries; where heads are few, each sums apart, and the sums are added up.
-    count = min(len(keys), -(-_PARTS // len(places))) if xp is np else 1
+    count = min(len(keys), -(-PARTS // len(places))) if xp is np else 1
     cuts = [keys[len(keys) * i // count:len(keys) * (i + 1) // count] for i in range(count)]
     of_key, of_value = [xp.zeros(x.shape, dtype=wide(x[:0]).dtype) for x in (key, value)]
     of_queries = [xp.zeros(query.shape, dtype=of_key.dtype) for _ in cuts]
     parts = []
     for cut, of_query in zip(cuts, of_queries):
         back = _Backward.of(scores, g, rest[:2], (of_query, of_key, of_value))
-        parts += [functools.partial(_all_blocks, back, turn, queries, cut, at) for at in places]
+        parts += [functools.partial(_all_blocks, back, queries, cut, at) for at in places]
     share(xp, parts, 3 * _work(scores))
     for more in of_queries[1:]:
         of_queries[0] += more
     return tuple([found.astype(x.dtype, copy=False) for found, x in zip((of_queries[0], of_key, of_value), ins[1:])])
 
 
-def turn(xp: ArrayModule, weights: Array, d_scores: Array, logsum: Array, delta: Array) -> None:
+def _turn(xp: ArrayModule, weights: Array, d_scores: Array, logsum: Array, delta: Array) -> None:
     """Let scores of a block become weights, and gradients of weights those of scores."""
     weights -= logsum
     xp.exp(weights, out=weights)
@@ -649,7 +680,7 @@ def turn(xp: ArrayModule, weights: Array, d_scores: Array, logsum: Array, delta:
     d_scores *= weights
 
 
-def _all_blocks(back: _Backward, turn: Turn, queries: Sequence[slice], keys: Sequence[slice], at: Any) -> None:
+def _all_blocks(back: _Backward, queries: Sequence[slice], keys: Sequence[slice], at: Any) -> None:
     for columns, rows in itertools.product(keys, queries):
         if back.scores.seen(rows, columns):
-            back.block(turn, at, rows, columns)
+            back.block(at, rows, columns)

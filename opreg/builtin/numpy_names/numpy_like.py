@@ -296,12 +296,12 @@ _choice(where_rscalar, 1, None)
 
 @where_lscalar.attends
 def where_lscalar_attends(condition, x, *, scalar):
-    return Seen(False) if scalar == -math.inf else None
+    return Seen(False, scalar)
 
 
 @where_rscalar.attends
 def where_rscalar_attends(condition, y, *, scalar):
-    return Seen(True) if scalar == -math.inf else None
+    return Seen(True, scalar)
 
 
 # --------------------------------------------------------------------------------------------- a part written

@@ -121,7 +121,7 @@ def _attention(g: Builder, use: Use, query: Value, key: Value, value: Value, *ma
     if many > 1:
         scores = g.reshape(scores, (batch, heads, queries, length))
     for each in mask:
-        scores = g.where(each, scores, -math.inf) if each.dtype == np.bool_ else scores + each
+        scores = g.where(each, scores, attrs["fill"]) if each.dtype == np.bool_ else scores + each
     if attrs["causal"]:
         scores = g.where(g.constant(np.tri(queries, length, dtype=bool)), scores, -math.inf)
     weights = g.softmax(scores, 3)

@@ -1,12 +1,14 @@
-"""Attention by blocks, with the softmax of each block compiled by numba, where it is there.
+"""Attention compiled with numba, where it is there: products, masks, softmax and dropout of a block in one function.
 
-Products stay with BLAS. Between them a block is run through twice in forward, for the largest score and for
-exponentials with their sum, and once in backward.
+A block of keys and values is packed (see ``gemm``) for some hundred queries, whose scores stand in the second cache
+while they become weights. Nothing returns to Python between, and threads need not meet: in forward each has some
+queries, in backward some keys, so it adds to gradients that no other thread has.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -14,85 +16,350 @@ import numpy as np
 from opreg.builtin.layers import scaled_attention
 from opreg.builtin.layers.scaled_attention import backward_attention, scaled_dot_product_attention
 from opreg.builtin.outputs import wide
+from opreg.core import threads
 from opreg.core.addresses import address_of
 from opreg.core.launch import Call, Rank
+from opreg.core.rules import Attrs
 from opreg.typing import Array
 
+from ... import blas
+from .. import gemm
 from ..compiler import Function, cut, function_of, steps, unavailable
 from ..values import FORMATS
 
 __all__: list[str] = []
 
-# The arrays are the weights, and for each row the largest score, the sum, and what earlier sums are multiplied by.
-_SOFTEN = """\
-def kernel(table, first, last):
-    weights = address(table[0])
-    tops = address(table[1])
-    totals = address(table[2])
-    shrunk = address(table[3])
-    least = address(table[4])[0]
-    n = table[5]
-    for row in range(first, last):
-        o = row * n
-        here = least
+# Queries and keys of a block, whose scores fill half of a second cache of 256 KiB, and queries for which keys and
+# values are packed once.
+_ROWS, _COLUMNS, _CHUNK = 128, 256, 512
+# Parts for each thread: one that is held up keeps the others waiting for little.
+_PARTS = 4
+# Instructions that a number of a block takes, about.
+_LENGTH = 64
+
+# ------------------------------------------------------------------------------------------------------ texts
+
+_ARRAYS = {
+    "forward": ("query", "key", "value", "mask", "fills", "numbers", "work", "output", "logsums"),
+    "backward": ("query", "key", "value", "mask", "fills", "numbers", "work", "g", "logsums", "deltas", "d_query",
+                 "d_key", "d_value"),
+}
+_SIZES = ("many", "queries", "keys", "size", "features", "chunk", "rows", "columns", "room", "share", "causal",
+          "by_batch", "by_head", "by_row", "by_column", "heads", "limit", "first_key", "second_key", "item", "cuts",
+          "units", "filled")
+_BEGIN = """\
+wide = -(-columns // width) * width
+across = -(-features // width) * width
+deep = -(-size // width) * width
+least = numbers[0]
+scale = numbers[1]
+multiple = numbers[2]
+own = first // share * room
+scaled = own
+scores = scaled + rows * deep
+packed_keys = scores + rows * wide
+packed_values = packed_keys + wide * deep
+rest = packed_values + wide * max(across, features)
+"""
+# The mask is added, or, where ``filled``, says by numbers that are not zero where that of its row
+# in ``fills`` takes the place of a score.
+# Scores of the queries of a head from ``row0`` on, of which there are ``some``, with ``n`` keys from ``start`` on.
+_SCORES = """\
+for row in range(some):
+    for i in range(size):
+        work[scaled + row * size + i] = query[(head * queries + row0 + row) * size + i] * scale
+for row in range(some):
+    o = scores + row * wide
+    m = head // heads * by_batch + head % heads * by_head + (row0 + row) * by_row + start * by_column
+    if filled:
         for i in range(n):
-            here = largest(here, weights[o + i])
-        before = tops[row]
-        here = largest(here, before)
-        tops[row] = here
-        base = here
-        if here == least:
-            base = place(0)
-        total = place(0)
+            work[o + i] = 0
+    elif by_column == 1:
         for i in range(n):
-            grown = exp(weights[o + i] - base)
-            weights[o + i] = grown
-            total = plus(total, grown)
-        factor = exp(before - base)
-        shrunk[row] = factor
-        totals[row] = totals[row] * factor + total
+            work[o + i] = mask[m + i]
+    else:
+        for i in range(n):
+            work[o + i] = mask[m]
+product(work, scaled, size, size, work, packed_keys, work, scores, wide, -(-n // width), some)
+if filled:
+    for row in range(some):
+        o = scores + row * wide
+        m = head // heads * by_batch + head % heads * by_head + (row0 + row) * by_row + start * by_column
+        for i in range(n):
+            if mask[m + i * by_column] != place(0):
+                work[o + i] = fills[head * queries + row0 + row]
+if causal:
+    for row in range(some):
+        for i in range(max(0, row0 + row + 1 - start), n):
+            work[scores + row * wide + i] = least
+"""
+# ``scaled_attention._multiples`` of a block, times the numbers at ``place``, which become those at ``to``.
+_DROP = """\
+for row in range(some):
+    by_place = (((head * queries + row0 + row) * 0x9E3779B1) + first_key) & 0xFFFFFFFF
+    {mix_row}
+    for i in range(n):
+        mixed = (((start + i) * 0x85EBCA77) + second_key) & 0xFFFFFFFF
+        {mix}
+        mixed = (mixed + by_place) & 0xFFFFFFFF
+        {mix}
+        kept = place(1 if (mixed >> 8) < limit else 0) * multiple
+        {use}
+"""
+_MIX = """\
+{x} = {x} ^ ({x} >> 16)
+{x} = ({x} * 0x85EBCA6B) & 0xFFFFFFFF
+{x} = {x} ^ ({x} >> 13)
+{x} = ({x} * 0xC2B2AE35) & 0xFFFFFFFF
+{x} = {x} ^ ({x} >> 16)"""
+_FORWARD = """
+sums = rest
+tops = sums + chunk * across
+totals = tops + chunk
+chunks = -(-queries // chunk)
+for unit in range(first, last):
+    head = unit // chunks
+    begin = unit % chunks * chunk
+    end = min(begin + chunk, queries)
+    of_keys = head // many * keys
+    for i in range((end - begin) * across):
+        work[sums + i] = 0
+    for i in range(end - begin):
+        work[tops + i] = least
+        work[totals + i] = 0
+    for start in range(0, end if causal and end < keys else keys, columns):
+        n = min(columns, keys - start)
+        turned(key, (of_keys + start) * size, n, size, work, packed_keys)
+        pack(value, (of_keys + start) * features, n, features, work, packed_values)
+        for row0 in range(begin, end, rows):
+            some = min(rows, end - row0)
+            if causal and start >= row0 + some:
+                continue
+            {scores}
+            for row in range(some):
+                o = scores + row * wide
+                now = row0 - begin + row
+                here = least
+                for i in range(n):
+                    here = largest(here, work[o + i])
+                before = work[tops + now]
+                here = largest(here, before)
+                work[tops + now] = here
+                base = here
+                if here == least:
+                    base = place(0)
+                total = place(0)
+                for i in range(n):
+                    grown = exp(work[o + i] - base)
+                    work[o + i] = grown
+                    total = plus(total, grown)
+                factor = exp(before - base)
+                work[totals + now] = work[totals + now] * factor + total
+                if factor != place(1):
+                    for i in range(across):
+                        work[sums + now * across + i] *= factor
+            if limit >= 0:
+                {drop}
+            product(work, scores, wide, n, work, packed_values, work, sums + (row0 - begin) * across, across,
+                    across // width, some)
+    for row in range(end - begin):
+        total = work[totals + row]
+        for i in range(features):
+            output[(head * queries + begin + row) * features + i] = work[sums + row * across + i] / total
+        logsums[head * queries + begin + row] = log(total) + work[tops + row]
+"""
+_BACKWARD = """
+d_scores = rest
+packed_back = d_scores + rows * wide
+packing = packed_back + columns * deep
+of_key = packing + {depth} * max(across, deep)
+of_value = of_key + columns * deep
+blocks = -(-keys // columns)
+for unit in range(first, last):
+    kept_head = unit // cuts
+    part = unit % cuts
+    for block in range(blocks * part // cuts, blocks * (part + 1) // cuts):
+        start = block * columns
+        n = min(columns, keys - start)
+        at = kept_head * keys + start
+        turned(key, at * size, n, size, work, packed_keys)
+        turned(value, at * features, n, features, work, packed_values)
+        pack(key, at * size, n, size, work, packed_back)
+        for i in range(n * deep):
+            work[of_key + i] = 0
+        for i in range(n * across):
+            work[of_value + i] = 0
+        for head in range(kept_head * many, kept_head * many + many):
+            for row0 in range(start // rows * rows if causal else 0, queries, rows):
+                some = min(rows, queries - row0)
+                {scores}
+                for i in range(some * wide):
+                    work[d_scores + i] = 0
+                product(g, (head * queries + row0) * features, features, features, work, packed_values, work,
+                        d_scores, wide, -(-n // width), some)
+                if limit >= 0:
+                    {drop_gradients}
+                for row in range(some):
+                    o = scores + row * wide
+                    to = d_scores + row * wide
+                    logsum = logsums[head * queries + row0 + row]
+                    delta = deltas[head * queries + row0 + row]
+                    for i in range(n):
+                        weight = exp(load(work, o + i, 0, 2) - logsum)
+                        gradient = (load(work, to + i, 1, 2) - delta) * weight
+                        store(work, o + i, weight, 0, 2)
+                        store(work, to + i, gradient, 1, 2)
+                if filled:
+                    for row in range(some):
+                        to = d_scores + row * wide
+                        m = (head // heads * by_batch + head % heads * by_head + (row0 + row) * by_row
+                             + start * by_column)
+                        for i in range(n):
+                            if mask[m + i * by_column] != place(0):
+                                work[to + i] = 0
+                product(work, d_scores, wide, n, work, packed_back, d_query,
+                        ((part * units + head) * queries + row0) * deep, deep, deep // width, some)
+                transposed(work, d_scores, wide, some, address(table[6] + scaled * item), size, work, packing,
+                           work, of_key, deep, n)
+                if limit >= 0:
+                    {drop}
+                transposed(work, scores, wide, some, address(table[7] + (head * queries + row0) * features * item),
+                           features, work, packing, work, of_value, across, n)
+        for row in range(n):
+            for i in range(size):
+                d_key[(at + row) * size + i] = work[of_key + row * deep + i]
+            for i in range(features):
+                d_value[(at + row) * features + i] = work[of_value + row * across + i]
 """
 
-# The arrays are the weights, their gradients, and for each row the logarithm of its sum, and the sum of the gradient
-# times the output.
-_TURN = """\
-def kernel(table, first, last):
-    weights = address(table[0])
-    gradients = address(table[1])
-    logsums = address(table[2])
-    deltas = address(table[3])
-    n = table[4]
-    for row in range(first, last):
-        o = row * n
-        logsum = logsums[row]
-        delta = deltas[row]
-        for i in range(n):
-            weight = exp(load(weights, o + i, 0, 2) - logsum)
-            gradient = (load(gradients, o + i, 1, 2) - delta) * weight
-            store(weights, o + i, weight, 0, 2)
-            store(gradients, o + i, gradient, 1, 2)
-"""
-# Instructions that a number takes, about.
-_LENGTH = 8
+
+def _indented(text: str, by: int) -> str:
+    """Lines of a text, of which all but the first are moved to the right."""
+    return ("\n" + " " * by).join(text.strip("\n").split("\n"))
 
 
-def _ran(function: Function, arrays: Sequence[Array], rest: Sequence[int], rows: int) -> None:
-    """Run a compiled function over all rows, in the calling thread."""
-    table = np.array([*map(address_of, arrays), *rest], np.int64)
-    cut(function, table, [slice(0, rows)], None)[0]()
+def _drop(use: str, by: int) -> str:
+    mixed = _DROP.format(mix_row=_indented(_MIX.format(x="by_place"), 4), mix=_indented(_MIX.format(x="mixed"), 8),
+                         use=use)
+    return _indented(mixed, by)
 
 
-def _soften(function: Function, least: Array, weights: Array, top: Array, total: Array) -> Array:
-    """As ``scaled_attention.soften``."""
-    shrunk = np.empty_like(top)
-    _ran(function, (weights, top, total, shrunk, least), (weights.shape[-1],), top.size)
-    return shrunk
+def _text(part: str) -> str:
+    """The text of a function ``kernel(table, first, last)`` for units from ``first`` to ``last``."""
+    weights = "work[scores + row * wide + i] *= kept"
+    if part == "forward":
+        body = _FORWARD.format(scores=_indented(_SCORES, 12), drop=_drop(weights, 16))
+    else:
+        body = _BACKWARD.format(scores=_indented(_SCORES, 16), depth=gemm.DEPTH, drop=_drop(weights, 20),
+                                drop_gradients=_drop("work[d_scores + row * wide + i] *= kept", 20))
+    lines = [f"{name} = address(table[{i}])" for i, name in enumerate(_ARRAYS[part])]
+    lines += [f"{name} = table[{i}]" for i, name in enumerate(_SIZES, len(_ARRAYS[part]))]
+    lines += [*_BEGIN.strip("\n").split("\n"), *body.strip("\n").split("\n")]
+    return "def kernel(table, first, last):\n" + "".join(f"    {line}\n" for line in lines)
 
 
-def _turn(function: Function, weights: Array, d_scores: Array, logsum: Array, delta: Array) -> None:
-    """As ``scaled_attention.turn``."""
-    logsum, delta = [np.ascontiguousarray(x, weights.dtype) for x in (logsum, delta)]
-    _ran(function, (weights, d_scores, logsum, delta), (weights.shape[-1],), logsum.size)
+# --------------------------------------------------------------------------------------------------- running
+
+
+def _up(size: int, dtype: np.dtype) -> int:
+    """A number of columns as whole panels."""
+    width = gemm.width(dtype)
+    return -(-size // width) * width
+
+
+class _Operands:
+    """Arrays and sizes of one run, in one piece and in the dtype that is computed in."""
+
+    def __init__(self, ins: Sequence[Array], mask: Array | None, draw: Array | None, attrs: Attrs):
+        query, self.key, self.value = [np.ascontiguousarray(wide(x)) for x in ins]
+        self.query, self.dtype = query, query.dtype
+        (self.batch, self.heads, self.queries, self.size), (_, self.key_heads, self.keys, self.features) = (
+            query.shape, self.value.shape)
+        shape = (self.batch, self.heads, self.queries, self.keys)
+        fills = None if mask is None else scaled_attention.fills(np, mask, attrs["fill"], attrs["causal"], shape)
+        self.filled = int(fills is not None)
+        self.fills = np.ascontiguousarray(np.zeros(1) if fills is None else fills, self.dtype)
+        if mask is None:
+            mask = np.zeros(1, self.dtype)
+        elif mask.dtype.kind == "b":
+            mask = np.where(mask, self.dtype.type(0), self.dtype.type(1 if self.filled else -math.inf))
+        mask = np.ascontiguousarray(wide(mask))
+        self.mask = np.broadcast_to(mask, shape)
+        p = attrs["p"]
+        drops = draw is not None and bool(draw[2])
+        self.numbers = np.array([-math.inf, scaled_attention.scale_of(attrs["scale"], self.size),
+                                 1.0 / (1.0 - p) if drops and p < 1.0 else 0.0], self.dtype)
+        self.drop = [round((1.0 - p) * (1 << 24)), *map(int, draw[:2])] if drops and draw is not None else [-1, 0, 0]
+        self.causal = int(attrs["causal"])
+        self.work = self.query.size * self.keys * 2
+        self.rows, self.columns = min(_ROWS, self.queries), min(_COLUMNS, self.keys)
+
+    def calls(self, function: Function, arrays: Sequence[Array], units: int, chunk: int, cuts: int, room: int
+              ) -> list[Callable[[], None]]:
+        """Calls of a compiled function for some units each, with so much room in which each computes."""
+        shared = self.work >= blas.LEAST
+        share = -(-units // min(units, _PARTS * threads.count() if shared else 1))
+        work = np.empty(-(-units // share) * room, self.dtype)
+        operands = [self.query, self.key, self.value, self.mask, self.fills, self.numbers, work, *arrays]
+        steps = [step // self.dtype.itemsize for step in self.mask.strides]
+        table = np.array([*map(address_of, operands), self.heads // self.key_heads, self.queries, self.keys, self.size,
+                          self.features, chunk, self.rows, self.columns, room, share, self.causal, *steps, self.heads,
+                          *self.drop, self.dtype.itemsize, cuts, self.batch * self.heads,
+                          self.filled], np.int64)
+        return list(cut(function, table, threads.stretches(units, share), [*operands, table]))
+
+    def up(self) -> tuple[int, int, int]:
+        """Columns of a block, features and size as whole panels."""
+        columns, features, size = [_up(n, self.dtype) for n in (self.columns, self.features, self.size)]
+        return columns, features, size
+
+    def room(self) -> int:
+        """Numbers of memory that forward and backward need."""
+        columns, features, size = self.up()
+        return self.rows * (columns + size) + columns * (size + max(features, self.features))
+
+
+def _forward(function: Function, call: Call, outs: Sequence[Array]) -> None:
+    """Attention of a call into all outputs."""
+    query, key, value, *mask = call.ins
+    draw = scaled_attention.drawn(np, call.attrs["p"] > 0 and (call.is_train or call.attrs["mode"] == "always"),
+                                  call.rng)
+    outs[2][...] = draw
+    given = _Operands((query, key, value), mask[0] if mask else None, draw, call.attrs)
+    results = [out if out.dtype == given.dtype and out.flags.c_contiguous else np.empty(out.shape, given.dtype)
+               for out in outs[:2]]
+    chunk = min(_CHUNK, given.queries)
+    units = given.batch * given.heads * -(-given.queries // chunk)
+    threads.run(given.calls(function, results, units, chunk, 1, given.room() + chunk * (given.up()[1] + 2)), apart=True)
+    for out, result in zip(outs, results):
+        if out is not result:
+            out[...] = result
+
+
+def _backward(function: Function, call: Call) -> None:
+    """The gradients of a call."""
+    g, query, key, value, logsum, delta, *rest = call.ins
+    given = _Operands((query, key, value), rest[0] if call.attrs["use_mask"] else None,
+                      rest[-1] if call.attrs["p"] else None, call.attrs)
+    g, logsum, delta = [np.ascontiguousarray(x, given.dtype) for x in (g, logsum, delta)]
+    places, (columns, features, size) = given.batch * given.key_heads, given.up()
+    # Blocks of keys add to the gradient of queries; where heads are few, each part sums apart, and these are added up.
+    cuts = min(-(-given.keys // given.columns), -(-scaled_attention.PARTS // places))
+    of_query = np.zeros((cuts, *given.query.shape[:3], size), given.dtype)
+    of_key, of_value = [np.empty(x.shape, given.dtype) for x in (key, value)]
+    room = given.room() + given.rows * columns + gemm.DEPTH * max(features, size) + columns * (2 * size + features)
+    threads.run(given.calls(function, [g, logsum, delta, of_query, of_key, of_value], places * cuts, given.rows, cuts,
+                            room), apart=True)
+    for more in of_query[1:]:
+        of_query[0] += more
+    found = of_query[0][..., :given.size]
+    found *= given.numbers[1]
+    for out, result in zip(call.outs, (found, of_key, of_value)):
+        if out is not None:
+            out[...] = result
+
+
+# --------------------------------------------------------------------------------------------------- kernels
 
 
 def _declines(call: Call) -> str | None:
@@ -106,30 +373,21 @@ def _declines(call: Call) -> str | None:
 
 @scaled_dot_product_attention.kernel("numba", bound=True, accepts=_declines, rank=Rank.COMPILED)
 def attention_numba(call: Call) -> list[Callable[[], object]]:
-    outs = [call.scratch(i, spec.shape, spec.dtype) if out is None else out
-            for i, (out, spec) in enumerate(zip(call.outs, call.specs))]
-    dtype = wide(call.ins[0][:0]).dtype
-    function = function_of(_SOFTEN, dtype, _LENGTH)
-
-    def compute(soften: scaled_attention.Soften) -> Callable[[], None]:
-        return functools.partial(scaled_attention.run, np, soften, call.ins, outs, call.is_train, call.rng,
-                                 **{name: call.attrs[name] for name in ("causal", "scale", "p", "mode")})
-
-    compiled = functools.partial(_soften, function, np.array([-np.inf], dtype))
-    return steps(function, lambda: compute(compiled),
-                 lambda: [compute(functools.partial(scaled_attention.soften, np))])
+    outs, words = call.places(), {name: call.attrs[name] for name in (
+        "causal", "scale", "p", "mode", "fill")}
+    function = function_of(_text("forward"), wide(call.ins[0][:0]).dtype, _LENGTH)
+    by_numpy = functools.partial(scaled_attention.run, np, call.ins, outs, call.is_train, call.rng, **words)
+    return steps(function, lambda: functools.partial(_forward, function, call, outs), lambda: [by_numpy])
 
 
 @backward_attention.kernel("numba", bound=True, accepts=_declines, rank=Rank.COMPILED)
 def backward_attention_numba(call: Call) -> list[Callable[[], object]]:
-    function = function_of(_TURN, wide(call.ins[1][:0]).dtype, _LENGTH)
-    words = {name: call.attrs[name] for name in ("causal", "scale", "p", "use_mask")}
+    function = function_of(_text("backward"), wide(call.ins[1][:0]).dtype, _LENGTH)
+    words = {name: call.attrs[name] for name in ("causal", "scale", "p", "use_mask", "fill")}
 
-    def compute(turn: scaled_attention.Turn) -> None:
-        found = scaled_attention.run_back(np, turn, call.ins, **words)
-        for out, result in zip(call.outs, found):
+    def by_numpy() -> None:
+        for out, result in zip(call.outs, scaled_attention.run_back(np, call.ins, **words)):
             if out is not None:
                 out[...] = result
 
-    return steps(function, lambda: functools.partial(compute, functools.partial(_turn, function)),
-                 lambda: [functools.partial(compute, functools.partial(scaled_attention.turn, np))])
+    return steps(function, lambda: functools.partial(_backward, function, call), lambda: [by_numpy])

@@ -3,9 +3,10 @@ products that are worth a second thread.
 
 A plan takes one library's threads for all its products, since those of the other would look out for work beside them.
 Where threads of ours compute in between, oneDNN's leave them the cores sooner; it multiplies a stack in one call, adds
-a bias as it stores, and finds the same bits with any number of threads more often. BLAS has the plan where one thread
-of it multiplies faster by a tenth, which is tried. Whoever has been kept waiting for threads computes alone for a
-while, as with BLAS's.
+a bias as it stores, and finds the same bits with any number of threads more often. BLAS has the plan where it
+multiplies faster by a tenth with the threads of the plan, which is tried. So is a copy of a transposed left factor:
+where its columns are a page apart they share few places of the first cache, and the library takes twice as long.
+Whoever has been kept waiting for threads computes alone for a while, as with BLAS's.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import functools
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -28,18 +29,24 @@ from opreg.typing import Array
 
 from ... import blas, trials
 from .. import engine, matmul, shared_library
-from ..primitives import Product, implementation
+from ..primitives import Copy, Product, implementation
 from ..shared_library import Library
 from . import convolution
 
 __all__ = ["Matrices", "matrices_of"]
 
 _ONEDNN, _BLAS = "oneDNN", "BLAS"
+_IN_PLACE, _COPIED = "the product of what lies transposed", "a copy of it and the product"
 #: In the memo of a plan: why BLAS multiplies, or nothing where it does not.
 _DECIDED = "products by BLAS"
-# Multiplications of a product that is worth deciding for a plan, and sides of a matrix that is tried in place of a
-# larger one.
-_LEAST, _SIDE = 1 << 22, 1024
+# Multiplications of a product that is worth deciding for a plan, those of one that takes too long to be tried, and
+# sides of a matrix that is tried in its place.
+_LEAST, _LONG, _SIDE = 1 << 22, 1 << 31, 1024
+# Numbers of temporaries: of a copy, and from which on those that the copy needs.
+_COPY, _BESIDE = 8, 9
+
+#: Memory for temporaries by number, shape and dtype.
+Room: TypeAlias = Callable[[int, Shape, np.dtype], Array]
 
 
 class _Watched(blas.Watched):
@@ -132,15 +139,58 @@ def _left_to_blas(call: Call, found: Matrices) -> str | None:
 
 
 def _tried(a: Array, b: Array) -> trials.Choice:
-    """The faster library for products of such matrices on one thread; long sides are cut for the trial."""
-    left, right = [blas.noise(tuple([min(size, _SIDE) for size in array.shape]), array.strides, array.dtype)
-                   for array in (a, b)]
-    out = np.empty((len(left), right.shape[1]), np.float32)
-    run = _bound(Matrices(left, right, None, out))
+    """The faster library for products of such matrices, with the threads of a plan."""
+    found, layout = _sample(a, b)
+    by_blas: Callable[..., object] = blas.multiplier(np, found.a, found.b)
+    if isinstance(by_blas, blas.Watched):
+        by_blas = by_blas.function
+    return trials.faster(f"{layout}: {_ONEDNN} {shared_library.version()} or {_BLAS}", _ONEDNN, _BLAS, {
+        _ONEDNN: _by_threads(_bound(found), found), _BLAS: functools.partial(by_blas, found.a, found.b, found.out)},
+        apart=True)
 
+
+def _sample(a: Array, b: Array) -> tuple[Matrices, str]:
+    """Matrices like these, with long sides cut where a product takes long, and their layout in words."""
+    side = _SIDE if len(a) * a.shape[1] * b.shape[1] > _LONG else max(*a.shape, *b.shape)
+    left, right = [blas.noise(tuple([min(size, side) for size in array.shape]), array.strides, array.dtype)
+                   for array in (a, b)]
     layout = " and ".join(f"{array.shape} by {array.strides}" for array in (left, right))
-    return trials.faster(f"{layout}: a thread of {_ONEDNN} {shared_library.version()} or {_BLAS}", _ONEDNN, _BLAS, {
-        _ONEDNN: functools.partial(_alone, run), _BLAS: functools.partial(blas.matmul_alone, left, right, out)})
+    return Matrices(left, right, None, np.empty((len(left), right.shape[1]), np.float32)), layout
+
+
+def _by_threads(run: Callable[[], object], found: Matrices) -> Callable[[], object]:
+    """A product by the threads that a plan gives it: one, where several find other bits and it is not large."""
+    several = found.work >= blas.LARGE or _same_bits(*_describe(found))
+    return run if several else functools.partial(_alone, run)
+
+
+def _arranged(found: Matrices, room: Room) -> tuple[Matrices, list[Callable[[], None]]]:
+    """Operands as they are multiplied, and what copies the left one before, where that is tried and faster."""
+    a, b = found.a, found.b
+    if a.ndim > 2 or a.strides[1] <= a.strides[0] or found.work < _LEAST or not trials.allowed():
+        return found, []
+    sample, layout = _sample(a, b)
+    straight, copy = _copied(sample.a, _new)
+    product, after = _bound(sample), _bound(sample._replace(a=straight))
+
+    def both() -> None:
+        copy()
+        after()
+
+    choice = trials.faster(f"{layout}: {_IN_PLACE} or {_COPIED}, {_ONEDNN} {shared_library.version()}", _IN_PLACE,
+                           _COPIED, {_IN_PLACE: _by_threads(product, sample), _COPIED: _by_threads(both, sample)})
+    if choice.way == _IN_PLACE:
+        return found, []
+    straight, copy = _copied(a, room)
+    return found._replace(a=straight), [copy]
+
+
+def _copied(a: Array, room: Room) -> tuple[Array, Callable[[], None]]:
+    """Memory for a copy of a matrix with its rows in one piece, and a function that copies it there."""
+    copy = room(_COPY, a.shape, a.dtype)
+    work = engine.Work("forward", Copy(a.shape), tuple([tuple([step // 4 for step in x.strides]) for x in (a, copy)]))
+    return copy, work.bind([a, copy], [room(_BESIDE + i, (n,), np.dtype(np.uint8))
+                                       for i, n in enumerate(work.nbytes)])
 
 
 def _describe(found: Matrices) -> tuple[Product, tuple[Shape, ...]]:
@@ -161,8 +211,12 @@ def _alone(run: Callable[[], object]) -> None:
         run()
 
 
-def _bound(found: Matrices, room: Callable[[int, Shape, np.dtype], Array] = lambda number, shape, dtype: np.empty(
-        shape, dtype)) -> Callable[[], None]:
+def _new(number: int, shape: Shape, dtype: np.dtype) -> Array:
+    """Memory of its own for a temporary."""
+    return np.empty(shape, dtype)
+
+
+def _bound(found: Matrices, room: Room = _new) -> Callable[[], None]:
     """A function that multiplies these matrices; ``room`` gives temporaries by number, shape and dtype."""
     work = engine.Work("forward", *_describe(found))
     return work.bind(_arrays(found), [room(i, (n,), np.dtype(np.uint8)) for i, n in enumerate(work.nbytes)])
@@ -183,9 +237,17 @@ def _same_bits(product: Product, strides: tuple[Shape, ...]) -> bool:
 
 def _steps(call: Call) -> Callable[[], object]:
     call.memo[convolution.HERE] = True
-    run = _bound(call.found, call.scratch)
-    if call.found.work < blas.LARGE:
-        run = _Watched(run, call.found.work) if _same_bits(*_describe(call.found)) else functools.partial(_alone, run)
+    found, before = _arranged(call.found, call.scratch)
+    product = _bound(found, call.scratch)
+
+    def multiply() -> None:
+        for copy in before:
+            copy()
+        product()
+
+    run: Callable[[], object] = _by_threads(multiply if before else product, found)
+    if found.work < blas.LARGE and not isinstance(run, functools.partial):
+        run = _Watched(run, found.work)
     instead, _ = reference(call).steps()
 
     def step() -> None:
