@@ -151,9 +151,10 @@ adjoint_pair(crop, crop_put)
 
 
 def _declare_flip(words: str, axis: int) -> None:
-    @declare(name=f"_image_flip_{words}", aliases=(f"_npx__image_flip_{words}",))
+    @composed(name=f"_image_flip_{words}", aliases=(f"_npx__image_flip_{words}",))
     def flip(data):
         """The mirror image."""
+        return ops.reverse(data, axis=axis)
 
     @declare(name=f"_image_random_flip_{words}", aliases=(f"_npx__image_random_flip_{words}",), random=True)
     def random_flip(data):
@@ -161,12 +162,6 @@ def _declare_flip(words: str, axis: int) -> None:
 
     formed(flip, "(height, width, channel) -> (height, width, channel)")
     formed(random_flip, "(height, width, channel) -> (height, width, channel)")
-
-    @flip.kernel()
-    def flip_xp(xp, data, *, out=None):
-        return stored(xp, xp.flip(data, axis), out)
-
-    adjoint_pair(flip, flip, like=False)
 
     @random_flip.kernel()
     def random_flip_xp(xp, data, *, rng):
