@@ -249,7 +249,7 @@ def quantized_elemwise_mul(lhs: Input, rhs: Input, lhs_min: Input, lhs_max: Inpu
                            name: str | None = None) -> list[NDArray]:
     """The product of two quantised arrays, and its range."""
 def quantized_embedding(data: Input, weight: Input, min_weight: Input, max_weight: Input, input_dim: int,
-                        output_dim: int, dtype: str = 'float32', sparse_grad: bool = False, *, out: Out = None,
+                        output_dim: int, dtype: DType = 'float32', sparse_grad: bool = False, *, out: Out = None,
                         name: str | None = None) -> list[NDArray]:
     """Rows of a weight of eight bits picked by the integers in ``data``, and its range."""
 def quantized_flatten(data: Input, min_data: Input, max_data: Input, *, out: Out = None,

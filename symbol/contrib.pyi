@@ -222,7 +222,7 @@ def quantized_elemwise_mul(lhs: Input, rhs: Input, lhs_min: Input, lhs_max: Inpu
                            attr: Mapping[str, str] | None = None) -> Symbol:
     """The product of two quantised arrays, and its range."""
 def quantized_embedding(data: Input, weight: Input, min_weight: Input, max_weight: Input, input_dim: int,
-                        output_dim: int, dtype: str = 'float32', sparse_grad: bool = False, *,
+                        output_dim: int, dtype: DType = 'float32', sparse_grad: bool = False, *,
                         name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """Rows of a weight of eight bits picked by the integers in ``data``, and its range."""
 def quantized_flatten(data: Input, min_data: Input, max_data: Input, *, name: str | None = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.registry import declare
+from ...core.registry import declare, ops
 from ...core.spec import show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
@@ -78,19 +78,7 @@ def count_sketch_xp(xp, data, h, s, *, out_dim):
     return result
 
 
-@declare(name="_backward_contrib_count_sketch", types="T,I,S->T")
-def count_sketch_backward(g, h, s, *, out_dim: int):
-    """The numbers of ``g`` at the places that ``h`` names, signed by ``s``."""
-
-
-@count_sketch_backward.infer
-def count_sketch_backward_infer(g, h, s):
-    return (*g[:-1], h[-1])
-
-
-@count_sketch_backward.kernel()
-def count_sketch_backward_xp(xp, g, h, s):
-    return g[..., h.reshape(-1).astype(xp.int64)] * s.reshape(-1)
-
-
-adjoint_pair(count_sketch, count_sketch_backward, like=False)
+@count_sketch.grad
+def count_sketch_grad(g, ins, outs):
+    places, signs = [ops.Reshape(each, shape=(-1,)) for each in ins[1:]]
+    return (ops.broadcast_mul(ops.take(g, places, axis=-1, mode="wrap"), ops.Cast(signs, dtype=g.dtype)), None, None)

@@ -11,16 +11,16 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from ...backends.blas import multiplier
-from ...core.array_module import number_on
 from ...core.op import Op
-from ...core.registry import declare, register
+from ...core.registry import declare, ops, register
 from ...core.spec import Shape, show
-from ...elementwise.integers import quotient
+from ...custom.composed import composed
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import as_output, gradient_by, linear, wide, write_out
-from ..shapes.shape import stored
+from ..outputs import as_output, gradient_by, wide, write_out
 
 __all__ = ["Factor"]
 
@@ -186,29 +186,21 @@ _interleaved(encdec_valatt, Factor(1), Factor(0, 2, 1))
 # ----------------------------------------------------------------------------------------------- scaling
 
 
-@declare(name="_contrib_div_sqrt_dim", inplace=(0,))
+@composed(name="_contrib_div_sqrt_dim", inplace=(0,))
 def div_sqrt_dim(data):
     """The data divided by the square root of their last dimension; integers by its whole part, and cut."""
+    if not data.shape:
+        raise ShapeError("data: expected at least one axis")
+    last, kind = data.shape[-1], np.dtype(data.dtype).kind
+    if kind == "b":
+        return ops._copy(data)
+    # Integers are divided by the whole part of the root, as in MXNet.
+    return data / math.isqrt(last) if kind in "iu" else data * (1.0 / math.sqrt(last or 1))
 
 
 div_sqrt_dim.fill(as_output)
 
 
-@div_sqrt_dim.infer
+@div_sqrt_dim.infer  # a root is of a known number
 def div_sqrt_dim_infer(data):
-    if not data:
-        raise ShapeError("data: expected at least one axis")
     return data
-
-
-@div_sqrt_dim.kernel()
-def div_sqrt_dim_xp(xp, data, *, out=None):
-    if data.dtype.kind in "iu":  # by the whole part of the root, as in MXNet
-        return stored(xp, quotient(xp, data, number_on(xp, math.isqrt(data.shape[-1]), data.dtype)), out)
-    if data.dtype.kind == "b":
-        return stored(xp, data, out)
-    scale = 1.0 / math.sqrt(data.shape[-1]) if data.size else 1.0
-    return xp.multiply(data, number_on(xp, scale, data.dtype), out=out)
-
-
-linear(div_sqrt_dim, div_sqrt_dim)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import Again, Norm
 from ...core.spec import as_dtype, check_axis, common_dtype
@@ -19,7 +20,7 @@ from .normalize import count_of, from_statistics, layout_of, moments
 __all__: list[str] = []
 
 
-def _batch_fill(ins, outs, *, axis):
+def _batch_fill(ins, outs, *, axis=1):
     if ins[0] is None:
         return ins
     vector = (ins[0][check_axis(axis, len(ins[0]))],)
@@ -87,15 +88,6 @@ def _of_all_ranks(mean: Array, variance: Array) -> tuple[Array, Array, Array]:
     return overall, world().allreduce(variance + apart * apart, "mean"), apart
 
 
-def _batch_outputs(results: tuple[Array, ...], last: Array, is_train: bool, out: Sequence[Array] | None
-                   ) -> tuple[Array, ...]:
-    """Outputs of a kernel of BatchNorm; ``last`` is the third."""
-    y, mean, _, *states = results
-    if out is not None:
-        out[1][...], out[2][...] = mean, last
-    return (y, mean, last, *(states if is_train else ()))
-
-
 def _batch_gradient(g: Sequence[Value | None], data: Value, gamma: Value, mean: Value, inverse: Value,
                     slope: Value | None, moving: bool, fix_gamma: bool, axis: int, ndev: int = 1
                     ) -> tuple[Value, Value, Value]:
@@ -113,6 +105,54 @@ def _batch_gradient(g: Sequence[Value | None], data: Value, gamma: Value, mean: 
     else:
         dx = ops._normalize_scale(g[0], inverse if fix_gamma else inverse * gamma, **words)
     return dx, ops.zeros_like(gamma) if fix_gamma else product, total
+
+
+def _normalizing(op: Op, *, relu: bool = False, variance: bool = False, population: bool = False
+                 ) -> Callable[..., tuple[Array, ...]]:
+    """Give an operator its rules, and its kernel, which is returned.
+
+    ``relu`` sets to zero what is below it. ``variance`` makes the third output the variance, else it is the inverse of
+    the deviation. With ``population`` the moving variance follows that of the population the batch is a sample of.
+    """
+    op.fill(_batch_fill)
+    op.infer(_batch_infer)
+    op.types(_batch_types)
+
+    @op.kernel()
+    def batch_norm_xp(xp, data, gamma, beta, moving_mean, moving_var, *, eps, momentum, is_train, fix_gamma=False,
+                      use_global_stats=False, axis=1, ndev=1, out=None):
+        y, mean, spread, *states = _batch_norm(
+            xp, data, gamma, beta, moving_mean, moving_var, eps, momentum, fix_gamma, use_global_stats, axis, is_train,
+            None if out is None else out[0], ndev)
+        if relu:
+            y = xp.maximum(y, 0.0, out=y)
+        if population and is_train:
+            states[1] = states[1] + spread * ((1.0 - momentum) / max(data.size // mean.size - 1, 1))
+        third = spread if variance else 1.0 / xp.sqrt(spread + eps)
+        if out is not None:
+            out[1][...], out[2][...] = mean, third
+        return (y, mean, third, *(states if is_train else ()))
+
+    @op.grad
+    def batch_norm_grad(g, ins, outs, *, eps, is_train, fix_gamma=False, use_global_stats=False, output_mean_var=False,
+                        axis=1, ndev=1):
+        data, gamma = ins[:2]
+        y, mean, third = outs
+        moving = is_train and not use_global_stats
+        if relu:
+            g = (g[0] * (y > 0.0), *g[1:])
+        if output_mean_var:  # a user's gradients of these two are blocked
+            g = (g[0], None, None)
+        if not is_train and not use_global_stats:  # forward may have run in training
+            mean, inverse = ins[3], ops.rsqrt(ins[4] + eps)
+        elif output_mean_var and moving:
+            mean, inverse = ops._normalize_moments(data, mean, eps=eps, over="batch", axis=axis)
+        else:
+            inverse = ops.rsqrt(third + eps) if variance else third
+        slope = None if g[2] is None else g[2] * 2.0 if variance else -g[2] * inverse * inverse * inverse
+        return _batch_gradient(g, data, gamma, mean, inverse, slope, moving, fix_gamma, axis, ndev)
+
+    return batch_norm_xp
 
 
 @declare(name="BatchNorm", aliases=("_npx_batch_norm",), mode=True, auxiliary=("moving_mean", "moving_var"),
@@ -154,52 +194,6 @@ def batch_norm_with_relu(data, gamma, beta, moving_mean, moving_var, *, eps: flo
     """``BatchNorm``, with what is below zero set to zero."""
 
 
-for _op in (batch_norm, batch_norm_with_relu):
-    _op.fill(_batch_fill)
-    _op.infer(_batch_infer)
-    _op.types(_batch_types)
-
-by_axis(batch_norm, (0,))
-batch_norm.signature.tags = {"moving_mean": {"__init__": '["zero", {}]'}, "moving_var": {"__init__": '["one", {}]'}}
-
-
-@batch_norm.kernel()
-def batch_norm_xp(xp, data, gamma, beta, moving_mean, moving_var, *, eps, momentum, fix_gamma, use_global_stats, axis,
-                  is_train, out=None):
-    results = _batch_norm(xp, data, gamma, beta, moving_mean, moving_var, eps, momentum, fix_gamma, use_global_stats,
-                          axis, is_train, None if out is None else out[0])
-    return _batch_outputs(results, 1.0 / xp.sqrt(results[2] + eps), is_train, out)
-
-
-@batch_norm.grad
-def batch_norm_grad(g, ins, outs, *, eps, fix_gamma, use_global_stats, output_mean_var, axis, is_train):
-    data, gamma = ins[:2]
-    _, mean, inverse = outs
-    moving = is_train and not use_global_stats
-    if output_mean_var:  # a user's gradients of these two are blocked
-        g = (g[0], None, None)
-        if moving:
-            mean, inverse = ops._normalize_moments(data, mean, eps=eps, over="batch", axis=axis)
-    if not is_train and not use_global_stats:  # forward may have run in training
-        mean, inverse = ins[3], ops.rsqrt(ins[4] + eps)
-    slope = None if g[2] is None else -g[2] * inverse * inverse * inverse
-    return _batch_gradient(g, data, gamma, mean, inverse, slope, moving, fix_gamma, axis)
-
-
-@batch_norm_with_relu.kernel()
-def batch_norm_with_relu_xp(xp, *arrays, eps, momentum, fix_gamma, use_global_stats, axis, is_train, out=None):
-    y, *rest = batch_norm_xp(xp, *arrays, eps=eps, momentum=momentum, fix_gamma=fix_gamma, axis=axis,
-                             use_global_stats=use_global_stats, is_train=is_train, out=out)
-    return (xp.maximum(y, 0.0, out=y), *rest)
-
-
-@batch_norm_with_relu.grad
-def batch_norm_with_relu_grad(g, ins, outs, *, eps, fix_gamma, use_global_stats, output_mean_var, axis, is_train):
-    g = (g[0] * (outs[0] > 0.0), *g[1:])
-    return batch_norm_grad(g, ins, outs, eps=eps, fix_gamma=fix_gamma, use_global_stats=use_global_stats,
-                           output_mean_var=output_mean_var, axis=axis, is_train=is_train)
-
-
 @declare(name="BatchNorm_v1", mode=True, auxiliary=("moving_mean", "moving_var"), states=(0, 1), inplace=(0,),
          outputs=("output", "mean", "var"), visible=lambda *, output_mean_var: 3 if output_mean_var else 1)
 def batch_norm_v1(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e-3, momentum: float = 0.9,
@@ -220,32 +214,25 @@ def sync_batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: float = 
     """
 
 
-for _op in (batch_norm_v1, sync_batch_norm):
-    _op.fill(lambda ins, outs: _batch_fill(ins, outs, axis=1))
-    _op.infer(_batch_infer)
-    _op.types(_batch_types)
-    _op.signature.tags = batch_norm.signature.tags
-    _op.norm(lambda *, eps, fix_gamma: Norm(1, eps, fix_gamma))
+@declare(name="_nn_batch_norm", mode=True, auxiliary=("moving_mean", "moving_var"), states=(0, 1), inplace=(0,),
+         outputs=("output", "mean", "var"), visible=lambda: 1)
+def nn_batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e-5, momentum: float = 0.9,
+                  axis: int = 1):
+    """``BatchNorm`` in training, ``moving_var`` moving towards the variance divided by one less than the count.
 
-    @_op.kernel()
-    def batch_variance_xp(xp, data, gamma, beta, moving_mean, moving_var, *, eps, momentum, fix_gamma,
-                          use_global_stats, is_train, ndev=1, out=None):
-        results = _batch_norm(xp, data, gamma, beta, moving_mean, moving_var, eps, momentum, fix_gamma,
-                              use_global_stats, 1, is_train, None if out is None else out[0], ndev)
-        return _batch_outputs(results, results[2], is_train, out)
+    What the data are divided by is still their own deviation.
+    """
 
-    @_op.grad
-    def batch_variance_grad(g, ins, outs, *, eps, fix_gamma, use_global_stats, output_mean_var, is_train, ndev=1):
-        data, gamma = ins[:2]
-        _, mean, variance = outs
-        moving = is_train and not use_global_stats
-        if output_mean_var:
-            g = (g[0], None, None)
-            if moving:
-                mean, inverse = ops._normalize_moments(data, mean, eps=eps, over="batch", axis=1)
-        if not is_train and not use_global_stats:
-            mean, variance = ins[3], ins[4]
-        if not (output_mean_var and moving):
-            inverse = ops.rsqrt(variance + eps)
-        return _batch_gradient(g, data, gamma, mean, inverse, None if g[2] is None else g[2] * 2.0, moving, fix_gamma,
-                               1, ndev)
+
+batch_norm_xp = _normalizing(batch_norm)
+_normalizing(batch_norm_with_relu, relu=True)
+_normalizing(batch_norm_v1, variance=True)
+_normalizing(sync_batch_norm, variance=True)
+_normalizing(nn_batch_norm, population=True)
+
+by_axis(batch_norm, (0,))
+for _op in (batch_norm, batch_norm_v1, sync_batch_norm):
+    _op.signature.tags = {"moving_mean": {"__init__": '["zero", {}]'}, "moving_var": {"__init__": '["one", {}]'}}
+
+for _op in (batch_norm_v1, sync_batch_norm, nn_batch_norm):
+    _op.norm(lambda *, eps, fix_gamma=False, axis=1: Norm(axis, eps, fix_gamma))

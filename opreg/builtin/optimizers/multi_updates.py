@@ -10,7 +10,10 @@ from typing import Any
 
 from ...core.attrs import Few
 from ...core.registry import declare
+from ...elementwise import expression as e
+from ...elementwise.expression import Term
 from ...typing import Array, ArrayModule
+from ..elementwise.elementwise import attach, traced
 from ..forms import formed
 from .declared import each, grouped, groups
 from .optimizer_updates import lamb_direction, lamb_step
@@ -81,12 +84,13 @@ def multi_lars(lrs, weights_sum_sq, grads_sum_sq, wds, *, eta: float, eps: float
     """
 
 
-@multi_lars.kernel()
-def multi_lars_xp(xp, lrs, weights_sum_sq, grads_sum_sq, wds, *, eta, eps, rescale_grad):
-    w, g = xp.sqrt(weights_sum_sq), xp.sqrt(grads_sum_sq) * rescale_grad
-    below = g + wds * w + eps
-    usable = (w > 0) & (g > 0)
-    return lrs * xp.where(usable, eta * w / xp.where(usable, below, xp.ones_like(below)), xp.ones_like(below))
+def _lars(lrs: Term, weights_sum_sq: Term, grads_sum_sq: Term, wds: Term, *, eta: float, eps: float,
+          rescale_grad: float) -> Term:
+    w, g = e.sqrt(weights_sum_sq), e.sqrt(grads_sum_sq) * rescale_grad
+    return lrs * e.where(e.greater(e.minimum(w, g), 0.0), w * eta / (g + wds * w + eps), 1.0)
+
+
+attach(multi_lars, traced(_lars, 4))
 
 
 def _arrays(*, num_arrays: int) -> list[str]:

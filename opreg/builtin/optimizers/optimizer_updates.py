@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -21,10 +20,9 @@ from ...core.registry import declare
 from ...core.spec import Shape, show
 from ...elementwise.expression import sign, sqrt, where
 from ...errors import ShapeError
-from ...typing import Array, ArrayModule
 from .declared import update, updates
 from .update_formulas import Formula, adam_step, average, clipped, correction, leader_step, rms_step, trust_ratio
-from .updating import Scratch, mixed, single, tiled
+from .updating import mixed, single
 
 __all__: list[str] = []
 
@@ -240,18 +238,7 @@ def mp_lamb_update_phase1(weight, grad, mean, var, weight32, *, beta1: float = 0
     """``lamb_update_phase1`` of a float32 copy of the weight."""
 
 
-@mp_lamb_update_phase1.kernel()
-def mp_lamb_phase1_xp(xp, weight, grad, mean, var, weight32, *, out=None, **attrs):
-    new = xp.empty_like(weight32) if out is None else out
-
-    def rule(xp: ArrayModule, tmp: Scratch, new: Array, weight32: Array, grad: Array, *states: Array, **attrs: Any
-             ) -> None:
-        wide = tmp(9)
-        wide[...] = grad
-        lamb_direction(xp, tmp, new, weight32, wide, *states, **attrs)
-
-    tiled(xp, rule, new, [weight32, grad, mean, var], **attrs)
-    return new
+mp_lamb_update_phase1.kernel()(mixed(lamb_direction, moves=False))
 
 
 def _lamb_fill(count: int) -> Callable:

@@ -230,27 +230,32 @@ def single(rule: Callable, at_once: Callable[..., bool] | None = None) -> Callab
     return _as(rule, kernel)
 
 
-def widened(rule: Callable, tail: int = 0) -> Callable:
-    """The rule on float32 copies of weight and gradient: inputs weight, grad, states, weight32, and so many more."""
+def widened(rule: Callable, tail: int = 0, moves: bool = True) -> Callable:
+    """The rule on float32 copies of weight and gradient: inputs weight, grad, states, weight32, and so many more.
+
+    The copy of the weight moves; without ``moves`` it stays, and what the rule gives is the result.
+    """
 
     def wide_rule(xp: ArrayModule, tmp: Scratch, new: Array, weight: Array, grad: Array, *rest: Array, **attrs: Any
                   ) -> None:
         states, weight32, last = rest[:-1 - tail], rest[-1 - tail], rest[len(rest) - tail:]
         wide = tmp(9)
         wide[...] = grad
-        rule(xp, tmp, weight32, weight32, wide, *states, *last, **attrs)
-        new[...] = weight32
+        rule(xp, tmp, weight32 if moves else new, weight32, wide, *states, *last, **attrs)
+        if moves:
+            new[...] = weight32
 
     return wide_rule
 
 
-def mixed(rule: Callable, tail: int = 0) -> Callable:
+def mixed(rule: Callable, tail: int = 0, moves: bool = True) -> Callable:
     """The ``widened`` rule as a kernel."""
-    wide_rule = widened(rule, tail)
+    wide_rule = widened(rule, tail, moves)
 
     def kernel(xp: ArrayModule, weight: Array, *rest: Array, out: Array | None = None, **attrs: Any) -> Array:
-        new = xp.empty_like(weight) if out is None else out
-        tiled(xp, wide_rule, new, [weight, *rest], rest[-1 - tail].dtype, **attrs)
+        weight32 = rest[-1 - tail]
+        new = xp.empty_like(weight if moves else weight32) if out is None else out
+        tiled(xp, wide_rule, new, [weight, *rest], weight32.dtype, **attrs)
         return new
 
     return _as(rule, kernel)

@@ -118,23 +118,24 @@ The bias, of eight bits with a range of its own, counts in steps of the sums."""
 # ----------------------------------------------------------------------- layers that keep the range
 
 
-def _keeping(name: str, op: Op, doc: str, compute: Callable[..., Array]) -> Op:
-    """Declare the quantised form of a layer whose results are in the range of its data: ``compute(xp, data, **attrs)``
-    makes them."""
-    made = register(Op(name, op.signature.schema, ("data", "min_data", "max_data"), outputs=OUTPUTS, doc=doc,
-                       types="T:byte,float32,float32->T,float32,float32"))
+def _keeping(name: str, op: Op, doc: str, compute: Callable[..., Array], names: tuple[str, ...] = ("data",),
+             types: str = "T:byte,float32,float32->T,float32,float32") -> None:
+    """Declare the quantised form of a layer whose results are in the range of the last of its inputs ``names``:
+    ``compute(xp, *inputs, **attrs)`` makes them."""
+    made = register(Op(name, op.signature.schema, (*names, f"min_{names[-1]}", f"max_{names[-1]}"), outputs=OUTPUTS,
+                       doc=doc, types=types))
+    count = len(names)
 
     @made.shapes
     def shapes(ins, outs, **attrs):
-        filled, places = op.infer_shapes(ins[:1], outs[:1], attrs)
-        return with_ranges(made.signature.arguments(attrs), [*filled, *ins[1:]], [*places, *outs[1:]], 1)
+        filled, places = op.infer_shapes(ins[:count], outs[:1], attrs)
+        return with_ranges(made.signature.arguments(attrs), [*filled, *ins[count:]], [*places, *outs[1:]], count)
 
     @made.kernel()
-    def keeping_xp(xp, data, min_data, max_data, **attrs):
-        return compute(xp, data, **attrs), min_data, max_data
+    def keeping_xp(xp, *arrays, **attrs):
+        return compute(xp, *arrays[:count], **attrs), *arrays[count:]
 
     made.grad(ZERO)
-    return made
 
 
 def _pooled(xp: ArrayModule, data: Array, *, pool_type: str, **attrs: Any) -> Array:
@@ -150,32 +151,16 @@ def _active(xp: ArrayModule, data: Array, *, act_type: str) -> Array:
     return xp.maximum(data, 0)
 
 
-quantized_pooling = _keeping("_contrib_quantized_pooling", pooling, """
+_keeping("_contrib_quantized_pooling", pooling, """
 ``Pooling`` of whole numbers, maxima or averages, these rounded; and the range.""".strip(), _pooled)
-quantized_flatten = _keeping("_contrib_quantized_flatten", flatten, """
+_keeping("_contrib_quantized_flatten", flatten, """
 ``Flatten`` of whole numbers, and the range.""".strip(), lambda xp, data: run(flatten, xp, [data], {}))
-quantized_act = _keeping("_contrib_quantized_act", activation, """
+_keeping("_contrib_quantized_act", activation, """
 The activation "relu" of whole numbers, and the range.""".strip(), _active)
-
-
-@declare(name="_contrib_quantized_embedding", types="I,int8,float32,float32->int8,float32,float32", outputs=OUTPUTS)
-def quantized_embedding(data, weight, min_weight, max_weight, *, input_dim: int, output_dim: int,
-                        dtype: str = "float32", sparse_grad: bool = False):
-    """Rows of a weight of eight bits picked by the integers in ``data``, and its range."""
-
-
-@quantized_embedding.shapes
-def quantized_embedding_shapes(ins, outs, **attrs):
-    filled, places = embedding.infer_shapes(ins[:2], outs[:1], attrs)
-    return with_ranges(quantized_embedding.signature.input_names, [*filled, *ins[2:]], [*places, *outs[1:]], 2)
-
-
-@quantized_embedding.kernel()
-def quantized_embedding_xp(xp, data, weight, min_weight, max_weight):
-    return run(embedding, xp, [data, weight], {}), min_weight, max_weight
-
-
-quantized_embedding.grad(ZERO)
+_keeping("_contrib_quantized_embedding", embedding, """
+Rows of a weight of eight bits picked by the integers in ``data``, and its range.""".strip(),
+         lambda xp, data, weight, **_: run(embedding, xp, [data, weight], {}), ("data", "weight"),
+         "I,int8,float32,float32->int8,float32,float32")
 
 
 # ------------------------------------------------------------------------------------ several inputs

@@ -49,6 +49,15 @@ def _in_range(xp: ArrayModule, colours: Array, dtype: np.dtype) -> Array:
     return xp.clip(colours, xp.iinfo(dtype).min, xp.iinfo(dtype).max)
 
 
+def _changing(op: Op, change: Callable[..., Array]) -> None:
+    """Declare that an operator changes numbers of images: ``change(xp, x, dtype, rng, **attrs)`` does so to an image of
+    the working dtype, and ``dtype`` is that of the result."""
+
+    @op.kernel()
+    def changing_xp(xp, data, *, rng=None, **attrs):
+        return _in_range(xp, change(xp, _working(xp, data), data.dtype, rng, **attrs), data.dtype)
+
+
 # ------------------------------------------------------------------------------- to_tensor and normalize
 
 
@@ -89,14 +98,14 @@ def normalize_infer(data, *, mean, std):
     return data
 
 
-@normalize.kernel()
-def normalize_xp(xp, data, *, mean, std):
-    x = _working(xp, data)
+def _normalized(xp: ArrayModule, x: Array, dtype: np.dtype, rng: Any, mean: float | tuple[float, ...],
+                std: float | tuple[float, ...]) -> Array:
     mean, std = [xp.asarray(_by_channel("", values, x.shape[-3]), dtype=x.dtype)[:, None, None]
                  for values in (mean, std)]
-    return _in_range(xp, (x - mean) / std, data.dtype)
+    return (x - mean) / std
 
 
+_changing(normalize, _normalized)
 linear(normalize, normalize, without=("mean",))
 
 
@@ -151,9 +160,10 @@ adjoint_pair(crop, crop_put)
 
 
 def _declare_flip(words: str, axis: int) -> None:
-    @declare(name=f"_image_flip_{words}", aliases=(f"_npx__image_flip_{words}",))
+    @composed(name=f"_image_flip_{words}", aliases=(f"_npx__image_flip_{words}",))
     def flip(data):
         """The mirror image."""
+        return ops.reverse(data, axis=axis)
 
     @declare(name=f"_image_random_flip_{words}", aliases=(f"_npx__image_random_flip_{words}",), random=True)
     def random_flip(data):
@@ -161,12 +171,6 @@ def _declare_flip(words: str, axis: int) -> None:
 
     formed(flip, "(height, width, channel) -> (height, width, channel)")
     formed(random_flip, "(height, width, channel) -> (height, width, channel)")
-
-    @flip.kernel()
-    def flip_xp(xp, data, *, out=None):
-        return stored(xp, xp.flip(data, axis), out)
-
-    adjoint_pair(flip, flip, like=False)
 
     @random_flip.kernel()
     def random_flip_xp(xp, data, *, rng):
@@ -231,12 +235,8 @@ def _lighting(xp: ArrayModule, x: Array, alpha: Array) -> Array:
 
 
 def _colored(op: Op, change: Callable[..., Array]) -> None:
-    """Declare that an operator changes colors: ``change(xp, x, dtype, rng, **attrs)`` does so to an image of the
-    working dtype, and ``dtype`` is that of the result."""
-
-    @op.kernel()
-    def colored_xp(xp, data, *, rng=None, **attrs):
-        return _in_range(xp, change(xp, _working(xp, data), data.dtype, rng, **attrs), data.dtype)
+    """Declare that an operator changes colors as ``change`` does; see ``_changing``."""
+    _changing(op, change)
 
     @op.infer
     def infer(data, **attrs):

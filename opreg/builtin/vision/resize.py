@@ -40,37 +40,33 @@ def _weighed(xp: ArrayModule, data: Array, rows: Array, columns: Array, *, out: 
     return out
 
 
-def _weighs(op: Op, back: Op, shape: Callable[..., Shape], matrix: Callable[..., Array]) -> None:
-    """Declare that an operator, and the one that computes its gradient, multiply images by matrices from either side.
+def _weighs(op: Op, shape: Callable[..., Shape], matrix: Callable[..., Array], turned: bool = False) -> None:
+    """Declare that an operator multiplies images by matrices from either side.
 
-    ``shape`` is the shape rule, and ``matrix(xp, n, m, dtype, **attrs)`` makes ``m`` numbers of ``n``. A plan makes the
-    matrices once.
+    ``shape`` finds the shape of the result, and ``matrix(xp, n, m, dtype, **attrs)`` makes ``m`` numbers of ``n``; with
+    ``turned``, as the gradient needs it, ``n`` of ``m``. A plan makes the matrices once.
     """
-    op.infer(shape)
     result, rule = Rule(shape), Rule(matrix)
 
     def matrices(xp: ArrayModule, image: Array, new: Shape, attrs: Attrs) -> list[Array]:
         dtype = wide(xp, image[:0])[0].dtype
-        return [rule(attrs, xp, n, m, dtype) for n, m in zip(image.shape[2:], new[2:])]
-
-    def turned(xp: ArrayModule, image: Array, new: Shape, attrs: Attrs) -> list[Array]:
-        dtype = wide(xp, image[:0])[0].dtype
-        return [rule(attrs, xp, n, m, dtype).T for n, m in zip(new[2:], image.shape[2:])]
+        sizes = zip(image.shape[2:], new[2:])
+        return [rule(attrs, xp, m, n, dtype).T if turned else rule(attrs, xp, n, m, dtype) for n, m in sizes]
 
     @op.kernel()
     def weighing_xp(xp, data, *like, out=None, **attrs):
         new = result(attrs, data.shape, *[array.shape for array in like])
         return _weighed(xp, data, *matrices(xp, data, new, attrs), out=out)
 
-    @back.kernel()
-    def weighing_back_xp(xp, g, data, *, out=None, **attrs):
-        return _weighed(xp, g, *turned(xp, g, data.shape, attrs), out=out)
-
     @op.kernel("settled", bound=True, rank=Rank.OPERATOR)
-    @back.kernel("settled", bound=True, rank=Rank.OPERATOR)
     def weighing_settled(call: Call) -> Callable[[], object]:
-        made = (matrices if call.op is op else turned)(call.xp, call.ins[0], call.outs[0].shape, call.attrs)
+        made = matrices(call.xp, call.ins[0], call.outs[0].shape, call.attrs)
         return functools.partial(_weighed, call.xp, call.ins[0], *made, out=call.outs[0])
+
+
+def _like(g: Shape, data: Shape) -> Shape:
+    """The shape of the gradient of resized images."""
+    return data
 
 
 # ---------------------------------------------------------------------------------- AdaptiveAvgPooling2D
@@ -108,7 +104,9 @@ def adaptive_pooling_data(g, data, *, output_size: int | tuple[int, ...] = ()):
     """The gradient of averages over cells."""
 
 
-_weighs(adaptive_pooling, adaptive_pooling_data, _pooled, _cells)
+adaptive_pooling.infer(_pooled)
+_weighs(adaptive_pooling, _pooled, _cells)
+_weighs(adaptive_pooling_data, _like, _cells, turned=True)
 adjoint_pair(adaptive_pooling, adaptive_pooling_data)
 
 
@@ -179,9 +177,11 @@ def bilinear_resize_data(g, data, *, align_corners: bool = True):
     """The gradient of resized images."""
 
 
+bilinear_resize.infer(_asked)
 bilinear_resize_data.infer(like_inputs(1))
 gradient_by(bilinear_resize, bilinear_resize_data)
-_weighs(bilinear_resize, bilinear_resize_data, _asked, between)
+_weighs(bilinear_resize, _asked, between)
+_weighs(bilinear_resize_data, _like, between, turned=True)
 
 
 @bilinear_resize_data.grad

@@ -7,7 +7,7 @@ of maxima over blocks whose sides are powers of two: four blocks cover any cell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from ...core.attrs import Count, Limit
 from ...core.op import Op
 from ...core.registry import declare, register
+from ...core.rules import Rule
 from ...core.spec import Shape, limits, show
 from ...core.threads import stretches
 from ...errors import AttrError, ShapeError
@@ -62,14 +63,6 @@ def scaled(xp: ArrayModule, rois: Array) -> tuple[Array, Array, Array, Array, Ar
     """The image of each region as an integer, and its left, top, right and bottom."""
     (rois,) = wide(xp, rois)
     return rois[:, 0].astype(xp.int64), rois[:, 1], rois[:, 2], rois[:, 3], rois[:, 4]
-
-
-def _linear(op: Op, name: str) -> Op:
-    """Register the gradient of ``op`` with respect to its data, in which it is linear; the two are each other's."""
-    backward = register(Op(name, op.signature.schema, ("g", "rois", "data"), types="T,I,U->T", unread=(2,),
-                        doc=f"The gradient of the data of ``{op.name}``."))
-    adjoint_pair(op, backward)
-    return backward
 
 
 # ----------------------------------------------------------------------------------- averages over cells
@@ -154,6 +147,25 @@ def _average_data(xp: ArrayModule, g: Array, cells: _Cells, shape: Shape) -> Arr
     return x
 
 
+def _averaging(op: Op, name: str, cells: Callable[..., _Cells]) -> None:
+    """Declare that an operator averages over the cells ``cells(xp, rois, size, dtype, **attrs)`` of images of a size,
+    and register its gradient by a name. It is linear in its data, so the two are each other's gradients."""
+    back = register(Op(name, op.signature.schema, ("g", "rois", "data"), types="T,I,U->T", unread=(2,),
+                       doc=f"The gradient of the data of ``{op.name}``."))
+    adjoint_pair(op, back)
+    rule = Rule(cells)
+
+    @op.kernel()
+    def averaging_xp(xp, data, rois, **attrs):
+        (x,) = wide(xp, data)
+        return _average(xp, x, rule(attrs, xp, rois, x.shape[2:], x.dtype))
+
+    @back.kernel()
+    def averaging_data_xp(xp, g, rois, data, **attrs):
+        (g,) = wide(xp, g)
+        return _average_data(xp, g, rule(attrs, xp, rois, data.shape[2:], g.dtype), data.shape)
+
+
 # -------------------------------------------------------------------------------------------- ROIAlign
 
 
@@ -196,8 +208,8 @@ def _sampled(xp: ArrayModule, start: Array, stop: Array, cells: int, n: int, sam
     return (weights / xp.maximum(count, 1.0)).astype(dtype)
 
 
-def _align_cells(xp: ArrayModule, rois: Array, size: Shape, dtype: np.dtype, pooled_size: Shape, spatial_scale: float,
-                 sample_ratio: int, position_sensitive: bool, aligned: bool) -> _Cells:
+def _align_cells(xp: ArrayModule, rois: Array, size: Shape, dtype: np.dtype, *, pooled_size: Shape,
+                 spatial_scale: float, sample_ratio: int, position_sensitive: bool, aligned: bool) -> _Cells:
     image, *sides = scaled(xp, rois)
     left, top, right, bottom = [side * spatial_scale - (0.5 if aligned else 0.0) for side in sides]
     rows = _sampled(xp, top, bottom, pooled_size[0], size[0], sample_ratio, aligned, dtype)
@@ -206,21 +218,7 @@ def _align_cells(xp: ArrayModule, rois: Array, size: Shape, dtype: np.dtype, poo
     return _Cells(image, rows, columns, pooled_size if position_sensitive else None)
 
 
-@roi_align.kernel()
-def roi_align_xp(xp, data, rois, *, pooled_size, spatial_scale, sample_ratio, position_sensitive, aligned):
-    (x,) = wide(xp, data)
-    return _average(xp, x, _align_cells(xp, rois, x.shape[2:], x.dtype, pooled_size, spatial_scale, sample_ratio,
-                                        position_sensitive, aligned))
-
-
-roi_align_data = _linear(roi_align, "_backward_ROIAlign")
-
-
-@roi_align_data.kernel()
-def roi_align_data_xp(xp, g, rois, data, *, pooled_size, spatial_scale, sample_ratio, position_sensitive, aligned):
-    (g,) = wide(xp, g)
-    return _average_data(xp, g, _align_cells(xp, rois, data.shape[2:], g.dtype, pooled_size, spatial_scale,
-                                             sample_ratio, position_sensitive, aligned), data.shape)
+_averaging(roi_align, "_backward_ROIAlign", _align_cells)
 
 
 # ------------------------------------------------------------------------------------------ PSROIPooling
@@ -251,29 +249,16 @@ def _boxed(xp: ArrayModule, start: Array, stop: Array, cells: int, n: int, dtype
     return (inside / xp.maximum(last - first, 1)).astype(dtype)
 
 
-def _boxed_cells(xp: ArrayModule, rois: Array, size: Shape, dtype: np.dtype, spatial_scale: float, cells: int,
-                 groups: int) -> _Cells:
+def _boxed_cells(xp: ArrayModule, rois: Array, size: Shape, dtype: np.dtype, *, spatial_scale: float, pooled_size: int,
+                 group_size: int) -> _Cells:
+    cells, groups = pooled_size, group_size or pooled_size
     image, left, top, right, bottom = scaled(xp, rois)
     rows, columns = [_boxed(xp, rounded(xp, first) * spatial_scale, (rounded(xp, last) + 1) * spatial_scale, cells, n,
                             dtype) for first, last, n in ((top, bottom, size[0]), (left, right, size[1]))]
     return _Cells(image, rows, columns, (groups, groups))
 
 
-@psroi_pooling.kernel()
-def psroi_pooling_xp(xp, data, rois, *, spatial_scale, pooled_size, group_size):
-    (x,) = wide(xp, data)
-    return _average(xp, x, _boxed_cells(xp, rois, x.shape[2:], x.dtype, spatial_scale, pooled_size,
-                                        group_size or pooled_size))
-
-
-psroi_pooling_data = _linear(psroi_pooling, "_backward__contrib_PSROIPooling")
-
-
-@psroi_pooling_data.kernel()
-def psroi_pooling_data_xp(xp, g, rois, data, *, spatial_scale, pooled_size, group_size):
-    (g,) = wide(xp, g)
-    return _average_data(xp, g, _boxed_cells(xp, rois, data.shape[2:], g.dtype, spatial_scale, pooled_size,
-                                             group_size or pooled_size), data.shape)
+_averaging(psroi_pooling, "_backward__contrib_PSROIPooling", _boxed_cells)
 
 
 # -------------------------------------------------------------------------------------------- ROIPooling

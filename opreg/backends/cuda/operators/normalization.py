@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opreg.builtin.layers import batch_norm, batch_norm_moving, layer_norm, normalize
+from opreg.builtin.layers import batch_norm, layer_norm, normalize
 from opreg.builtin.layers.normalize import Layout, layout_of
 from opreg.core.launch import Call
 from opreg.core.op import Op
@@ -162,7 +162,7 @@ _attach(batch_norm.batch_norm, _batch_norm())
 _attach(batch_norm.batch_norm_with_relu, _batch_norm(relu=True))
 _attach(batch_norm.batch_norm_v1, _batch_norm(variance=True))
 _attach(batch_norm.sync_batch_norm, _batch_norm(variance=True))
-_attach(batch_norm_moving.nn_batch_norm, _batch_norm(population=True))
+_attach(batch_norm.nn_batch_norm, _batch_norm(population=True))
 
 # ------------------------------------------------------------------------------- GroupNorm and InstanceNorm
 
