@@ -66,8 +66,9 @@ def _families() -> Iterator[tuple[str, list[Op]]]:
 
 def document() -> str:
     """The page ``docs/operators.md``, made of the declarations."""
-    lines = ["# Operators", "", "Inputs come first, attributes after them; an attribute without a default is required. Every operator "
-             "is `mx.nd.<name>` and `mx.sym.<name>`; names that begin with `_linalg_`, `_contrib_`, `_random_` and "
+    lines = ["# Operators", "",
+             "Inputs come first, attributes after them; an attribute without a default is required. Every operator is "
+             "`mx.nd.<name>` and `mx.sym.<name>`; names that begin with `_linalg_`, `_contrib_`, `_random_` and "
              "`_image_` are also found without that in `linalg`, `contrib`, `random` and `image`.", ""]
     for family, ops in _families():
         lines += [f"## {family[0].upper()}{family[1:]}", ""]
