@@ -17,6 +17,7 @@ import pytest
 from opreg.core import registry, slots
 from opreg.core.op import Op
 from opreg.core.slots import Slot
+from tests.imports import imports
 from tests.questions import of_each
 
 ROOT = Path(__file__).parent.parent
@@ -84,26 +85,16 @@ MODULES = {_name(path): path for package in PACKAGES
 def _imports(name: str, types: bool = False) -> list[tuple[str, int, bool]]:
     """What a module imports, on which line, and whether when it is itself imported; what only type checkers import as
     well, where ``types`` says so. A name that is only known when the program runs is a question mark."""
-    tree = ast.parse(MODULES[name].read_text())
     package = name if MODULES[name].name == "__init__.py" else name.rpartition(".")[0]
-    inner = {node for function in ast.walk(tree) if isinstance(function, (ast.FunctionDef, ast.Lambda))
-             for node in ast.walk(function)}
-    typing_only = {node for block in ast.walk(tree) if isinstance(block, ast.If)
-                   and "TYPE_CHECKING" in ast.unparse(block.test) for node in ast.walk(block)}
     found = []
-    for node in ast.walk(tree):
-        if node in typing_only and not types:
+    for each in imports(MODULES[name].read_text(), package):
+        if each.for_types and not types:
             continue
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            parts = package.split(".")[:len(package.split(".")) - node.level + 1] if node.level else []
-            base = ".".join([*parts, *([node.module] if node.module else [])])
-            names = [full if (full := f"{base}.{alias.name}") in MODULES else base for alias in node.names]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__"):
-            names = _named(name, node.args[0])
-        found += [(each, node.lineno, node not in inner) for each in names]
+        if isinstance(each.node, ast.Call):
+            names = _named(name, each.node.args[0])
+        else:
+            names = [full if (full := f"{base}.{taken}") in MODULES else base for base, taken in each.names]
+        found += [(other, each.node.lineno, each.early) for other in names]
     return found
 
 
