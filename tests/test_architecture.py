@@ -280,7 +280,7 @@ NAMELESS = r"opreg\.(symbol|core)\b|opreg\.backends\.\w+$"
 
 def known_one_by_one(text: str, space: Mapping[str, object], names: Set[str], nameless: bool = True) -> list[str]:
     """What a module knows of single operators: each comparison of one, or of ``Node.built_in``, with another or with a
-    name; where it is ``nameless``, each comparison with a name of an operator and each set or table of some."""
+    name, and each set or table of some; where it is ``nameless``, the same of their names."""
 
     def operator(part: ast.expr) -> bool:
         return isinstance(part, ast.Name) and isinstance(space.get(part.id), Op)
@@ -297,8 +297,9 @@ def known_one_by_one(text: str, space: Mapping[str, object], names: Set[str], na
             parts = [part for side in sides for part in ast.walk(side) if isinstance(part, ast.expr)]
             if any(map(operator, parts)) or ((asked or nameless) and any(map(name, parts))) or ".built_in" in words:
                 found.append(node)
-        elif nameless and isinstance(node, (ast.Set, ast.Dict)):
-            found += [each for each in (node.elts if isinstance(node, ast.Set) else node.keys) if each and name(each)]
+        elif isinstance(node, (ast.Set, ast.Dict)):
+            found += [each for each in (node.elts if isinstance(node, ast.Set) else node.keys)
+                      if each and (operator(each) or (nameless and name(each)))]
     return [f"{each.lineno}: {ast.unparse(each)}" for each in found]
 
 
@@ -314,7 +315,8 @@ def test_facts_about_operators_stand_on_them(name: str) -> None:
 
 @pytest.mark.parametrize("text", [
     "node.built_in == 'Convolution'", "node.op is relu", "relu is not node.op", "node.op in (relu,)",
-    "node.op.name in ('sum', other)", "operator == 'sum'", "{'sum': 1}", "{'sum'}", "node.built_in in TABLE"])
+    "node.op.name in ('sum', other)", "operator == 'sum'", "{'sum': 1}", "{'sum'}", "{relu: 1}", "frozenset({relu})",
+    "node.built_in in TABLE"])
 def test_knowing_an_operator_is_seen(text: str) -> None:
     known = {"Convolution", "relu", "sum"}
     assert known_one_by_one(text, {"relu": registry.get("relu")}, known)
