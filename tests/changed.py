@@ -14,6 +14,8 @@ import sys
 from collections.abc import Collection
 from pathlib import Path, PurePosixPath
 
+from tests.imports import imports
+
 __all__ = ["changed", "choose", "declared"]
 
 _ROOT = Path(__file__).parent.parent
@@ -80,19 +82,10 @@ def _module(file: str) -> str:
 @functools.cache
 def _imports(root: Path, file: str) -> frozenset[str]:
     """The files of the tree that a file imports when it is imported."""
-    tree = ast.parse((root / file).read_text())
     package = _module(file) if file.endswith("__init__.py") else _module(file).rpartition(".")[0]
-    skipped = {inner for node in ast.walk(tree)
-               if isinstance(node, (ast.FunctionDef, ast.Lambda))
-               or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)) for inner in ast.walk(node)}
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import) and node not in skipped:
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node not in skipped:
-            parts = package.split(".")[:len(package.split(".")) - node.level + 1] if node.level else []
-            base = ".".join([*parts, *([node.module] if node.module else [])])
-            names.update((base, *(f"{base}.{alias.name}" for alias in node.names)))
+    pairs = [pair for each in imports((root / file).read_text(), package)
+             if each.early and not each.for_types for pair in each.names]
+    names = {name for base, taken in pairs for name in (base, *([f"{base}.{taken}"] if taken else []))}
     files = [f"{name.replace('.', '/')}{end}" for name in names for end in (".py", "/__init__.py")]
     return frozenset(each for each in files if (root / each).exists())
 

@@ -17,6 +17,7 @@ import pytest
 from opreg.core import registry, slots
 from opreg.core.op import Op
 from opreg.core.slots import Slot
+from tests.imports import imports
 from tests.questions import of_each
 
 ROOT = Path(__file__).parent.parent
@@ -84,26 +85,16 @@ MODULES = {_name(path): path for package in PACKAGES
 def _imports(name: str, types: bool = False) -> list[tuple[str, int, bool]]:
     """What a module imports, on which line, and whether when it is itself imported; what only type checkers import as
     well, where ``types`` says so. A name that is only known when the program runs is a question mark."""
-    tree = ast.parse(MODULES[name].read_text())
     package = name if MODULES[name].name == "__init__.py" else name.rpartition(".")[0]
-    inner = {node for function in ast.walk(tree) if isinstance(function, (ast.FunctionDef, ast.Lambda))
-             for node in ast.walk(function)}
-    typing_only = {node for block in ast.walk(tree) if isinstance(block, ast.If)
-                   and "TYPE_CHECKING" in ast.unparse(block.test) for node in ast.walk(block)}
     found = []
-    for node in ast.walk(tree):
-        if node in typing_only and not types:
+    for each in imports(MODULES[name].read_text(), package):
+        if each.for_types and not types:
             continue
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            parts = package.split(".")[:len(package.split(".")) - node.level + 1] if node.level else []
-            base = ".".join([*parts, *([node.module] if node.module else [])])
-            names = [full if (full := f"{base}.{alias.name}") in MODULES else base for alias in node.names]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__"):
-            names = _named(name, node.args[0])
-        found += [(each, node.lineno, node not in inner) for each in names]
+        if isinstance(each.node, ast.Call):
+            names = _named(name, each.node.args[0])
+        else:
+            names = [full if (full := f"{base}.{taken}") in MODULES else base for base, taken in each.names]
+        found += [(other, each.node.lineno, each.early) for other in names]
     return found
 
 
@@ -289,7 +280,7 @@ NAMELESS = r"opreg\.(symbol|core)\b|opreg\.backends\.\w+$"
 
 def known_one_by_one(text: str, space: Mapping[str, object], names: Set[str], nameless: bool = True) -> list[str]:
     """What a module knows of single operators: each comparison of one, or of ``Node.built_in``, with another or with a
-    name; where it is ``nameless``, each comparison with a name of an operator and each set or table of some."""
+    name, and each set or table of some; where it is ``nameless``, the same of their names."""
 
     def operator(part: ast.expr) -> bool:
         return isinstance(part, ast.Name) and isinstance(space.get(part.id), Op)
@@ -306,8 +297,9 @@ def known_one_by_one(text: str, space: Mapping[str, object], names: Set[str], na
             parts = [part for side in sides for part in ast.walk(side) if isinstance(part, ast.expr)]
             if any(map(operator, parts)) or ((asked or nameless) and any(map(name, parts))) or ".built_in" in words:
                 found.append(node)
-        elif nameless and isinstance(node, (ast.Set, ast.Dict)):
-            found += [each for each in (node.elts if isinstance(node, ast.Set) else node.keys) if each and name(each)]
+        elif isinstance(node, (ast.Set, ast.Dict)):
+            found += [each for each in (node.elts if isinstance(node, ast.Set) else node.keys)
+                      if each and (operator(each) or (nameless and name(each)))]
     return [f"{each.lineno}: {ast.unparse(each)}" for each in found]
 
 
@@ -323,7 +315,8 @@ def test_facts_about_operators_stand_on_them(name: str) -> None:
 
 @pytest.mark.parametrize("text", [
     "node.built_in == 'Convolution'", "node.op is relu", "relu is not node.op", "node.op in (relu,)",
-    "node.op.name in ('sum', other)", "operator == 'sum'", "{'sum': 1}", "{'sum'}", "node.built_in in TABLE"])
+    "node.op.name in ('sum', other)", "operator == 'sum'", "{'sum': 1}", "{'sum'}", "{relu: 1}", "frozenset({relu})",
+    "node.built_in in TABLE"])
 def test_knowing_an_operator_is_seen(text: str) -> None:
     known = {"Convolution", "relu", "sum"}
     assert known_one_by_one(text, {"relu": registry.get("relu")}, known)

@@ -14,7 +14,7 @@ import numpy as np
 from ..typing import Array, ArrayModule
 from .dispatch import apply
 from .edition import tell
-from .launch import Call, Kernel, Rank
+from .launch import Call, ChannelsLast, Kernel, Rank
 from .rules import Attrs, Rule, Shapes, TypeRule
 from .spec import Shape
 
@@ -166,12 +166,12 @@ class Declarations:
 
     def kernel(self, name: str = "reference", *, bound: bool = False,
                accepts: Callable[[Call], str | None] | None = None,
-               serves: Callable[[ArrayModule], bool] | None = None, adds: bool = False, rank: Rank = Rank.USER
-               ) -> Callable[[F], F]:
+               serves: Callable[[ArrayModule], bool] | None = None, adds: bool = False, rank: Rank = Rank.USER,
+               channels_last: ChannelsLast | None = None) -> Callable[[F], F]:
         """Attach a kernel; see ``Kernel`` for its forms, and for which one runs. The first is the reference."""
 
         def attach(function: F) -> F:
-            self.kernels.append(Kernel(function, name, bound, accepts, serves, adds, rank))
+            self.kernels.append(Kernel(function, name, bound, accepts, serves, adds, rank, channels_last))
             self.kernels[1:] = sorted(self.kernels[1:], key=lambda kernel: kernel.order)
             tell(self)  # type: ignore[arg-type]
             return function

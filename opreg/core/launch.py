@@ -11,7 +11,7 @@ import enum
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import OpError
 from ..typing import Array, ArrayModule
@@ -22,9 +22,11 @@ from .spec import Shape, Spec, known, show, size
 if TYPE_CHECKING:
     from .op import Op
 
-__all__ = ["Call", "FirstRun", "Kernel", "Prepared", "Rank", "as_results", "prepare", "reference"]
+__all__ = ["Call", "ChannelsLast", "FirstRun", "Kernel", "Prepared", "Rank", "as_results", "prepare", "reference"]
 
 Step = Callable[[], object]
+#: Of attributes, specs of inputs and outputs, mode, array module and device.
+ChannelsLast: TypeAlias = Callable[[Attrs, Sequence[Spec], Sequence[Spec], bool, ArrayModule, int], str | None]
 
 
 class Rank(enum.IntEnum):
@@ -47,17 +49,19 @@ class Kernel:
     ``accepts(call)`` says None, or why this kernel declines. Among those that accept, the one of the highest ``order``
     runs: of the highest ``rank``, of back ends those first that are for one kind of device alone; of equals the one
     attached last. One that ``serves`` other array modules alone is not asked. A bound one that ``adds`` obeys the
-    request ``add``.
+    request ``add``. ``channels_last`` is there where the operator is to have its channels last only if this kernel
+    computes it so: it says None, or why the kernel declines contiguous arrays of some specs.
     """
 
-    __slots__ = ("name", "rule", "accepts", "bound", "takes_out", "serves", "adds", "order")
+    __slots__ = ("name", "rule", "accepts", "bound", "takes_out", "serves", "adds", "order", "channels_last")
 
     def __init__(self, function: Callable, name: str = "reference", bound: bool = False,
                  accepts: Callable[[Call], str | None] | None = None,
-                 serves: Callable[[ArrayModule], bool] | None = None, adds: bool = False, rank: Rank = Rank.USER):
+                 serves: Callable[[ArrayModule], bool] | None = None, adds: bool = False, rank: Rank = Rank.USER,
+                 channels_last: ChannelsLast | None = None):
         self.order = rank is Rank.USER, rank is not Rank.USER and serves is not None, rank
         self.name, self.rule, self.accepts, self.bound, self.serves = name, Rule(function), accepts, bound, serves
-        self.adds = adds
+        self.adds, self.channels_last = adds, channels_last
         parameters = parameters_of(function)
         self.takes_out = "out" in parameters.keyword_only or "out" in parameters.positional
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import runpy
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 
 import opreg as mx
 from opreg import nn, ops
-from opreg.symbol import compile
+from opreg.core.steps import PlainStep, Recorder
+from opreg.symbol import compile, replay
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLE = ROOT / "examples" / "null_backend.py"
@@ -162,3 +164,39 @@ def test_the_pass_that_contributors_are_shown(monkeypatch):
     assert [launches(*each) for each in narrow] == stay
     for old, new in zip(before, [answers(*each) for each in (("float64",), *narrow)]):
         np.testing.assert_array_equal(old, new)
+
+
+def test_plans_are_recorded_as_those_of_all_devices(monkeypatch):
+    """By a recorder whose stretches are the steps themselves: a run launches what it did step by step."""
+    recorded = []
+
+    class Stretch(PlainStep):
+        def __init__(self, functions):
+            self.functions = tuple(functions)
+
+        def __call__(self):
+            for function in self.functions:
+                function()
+
+    class Recorded(Recorder):
+        nbytes = 0
+
+        def warming(self):
+            return contextlib.nullcontext()
+
+        def record(self, functions):
+            recorded.append(len(functions))
+            return Stretch(functions)
+
+    monkeypatch.setattr(replay, "recorder", lambda xp, device: Recorded())
+    executor = null.network().simple_bind(null.ctx(), data=(8, 1, 32, 32))
+
+    def step():
+        executor.forward(is_train=True)
+        executor.backward()
+
+    counts = [_counted(step) for _ in range(4)]
+    segments = [executor.plan(True).forward, executor.plan(True).backward]
+    assert counts[1:] == counts[:1] * 3
+    assert [segment.said() for segment in segments] == ["1 graph, 0 islands"] * 2
+    assert [len(segment.flat) for segment in segments] == [1, 1] and sum(recorded) == sum(counts[0].values())

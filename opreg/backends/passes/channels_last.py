@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from opreg.builtin.layouts import LAST
 from opreg.core.graph import Entry, Node
+from opreg.core.launch import ChannelsLast
 from opreg.core.op import Op
 from opreg.core.rules import Attrs, Rule
 from opreg.core.spec import Shape, Spec
@@ -38,27 +39,29 @@ class Move(NamedTuple):
 
 
 class Library(NamedTuple):
-    """Operators that convolve.
+    """A library that convolves.
 
     Attributes
     ----------
     serves : function of an array module
         Whether it is there for arrays of that.
-    computes : set of Op
-        The operators that are moved only where it computes them. Of these begin those whose time is arithmetic, the
-        convolutions; others are moved when an input is.
-    refused : function of an operator, attributes, specs of inputs and outputs, mode, array module and device
-        Why it does not compute a node over contiguous arrays, or None where it does.
+    kernel : str
+        The name of its kernels. Operators whose kernel says ``channels_last`` are moved only where that computes them.
+        Of these begin those whose time is arithmetic, the convolutions; others are moved when an input is.
     """
 
     serves: Callable[[ArrayModule], bool]
-    computes: frozenset[Op]
-    refused: Callable[[Op, Attrs, Sequence[Spec], Sequence[Spec], bool, ArrayModule, int],
-                      str | None]
+    kernel: str
+
+    def refuses(self, op: Op) -> ChannelsLast | None:
+        """The question whether it computes an operator, where that is moved for no other reason."""
+        return next((kernel.channels_last for kernel in op.kernels
+                     if kernel.channels_last is not None and kernel.name == self.kernel), None)
 
     def begins(self, node: Node) -> bool:
         """Whether a node is moved for its own sake."""
-        return node.op in self.computes and node.op.rules.flops is not None
+        op = node.op
+        return op is not None and op.rules.flops is not None and self.refuses(op) is not None
 
 
 def _elementwise(ins: Sequence[Shape]) -> tuple[dict[str, Any], Sequence[int], Sequence[int]] | str:
@@ -143,21 +146,22 @@ class _Decisions:
         arriving = [node.inputs[i] for i in move.ins if i not in op.traits.unread]
         if any(entry not in self.last and self._is_written(entry) for entry in arriving):
             return "what it reads is written over"
-        if op in self.library.computes:
+        refuses = self.library.refuses(op)
+        if refuses is not None:
             # One that nothing moved comes to must be better off in the library wherever its channels are.
             alone = self.last.isdisjoint(arriving)
-            reason = (self._refused(node, op, Move({}, (), ())) if alone else None) or self._refused(node, op, move)
+            reason = (self._refused(node, refuses, Move({}, (), ())) if alone else None) or self._refused(
+                node, refuses, move)
             if reason is not None:
                 return reason
         return move
 
-    def _refused(self, node: Node, op: Op, move: Move) -> str | None:
+    def _refused(self, node: Node, refuses: ChannelsLast, move: Move) -> str | None:
         ins = [self.specs[source][index] for source, index in node.inputs]
         ins = [_moved(spec) if i in move.ins else spec for i, spec in enumerate(ins)]
         outs = [_moved(spec) if i in move.outs else spec for i, spec in enumerate(self.specs[node])]
         place = self.program.contexts[node]
-        return self.library.refused(op, {**node.attrs, **move.attrs}, ins, outs, self.program.is_train, place.xp,
-                                    place.device_id)
+        return refuses({**node.attrs, **move.attrs}, ins, outs, self.program.is_train, place.xp, place.device_id)
 
     def _is_written(self, entry: Entry) -> bool:
         """Whether an operator writes over an entry or what it is a view of: a copy might be made too early."""

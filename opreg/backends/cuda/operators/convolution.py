@@ -31,7 +31,7 @@ from ..compiler import can_compile, keep
 from ..cudnn import DTYPES, Built, Convolution, Convolve, Frontend, Part, Tensor, aligned, build, frontend
 from ..precision import tf32
 
-__all__ = ["refused"]
+__all__: list[str] = []
 
 
 class _Settled(NamedTuple):
@@ -69,7 +69,8 @@ class _Kernel:
 
     def __init__(self, op: Op, part: Part, reads: str, writes: str):
         self.op, self.part, self.reads, self.writes = op, part, reads, writes
-        op.kernel("cuDNN", bound=True, accepts=self.accepts, serves=can_compile, rank=Rank.LIBRARY)(self.bound)
+        op.kernel("cuDNN", bound=True, accepts=self.accepts, serves=can_compile, rank=Rank.LIBRARY,
+                  channels_last=self.refused)(self.bound)
 
     def named(self, call: Call) -> dict[str, Array]:
         """The arrays by their names."""
@@ -120,29 +121,26 @@ class _Kernel:
                          self.writes, functools.partial(call.scratch, 0)), *after]
 
 
-KERNELS = {kernel.op: kernel for kernel in (
-    _Kernel(convolution, "forward", "xwb", "y"),
-    _Kernel(convolution_data, "data", "yw", "x"),
-    _Kernel(convolution_weight, "weight", "yx", "w"),
-    _Kernel(deconvolution, "data", "ywb", "x"),
-    _Kernel(deconvolution_data, "forward", "xw", "y"),
-    _Kernel(deconvolution_weight, "weight", "xy", "w"),
-)}
+    def refused(self, attrs: Attrs, ins: Sequence[Spec], outs: Sequence[Spec], is_train: bool, xp: ArrayModule,
+                device: int) -> str | None:
+        """Why the library is not to convolve contiguous arrays, where it may have their channels last, or None.
+
+        Without tensor cores it is at its best with channels first: it brings others there before, in its workspace.
+        """
+        found, dtype = frontend(xp), str(outs[0].dtype)
+        if not isinstance(found, Frontend) or dtype not in DTYPES or attrs["cudnn_off"]:
+            return "cuDNN does not compute it"
+        if dtype == "float64" or (dtype == "float32" and not tf32()):
+            return f"cuDNN computes {dtype} with channels first"
+        shapes = {name: spec.shape or () for name, spec in (*zip(self.reads, ins), (self.writes, outs[0]))}
+        kind = self.describe(shapes, attrs, dtype)
+        settled = kind if isinstance(kind, str) else _settle(found, device, kind)
+        return settled if isinstance(settled, str) else None
 
 
-def refused(op: Op, attrs: Attrs, ins: Sequence[Spec], outs: Sequence[Spec], is_train: bool, xp: ArrayModule,
-            device: int) -> str | None:
-    """Why the library is not to convolve contiguous arrays, where it may have their channels last, or None.
-
-    Without tensor cores it is at its best with channels first: it brings others there before, in its workspace.
-    """
-    kernel, found = KERNELS.get(op), frontend(xp)
-    dtype = str(outs[0].dtype)
-    if kernel is None or not isinstance(found, Frontend) or dtype not in DTYPES or attrs["cudnn_off"]:
-        return "cuDNN does not compute it"
-    if dtype == "float64" or (dtype == "float32" and not tf32()):
-        return f"cuDNN computes {dtype} with channels first"
-    shapes = {name: spec.shape or () for name, spec in (*zip(kernel.reads, ins), (kernel.writes, outs[0]))}
-    kind = kernel.describe(shapes, attrs, dtype)
-    settled = kind if isinstance(kind, str) else _settle(found, device, kind)
-    return settled if isinstance(settled, str) else None
+_Kernel(convolution, "forward", "xwb", "y")
+_Kernel(convolution_data, "data", "yw", "x")
+_Kernel(convolution_weight, "weight", "yx", "w")
+_Kernel(deconvolution, "data", "ywb", "x")
+_Kernel(deconvolution_data, "forward", "xw", "y")
+_Kernel(deconvolution_weight, "weight", "xy", "w")

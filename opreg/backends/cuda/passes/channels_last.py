@@ -7,11 +7,10 @@ from opreg.symbol.program import Program
 from ...passes.channels_last import Library, bring_channels_last
 from ..compiler import can_compile
 from ..cudnn import Frontend, frontend
-from ..operators.convolution import KERNELS, refused
 
 __all__ = ["channels_last"]
 
-_LIBRARY = Library(lambda xp: can_compile(xp) and isinstance(frontend(xp), Frontend), frozenset(KERNELS), refused)
+_LIBRARY = Library(lambda xp: can_compile(xp) and isinstance(frontend(xp), Frontend), "cuDNN")
 
 
 def channels_last(program: Program) -> Program:

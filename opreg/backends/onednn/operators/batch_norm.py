@@ -49,7 +49,9 @@ def _accepts(call: Call) -> str | None:
     return declined(call, call.ins) or _declines("forward", call.ins[0], call.attrs["axis"], measured)
 
 
-@batch_norm.kernel("onednn", accepts=_accepts, rank=Rank.LIBRARY)
+# Others are slow at batch norm over channels that come last.
+@batch_norm.kernel("onednn", accepts=_accepts, rank=Rank.LIBRARY,
+                   channels_last=convolution.refused(batch_norm, _accepts))
 def batch_norm_onednn(xp: ArrayModule, data: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array, *,
                       eps: float, momentum: float, fix_gamma: bool, use_global_stats: bool, axis: int, is_train: bool,
                       out: Sequence[Array] | None = None) -> tuple[Array, ...]:
@@ -110,7 +112,8 @@ def _accepts_gradient(call: Call) -> str | None:
     return _in_order(call) or _declines("data", call.ins[1], call.attrs["axis"], True)
 
 
-@batch_norm_gradient.kernel("onednn", bound=True, accepts=_accepts_gradient, rank=Rank.LIBRARY)
+@batch_norm_gradient.kernel("onednn", bound=True, accepts=_accepts_gradient, rank=Rank.LIBRARY,
+                            channels_last=convolution.refused(batch_norm_gradient, _accepts_gradient))
 def batch_norm_gradient_onednn(call: Call) -> Callable[[], None]:
     """The gradient and the two sums at once. The library takes the variance and adds ``eps`` to it; here it is told
     their sum."""

@@ -32,7 +32,7 @@ from opreg.builtin.layers.fused_convolution import factors, folded_convolution, 
 from opreg.builtin.layers.pooling import pooling, pooling_max, pooling_sum, window_of
 from opreg.builtin.layers.sliding import Window, channels_first, channels_last, window
 from opreg.core.cache import cached
-from opreg.core.launch import Call, Rank, reference
+from opreg.core.launch import Call, ChannelsLast, Rank, reference
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
 from opreg.core.spec import Shape, Spec
@@ -95,12 +95,15 @@ def convolution_bias_sums(xp: ArrayModule, g: Array, *, layout: str) -> Array:
 # ------------------------------------------------------------------------------------------ the two kernels
 
 
-def refused(op: Op, attrs: Attrs, ins: Sequence[Spec], outs: Sequence[Spec], is_train: bool) -> str | None:
-    """Why the library does not compute an operator over contiguous arrays, or None where it does."""
-    kernel = next(kernel for kernel in op.kernels if kernel.name == "onednn")
-    read, written = [[_stand_in(spec.shape or (), spec.dtype) for spec in specs] for specs in (ins, outs)]
-    assert kernel.accepts is not None
-    return kernel.accepts(Call(op, attrs, read, written, [], np, None, is_train))
+def refused(op: Op, accepts: Callable[[Call], str | None]) -> ChannelsLast:
+    """The question why the library does not compute an operator over contiguous arrays; ``accepts`` answers."""
+
+    def asked(attrs: Attrs, ins: Sequence[Spec], outs: Sequence[Spec], is_train: bool, xp: ArrayModule, device: int
+              ) -> str | None:
+        read, written = [[_stand_in(spec.shape or (), spec.dtype) for spec in specs] for specs in (ins, outs)]
+        return accepts(Call(op, attrs, read, written, [], np, None, is_train))
+
+    return asked
 
 
 def _stand_in(shape: Shape, dtype: np.dtype | None) -> Array:
@@ -148,11 +151,16 @@ class _Kernels(Generic[G]):
         How many of its inputs it reads.
     """
 
-    def __init__(self, op: Op, part: Part, read: int):
+    def __init__(self, op: Op, part: Part, read: int, begins: bool = False):
         self.op, self.part, self.read = op, part, read
         self.reference = op.kernels[0].rule
         op.kernel("onednn, a call", accepts=self.accepts, rank=Rank.LIBRARY)(self.call)
-        op.kernel("onednn", bound=True, accepts=self.accepts_bound, rank=Rank.LIBRARY)(self.bound)
+        self.attach(begins)
+
+    def attach(self, begins: bool) -> None:
+        """Attach the kernel of plans; ``begins`` says whether the operator is moved for its sake."""
+        self.op.kernel("onednn", bound=True, accepts=self.accepts_bound, rank=Rank.LIBRARY,
+                       channels_last=refused(self.op, self.accepts_bound) if begins else None)(self.bound)
 
     def describe(self, ins: Sequence[Shape], out: Shape, attrs: Attrs) -> tuple[G, tuple[Shape, ...]]:
         """The geometry, and the strides of contiguous arrays, from the shapes of inputs and output."""
@@ -267,10 +275,10 @@ def _convolution(x: Shape, w: Shape, y: Shape, win: Window, groups: int, layout:
 class _ConvolutionKernels(_Kernels[Convolution]):
     """``reads`` and ``writes`` say which of ``x``, ``w`` and ``y`` inputs and output are, ``b`` being the bias."""
 
-    def __init__(self, op: Op, part: Part, reads: str, writes: str):
+    def __init__(self, op: Op, part: Part, reads: str, writes: str, begins: bool = False):
         self.reads, self.writes = reads, writes
         _by_products(op, len(reads))
-        super().__init__(op, part, len(reads))
+        super().__init__(op, part, len(reads), begins)
 
     def describe(self, ins: Sequence[Shape], out: Shape, attrs: Attrs) -> tuple[Convolution, tuple[Shape, ...]]:
         shapes = dict(zip(self.reads, ins))
@@ -313,7 +321,7 @@ class _FoldedKernels(_ConvolutionKernels):
     def __init__(self, op: Op):
         self.op, self.part, self.read, self.reads, self.writes = op, "forward", 8, "xw", "y"
         _by_products(op, 2)
-        op.kernel("onednn", bound=True, accepts=self.accepts_bound, rank=Rank.LIBRARY)(self.bound)
+        self.attach(begins=True)
 
     def describe(self, ins: Sequence[Shape], out: Shape, attrs: Attrs) -> tuple[Convolution, tuple[Shape, ...]]:
         win = window(**{name: attrs[name] for name in ("kernel", "stride", "dilate", "pad")})
@@ -352,10 +360,10 @@ class _FoldedKernels(_ConvolutionKernels):
         return step
 
 
-_ConvolutionKernels(convolution, "forward", "xwb", "y")
+_ConvolutionKernels(convolution, "forward", "xwb", "y", begins=True)
 _FoldedKernels(folded_convolution)
-_ConvolutionKernels(convolution_data, "data", "yw", "x")
-_ConvolutionKernels(convolution_weight, "weight", "yx", "w")
+_ConvolutionKernels(convolution_data, "data", "yw", "x", begins=True)
+_ConvolutionKernels(convolution_weight, "weight", "yx", "w", begins=True)
 _ConvolutionKernels(deconvolution, "data", "ywb", "x")
 _ConvolutionKernels(deconvolution_data, "forward", "xw", "y")
 _ConvolutionKernels(deconvolution_weight, "weight", "xy", "w")

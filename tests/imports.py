@@ -1,0 +1,59 @@
+"""The imports that a file of Python has, read from its text."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+__all__ = ["Import", "imports"]
+
+
+class Import(NamedTuple):
+    """A statement that imports, or a call of ``import_module``.
+
+    Attributes
+    ----------
+    names : list of pair of str
+        Modules, each with the name that is taken from it, which is empty where the module itself is imported; none of
+        a call.
+    node : ast.AST
+        The statement, or the call.
+    early : bool
+        Whether it runs when the file is itself imported.
+    for_types : bool
+        Whether only type checkers see it.
+    """
+
+    names: list[tuple[str, str]]
+    node: ast.Import | ast.ImportFrom | ast.Call
+    early: bool
+    for_types: bool
+
+
+def imports(text: str, package: str) -> Iterator[Import]:
+    """The imports of a file, whose relative ones begin at ``package``.
+
+    Examples
+    --------
+    >>> [each.names for each in imports("import a.b, c\\nfrom .d import e\\nfrom . import f", "x.y")]
+    [[('a.b', ''), ('c', '')], [('x.y.d', 'e')], [('x.y', 'f')]]
+    """
+    tree = ast.parse(text)
+    inner = {node for block in ast.walk(tree) if isinstance(block, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+             for node in ast.walk(block)}
+    for_types = {node for block in ast.walk(tree) if isinstance(block, ast.If)
+                 and "TYPE_CHECKING" in ast.unparse(block.test) for node in ast.walk(block)}
+    for node in ast.walk(tree):
+        names: list[tuple[str, str]] = []
+        if isinstance(node, ast.Import):
+            names = [(alias.name, "") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            parts = package.split(".")[:len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join([*parts, *([node.module] if node.module else [])])
+            names = [(base, alias.name) for alias in node.names]
+        elif not (isinstance(node, ast.Call)
+                  and ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__")):
+            continue
+        yield Import(names, node, node not in inner, node in for_types)
+
