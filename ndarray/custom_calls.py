@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opreg.core.keys import Same
 from opreg.core.launch import Call, prepare
 from opreg.core.mode import MODE
 from opreg.core.spec import Shape, Spec, known
@@ -123,7 +124,7 @@ class CustomRun:
         try:
             prop = attrs.prop
             custom_op = attrs.make(ctx, [[*shape] for shape in shapes], [*dtypes])
-            attrs.memo[id(prop)] = custom_op, prop
+            attrs.memo[Same(prop)] = custom_op
             if custom_op.__class__ is self._watched:
                 count = len(attrs.arguments)
                 aux = [wrap(array, ctx) for array in arrays[count:]] if len(arrays) > count else []
@@ -153,7 +154,7 @@ class CustomRun:
         prop, ctx, thread = attrs.prop, self._ctx, MODE.__dict__
         if attrs.op.traits.traced or hasattr(prop, "gradient"):
             return None
-        count, (needed, unread), custom_op = len(attrs.arguments), attrs.reads(), attrs.memo[id(prop)][0]
+        count, (needed, unread), custom_op = len(attrs.arguments), attrs.reads(), attrs.memo[Same(prop)]
         inputs, states = ins[:count], [state._data for state in attrs.memo.get("states", ())]
         every: list[Any] = [*arriving, *inputs, *outs]
         read = every if len(needed) == len(every) else [every[i] for i in needed]

@@ -14,7 +14,9 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
+from opreg.core.comparisons import bytes_of
 from opreg.core.graph import Entry, Node
+from opreg.core.keys import Same
 from opreg.core.op import Op
 from opreg.core.registry import get, ops
 from opreg.core.rules import Attrs
@@ -57,7 +59,7 @@ class BodyTracer(Tracer):
         super().__init__()
         self.name, self.tags, self.ctx = name, tags, ctx
         self.truths: dict[Entry, Entry] = {}
-        self._lifted: dict[int, tuple[object, Entry]] = {}
+        self._lifted: dict[Same, Entry] = {}
 
     def extended(self) -> BodyTracer:
         """A body that has done the same, and can go on."""
@@ -119,15 +121,15 @@ class BodyTracer(Tracer):
                 raise TraceError("a value of another body: what forward keeps on self is not there in backward. Read "
                                  "in_data and out_data, or make it an output")
             return value.entry
-        lifted = self._lifted.get(id(value))
+        lifted = self._lifted.get(Same(value))
         array = value if isinstance(value, NDArray) else NDArray(
             self.ctx.backend.asarray(np.array(value), None, self.ctx.device_id), self.ctx)
         # The body may have changed it since. Bytes are compared: 0.0 == -0.0, and NaN is unlike itself.
-        if lifted is None or self.arrays[lifted[1][0]].asnumpy().tobytes() != array.asnumpy().tobytes():
+        if lifted is None or bytes_of(self.arrays[lifted[0]].asnumpy()) != bytes_of(array.asnumpy()):
             entry = self.variable(f"{self.name}_constant{len(self.arrays)}", Spec(array.shape, array._data.dtype))
             self.arrays[entry[0]] = NDArray(array._data.copy(), array._ctx)
-            lifted = self._lifted[id(value)] = value, entry  # which is kept so that its address stays its own
-        return lifted[1]
+            lifted = self._lifted[Same(value)] = entry
+        return lifted
 
     def value(self, entry: Entry) -> TracedArray:
         """An entry as a NumPy-like array."""

@@ -1,7 +1,8 @@
 """Keys: what caches know values by, so that no answer follows from what was asked before.
 
 Python takes ``1``, ``1.0`` and ``True`` for equal, and ``0.0`` and ``-0.0``. Their keys differ. A key holds what it is
-made of, never an address, which another value may have later.
+made of, never an address, which another value may have later: where one object and no equal one is meant, ``Same`` is
+the key, and holds it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from .cache import Recent
 
-__all__ = ["PLAIN", "cached_by_value", "exact", "lasting"]
+__all__ = ["PLAIN", "Same", "cached_by_value", "exact", "lasting"]
 
 R = TypeVar("R")
 
@@ -68,6 +69,28 @@ def exact(value: object) -> Hashable:
     if isinstance(value, enum.Enum):
         return kind, exact(value.value)
     raise TypeError(f"a {kind.__name__} has no key")
+
+
+class Same:
+    """The key of one object, whatever its class takes for equal, and whether it has a hash; it holds the object.
+
+    Examples
+    --------
+    >>> value = [1]
+    >>> Same(value) == Same(value), Same(value) == Same([1]), {Same(value): "found"}[Same(value)]
+    (True, False, 'found')
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return other.__class__ is Same and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
 
 
 def lasting(value: object) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from ..core.attrs import AS_GIVEN, REQUIRED, Field, Schema, to_text
 from ..core.cache import Recent
 from ..core.dispatch import call
+from ..core.keys import Same
 from ..core.op import Op, agreed
 from ..core.rules import AttrsRule, Dtypes, Shapes
 from ..core.spec import ANY, Shape, TypeFlag, as_dtype, known
@@ -227,17 +228,17 @@ class PropUse(Use):
 
     # ------------------------------------------------------------------------------ running and gradients
 
-    def create(self, ctx: Context, memo: dict[int, Any], inputs: Sequence[Any]) -> CustomOp:
+    def create(self, ctx: Context, memo: dict[Any, Any], inputs: Sequence[Any]) -> CustomOp:
         """The operator object of one executor, or one eager call, made at its first step.
 
         ``inputs`` have the shapes and dtypes of arguments and auxiliary states.
         """
-        prop = self.prop
-        if id(prop) not in memo:
+        key = Same(self.prop)
+        if key not in memo:
             custom_op = self.make(ctx, *asked_by(inputs))
             self.check(custom_op)
-            memo[id(prop)] = custom_op, prop  # which is kept so that its address stays its own
-        return memo[id(prop)][0]
+            memo[key] = custom_op
+        return memo[key]
 
     def make(self, ctx: Context, shapes: list[list[int]], dtypes: list[TypeFlag]) -> CustomOp:
         """Call ``create_operator``; its exceptions leave with a note."""

@@ -28,6 +28,7 @@ from opreg.builtin.elementwise.elementwise import attach
 from opreg.core.attrs import Schema
 from opreg.core.cache import cached
 from opreg.core.graph import Entry, Node, reachable
+from opreg.core.keys import Same
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
 from opreg.core.spec import Shape, Spec, size
@@ -77,7 +78,7 @@ def _given(attrs: Attrs) -> Expression:
 def _expressions(program: Program) -> dict[Node, Expression]:
     """The expressions of nodes that can be fused, over the inputs that they read."""
     expressions: dict[Node, Expression] = {}
-    scalar: dict[tuple[Op, int], Expression | None] = {}
+    scalar: dict[tuple[Op, Same], Expression | None] = {}
     for node in program.nodes:
         if node.op is not None and (node.op.rules.expression is not None or node.op.traits.casts):
             expression = _expression(node, program, scalar)
@@ -86,7 +87,7 @@ def _expressions(program: Program) -> dict[Node, Expression]:
     return expressions
 
 
-def _expression(node: Node, program: Program, scalar: dict[tuple[Op, int], Expression | None]) -> Expression | None:
+def _expression(node: Node, program: Program, scalar: dict[tuple[Op, Same], Expression | None]) -> Expression | None:
     """The expression of one node; ``scalar`` remembers those of operators and attributes."""
     op, specs = node.op, program.specs
     if op is None or len(specs[node]) != 1:
@@ -100,7 +101,7 @@ def _expression(node: Node, program: Program, scalar: dict[tuple[Op, int], Expre
         other = specs[source][index].dtype
         if other is not dtype and other != dtype:
             return None
-    key = op, id(node.attrs)
+    key = op, Same(node.attrs)
     if key not in scalar:
         whole = op.rules.expression(node.attrs)
         scalar[key] = None if whole is None or isinstance(whole.result, float) else whole

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from opreg.core.graph import Entry, Node
+from opreg.core.keys import Same
 from opreg.core.op import Op
 from opreg.ndarray.bodies import Traced, Use, trace_body
 
@@ -16,7 +17,7 @@ __all__ = ["Opened", "expand"]
 
 #: Bodies that have taken their operators' places, by operator, identity of the use's memory and inputs; with what
 #: their entries have become.
-Opened = dict[tuple[Op, int, tuple[Entry, ...]], tuple[Traced, dict[Entry, Entry]]]
+Opened = dict[tuple[Op, Same, tuple[Entry, ...]], tuple[Traced, dict[Entry, Entry]]]
 
 
 def expand(program: Program, node: Node, inputs: Sequence[Entry], opened: Opened) -> tuple[list[Node], list[Entry]]:
@@ -38,7 +39,7 @@ def expand(program: Program, node: Node, inputs: Sequence[Entry], opened: Opened
     if attrs.derived:
         inner = attrs.inner
         own = tuple(inputs[inner.op.signature.visible(inner):])
-        before, became = opened.get((inner.op, id(inner.memo), own), (before, became))
+        before, became = opened.get((inner.op, Same(inner.memo), own), (before, became))
     traced = trace_body(op, attrs, use, before)
     body, slots, heads = traced
     became = {**became, **dict(zip(slots, inputs))}
@@ -53,5 +54,5 @@ def expand(program: Program, node: Node, inputs: Sequence[Entry], opened: Opened
             continue
         specs[inner] = body.specs[inner]
         nodes.append(replaced(inner, [became.get(entry, entry) for entry in inner.inputs], specs, became))
-    opened[op, id(attrs.memo), tuple(inputs)] = traced, became
+    opened[op, Same(attrs.memo), tuple(inputs)] = traced, became
     return nodes, [became.get(entry, entry) for entry in heads]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import itertools
+import warnings
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import opreg as mx
 import opreg.symbol.compile
@@ -767,3 +770,30 @@ def test_zeros_of_both_signs_stay_apart():
     name = registered(operator_of(lambda x: (1 / (x * 0.0), 1 / (x * -0.0))), list_outputs=lambda self: ["a", "b"])
     outs = bound(name, [np.ones(1)]).forward()
     assert [out.asscalar() for out in outs] == [np.inf, -np.inf]
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.sampled_from(["numbers", "shape", "dtype", "layout", "nothing"]), max_size=4), st.booleans())
+def test_an_array_that_a_body_changes_in_place_is_what_it_is_when_it_is_read(changes, zeros):
+    """Its numbers, its shape, its dtype, each alone: the bytes may stay."""
+
+    def body(x):
+        table, y = np.zeros(6) if zeros else np.arange(6.0), 0
+        for change in ("nothing", *changes):
+            if change == "numbers":
+                table += 1
+            elif change == "shape":
+                table.resize((3, 2) if table.shape == (2, 3) else (2, 3), refcheck=False)
+            elif change == "dtype":
+                table.dtype = "int64" if table.dtype == "float64" else "float64"
+            elif change == "layout":
+                table.resize(6, refcheck=False)
+            y = y + (x + table.ravel()) * (1 if table.dtype == "float64" else 2)
+            y = y + (x.reshape(table.shape) + table).sum()
+        return y
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        expected = body(np.ones(6))
+        name = registered(operator_of(lambda x: body(x.asnumpy())))
+        np.testing.assert_array_equal(bound(name, [np.ones(6)]).forward()[0].asnumpy(), expected)

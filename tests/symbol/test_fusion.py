@@ -431,7 +431,7 @@ def test_several_results_into_memory(data, tile, shared):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(schedule, "TILE", tile)
-        for step in made.steps(np, ins, outs, scratch):
+        for step in schedule.steps(made, np, ins, outs, scratch):
             step()
     for got, expected in zip(outs, want, strict=True):
         np.testing.assert_array_equal(got, expected)
@@ -441,7 +441,7 @@ def test_a_cast_is_an_instruction_of_two_dtypes():
     cast = expression.Expression.of(1, [expression.Instruction(astype(np.dtype("float16")), (0,)),
                                         expression.Instruction(expression.PRIMITIVES["greater"], (1, 0.5))], [2])
     out = np.empty(3, "float16")
-    for step in cast.steps(np, [np.float32([0, 1, 2])], out, lambda n, shape, dtype: np.empty(shape, dtype)):
+    for step in schedule.steps(cast, np, [np.float32([0, 1, 2])], out, lambda n, shape, dtype: np.empty(shape, dtype)):
         step()
     assert out.tolist() == [0, 1, 1]
     assert cast(np, np.float32([0, 1, 2])).dtype == np.float16
