@@ -19,9 +19,9 @@ from opreg.core.steps import PlainStep
 from opreg.errors import OpError, passing
 from opreg.typing import ArrayModule
 
-from .instructions import PRELUDE
+from .instructions import PRELUDE, declines
 
-__all__ = ["Launch", "attach", "can_compile", "declined", "grid_of", "keep", "kernel_of"]
+__all__ = ["Launch", "attach", "can_compile", "declined", "grid_of", "in_pieces", "keep", "kernel_of"]
 
 # Blocks for each processor of a GPU: enough to hide how long memory takes.
 _BLOCKS = 8
@@ -61,6 +61,12 @@ def attach(op: Op, accepts: Callable[[Call], str | None], steps: Callable[[Call]
             _TITLE.reset(token)
 
     op.kernel("cuda", bound=True, accepts=accepts, serves=can_compile, rank=Rank.COMPILED)(named)
+
+
+def in_pieces(call: Call) -> str | None:
+    """Why the arrays of a use that are read and written cannot be run through, or None; see ``declines``."""
+    unread = call.op.traits.unread
+    return declines([*[array for i, array in enumerate(call.ins) if i not in unread], *call.outs])
 
 
 def _title(call: Call) -> str:

@@ -25,7 +25,7 @@ from .instructions import STORED, Value, computed_in, missing, statements
 from .staging import staging
 
 if TYPE_CHECKING:
-    from opreg.builtin.optimizers.bound_updates import Rates
+    from opreg.builtin.optimizers.update_formulas import Rates
     from opreg.builtin.optimizers.updating import Update
 
 __all__ = ["bind", "move"]

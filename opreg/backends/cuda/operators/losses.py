@@ -9,27 +9,16 @@ import numpy as np
 
 from opreg.builtin.layers import losses
 from opreg.core.launch import Call
-from opreg.core.op import Op
 from opreg.elementwise.expression import equal, exp, log, maximum, trunc, where
 from opreg.elementwise.rows import Along, column, row_max, row_sum, trace_rows, traced
 
-from ..compiler import attach
+from ..compiler import attach, in_pieces
 from ..folds import bound_fold
-from ..instructions import declines
 from ..rows import bound_rows
 
 __all__: list[str] = []
 
 _ELEMENT, _ROW, _CYCLE = Along.ELEMENT, Along.ROW, Along.CYCLE
-
-
-def _attach(op: Op, steps: Callable[[Call], list[Callable]]) -> None:
-    """Give an operator the kernel ``cuda``."""
-
-    def accepts(call: Call) -> str | None:
-        return declines([*[array for i, array in enumerate(call.ins) if i not in op.traits.unread], *call.outs])
-
-    attach(op, accepts, steps)
 
 
 # --------------------------------------------------------------------------------------- rows of scores
@@ -62,5 +51,5 @@ def _backward_cross_entropy_steps(call: Call) -> list[Callable]:
     return [bound_rows(rows, call.ins, call.outs, count, n, call.xp)]
 
 
-_attach(losses.softmax_cross_entropy, _cross_entropy_steps)
-_attach(losses.backward_softmax_cross_entropy, _backward_cross_entropy_steps)
+attach(losses.softmax_cross_entropy, in_pieces, _cross_entropy_steps)
+attach(losses.backward_softmax_cross_entropy, in_pieces, _backward_cross_entropy_steps)

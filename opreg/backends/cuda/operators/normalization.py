@@ -10,15 +10,13 @@ import numpy as np
 from opreg.builtin.layers import batch_norm, layer_norm, normalize
 from opreg.builtin.layers.normalize import Layout, layout_of
 from opreg.core.launch import Call
-from opreg.core.op import Op
 from opreg.core.spec import Shape
 from opreg.elementwise.expression import maximum, sqrt, square
 from opreg.elementwise.rows import Along, row_size, row_sum, traced
 from opreg.typing import Array
 
 from .. import elementwise
-from ..compiler import attach
-from ..instructions import declines
+from ..compiler import attach, in_pieces
 from ..sets import bound_sets
 
 __all__: list[str] = []
@@ -26,15 +24,6 @@ __all__: list[str] = []
 _ELEMENT, _SET, _CYCLE = Along.ELEMENT, Along.ROW, Along.CYCLE
 # Of how many samples one is read before the others.
 _PART = 16
-
-
-def _attach(op: Op, steps: Callable[[Call], list[Callable]]) -> None:
-    """Give an operator the kernel ``cuda``."""
-
-    def accepts(call: Call) -> str | None:
-        return declines([*[array for i, array in enumerate(call.ins) if i not in op.traits.unread], *call.outs])
-
-    attach(op, accepts, steps)
 
 
 def _sets(call: Call, function: Callable[..., Any], ins: Sequence[tuple[Array, Along]], outs: Sequence[Array | None],
@@ -158,11 +147,11 @@ class _Store:
             state[...] = new
 
 
-_attach(batch_norm.batch_norm, _batch_norm())
-_attach(batch_norm.batch_norm_with_relu, _batch_norm(relu=True))
-_attach(batch_norm.batch_norm_v1, _batch_norm(variance=True))
-_attach(batch_norm.sync_batch_norm, _batch_norm(variance=True))
-_attach(batch_norm.nn_batch_norm, _batch_norm(population=True))
+attach(batch_norm.batch_norm, in_pieces, _batch_norm())
+attach(batch_norm.batch_norm_with_relu, in_pieces, _batch_norm(relu=True))
+attach(batch_norm.batch_norm_v1, in_pieces, _batch_norm(variance=True))
+attach(batch_norm.sync_batch_norm, in_pieces, _batch_norm(variance=True))
+attach(batch_norm.nn_batch_norm, in_pieces, _batch_norm(population=True))
 
 # ------------------------------------------------------------------------------- GroupNorm and InstanceNorm
 
@@ -187,8 +176,8 @@ def _group_norm(inverse: bool) -> Callable[[Call], list[Callable]]:
     return steps
 
 
-_attach(layer_norm.group_norm, _group_norm(False))
-_attach(layer_norm.instance_norm, _group_norm(True))
+attach(layer_norm.group_norm, in_pieces, _group_norm(False))
+attach(layer_norm.instance_norm, in_pieces, _group_norm(True))
 
 # ------------------------------------------------------------------------------ what gradients are made of
 
@@ -254,8 +243,8 @@ def _scale_steps(call: Call) -> list[Callable]:
                          [_view(call.outs[0], layout.view)])]
 
 
-_attach(normalize.normalize_moments, _moments_steps)
-_attach(normalize.backward_sums, _backward_sums_steps)
-_attach(normalize.backward_normalize, _backward_steps)
-_attach(normalize.normalize_total, _total_steps)
-_attach(normalize.normalize_scale, _scale_steps)
+attach(normalize.normalize_moments, in_pieces, _moments_steps)
+attach(normalize.backward_sums, in_pieces, _backward_sums_steps)
+attach(normalize.backward_normalize, in_pieces, _backward_steps)
+attach(normalize.normalize_total, in_pieces, _total_steps)
+attach(normalize.normalize_scale, in_pieces, _scale_steps)

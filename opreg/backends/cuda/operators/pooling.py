@@ -23,9 +23,9 @@ from opreg.elementwise.expression import equal, maximum, sqrt, where
 from opreg.elementwise.rows import Along, row_max, row_size, row_sum, traced
 from opreg.typing import Array
 
-from ..compiler import Launch, attach, grid_of, kernel_of
+from ..compiler import Launch, attach, grid_of, in_pieces, kernel_of
 from ..folds import bound_fold, groups_of
-from ..instructions import STORED, computed_in, declines, indented, literal
+from ..instructions import STORED, computed_in, indented, literal
 
 __all__ = ["Shape", "gather_source", "source"]
 
@@ -241,10 +241,6 @@ def _whole(kind: str, power: int, lowest: float) -> Callable[[Any], Any]:
     return {1: row_sum, 2: lambda x: sqrt(row_sum(x * x)), 3: lambda x: cube_root(row_sum(x * x * x))}[power]
 
 
-def _accepts(call: Call) -> str | None:
-    return declines([*[array for i, array in enumerate(call.ins) if i not in call.op.traits.unread], *call.outs])
-
-
 def pooling_cuda(call: Call) -> list[Callable]:
     (data,), (out,) = call.ins, call.outs
     pool = _pool_of(call, data)
@@ -268,6 +264,6 @@ def pooling_max_cuda(call: Call) -> list[Callable]:
     return [_launch(call, gather_source, "unpool", pool, [g, data, maxima, call.outs[0]], math.prod(pool.x))]
 
 
-attach(pooling.pooling, _accepts, pooling_cuda)
-attach(pooling.pooling_sum, _accepts, pooling_sum_cuda)
-attach(pooling.pooling_max, _accepts, pooling_max_cuda)
+attach(pooling.pooling, in_pieces, pooling_cuda)
+attach(pooling.pooling_sum, in_pieces, pooling_sum_cuda)
+attach(pooling.pooling_max, in_pieces, pooling_max_cuda)
