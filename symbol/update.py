@@ -13,7 +13,8 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from opreg.builtin.optimizers.bound_updates import Alike, Bound, Rates, Row, bind
+from opreg.builtin.optimizers.bound_updates import Alike, Bound, Row, bind
+from opreg.builtin.optimizers.update_formulas import Rates
 from opreg.core.registry import get
 from opreg.core.versions import wrote
 from opreg.errors import ArgumentError

@@ -167,15 +167,13 @@ def test_no_circles() -> None:
 #: Circles of imports within an entry of the floors, where those for type checkers count: how many modules each has. The
 #: list may only shrink.
 CIRCLES = {
-    "opreg.builtin": [2],
     "opreg.cells": [27],
     "opreg.core": [9],
     "opreg.custom": [2],
-    "opreg.elementwise": [2],
     "opreg.gluon": [2],
     "opreg.ndarray": [7, 2],
     "opreg.symbol": [11],
-    "opreg.train": [4, 2],
+    "opreg.train": [2],
 }
 #: Entries of the floors with types that a lower one names, and who names them. The list may only shrink.
 TYPES_FROM_ABOVE = {

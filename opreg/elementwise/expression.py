@@ -28,12 +28,11 @@ from ..core.keys import exact
 from ..core.launch import Call
 from ..core.registry import ops
 from ..core.rules import Attrs
-from ..core.spec import Shape, is_floating
+from ..core.spec import is_floating
 from ..core.value import Value, forms
 from ..typing import Array, ArrayModule
 from . import integers
 from . import special_functions as special
-from . import tiling as schedule
 
 __all__ = ["Term", "Expression", "Instruction", "Primitive", "PRIMITIVES", "primitive", "polygamma", "trace", "derive",
            "accepting", "astype", "compiled", "in_order", "lowered"]
@@ -542,26 +541,6 @@ class Expression:
         """The inputs that are read."""
         read = {a for a in (*self.results, *[a for _, args in self.code for a in args]) if isinstance(a, int)}
         return [i for i in range(self.arity) if i in read]
-
-    def steps(self, xp: ArrayModule, ins: Sequence[Array], out: Array | list[Array] | tuple[Array, ...],
-              scratch: Callable[[int, Shape, np.dtype], Array]) -> list[Callable[[], object]]:
-        """Functions without arguments that compute into ``out``, in order; arrays are read when they run.
-
-        Large arrays of the host are worked on a tile at a time, and shared among threads if that pays. A tile is
-        computed by one of them, whole, so their number does not matter to the numbers.
-
-        Parameters
-        ----------
-        xp : module
-            Array module.
-        ins, out : arrays
-            Inputs broadcast against ``out``, an array, or a list of them where there are several results; of floating
-            dtypes. An input may share memory with the first output if it covers exactly the same elements; no others
-            than those of one address may share memory.
-        scratch : function of number, shape and dtype
-            Memory of its own for temporaries.
-        """
-        return schedule.steps(self, xp, ins, out, scratch)
 
     def lower(self, *ins: Value, broadcasts: bool = False) -> Value:
         """The same computation as operators on values, which have one shape unless it ``broadcasts``."""

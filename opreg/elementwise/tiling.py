@@ -11,7 +11,6 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,10 +21,8 @@ from ..core.keys import exact
 from ..core.processor import processor
 from ..core.spec import Shape
 from ..typing import Array, ArrayModule
+from .expression import Expression, Primitive
 from .special_functions import of_equal_zeros
-
-if TYPE_CHECKING:
-    from .expression import Expression, Primitive
 
 __all__ = ["Schedule", "pieces", "scheduled", "steps"]
 
@@ -44,7 +41,34 @@ _LIMITS = frozenset({"maximum", "minimum"})
 
 def steps(expression: Expression, xp: ArrayModule, ins: Sequence[Array], out: Array | list[Array] | tuple[Array, ...],
           scratch: Callable[[int, Shape, np.dtype], Array]) -> list[Callable[[], object]]:
-    """Functions without arguments that compute an expression into arrays, as ``Expression.steps`` says."""
+    """Functions without arguments that compute an expression into ``out``, in order; arrays are read when they run.
+
+    Large arrays of the host are worked on a tile at a time, and shared among threads if that pays. A tile is computed
+    by one of them, whole, so their number does not matter to the numbers.
+
+    Parameters
+    ----------
+    expression : Expression
+        Of as many arrays as there are ``ins``.
+    xp : module
+        Array module.
+    ins, out : arrays
+        Inputs broadcast against ``out``, an array, or a list of them where there are several results; of floating
+        dtypes. An input may share memory with the first output if it covers exactly the same elements; no others
+        than those of one address may share memory.
+    scratch : function of number, shape and dtype
+        Memory of its own for temporaries.
+
+    Examples
+    --------
+    >>> from opreg.elementwise.expression import trace
+    >>> out = np.empty(3)
+    >>> made = steps(trace(lambda x: x * 2 + 1, 1), np, [np.arange(3.0)], out, lambda n, *spec: np.empty(*spec))
+    >>> for step in made:
+    ...     _ = step()
+    >>> out
+    array([1., 3., 5.])
+    """
     outs = list(out) if isinstance(out, (list, tuple)) else [out]
     places = [address_of(array) for array in ins]
     shared = tuple([tuple([i for i, place in enumerate(places) if place == goal]) for goal in map(address_of, outs)])

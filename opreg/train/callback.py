@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ..aliases import inner
 from ..core.progress import Line, wanted
@@ -15,8 +15,6 @@ from .checkpoint import BatchEndParam, save_checkpoint
 if TYPE_CHECKING:
     from opreg.ndarray.ndarray import NDArray
     from opreg.symbol.symbol import Symbol
-
-    from .symbol_module import Module
 
 __all__ = ["Speedometer", "ProgressBar", "LogValidationMetricsCallback", "do_checkpoint", "module_checkpoint",
            "log_train_metric"]
@@ -36,7 +34,14 @@ def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
     return callback
 
 
-def module_checkpoint(mod: Module, prefix: str, period: int = 1, save_optimizer_states: bool = False
+class _Saving(Protocol):
+    """A module that can save itself."""
+
+    def save_checkpoint(self, prefix: str, epoch: int, save_optimizer_states: bool = False) -> object:
+        """Save what it computes, its parameters, and the optimizer's states where they are asked for."""
+
+
+def module_checkpoint(mod: _Saving, prefix: str, period: int = 1, save_optimizer_states: bool = False
                       ) -> Callable[..., None]:
     """The same for a module, which can save its optimizer's states too."""
     period = max(1, int(period))

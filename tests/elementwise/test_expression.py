@@ -71,7 +71,7 @@ def run(expression, ins, out):
     def scratch(number, shape, dtype):
         return made.setdefault((number, shape), np.full(shape, np.nan, dtype))
 
-    for step in expression.steps(np, ins, out, scratch):
+    for step in schedule.steps(expression, np, ins, out, scratch):
         step()
     return out
 
@@ -136,13 +136,13 @@ def test_strided_arrays_are_cut_into_tiles_too():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(schedule, "TILE", 8)  # of float32 numbers; of these as many bytes are four
         assert np.allclose(run(expression, [x], out), np.tanh(x) * x)
-        assert len(expression.steps(np, [x], out, lambda *_: out)) == 2 * 6 * 2
+        assert len(schedule.steps(expression, np, [x], out, lambda *_: out)) == 2 * 6 * 2
 
 
 def test_one_instruction_is_one_step():
     x, out = np.ones(3), np.empty(3)
     for function in (e.tanh, lambda t: e.maximum(t, 0.0), lambda t: t + 2.0, lambda t: t, lambda t: 2.0):
-        assert len(trace(function, 1).steps(np, [x], out, None)) == 1
+        assert len(schedule.steps(trace(function, 1), np, [x], out, None)) == 1
 
 
 def test_equal_terms_are_computed_once():
@@ -411,7 +411,7 @@ def test_quicker_ways_give_the_same_bits(name, shape, dtype, monkeypatch):
         x.ravel()[:4] = [np.nan, np.inf, -0.0, 1e-7]
     out, expression = np.empty_like(x), trace(QUICKER[name], 1)
     with np.errstate(all="ignore"):
-        for step in expression.steps(np, [x], out, lambda n, shape, dtype: np.empty(shape, dtype)):
+        for step in schedule.steps(expression, np, [x], out, lambda n, shape, dtype: np.empty(shape, dtype)):
             step()
         np.testing.assert_array_equal(out, expression(np, x))
 

@@ -26,7 +26,7 @@ from .values import FORMATS
 from .vector import VECTOR
 
 if TYPE_CHECKING:
-    from opreg.builtin.optimizers.bound_updates import Rates
+    from opreg.builtin.optimizers.update_formulas import Rates
     from opreg.builtin.optimizers.updating import Update
 
 __all__ = ["bind", "move"]

@@ -28,6 +28,7 @@ from ...core.rules import Attrs, Rule
 from ...core.spec import Shape, broadcast, is_numpy_float, show, unify
 from ...core.value import Value
 from ...elementwise.expression import Expression, accepting, derive, trace
+from ...elementwise.tiling import steps
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
 from ..samples import alike
@@ -116,7 +117,7 @@ def attach(op: Op, expression: Traced, finite: bool = False, broadcasts: bool = 
         if any(out is None for out in outs):
             formula = _read(formula, tuple([out is not None for out in outs]))
             outs = [out for out in outs if out is not None]
-        return formula.steps(call.xp, call.ins, outs, call.scratch)
+        return steps(formula, call.xp, call.ins, outs, call.scratch)
 
     kernels_of_backends.attach(op, expression, elementwise_ufuncs)
     return elementwise_ufuncs

@@ -19,9 +19,9 @@ from ...core.declarations import ZERO
 from ...core.launch import Call, Rank
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, check_axes, is_narrow, is_numpy_float, show, unify
+from ...core.spec import Shape, check_axes, is_narrow, is_numpy_float, unify
 from ...core.value import Value
-from ...errors import ShapeError
+from ...elementwise.loops import check_some
 from ...typing import Array, ArrayModule, DTypeLike
 from ..outputs import linear
 from ..reductions.reduce import reducing, spreading
@@ -178,7 +178,7 @@ def _reduces(op: Op, function: Callable, *, whole: type | None = None, single: s
     def reduction_infer(a, *, axis, keepdims):
         axes = _axes(axis, len(a))
         if not empty:
-            _check_some(a, axes)
+            check_some(a, axes)
         return _kept(a, axes, keepdims)
 
     if whole is not None:
@@ -192,12 +192,6 @@ def _reduces(op: Op, function: Callable, *, whole: type | None = None, single: s
 
     if single:
         _attach_bound(op, single)
-
-
-def _check_some(data: Shape, axes: tuple[int, ...]) -> None:
-    for axis in axes:
-        if data[axis] is not ANY and data[axis] == 0:
-            raise ShapeError(f"axis {axis} of {show(data)} has length zero: there is nothing to choose from")
 
 
 def _attach_bound(op: Op, name: str) -> None:
@@ -346,7 +340,7 @@ def _place(name: str, function: str, doc: str) -> None:
     @op.infer
     def place_infer(data, *, axis, keepdims):
         axes = _axes(axis, len(data))
-        _check_some(data, axes)
+        check_some(data, axes)
         return _kept(data, axes, keepdims)
 
     @op.kernel()

@@ -17,12 +17,11 @@ from ...core import threads
 from ...core.host_memory import Workspace
 from ...core.rules import Attrs, Rule
 from ...core.steps import PlainStep
-from ...elementwise.expression import Expression
 from ...typing import Array, ArrayModule
-from .update_formulas import has_negative_zero
+from .update_formulas import Rates
 from .updating import SHARED, TILE, Update, divided, movers
 
-__all__ = ["Alike", "Bound", "Rates", "Row", "bind"]
+__all__ = ["Alike", "Bound", "Row", "bind"]
 
 
 class Row(NamedTuple):
@@ -56,58 +55,6 @@ class Alike(NamedTuple):
     ctx: Any
     attrs: dict[str, Any]
     members: list[int]
-
-
-class Rates:
-    """The attributes of weights that are moved again and again by one rule with a formula.
-
-    Attributes
-    ----------
-    attrs : dict
-        As they are now; whoever reads them sees it change.
-    expression : Expression
-        What the formula is for attributes like these.
-    numbers : list of float
-        Its inputs beside arrays.
-
-    Parameters
-    ----------
-    traced : function
-        Of how many arrays a weight has, and attributes: expression and numbers.
-    count : int
-        How many arrays.
-    """
-
-    def __init__(self, traced: Callable[[int, Attrs], tuple[Expression, list[Any]]], count: int, attrs: Attrs):
-        self._traced, self._count, self.attrs = traced, count, dict(attrs)
-        self.expression, self.numbers = traced(count, attrs)
-        self._kept: list[Callable[[list[Any]], object]] = []
-        self._tables: dict[np.dtype, Array] = {}
-
-    def keep(self, function: Callable[[list[Any]], object]) -> None:
-        """Call a function with the numbers now, and whenever they have changed: it brings them to where they are
-        read."""
-        self._kept.append(function)
-        function(self.numbers)
-
-    def table(self, dtype: np.dtype) -> Array:
-        """The numbers in an array of the host, which is kept up to date."""
-        if dtype not in self._tables:
-            self._tables[dtype] = np.empty(len(self.numbers), dtype)
-            self.keep(functools.partial(self._tables[dtype].__setitem__, Ellipsis))
-        return self._tables[dtype]
-
-    def change(self, attrs: Attrs) -> bool:
-        """Go over to other attributes, where no more than numbers change; whether that is so."""
-        if attrs != self.attrs or has_negative_zero(attrs) or has_negative_zero(self.attrs):
-            expression, numbers = self._traced(self._count, attrs)
-            if expression is not self.expression:
-                return False
-            self.attrs.update(attrs)
-            self.numbers = numbers
-            for function in self._kept:
-                function(numbers)
-        return True
 
 
 class Bound(NamedTuple):
