@@ -64,8 +64,10 @@ def test_the_faster_way_is_taken(machine, usual, other, way):
 def test_a_trial_ends(machine):
     asked(machine, 2e-5, 2e-5)
     assert len(machine.calls) == 2 + 2 * trials._ROUNDS
-    trials.faster("another", "usual", "other", machine.ways(0.5, 0.5))
-    assert len(machine.calls) == 2 + 2 * trials._ROUNDS + 4
+    for seconds, rounds in ((0.01, trials._FEW_ROUNDS), (0.5, 1)):
+        machine.calls.clear()
+        trials.faster(f"of {seconds} s", "usual", "other", machine.ways(seconds, seconds))
+        assert len(machine.calls) == 2 + 2 * rounds
 
 
 def test_ways_that_get_into_each_others_way_are_tried_one_after_the_other(machine):
