@@ -190,6 +190,10 @@ class Parameter:
         self.name, self._var = name, None
 
     def _set_trainer(self, trainer: Any) -> None:
+        if self._stype != "default" and self._trainer is not None and trainer is not None \
+                and self._trainer is not trainer:
+            raise BlockError(f"Failed to set the trainer for Parameter '{self.name}' because it was already set. More "
+                             f"than one trainers for a {self._stype} Parameter is not supported.")
         self._trainer = trainer
 
     # -------------------------------------------------------------------------------------------- its arrays
