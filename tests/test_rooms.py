@@ -6,8 +6,10 @@ from __future__ import annotations
 import gzip
 import logging
 import os
+import pickle
 import struct
 import zipfile
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 
 import numpy as np
@@ -353,3 +355,48 @@ def test_packed_data(home):
     mx.test_utils.get_cifar10()
     mx.test_utils.get_cifar10()
     assert Path("data/cifar/train.rec").read_text() == "train.rec"
+
+
+# --------------------------------------------------------------------- names that libraries over Gluon take
+
+
+def _pickled(samples, batchify_fn, dataset):
+    batch = batchify_fn([10 * number for number in samples])
+    return pickle.dumps(batch) if dataset is None else batch
+
+
+@pytest.mark.parametrize("dataset", [None, [0]])
+def test_a_round_over_a_pool_of_workers(dataset):
+    from opreg.gluon.data.dataloader import ForkingPickler, _as_in_context, _MultiWorkerIter, default_batchify_fn
+
+    assert callable(ForkingPickler.dumps)
+    sampler = mx.gluon.data.BatchSampler(mx.gluon.data.SequentialSampler(5), 2)
+    with ThreadPool(2) as pool:
+        batches = _MultiWorkerIter(pool, default_batchify_fn, sampler, worker_fn=_pickled, prefetch=1, dataset=dataset,
+                                   pin_memory=True)
+        assert len(batches) == 3 and next(batches).asnumpy().tolist() == [0, 10]
+        rest = [batches.next(), *batches]
+    assert [batch.asnumpy().tolist() for batch in rest] == [[20, 30], [40]]
+    assert rest[0].context == mx.cpu_pinned()
+    assert _as_in_context((rest[0], 3), mx.cpu())[0].context == mx.cpu()
+    with pytest.raises(ValueError, match="worker_fn"):
+        _MultiWorkerIter(None, default_batchify_fn, sampler)
+
+
+def test_names_that_models_and_transforms_of_other_libraries_take(monkeypatch):
+    from opreg.image.image import _get_interp_method
+
+    from opreg.gluon.block import _flatten, _regroup
+    from opreg.gluon.model_zoo.vision.resnet import _conv3x3
+    from opreg.gluon.utils import _get_repo_file_url, _get_repo_url
+    from opreg.ndarray.ndarray import _STORAGE_TYPE_STR_TO_ID, py_slice
+
+    values = [nd.ones(1), [nd.zeros(2), None]]
+    flat, form = _flatten(values, "input")
+    assert form == [0, [0, -1]] and _regroup(flat, form) == values
+    assert _conv3x3(4, 2, 3)._kwargs["kernel"] == (3, 3)
+    assert [_get_interp_method(*each) for each in ((9,), (9, (2, 2, 4, 4)), (9, (4, 4, 2, 2)), (1,))] == [2, 2, 3, 1]
+    assert py_slice is slice and _STORAGE_TYPE_STR_TO_ID[nd.ones((2, 2)).tostype("csr").stype] == 2
+    monkeypatch.setenv("MXNET_GLUON_REPO", "file:///models")
+    assert _get_repo_url() == "file:///models/"
+    assert _get_repo_file_url("gluon/models", "a.zip") == "file:///models/gluon/models/a.zip"
