@@ -400,3 +400,45 @@ def test_names_that_models_and_transforms_of_other_libraries_take(monkeypatch):
     monkeypatch.setenv("MXNET_GLUON_REPO", "file:///models")
     assert _get_repo_url() == "file:///models/"
     assert _get_repo_file_url("gluon/models", "a.zip") == "file:///models/gluon/models/a.zip"
+
+
+def test_classes_that_a_library_registers_by_a_base_of_its_own():
+    from opreg import registry
+
+    class Fruit:
+        def __init__(self, size=1):
+            self.size = size
+
+    register, create = registry.get_register_func(Fruit, "fruit"), registry.get_create_func(Fruit, "fruit")
+    alias = registry.get_alias_func(Fruit, "fruit")
+
+    @alias("green", "Red")
+    @register
+    class Apple(Fruit):
+        pass
+
+    register(type("Apple", (Fruit,), {}), "other")
+    found = registry.get_registry(Fruit)
+    assert list(found) == ["apple", "green", "red", "other"] and found["red"] is Apple is not found["other"]
+    found.clear()
+    assert "apple" in registry.get_registry(Fruit)
+    made = create("Apple", size=3)
+    assert type(made) is Apple and made.size == 3 and create(made) is made
+    assert create(fruit="green").size == 1 and create({"fruit": "red", "size": 2}).size == 2
+    assert create('["apple", {"size": 4}]').size == create('{"fruit": "apple", "size": 4}').size == 4
+    with pytest.warns(UserWarning, match="fruit 'apple': .* takes the place of"):
+        register(type("Apple", (Fruit,), {}))
+    for wrong, words in ((lambda: register(int), "subclass of Fruit"), (create, "must be of string type"),
+                         (lambda: create("appel"), "Did you mean 'apple'"), (lambda: create(3), "must be of string"),
+                         (lambda: create(made, 1), "already an instance")):
+        with pytest.raises(AssertionError, match=words):
+            wrong()
+
+
+def test_classes_that_are_registered_here_are_found_by_their_base():
+    assert mx.registry.get_registry(mx.metric.EvalMetric)["acc"] is mx.metric.Accuracy
+    assert mx.registry.get_registry(mx.init.Initializer)["xavier"] is mx.init.Xavier
+    assert mx.registry.get_registry(mx.optimizer.Optimizer)["sgd"] is mx.optimizer.SGD
+    assert mx.registry.get_create_func(mx.metric.EvalMetric, "metric")("mse").name == "mse"
+    with pytest.raises(AttributeError, match="has no attribute 'get_registri'"):
+        _ = mx.registry.get_registri
