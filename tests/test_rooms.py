@@ -387,6 +387,7 @@ def test_names_that_models_and_transforms_of_other_libraries_take(monkeypatch):
     from opreg.image.image import _get_interp_method
 
     from opreg.gluon.block import _flatten, _regroup
+    from opreg.gluon.model_zoo import model_store
     from opreg.gluon.model_zoo.vision.resnet import _conv3x3
     from opreg.gluon.utils import _get_repo_file_url, _get_repo_url
     from opreg.ndarray.ndarray import _STORAGE_TYPE_STR_TO_ID, py_slice
@@ -397,6 +398,8 @@ def test_names_that_models_and_transforms_of_other_libraries_take(monkeypatch):
     assert _conv3x3(4, 2, 3)._kwargs["kernel"] == (3, 3)
     assert [_get_interp_method(*each) for each in ((9,), (9, (2, 2, 4, 4)), (9, (4, 4, 2, 2)), (1,))] == [2, 2, 3, 1]
     assert py_slice is slice and _STORAGE_TYPE_STR_TO_ID[nd.ones((2, 2)).tostype("csr").stype] == 2
+    monkeypatch.setitem(model_store._model_sha1, "transformer_en_de", "e25287c5a924b7025e08d626f02626d5fa3af2d1")
+    assert model_store.short_hash("transformer_en_de") == "e25287c5"
     monkeypatch.setenv("MXNET_GLUON_REPO", "file:///models")
     assert _get_repo_url() == "file:///models/"
     assert _get_repo_file_url("gluon/models", "a.zip") == "file:///models/gluon/models/a.zip"
