@@ -44,6 +44,10 @@ __all__ = ["NDArray", "FrozenNDArray", "array", "attach", "leave_trace", "over",
 
 #: The function of ``nd`` of that name.
 SURFACE = Slot("arrays")
+#: Python's ``slice`` beside the operator of that name, as MXNet's module has it.
+py_slice = slice
+#: Numbers of storage types, as in MXNet's files.
+_STORAGE_TYPE_STR_TO_ID = {"undefined": -1, "default": 0, "row_sparse": 1, "csr": 2}
 #: An array in another storage type.
 CAST_STORAGE = Slot("arrays")
 #: What NumPy's ufuncs and functions do with arrays.

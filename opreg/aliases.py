@@ -46,6 +46,8 @@ _DEEPER = {
                      "_stub_tensor": "opreg.common.stub_tensor"},
     "opreg.contrib": {"onnx": "opreg.onnx",
                       **{name: f"opreg.contrib:{name}" for name in ("nd", "ndarray", "sym", "symbol")}},
+    "opreg.core.registry": {name: f"opreg.train.named:{name}" for name in (
+        "get_registry", "get_register_func", "get_alias_func", "get_create_func")},
     "opreg.data.image": {"image": "opreg.data.image", **dict.fromkeys(("det", "detection"), "opreg.data.detection")},
     "opreg.gluon.contrib.nn": {"basic_layers": "opreg.gluon.contrib.nn"},
     "opreg.gluon.contrib.cnn": {"conv_layers": "opreg.gluon.contrib.cnn"},

@@ -6,8 +6,10 @@ from __future__ import annotations
 import gzip
 import logging
 import os
+import pickle
 import struct
 import zipfile
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 
 import numpy as np
@@ -353,3 +355,93 @@ def test_packed_data(home):
     mx.test_utils.get_cifar10()
     mx.test_utils.get_cifar10()
     assert Path("data/cifar/train.rec").read_text() == "train.rec"
+
+
+# --------------------------------------------------------------------- names that libraries over Gluon take
+
+
+def _pickled(samples, batchify_fn, dataset):
+    batch = batchify_fn([10 * number for number in samples])
+    return pickle.dumps(batch) if dataset is None else batch
+
+
+@pytest.mark.parametrize("dataset", [None, [0]])
+def test_a_round_over_a_pool_of_workers(dataset):
+    from opreg.gluon.data.dataloader import ForkingPickler, _as_in_context, _MultiWorkerIter, default_batchify_fn
+
+    assert callable(ForkingPickler.dumps)
+    sampler = mx.gluon.data.BatchSampler(mx.gluon.data.SequentialSampler(5), 2)
+    with ThreadPool(2) as pool:
+        batches = _MultiWorkerIter(pool, default_batchify_fn, sampler, worker_fn=_pickled, prefetch=1, dataset=dataset,
+                                   pin_memory=True)
+        assert len(batches) == 3 and next(batches).asnumpy().tolist() == [0, 10]
+        rest = [batches.next(), *batches]
+    assert [batch.asnumpy().tolist() for batch in rest] == [[20, 30], [40]]
+    assert rest[0].context == mx.cpu_pinned()
+    assert _as_in_context((rest[0], 3), mx.cpu())[0].context == mx.cpu()
+    with pytest.raises(ValueError, match="worker_fn"):
+        _MultiWorkerIter(None, default_batchify_fn, sampler)
+
+
+def test_names_that_models_and_transforms_of_other_libraries_take(monkeypatch):
+    from opreg.image.image import _get_interp_method
+
+    from opreg.gluon.block import _flatten, _regroup
+    from opreg.gluon.model_zoo import model_store
+    from opreg.gluon.model_zoo.vision.resnet import _conv3x3
+    from opreg.gluon.utils import _get_repo_file_url, _get_repo_url
+    from opreg.ndarray.ndarray import _STORAGE_TYPE_STR_TO_ID, py_slice
+
+    values = [nd.ones(1), [nd.zeros(2), None]]
+    flat, form = _flatten(values, "input")
+    assert form == [0, [0, -1]] and _regroup(flat, form) == values
+    assert _conv3x3(4, 2, 3)._kwargs["kernel"] == (3, 3)
+    assert [_get_interp_method(*each) for each in ((9,), (9, (2, 2, 4, 4)), (9, (4, 4, 2, 2)), (1,))] == [2, 2, 3, 1]
+    assert py_slice is slice and _STORAGE_TYPE_STR_TO_ID[nd.ones((2, 2)).tostype("csr").stype] == 2
+    monkeypatch.setitem(model_store._model_sha1, "transformer_en_de", "e25287c5a924b7025e08d626f02626d5fa3af2d1")
+    assert model_store.short_hash("transformer_en_de") == "e25287c5"
+    monkeypatch.setenv("MXNET_GLUON_REPO", "file:///models")
+    assert _get_repo_url() == "file:///models/"
+    assert _get_repo_file_url("gluon/models", "a.zip") == "file:///models/gluon/models/a.zip"
+
+
+def test_classes_that_a_library_registers_by_a_base_of_its_own():
+    from opreg import registry
+
+    class Fruit:
+        def __init__(self, size=1):
+            self.size = size
+
+    register, create = registry.get_register_func(Fruit, "fruit"), registry.get_create_func(Fruit, "fruit")
+    alias = registry.get_alias_func(Fruit, "fruit")
+
+    @alias("green", "Red")
+    @register
+    class Apple(Fruit):
+        pass
+
+    register(type("Apple", (Fruit,), {}), "other")
+    found = registry.get_registry(Fruit)
+    assert list(found) == ["apple", "green", "red", "other"] and found["red"] is Apple is not found["other"]
+    found.clear()
+    assert "apple" in registry.get_registry(Fruit)
+    made = create("Apple", size=3)
+    assert type(made) is Apple and made.size == 3 and create(made) is made
+    assert create(fruit="green").size == 1 and create({"fruit": "red", "size": 2}).size == 2
+    assert create('["apple", {"size": 4}]').size == create('{"fruit": "apple", "size": 4}').size == 4
+    with pytest.warns(UserWarning, match="fruit 'apple': .* takes the place of"):
+        register(type("Apple", (Fruit,), {}))
+    for wrong, words in ((lambda: register(int), "subclass of Fruit"), (create, "must be of string type"),
+                         (lambda: create("appel"), "Did you mean 'apple'"), (lambda: create(3), "must be of string"),
+                         (lambda: create(made, 1), "already an instance")):
+        with pytest.raises(AssertionError, match=words):
+            wrong()
+
+
+def test_classes_that_are_registered_here_are_found_by_their_base():
+    assert mx.registry.get_registry(mx.metric.EvalMetric)["acc"] is mx.metric.Accuracy
+    assert mx.registry.get_registry(mx.init.Initializer)["xavier"] is mx.init.Xavier
+    assert mx.registry.get_registry(mx.optimizer.Optimizer)["sgd"] is mx.optimizer.SGD
+    assert mx.registry.get_create_func(mx.metric.EvalMetric, "metric")("mse").name == "mse"
+    with pytest.raises(AttributeError, match="has no attribute 'get_registri'"):
+        _ = mx.registry.get_registri

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..aliases import inner
 from ..errors import ArgumentError, UnknownOperatorError, did_you_mean
 from .attrs import Schema
 from .edition import tell
@@ -22,6 +23,8 @@ from .slots import load
 
 __all__ = ["REGISTERED", "declare", "register", "alias", "get", "find", "user_operator", "names", "nearest",
            "on_names", "operators", "ops"]
+
+__getattr__ = inner(__name__)  # functions of MXNet's module of this name, which registers classes
 
 _OPS: dict[str, Op] = {}
 #: The operators that are there, for modules that say more about some when imported; ``find`` has the others imported.

@@ -267,9 +267,12 @@ class NDArrayIter(DataIter):
         self.shuffle, self.last_batch_handle, self.layout = shuffle, last_batch_handle, layout
         self.num_data = self._count(self.data[0][1])
         for name, value in self.data + self.label:
-            if self._count(value) != self.num_data:
-                raise ShapeError(f"NDArrayIter: {name} has {self._count(value)} rows, {self.data[0][0]} has "
-                                 f"{self.num_data}")
+            text = f"NDArrayIter: {name} has {self._count(value)} rows, {self.data[0][0]} has {self.num_data}"
+            if self._count(value) < self.num_data:
+                raise ShapeError(text)
+            if self._count(value) > self.num_data:
+                warn(f"{text}: the first ones count")
+                self._keep(slice(0, self.num_data))
         if num_parts != 1 or part_index:
             self._keep(part("NDArrayIter", self.num_data, num_parts, part_index))
         self.data_list = [value for _, value in self.data + self.label]

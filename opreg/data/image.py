@@ -51,6 +51,7 @@ from .pixels import (
     resize_short,
     scale_down,
 )
+from .pixels import interpolation as _get_interp_method  # noqa: F401  transforms of other libraries take it from here
 
 __all__ = [
     "imdecode", "imread", "imresize", "resize_short", "copyMakeBorder", "scale_down", "fixed_crop", "random_crop",

@@ -104,9 +104,11 @@ def imresize(src: NDArray, w: int, h: int, interp: int = 1, out: NDArray | None 
     return operators._cvimresize(src, w=w, h=h, interp=interp, out=out)
 
 
-def interpolation(interp: int, sizes: Sequence[int]) -> int:
-    """Interpolation that a number means, one of five, for old and new height and width."""
+def interpolation(interp: int, sizes: Sequence[int] = ()) -> int:
+    """Interpolation that a number means, one of five, for old and new height and width; cubic without them."""
     if interp == 9:
+        if not sizes:
+            return 2
         height, width, new_height, new_width = sizes
         if new_height > height and new_width > width:
             return 2

@@ -13,7 +13,7 @@ from opreg.ndarray import autograd
 from opreg.ndarray.context import Context, cpu, current_context
 from opreg.ndarray.creation import zeros
 from opreg.ndarray.io import load, save
-from opreg.ndarray.ndarray import NDArray, array
+from opreg.ndarray.ndarray import _STORAGE_TYPE_STR_TO_ID, NDArray, array
 from opreg.symbol.symbol import Symbol, Variable
 
 from ..core.mode import MODE
@@ -36,7 +36,7 @@ Dims: TypeAlias = Sequence[int]
 T = TypeVar("T")
 
 _REQUESTS = ("write", "add", "null")
-_STORAGE = ("default", "row_sparse", "csr")
+_STORAGE = tuple(kind for kind, number in _STORAGE_TYPE_STR_TO_ID.items() if number >= 0)
 
 
 def _contexts(ctx: Contexts) -> list[Context]:
@@ -190,6 +190,10 @@ class Parameter:
         self.name, self._var = name, None
 
     def _set_trainer(self, trainer: Any) -> None:
+        if self._stype != "default" and self._trainer is not None and trainer is not None \
+                and self._trainer is not trainer:
+            raise BlockError(f"Failed to set the trainer for Parameter '{self.name}' because it was already set. More "
+                             f"than one trainers for a {self._stype} Parameter is not supported.")
         self._trainer = trainer
 
     # -------------------------------------------------------------------------------------------- its arrays
@@ -297,7 +301,7 @@ class Parameter:
         if self._var is None:
             self._var = Variable(self.name, shape=self.shape, dtype=self.dtype, lr_mult=self.lr_mult,
                                  wd_mult=self.wd_mult, init=self.init,  # type: ignore[arg-type]  # a function
-                                 stype=_STORAGE.index(self._stype))
+                                 stype=_STORAGE_TYPE_STR_TO_ID[self._stype])
         return self._var
 
     # --------------------------------------------------------------------------------------- how it begins

@@ -12,8 +12,8 @@ from opreg.ndarray.ndarray import NDArray
 from ..core.files import reading, whole
 from ..train import optimizer as optimizers
 from ..train.base_optimizer import Optimizer
-from ..train.kvstore import _create_kvstore
-from ..train.stores import KVStoreBase
+from ..train.kvstore import _create_kvstore, _create_sparse_kvstore
+from ..train.stores import KVStore, KVStoreBase
 from ..train.updater import Updater, get_updater
 from .errors import BlockError, StaleGradient
 from .parameter import Parameter, ParameterDict
@@ -104,7 +104,7 @@ class Trainer:
         if self._kvstore is not None and "dist" in self._kvstore.type:
             raise BlockError("Cannot reset distributed KVStore.")
         self._kvstore, self._kv_initialized, self._distributed = None, False, False
-        self._update_on_kvstore = False
+        self._update_on_kvstore: bool | None = None
         self._params_to_init = list(self._params)
 
     def _numbers_set(self, parameter: Parameter) -> None:
@@ -114,9 +114,23 @@ class Trainer:
 
     def _init_kvstore(self) -> None:
         chosen, there = self._choice
-        arrays = {parameter.name: parameter.data(self._contexts[0]) for parameter in self._params}
-        store, update = _create_kvstore(chosen, len(self._contexts), arrays)
+        sparse_weight = any(parameter._stype != "default" for parameter in self._params)
+        sparse_grad = any(parameter._grad_stype != "default" for parameter in self._params)
+        store: KVStoreBase | None
+        if sparse_weight:
+            store, update = _create_sparse_kvstore(chosen)
+        else:
+            arrays = {parameter.name: parameter.data(self._contexts[0]) for parameter in self._params}
+            store, update = _create_kvstore(chosen, len(self._contexts), arrays)
         self._distributed = store is not None and "dist" in store.type
+        if sparse_grad and not sparse_weight:  # sums of rows come back from a store of one process, so updates run here
+            if store is not None and not isinstance(store, KVStore):
+                raise BlockError(f"Cannot use {type(store)} for multi-device training with sparse gradients")
+            update = self._distributed
+        mode = "when sparse weights are present" if sparse_weight else \
+            "on dist kvstore when sparse gradients are present" if sparse_grad and self._distributed else ""
+        if mode and there is False:
+            raise BlockError(f"Cannot set update_on_kvstore=False {mode}.")
         if store is not None and self._distributed and "async" in store.type:
             update = True
             if there is False:
@@ -132,7 +146,7 @@ class Trainer:
                 store.set_gradient_compression(self._compression_params)
             if update:
                 store.set_optimizer(self._optimizer)
-        self._kvstore, self._update_on_kvstore = store, bool(update and store is not None)
+        self._kvstore, self._update_on_kvstore = store, None if store is None else update
         self._kv_initialized = True
 
     def _init_params(self) -> None:

@@ -145,6 +145,17 @@ def check_sha1(filename: str | os.PathLike, sha1_hash: str) -> bool:
     return digest.hexdigest() == sha1_hash
 
 
+def _get_repo_url() -> str:
+    """The address that MXNet's models and datasets were kept at, or what ``MXNET_GLUON_REPO`` says."""
+    address = os.environ.get("MXNET_GLUON_REPO", "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/")
+    return address if address.endswith("/") else address + "/"
+
+
+def _get_repo_file_url(namespace: str, filename: str) -> str:
+    """The address of a file there."""
+    return f"{_get_repo_url()}{namespace}/{filename}"
+
+
 def download(url: str, path: str | os.PathLike | None = None, overwrite: bool = False, sha1_hash: str | None = None,
              retries: int = 5, verify_ssl: bool = True) -> str:
     """The path of a file that is on this machine already; nothing is fetched.

@@ -84,6 +84,9 @@ def _by_operators(kind: Any) -> bool:
     return _are_operators(kind, _methods(kind))
 
 
+_REGISTERED = Named("optimizer")
+
+
 @cached(64)
 def _are_operators(kind: Any, methods: tuple[object, ...]) -> bool:
     own: Any = next(cls for cls in kind.__mro__ if "_operator" in vars(cls))
@@ -98,6 +101,7 @@ class Factors(Protocol):
     wd_mult: float
 
 
+@_REGISTERED.of
 class Optimizer:
     """The base of all optimizers: rates, decay, and how often each weight was updated.
 
@@ -127,7 +131,7 @@ class Optimizer:
         The weights' own factors; come before those by name.
     """
 
-    opt_registry = Named("optimizer")
+    opt_registry = _REGISTERED
 
     #: Ends of names whose weights are decayed.
     _decayed: tuple[str, ...] = ("_weight", "_gamma")

@@ -111,6 +111,7 @@ def create(initializer: Fill | str, **kwargs: Any) -> Any:
     return _REGISTERED.make(initializer, (), kwargs)
 
 
+@_REGISTERED.of
 class Initializer:
     """Fills arrays by name. A subclass says in ``_init_weight(name, arr)`` how weights begin.
 

@@ -82,6 +82,15 @@ def _create_kvstore(kvstore: KVStoreBase | str | None, num_device: int, arg_para
     return store, store is not None and there and store.is_capable(KVStoreBase.OPTIMIZER)
 
 
+def _create_sparse_kvstore(kvstore: KVStoreBase | str | None) -> tuple[KVStoreBase, bool]:
+    """A store for weights that are ``row_sparse``, which are updated in it."""
+    if isinstance(kvstore, str):
+        return create(kvstore), True
+    if isinstance(kvstore, KVStoreBase):
+        return kvstore, True
+    raise TypeError(f"kvstore: expected a KVStore or its kind for row_sparse weights, got {type(kvstore).__name__}")
+
+
 def _initialize_kvstore(kvstore: Any, param_arrays: Sequence[Sequence[NDArray]], arg_params: Mapping[str, NDArray],
                         param_names: Sequence[str], update_on_kvstore: bool) -> None:
     """Begin a store with weights; where they are updated there, or by several processes, all copies begin alike."""

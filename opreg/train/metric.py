@@ -92,6 +92,7 @@ def check_label_shapes(labels: Any, preds: Any, wrap: bool = False, shape: bool 
     return labels, preds
 
 
+@_REGISTERED.of
 class EvalMetric:
     """A value that is added up over batches. A subclass adds to ``sum_metric`` and ``num_inst`` in ``update``, and to
     ``global_sum_metric`` and ``global_num_inst`` if there is to be a value that ``reset_local`` leaves alone.

@@ -8,11 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ..core.files import json_of
-from ..errors import AttrError, FileFormatError, did_you_mean, note
+from ..errors import ArgumentError, AttrError, FileFormatError, did_you_mean, note
 
-__all__ = ["Named"]
+__all__ = ["BASES", "Named", "NotRegistered", "get_registry", "get_register_func", "get_alias_func", "get_create_func"]
 
 C = TypeVar("C", bound=type)
+
+#: Classes by the base class that they derive from.
+BASES: dict[type, Named] = {}
 
 
 class Named(dict[str, type]):
@@ -34,13 +37,22 @@ class Named(dict[str, type]):
         super().__init__()
         self.kind = kind
 
+    def of(self, base_class: C) -> C:
+        """Let these be the classes that ``get_registry`` finds for a base class; a decorator of it."""
+        BASES[base_class] = self
+        return base_class
+
     def enter(self, cls: C, *names: str) -> C:
         """Make a class known by its own name and by further ones; one that takes another's place says so."""
-        for name in map(str.lower, (cls.__name__, *names)):
+        return self.put(cls, cls.__name__, *names)
+
+    def put(self, cls: C, *names: str) -> C:
+        """Make a class known by these names alone."""
+        for name in map(str.lower, names):
             before = self.get(name, cls)
             if before is not cls:
                 warnings.warn(f"{self.kind} {name!r}: {cls.__module__}.{cls.__name__} takes the place of "
-                              f"{before.__module__}.{before.__name__}", stacklevel=3)
+                              f"{before.__module__}.{before.__name__}", stacklevel=4)
             self[name] = cls
         return cls
 
@@ -120,6 +132,92 @@ class Named(dict[str, type]):
         if cls is None:
             raise AttrError(f"there is no {self.kind} {_short(name)!r}. {did_you_mean(name.lower(), self)}")
         return cls
+
+
+class NotRegistered(ArgumentError, AssertionError):
+    """A class is registered, or made, that does not belong there. Where MXNet asserts, programs catch that."""
+
+
+def _of(base_class: type, kind: str | None = None) -> Named:
+    return BASES.setdefault(base_class, Named(kind or base_class.__name__.lower()))
+
+
+def get_registry(base_class: type) -> dict[str, type]:
+    """Classes that are registered for a base class, by their names in lower case.
+
+    Examples
+    --------
+    >>> class Fruit:
+    ...     def __init__(self, size=1):
+    ...         self.size = size
+    >>> @get_register_func(Fruit, "fruit")
+    ... class Apple(Fruit):
+    ...     pass
+    >>> get_registry(Fruit), get_create_func(Fruit, "fruit")("apple", size=3).size
+    ({'apple': <class 'opreg.train.named.Apple'>}, 3)
+    """
+    return dict(_of(base_class))
+
+
+def get_register_func(base_class: type, nickname: str) -> Callable[..., Any]:
+    """Decorator that registers classes for a base class, ``register(cls, name=None)``.
+
+    Parameters
+    ----------
+    base_class : type
+        What they derive from; it raises NotRegistered for a class that does not.
+    nickname : str
+        What they are, as messages say it.
+    """
+    named = _of(base_class, nickname)
+
+    def register(klass: Any, name: str | None = None) -> Any:
+        if not (isinstance(klass, type) and issubclass(klass, base_class)):
+            raise NotRegistered(f"Can only register subclass of {base_class.__name__}, got {klass!r}")
+        return named.put(klass, klass.__name__ if name is None else name)
+
+    return register
+
+
+def get_alias_func(base_class: type, nickname: str) -> Callable[..., Any]:
+    """Decorator with names, ``alias("a", "b")``, that registers a class by them; see ``get_register_func``."""
+    register = get_register_func(base_class, nickname)
+
+    def alias(*names: str) -> Callable[[C], C]:
+        def enter(klass: C) -> C:
+            for name in names:
+                register(klass, name)
+            return klass
+
+        return enter
+
+    return alias
+
+
+def get_create_func(base_class: type, nickname: str) -> Callable[..., Any]:
+    """Function that makes an object of a class that is registered, ``create(name, *args, **kwargs)``.
+
+    An object of the base class is given back as it is; a dict, or JSON, says name and keywords. It raises
+    NotRegistered for a name that nobody registered.
+    """
+    named = _of(base_class, nickname)
+
+    def create(*args: Any, **kwargs: Any) -> Any:
+        spec, *rest = args or (kwargs.pop(nickname, None),)
+        if isinstance(spec, base_class):
+            if rest or kwargs:
+                raise NotRegistered(f"{nickname} is already an instance. Additional arguments are invalid")
+            return spec
+        if isinstance(spec, Mapping):
+            return create(**spec)
+        if not isinstance(spec, str):
+            raise NotRegistered(f"{nickname} must be of string type, got {type(spec).__name__}")
+        if spec[:1] not in ("[", "{") and spec.lower() not in named:
+            raise NotRegistered(f"{spec.lower()} is not registered. Please register with {nickname}.register first. "
+                                f"{did_you_mean(spec.lower(), named)}")
+        return named.make(spec, rest, kwargs)
+
+    return create
 
 
 def _short(spec: object) -> str:

@@ -220,23 +220,36 @@ class KVStore(KVStoreBase):
                 self._updater(name, total, self._kept[name])
 
     def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
-        """Copy what is kept into arrays: one, or those of all contexts, for each key."""
+        """Copy what is kept into arrays: one, or those of all contexts, for each key.
+
+        Parameters
+        ----------
+        key : int, str, or list of them
+            Whose values.
+        out : NDArray, list, or list of lists
+            Where they go, for each key.
+        priority : int
+            Counts for nothing.
+        ignore_sparse : bool
+            Whether ``row_sparse`` arrays stay as they are, as in MXNet; ``row_sparse_pull`` fills them.
+        """
         if out is None:
             raise ArgumentError("kvstore: pull: expected arrays to copy into, out=")
         for name, arrays in pairs("pull", key, out):
             own = self._own("pull", name)
             for array in arrays:
-                array[:] = own
+                if not (ignore_sparse and array.stype == "row_sparse"):
+                    array[:] = own
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
         """The two in one; without ``out`` the values that are pushed are filled."""
         self.push(key, value, priority)
-        self.pull(key, value if out is None else out, priority)
+        self.pull(key, value if out is None else out, priority, ignore_sparse=False)
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         """``init``, and ``pull``."""
         self.init(key, value)
-        self.pull(key, out, priority)
+        self.pull(key, out, priority, ignore_sparse=False)
 
     def row_sparse_pull(self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None) -> None:
         """Copy rows of what is kept into ``row_sparse`` arrays.
@@ -249,7 +262,7 @@ class KVStore(KVStoreBase):
             Where they go, for each key.
         priority : int
             Counts for nothing.
-        row_ids : NDArray, or list of them
+        row_ids : NDArray, list, or list of lists
             The numbers of the rows, in any order; one array, or one for each that is filled.
 
         Raises
@@ -259,7 +272,8 @@ class KVStore(KVStoreBase):
         """
         if out is None or row_ids is None:
             raise ArgumentError("kvstore: row_sparse_pull: expected arrays to copy into, out=, and rows, row_ids=")
-        wanted = list(row_ids) if isinstance(row_ids, (list, tuple)) else [row_ids]
+        wanted = [rows for each in (row_ids if isinstance(row_ids, (list, tuple)) else [row_ids])
+                  for rows in (each if isinstance(each, (list, tuple)) else [each])]
         targets = [(name, array) for name, arrays in pairs("row_sparse_pull", key, out) for array in arrays]
         if len(wanted) not in (1, len(targets)):
             raise ArgumentError(f"kvstore: row_sparse_pull: {len(targets)} arrays want as many row_ids, got "

@@ -322,3 +322,39 @@ def test_a_network_learns():
 def test_mistakes_are_refused(wrong, words):
     with pytest.raises((ValueError, RuntimeError), match=words):
         wrong()
+
+
+@pytest.mark.parametrize("stype, grad_stype, contexts, asked, there", [
+    ("default", "row_sparse", 1, None, None), ("default", "row_sparse", 2, None, False),
+    ("default", "row_sparse", 2, True, True), ("default", "default", 2, None, True),
+    ("row_sparse", "row_sparse", 1, None, True), ("row_sparse", "row_sparse", 2, None, True)])
+def test_where_parameters_stored_sparsely_are_updated_is_decided_as_in_mxnet(stype, grad_stype, contexts, asked, there):
+    weight = gluon.Parameter("w", shape=(4, 1), stype=stype, grad_stype=grad_stype)
+    weight.initialize(init="zeros", ctx=[mx.cpu(i) for i in range(contexts)])
+    trainer = gluon.Trainer([weight], "sgd", {"learning_rate": 0.5}, update_on_kvstore=asked)
+    for _ in range(2):
+        with autograd.record():
+            losses = [(each * 1).sum() for each in weight.list_data()]
+        autograd.backward(losses)
+        trainer.step(1)
+    assert trainer._update_on_kvstore is there and (trainer._kvstore is None) == (there is None)
+    for each in weight.list_data():
+        assert (each.asnumpy() == -contexts).all()
+
+
+def test_rows_that_a_trainer_keeps_have_no_second_trainer_and_no_updates_elsewhere():
+    weight = gluon.Parameter("w", shape=(4, 1), stype="row_sparse", grad_stype="row_sparse")
+    weight.initialize(init="zeros")
+    trainer = gluon.Trainer([weight], "sgd", update_on_kvstore=False)
+    with pytest.raises(RuntimeError, match="More than one trainers for a row_sparse Parameter"):
+        gluon.Trainer([weight], "sgd")
+    with pytest.raises(ValueError, match="update_on_kvstore=False when sparse weights are present"):
+        trainer.step(1, ignore_stale_grad=True)
+    weight._set_trainer(None)
+    without = gluon.Trainer([weight], "sgd", kvstore=None)
+    with pytest.raises(TypeError, match="a KVStore or its kind for row_sparse weights"):
+        without.step(1, ignore_stale_grad=True)
+    dense = gluon.Parameter("v", shape=(4, 1), grad_stype="row_sparse")
+    dense.initialize(init="zeros", ctx=[mx.cpu(0), mx.cpu(1)])
+    with pytest.raises(ValueError, match="multi-device training with sparse gradients"):
+        gluon.Trainer([dense], "sgd", kvstore="teststore").step(1, ignore_stale_grad=True)

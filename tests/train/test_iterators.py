@@ -190,6 +190,14 @@ def test_batch_errors(call, kind, words):
         call()
 
 
+def test_the_first_labels_count_where_there_are_more_than_rows():
+    with pytest.warns(UserWarning, match="label has 7 rows, data has 4: the first ones count"):
+        batches = mx.io.NDArrayIter(ROWS[3:], {"label": NUMBERS, "w": nd.array(NUMBERS[3:])}, 2)
+    found = [(batch.data[0].asnumpy(), *(each.asnumpy().tolist() for each in batch.label)) for batch in batches]
+    assert np.concatenate([rows for rows, *_ in found]).tolist() == ROWS[3:].tolist()
+    assert [label for _, label, _ in found] == [[0, 1], [2, 3]] and [w for *_, w in found] == [[3, 4], [5, 6]]
+
+
 @pytest.mark.parametrize("parts, expected", [
     (1, [[0, 2, 4, 6, 8, 10, 12]]), (2, [[0, 2, 4], [6, 8, 10, 12]]), (3, [[0, 2], [4, 6], [8, 10, 12]])])
 def test_rows_in_parts(parts, expected, tmp_path):

@@ -230,3 +230,21 @@ def test_buckets_share_the_store():
         return module.get_params()[0]["fc_weight"].asnumpy()
 
     np.testing.assert_allclose(learned(mx.kv.create("local")), learned("local"), rtol=1e-6)
+
+
+def test_a_pull_leaves_arrays_of_rows_as_they_are_unless_it_is_told_otherwise():
+    store = store_of(w=[[1.0], [2.0], [3.0]])
+    rows = nd.ones((3, 1)).tostype("row_sparse")
+    store.pull("w", out=rows)
+    assert rows.asnumpy().tolist() == [[1], [1], [1]]
+    store.pull("w", out=rows, ignore_sparse=False)
+    assert rows.asnumpy().tolist() == [[1], [2], [3]]
+
+
+def test_rows_may_be_asked_for_as_lists_of_lists():
+    store = store_of(v=[[1.0], [2.0]], w=[[3.0], [4.0]])
+    out = [[nd.zeros((2, 1)).tostype("row_sparse") for _ in range(2)] for _ in range(2)]
+    numbers = [nd.array([0]), nd.array([1])]
+    store.row_sparse_pull(["v", "w"], out=out, row_ids=[numbers, numbers])
+    assert [[each.asnumpy().ravel().tolist() for each in each_key] for each_key in out] == \
+        [[[1, 0], [0, 2]], [[3, 0], [0, 4]]]

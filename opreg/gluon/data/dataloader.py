@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.reduction import ForkingPickler as ForkingPickler  # loaders of other libraries take it from here
 from typing import Any
 
 import numpy as np
@@ -63,11 +65,11 @@ def _stacked(data: Sequence[np.ndarray]) -> np.ndarray:
     return np.stack(data, out=empty((len(data), *data[0].shape), data[0].dtype))
 
 
-def _in_context(batch: Any, ctx: Context) -> Any:
+def _as_in_context(batch: Any, ctx: Context) -> Any:
     if isinstance(batch, NDArray):
         return batch.as_in_context(ctx)
     if isinstance(batch, (list, tuple)):
-        return [_in_context(part, ctx) for part in batch]
+        return [_as_in_context(part, ctx) for part in batch]
     return batch
 
 
@@ -100,6 +102,73 @@ class _Batches:
     def __del__(self) -> None:
         if getattr(self, "_ordered", None):
             self._workers.forget(self._ordered)
+
+
+class _MultiWorkerIter:
+    """One round over a pool of ``multiprocessing``, as loaders of other libraries derive theirs from MXNet's.
+
+    Parameters
+    ----------
+    worker_pool : multiprocessing.Pool or ThreadPool
+        The workers.
+    batchify_fn : callable
+        What makes a batch of a list of samples.
+    batch_sampler : Sampler
+        The numbers of samples a batch.
+    pin_memory, pin_device_id : bool, int
+        Whether batches are in the context ``cpu_pinned(pin_device_id)``.
+    worker_fn : callable
+        What a worker calls with numbers of samples, ``batchify_fn`` and ``dataset``: it returns a batch, without a
+        dataset a pickled one.
+    prefetch : int
+        How many batches are ordered before they are asked for.
+    dataset, data_loader
+        What ``worker_fn`` is given, and the loader, which lives as long as its round.
+    timeout : float
+        Seconds that a batch may take.
+    """
+
+    def __init__(self, worker_pool: Any, batchify_fn: Callable[[list[Any]], Any], batch_sampler: Any,
+                 pin_memory: bool = False, pin_device_id: int = 0, worker_fn: Callable[..., Any] | None = None,
+                 prefetch: int = 0, dataset: Any = None, data_loader: Any = None, timeout: float = 120):
+        if worker_fn is None:
+            raise ArgumentError("a round over a pool of workers needs worker_fn, what a worker makes a batch by")
+        self._worker_pool, self._batchify_fn, self._batch_sampler = worker_pool, batchify_fn, batch_sampler
+        self._pin_memory, self._pin_device_id, self._worker_fn = pin_memory, pin_device_id, worker_fn
+        self._dataset, self._data_loader, self._timeout = dataset, data_loader, timeout
+        self._data_buffer: dict[int, Any] = {}
+        self._rcvd_idx = self._sent_idx = 0
+        self._iter = iter(batch_sampler)
+        for _ in range(prefetch):
+            self._push_next()
+
+    def __len__(self) -> int:
+        return len(self._batch_sampler)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def _push_next(self) -> None:
+        """Order one batch more; classes that derive from this one say otherwise how."""
+        samples = next(self._iter, None)
+        if samples is not None:
+            self._data_buffer[self._sent_idx] = self._worker_pool.apply_async(
+                self._worker_fn, (samples, self._batchify_fn, self._dataset))
+            self._sent_idx += 1
+
+    def __next__(self) -> Any:
+        self._push_next()
+        if self._rcvd_idx == self._sent_idx:
+            raise StopIteration
+        batch = self._data_buffer.pop(self._rcvd_idx).get(self._timeout)
+        self._rcvd_idx += 1
+        if self._dataset is None:
+            batch = pickle.loads(batch)
+        return _as_in_context(batch, cpu_pinned(self._pin_device_id)) if self._pin_memory else batch
+
+    def next(self) -> Any:
+        """The next batch."""
+        return next(self)
 
 
 class DataLoader:
@@ -168,6 +237,7 @@ class DataLoader:
                                 "sampler and last_batch")
         self._dataset, self._batch_sampler = dataset, batch_sampler
         self._batchify = batchify_fn or default_batchify_fn
+        self._pin_memory = pin_memory
         self._pinned = cpu_pinned(pin_device_id) if pin_memory else None
         self._prefetch = max(0, 2 * num_workers if prefetch is None else int(prefetch))
         self._timeout = timeout
@@ -199,7 +269,7 @@ class DataLoader:
             yield self._finish(self._batchify([self._dataset[number] for number in samples]))
 
     def _finish(self, batch: Any) -> Any:
-        return batch if self._pinned is None else _in_context(batch, self._pinned)
+        return batch if self._pinned is None else _as_in_context(batch, self._pinned)
 
     def refresh(self) -> None:
         """Begin a round anew, which the next iteration takes."""

@@ -11,8 +11,8 @@ from opreg.errors import ArgumentError, OpError, did_you_mean
 
 __all__ = ["get_model_file", "short_hash", "load", "purge"]
 
-#: Network -> the first digits of the SHA-1 of its file, which are part of the file's name.
-_HASHES = dict(line.split() for line in """
+#: Network -> the SHA-1 of its file, or the first eight digits, which are part of its name; other libraries add theirs.
+_model_sha1 = dict(line.split() for line in """
     alexnet 44335d1f
     densenet121 f27dbf2d
     densenet161 b6c8a957
@@ -67,9 +67,9 @@ def short_hash(name: str) -> str:
     >>> short_hash("alexnet")
     '44335d1f'
     """
-    if name not in _HASHES:
-        raise ArgumentError(f"there are no parameters of a network {name!r}. {did_you_mean(name, _HASHES)}")
-    return _HASHES[name]
+    if name not in _model_sha1:
+        raise ArgumentError(f"there are no parameters of a network {name!r}. {did_you_mean(name, _model_sha1)}")
+    return _model_sha1[name][:8]
 
 
 def get_model_file(name: str, root: str | os.PathLike | None = None) -> str:
@@ -105,5 +105,5 @@ def load(net: Any, name: str, pretrained: bool, ctx: Any, root: str | os.PathLik
 
 def purge(root: str | os.PathLike | None = None) -> None:
     """Remove the files of known networks from the folder."""
-    for name, digits in _HASHES.items():
+    for name, digits in _model_sha1.items():
         (_folder(root) / f"{name}-{digits}.params").unlink(missing_ok=True)

@@ -20,7 +20,7 @@ __all__ = ["ResNetV1", "ResNetV2", "BasicBlockV1", "BasicBlockV2", "BottleneckV1
            "resnet18_v2", "resnet34_v2", "resnet50_v2", "resnet101_v2", "resnet152_v2"]
 
 
-def _conv3(channels: int, stride: int, in_channels: int) -> Conv2D:
+def _conv3x3(channels: int, stride: int, in_channels: int) -> Conv2D:
     return Conv2D(channels, kernel_size=3, strides=stride, padding=1, use_bias=False, in_channels=in_channels)
 
 
@@ -57,8 +57,8 @@ class BasicBlockV1(_BlockV1):
     """
 
     def _layers(self, channels: int, stride: int, in_channels: int) -> list[HybridBlock]:
-        return [_conv3(channels, stride, in_channels), BatchNorm(), Activation("relu"),
-                _conv3(channels, 1, channels), BatchNorm()]
+        return [_conv3x3(channels, stride, in_channels), BatchNorm(), Activation("relu"),
+                _conv3x3(channels, 1, channels), BatchNorm()]
 
 
 class BottleneckV1(_BlockV1):
@@ -73,7 +73,7 @@ class BottleneckV1(_BlockV1):
     def _layers(self, channels: int, stride: int, in_channels: int) -> list[HybridBlock]:
         inside = channels // 4
         return [Conv2D(inside, kernel_size=1, strides=stride), BatchNorm(), Activation("relu"),
-                _conv3(inside, 1, inside), BatchNorm(), Activation("relu"),
+                _conv3x3(inside, 1, inside), BatchNorm(), Activation("relu"),
                 Conv2D(channels, kernel_size=1, strides=1), BatchNorm()]
 
 
@@ -114,7 +114,7 @@ class BasicBlockV2(_BlockV2):
     """
 
     def _convs(self, channels: int, stride: int, in_channels: int) -> list[Callable[[], HybridBlock]]:
-        return [lambda: _conv3(channels, stride, in_channels), lambda: _conv3(channels, 1, channels)]
+        return [lambda: _conv3x3(channels, stride, in_channels), lambda: _conv3x3(channels, 1, channels)]
 
 
 class BottleneckV2(_BlockV2):
@@ -129,14 +129,14 @@ class BottleneckV2(_BlockV2):
     def _convs(self, channels: int, stride: int, in_channels: int) -> list[Callable[[], HybridBlock]]:
         inside = channels // 4
         return [lambda: Conv2D(inside, kernel_size=1, strides=1, use_bias=False),
-                lambda: _conv3(inside, stride, inside),
+                lambda: _conv3x3(inside, stride, inside),
                 lambda: Conv2D(channels, kernel_size=1, strides=1, use_bias=False)]
 
 
 def _start(channels: int, thumbnail: bool) -> list[HybridBlock]:
     """The layers before the first stage."""
     if thumbnail:
-        return [_conv3(channels, 1, 0)]
+        return [_conv3x3(channels, 1, 0)]
     return [Conv2D(channels, 7, 2, 3, use_bias=False), BatchNorm(), Activation("relu"), MaxPool2D(3, 2, 1)]
 
 
