@@ -39,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Choose rows before the modules are read that make tests of them, and where all workers keep what they compile."""
-    folder()
+    os.environ["OPREG_CACHE_DIR"] = str(folder() / "numba")
     if os.environ.get("OPREG_TEST_GPU") == "bed":
         bed.install()
     for name in config.getoption("--op"):

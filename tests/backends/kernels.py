@@ -8,7 +8,6 @@ import importlib.util
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -119,8 +118,8 @@ FEW = {
 
 
 @contextlib.contextmanager
-def fast(compiled: Path, few: bool = False) -> Iterator[None]:
-    """Nothing is too small for a fast kernel, and what is tried is faster; what is compiled is kept in a folder.
+def fast(few: bool = False) -> Iterator[None]:
+    """Nothing is too small for a fast kernel, and what is tried is faster.
 
     With ``few`` nothing is too small for the ways of large arrays, on two threads.
     """
@@ -130,7 +129,6 @@ def fast(compiled: Path, few: bool = False) -> Iterator[None]:
         patch.setenv("OPREG_TUNE", "1")
         patch.setattr("opreg.backends.trials.faster", lambda question, usual, other, *rest, **words: trials.Choice(
             other, ""))
-        patch.setenv("OPREG_CACHE_DIR", str(compiled))
         if few:
             patch.setattr("opreg.core.threads.count", lambda: 2)
             for module, numbers in FEW.items():

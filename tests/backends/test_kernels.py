@@ -42,9 +42,9 @@ FIRST_AXIS = {"_backward_IdentityAttachKLSparseReg": "its axis is not the last"}
 
 
 @pytest.fixture(autouse=True)
-def any_size(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def any_size() -> Iterator[None]:
     """Nothing is too small for a fast kernel."""
-    with fast(tmp_path_factory.getbasetemp() / "jit"):
+    with fast():
         yield
 
 

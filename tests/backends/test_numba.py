@@ -39,9 +39,8 @@ LONG = np.longdouble
 
 
 @pytest.fixture(autouse=True)
-def kept(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What is compiled here is kept for these tests alone."""
-    monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "jit"))
+def as_it_is(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The machine chooses, and what a test compiles is compiled before the next."""
     monkeypatch.delenv("OPREG_JIT", raising=False)
     with compiler.use("auto"):
         yield

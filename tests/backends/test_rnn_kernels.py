@@ -19,11 +19,6 @@ MODES = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 TOLERANCE = {"float32": 2e-5, "float64": 1e-12, "float16": 2e-3}
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path_factory, monkeypatch):
-    monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "jit"))
-
-
 def bound(kernels, mode, shape, size, dtype="float32", null=(), change=None, **attrs):
     """An executor of layers on numbers that are always the same, and the gradients of its outputs."""
     names = ["data", "parameters", "state", *(["state_cell"] if mode == "lstm" else [])]

@@ -29,9 +29,8 @@ COMPILED = {
 
 
 @pytest.fixture(autouse=True)
-def kept(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What is compiled here is kept for these tests alone."""
-    monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "jit"))
+def waited() -> Iterator[None]:
+    """What a test compiles is compiled before the next."""
     yield
     compiler.wait()
 

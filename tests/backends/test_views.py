@@ -8,7 +8,6 @@ import importlib.util
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -97,12 +96,6 @@ class There(NamedTuple):
 
 
 HOST = There(cpu(), lambda whole: whole, lambda array: array)
-
-
-@pytest.fixture
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where what is compiled stays for all of these tests."""
-    return tmp_path_factory.getbasetemp() / "jit"
 
 
 def _turned(name: str, count: int) -> list[str]:
@@ -200,14 +193,14 @@ def check(use: Use, kernel: Kernel, run: Run, plain: Call | None, there: There =
 
 @pytest.mark.parametrize("op, kernel", [pytest.param(op, kernel, id=f"{op.name}-{kernel.name}")
                                         for op, kernel in KERNELS])
-def test_kernels(op: Op, kernel: Kernel, compiled: Path) -> None:
-    with fast(compiled):
+def test_kernels(op: Op, kernel: Kernel) -> None:
+    with fast():
         uses = accepted(op, kernel)
         plain = [reference(use) for use in uses]
         for use, own in zip(uses, plain):
             for run in small(use):
                 check(use, kernel, run, own)
-    with fast(compiled, few=True):
+    with fast(few=True):
         for use, own in zip(uses, plain):
             for run in large(use):
                 check(use, kernel, run, own)
@@ -217,7 +210,7 @@ def test_kernels(op: Op, kernel: Kernel, compiled: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_eager_calls(name: str, compiled: Path) -> None:
+def test_eager_calls(name: str) -> None:
     """Their gradients, too, and what they write to ``out``."""
     use = USED[get(name)][0]
     for way in (*WRITTEN, *READ):
@@ -225,7 +218,7 @@ def test_eager_calls(name: str, compiled: Path) -> None:
             continue
         places = [Place(way, numbers) for numbers in use.arrays]
         like = use.having([np.array(place.array) for place in places])
-        with fast(compiled):
+        with fast():
             try:
                 given = heads(use, eager(like).outs)
             except OpError:
@@ -352,8 +345,8 @@ def plan(use: Use, name: str, way: Bound, there: There = HOST) -> None:
 
 @pytest.mark.parametrize("way", BOUND)
 @pytest.mark.parametrize("name", NAMES)
-def test_plans(name: str, way: str, compiled: Path) -> None:
-    with fast(compiled, few=BOUND[way].grads):
+def test_plans(name: str, way: str) -> None:
+    with fast(few=BOUND[way].grads):
         for seen in SEEN:
             if seen != "broadcast_to" or name not in RELATED:
                 plan(USED[get(name)][0], seen, BOUND[way])
@@ -430,7 +423,7 @@ def results(network: Any, arrays: dict[str, np.ndarray], way: str, optimizer: An
     return [*found, *[place.found(way) for place in (*grads.values(), *places.values())]]
 
 
-def compare(name: str, way: str, optimizer: Callable[[], Any], compiled: Path, there: There = HOST) -> None:
+def compare(name: str, way: str, optimizer: Callable[[], Any], there: There = HOST) -> None:
     """A network bound to views, whose arrays are large, beside the same bound to arrays of their own on the host."""
     make, shape = NETWORKS[name]
     network = make()
@@ -440,7 +433,7 @@ def compare(name: str, way: str, optimizer: Callable[[], Any], compiled: Path, t
         (*network.list_arguments(), *network.list_auxiliary_states()), (*shapes, *states))}
     with compiler.use("numpy"):
         expected = results(network, arrays, "own", optimizer(), HOST)
-    with fast(compiled, few=True):
+    with fast(few=True):
         for i, (one, other) in enumerate(zip(results(network, arrays, way, optimizer(), there), expected, strict=True)):
             agree(one, other, 1e-3, f"{name} of {way}: array {i} of outputs, gradients and arguments")
 
@@ -452,8 +445,8 @@ STEPS = (lambda: None, lambda: mx.optimizer.create("sgd", learning_rate=0.1, mom
 
 @pytest.mark.parametrize("way", WRITTEN)
 @pytest.mark.parametrize("name", NETWORKS)
-def test_networks(name: str, way: str, compiled: Path) -> None:
-    compare(name, way, STEPS[len(way) % len(STEPS)], compiled)
+def test_networks(name: str, way: str) -> None:
+    compare(name, way, STEPS[len(way) % len(STEPS)])
 
 
 # ------------------------------------------------------------------------------------ the stand-in for a GPU
@@ -471,8 +464,8 @@ def device() -> Iterator[Any]:
 
 @needs_compiler
 @pytest.mark.parametrize("part", range(8))
-def test_kernels_of_a_gpu(part: int, compiled: Path) -> None:
-    with device() as xp, fast(compiled):
+def test_kernels_of_a_gpu(part: int) -> None:
+    with device() as xp, fast():
         get("exp")
         for op, kernel in kernels(lambda kernel: kernel.serves is not None and kernel.serves(xp), 2)[part::8]:
             accepting = False
@@ -489,16 +482,16 @@ def test_kernels_of_a_gpu(part: int, compiled: Path) -> None:
 
 @needs_compiler
 @pytest.mark.parametrize("name", ["FullyConnected", "batch_dot", "Convolution", "LayerNorm", "tanh", "Embedding"])
-def test_plans_of_a_gpu(name: str, compiled: Path) -> None:
+def test_plans_of_a_gpu(name: str) -> None:
     use = next(use for use in USED[get(name)] if np.float32 in [each.dtype for each in use.arrays])
     for seen, way in itertools.product(SEEN, BOUND.values()):
-        with device(), fast(compiled):
+        with device(), fast():
             plan(use, seen, way, DEVICE)
 
 
 @needs_compiler
 @pytest.mark.parametrize("way", ["columns", "block transposed", "every other row"])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_networks_of_a_gpu(name: str, way: str, compiled: Path) -> None:
+def test_networks_of_a_gpu(name: str, way: str) -> None:
     with device():
-        compare(name, way, STEPS[len(way) % len(STEPS)], compiled, DEVICE)
+        compare(name, way, STEPS[len(way) % len(STEPS)], DEVICE)

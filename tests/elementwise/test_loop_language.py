@@ -325,10 +325,9 @@ def test_text_for_numba() -> None:
 
 @needs_numba
 @pytest.mark.parametrize("seed", range(12))
-def test_numba_gives_what_the_calls_give(seed: int, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+def test_numba_gives_what_the_calls_give(seed: int) -> None:
     from opreg.backends.numba import loops, row_reductions
 
-    monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path))
     function, inputs = _written(seed + 3000)
     loop = sets(function, 1, inputs).on([(6, 50)] * len(inputs))
     ins = _arrays(loop, seed, np.float64)
@@ -544,10 +543,9 @@ class _Called:
 
 @needs_numba
 @both
-def test_numba_reduces_rows(op, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+def test_numba_reduces_rows(op) -> None:
     from opreg.backends.numba import loops, row_reductions
 
-    monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path))
     x = np.random.default_rng(0).standard_normal((6, 50))
     call = _Called(op.rules.sets({"axis": 1, "keepdims": False, "exclude": False}).on([x.shape]), [x])
     task = loops._task(call.found, call)

@@ -138,9 +138,8 @@ def test_many_weights_on_several_threads(count: int, dtype: str, monkeypatch: py
         weights.agree()
 
 
-def test_steps_compiled_with_numba(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_steps_compiled_with_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba")
-    monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "jit"))
     monkeypatch.setenv("OPREG_JIT", "numba")
     for name in ("sgd", "adam"):
         weights = Weights(SIZES, created(name, wd=0.1, lr_scheduler=mx.lr_scheduler.FactorScheduler(2, 0.5)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,14 +17,6 @@ from opreg.backends.numba import compiler
 sym = mx.sym
 Weight = Callable[..., Any]  # a variable of a shape
 TOLERANCE = {"float32": 2e-4, "float64": 1e-9, "float16": 3e-2}
-
-
-@pytest.fixture(autouse=True)
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What is compiled here is kept for these tests alone."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPREG_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "jit"))
-        yield
 
 
 def _convolution(x: Any, y: Any, new: Weight, shape: tuple[int, ...]) -> Any:

@@ -35,9 +35,8 @@ compiled = pytest.mark.parametrize("kernels", MODES[1:])
 
 
 @pytest.fixture(autouse=True)
-def chosen(request: pytest.FixtureRequest, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The kernels a test asks for; what is compiled is kept for it alone."""
-    monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path))
+def chosen(request: pytest.FixtureRequest) -> Any:
+    """The kernels a test asks for."""
     with compiler.use(request.node.callspec.params["kernels"] if hasattr(request.node, "callspec")
                       and "kernels" in request.node.callspec.params else "numpy"):
         yield
