@@ -8,10 +8,12 @@ be compared is named in a warning, or leaves the function to Python.
 
 from __future__ import annotations
 
+import abc
 import builtins
 import contextvars
 import datetime
 import decimal
+import enum
 import functools
 import gc
 import importlib.util
@@ -36,9 +38,10 @@ from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN
 from ..core.loads import loads
 from ..errors import Where, is_ours
 from .class_hooks import hook, hookable, runs_python, unhook
+from .initializer import get_seed
 from .parameter_container import ParameterContainer
 from .reads import TABLES
-from .state import STATE
+from .state import STATE, get_context
 from .tensor_base import TensorBase
 
 if TYPE_CHECKING:
@@ -58,28 +61,41 @@ _CLOCKS = {getattr(time, name): f"time.{name}()" for name in dir(time) if name.r
 #: Functions that read files, what is typed, a setting of the process, or chance.
 _READERS = {io.open: "open()", input: "input()", decimal.getcontext: "decimal.getcontext()", np.fromfile: "fromfile()",
             **{getattr(os, name): f"os.{name}()" for name in (
-                "access", "getcwd", "listdir", "lstat", "open", "scandir", "stat", "urandom")},
-            **{getattr(sys, name): f"sys.{name}()" for name in ("getrecursionlimit", "getswitchinterval")}}
+                "access", "listdir", "lstat", "open", "scandir", "stat", "urandom")}}
+#: Functions that answer by settings of the process, without reading anything else: they are asked again.
+_SETTINGS: dict[object, str] = {
+    os.getcwd: "os.getcwd", gc.isenabled: "gc.isenabled",
+    **{getattr(sys, name): f"sys.{name}" for name in (
+        "getrecursionlimit", "getswitchinterval", "get_int_max_str_digits") if hasattr(sys, name)},
+    **{getattr(np, name): f"np.{name}" for name in ("geterr", "geterrcall", "getbufsize", "get_printoptions")},
+    abc.get_cache_token: "abc.get_cache_token", get_context: "get_context", get_seed: "get_seed"}
+#: Those of them that are written in Python, by the identity of their code.
+_ASKED = {id(function.__code__): function for function in map(inspect.unwrap, _SETTINGS)
+          if isinstance(function, types.FunctionType)}
 #: Names by which code reads environment variables, as text or as bytes.
 _ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb"})
 _NOW = frozenset({"now", "today", "utcnow"})
 #: Names of all these functions, and of those that start programs and receive messages.
-_OUTSIDE = frozenset({*(function.__name__ for function in (*_CLOCKS, *_READERS)), *_NOW, "fork_exec", "recv",
-                      "recv_into", "recvfrom"})
+_OUTSIDE = frozenset({*(function.__name__ for function in (*_CLOCKS, *_READERS, *_SETTINGS)), *_NOW, "fork_exec",
+                      "recv", "recv_into", "recvfrom"})
 #: Modules that read source files to show a line of them.
 _SHOWING = frozenset({"linecache", "tokenize", "traceback", "warnings"})
 _BUILT_IN = frozenset(vars(builtins))
 _GENERATORS = (random.Random, np.random.RandomState, np.random.Generator)
+#: Names by which code asks a random generator for its state.
+_STATES = frozenset({"getstate", "get_state", "bit_generator"})
 _DRAWS = ("it draws random numbers from a generator of Python's or NumPy's, which a graph cannot; ops and mx.random "
           "have generators that can")
 #: Modules of opreg whose objects, as optimizers and iterators of data, programs read attributes of.
 _FLOORS = ("opreg.nn.", "opreg.train.", "opreg.data.", "opreg.examples.")
+#: Attributes of a Parameter that are no numbers.
+_OF_PARAMETERS = frozenset({"name", "requires_grad"})
 #: Names by which code asks an object for its class.
 _OF_CLASS = frozenset({"type", "__class__"})
 #: Attributes of every Cell, which change together and which few layers read.
 _MODES = frozenset({"training", "requires_grad"})
 #: Functions that read an attribute whose name is text.
-_BY_TEXT = frozenset({"getattr", "hasattr", "vars", "eval", "operator", "attrgetter"})
+_BY_TEXT = frozenset({"getattr", "hasattr", "vars", "eval", "operator", "attrgetter", "__dict__"})
 #: Values of which nothing is read.
 _SIMPLE = frozenset({bool, int, float, complex, str, bytes, type(None)})
 _BOUND = (types.BuiltinMethodType, types.MethodWrapperType)
@@ -237,6 +253,8 @@ class Observer:
         self.reads.observer = self._outside = None
         for cls in self._hooked:
             unhook(cls)
+        if (self._generators[2:] or "random" in self._names) and not self._names.isdisjoint(_STATES):
+            self.reason = self.reason or "it asks for the state of a random generator, which changes with each draw"
         drawn = [generator for generator, before in self._generators if _state_of(generator) != before]
         if any("random" in self._names or id(generator) in self._met for generator in drawn):
             self.reason = self.reason or _DRAWS
@@ -254,8 +272,12 @@ class Observer:
                 another(frame, event, arg)
             if event == "c_call" and arg.__name__ in _OUTSIDE and STATE.trace is not None:
                 self._asks_outside(frame, arg)
-            if known(id(frame.f_code)) is not False and self._is_user(frame) and STATE.trace is not None:
-                self._event(frame, event, arg)
+            if known(id(frame.f_code)) is not False and self._is_user(frame):
+                if STATE.trace is not None:
+                    self._event(frame, event, arg)
+            elif event == "return" and STATE.trace is not None and frame.f_back is not None and known(
+                    id(frame.f_back.f_code)):
+                self._answers(frame, arg)
 
         return profile
 
@@ -268,14 +290,37 @@ class Observer:
             for name, level in loads(frame.f_code).imports:
                 if level:
                     name = importlib.util.resolve_name("." * level + name, frame.f_globals.get("__package__") or "")
-                self.meet(sys.modules.get(name))
+                self._imported(name)
+
+    def _imported(self, name: str) -> None:
+        """A module is found by its name."""
+        module = sys.modules.get(name)
+        self.meet(module)
+        if module is not None and _is_user_module(name):
+            self.comparisons.entry(sys.modules, name, module, f"the module {name}")
+
+    def _answers(self, frame: types.FrameType, answer: Any) -> None:
+        """A library's function returns to the user's code."""
+        setting = _ASKED.get(id(frame.f_code))
+        if setting is None:
+            self.meet(answer)
+        elif answer is not None or not frame.f_code.co_argcount:
+            self._asks_setting(setting, *map(frame.f_locals.get, frame.f_code.co_varnames[:frame.f_code.co_argcount]))
+
+    def _asks_setting(self, function: Any, *args: Any) -> None:
+        """A function answered by a setting of the process: it is asked again before each run."""
+        call = f"{{}}({', '.join(map(repr, args))})"
+        self.comparisons.path(function, f"repr({call})", repr(function(*args)), _SETTINGS[function] + call[2:])
 
     def _asks_outside(self, frame: types.FrameType, function: Any) -> None:
         """A function written in C is called that may answer by the time, by files or by chance: note it where code of
         the user's did so, or a library that it calls."""
-        title = _asked(function)
+        title = _asked(function) or _SETTINGS.get(function)
         caller = self._caller(frame) if title else None
         if caller is None:
+            return
+        if function in _SETTINGS:
+            self._asks_setting(function)
             return
         if function is os.urandom:
             self.reason = self.reason or _DRAWS
@@ -332,7 +377,7 @@ class Observer:
         self._inner.update(id(const) for const in code.co_consts if isinstance(const, types.CodeType))
         found = loads(code)
         self._texts.update(filter(str.isidentifier, found.texts))
-        self._by_text = self._by_text or not _BY_TEXT.isdisjoint(found.scope)
+        self._by_text = self._by_text or not _BY_TEXT.isdisjoint(found.names.union(found.scope))
         new = found.names.union(found.scope, self._texts if self._by_text else ()) - self._names
         self._names |= new
         for name, is_read in found.scope.items():
@@ -360,7 +405,7 @@ class Observer:
         if not _ENVIRONMENT.isdisjoint(new):
             self.read(os.environ, "os.environ")
         for text in found.texts:
-            self.meet(sys.modules.get(text))
+            self._imported(text)
             if "globals" in found.scope:
                 self.comparisons.entry(scope, text, scope.get(text, ABSENT), f"the global {text}")
         functions = self._functions.get(id(code), [])
@@ -455,6 +500,8 @@ class Observer:
         elif isinstance(value, type):
             if _is_user_module(value.__module__):
                 self._own(value)
+                if isinstance(value, abc.ABCMeta):  # register() makes isinstance() answer otherwise
+                    self._asks_setting(abc.get_cache_token)
         elif isinstance(value, types.FunctionType):
             self._functions.setdefault(id(value.__code__), []).append(value)
             if (id(value.__code__), id(value.__globals__)) in self._scanned or value.__code__.co_filename.startswith(
@@ -485,7 +532,7 @@ class Observer:
             self._hook(cls)
             if not self._names.isdisjoint(_OF_CLASS):
                 self.meet(cls)
-        elif cls is threading.local:
+        elif cls is threading.local or isinstance(value, enum.Enum):
             self._own(value)
         if cls is _CACHED:
             function = value.__wrapped__
@@ -511,6 +558,9 @@ class Observer:
                 value = getattr(owner, name, ABSENT)
                 self.comparisons.path(owner, f"getattr({{}}, {name!r}, absent)", value, f"local.{name}")
                 self.read(value, f"local.{name}")
+        elif isinstance(owner, TensorBase) and isinstance(_stored(type(owner), name)[1], property):
+            if name in _OF_PARAMETERS and hasattr(owner, name):
+                self.comparisons.path(owner, f"{{}}.{name}", getattr(owner, name), f"Parameter {owner.name}.{name}")
         elif name in owner.__dict__ and not name.startswith("__"):
             value = owner.__dict__[name]
             if isinstance(owner, types.ModuleType) and not _is_user_module(owner.__name__) and (
@@ -524,9 +574,11 @@ class Observer:
     def _class_attribute(self, cls: type, name: str) -> None:
         """Note what a class has by a name, from itself or another class of the user's."""
         base, found = _stored(cls, name)
+        label = f"{cls.__name__}.{name}"
+        if name == "__subclasses__":
+            self.comparisons.path(cls, "repr({}.__subclasses__())", repr(cls.__subclasses__()), label)
         if base is None or not _is_user_module(base.__module__):
             return
-        label = f"{cls.__name__}.{name}"
         if isinstance(found, classmethod):
             self.comparisons.path(cls, f"{{}}.{name}.__func__", found.__func__, label)
         elif _is_descriptor(found) and not isinstance(found, property):

@@ -25,7 +25,7 @@ class Piece(NamedTuple):
 
 
 HEADER = """
-import argparse, array, collections, contextvars, copy, dataclasses, functools, logging, threading, types, weakref
+import argparse, array, collections, contextvars, copy, dataclasses, enum, functools, logging, threading, types, weakref
 import numpy as np
 import opreg as ms
 from opreg import Parameter, Tensor, nn, ops
@@ -74,6 +74,9 @@ PIECES = {
                        ("W{i}.a", "dataclasses.astuple(W{i})[0]"), ("W{i}.a = {v}",)),
     "namespace": Piece("X{i} = types.SimpleNamespace(a={v}, b=argparse.Namespace(c={v}))", ("X{i}.a", "X{i}.b.c"),
                        ("X{i}.a = {v}", "X{i}.b.c = {v}", "X{i}.b = argparse.Namespace(c={v})")),
+    "enum": Piece("class M_{i}(enum.Enum): A, B = 1, 2\nM_{i}.A.k = {v}\nM_{i}.B.k = {v}\nM{i} = [M_{i}.A]",
+                  ("M_{i}.A.k", "M{i}[0].k", "M_{i}['A'].k", "float(M{i}[0].value)"),
+                  ("M_{i}.A.k = {v}", "M{i}[0] = M_{i}.B")),
     "static": Piece("class T_{i}:\n    k = {v}\n    @staticmethod\n    def s(): return {v}\n"
                     "    @classmethod\n    def c(cls): return cls.k", ("T_{i}.s()", "T_{i}.c()", "T_{i}().c()"),
                     ("T_{i}.k = {v}", "T_{i}.s = staticmethod(lambda: {v})")),

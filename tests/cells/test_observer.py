@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import abc
 import builtins
 import collections
+import contextlib
 import cProfile
 import datetime
 import decimal
 import functools
+import gc
+import importlib
 import io
 import itertools
 import json
@@ -443,6 +447,150 @@ def test_clocks_are_named():
     assert len(told) == 1
 
 
+@contextlib.contextmanager
+def setting(put: Callable, now: Any, then: Any) -> Iterator[None]:
+    """A stretch of code with another setting."""
+    put(then)
+    try:
+        yield
+    finally:
+        put(now)
+
+
+@contextlib.contextmanager
+def another_mode() -> Iterator[None]:
+    ms.set_context(mode=ms.GRAPH_MODE)
+    try:
+        yield
+    finally:
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+
+
+@contextlib.contextmanager
+def without_collections() -> Iterator[None]:
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+SETTINGS: dict[str, tuple[Callable[[], float], Callable[[], Any]]] = {
+    "printing of arrays": (lambda: np.get_printoptions()["precision"], lambda: np.printoptions(precision=3)),
+    "errors of NumPy": (lambda: 2 if np.geterr()["over"] == "raise" else 1, lambda: np.errstate(over="raise")),
+    "the function of errors": (lambda: 2 if np.geterrcall() else 1, lambda: np.errstate(call=print)),
+    "memory of NumPy's ufuncs": (lambda: np.getbufsize(), lambda: setting(np.setbufsize, np.getbufsize(), 16384)),
+    "depth of calls": (lambda: sys.getrecursionlimit(),
+                       lambda: setting(sys.setrecursionlimit, sys.getrecursionlimit(), 5000)),
+    "the folder": (lambda: len(os.getcwd()), lambda: setting(os.chdir, os.getcwd(), "/")),
+    "collections": (lambda: 2 if gc.isenabled() else 1, without_collections),
+    "the mode": (lambda: 2 if ms.get_context("mode") == ms.GRAPH_MODE else 1, another_mode),
+    "the mode by a keyword": (lambda: 2 if ms.get_context(name="mode") == ms.GRAPH_MODE else 1, another_mode),
+    "the convention": (lambda: len(ms.get_context("convention")), lambda: ms.nn.convention("2.4")),
+    "the seed": (lambda: ms.get_seed() or 0, lambda: setting(ms.set_seed, 1, 4)),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_setting_that_a_library_answers_with_is_seen(name):
+    asks, other = SETTINGS[name]
+    compiled = jit(lambda x: x * asks())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        before = compiled(x()).asnumpy()
+        with other():
+            same(lambda x: x * asks(), compiled)
+            assert not np.array_equal(compiled(x()).asnumpy(), before)
+        same(lambda x: x * asks(), compiled)
+
+
+def test_a_module_that_another_takes_the_place_of_is_seen(monkeypatch):
+    def put(k: float) -> None:
+        module: Any = types.ModuleType("held_module")
+        module.k = k
+        monkeypatch.setitem(sys.modules, "held_module", module)
+
+    def imports(x):
+        import held_module  # type: ignore[import-not-found]
+        return x * held_module.k
+
+    for function in imports, lambda x: x * importlib.import_module("held_module").k:
+        put(2.0)
+        compiled = jit(function)
+        same(function, compiled)
+        put(4.0)
+        same(function, compiled)
+
+
+def test_attributes_that_a_module_computes_are_seen():
+    module: Any = types.ModuleType("computing_module")
+    module.values = {"k": 2.0}
+    module.__getattr__ = lambda name: module.__dict__["values"][name]
+    compiled = jit(lambda x: x * module.k)
+    same(lambda x: x * module.k, compiled)
+    module.values["k"] = 4.0
+    same(lambda x: x * module.k, compiled)
+
+
+def test_objects_that_a_library_gives_are_seen():
+    logger = logging.getLogger("opreg.tests.given")
+    compiled = jit(lambda x: x * logging.getLogger("opreg.tests.given").level)
+    for level in (10, 20, 0):
+        logger.setLevel(level)
+        same(lambda x: x * logging.getLogger("opreg.tests.given").level, compiled)
+
+
+def test_classes_that_derive_from_one_or_are_registered_are_seen():
+    class Base(abc.ABC):  # noqa: B024
+        pass
+
+    class Other:
+        pass
+
+    def function(x):
+        return x * (2 if issubclass(Other, Base) else 1) * (1 + len(Base.__subclasses__()))
+
+    compiled = jit(function)
+    same(function, compiled)
+    Base.register(Other)
+    same(function, compiled)
+    kept = type("Derived", (Base,), {})
+    same(function, compiled)
+    assert kept in Base.__subclasses__()
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, weights: x * (2 if weights[0].requires_grad else 1),
+    lambda x, weights: x * len(weights[0].name),
+    lambda x, weights: x * len([each for each in weights if each.requires_grad]),
+    lambda x, weights: x * getattr(weights[0], "requires_grad", 4),
+])
+def test_whether_a_parameter_is_trained_and_its_name_are_seen(function):
+    weights = [ms.Parameter(Tensor(X), name="w"), ms.Parameter(Tensor(X), name="v")]
+    net = CellList([ms.nn.Dense(3, 3)])
+    for held in (weights, net.trainable_params()):
+        compiled = jit(lambda x: function(x, held))
+        same(lambda x: function(x, held), compiled)
+        held[0].requires_grad = False
+        same(lambda x: function(x, held), compiled)
+        held[0].name = "another"
+        same(lambda x: function(x, held), compiled)
+
+
+@pytest.mark.parametrize("asks", [
+    lambda generator: np.random.get_state()[2],  # noqa: NPY002
+    lambda generator: random.getstate()[1][-1],
+    lambda generator: generator.bit_generator.state["state"]["state"] % 7])
+def test_a_function_that_asks_for_the_state_of_a_generator_runs_as_python(asks):
+    generator = np.random.default_rng(0)
+    compiled = jit(lambda x: x * asks(generator))
+    with pytest.warns(UserWarning, match="runs as Python: it asks for the state of a random generator"):
+        compiled(x())
+    for _ in range(3):
+        np.random.random(), random.random(), generator.random()  # noqa: NPY002
+        same(lambda x: x * asks(generator), compiled)
+
+
 def loads_text(path: str) -> str:
     with open(path) as file:
         return file.read()
@@ -456,8 +604,6 @@ ASKED: dict[str, tuple[Callable[[Any, str], Any], str]] = {
     "np.fromfile": (lambda x, path: x * float(np.fromfile(path, np.uint8)[0]), r"fromfile\(\)"),
     "exists": (lambda x, path: x * 2 if os.path.exists(path) else x, r"os.stat\(\)"),
     "listdir": (lambda x, path: x * len(os.listdir(os.path.dirname(path))), r"os.listdir\(\)"),
-    "getrecursionlimit": (lambda x, path: x * sys.getrecursionlimit(), r"sys.getrecursionlimit\(\)"),
-    "getcwd": (lambda x, path: x * len(os.getcwd()), r"os.getcwd\(\)"),
     "the date": (lambda x, path: x * datetime.datetime.now().year, r"datetime.now\(\)"),
     "a context of decimals": (lambda x, path: x * decimal.getcontext().prec, r"decimal.getcontext\(\)"),
     "a message": (lambda x, path: x * sockets[1].recv(1)[0], r"recv\(\) of a socket"),
