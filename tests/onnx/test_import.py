@@ -685,3 +685,25 @@ def test_indices_that_a_run_computes(made: Any, places: list[Any]) -> None:
     held = {name: mx.nd.array(value, dtype=value.dtype) for name, value in given.items()}
     (found,) = symbol.bind(mx.cpu(), {**held, **args}).forward()
     np.testing.assert_allclose(found.asnumpy(), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("computed", [False, True])
+@pytest.mark.parametrize("places", [np.array([1]), np.array([2, -1]), np.array([0, 1, 3]), np.zeros((0, 2), np.int64)])
+def test_indices_of_one_place(places: np.ndarray, computed: bool) -> None:
+    """Indices of one axis name one place, which GatherND reads and ScatterND writes."""
+    made = model([helper.make_node("GatherND", ["x", "i"], ["y"]), helper.make_node("Neg", ["y"], ["u"]),
+                  helper.make_node("ScatterND", ["x", "i", "u"], ["z"])], {"x": (3, 2, 4)}, ["y", "z"],
+                 {} if computed else {"i": places})
+    x = numbers(3, 2, 4)
+    given, shapes = [x], {"x": x.shape}
+    if computed:
+        made.graph.input.append(helper.make_tensor_value_info("i", 7, places.shape))
+        given, shapes = [x, places], {"x": x.shape, "i": places.shape}
+    read = x[tuple(np.moveaxis(places, -1, 0))]
+    written = x.copy()
+    written[tuple(np.moveaxis(places, -1, 0))] = -read
+    symbol, args, _ = import_model(made, shapes)
+    bound = {**args, **{name: mx.nd.array(each, dtype=each.dtype) for name, each in zip(shapes, given)}}
+    for found in (import_to_cell(made)(*map(mx.Tensor, given)), symbol.bind(mx.cpu(), bound).forward()):
+        for one, want in zip(found, (read, written)):
+            np.testing.assert_array_equal(one.asnumpy(), want)
