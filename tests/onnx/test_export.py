@@ -43,15 +43,16 @@ PARTLY = frozenset(["RNN", "_contrib_ROIAlign", "_linalg_gemm2", "_np_max", "_np
                     "_npi_bitwise_not", "_subscript"])
 #: Rows that the evaluator computes in another way than ONNX says: groups of transposed convolutions, windows of padding
 #: alone, logarithms of softmax from its exponentials, activations and lengths of recurrent layers, elements of many
-#: rows; it has no pooling of regions.
+#: rows; it has no pooling of regions. A query of ONNX's attention that sees no key gives zeros, and NaN here.
 EVALUATOR = ("Deconvolution-groups", "Pooling-nan", "log_softmax-large", "RNN-rnn_relu", "RNN-rnn_tanh,2,True,[4,1]",
-             "RNN-lstm,2,True,[4,1]", "RNN-gru,2,True,[4,1]", "_contrib_box_nms-many", "ROIPooling")
+             "RNN-lstm,2,True,[4,1]", "RNN-gru,2,True,[4,1]", "_contrib_box_nms-many", "ROIPooling",
+             "_contrib_scaled_dot_product_attention-many-seen")
 
 
 def _asked(row: Row) -> bool:
     op = get(row.op)
     return (row.deterministic and not op.name.startswith("_backward") and not op.traits.mutates and op.where is None
-            and (not op.traits.random or op.name in ("Dropout", "RNN")))
+            and (not op.traits.random or op.name in ("Dropout", "RNN", "_contrib_scaled_dot_product_attention")))
 
 
 ROWS = [row for row in all_rows() if _asked(row)]
@@ -174,6 +175,99 @@ def test_random_numbers(drawn: Symbol, kind: str, words: dict[str, float]) -> No
     assert out.shape == (300, 4) and out.dtype == (np.float64 if kind == "RandomNormal" else np.float32)
     mean, spread = (3.5, 3 / 12 ** 0.5) if "Uniform" in kind else (2, 5)
     assert abs(out.mean() - mean) < spread / 4 and abs(out.std() / spread - 1) < 0.2
+
+
+def _drawn(thing: Any, *given: np.ndarray, opset: int | None = None) -> tuple[Any, list[np.ndarray]]:
+    """The model of a symbol or a function that draws, and what the evaluator and we find where it is read again."""
+    model = to_model(thing, *given, opset_version=opset)
+    onnx.checker.check_model(model, full_check=True)
+    named = dict(zip([each.name for each in model.graph.input], given))
+    found = mx.onnx.import_to_cell(model)(*map(mx.Tensor, given))
+    found = found if isinstance(found, tuple) else (found,)
+    theirs = [] if any(node.op_type == "Multinomial" for node in model.graph.node) else ReferenceEvaluator(model).run(
+        None, named)  # which cannot draw that
+    return model, [*theirs, *[each.asnumpy() for each in found]]
+
+
+@pytest.mark.parametrize("drawn, given, mean, spread", [
+    (mx.sym.random.exponential(2.0, shape=(400, 5)), [], 2.0, 2.0),
+    (mx.sym.random.randint(-3, 5, shape=(400, 5)), [], 0.5, (63 / 12) ** 0.5),
+    (mx.sym.random.exponential_like(Variable("x"), 0.5), [(400, 5)], 2.0, 2.0)])
+def test_numbers_drawn_by_way_of_uniform_ones(drawn: Symbol, given: list[Any], mean: float, spread: float) -> None:
+    _, found = _drawn(drawn, *[_floats(*shape) for shape in given])
+    dtype = np.int32 if mean == 0.5 else np.float32
+    for out in found:
+        assert out.shape == (400, 5) and out.dtype == dtype
+        assert abs(out.mean() - mean) < spread / 4 and abs(out.std() / spread - 1) < 0.2
+        assert out.min() >= (-3 if dtype == np.int32 else 0) and (dtype != np.int32 or out.max() == 4)
+
+
+@pytest.mark.parametrize("name, parameters, mean, spread", [
+    ("uniform", ([0, 4, 2], [2, 4, 1]), (1, 4, np.nan), (3 ** -0.5, 0, np.nan)),
+    ("normal", ([0, 4, 2], [2, 0, -1]), (0, 4, np.nan), (2, 0, np.nan)),
+    ("exponential", ([4, 0.5, -1],), (0.25, 2, np.nan), (0.25, 2, np.nan))])
+def test_numbers_drawn_by_parameters(name: str, parameters: Sequence[Any], mean: Any, spread: Any) -> None:
+    given = [np.float32(each) for each in parameters]
+    op = getattr(mx.sym, f"sample_{name}")
+    _, found = _drawn(op(*map(Variable, "ab"[:len(given)]), shape=(3000,)), *given)
+    for out in found:
+        assert out.shape == (3, 3000) and out.dtype == np.float32
+        np.testing.assert_allclose(out.mean(1), mean, atol=0.2)
+        np.testing.assert_allclose(out.std(1), spread, atol=0.2)
+
+
+@pytest.mark.parametrize("shape", [(2, 4), (4,), (2, 1, 4)])
+def test_indices_drawn_by_probabilities(shape: tuple[int, ...]) -> None:
+    """No class without probability is drawn, and the logarithms are those of what was drawn."""
+    chances = np.broadcast_to(np.float32([0.1, 0, 0.3, 0.2]), shape).copy()
+    drawn = mx.sym.sample_multinomial(Variable("p"), shape=(600,), get_prob=True)
+    model, (places, logs) = _drawn(drawn, chances)
+    assert "Multinomial" in [node.op_type for node in model.graph.node]
+    assert places.shape == logs.shape == (*shape[:-1], 600) and places.dtype == np.int32
+    np.testing.assert_allclose(logs, np.log(np.float32([0.1, 1, 0.3, 0.2]))[places], rtol=1e-5)
+    np.testing.assert_allclose([(places == i).mean() for i in range(4)], [1 / 6, 0, 1 / 2, 1 / 3], atol=0.12)
+
+
+def test_rows_are_shuffled() -> None:
+    x = _floats(40, 3)
+    for out in _drawn(mx.sym.shuffle(Variable("x")), x)[1]:
+        assert not np.array_equal(out, x)
+        np.testing.assert_array_equal(out[np.lexsort(out.T)], x[np.lexsort(x.T)])
+
+
+@pytest.mark.parametrize("words", [{}, {"axes": (1,)}, {"axes": (0, 2)}])
+@pytest.mark.parametrize("p", [0.25, 0.5])
+def test_dropout_that_always_draws(words: dict[str, Any], p: float) -> None:
+    """It is ONNX's in training, and along its axes all are dropped or none."""
+    x = np.ones((20, 12, 15), np.float32)
+    model, found = _drawn(mx.sym.Dropout(Variable("x"), p=p, mode="always", **words), x)
+    assert "Dropout" in [node.op_type for node in model.graph.node]
+    for out in found:
+        assert {float(each) for each in np.unique(out)} == {0.0, float(np.float32(1 / (1 - p)))}
+        assert np.all(out == np.take(out, [0], words["axes"][0])) if len(words.get("axes", ())) == 1 else True
+        assert 0.02 < (out == 0).mean() < 0.98
+    with pytest.raises(ArgumentError, match="opset 12"):
+        to_model(mx.sym.Dropout(Variable("x"), p=p, mode="always"), x, opset_version=11)
+
+
+def test_attention_is_onnx_s() -> None:
+    """One node from opset 23 on, also of shared heads; with dropout its steps."""
+    q, k, v = _floats(2, 4, 5, 3), _floats(2, 2, 6, 3), _floats(2, 2, 6, 2)
+    seen = _floats(5, 6) > 0
+    seen[:, 0] = True
+    names = [Variable(name) for name in "qkvm"]
+    attention = mx.sym.contrib.scaled_dot_product_attention
+    for words, given in (({}, (q, k, v)), ({"causal": True, "scale": 0.3}, (q, k, v)),
+                         ({"use_mask": True}, (q, k, v, seen)), ({"use_mask": True}, (q, k, v, _floats(2, 1, 5, 6)))):
+        symbol = attention(*names[:len(given)], **words)
+        model = _compared(symbol, **dict(zip("qkvm", given)))
+        assert [node.op_type for node in model.graph.node] == ["Attention"]
+        model = to_model(symbol, *given, opset_version=22)
+        assert "Attention" not in [node.op_type for node in model.graph.node]
+    dropping = attention(*names[:3], p=0.5, mode="always")
+    model, found = _drawn(dropping, q, k, v)
+    assert "Dropout" in [node.op_type for node in model.graph.node]
+    assert all(out.shape == (2, 4, 5, 2) for out in found)
 
 
 # -------------------------------------------------------------------------------------- dynamic dimensions

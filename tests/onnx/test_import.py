@@ -685,3 +685,66 @@ def test_indices_that_a_run_computes(made: Any, places: list[Any]) -> None:
     held = {name: mx.nd.array(value, dtype=value.dtype) for name, value in given.items()}
     (found,) = symbol.bind(mx.cpu(), {**held, **args}).forward()
     np.testing.assert_allclose(found.asnumpy(), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("computed", [False, True])
+@pytest.mark.parametrize("places", [np.array([1]), np.array([2, -1]), np.array([0, 1, 3]), np.zeros((0, 2), np.int64)])
+def test_indices_of_one_place(places: np.ndarray, computed: bool) -> None:
+    """Indices of one axis name one place, which GatherND reads and ScatterND writes."""
+    made = model([helper.make_node("GatherND", ["x", "i"], ["y"]), helper.make_node("Neg", ["y"], ["u"]),
+                  helper.make_node("ScatterND", ["x", "i", "u"], ["z"])], {"x": (3, 2, 4)}, ["y", "z"],
+                 {} if computed else {"i": places})
+    x = numbers(3, 2, 4)
+    given, shapes = [x], {"x": x.shape}
+    if computed:
+        made.graph.input.append(helper.make_tensor_value_info("i", 7, places.shape))
+        given, shapes = [x, places], {"x": x.shape, "i": places.shape}
+    read = x[tuple(np.moveaxis(places, -1, 0))]
+    written = x.copy()
+    written[tuple(np.moveaxis(places, -1, 0))] = -read
+    symbol, args, _ = import_model(made, shapes)
+    bound = {**args, **{name: mx.nd.array(each, dtype=each.dtype) for name, each in zip(shapes, given)}}
+    for found in (import_to_cell(made)(*map(mx.Tensor, given)), symbol.bind(mx.cpu(), bound).forward()):
+        for one, want in zip(found, (read, written)):
+            np.testing.assert_array_equal(one.asnumpy(), want)
+
+
+def _pooled(x: np.ndarray, kind: str, kernel: Sequence[int], strides: Sequence[int], pads: Sequence[int], ceil: int,
+            include: int) -> np.ndarray:
+    """Windows as ONNX says them: of an axis padded on both sides, none that begins behind the array."""
+    spans = []
+    for n, k, s, p, q in zip(x.shape[2:], kernel, strides, pads[:2], pads[2:]):
+        begins = [i * s for i in range(n + p + q) if i * s + (1 if ceil else k) <= n + p + (0 if ceil else q)]
+        begins = [each for each in begins if each - s + k < n + p + q or not each]
+        spans.append([(each, min(each + k, n + p + q)) for each in begins])
+    frame = [(0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])]
+    counted = np.pad(np.ones_like(x), frame, constant_values=include)
+    data = np.pad(x, frame, constant_values=-np.inf if kind == "MaxPool" else 0)
+    out = np.empty((*x.shape[:2], *map(len, spans)), np.float32)
+    for i, (top, bottom) in enumerate(spans[0]):
+        for j, (left, right) in enumerate(spans[1]):
+            part = (..., slice(top, bottom), slice(left, right))
+            out[..., i, j] = (data[part].max((2, 3)) if kind == "MaxPool" else
+                              data[part].sum((2, 3)) / counted[part].sum((2, 3)))
+    return out
+
+
+@pytest.mark.parametrize("kind, include", [("MaxPool", 0), ("AveragePool", 0), ("AveragePool", 1)])
+@pytest.mark.parametrize("ceil", [0, 1])
+@pytest.mark.parametrize("kernel, strides, pads", [
+    ((3, 3), (2, 2), (0, 0, 1, 1)), ((3, 3), (2, 2), (1, 1, 0, 0)), ((3, 2), (2, 3), (1, 0, 1, 0)),
+    ((2, 2), (2, 2), (0, 0, 0, 0)), ((4, 2), (1, 1), (1, 0, 2, 1)), ((2, 3), (3, 4), (1, 2, 1, 2))])
+@pytest.mark.parametrize("size", [(6, 7), (9, 8)])
+def test_windows_of_uneven_padding_are_pooled(kind: str, include: int, ceil: int, kernel: tuple[int, ...],
+                                              strides: tuple[int, ...], pads: tuple[int, ...],
+                                              size: tuple[int, int]) -> None:
+    """Padding that differs and lengths that are rounded up are one pooling, of the numbers that ONNX says."""
+    words = {} if kind == "MaxPool" else {"count_include_pad": include}
+    made = model([helper.make_node(kind, ["x"], ["y"], kernel_shape=kernel, strides=strides, pads=pads, ceil_mode=ceil,
+                                   **words)], {"x": ("n", 2, *size)}, ["y"], opset=19)
+    x = numbers(2, 2, *size)
+    symbol, args, _ = import_model(made)
+    out = symbol.bind(mx.cpu(), {"x": mx.nd.array(x), **args}).forward()[0].asnumpy()
+    np.testing.assert_allclose(out, _pooled(x, kind, kernel, strides, pads, ceil, include), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(import_to_cell(made)(mx.Tensor(x)).asnumpy(), out)
+    assert "Pooling" in operators_of(symbol) and "take" not in operators_of(symbol)

@@ -13,6 +13,7 @@ from ...builtin.vision.resize import between
 from ...core.spec import is_floating
 from ...interop.translation import Untranslatable
 from .builder import Builder, Value, dynamic, product
+from .randomness import dropped
 from .table import Use, says
 
 __all__: list[str] = []
@@ -108,10 +109,12 @@ def _weighed(g: Builder, use: Use, x: Value, attention: Value) -> Value:
 @says("_contrib_scaled_dot_product_attention")
 def _attention(g: Builder, use: Use, query: Value, key: Value, value: Value, *mask: Value) -> Value:
     attrs = use.attrs
-    if attrs["p"] and (use.is_train or attrs["mode"] == "always"):
-        raise Untranslatable("it draws numbers, as in training")
+    drops = attrs["p"] and (use.is_train or attrs["mode"] == "always")
     batch, heads, queries, size = query.shape
     many, length = heads // key.shape[1], key.shape[2]
+    if g.opset >= 23 and not drops and all(each.shape[-1] == length for each in mask):
+        words: dict[str, Any] = {} if attrs["scale"] is None else {"scale": float(attrs["scale"])}
+        return g("Attention", query, key, value, *mask, is_causal=int(attrs["causal"]), **words)
     query = query * (1.0 / math.sqrt(size) if attrs["scale"] is None else attrs["scale"])
     if many > 1:  # heads of queries that share those of keys stand side by side
         query = g.reshape(query, (batch, key.shape[1], many, queries, size))
@@ -125,6 +128,7 @@ def _attention(g: Builder, use: Use, query: Value, key: Value, value: Value, *ma
     if attrs["causal"]:
         scores = g.where(g.constant(np.tri(queries, length, dtype=bool)), scores, -math.inf)
     weights = g.softmax(scores, 3)
+    weights = dropped(g, weights, attrs["p"]) if drops else weights
     if many == 1:
         return g.matmul(weights, value)
     weights = g.reshape(weights, (batch, heads // many, many, queries, length))

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.spec import check_axes, is_floating
 from ...interop.translation import Untranslatable
-from .builder import Builder, Value, dynamic, helper, product
+from .builder import Builder, Value, dynamic, product
 from .table import Use, says
 
 __all__: list[str] = []
@@ -376,35 +376,3 @@ def _any(g: Builder, use: Use, x: Value) -> Value:
         return g.constant(np.full([product([dim]) for dim in use.out.shape], kind == "Min"))
     truths = g.cast(g.truth(x), np.int32)
     return g.reduce(kind, truths, _axes(use, x), bool(use.attrs["keepdims"]))
-
-
-# ------------------------------------------------------------------------------------------------ random numbers
-
-
-@says("_random_uniform", "_random_normal")
-def _random(g: Builder, use: Use) -> Value:
-    shape = use.out.shape
-    if any(map(dynamic, shape)):
-        raise Untranslatable("ONNX draws numbers of a shape that is known")
-    kind, words = _distribution(use)
-    return g(kind, shape=[int(length) for length in shape], dtype=_drawn_dtype(use), **words)
-
-
-@says("_random_uniform_like", "_random_normal_like")
-def _random_like(g: Builder, use: Use, x: Value) -> Value:
-    kind, words = _distribution(use)
-    return g(f"{kind}Like", x, dtype=_drawn_dtype(use), **words)
-
-
-def _distribution(use: Use) -> tuple[str, dict[str, Any]]:
-    """ONNX's operator, and the words that say the same."""
-    attrs = use.attrs
-    if "uniform" in use.op.name:
-        return "RandomUniform", {"low": float(attrs["low"]), "high": float(attrs["high"])}
-    return "RandomNormal", {"mean": float(attrs["loc"]), "scale": float(attrs["scale"])}
-
-
-def _drawn_dtype(use: Use) -> int:
-    if use.out.dtype.name not in ("float16", "float32", "float64"):
-        raise Untranslatable(f"ONNX draws no numbers of {use.out.dtype}")
-    return int(helper.np_dtype_to_tensor_dtype(use.out.dtype))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from opreg.core.mode import MODE
 from opreg.core.registry import ops
-from opreg.core.spec import is_floating, known
+from opreg.core.spec import ANY, is_floating, known
 from opreg.errors import ArgumentError, AttrError, ShapeError
 
 from ..graph import Node
@@ -124,16 +125,12 @@ class _Windows:
         count = len(kernel)
         self.kernel, self.strides, self.dilations = kernel, strides or [1] * count, dilations or [1] * count
         self.before, self.behind = window_pads(node, x, kernel, self.strides, self.dilations, auto_pad, pads)
-        self.lengths = node.shape(x)[-count:]
+        lengths = node.lengths(x)[-count:]
+        self.lengths = lengths if known(lengths) else node.shape(x)[-count:]
         self.places: list[np.ndarray] = []
         for i in range(count):
             span = (kernel[i] - 1) * self.dilations[i] + 1
-            room = self.lengths[i] + self.before[i] + self.behind[i] - span
-            outs = (-(-room // self.strides[i]) if ceil_mode else room // self.strides[i]) + 1
-            if ceil_mode and (outs - 1) * self.strides[i] >= self.lengths[i] + self.before[i]:
-                outs -= 1  # a window would begin in the padding behind
-            if outs < 0:
-                raise ShapeError(f"a window of {span} on an axis of length {self.lengths[i]}")
+            outs = _places(self.lengths[i], span, self.strides[i], self.before[i], self.behind[i], ceil_mode)
             self.places.append(np.arange(outs)[:, None] * self.strides[i] + np.arange(kernel[i]) * self.dilations[i])
 
     def of(self, node: Node, x: Any, fill: Any) -> Any:
@@ -173,14 +170,68 @@ class _Windows:
         return total.reshape(*[len(place) for place in self.places], -1)
 
 
+def _pooled(node: Node, x: Any, kind: str, kernel: Sequence[int], strides: Any, dilations: Any, auto_pad: str,
+            pads: Any, ceil_mode: int, include: bool = False) -> Any:
+    """Maxima or averages of windows by our own pooling; None where it has not got them.
+
+    Own pooling pads as much behind as before. Where that makes other windows, or other averages, the array is padded
+    first; windows that are too many are cut off.
+    """
+    count = len(kernel)
+    if count > 3 or any(each != 1 for each in dilations or ()):
+        return None
+    strides = strides or [1] * count
+    before, behind = window_pads(node, x, kernel, strides, [1] * count, auto_pad, pads)
+    lengths = node.lengths(x)[-count:] if ceil_mode or before != behind else (ANY,) * count
+    wanted = [_places(*each, ceil_mode) for each in zip(lengths, kernel, strides, before, behind)]
+    if ceil_mode and any(length is ANY and stride + pad > size
+                         for length, stride, pad, size in zip(lengths, strides, behind, kernel)):
+        return None  # the last window may begin in the padding behind
+    full = bool(ceil_mode)
+    if before != behind:
+        full = full or any(places is None or places > (length + 2 * pad - size) // stride + 1
+                           for places, length, pad, size, stride in zip(wanted, lengths, before, kernel, strides))
+    framed = any(map(operator.ge, before, kernel)) or (before != behind and (include or any(
+        places is None or length + 2 * pad < size or places > -(-(length + 2 * pad - size) // stride) + 1
+        for places, length, pad, size, stride in zip(wanted, lengths, before, kernel, strides))))
+    if framed:
+        if kind == "avg" and not include:
+            return None
+        x = padded(node, x, _all_axes(node, x, before, behind), -np.inf if kind == "max" else 0, "constant")
+        before, full = [0] * count, bool(ceil_mode)
+    result = ops.Pooling(x, kernel=tuple(kernel), pool_type=kind, stride=tuple(strides), pad=tuple(before),
+                         count_include_pad=include if kind == "avg" else None,
+                         pooling_convention="full" if full else "valid")
+    for axis, places in enumerate(wanted, -count):
+        if places is not None:
+            got = node.lengths(result)[axis]
+            if got != places:
+                result = ops.slice_axis(result, axis=axis, begin=0, end=places)
+    return result
+
+
+def _places(length: Any, kernel: int, stride: int, before: int, behind: int, ceil_mode: int) -> Any:
+    """The count of windows along an axis; None along one of an open length."""
+    if length is ANY:
+        return None
+    room = length + before + behind - kernel
+    places = (-(-room // stride) if ceil_mode else room // stride) + 1
+    if ceil_mode and (places - 1) * stride >= length + before:
+        places -= 1  # a window would begin in the padding behind
+    if places < 0:
+        raise ShapeError(f"a window of {kernel} on an axis of length {length}")
+    return places
+
+
 @row("MaxPool")
 def max_pool(node: Node, x: Any, *, kernel_shape: Any, auto_pad: str = "NOTSET", ceil_mode: int = 0,
              dilations: Any = None, pads: Any = None, storage_order: int = 0, strides: Any = None) -> Any:
     dtype, count = node.dtype(x), len(kernel_shape)
     indices = len(node.outputs) > 1
-    if not indices and _plain(auto_pad, ceil_mode, dilations, pads, count) and is_floating(dtype) and count < 4:
-        return ops.Pooling(x, kernel=tuple(kernel_shape), pool_type="max", stride=tuple(strides or [1] * count),
-                           pad=tuple(pads[:count]) if pads else (0,) * count)
+    if not indices and is_floating(dtype):
+        found = _pooled(node, x, "max", kernel_shape, strides, dilations, auto_pad, pads, ceil_mode)
+        if found is not None:
+            return found
     windows = _Windows(node, x, kernel_shape, strides, dilations, auto_pad, pads, ceil_mode)
     least = -np.inf if is_floating(dtype) else np.iinfo(dtype).min
     parts = windows.of(node, x, least)
@@ -195,22 +246,21 @@ def max_pool(node: Node, x: Any, *, kernel_shape: Any, auto_pad: str = "NOTSET",
     return result, places + offsets
 
 
-def _plain(auto_pad: str, ceil_mode: int, dilations: Any, pads: Any, count: int) -> bool:
-    """Whether our own pooling has these windows."""
-    same = not pads or list(pads[:count]) == list(pads[count:])
-    return auto_pad in ("NOTSET", "VALID", "") and not ceil_mode and same and all(each == 1 for each in dilations or ())
-
-
 @row("AveragePool")
 def average_pool(node: Node, x: Any, *, kernel_shape: Any, auto_pad: str = "NOTSET", ceil_mode: int = 0,
                  count_include_pad: int = 0, dilations: Any = None, pads: Any = None, strides: Any = None) -> Any:
-    count, dtype = len(kernel_shape), node.dtype(x)
-    if _plain(auto_pad, ceil_mode, dilations, pads, count) and count < 4:
-        return ops.Pooling(x, kernel=tuple(kernel_shape), pool_type="avg", stride=tuple(strides or [1] * count),
-                           pad=tuple(pads[:count]) if pads else (0,) * count, count_include_pad=bool(count_include_pad))
-    windows = _Windows(node, x, kernel_shape, strides, dilations, auto_pad, pads, ceil_mode)
+    words = kernel_shape, strides, dilations, auto_pad, pads, ceil_mode
+    found = _pooled(node, x, "avg", *words, include=bool(count_include_pad))
+    if found is not None:
+        return found
+    windows = _Windows(node, x, *words)
+    found = _pooled(node, x, "avg", *words, include=True)
+    if found is not None:
+        rate = windows.counts(1) / windows.counts(0)
+        return ops.broadcast_mul(found, node.lift(rate.astype(node.dtype(x)).reshape((1,) * (node.rank(x) - rate.ndim)
+                                                                                    + rate.shape)))
     total = ops._np_sum(windows.of(node, x, 0), axis=-1)
-    return ops.broadcast_div(total, node.lift(windows.counts(count_include_pad).astype(dtype)))
+    return ops.broadcast_div(total, node.lift(windows.counts(count_include_pad).astype(node.dtype(x))))
 
 
 @row("LpPool")

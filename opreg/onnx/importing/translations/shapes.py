@@ -389,8 +389,15 @@ def _along_last(node: Node, indices: Any) -> list[Any]:
     return [_squeezed(node, ops.slice_axis(indices, axis=-1, begin=i, end=i + 1), [-1]) for i in range(count)]
 
 
+def _as_row(indices: Any) -> Any:
+    """The indices of one place as those of a row of places."""
+    return indices[None] if isinstance(indices, np.ndarray) else ops.expand_dims(indices, axis=0)
+
+
 @row("GatherND")
 def gather_nd(node: Node, x: Any, indices: Given, *, batch_dims: int = 0) -> Any:
+    if node.rank(indices) == 1:  # of one place
+        return _squeezed(node, gather_nd(node, x, _as_row(indices), batch_dims=batch_dims), [0])
     flat, shape = node.shape(x), node.shape(indices)
     own = shape[:batch_dims]
     grid = np.indices(own)
@@ -402,6 +409,8 @@ def gather_nd(node: Node, x: Any, indices: Given, *, batch_dims: int = 0) -> Any
 
 @row("ScatterND")
 def scatter_nd(node: Node, x: Any, indices: Given, updates: Any, *, reduction: str = "none") -> Any:
+    if node.rank(indices) == 1:
+        indices, updates = _as_row(indices), ops.expand_dims(updates, axis=0)
     shape = node.shape(x)
     places = [_from_first(each, shape[i]) for i, each in enumerate(_along_last(node, indices))]
     return _scattered(node, x, _stacked(node, places), updates, reduction)
