@@ -85,7 +85,14 @@ def transformed() -> Any:
                  {"step": np.array(3), "window": np.abs(numbers(6))})
 
 
-MODELS = [dense, convolution, recurrent, resized, sampled, indexed, transformed]
+def multiplied() -> Any:
+    """Products along an axis, all of them and all before."""
+    return model([helper.make_node("CumProd", ["x", "axis"], ["p"], reverse=1),
+                  helper.make_node("CumProd", ["p", "axis"], ["y"], exclusive=1)], {"x": (2, 5, 2)}, ["y"],
+                 {"axis": np.array(1)}, opset=26)
+
+
+MODELS = [dense, convolution, recurrent, resized, sampled, indexed, transformed, multiplied]
 
 
 def loss_of(cell: Any) -> Any:
@@ -748,3 +755,97 @@ def test_windows_of_uneven_padding_are_pooled(kind: str, include: int, ceil: int
     np.testing.assert_allclose(out, _pooled(x, kind, kernel, strides, pads, ceil, include), rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(import_to_cell(made)(mx.Tensor(x)).asnumpy(), out)
     assert "Pooling" in operators_of(symbol) and "take" not in operators_of(symbol)
+
+
+def separate(*shape: int) -> np.ndarray:
+    """Numbers that are far from each other."""
+    return (np.random.default_rng(shape).permutation(int(np.prod(shape))).reshape(shape) - 2.5).astype(np.float32)
+
+
+@pytest.mark.parametrize("reduction, best", [("max", np.maximum), ("min", np.minimum)])
+@pytest.mark.parametrize("name", ["ScatterElements", "ScatterND"])
+def test_the_largest_of_updates(name: str, reduction: str, best: Any) -> None:
+    """Its gradient goes to what was largest at each place, in parts where several were."""
+    x, updates = separate(4, 3), separate(5, 3)[::-1].copy()
+    updates[0, 0] = x[0, 0]
+    rows = np.array([0, 3, 3, -2, 0])
+    places = rows[:, None] if name == "ScatterND" else np.repeat(rows[:, None], 3, 1)
+    made = model([helper.make_node(name, ["x", "i", "u"], ["y"], reduction=reduction)],
+                 {"x": x.shape, "u": updates.shape}, ["y"], {"i": places}, opset=18)
+    wanted = x.copy()
+    best.at(wanted, rows, updates)
+    there, given = x == wanted, updates == wanted[rows]
+    count = there.astype(np.float32)
+    np.add.at(count, rows, given)
+    weights = separate(4, 3)
+    cell = import_to_cell(made)
+    by_x, by_updates = mx.grad(lambda *ins: (cell(*ins) * mx.Tensor(weights)).sum(), (0, 1))(
+        mx.Tensor(x), mx.Tensor(updates))
+    np.testing.assert_array_equal(cell(mx.Tensor(x), mx.Tensor(updates)).asnumpy(), wanted)
+    np.testing.assert_allclose(by_x.asnumpy(), there * weights / count, rtol=1e-6)
+    np.testing.assert_allclose(by_updates.asnumpy(), given * (weights / count)[rows], rtol=1e-6)
+    symbol, args, _ = import_model(made)
+    bound = {"x": mx.nd.array(x), "u": mx.nd.array(updates), **args}
+    np.testing.assert_array_equal(symbol.bind(mx.cpu(), bound).forward()[0].asnumpy(), wanted)
+
+
+def test_a_product_of_updates_has_no_gradient() -> None:
+    """Who asks for one is told, instead of given zeros."""
+    made = model([helper.make_node("ScatterND", ["x", "i", "u"], ["y"], reduction="mul")], {"x": (4,), "u": (2,)},
+                 ["y"], {"i": np.array([[1], [1]])}, opset=18)
+    cell = import_to_cell(made)
+    x, u = mx.Tensor(np.float32([1, 2, 3, 4])), mx.Tensor(np.float32([5, 6]))
+    np.testing.assert_array_equal(cell(x, u).asnumpy(), [1, 60, 3, 4])
+    with pytest.raises(ArgumentError, match="ScatterND: no gradient goes through reduction='mul'"):
+        mx.grad(lambda *ins: cell(*ins).sum(), (0, 1))(x, u)
+
+
+@pytest.mark.parametrize("axis", [-1, 0, 1])
+def test_classes_that_are_computed(axis: int) -> None:
+    """OneHot of what a run computes is a symbol, whose two numbers train; a class that is not there is nowhere."""
+    made = model([helper.make_node("Cast", ["x"], ["c"], to=7),
+                  helper.make_node("OneHot", ["c", "depth", "values"], ["y"], axis=axis)], {"x": ("n", 3)}, ["y"],
+                 {"depth": np.array(4), "values": np.float32([0.5, 2])})
+    x = np.float32([[0, 3, -1], [-4, 4, -5]])
+    wanted = np.moveaxis(np.where(np.arange(4) == np.int64([[0, 3, 3], [0, 9, 9]])[..., None], 2, 0.5), -1, axis)
+    symbol, args, _ = import_model(made)
+    (bound,) = symbol.bind(mx.cpu(), {"x": mx.nd.array(x), **args}).forward()
+    for found in (import_to_cell(made)(mx.Tensor(x)), bound):
+        np.testing.assert_array_equal(found.asnumpy(), wanted)
+    cell = import_to_cell(made)
+    (by_values,) = mx.grad(lambda x: cell(x).sum(), None, cell.trainable_params())(mx.Tensor(x))
+    np.testing.assert_array_equal(by_values.asnumpy(), [20, 4])
+
+
+def test_places_of_maxima() -> None:
+    """Pooling that says where its maxima were, and what puts them there again, are a symbol that trains."""
+    made = model([helper.make_node("MaxPool", ["x"], ["p", "i"], kernel_shape=[2, 2], strides=[2, 2]),
+                  helper.make_node("MaxUnpool", ["p", "i"], ["y"], kernel_shape=[2, 2], strides=[2, 2])],
+                 {"x": (2, 3, 4, 6)}, ["y", "i"])
+    x = separate(2, 3, 4, 6)
+    windows = x.reshape(2, 3, 2, 2, 3, 2)
+    kept = (windows == windows.max((3, 5), keepdims=True)).reshape(x.shape)
+    symbol, args, _ = import_model(made)
+    for y, places in (import_to_cell(made)(mx.Tensor(x)),
+                      symbol.bind(mx.cpu(), {"x": mx.nd.array(x), **args}).forward()):
+        np.testing.assert_array_equal(y.asnumpy(), np.where(kept, x, 0))
+        np.testing.assert_array_equal(np.sort(places.asnumpy().reshape(-1)), np.flatnonzero(kept))
+        assert places.dtype == np.int64
+    cell = import_to_cell(made)
+    gradient = mx.grad(lambda x: (cell(x)[0] * mx.Tensor(x.asnumpy())).sum(), 0)(mx.Tensor(x))
+    np.testing.assert_array_equal(gradient.asnumpy(), np.where(kept, x, 0))
+
+
+def regions(mode: str = "avg") -> Any:
+    return model([helper.make_node("RoiAlign", ["x", "rois", "batch"], ["y"], mode=mode, output_height=2,
+                                   output_width=3, sampling_ratio=2)], {"x": (2, 2, 5, 6)}, ["y"],
+                 {"rois": np.float32([[0.5, 1, 4, 3.5], [1, 0, 5, 4]]), "batch": np.array([1, 0])})
+
+
+@pytest.mark.parametrize("mode", ["avg", "max"])
+def test_regions_train(mode: str) -> None:
+    cell, x = import_to_cell(regions(mode)), separate(2, 2, 5, 6)
+    out = cell(mx.Tensor(x))
+    gradient = mx.grad(lambda x: (cell(x) * mx.Tensor(out.asnumpy())).sum(), 0)(mx.Tensor(x)).asnumpy()
+    assert np.abs(gradient).max() > 0
+    np.testing.assert_allclose((gradient * x).sum(), (out.asnumpy() ** 2).sum(), rtol=1e-4)  # as of linear functions

@@ -67,8 +67,8 @@ def _randint(g: Builder, use: Use) -> Value:
     low, high = use.attrs["low"], use.attrs["high"]
     if not -1 << 53 <= low < high <= 1 << 53:
         raise Untranslatable("ONNX draws floating-point numbers, of which these whole numbers are no part")
-    drawn = g("Floor", _drawn(g, "RandomUniform", use.out.shape, np.dtype(np.float64), low=float(low), high=float(high)))
-    return g.cast(g.smaller(drawn, float(high - 1)), use.out.dtype)  # rounding may carry one up to high
+    drawn = _drawn(g, "RandomUniform", use.out.shape, np.dtype(np.float64), low=float(low), high=float(high))
+    return g.cast(g.smaller(g("Floor", drawn), float(high - 1)), use.out.dtype)  # rounding may carry one up to high
 
 
 @says("_sample_uniform", "_sample_normal", "_sample_exponential")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import itertools
 import math
@@ -238,12 +239,14 @@ def max_pool(node: Node, x: Any, *, kernel_shape: Any, auto_pad: str = "NOTSET",
     result = ops._np_max(parts, axis=-1)
     if not indices:
         return result
-    at = node.host(ops._npi_argmax(parts, axis=-1)).astype(np.int64)
     flat = windows.flat(storage_order)
-    places = np.take_along_axis(np.broadcast_to(flat, (*at.shape, flat.shape[-1])), at[..., None], -1)[..., 0]
-    head = at.shape[:-count]
-    offsets = np.arange(math.prod(head), dtype=np.int64).reshape(*head, *[1] * count) * math.prod(windows.lengths)
-    return result, places + offsets
+    shape = node.shape(result)
+    offsets = np.arange(math.prod(shape[:-count]), dtype=np.int64) * math.prod(windows.lengths)
+    begins = np.arange(flat[..., 0].size, dtype=np.int64).reshape(shape[-count:]) * flat.shape[-1]
+    chosen = ops.broadcast_add(node.cast(ops._npi_argmax(parts, axis=-1), np.int64), node.lift(begins.reshape(
+        *[1] * (len(shape) - count), *begins.shape)))
+    places = ops.take(node.lift(flat.reshape(-1)), chosen, axis=0)
+    return result, ops.broadcast_add(places, node.lift(offsets.reshape(*shape[:-count], *[1] * count)))
 
 
 @row("AveragePool")
@@ -294,18 +297,22 @@ def global_lp_pool(node: Node, x: Any, *, p: float = 2) -> Any:
 
 
 @row("MaxUnpool")
-def max_unpool(node: Node, x: Any, indices: Host, output_shape: Host = None, *, kernel_shape: Any, pads: Any = None,
+def max_unpool(node: Node, x: Any, indices: Given, output_shape: Host = None, *, kernel_shape: Any, pads: Any = None,
                strides: Any = None) -> Any:
     count, shape = len(kernel_shape), node.shape(x)
     strides, pads = strides or [1] * count, pads or [0] * 2 * count
     inner = [(length - 1) * stride + size - pads[i] - pads[i + count]
              for i, (length, stride, size) in enumerate(zip(shape[2:], strides, kernel_shape))]
     own = (*shape[:2], *inner)
-    whole = own if output_shape is None else numbers(output_shape)
-    if indices.size and not 0 <= indices.min() <= indices.max() < math.prod(own):
+    if isinstance(indices, np.ndarray) and indices.size and not 0 <= indices.min() <= indices.max() < math.prod(own):
         raise ShapeError(f"MaxUnpool: an index is outside of {own}")
-    places = np.stack(np.unravel_index(indices.reshape(-1), own))
-    return ops.scatter_nd(ops._np_reshape(x, newshape=(-1,)), node.lift(places.astype(np.int64)), shape=tuple(whole))
+    flat = ops.scatter_nd(ops._np_reshape(x, newshape=(-1,)), ops._np_reshape(node.lift(indices), newshape=(1, -1)),
+                          shape=(math.prod(own),))
+    result = ops._np_reshape(flat, newshape=own)
+    if output_shape is None:
+        return result
+    more = [wanted - length for wanted, length in zip(numbers(output_shape), own)]
+    return padded(node, result, [0] * len(more) + more, 0, "constant")
 
 
 # ----------------------------------------------------------------------------------------------- normalization
@@ -667,39 +674,55 @@ def _inside(place: Any, length: int, limit: tuple[float, float], how: str) -> An
 
 
 @row("RoiAlign")
-def roi_align(node: Node, x: Host, rois: Host, batch: Host, *, coordinate_transformation_mode: str | None = None,
+def roi_align(node: Node, x: Any, rois: Given, batch: Given, *, coordinate_transformation_mode: str | None = None,
               mode: str = "avg", output_height: int = 1, output_width: int = 1, sampling_ratio: int = 0,
               spatial_scale: float = 1.0) -> Any:
     how = coordinate_transformation_mode or ("half_pixel" if node.opset >= 16 else "output_half_pixel")
-    shift = 0.5 if how == "half_pixel" else 0.0
-    result = np.zeros((len(rois), x.shape[1], output_height, output_width), x.dtype)
-    for number, (x1, y1, x2, y2) in enumerate(rois * spatial_scale - shift):
-        height, width = y2 - y1, x2 - x1
-        if how != "half_pixel":
-            height, width = max(height, 1.0), max(width, 1.0)
-        high, wide = height / output_height, width / output_width
-        rows = sampling_ratio or math.ceil(height / output_height)
-        columns = sampling_ratio or math.ceil(width / output_width)
+    if mode == "avg":
+        regions = node.lift(rois)
+        image = ops.expand_dims(node.cast(node.lift(batch), node.dtype(regions)), axis=1)
+        return ops._contrib_ROIAlign(x, ops.Concat(image, regions, dim=1, num_args=2),
+                                     pooled_size=(output_height, output_width), spatial_scale=spatial_scale,
+                                     sample_ratio=sampling_ratio or -1, aligned=how == "half_pixel")
+    return _largest_of_regions(node, x, node.host(rois), node.host(batch), how == "half_pixel", output_height,
+                               output_width, sampling_ratio, spatial_scale)
+
+
+def _largest_of_regions(node: Node, x: Any, rois: np.ndarray, batch: np.ndarray, half_pixel: bool, output_height: int,
+                        output_width: int, sampling_ratio: int, spatial_scale: float) -> Any:
+    """The largest shares of bilinear samples in the cells of regions."""
+    channels, height, width = node.shape(x)[1:]
+    found = []
+    for number, (x1, y1, x2, y2) in enumerate(rois * spatial_scale - (0.5 if half_pixel else 0.0)):
+        tall, long = y2 - y1, x2 - x1
+        if not half_pixel:
+            tall, long = max(tall, 1.0), max(long, 1.0)
+        high, wide = tall / output_height, long / output_width
+        rows = sampling_ratio or math.ceil(high)
+        columns = sampling_ratio or math.ceil(wide)
         ys = y1 + (np.arange(output_height)[:, None] + (np.arange(rows) + 0.5) / max(rows, 1)) * high
         xs = x1 + (np.arange(output_width)[:, None] + (np.arange(columns) + 0.5) / max(columns, 1)) * wide
-        corners = _bilinear(x[int(batch[number])], ys.reshape(-1), xs.reshape(-1))
-        parts = [each.reshape(-1, output_height, rows, output_width, columns) for each in corners]
-        if mode == "avg":
-            result[number] = np.add.reduce(parts).mean((2, 4))
-        else:
-            result[number] = np.maximum.reduce(parts).max((2, 4))
-    return result
+        image = ops.slice_axis(x, axis=0, begin=int(batch[number]), end=int(batch[number]) + 1)
+        image = ops._np_reshape(image, newshape=(channels, height * width))
+        shares = [ops.broadcast_mul(ops.take(image, node.lift(places), axis=1),
+                                    node.lift(weights.astype(node.dtype(x))[None]))
+                  for places, weights in _corners(height, width, ys.reshape(-1), xs.reshape(-1))]
+        parts = ops._np_reshape(functools.reduce(ops.broadcast_maximum, shares),
+                                newshape=(1, channels, output_height, rows, output_width, columns))
+        found.append(ops._np_max(parts, axis=(3, 5)))
+    if not found:
+        return node.lift(np.zeros((0, channels, output_height, output_width), node.dtype(x)))
+    return ops.Concat(*found, dim=0, num_args=len(found))
 
 
-def _bilinear(image: np.ndarray, ys: np.ndarray, xs: np.ndarray) -> list[np.ndarray]:
-    """The four shares of an image's numbers at places between them."""
-    height, width = image.shape[1:]
+def _corners(height: int, width: int, ys: np.ndarray, xs: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Places in a flat image of the four pixels around points, and their weights."""
     inside = ((ys > -1) & (ys < height))[:, None] & ((xs > -1) & (xs < width))
     ys, xs = np.clip(ys, 0, height - 1), np.clip(xs, 0, width - 1)
-    top, left = np.floor(ys).astype(int), np.floor(xs).astype(int)
+    top, left = np.floor(ys).astype(np.int64), np.floor(xs).astype(np.int64)
     bottom, right = np.minimum(top + 1, height - 1), np.minimum(left + 1, width - 1)
     fy, fx = (ys - top)[:, None], xs - left
-    return [image[:, a[:, None], b] * weight * inside for a, b, weight in (
+    return [(a[:, None] * width + b, weight * inside) for a, b, weight in (
         (top, left, (1 - fy) * (1 - fx)), (top, right, (1 - fy) * fx), (bottom, left, fy * (1 - fx)),
         (bottom, right, fy * fx))]
 

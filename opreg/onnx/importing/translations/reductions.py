@@ -158,14 +158,24 @@ def _running(node: Node, x: Any, axis: int, exclusive: int, reverse: int) -> Any
 
 
 @row("CumProd")
-def cum_prod(node: Node, x: Host, axis: Host, *, exclusive: int = 0, reverse: int = 0) -> Any:
-    place = int(axis.reshape(-1)[0])
-    given = np.flip(x, place) if reverse else x
-    if exclusive:
-        first = np.ones_like(np.take(given, [0], place))
-        given = np.concatenate([first, np.delete(given, -1, place)], place)
-    total = np.cumprod(given, place, dtype=x.dtype)
-    return np.flip(total, place) if reverse else total
+def cum_prod(node: Node, x: Any, axis: Host, *, exclusive: int = 0, reverse: int = 0) -> Any:
+    place = node.axis(int(axis.reshape(-1)[0]), x)
+    length = node.length(x, place)
+
+    def part(begin: int, end: int) -> Any:
+        return ops.slice_axis(result, axis=place, begin=begin, end=end)
+
+    def joined(*parts: Any) -> Any:
+        return ops.Concat(*parts, dim=place, num_args=2)
+
+    result = ops.flip(x, axis=place) if reverse else x
+    if exclusive and length:
+        result = joined(ops.ones_like(part(0, 1)), part(0, length - 1))
+    step = 1
+    while step < length:  # each number becomes the product of twice as many
+        result = joined(part(0, step), part(step, length) * part(0, length - step))
+        step *= 2
+    return ops.flip(result, axis=place) if reverse else result
 
 
 @row("MatMul")

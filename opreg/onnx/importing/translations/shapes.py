@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from opreg.cells.tensor import Tensor
+from opreg.core.mode import MODE
 from opreg.core.registry import ops
 from opreg.core.spec import ANY, is_floating, known
 from opreg.errors import ArgumentError, AttrError, ShapeError
@@ -435,9 +436,46 @@ def _scattered(node: Node, x: Any, places: Any, updates: Any, reduction: str) ->
         return ops._scatter_set_nd(x, updates, node.lift(places), shape=shape)
     if reduction == "add":
         return x + ops._backward_gather_nd(updates, node.lift(places), x)  # which adds what goes to one place
+    if reduction in ("max", "min") and is_floating(node.dtype(x)):
+        return _extreme(node, x, node.lift(places), updates, reduction == "min")
+    if MODE.recording and is_floating(node.dtype(x)):
+        raise ArgumentError(f"{node.op_type}: no gradient goes through reduction={reduction!r}")
     result = node.host(x).copy()
     _REDUCTIONS[reduction].at(result, tuple(node.host(places)), node.host(updates))
     return result
+
+
+def _extreme(node: Node, x: Any, places: Any, updates: Any, least: bool) -> Any:
+    """The largest or smallest of what is there and of the updates of each place, which share its gradient."""
+    if least:
+        return ops.negative(_extreme(node, ops.negative(x), places, ops.negative(updates), False))
+    shape, axes = node.shape(x), node.length(places, 0)
+    strides = np.array([math.prod(shape[i + 1:axes]) for i in range(axes)], np.int64).reshape(-1, *[1] * (
+        node.rank(places) - 1))
+    rows = math.prod(shape[:axes])
+    flat = ops._np_reshape(ops._np_sum(ops.broadcast_mul(node.cast(places, np.int64), node.lift(strides)), axis=0),
+                           newshape=(-1, 1))
+    inner = math.prod(shape[axes:])
+    flat = ops._np_reshape(ops.broadcast_add(flat * inner, node.lift(np.arange(inner, dtype=np.int64))),
+                           newshape=(1, -1))
+    own = ops._np_reshape(x, newshape=(rows * inner,))
+    given = ops._np_reshape(updates, newshape=(-1,))
+    order = node.cast(ops.argsort(ops.BlockGrad(given), axis=0, dtype="int64"), np.int64)
+    # Written in their order, the largest comes last and stays.
+    best = ops._scatter_set_nd(ops.BlockGrad(own), ops.take(ops.BlockGrad(given), order, axis=0),
+                               ops.take(flat, order, axis=1), shape=(rows * inner,))
+    best = ops.broadcast_maximum(best, ops.BlockGrad(own))
+    dtype = node.dtype(x)
+    mine = node.cast(ops._npi_equal(ops.BlockGrad(own), best), dtype)
+    theirs = node.cast(ops._npi_equal(ops.BlockGrad(given), ops.gather_nd(best, flat)), dtype)
+    count = mine + ops._backward_gather_nd(theirs, flat, own)
+    total = _kept(own, mine) + ops._backward_gather_nd(_kept(given, theirs), flat, own)
+    return ops._np_reshape(total / count, newshape=shape)
+
+
+def _kept(x: Any, where: Any) -> Any:
+    """Numbers where a mask is not zero, else zero, infinite ones too."""
+    return ops.where(where, x, ops.zeros_like(x))
 
 
 @row("TensorScatter")
@@ -499,13 +537,17 @@ def reverse_sequence(node: Node, x: Any, lengths: Host, *, batch_axis: int = 1, 
 
 
 @row("OneHot")
-def one_hot(node: Node, indices: Host, depth: Host, values: Any, *, axis: int = -1) -> Any:
+def one_hot(node: Node, indices: Any, depth: Host, values: Any, *, axis: int = -1) -> Any:
     count = int(depth.reshape(-1)[0])
-    _sane((*indices.shape, max(count, 0)))
-    whole = indices.astype(np.int64)
-    whole = np.where((whole >= -count) & (whole < count), whole % count, -1)
-    hot = np.arange(count) == whole[..., None]
-    return ops.take(values, node.lift(np.moveaxis(hot, -1, axis).astype(np.int64)), axis=0)
+    if known(node.lengths(indices)):
+        _sane((*node.lengths(indices), max(count, 0)))
+    rank = node.rank(indices) + 1
+    axis = axis + rank if axis < 0 else axis
+    whole = node.cast(indices, np.int64)
+    whole = ops._npi_where(ops._npi_less_scalar(whole, scalar=0), whole + count, whole)
+    classes = np.arange(count, dtype=np.int64).reshape([-1 if i == axis else 1 for i in range(rank)])
+    hot = ops._npi_equal(ops.expand_dims(whole, axis=axis), node.lift(classes))
+    return ops.take(values, node.cast(hot, np.int64), axis=0)
 
 
 @row("Pad")
@@ -585,5 +627,7 @@ def depth_to_space(node: Node, x: Any, *, blocksize: int, mode: str = "DCR") -> 
 
 
 @row("ArrayFeatureExtractor", domain="ai.onnx.ml")
-def array_feature_extractor(node: Node, x: Host, indices: Host) -> Any:
-    return np.take(x, indices.reshape(-1), axis=-1)
+def array_feature_extractor(node: Node, x: Given, indices: Host) -> Any:
+    if isinstance(x, np.ndarray) and not computes(x.dtype):
+        return np.take(x, indices.reshape(-1), axis=-1)
+    return ops.take(node.lift(x), node.lift(indices.reshape(-1)), axis=-1)
