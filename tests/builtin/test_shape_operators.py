@@ -312,3 +312,10 @@ def test_arrays_of_several_dtypes_are_reset_together():
     arrays = [nd.ones((2,)), nd.ones((3,), dtype="float16"), nd.ones((1,), dtype="int32")]
     nd.reset_arrays(*arrays, num_arrays=3)
     assert [array.asnumpy().tolist() for array in arrays] == [[0, 0], [0, 0, 0], [0]]
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_gradient_of_another_number_of_parts_than_the_mask_names_is_refused(parts):
+    back = get("_backward_contrib_boolean_mask")
+    with pytest.raises(ShapeError, match="the index names another number of parts"):
+        back(nd.ones((parts, 2)), nd.array([1, 1, 1, 0]), nd.zeros((4, 2)))

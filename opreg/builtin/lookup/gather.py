@@ -15,6 +15,7 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
 from ..outputs import adjoint_pair, as_output, gradient_by, like_inputs, linear
+from ..places import reading, writing
 from ..shapes.shape import stored
 from .indexing import add_at, check_some, whole
 
@@ -32,11 +33,7 @@ def _replaces(op: Op, values: int, places: Callable[[ArrayModule, Array], Any], 
     ``values``, where ``places(xp, indices)`` says; the other input holds the indices. It has a gradient where an
     operator ``read`` gives the numbers at such indices."""
 
-    @op.kernel()
-    def replacing_xp(xp, data, *others, out=None):
-        out = stored(xp, data, out)
-        out[places(xp, others[2 - values])] = others[values - 1]
-        return out
+    writing(op, lambda xp, *ins, **_: (ins[0], places(xp, ins[3 - values]), ins[values]))
 
     if read is None:
         return
@@ -73,11 +70,13 @@ def gather_nd(data, indices):
 gather_nd.infer(_picked)
 
 
-@gather_nd.kernel()
-def gather_nd_xp(xp, data, indices):
+def _at_columns(xp: ArrayModule, data: Array, indices: Array) -> tuple[Array, tuple]:
     if not indices.shape[0]:  # every place is the whole
-        return stored(xp, xp.broadcast_to(data, (*indices.shape[1:], *data.shape)))
-    return data[_columns(xp, indices)]
+        return data[None], (xp.zeros(indices.shape[1:], xp.int64),)
+    return data, _columns(xp, indices)
+
+
+reading(gather_nd, _at_columns)
 
 
 def _with_data(*, shape: Shape | None) -> tuple[str, ...]:
@@ -124,14 +123,8 @@ def scatter_nd_infer(data, indices, *, shape):
     return shape
 
 
-@scatter_nd.kernel()
-def scatter_nd_xp(xp, data, indices, *, shape, out=None):
-    if out is None:
-        out = xp.zeros(shape, dtype=data.dtype)
-    else:
-        out[...] = 0
-    out[_columns(xp, indices)] = data
-    return out
+writing(scatter_nd, lambda xp, data, indices, *, shape: (
+    shape if isinstance(shape, tuple) else (shape,), _columns(xp, indices), data))
 
 
 linear(gather_sum, gather_nd, slice(1, 2))
@@ -203,15 +196,15 @@ def boolean_mask_put(g, index, data, *, axis: int = 0):
 boolean_mask_put.infer(like_inputs(2))
 
 
-@boolean_mask_put.kernel()
-def boolean_mask_put_xp(xp, g, index, data, *, axis):
-    result = xp.zeros(data.shape, dtype=g.dtype)
-    try:
-        result[(slice(None),) * (axis % result.ndim) + (index != 0,)] = g
-    except ValueError:
+def _to_chosen(xp: ArrayModule, g: Array, index: Array, data: Array, *, axis: int) -> tuple[Shape, tuple, Array]:
+    axis, (places,) = axis % len(data.shape), xp.nonzero(index)
+    if g.shape != (*data.shape[:axis], *places.shape, *data.shape[axis + 1:]):
         raise ShapeError(f"g has shape {show(g.shape)}, the index names another number of parts of "
-                         f"{show(data.shape)}") from None
-    return result
+                         f"{show(data.shape)}")
+    return data.shape, (slice(None),) * axis + (places,), g
+
+
+writing(boolean_mask_put, _to_chosen)
 
 
 @boolean_mask_put.grad
@@ -227,13 +220,8 @@ def boolean_mask_like(data, index, like, *, axis: int = 0):
 boolean_mask_like.infer(like_inputs(2))
 
 
-@boolean_mask.kernel()
-@boolean_mask_like.kernel()
-def boolean_mask_xp(xp, data, index, *like, axis):
-    return data[(slice(None),) * (axis % data.ndim) + (index != 0,)]
-
-
 for _op in (boolean_mask, boolean_mask_like):
+    reading(_op, lambda xp, data, index, *like, axis: (data, (slice(None),) * (axis % data.ndim) + (index != 0,)))
     gradient_by(_op, boolean_mask_put)
 
 

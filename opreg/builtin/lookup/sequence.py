@@ -13,6 +13,7 @@ from ...core.spec import Shape, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import adjoint_pair, gradient_by, linear
+from ..places import reading, writing
 from ..shapes.shape import constant, stored
 from .indexing import check_some
 
@@ -120,9 +121,7 @@ def sequence_last_view(array, *, use_sequence_length, axis):
     return None if use_sequence_length else array[:, -1] if axis else array[-1]
 
 
-@sequence_last.kernel()
-def sequence_last_xp(xp, data, sequence_length=None, *, axis):
-    return data[_last(xp, data.shape, sequence_length, axis)]
+reading(sequence_last, lambda xp, data, length=None, *, axis, **_: (data, _last(xp, data.shape, length, axis)))
 
 
 @declare(name="_backward_SequenceLast", types="T,U,I->T", unread=(1,),
@@ -134,14 +133,8 @@ def sequence_last_put(g, data, sequence_length, *, use_sequence_length: bool = F
 gradient_by(sequence_last, sequence_last_put)
 
 
-@sequence_last_put.kernel()
-def sequence_last_put_xp(xp, g, data, sequence_length=None, *, axis, out=None):
-    if out is None:
-        out = xp.zeros(data.shape, dtype=g.dtype)
-    else:
-        out[...] = 0
-    out[_last(xp, data.shape, sequence_length, axis)] = g
-    return out
+writing(sequence_last_put, lambda xp, g, data, length=None, *, axis, **_: (
+    data.shape, _last(xp, data.shape, length, axis), g))
 
 
 linear(sequence_last_put, sequence_last, slice(2, None))

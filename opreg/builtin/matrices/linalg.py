@@ -25,6 +25,7 @@ from ...typing import Array, ArrayModule
 from ..attending import Product
 from ..forms import formed
 from ..outputs import adjoint_pair, as_output, together
+from ..places import reading, writing
 from .dense import FACTORS, product, transposable
 
 __all__: list[str] = []
@@ -541,13 +542,12 @@ def _part(take: Op, put: Op, count: Callable[[int], int], side: Callable[[int], 
         size = side(A[-1]) + abs(offset)
         return (*A[:-1], size, size)
 
-    @put.kernel()
-    def put_xp(xp, A, **attrs):
+    def to_places(xp: ArrayModule, A: Array, **attrs: Any) -> tuple[Shape, tuple, Array]:
         length = side(A.shape[-1])
         size = length + abs(attrs["offset"])
-        result = xp.zeros((*A.shape[:-1], size, size), A.dtype)
-        result[(..., *places(xp, length, **attrs))] = A
-        return result
+        return (*A.shape[:-1], size, size), (..., *places(xp, length, **attrs)), A
+
+    writing(put, to_places)
 
     adjoint_pair(take, put, like=False)
 
@@ -602,9 +602,8 @@ def _length(count: int) -> int:
     return side
 
 
-@extracttrian.kernel()
-def extracttrian_xp(xp, A, *, offset, lower):
-    return A[(..., *_triangle(xp, A.shape[-1] - abs(offset), offset=offset, lower=lower))]
+reading(extracttrian, lambda xp, A, *, offset, lower: (
+    A, (..., *_triangle(xp, A.shape[-1] - abs(offset), offset=offset, lower=lower))))
 
 
 _part(extracttrian, maketrian, lambda length: length * (length + 1) // 2, _length, _triangle)

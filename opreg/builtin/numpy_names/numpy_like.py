@@ -26,6 +26,7 @@ from ...typing import Array, ArrayModule
 from ..attending import Seen, multiplies
 from ..matrices.dense import FACTORS, adjoint, bilinear, product
 from ..outputs import adjoint_pair, linear
+from ..places import writing
 from ..samples import aligned, alike, repeated, same_numbers, summed_like
 from ..shapes.broadcasting import reduce_like_xp
 from ..shapes.shape import as_view, constant, delivered, reshape_fill, reshaped, stored
@@ -323,15 +324,8 @@ def subscript_assign_infer(data, value, *, key):
     return data
 
 
-@subscript_assign.kernel()
-def subscript_assign_xp(xp, data, value, *, key, out=None):
-    if out is None:
-        out = data.copy()
-    else:
-        xp.copyto(out, data)
-    # A single number is no array with a view: NumPy stores none of one axis there.
-    out[key] = value.reshape(()) if value.size == 1 else value
-    return out
+# A single number is no array with a view: NumPy stores none of one axis there.
+writing(subscript_assign, lambda xp, data, value, *, key: (data, key, value.reshape(()) if value.size == 1 else value))
 
 
 @subscript_assign.grad

@@ -18,6 +18,7 @@ from ...typing import Array, ArrayModule
 from ..forms import formed
 from ..lookup.indexing import check_some
 from ..outputs import adjoint_pair
+from ..places import reading, writing
 from ..samples import along
 
 __all__: list[str] = []
@@ -145,8 +146,9 @@ def topk_xp(xp, data, *, axis, k, ret_typ, is_ascend, dtype):
     if ret_typ == "indices":
         return places
     if ret_typ == "mask":
-        ones = xp.ones(places.shape, dtype=data.dtype)
-        return _put_along(xp, ones, places, data.shape, axis).reshape(shape)
+        mask = xp.zeros(data.shape, data.dtype)
+        mask[_along(xp, places, data.shape, axis)] = 1
+        return mask.reshape(shape)
     return xp.take_along_axis(data, places, axis=axis), places.astype(dtype)
 
 
@@ -157,13 +159,11 @@ def topk_grad(g, ins, outs, *, axis, ret_typ):
     return (None,)
 
 
-def _put_along(xp: ArrayModule, values: Array, places: Array, shape: Shape, axis: int) -> Array:
-    """Zeros of a shape with values at places along an axis."""
-    result = xp.zeros(shape, dtype=values.dtype)
-    where = [xp.arange(dim).reshape([-1] + [1] * (len(shape) - i - 1)) for i, dim in enumerate(shape)]
-    where[axis] = places
-    result[tuple(where)] = values
-    return result
+def _along(xp: ArrayModule, places: Array, shape: Shape, axis: int) -> tuple[Array, ...]:
+    """The key of places along an axis of a shape."""
+    key = [xp.arange(dim).reshape([-1] + [1] * (len(shape) - i - 1)) for i, dim in enumerate(shape)]
+    key[axis] = places
+    return tuple(key)
 
 
 @declare(name="_take_along_axis", types="T,I->T")
@@ -180,11 +180,12 @@ def take_along_axis_infer(data, indices, *, axis):
     return indices
 
 
-@take_along_axis.kernel()
-def take_along_axis_xp(xp, data, indices, *, axis):
-    if axis is None:
-        data, axis = data.reshape(-1), 0
-    return xp.take_along_axis(data, indices.astype(xp.int64), axis=axis)
+def _at_indices(xp: ArrayModule, data: Array, indices: Array, *, axis: int | None) -> tuple[Array, tuple[Array, ...]]:
+    data = data.reshape(-1) if axis is None else data
+    return data, _along(xp, indices.astype(xp.int64), data.shape, axis or 0)
+
+
+reading(take_along_axis, _at_indices)
 
 
 @declare(name="_backward_take_along_axis", types="T,I,U->T", unread=(2,))
@@ -195,11 +196,15 @@ def put_along_axis(g, indices, data, *, axis: int | None = -1):
 adjoint_pair(take_along_axis, put_along_axis)
 
 
-@put_along_axis.kernel()
-def put_along_axis_xp(xp, g, indices, data, *, axis):
-    shape = _flat(data.shape, axis)
-    axis = 0 if axis is None else check_axis(axis, len(shape))
-    return _put_along(xp, g, indices.astype(xp.int64), shape, axis).reshape(data.shape)
+def _to_indices(xp: ArrayModule, g: Array, indices: Array, data: Array, *, axis: int | None
+                ) -> tuple[Shape, tuple, Array]:
+    shape, places = data.shape, indices.astype(xp.int64)
+    if axis is not None:
+        return shape, _along(xp, places, shape, axis), g
+    return shape, xp.unravel_index(places, shape), g
+
+
+writing(put_along_axis, _to_indices)
 
 
 # ---------------------------------------------------------------------------------------------- histogram

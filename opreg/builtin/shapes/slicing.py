@@ -14,10 +14,10 @@ from ...core.registry import declare, ops, register
 from ...core.rules import Rule
 from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...errors import AttrError, ShapeError
-from ...typing import Array, ArrayModule
 from ..outputs import as_output, linear, together
+from ..places import reading, writing
 from ..samples import along
-from .shape import constant, stored
+from .shape import constant
 
 __all__: list[str] = []
 
@@ -45,9 +45,7 @@ def _cut_by(op: Op, cut: Callable[..., Cut]) -> Rule:
     def cut_view(array, *, out_shape, **attrs):
         return None if out_shape is None else array[rule(attrs, array.shape, out_shape)]
 
-    @op.kernel()
-    def cut_xp(xp, data, *like, out=None, **attrs):
-        return stored(xp, data[rule(attrs, data.shape, *[array.shape for array in like])], out)
+    reading(op, lambda xp, data, *like, **attrs: (data, rule(attrs, data.shape, *[array.shape for array in like])))
 
     @op.prepare
     def cut_prepare(data, *like, **attrs):
@@ -72,14 +70,7 @@ def _cutting(op: Op, cut: Callable[..., Cut]) -> Op:
         unify(g, _cut_shape(data, rule(attrs, data, g)))
         return data
 
-    @put.kernel()
-    def put_xp(xp, g, data, *, out=None, **attrs):
-        if out is None:
-            out = xp.zeros(data.shape, dtype=g.dtype)
-        else:
-            out[...] = 0
-        out[rule(attrs, data.shape, g.shape)] = g
-        return out
+    writing(put, lambda xp, g, data, **attrs: (data.shape, rule(attrs, data.shape, g.shape), g))
 
     @put.grad
     def put_grad(g, ins, outs, **attrs):
@@ -240,16 +231,6 @@ linear(reverse, reverse)
 # ------------------------------------------------------------------------------------------ parts written
 
 
-def _with(xp: ArrayModule, data: Array, cut: Cut, value: Array, out: Array | None) -> Array:
-    """``data`` with a part replaced, in an array of its own or in ``out``, which may be ``data``."""
-    if out is None:
-        out = data.copy()
-    else:
-        xp.copyto(out, data)
-    out[cut] = value
-    return out
-
-
 @declare(name="_slice_assign", aliases=("_crop_assign", "_npi_slice_assign"), inplace=(0,), cheap=True)
 def slice_assign(lhs, rhs, *, begin: Bounds, end: Bounds, step: Bounds = ()):
     """``lhs`` with the part that ``slice`` would cut replaced by ``rhs``."""
@@ -269,9 +250,7 @@ def slice_assign_infer(lhs, rhs, *, begin, end, step):
     return lhs
 
 
-@slice_assign.kernel()
-def slice_assign_xp(xp, lhs, rhs, *, begin, end, step, out=None):
-    return _with(xp, lhs, _cut(lhs.shape, begin=begin, end=end, step=step), rhs, out)
+writing(slice_assign, lambda xp, lhs, rhs, **bounds: (lhs, _cut(lhs.shape, **bounds), rhs))
 
 
 @slice_assign.grad
@@ -295,10 +274,8 @@ def slice_assign_scalar_infer(data, *, begin, end, step):
     return data
 
 
-@slice_assign_scalar.kernel()
-def slice_assign_scalar_xp(xp, data, *, scalar, begin, end, step, out=None):
-    cut = _cut(data.shape, begin=begin, end=end, step=step)
-    return _with(xp, data, cut, constant(xp, scalar, data.dtype), out)
+writing(slice_assign_scalar, lambda xp, data, *, scalar, **bounds: (
+    data, _cut(data.shape, **bounds), constant(xp, scalar, data.dtype)))
 
 
 linear(slice_assign_scalar, slice_assign_scalar, without=("scalar",))

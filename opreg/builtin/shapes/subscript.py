@@ -11,6 +11,7 @@ from ...core.registry import declare, ops
 from ...core.spec import known
 from ...errors import SubscriptError
 from ..outputs import adjoint_pair, linear
+from ..places import reading
 from ..samples import repeated
 
 __all__: list[str] = []
@@ -38,9 +39,7 @@ def subscript_infer(data, *, key):
         raise SubscriptError(str(error)) from None
 
 
-@subscript.kernel()
-def subscript_xp(xp, data, *, key):
-    return xp.array(data[key])
+reading(subscript, lambda xp, data, *, key: (data, key))
 
 
 def _of_samples(key: Any) -> tuple[Any, ...] | None:

@@ -1,0 +1,82 @@
+"""Numbers read at places of an array, and numbers written there: slices, indices, masks and diagonals are one idea.
+
+Whatever NumPy takes in brackets names places, and is called a key here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..core.op import Op
+from ..typing import Array, ArrayModule
+from .shapes.shape import stored
+
+__all__ = ["reading", "writing"]
+
+
+def reading(op: Op, where: Callable[..., tuple]) -> None:
+    """Declare that an operator reads numbers at some places.
+
+    Parameters
+    ----------
+    op : Op
+        The operator.
+    where : function
+        ``where(xp, *arrays, **attrs)``, given all attributes: the array that is read, and the key.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> from opreg.core.registry import declare
+    >>> @declare(name="_example_column")
+    ... def column(data, *, at: int = 0): "A column."
+    >>> column.infer(lambda data: data[:1])
+    <function <lambda> at ...>
+    >>> reading(column, lambda xp, data, *, at: (data, (slice(None), at)))
+    >>> column(nd.array([[1.0, 2.0], [3.0, 4.0]]), at=1).asnumpy().tolist()
+    [2.0, 4.0]
+    """
+    @op.kernel()
+    def reading_xp(xp: ArrayModule, *arrays: Array, out: Array | None = None, **attrs: object) -> Array:
+        data, key = where(xp, *arrays, **attrs)
+        part = data[key]
+        if out is not None:
+            xp.copyto(out, part)
+            return out
+        return part if part.size and not xp.may_share_memory(part, data) else xp.array(part)
+
+
+def writing(op: Op, where: Callable[..., tuple]) -> None:
+    """Declare that an operator writes numbers to some places, among zeros or those of another array.
+
+    Parameters
+    ----------
+    op : Op
+        The operator.
+    where : function
+        ``where(xp, *arrays, **attrs)``, given all attributes: the array around them, or the shape to fill with zeros;
+        the key; and the numbers.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> from opreg.core.registry import declare
+    >>> @declare(name="_example_framed")
+    ... def framed(data): "A vector between two zeros."
+    >>> framed.infer(lambda data: (data[0] + 2,))
+    <function <lambda> at ...>
+    >>> writing(framed, lambda xp, data: ((data.shape[0] + 2,), slice(1, -1), data))
+    >>> framed(nd.array([1.0, 2.0])).asnumpy().tolist()
+    [0.0, 1.0, 2.0, 0.0]
+    """
+    @op.kernel()
+    def writing_xp(xp: ArrayModule, *arrays: Array, out: Array | None = None, **attrs: object) -> Array:
+        around, key, numbers = where(xp, *arrays, **attrs)
+        if not isinstance(around, tuple):
+            out = stored(xp, around, out)
+        elif out is None:
+            out = xp.zeros(around, dtype=numbers.dtype)
+        else:
+            out[...] = 0
+        out[key] = numbers
+        return out
