@@ -25,11 +25,12 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..attending import Seen, multiplies
 from ..matrices.dense import FACTORS, adjoint, bilinear, product
-from ..outputs import adjoint_pair, linear
+from ..outputs import adjoint_pair
 from ..places import writing
-from ..samples import aligned, alike, repeated, same_numbers, summed_like
+from ..samples import aligned, alike, repeated, summed_like
 from ..shapes.broadcasting import reduce_like_xp
-from ..shapes.shape import as_view, constant, delivered, reshape_fill, reshaped, stored
+from ..shapes.creation import filling
+from ..shapes.shape import constant, delivered, reshape_fill, reshaping, stored
 from ..shapes.subscript import subscript_infer
 
 __all__: list[str] = []
@@ -39,7 +40,7 @@ Dtypes = list[np.dtype | None]
 # ------------------------------------------------------------------------------------------------- reshape
 
 
-def _literal(source: Shape, newshape: int | Sequence[int]) -> Shape:
+def _literal(source: Shape, *, newshape: int | Sequence[int]) -> Shape:
     """The shape asked for, with -1 worked out."""
     codes = (newshape,) if isinstance(newshape, int) else tuple(newshape)
     if any(dim < -1 for dim in codes) or codes.count(-1) > 1:
@@ -58,28 +59,8 @@ def reshape(a, *, newshape: int | tuple[int, ...], order: Literal["C"] = "C"):
     """``a`` in another shape, given literally: 0 is a length, () a single number; one -1 follows from the rest."""
 
 
-same_numbers(reshape)
-
-
+reshaping(reshape, _literal)
 reshape.fill(reshape_fill)
-
-
-@reshape.infer
-def reshape_infer(a, *, newshape):
-    return _literal(a, newshape)
-
-
-@reshape.view
-def reshape_view(array, *, newshape):
-    return as_view(array, _literal(array.shape, newshape))
-
-
-@reshape.kernel()
-def reshape_xp(xp, a, *, newshape, out=None):
-    return reshaped(xp, a, _literal(a.shape, newshape), out)
-
-
-linear(reshape, "reshape_like", slice(0, 1))
 
 
 # -------------------------------------------------------------------------------------------------- matmul
@@ -478,10 +459,4 @@ def full_like(a, *, fill_value: Number, ctx: str = "", dtype: np.dtype | None = 
     """One number everywhere, in the shape of ``a`` and in its dtype or another."""
 
 
-full_like.grad(ZERO)
-
-
-@full_like.kernel()
-def full_like_xp(xp, a, *, fill_value, dtype, out=None):
-    number = constant(xp, fill_value, dtype or a.dtype)
-    return stored(xp, xp.broadcast_to(number, a.shape), out)
+filling(full_like)

@@ -15,8 +15,9 @@ from ...core.attrs import Field, Number, Schema
 from ...core.declarations import ZERO
 from ...core.launch import Call, Rank
 from ...core.op import Op
-from ...core.registry import declare, register
+from ...core.registry import ops, register
 from ...core.spec import broadcast, fits, wrapped
+from ...custom.composed import composed
 from ...errors import DTypeError
 from ...typing import Array, ArrayModule
 from ..samples import alike
@@ -108,17 +109,13 @@ _ufunc("_npi_isfinite", "isfinite", ("x",), "T->bool", "Whether it is neither in
 
 
 def _infinite(name: str, sign: str, number: float) -> None:
-    @declare(name=name, types="T->bool")
+    @composed(name=name, types="T->bool")
     def op(x):
         """Whether it is one of the infinities."""
+        return ops._npi_equal_scalar(x, scalar=number)
 
     op.doc = f"Whether it is {sign} infinity, as bool."
-    op.infer(lambda x: x)
     op.grad(ZERO)
-
-    @op.kernel()
-    def infinite_xp(xp, x, *, out=None):
-        return xp.equal(x, number, out=out)
 
 
 _infinite("_npi_isposinf", "positive", math.inf)
