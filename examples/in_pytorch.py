@@ -1,4 +1,4 @@
-"""Operators of ours in a training loop of PyTorch: one that is followed and fuses, one that is called, and a Cell.
+"""Operators of ours in a training loop of PyTorch: one that is traced and fuses, one that is called, and a Cell.
 
 The followed one becomes PyTorch's own operations; the other is NumPy, called with arrays over the memory of tensors. A
 step of PyTorch's optimizer changes the Cell's own weights.

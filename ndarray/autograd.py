@@ -209,7 +209,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
     Parameters
     ----------
     function : callable
-        Of arrays; it is followed once, with values that have the shape of a sample and no numbers.
+        Of arrays; it is traced once, with values that have the shape of a sample and no numbers.
     in_axes, out_axes : int, None, or nesting of them
         Along which axis of inputs and outputs the samples lie; None for what all of them share.
 

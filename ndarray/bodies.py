@@ -143,7 +143,7 @@ def _randomness(ctx: Context) -> tuple[object, ...]:
 
 @COMPUTED.provide
 def computed(call: Call) -> Callable[[], None]:
-    """A function that computes a followed operator on the arrays of a call, operator by operator."""
+    """A function that computes a traced operator on the arrays of a call, operator by operator."""
     op, attrs, ctx = call.op, call.attrs, call.ctx
     use = Use(op.name, {}, None, ctx, call.is_train, [Spec(array.shape, array.dtype) for array in call.ins], call.specs,
               call.memo)

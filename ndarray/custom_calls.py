@@ -150,7 +150,7 @@ class CustomRun:
     def back(self, attrs: Any, arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
              needs: tuple[bool, ...], wrap: Callable[..., NDArray]) -> list[Array | None] | None:
         """Raw gradients of the inputs by the ``backward`` of the operator whose forward ran; None where the gradient
-        is another's business: that of a Prop that has a rule, or of a body that is followed."""
+        is another's business: that of a Prop that has a rule, or of a traced body."""
         prop, ctx, thread = attrs.prop, self._ctx, MODE.__dict__
         if attrs.op.traits.traced or hasattr(prop, "gradient"):
             return None

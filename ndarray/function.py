@@ -37,7 +37,7 @@ Out = TypeVar("Out", bound=NDArray | Sequence[NDArray])
 
 
 def _is_array(value: object) -> bool:
-    return isinstance(value, (NDArray, np.ndarray)) or hasattr(value, "_follow")
+    return isinstance(value, (NDArray, np.ndarray)) or hasattr(value, "_trace_call")
 
 
 class _Slot(int):

@@ -958,8 +958,8 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
             if value._alike:
                 result_class = result_class or value.__class__
         else:
-            if hasattr(value, "_follow"):  # it stands for an array, in a body that is followed or a gradient
-                return value._follow(op, attrs, values)
+            if hasattr(value, "_trace_call"):  # it stands for an array, in a traced body or a gradient
+                return value._trace_call(op, attrs, values)
             try:
                 arrays.append(raw(value, ctx))
             except (ArgumentError, DeviceError) as error:
@@ -1023,7 +1023,7 @@ def array(source: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> N
     >>> array(np.arange(3)).dtype
     <class 'numpy.float32'>
     """
-    if hasattr(source, "as_ndarray"):  # of a body that is followed
+    if hasattr(source, "as_ndarray"):  # of a traced body
         return source.as_ndarray(dtype)
     ctx = current_context() if ctx is None else Context(ctx)
     shared = None if isinstance(source, (Value, np.ndarray, list, tuple, int, float)) else FOREIGN.function(source)

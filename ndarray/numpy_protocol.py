@@ -2,7 +2,7 @@
 
 NumPy asks the arrays that a function is called with what it means (NEP 13 and NEP 18); also for Python's operators with
 a NumPy array on the left. What is not recorded is computed by NumPy. What is recorded, or traced, becomes operators, by
-the rules that hold in bodies that are followed; or it is an error that says why not.
+the rules that hold in traced bodies; or it is an error that says why not.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class BaseSparseNDArray(NDArray):
         dense.setflags(write=False)
         return dense
 
-    def _follow(self, op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[Applied, list[NDArray]]:
+    def _trace_call(self, op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[Applied, list[NDArray]]:
         result: tuple[Applied, list[NDArray]] = APPLY.function(op, attrs, values)
         return result
 

@@ -1,4 +1,4 @@
-"""Values of a body that is followed: they have a shape and a dtype, and what is done to them becomes nodes.
+"""Values of a traced body: they have a shape and a dtype, and what is done to them becomes nodes.
 
 A user's operator that is ``traced`` is called with them once, where a graph is compiled. ``TracedNDArray`` is what
 it is given in ``in_data`` and the other lists; ``TracedArray`` is what ``asnumpy`` makes of one, and acts as a NumPy
@@ -150,11 +150,11 @@ _CHOOSE = ("Choose between numbers by where(condition, x, y), or leave traced of
 
 
 def _refuse(what: str, instead: str = "") -> Callable[..., NoReturn]:
-    """A method that says what cannot be followed."""
+    """A method that says what cannot be traced."""
 
     def method(self: object, *_: object, **__: object) -> NoReturn:
-        """Refused: a followed value has no numbers."""
-        raise TraceError(f"{what} needs numbers, and a body that is followed has none. {instead or INSTEAD}")
+        """Refused: a traced value has no numbers."""
+        raise TraceError(f"{what} needs numbers, and a traced body has none. {instead or INSTEAD}")
 
     return method
 
@@ -258,7 +258,7 @@ class TracedArray(Sized):
         return self.spec.dtype  # type: ignore[return-value]
 
     def __repr__(self) -> str:
-        return f"<value of a body that is followed, {show(self.shape)} {self.dtype}>"
+        return f"<value of a traced body, {show(self.shape)} {self.dtype}>"
 
     # --------------------------------------------------------------------------------------------- subscripts
 
@@ -353,7 +353,7 @@ for _name in ("sum", "mean", "prod", "max", "min", "var", "std", "argmax", "argm
 
 
 class TracedNDArray(NDArray):
-    """An NDArray of a body that is followed; its ``_data`` is a ``TracedArray``."""
+    """An NDArray of a traced body; its ``_data`` is a ``TracedArray``."""
 
     __slots__ = ()
     _rank = 4
@@ -363,7 +363,7 @@ class TracedNDArray(NDArray):
         settled, outs = self._data.body.call(op, op.complete(given), values)
         return outs[0] if settled.visible == 1 else outs
 
-    def _follow(self, op: Op, attrs: Attrs, values: Sequence[object]) -> tuple[Applied, list[NDArray]]:
+    def _trace_call(self, op: Op, attrs: Attrs, values: Sequence[object]) -> tuple[Applied, list[NDArray]]:
         return self._data.body.call(op, attrs, values)
 
     def _binary(self, name: str, other: Any, reflected: bool) -> Any:
@@ -444,11 +444,11 @@ class TracedNDArray(NDArray):
         return parts[0] if len(parts) == 1 and not isinstance(key, tuple) else tuple(parts)
 
     def __repr__(self) -> str:
-        return f"<NDArray of a body that is followed, {show(self.shape)} {self._data.dtype} @{self._ctx}>"
+        return f"<NDArray of a traced body, {show(self.shape)} {self._data.dtype} @{self._ctx}>"
 
 
 def wrap_traced(data: Array | TracedArray, ctx: Context, frozen: bool = False) -> NDArray:
-    """An NDArray over a followed value; a frozen one refuses writes. Arrays that hold numbers are wrapped as such."""
+    """An NDArray over a traced value; a frozen one refuses writes. Arrays that hold numbers are wrapped as such."""
     if not isinstance(data, TracedArray):
         plain = NDArray.__new__(FrozenNDArray if frozen else NDArray)
         plain._data, plain._ctx, plain._entry = data, ctx, None

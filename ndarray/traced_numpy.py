@@ -51,12 +51,12 @@ _BOOL = np.dtype(np.bool_)
 INSTEAD = "Write it with operators such as where, or leave traced off"
 
 
-def _followed(value: object) -> TypeGuard[TracedArray]:
+def _is_traced(value: object) -> TypeGuard[TracedArray]:
     return hasattr(value, "unwritten")
 
 
 def _host(value: object) -> Any:
-    """A followed NDArray as the NumPy-like array it is over; other things as they are."""
+    """A traced NDArray as the NumPy-like array it is over; other things as they are."""
     return getattr(value, "_data", value) if hasattr(value, "_ctx") else value
 
 
@@ -73,7 +73,7 @@ def ufunc(body: BodyTracer, ufunc: np.ufunc, method: str, inputs: Sequence[Any],
         return _stored(function(body, _REDUCTIONS[name], operands, {"axis": 0, **keywords}), out)
     if method != "__call__" or keywords:
         what = name if method == "__call__" else f"{name}.{method}"
-        raise TraceError(f"np.{what}({', '.join(f'{key}=' for key in keywords)}) cannot be followed. {body.instead}")
+        raise TraceError(f"np.{what}({', '.join(f'{key}=' for key in keywords)}) cannot be traced. {body.instead}")
     if name == "matmul":
         return _stored(FUNCTIONS["matmul"](body, *operands), out)
     loop = ufunc.resolve_dtypes((*map(_kind, operands), *[None] * ufunc.nout))
@@ -107,8 +107,8 @@ def _stored(value: TracedArray, out: object) -> TracedArray:
     """The value, stored in ``out`` where that is given."""
     if out is None:
         return value
-    if not _followed(out):
-        raise TraceError("out= is an array in memory, which what is followed cannot change")
+    if not _is_traced(out):
+        raise TraceError("out= is an array in memory, which what is traced cannot change")
     out.store(value.entry)
     return out
 
@@ -118,9 +118,9 @@ def _binary(body: BodyTracer, key: str, operands: Sequence[Any], loop: Sequence[
     left, right = operands
     _, broadcasting, with_number, number_left = forms(key)
     logical = loop[-1] == _BOOL
-    if not _followed(right) and np.ndim(right) == 0 and _exact(right):
+    if not _is_traced(right) and np.ndim(right) == 0 and _exact(right):
         result = body.one(with_number, body.cast(body.entry(left), loop[0]), scalar=_number(right, loop[1]))
-    elif not _followed(left) and np.ndim(left) == 0 and _exact(left):
+    elif not _is_traced(left) and np.ndim(left) == 0 and _exact(left):
         result = body.one(number_left, body.cast(body.entry(right), loop[1]), scalar=_number(left, loop[0]))
     else:
         result = body.one(broadcasting, *[body.cast(body.entry(operand), dtype)
@@ -189,15 +189,15 @@ def _dummy(spec: Spec) -> np.ndarray:
 
 
 def _parts(key: object) -> tuple[tuple[Any, ...], bool]:
-    """The parts of a subscript, and whether one of them is a followed value. Masks are the places they name."""
+    """The parts of a subscript, and whether one of them is a traced value. Masks are the places they name."""
     parts: list[Any] = []
     for part in map(_host, key if isinstance(key, tuple) else (key,)):
-        if _followed(part) or not isinstance(part, (np.ndarray, list)):
+        if _is_traced(part) or not isinstance(part, (np.ndarray, list)):
             parts.append(int(part) if isinstance(part, np.integer) else part)
         else:
             array = np.asarray(part)
             parts += array.nonzero() if array.dtype == _BOOL else [array.astype(np.int64) if array.size == 0 else array]
-    return tuple(parts), any(map(_followed, parts))
+    return tuple(parts), any(map(_is_traced, parts))
 
 
 def _basic(parts: Sequence[object]) -> bool:
@@ -243,7 +243,7 @@ def put(array: TracedArray, key: object, value: Any) -> None:
         array.store(body.one("_subscript_assign", array.held(), body.cast(source, array.dtype), key=parts))
     elif len(parts) == 1 and parts[0].dtype == _BOOL:
         if math.prod(_shape(body, source)) != 1:
-            raise TraceError("x[mask] = value needs a single number as the value while it is followed. Use np.where")
+            raise TraceError("x[mask] = value needs a single number as the value while it is traced. Use np.where")
         mask = body.entry(parts[0])
         if _shape(body, mask) != array.shape:
             raise TraceError(f"x[mask] = value: the mask has shape {show(_shape(body, mask))}, expected "
@@ -259,8 +259,8 @@ def put(array: TracedArray, key: object, value: Any) -> None:
 
 def _gathered(array: TracedArray, parts: Sequence[Any]) -> Entry:
     body = array.body
-    if any(_followed(part) and part.dtype == _BOOL for part in parts):
-        raise TraceError("x[mask] has a shape that depends on numbers, which a body that is followed has none of. Use "
+    if any(_is_traced(part) and part.dtype == _BOOL for part in parts):
+        raise TraceError("x[mask] has a shape that depends on numbers, which a traced body has none of. Use "
                          "np.where")
     if len(parts) == 1:
         return body.one("take", array.entry, body.entry(parts[0]), axis=0, mode=body.out_of_range)
@@ -272,7 +272,7 @@ def _places(array: TracedArray, parts: Sequence[Any]) -> tuple[Entry, Shape]:
     """Indices of the first axes, one behind the other, and the shape of what they name."""
     body = array.body
     if any(isinstance(part, slice) or part is None or part is Ellipsis for part in parts):
-        raise TraceError("a subscript that mixes slices with followed indices. Use np.take, or operators such as pick "
+        raise TraceError("a subscript that mixes slices with traced indices. Use np.take, or operators such as pick "
                          "and gather_nd")
     entries = [body.cast(body.entry(part if hasattr(part, "dtype") else np.asarray(part)), np.int64) for part in parts]
     shape = broadcast(*[_shape(body, entry) for entry in entries])
@@ -305,7 +305,7 @@ def function(body: BodyTracer, function: Callable[..., Any] | str, args: Sequenc
     try:
         bound = inspect.signature(rule).bind(body, *args, **keywords)
     except TypeError as error:
-        raise TraceError(f"np.{name}: {error}, while it is followed. {body.instead}") from None
+        raise TraceError(f"np.{name}: {error}, while it is traced. {body.instead}") from None
     return _stored(rule(*bound.args, **bound.kwargs), out)
 
 
@@ -475,7 +475,7 @@ for _name in ("squeeze", "expand_dims", "atleast_1d", "atleast_2d"):
 def _array(body: BodyTracer, a: ArrayLike) -> TracedArray:
     """A value, or what stands for an array."""
     array = _host(a)
-    return array if _followed(array) else body.value(body.entry(array))
+    return array if _is_traced(array) else body.value(body.entry(array))
 
 
 @_rule

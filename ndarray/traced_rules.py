@@ -204,13 +204,13 @@ def _first(recipes: dict[tuple[object, ...], Recipe | None], key: tuple[object, 
     """The first gradients of a kind. That there is no recipe is kept only where the rule says so: memory that ended,
     say, ends this attempt alone."""
     try:
-        recipes[key], results = _followed(settled, arriving, ins, outs, needs, is_train)
+        recipes[key], results = _traced(settled, arriving, ins, outs, needs, is_train)
     except Exception:  # whatever it is, the rule itself says it better
         return None
     return results
 
 
-def _followed(settled: Lasting, arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
+def _traced(settled: Lasting, arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
               needs: tuple[bool, ...], is_train: bool) -> tuple[Recipe | None, Sequence[Array | None] | None]:
     """A recipe and the gradients that it gives; None where the rule says that there is none."""
     if not all(map(known, settled.shapes)):

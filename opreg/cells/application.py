@@ -33,7 +33,7 @@ from .tree import LEAF, Structure
 Gradients: TypeAlias = tuple[Sequence[TensorBase | None], Sequence[TensorBase | None]]
 T = TypeVar("T")
 
-__all__ = ["Application", "Gradients", "applied", "followed", "in_dtype_of", "kept_of", "spread"]
+__all__ = ["Application", "Gradients", "applied", "traced", "in_dtype_of", "kept_of", "spread"]
 
 
 class Application:
@@ -113,7 +113,7 @@ class Application:
         raise NotImplementedError
 
 
-def followed(trace: FunctionTracer, application: Application, op: Op, leaves: Sequence[TensorBase],
+def traced(trace: FunctionTracer, application: Application, op: Op, leaves: Sequence[TensorBase],
              words: Sequence[str], run: Callable[[Sequence[TracedTensor]], Sequence[TensorBase]]
             ) -> Sequence[TensorBase]:
     """Add an application to a trace as one node.

@@ -28,7 +28,7 @@ from . import bprop, tree
 from .application import Application
 from .cell import Cell
 from .guards import LOOKS
-from .state import STATE, unfollowed
+from .state import STATE, untraced
 from .tensor import Tensor, as_tensor
 from .tensor_base import TensorBase
 from .trace import FunctionTracer, create
@@ -328,7 +328,7 @@ class SampleTracer(FunctionTracer):
         nodes = reachable(self.nodes, [entry])
         if not self.samples.keys() & {entry, *[each for node in nodes for each in node.inputs]}:
             values = self.outside()
-            with unfollowed() if self.parent is None else self.parent:
+            with untraced() if self.parent is None else self.parent:
                 replay(nodes, values, self.specs, 1)
                 found, drawn = values[entry]
                 if not drawn:

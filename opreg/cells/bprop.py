@@ -21,7 +21,7 @@ from ..core.mode import MODE, Recording
 from ..core.spec import is_floating, show
 from ..errors import ArgumentError, DTypeError, OpError, ShapeError, note, warn
 from ..typing import Array
-from .application import Application, Gradients, applied, followed, in_dtype_of, spread
+from .application import Application, Gradients, applied, in_dtype_of, spread, traced
 from .parameter import Parameter, tensor_type
 from .state import STATE, checks_bprop
 from .tensor import Tensor, lent, made, tensor
@@ -254,7 +254,7 @@ def _traced(trace: FunctionTracer, cell: Cell, args: tuple[Any, ...], kwargs: di
         record.visible = len(outs)
         return outs
 
-    results = followed(trace, record, _CELL, leaves, names(words, structure[2]), run)
+    results = traced(trace, record, _CELL, leaves, names(words, structure[2]), run)
     return rebuild(record.out, iter(results))
 
 

@@ -15,7 +15,6 @@ from ..core.spec import as_dtype, is_floating
 from ..errors import ArgumentError, DTypeError, OpError, did_you_mean, is_ours, note, refuse_keywords
 from . import bprop, hooks
 from . import dtype as dtypes
-from .follow import symbol_of
 from .handles import Hook
 from .hooks import KINDS, HookHandle, Hooks
 from .jit import Cache, Jitted
@@ -23,6 +22,7 @@ from .parameter import Parameter
 from .parameter_container import ParameterContainer
 from .state import STATE, compiles, get_context
 from .tensor_base import TensorBase
+from .traced import symbol_of
 from .tree import mapped
 from .typing import TensorDType
 

@@ -1,4 +1,4 @@
-"""Compiled: what a function was followed to, bound to memory and run; on the tape as one application."""
+"""Compiled: what a function was traced to, bound to memory and run; on the tape as one application."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ from ..core.versions import LATEST, WATCHED, Targets, written, wrote
 from ..errors import OpError
 from ..typing import Array
 from . import tree
-from .follow import Followed
 from .observer import Observer
 from .parameter import Parameter
 from .plan_memory import Room, Rooms
@@ -38,6 +37,7 @@ from .reads import Reads
 from .state import STATE
 from .tensor import Tensor, made, tensor
 from .trace import LeftToPython
+from .traced import Traced
 from .tree import Structure
 
 __all__ = ["Compiled", "run_in_python"]
@@ -47,11 +47,11 @@ _MAKING = rlock()
 
 
 class _Plan:
-    """A followed function bound to memory and flattened.
+    """A traced function bound to memory and flattened.
 
     Parameters
     ----------
-    followed : Followed
+    traced : Traced
         The function.
     room : Room
         Where it computes; it is taken while it runs, and as long as its results are needed.
@@ -65,10 +65,10 @@ class _Plan:
         Whose gradients the inputs are, in this order, to be computed where this reads them.
     """
 
-    def __init__(self, followed: Followed, room: Room, late: Sequence[Entry] = (), seeds: Sequence[Node] = (),
+    def __init__(self, traced: Traced, room: Room, late: Sequence[Entry] = (), seeds: Sequence[Node] = (),
                  numbers: bool | str = False, gradients_of: Sequence[Parameter] = ()):
-        trace = followed.trace
-        self.room, ctx = room, followed.ctx
+        trace = traced.trace
+        self.room, ctx = room, traced.ctx
         self.ctx = ctx
         stretches, specs = room.stretches(), trace.specs
 
@@ -80,8 +80,8 @@ class _Plan:
             return stretches.array(ctx, spec)
 
         private = bool(late)  # a parameter that is assigned is still read, as it was, by the second half
-        aside = private or bool(followed.steps) or followed.calls  # and a run that is given up must not have changed it
-        assigned = {id(array) for array, _ in followed.assigned}
+        aside = private or bool(traced.steps) or traced.calls  # and a run that is given up must not have changed it
+        assigned = {id(array) for array, _ in traced.assigned}
         arrays: dict[Node, Array] = {}
         contexts: dict[Node, Context] = {}
         self.holders: list[tuple[NDArray, Array]] = []  # arrays whose memory the plan reads
@@ -94,21 +94,21 @@ class _Plan:
             else:
                 arrays[node] = array._data
                 self.holders.append((array, array._data))
-        self.landings = _landings(followed, gradients_of, arrays)
-        for node in (*followed.inputs, *seeds):
+        self.landings = _landings(traced, gradients_of, arrays)
+        for node in (*traced.inputs, *seeds):
             if node not in arrays:
                 arrays[node] = empty((node, 0))
             contexts[node] = ctx
-        self.slots = [arrays[node] for node in followed.inputs]
+        self.slots = [arrays[node] for node in traced.inputs]
         self.seeds = [arrays[node] for node in seeds]
-        last = followed.last if late else []  # without a second half nothing can come into it
-        heads = [*followed.heads, *[entry for _, entry in followed.assigned], *last]
+        last = traced.last if late else []  # without a second half nothing can come into it
+        heads = [*traced.heads, *[entry for _, entry in traced.assigned], *last]
         variables = [node for node in specs if node.op is None and node in arrays]
         graph = Graph(heads, [*variables, *trace.nodes])
-        self.outputs = [empty(entry) for entry in followed.heads]
+        self.outputs = [empty(entry) for entry in traced.heads]
         self.stored: list[tuple[NDArray, Array]] = []  # what assigned arrays become when a run is over
         targets = []
-        for array, entry in followed.assigned:
+        for array, entry in traced.assigned:
             targets.append(empty(entry) if aside else array._data)
             if aside:
                 self.stored.append((array, targets[-1]))
@@ -124,7 +124,7 @@ class _Plan:
         self.orders = room.orders(set(self.plan.contexts.values()))
         if numbers:
             check_numbers(self.plan, numbers)
-        self.quiet = not followed.calls
+        self.quiet = not traced.calls
         self.targets = self._targets()
         self.kept: dict[Record, Kept] = {}  # what calls of Python keep for their gradients
         self.places: list[int | None] = []  # which of the gradients each input and weight has
@@ -257,14 +257,14 @@ class _Plan:
         idle.append(self)
 
 
-def _landings(followed: Followed, parameters: Sequence[Parameter], arrays: dict[Node, Array]
+def _landings(traced: Traced, parameters: Sequence[Parameter], arrays: dict[Node, Array]
               ) -> Sequence[Landing | None]:
     """Memory of their own for inputs that are gradients of parameters, which learn where it is; empty if none has."""
     found: list[Landing | None] = []
-    specs = followed.trace.specs
-    if len(parameters) != len(followed.inputs) or followed.ctx.xp is not np:
+    specs = traced.trace.specs
+    if len(parameters) != len(traced.inputs) or traced.ctx.xp is not np:
         return found
-    for parameter, node in zip(parameters, followed.inputs):
+    for parameter, node in zip(parameters, traced.inputs):
         spec, landing = specs[node][0], None
         if Landing.fits(spec) and spec.shape == parameter.shape:
             arrays[node], landing = Landing.of(spec)
@@ -291,21 +291,21 @@ class Compiled:
         Those with gradients, by which inputs and weights have one.
     """
 
-    def __init__(self, followed: Followed, arguments: Structure, rooms: Rooms, numbers: bool | str = False,
+    def __init__(self, traced: Traced, arguments: Structure, rooms: Rooms, numbers: bool | str = False,
                  gradients_of: Sequence[Parameter] = ()):
-        self.followed, self.arguments, self._rooms, self._numbers = followed, arguments, rooms, numbers
+        self.traced, self.arguments, self._rooms, self._numbers = traced, arguments, rooms, numbers
         self._gradients_of = gradients_of
-        self.reads, self.ctx, self.training = followed.reads, followed.ctx, followed.training
+        self.reads, self.ctx, self.training = traced.reads, traced.ctx, traced.training
         self.idle: list[_Plan] = []
         self.idle_recorded: dict[tuple[bool, ...], list[_Plan]] = {}
-        outside = [array for array, _ in followed.captured]
+        outside = [array for array, _ in traced.captured]
         trained = {id(array) for array in outside if isinstance(array, Parameter) and array.requires_grad}
         self._weights = [array for array in outside if id(array) in trained]
         self._others = [array for array in outside if id(array) not in trained]
-        self._simple = followed.structure is tree.LEAF
+        self._simple = traced.structure is tree.LEAF
         self._in_python = False  # whether its gradient is that of the Python code
-        self.certain = not (followed.calls or followed.steps)
-        self.pure = not (followed.calls or followed.collective or followed.assigned or followed.random)
+        self.certain = not (traced.calls or traced.steps)
+        self.pure = not (traced.calls or traced.collective or traced.assigned or traced.random)
 
     def call(self, function: Callable, leaves: Sequence[Tensor]) -> Any:
         """Compute; as one application on the tape where somebody wants its gradient."""
@@ -383,7 +383,7 @@ class Compiled:
             if self._simple:
                 return made(plan.outputs[0].copy(), plan.ctx)
             ctx = plan.ctx
-            return tree.rebuild(self.followed.structure, iter([made(out.copy(), ctx) for out in plan.outputs]))
+            return tree.rebuild(self.traced.structure, iter([made(out.copy(), ctx) for out in plan.outputs]))
         finally:
             if reserved:
                 for landing in reserved:
@@ -399,7 +399,7 @@ class Compiled:
         return self.run(leaves)
 
     def _first_half(self, room: Room) -> _Plan:
-        return _Plan(self.followed, room, numbers=self._numbers, gradients_of=self._gradients_of)
+        return _Plan(self.traced, room, numbers=self._numbers, gradients_of=self._gradients_of)
 
     def run_recorded(self, function: Callable, leaves: Sequence[Tensor], needs: tuple[bool, ...]) -> Any:
         """Compute as one application on the tape, which has gradients of those inputs and weights that need one."""
@@ -423,13 +423,13 @@ class Compiled:
         if outs:
             tape.record(_TAPED, run, every, data, outs, None, MODE.now().recording)
             run.node = weakref.ref(outs[0]._entry[0])
-        return tree.rebuild(self.followed.structure, iter(outs))
+        return tree.rebuild(self.traced.structure, iter(outs))
 
     def _second_half(self, needs: Sequence[bool], room: Room) -> _Plan:
         """The plan with gradients of inputs and weights behind it."""
-        followed, trace = self.followed, self.followed.trace
-        variables = {id(array): node for array, node in followed.captured}
-        targets = [*followed.inputs, *[variables[id(weight)] for weight in self._weights]]
+        traced, trace = self.traced, self.traced.trace
+        variables = {id(array): node for array, node in traced.captured}
+        targets = [*traced.inputs, *[variables[id(weight)] for weight in self._weights]]
         wanted = [(node, 0) for node, need in zip(targets, needs) if need]
         count, specs = len(trace.nodes), len(trace.specs)
         pairs, seeds = [], []
@@ -437,7 +437,7 @@ class Compiled:
         trace.values, trace.updated = dict(values), dict(updated)
         trace.reads = Reads()  # of bprops
         try:
-            for entry in followed.heads:
+            for entry in traced.heads:
                 spec = trace.specs[entry[0]][entry[1]]
                 seed = trace.input(trace.unique("arriving"), *spec)
                 seeds.append(seed._entry[0])
@@ -448,13 +448,13 @@ class Compiled:
             places = {wanted[at][0]: place for place, (at, _) in enumerate(computed)}
             moved = [(array, trace.values[key]._entry) for key, array in trace.updated.items()
                      if trace.values[key] is not values.get(key)]
-            plan = _Plan(followed, room, [entry for _, entry in (*computed, *moved)], seeds, self._numbers)
+            plan = _Plan(traced, room, [entry for _, entry in (*computed, *moved)], seeds, self._numbers)
             plan.moved = [(array, data) for (array, _), data in zip(moved, plan.gradients[len(computed):])]
         finally:
             trace.values, trace.updated = values, updated
             trace.forget(count, specs)
             trace.reads.settle()
-            followed.reads.join(trace.reads)
+            traced.reads.join(trace.reads)
         plan.places = [places.get(node) for node in targets]
         return plan
 
@@ -587,7 +587,7 @@ def _recorded(run: _Run, arriving: Sequence[NDArray], ins: Sequence[NDArray]) ->
     try:
         with generators.again(run.drawn), Recording(None, run.training):
             out = run_in_python(run.function, *tree.rebuild(compiled.arguments, iter(variables[:count])))
-        results = [leaf for leaf, kept in zip(tree.tensors(out), compiled.followed.kept) if not kept]
+        results = [leaf for leaf, kept in zip(tree.tensors(out), compiled.traced.kept) if not kept]
     finally:
         for array, data, entry in before:  # what it assigns was assigned already
             array._data, array._entry = data, entry

@@ -16,7 +16,7 @@ from ..core.mode import MODE, Recording
 from ..core.registry import ops
 from ..core.versions import LATEST, now, written
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, note
-from .application import Application, Gradients, applied, followed, in_dtype_of, kept_of, spread
+from .application import Application, Gradients, applied, in_dtype_of, kept_of, spread, traced
 from .parameter import Parameter
 from .state import STATE
 from .tensor import FRESH, Tensor, lent, made, tensor
@@ -243,7 +243,7 @@ class _Call(Application):
 
         places: list[int | None] = []
         words = [parameter for parameter in inspect.signature(self.function.forward).parameters if parameter != "ctx"]
-        outs = followed(trace, self, _APPLIED, self.leaves, names(words, self.inputs[2]), run)
+        outs = traced(trace, self, _APPLIED, self.leaves, names(words, self.inputs[2]), run)
         results: list[Any] = [out if wanted else ops.BlockGrad(out) for out, wanted in zip(outs, self.differentiable)]
         for i, (result, at) in enumerate(zip(results, places)):
             if at is not None:

@@ -27,7 +27,7 @@ from ..core.spec import Shape
 from ..errors import Where, here
 from ..typing import Array
 from .bailout import NumberChanged
-from .state import unfollowed
+from .state import untraced
 
 if TYPE_CHECKING:
     from opreg.ndarray.context import Context
@@ -86,7 +86,7 @@ class Measure(NamedTuple):
         op, training = node.op, node.in_training(True)
         assert op is not None
         call = Call(op, node.attrs, list(arrays), [], [], ctx.xp, ctx, training, wrap=wrap)
-        with Recording(False, training), unfollowed(), ctx, ctx.entered():
+        with Recording(False, training), untraced(), ctx, ctx.entered():
             try:
                 return tuple(shapes_from_data(op, call))
             except Exception as error:
@@ -288,7 +288,7 @@ class Numbers:
         root = trace.root
         if behind:
             raise Unknown(f"behind {behind}, which would be called twice")
-        with Recording(False, None), unfollowed(), generators.noting() as drawn:
+        with Recording(False, None), untraced(), generators.noting() as drawn:
             try:
                 for node in root.drawn[self._drawn:]:  # in their order
                     self._find(trace, (node, 0))

@@ -29,7 +29,6 @@ from ..errors import refuse_keywords, warn
 from . import tree
 from .bailout import HookSignatureChanged, HookSignatures, NumberChanged
 from .compiled import Compiled, CompiledOnDevice, run_in_python
-from .follow import follow
 from .guards import Fork, Path, Step, Variants, up_to
 from .hooks import has_hooks
 from .parameter import Parameter
@@ -39,6 +38,7 @@ from .reads import Reads
 from .state import EPOCH, STATE
 from .tensor import TENSORS, Tensor, tensor
 from .trace import LeftToPython
+from .traced import trace_function
 from .tree import Structure
 
 __all__ = ["Jitted", "Cache", "jit", "ms_function"]
@@ -168,7 +168,7 @@ class Cache:
         """``call``, with everything that may be otherwise than it was."""
         kind = self._kind(function, key, leaves, args, kwargs)
         compiled = kind.current
-        if not isinstance(compiled, Compiled) or compiled.certain or not compiled.followed.calls:
+        if not isinstance(compiled, Compiled) or compiled.certain or not compiled.traced.calls:
             return self._tried(function, kind, leaves, args, kwargs)
         with self._lock:
             try:
@@ -185,13 +185,13 @@ class Cache:
                 with generators.noting() as drawn:
                     return compiled.call(function, leaves)
             except NumberChanged as change:
-                known = up_to(compiled.followed.steps, change.fork, change.answer)
+                known = up_to(compiled.traced.steps, change.fork, change.answer)
                 new = kind.variants.at(change.fork, change.answer)
                 if new is not None and new.changed() is not None:
                     new = None
             except HookSignatureChanged as change:
                 kind.signatures.learn(change)
-                known, new = compiled.followed.steps, None
+                known, new = compiled.traced.steps, None
             generators.go_back(drawn)  # what is started over draws the same
             kind.current = compiled = new or self._compiled(function, kind, leaves, args, kwargs, known)
         return run_in_python(function, args, kwargs)
@@ -241,17 +241,17 @@ class Cache:
         arguments = _taken_apart(args, kwargs)[2]
         path = Path(kind.variants, known)
         try:
-            followed = follow(function, arguments, [(leaf.shape, leaf._dt) for leaf in leaves],
+            traced = trace_function(function, arguments, [(leaf.shape, leaf._dt) for leaf in leaves],
                               leaves[0]._ctx if leaves else None, kind.signatures, path, leaves, self._owner)
         except LeftToPython as error:
             return self._left(function, error.reason, error.reads)
-        compiled = (Compiled if followed.ctx.device is None else CompiledOnDevice)(followed, arguments, self.rooms,
+        compiled = (Compiled if traced.ctx.device is None else CompiledOnDevice)(traced, arguments, self.rooms,
                                                                                   asked(self.numbers),
                                                                                   self._gradients_of)
         path.end(compiled)
-        if followed.reads.comparisons.unseen:
+        if traced.reads.comparisons.unseen:
             self._tell(function, "is compiled with what it found while it was traced, and does not see changes of "
-                                 + "; ".join(followed.reads.comparisons.unseen))
+                                 + "; ".join(traced.reads.comparisons.unseen))
         return compiled
 
     def _left(self, function: Callable, reason: str, reads: Reads | None = None) -> _Python:
@@ -415,7 +415,7 @@ def jit(function: Any = None, mode: object = None, input_signature: object = Non
         **options: object) -> Any:
     """Compile a function: it is traced once for each kind of inputs, and run as a plan from then on.
 
-    Branches and loops on shapes, dtypes and Python values are followed. Where Python asks for numbers of tensors, in a
+    Branches and loops on shapes, dtypes and Python values are traced. Where Python asks for numbers of tensors, in a
     branch, a loop, ``int()`` or ``asnumpy()``, the function is traced for what came, looks at the number in each run,
     and is traced again where it is another. What a graph can not do is left to Python, with a warning. ``print`` and
     other effects happen while tracing only; hooks act on every run.

@@ -63,15 +63,15 @@ _READERS = {io.open: "open()", input: "input()", decimal.getcontext: "decimal.ge
             **{getattr(os, name): f"os.{name}()" for name in (
                 "access", "listdir", "lstat", "open", "scandir", "stat", "urandom")}}
 #: Functions that answer by settings of the process, without reading anything else: they are asked again.
-_SETTINGS: dict[object, str] = {
+_SETTINGS: dict[Any, str] = {
     os.getcwd: "os.getcwd", gc.isenabled: "gc.isenabled",
     **{getattr(sys, name): f"sys.{name}" for name in (
         "getrecursionlimit", "getswitchinterval", "get_int_max_str_digits") if hasattr(sys, name)},
     **{getattr(np, name): f"np.{name}" for name in ("geterr", "geterrcall", "getbufsize", "get_printoptions")},
     abc.get_cache_token: "abc.get_cache_token", get_context: "get_context", get_seed: "get_seed"}
 #: Those of them that are written in Python, by the identity of their code.
-_ASKED = {id(function.__code__): function for function in map(inspect.unwrap, _SETTINGS)
-          if isinstance(function, types.FunctionType)}
+_ASKED = {id(code): function for function in _SETTINGS
+          if (code := getattr(inspect.unwrap(function), "__code__", None)) is not None}
 #: Names by which code reads environment variables, as text or as bytes.
 _ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb"})
 _NOW = frozenset({"now", "today", "utcnow"})
@@ -317,7 +317,7 @@ class Observer:
         the user's did so, or a library that it calls."""
         title = _asked(function) or _SETTINGS.get(function)
         caller = self._caller(frame) if title else None
-        if caller is None:
+        if caller is None or title is None:
             return
         if function in _SETTINGS:
             self._asks_setting(function)
@@ -560,7 +560,7 @@ class Observer:
                 self.read(value, f"local.{name}")
         elif isinstance(owner, TensorBase) and isinstance(_stored(type(owner), name)[1], property):
             if name in _OF_PARAMETERS and hasattr(owner, name):
-                self.comparisons.path(owner, f"{{}}.{name}", getattr(owner, name), f"Parameter {owner.name}.{name}")
+                self.comparisons.path(owner, f"{{}}.{name}", getattr(owner, name), f"a Parameter's {name}")
         elif name in owner.__dict__ and not name.startswith("__"):
             value = owner.__dict__[name]
             if isinstance(owner, types.ModuleType) and not _is_user_module(owner.__name__) and (

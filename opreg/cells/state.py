@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .trace import FunctionTracer
 
 __all__ = ["STATE", "EPOCH", "GRAPH_MODE", "PYNATIVE_MODE", "STRICT", "COMPATIBLE", "LAX", "set_context", "get_context",
-           "check_setting", "checks_bprop", "compiles", "unfollowed"]
+           "check_setting", "checks_bprop", "compiles", "untraced"]
 
 #: Calling an outermost Cell compiles it.
 GRAPH_MODE = 0
@@ -48,7 +48,7 @@ STATE = _State()
 
 
 @contextlib.contextmanager
-def unfollowed() -> Iterator[None]:
+def untraced() -> Iterator[None]:
     """A stretch of code that computes, whatever trace goes on around it."""
     before = STATE.trace, MODE.follower
     STATE.trace = MODE.follower = None

@@ -1,4 +1,4 @@
-"""Trace: a Python function over tensors, followed once to a graph.
+"""Trace: a Python function over tensors, traced once to a graph.
 
 While a trace goes on, operators on its values, and on Parameters, add nodes instead of computing. Shapes and dtypes
 are known at once, so mistakes are refused in the line that makes them.
@@ -35,7 +35,7 @@ from .bailout import HookSignatures
 from .guards import GUARD, LOOKS, Answer, Look, Measure, Numbers, Path, Unknown, calls, effects
 from .moving import moving
 from .reads import Reads
-from .state import STATE, unfollowed
+from .state import STATE, untraced
 from .subscripts import mask_of, subscript
 from .tensor import Tensor, made, masked, picked, tensor
 from .tensor_base import TensorBase
@@ -90,8 +90,8 @@ class TracedTensor(Sized, OneNumber, TensorBase):
     def _apply(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:
         return (STATE.trace or self._trace).call(op, values, given)
 
-    def _follow(self, op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[types.SimpleNamespace, Sequence[Any]]:
-        return (STATE.trace or self._trace).follow(op, attrs, values)
+    def _trace_call(self, op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[types.SimpleNamespace, Sequence[Any]]:
+        return (STATE.trace or self._trace).trace_call(op, attrs, values)
 
     def _lift(self, value: TensorLike) -> Tensor:
         return tensor(value)
@@ -254,7 +254,7 @@ class FunctionTracer(Tracer):
     drawn : list of Node
         Random operators in their order.
     path, numbers : Path, Numbers or None
-        How Python gets the numbers it asks for, while the function is followed.
+        How Python gets the numbers it asks for, while the function is traced.
     symbolic : bool
         Whether the trace is of a Symbol, which has no numbers.
     left : str
@@ -451,11 +451,11 @@ class FunctionTracer(Tracer):
 
     def takes(self, op: Op, values: Sequence[Any]) -> bool:
         """Whether an operator on arrays joins: where one is a value of the graph, or each run may give something else.
-        Values of a body that is followed, or of a gradient, have a graph of their own."""
+        Values of a traced body, or of a gradient, have a graph of their own."""
         measured = varies(op) or any(map(self.knows, values))
-        return measured and not any(hasattr(value, "_follow") for value in values)
+        return measured and not any(hasattr(value, "_trace_call") for value in values)
 
-    def follow(self, op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[types.SimpleNamespace, Sequence[Any]]:
+    def trace_call(self, op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[types.SimpleNamespace, Sequence[Any]]:
         """The operator applied by a function of ``nd``: how many outputs a user sees, and the outputs."""
         outs = self.call(op, values, attrs)
         outs = outs if isinstance(outs, tuple) else (outs,)
@@ -464,7 +464,7 @@ class FunctionTracer(Tracer):
     def infer(self, node: Node, ins: Sequence[Spec]) -> list[Spec]:
         """Shapes and dtypes of a node's outputs, float32 where nothing says otherwise. Users' code that runs to show
         them is not traced."""
-        with unfollowed():
+        with untraced():
             specs = [Spec(shape, dtype or _FLOAT32) for shape, dtype in super().infer(node, ins)]
         if not self.root.symbolic and not all(known(spec.shape) for spec in specs):
             try:
@@ -618,7 +618,7 @@ class _Rules(RuleTracer):
 
     def infer(self, node: Node, ins: Sequence[Spec]) -> list[Spec]:
         """Specs of the outputs of a node."""
-        with unfollowed():
+        with untraced():
             return super().infer(node, ins)
 
     def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None = None) -> Node:

@@ -153,7 +153,7 @@ def _placed(result: Mapped, axis: int | None, size: int, title: str) -> Any:
 def vmap(fn: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callable[..., Any]:
     """A function that applies a function of one sample to many at once.
 
-    The function is followed once, with values that have the shape of a sample and no numbers; what it does is done to
+    The function is traced once, with values that have the shape of a sample and no numbers; what it does is done to
     all samples. It may compute gradients, and gradients may be computed of it.
 
     Parameters
@@ -179,9 +179,9 @@ def vmap(fn: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Calla
     -----
     Where an input is an NDArray, NDArrays come back.
 
-    Operators of users have a rule, ``@op.vmap``, or a body of operators that is followed. Others run once for each
+    Operators of users have a rule, ``@op.vmap``, or a traced body of operators. Others run once for each
     sample, which a warning says. Random operators draw anew for each sample. Backward hooks are called for gradients
-    that the function computes, once, while it is followed, and not for gradients of the whole.
+    that the function computes, once, while it is traced, and not for gradients of the whole.
 
     Examples
     --------

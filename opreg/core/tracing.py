@@ -255,7 +255,7 @@ class TracedValue(Sized, Value):
         results = self._tracer.call(op, values, given)
         return results[0] if len(results) == 1 else results
 
-    def _follow(self, op: Op, attrs: Attrs, values: Sequence[object]
+    def _trace_call(self, op: Op, attrs: Attrs, values: Sequence[object]
                 ) -> tuple[types.SimpleNamespace, list[TracedValue]]:
         """The operator applied by a function of ``nd``: how many outputs a user sees, and the outputs."""
         outs = self._tracer.call(op, values, attrs)

@@ -37,7 +37,7 @@ class Traits:
     supports_add : bool
         Whether all its kernels obey the request ``add``.
     traced : bool
-        Whether its body is followed instead of run, inside graphs.
+        Whether its body is traced instead of run, inside graphs.
     capturable : bool or None
         Whether users' code may be recorded on a device and replayed; None for an operator that runs none.
     casts : bool

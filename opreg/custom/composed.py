@@ -113,7 +113,7 @@ _SHAPES = following(4096, "shapes of composed operators")
 
 
 class _ShapeTracer(RuleTracer):
-    """Follows a body to find shapes, of which dimensions may be unknown."""
+    """Traces a body to find shapes, of which dimensions may be unknown."""
 
     def value(self, entry: Entry) -> TracedValue:
         """An entry as a value."""
@@ -161,7 +161,7 @@ def _shapes(op: Op, rule: Rule, use: Attributes, ins: Shapes, outs: Shapes) -> t
     found = _SHAPES.find(key) if lasting else None
     if found is None:
         try:
-            found = _followed(rule, use, ins)
+            found = _traced(rule, use, ins)
         except SpecsAsked:
             return ins, outs
         if lasting:
@@ -169,7 +169,7 @@ def _shapes(op: Op, rule: Rule, use: Attributes, ins: Shapes, outs: Shapes) -> t
     return ins, [agreed(name, old, new) for name, old, new in zip(op.signature.outputs(use), outs, found)]
 
 
-def _followed(rule: Rule, use: Attributes, ins: Shapes) -> Shapes:
+def _traced(rule: Rule, use: Attributes, ins: Shapes) -> Shapes:
     tracer = _ShapeTracer()
     results = rule(use, *[tracer.value(tracer.variable(f"input{i}", Spec(shape))) for i, shape in enumerate(ins)])
     return [tracer.spec(result._entry).shape

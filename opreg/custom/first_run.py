@@ -49,7 +49,7 @@ def _mark(data: Any, req: str) -> Any:
     """Fill an output with a pattern that tells whether it was written; None where that cannot be told."""
     if req != "write" or data.nbytes < 4:
         return None
-    if hasattr(data, "unwritten"):  # of a body that is followed: it knows
+    if hasattr(data, "unwritten"):  # of a traced body: it knows
         return data
     flat = data.reshape(-1).view("uint8")
     flat.fill(_MARK)

@@ -267,7 +267,7 @@ def of_function(name: str | None, function: Callable, outputs: Sequence[str],
 
 def _gradients(op: Op, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], use: FunctionUse,
                needs: Sequence[bool], is_train: bool) -> list[Value | None]:
-    """Gradients of the inputs, by the user's rule, or from what a body that is followed does."""
+    """Gradients of the inputs, by the user's rule, or from what a traced body does."""
     ruled = op.rules.grad is not None
     if not (ruled or op.traits.traced):
         raise NotDifferentiableError(f"operator {op.op_type!r} has no gradient: add one, written in operators, "

@@ -189,13 +189,13 @@ class GradientUse(Use):
 
     def differentiate(self, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
                       is_train: bool) -> list[Value | None]:
-        """Gradients of the gradient, where the body is followed."""
+        """Gradients of the gradient, where the body is traced."""
         if self.op.traits.traced:
             return derive(self, g, ins, needs)
         raise NotDifferentiableError(
             f"the gradient of operator {self.inner.op.op_type!r} is Python code that needs numbers, or shapes that are "
             "known in a bound graph alone, and cannot be differentiated again; write it in operators, or let it be "
-            "followed with traced=True")
+            "traced with traced=True")
 
 
 def _gradient(forward: Op, derived: bool, visible: int) -> Op:
@@ -209,7 +209,7 @@ def _gradient(forward: Op, derived: bool, visible: int) -> Op:
     op.moves(AttrsRule(lambda use: ()))  # it is shown states, and cannot change them
     op.grad(AttrsRule(GradientUse.differentiate))
     if derived:
-        op.kernel("followed", bound=True)(lambda call: [COMPUTED.function(call)])
+        op.kernel("traced", bound=True)(lambda call: [COMPUTED.function(call)])
     else:
         op.kernel("gradient", bound=True)(_called)
     return op

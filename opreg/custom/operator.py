@@ -168,7 +168,7 @@ class CustomOpProp:
     being held.
     """
 
-    #: Whether the methods of the operator are followed instead of run, inside graphs.
+    #: Whether the methods of the operator are traced instead of run, inside graphs.
     traced = False
     #: Whether what the methods launch on a GPU may be captured and replayed.
     capturable = False
@@ -358,7 +358,7 @@ def define(function: Callable[..., Any] | None = None, /, *, name: str | None = 
     loss : bool
         Whether its gradient needs none from above.
     traced : bool
-        Whether the function is followed instead of run inside graphs, as ``CustomOpProp`` describes it. Without
+        Whether the function is traced instead of run inside graphs, as ``CustomOpProp`` describes it. Without
         ``@f.grad`` the gradient then follows from the function.
     capturable : bool
         Whether what the function and its gradient launch on a GPU may be captured and replayed, as ``CustomOpProp``

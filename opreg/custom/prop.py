@@ -336,13 +336,13 @@ class BackwardUse(PropUse):
 
     def differentiate(self, g: Arriving, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
                       is_train: bool) -> list[Value | None]:
-        """Gradients of the gradient, where the body is followed."""
+        """Gradients of the gradient, where the body is traced."""
         if self.op.traits.traced:
             return derive(self, g, ins, needs)
         raise NotDifferentiableError(
             f"the backward of custom operator {self.registered.op_type!r} is Python code that cannot be differentiated "
             f"again; give {self.registered.prop_class.__name__} a method gradient(self, g, ins, outs), written in "
-            "operators, to make it differentiable to any order, or let it be followed with traced = True")
+            "operators, to make it differentiable to any order, or let it be traced with traced = True")
 
 
 class Kept:

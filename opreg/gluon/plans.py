@@ -14,11 +14,11 @@ from opreg.symbol.symbol import Symbol
 
 from ..cells import tree
 from ..cells.compiled import Compiled, CompiledOnDevice
-from ..cells.follow import Followed
 from ..cells.jit import KINDS
 from ..cells.plan_memory import Rooms
 from ..cells.tensor import Tensor, tensor
 from ..cells.trace import FunctionTracer, LeftToPython
+from ..cells.traced import Traced
 from ..core.cache import Recent
 from ..core.edition import watch
 from ..core.graph import Entry, Graph, Node, rewrite
@@ -156,11 +156,11 @@ class BlockPlans:
                         continue
                     out = trace.call(node.op, [values[source][i] for source, i in node.inputs], node.attrs)
                     values[node] = out if isinstance(out, tuple) else [out]
-                followed = Followed(trace, nodes, [values[node][i] for node, i in graph.heads], data[0]._ctx)
+                traced = Traced(trace, nodes, [values[node][i] for node, i in graph.heads], data[0]._ctx)
         except (LeftToPython, TraceError):
             return None
         arguments = tree.flatten([list(inputs), {}], [])
-        return (Compiled if followed.ctx.device is None else CompiledOnDevice)(followed, arguments, placed.rooms)
+        return (Compiled if traced.ctx.device is None else CompiledOnDevice)(traced, arguments, placed.rooms)
 
 
 def _is_open(node: Node) -> bool:

@@ -66,10 +66,10 @@ def _operator(source: Source) -> Any:
     import torch
 
     name, schema = _fresh(source.name), _Schema(source)
-    followed = source.data_dependent is None and not source.states and not source.random and all(
+    traced = source.data_dependent is None and not source.states and not source.random and all(
         promising(source.program(schema.sample, mode).graph.nodes) for mode in (False, True))
-    called = _called(source, schema, f"{name}_called" if followed else name)
-    if not followed:
+    called = _called(source, schema, f"{name}_called" if traced else name)
+    if not traced:
         return called
 
     def kernel(*tensors: Any, **attrs: Any) -> Any:
@@ -400,7 +400,7 @@ def _dialect() -> Any:
         return torch.where(x != x, x, torch.sign(x))
 
     class Rule(torch.autograd.Function):
-        """A function with a gradient of its own, both followed by PyTorch."""
+        """A function with a gradient of its own, both traced by PyTorch."""
 
         generate_vmap_rule = True
 

@@ -109,7 +109,7 @@ def runs_in_a_cell(use: Subject) -> None:
 
 @check("traced")
 def traced(use: Subject) -> str | None:
-    """Followed once and run on other numbers it gives what running it gives."""
+    """Traced once and run on other numbers it gives what running it gives."""
     if isinstance(use, FunctionUse) or (isinstance(use, Use) and not use.op.traits.traced):
         raise Skipped("not traced: it runs as Python")
     _in_graphs(use)
@@ -117,12 +117,12 @@ def traced(use: Subject) -> str | None:
     for each in (use, other, use):
         given, expected = differentiated(each)
         if isinstance(each, Use) and isinstance(each.attrs, CustomUse):
-            compare(Result(expected.outs, []), _called(each), use, "followed", f"{name_of_body(use)} {_NO_NUMBERS}")
+            compare(Result(expected.outs, []), _called(each), use, "traced", f"{name_of_body(use)} {_NO_NUMBERS}")
         compare(_run_like(graph.having(each.arrays), given, expected), expected, use,
-                "followed once and run on other numbers" if each is other else "followed",
+                "traced once and run on other numbers" if each is other else "traced",
                 f"{name_of_body(use)} {_NO_NUMBERS}")
     outside = sorted({name for function in _bodies(use) for name in _read_outside(function)})
-    return f"it reads {', '.join(outside)} from outside: graphs keep what they were when it was followed" \
+    return f"it reads {', '.join(outside)} from outside: graphs keep what they were when it was traced" \
         if outside else None
 
 
@@ -164,7 +164,7 @@ def _called(use: Use) -> Result:
 
 
 def _bodies(use: Subject) -> list[Any]:
-    """The functions and methods of a user that are followed."""
+    """The functions and methods of a user that are traced."""
     if not isinstance(use, Use) or use.op.where is None:
         return []
     if not isinstance(use.attrs, PropUse):

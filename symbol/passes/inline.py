@@ -14,7 +14,7 @@ __all__ = ["inline"]
 
 def inline(program: Program) -> Program:
     """Replace nodes whose operator says by which nodes, ``Op.inline``, and those of users'
-    operators that are followed; the order stays.
+    operators that are traced; the order stays.
     """
     if not any(map(_opens, program.nodes)):
         return program

@@ -1,4 +1,4 @@
-"""Users' operators whose bodies are followed: the same as those that are run, differentiable to any order, fused."""
+"""Users' operators whose bodies are traced: the same as those that are run, differentiable to any order, fused."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def arrays_of(row, dtype="float64"):
 
 @functools.cache
 def names_of(key):
-    """The operator run, followed, and followed without its backward."""
+    """The operator run, traced, and traced without its backward."""
     row = BODIES[key]
     return tuple(registered(operator_of(row[0], backward), traced, **prop_of(row))
                  for backward, traced in ((row[1], False), (row[1], True), (None, True)))

@@ -1,4 +1,4 @@
-"""NumPy in bodies that are followed: what comes out has NumPy's shape, dtype and numbers."""
+"""NumPy in traced bodies: what comes out has NumPy's shape, dtype and numbers."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ I = RNG.integers(-3, 3, (3, 4)).astype("int32")
 L = np.array([1, 0, -1])
 
 
-def followed(function, *arrays):
-    """What a function of NumPy arrays gives when it is followed, computed by a graph: value, shape and dtype."""
+def traced(function, *arrays):
+    """What a function of NumPy arrays gives when it is traced, computed by a graph: value, shape and dtype."""
     body = BodyTracer("body", {}, mx.cpu())
     slots = [body.variable(f"x{i}", Spec(each.shape, each.dtype)) for i, each in enumerate(arrays)]
     found = function(*map(body.value, slots))
@@ -41,10 +41,10 @@ def followed(function, *arrays):
 
 
 def agrees(function, *arrays):
-    """The same when it is run and when it is followed."""
+    """The same when it is run and when it is traced."""
     with np.errstate(all="ignore"):
         expected = np.asarray(function(*[each.copy() for each in arrays]))
-    value, shape, dtype = followed(function, *arrays)
+    value, shape, dtype = traced(function, *arrays)
     assert (shape, dtype) == (expected.shape, expected.dtype)
     assert (value.shape, value.dtype) == (expected.shape, expected.dtype)
     tolerance = {2: 2e-3, 4: 2e-6, 8: 1e-13}[max(2, expected.dtype.itemsize)] if expected.dtype.kind == "f" else 0
@@ -155,8 +155,8 @@ ROWS = {
     "parts": (lambda x: x[1] + x[0:1] + x[-1:, ::-1] + x[..., 1:2] + x[2, 3] + x[:, None, 0], X),
     "parts by an array": (lambda x: x[[0, 2]] + x[np.array([True, False, True])] + x[np.int64(1)], X),
     "pairs of indices": (lambda x: x[np.arange(3), [0, 1, 2]], X),
-    "indices that are followed": (lambda x, i: x[i] * 2, X, L),
-    "pairs of indices that are followed": (lambda x, i: x[np.arange(3), i] * 2, X, L),
+    "indices that are traced": (lambda x, i: x[i] * 2, X, L),
+    "pairs of indices that are traced": (lambda x, i: x[np.arange(3), i] * 2, X, L),
     "taken": (lambda x, i: np.take(x, i, axis=0) + np.take(x, [0], axis=1), X, L),
     "copies": (lambda x: np.copy(x) + x.copy() + x.astype("float32"), X),
     "cast": (lambda x: (x * 3).astype("int64") + x.astype(np.int8), X),
@@ -168,8 +168,8 @@ ROWS = {
     "written in rows": (setting(slice(0, 2), lambda y: y[1:]), X, Y),
     "written where": (written(lambda x: x.__setitem__(x < 0, 0)), X),
     "written at pairs": (setting(([0, 1], [1, 0]), 9), X),
-    "written at followed pairs": (written(lambda x, i: x.__setitem__((np.arange(3), i), 9)), X, L),
-    "changed at followed pairs": (written(lambda x, i: x.__setitem__((np.arange(3), i), x[np.arange(3), i] - 1)), X, L),
+    "written at traced pairs": (written(lambda x, i: x.__setitem__((np.arange(3), i), 9)), X, L),
+    "changed at traced pairs": (written(lambda x, i: x.__setitem__((np.arange(3), i), x[np.arange(3), i] - 1)), X, L),
     "rows one by one": (written(_rows), X),
     "through views": (written(_through_views), X),
     "in place": (written(_in_place), X, Y),
@@ -234,11 +234,11 @@ REFUSED = {
     "another": (lambda x: np.convolve(x[0], x[1]), "np.convolve has no operator"),
     "a ufunc without operator": (lambda x: np.arctan2(x, x), "np.arctan2 of float32 has no operator"),
     "a keyword": (lambda x: np.sum(x, where=x > 0), "np.sum: got an unexpected keyword argument 'where'"),
-    "a keyword of a ufunc": (lambda x: np.exp(x, where=x > 0), r"np.exp\(where=\) cannot be followed"),
-    "a method of a ufunc": (lambda x: np.add.outer(x, x), r"np.add.outer\(\) cannot be followed"),
+    "a keyword of a ufunc": (lambda x: np.exp(x, where=x > 0), r"np.exp\(where=\) cannot be traced"),
+    "a method of a ufunc": (lambda x: np.add.outer(x, x), r"np.add.outer\(\) cannot be traced"),
     "parts by truth": (lambda x: x[x > 0], "depends on numbers"),
     "memory of another": (lambda x: np.exp(x, out=np.zeros((3, 4), "float32")), "out= is an array in memory"),
-    "slices beside indices": (lambda x: x[:, np.argmax(x, 1)], "mixes slices with followed indices"),
+    "slices beside indices": (lambda x: x[:, np.argmax(x, 1)], "mixes slices with traced indices"),
     "a view that is no part": (lambda x: x.T.__setitem__(0, 1), "copy it first"),
     "another order": (lambda x: x.reshape(4, 3, order="F"), "order='F'"),
 }
@@ -248,7 +248,7 @@ REFUSED = {
 def test_what_cannot_be_followed(name):
     function, match = REFUSED[name]
     with pytest.raises(TraceError, match=match) as caught:
-        followed(function, X)
+        traced(function, X)
     assert "test_traced_numpy.py" in str(caught.value)
 
 
@@ -288,7 +288,7 @@ def test_random_bodies(data):
     arrays = [RNG.uniform(-2, 2, (3, 4)).astype(dtype) for dtype in dtypes]
     with np.errstate(all="ignore"):
         expected = np.asarray(body(*arrays))
-    value, shape, dtype = followed(body, *arrays)
+    value, shape, dtype = traced(body, *arrays)
     assert (shape, dtype) == (expected.shape, expected.dtype)
     if expected.dtype.kind == "f" and expected.size:
         expected = np.where(np.abs(expected) < 1e30, expected, np.nan)

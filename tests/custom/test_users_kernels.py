@@ -89,7 +89,7 @@ def squared_grad(g, ins, outs):
 
 @mx.operator.define(traced=True)
 def squared_traced(x):
-    """A body that is followed."""
+    """A traced body."""
     return x * x
 
 

@@ -49,7 +49,7 @@ def swish(**keywords: Any) -> Any:
 
 
 def ruled() -> Any:
-    """A body that is followed, with a gradient that is not its derivative."""
+    """A traced body, with a gradient that is not its derivative."""
     @mx.operator.define(name=f"ruled{next(_COUNT)}", traced=True)
     def ruled(x, y, *, scale: float = 3.0):
         return mx.nd.broadcast_mul(x, y)
@@ -127,7 +127,7 @@ USES: dict[str, tuple[Callable[[], Any], dict[str, Any], dict[str, Any], list[tu
 @pytest.mark.parametrize("name", USES)
 def test_pytorch_checks_what_it_is_given(torch: Any, name: str) -> None:
     """By opcheck, gradcheck and gradgradcheck; ``ruled`` has another gradient on purpose."""
-    make, settled, attrs, shapes, followed = USES[name]
+    make, settled, attrs, shapes, traced = USES[name]
     operator = mx.operator.to_torch(make(), **settled)
     inputs = [torch.tensor(numbers(*shape, seed=i), requires_grad=True) for i, shape in enumerate(shapes)]
     with warnings.catch_warnings():
@@ -136,7 +136,7 @@ def test_pytorch_checks_what_it_is_given(torch: Any, name: str) -> None:
     if make is not ruled:
         assert torch.autograd.gradcheck(lambda *xs: operator(*xs, **attrs), inputs)
         assert torch.autograd.gradgradcheck(lambda *xs: operator(*xs, **attrs), inputs)
-    assert isinstance(operator, torch._ops.OpOverload) == followed
+    assert isinstance(operator, torch._ops.OpOverload) == traced
 
 
 def test_pytorch_gets_the_gradient_that_was_written(torch: Any) -> None:
@@ -165,7 +165,7 @@ def test_compiled_by_pytorch(torch: Any, make: Callable[[], Any]) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_pytorch_sees_its_own_operations(torch: Any) -> None:
-    """A body that is followed is no call of ours in what PyTorch compiles."""
+    """A traced body is no call of ours in what PyTorch compiles."""
     seen: list[str] = []
 
     def look(graph: Any, inputs: Any) -> Any:
@@ -345,7 +345,7 @@ def test_the_same_is_converted_once(torch: Any) -> None:
 
 @pytest.mark.parametrize("name", USES)
 def test_jax_differentiates_compiles_and_maps(jax: Any, name: str) -> None:
-    make, settled, attrs, shapes, followed = USES[name]
+    make, settled, attrs, shapes, traced = USES[name]
     function = mx.operator.to_jax(make(), **settled)
     inputs = [jax.numpy.asarray(numbers(*shape, seed=i)) for i, shape in enumerate(shapes)]
 
@@ -354,7 +354,7 @@ def test_jax_differentiates_compiles_and_maps(jax: Any, name: str) -> None:
         return sum(out.sum() for out in outs) if isinstance(outs, tuple) else (outs * outs).sum()
 
     if make is not ruled:
-        jax.test_util.check_grads(one, inputs, 2, modes=["fwd", "rev"] if followed else ["rev"], eps=1e-4)
+        jax.test_util.check_grads(one, inputs, 2, modes=["fwd", "rev"] if traced else ["rev"], eps=1e-4)
     every = tuple(range(len(inputs)))
     gradients = jax.grad(one, every)(*inputs)
     for got, expected in zip(jax.jit(jax.grad(one, every))(*inputs), gradients):
@@ -362,7 +362,7 @@ def test_jax_differentiates_compiles_and_maps(jax: Any, name: str) -> None:
     twice = [jax.numpy.stack([x, 2 * x]) for x in inputs]
     for got, expected in zip(jax.vmap(jax.grad(one, every))(*twice), gradients):
         np.testing.assert_allclose(got[0], expected, rtol=1e-9)
-    assert ("callback" in str(jax.make_jaxpr(one)(*inputs))) != followed
+    assert ("callback" in str(jax.make_jaxpr(one)(*inputs))) != traced
 
 
 def test_jax_gets_the_gradient_that_was_written(jax: Any) -> None:

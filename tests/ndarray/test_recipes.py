@@ -60,13 +60,13 @@ def by_rules(monkeypatch, *args):
 
 @pytest.fixture
 def counted(monkeypatch):
-    """How often a rule was followed, and how often there was no recipe."""
-    found = {"followed": 0, "unfit": 0}
+    """How often a rule was traced, and how often there was no recipe."""
+    found = {"traced": 0, "unfit": 0}
     follow = recipes._followed
 
     def watch(*args):
         recipe, results = follow(*args)
-        found["followed"] += 1
+        found["traced"] += 1
         found["unfit"] += recipe is None
         return recipe, results
 
@@ -85,7 +85,7 @@ def test_programs_have_the_gradients_that_rules_give(steps, rows, columns, dtype
         eager._RUNNERS.clear()
     with pytest.MonkeyPatch.context() as patch:
         expected = by_rules(patch, steps, arrays, dtype)
-    for _ in range(2):  # while rules are followed, and by recipes
+    for _ in range(2):  # while rules are traced, and by recipes
         for found, wanted in zip(gradients(steps, arrays, dtype), expected):
             assert found.dtype == wanted.dtype
             np.testing.assert_allclose(found, wanted, rtol=2e-2 if dtype == "float16" else 1e-5, atol=1e-3 if dtype ==
@@ -100,7 +100,7 @@ def test_a_rule_is_followed_once_for_each_kind(counted):
             y = nd.tanh(x)
         y.backward()
         np.testing.assert_allclose(x.grad.asnumpy(), 1 - np.tanh(np.ones(shape)) ** 2, rtol=1e-6)
-    assert counted == {"followed": 3, "unfit": 0}
+    assert counted == {"traced": 3, "unfit": 0}
 
 
 def test_attributes_are_part_of_the_kind():
@@ -157,7 +157,7 @@ def test_a_rule_that_looks_at_numbers_runs_as_it_is_written(counted):
                 y = nd.tanh(x)
             y.backward()
             np.testing.assert_array_equal(x.grad.asnumpy(), [top, top])
-        assert counted == {"followed": 1, "unfit": 1}
+        assert counted == {"traced": 1, "unfit": 1}
     finally:
         tanh.rules.grad = rule
         eager._RUNNERS.clear()
@@ -166,7 +166,7 @@ def test_a_rule_that_looks_at_numbers_runs_as_it_is_written(counted):
 @pytest.mark.parametrize("error", [MemoryError, RecursionError, OSError, RuntimeError])
 @pytest.mark.parametrize("where", ["rule", "kernel"])
 def test_a_rule_that_failed_once_is_followed_the_next_time(where, error, counted):
-    """That it cannot be followed is for the rule to say."""
+    """That it cannot be traced is for the rule to say."""
     tanh, backward = get("tanh"), get("_backward_tanh")
     rule, kernels, failing = tanh.rules.grad, list(backward.kernels), [True]
 
@@ -194,7 +194,7 @@ def test_a_rule_that_failed_once_is_followed_the_next_time(where, error, counted
         tanh.grad(gradient)
         backward.kernel()(kernel)
         assert [slope() for _ in range(4)] == [3, 3, 3, 3]
-        assert counted == {"followed": 1, "unfit": 0}  # the one that failed is not counted
+        assert counted == {"traced": 1, "unfit": 0}  # the one that failed is not counted
     finally:
         tanh.rules.grad, backward.kernels = rule, kernels
         tell(tanh)
@@ -270,7 +270,7 @@ def test_users_rules_run_as_they_are_written(counted):
                 y = op(x)
             y.backward()
             assert x.grad.asscalar() == 3
-        assert len(seen) == 2 and counted["followed"] == 0
+        assert len(seen) == 2 and counted["traced"] == 0
     finally:
         del _OPS["_recipes_example"]
 

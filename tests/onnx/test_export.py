@@ -21,7 +21,7 @@ from onnx.reference import ReferenceEvaluator  # noqa: E402  the package may be 
 
 from opreg.onnx import export_model, to_model  # noqa: E402
 
-#: Operators that ONNX cannot say, and whose kernels cannot be followed.
+#: Operators that ONNX cannot say, and whose kernels cannot be traced.
 UNSAID = frozenset([
     "_attention_dropout", "_sparse_retain",
     "AllGather", "AllReduce", "AlltoAll", "Broadcast", "ReduceScatter", "CTCLoss", "Correlation",

@@ -434,7 +434,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], str, str, str]] = 
     "a setting that changes": (lambda: defined(_changing_scale, lambda g, ins, outs: 2 * g), (X,), "deterministic",
                                "keeps something", "auxiliary state"),
     "traced to something else": (lambda: defined(_followed_number, lambda g, ins, outs: 3 * g, traced=True), (X,),
-                                 "traced", "followed", "mx.nd.where"),
+                                 "traced", "traced", "mx.nd.where"),
     "numbers are taken out of a gradient": (lambda: defined(_square, _detached_grad), (X,), "second order",
                                             "second derivative", "operators"),
     "a shape rule that changes": (lambda: defined(_square, _square_grad, _changing_rule), (X,), "pure", "infer answers",
@@ -772,7 +772,7 @@ def test_what_a_traced_body_reads_from_outside_is_noted() -> None:
 
     found = mx.operator.check(defined(scaled, traced=True), X)["traced"]
     assert (found.outcome, found.text) == (
-        "ok", "it reads GLOBAL_FACTOR, NAMES, factor from outside: graphs keep what they were when it was followed")
+        "ok", "it reads GLOBAL_FACTOR, NAMES, factor from outside: graphs keep what they were when it was traced")
     assert mx.operator.check(swish, X)["traced"].text == ""
 
 

@@ -33,7 +33,7 @@ __all__ = ["cond", "fori_loop", "scan", "while_loop"]
 
 
 class _Body:
-    """A function followed to a graph of its own.
+    """A function traced to a graph of its own.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """Functions behind layers: convolutions, pooling, normalisation, embedding, resizing.
 
-They ask for shapes only where those matter, so that layers may be followed without example inputs.
+They ask for shapes only where those matter, so that layers may be traced without example inputs.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ from opreg.symbol.infer import infer_dtypes, infer_shapes
 from opreg.symbol.json import load as load_symbol
 
 from ...cells.cell import Cell
-from ...cells.follow import follow
 from ...cells.tensor_base import TensorBase
+from ...cells.traced import trace_function
 from ...cells.tree import LEAF, Structure, flatten
 from ...core.graph import Entry, Graph, Node
 from ...core.mode import Recording
@@ -330,16 +330,17 @@ def _of_function(function: Any, examples: Sequence[Any], dynamic: Dynamic, opset
     structure = Structure(("list", None, (arguments, flatten({}, leaves))))
     given = [_example(f"input{i}", each) for i, each in enumerate(leaves)]
 
-    def followed(which: int, scales: Mapping[str, tuple[int, int]]) -> Any:
+    def traced(which: int, scales: Mapping[str, tuple[int, int]]) -> Any:
         with Recording(None, False):
-            return follow(function, structure, [(each.sizes(scales, which), each.dtype) for each in given], cpu())
+            specs = [(each.sizes(scales, which), each.dtype) for each in given]
+            return trace_function(function, structure, specs, cpu())
 
-    first = followed(0, {})
+    first = traced(0, {})
     for each, node in zip(given, first.inputs):
         each.name = node.name
     _name_dims(given, dynamic)
     scales = _scales(given)
-    traces = [followed(which, scales) for which in range(2 if scales else 1)]
+    traces = [traced(which, scales) for which in range(2 if scales else 1)]
     if traces[0].assigned:
         raise ArgumentError("onnx.export: it assigns Parameters, and a model of ONNX has none that change")
     first, count = traces[0], len(traces[0].heads)

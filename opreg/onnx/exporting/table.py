@@ -325,7 +325,7 @@ def _traced_kernel(op: Op, attrs: Any, ins: Sequence[Spec]) -> Traced:
 def _function(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Any], kernel: bool = False
               ) -> Sequence[Value]:
     """A traced or composed operator as a function of the model, or by its body where the version has no functions; with
-    ``kernel`` one whose reference kernel can be followed."""
+    ``kernel`` one whose reference kernel can be traced."""
     op = use.op
     traces = []
     for size, each in enumerate(attrs):

@@ -10,9 +10,9 @@ import numpy as np
 
 from opreg.cells import tree
 from opreg.cells.cell import Cell
-from opreg.cells.follow import follow
 from opreg.cells.parameter import Parameter
 from opreg.cells.tensor import Tensor
+from opreg.cells.traced import trace_function
 from opreg.cells.tree import Structure
 from opreg.core.files import reading
 from opreg.core.mode import Recording
@@ -204,14 +204,14 @@ def import_model(model: Any, shapes: Mapping[str, Sequence[int]] | None = None
     arguments = Structure(("list", None, tuple([tree.LEAF] * len(specs))))
     structure = Structure(("list", None, (arguments, tree.flatten({}, []))))
     with Recording(None, True):
-        followed = follow(cell, structure, specs)
-    for node, name in zip(followed.inputs, graph.inputs):
+        traced = trace_function(cell, structure, specs)
+    for node, name in zip(traced.inputs, graph.inputs):
         node.name = name
-    for value, node in followed.captured:
+    for value, node in traced.captured:
         if not isinstance(value, Parameter):  # a constant, which no optimizer moves
             node.tags = {**node.tags, "__lr_mult__": "0.0", "__wd_mult__": "0.0"}
-    symbol = Symbol(followed.heads)
-    held = {node.name: value for value, node in followed.captured}
+    symbol = Symbol(traced.heads)
+    held = {node.name: value for value, node in traced.captured}
     states = set(symbol.list_auxiliary_states())
     arguments_of = set(symbol.list_arguments())
     params = {name: array(value.asnumpy(), dtype=value._data.dtype) for name, value in held.items()}

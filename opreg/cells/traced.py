@@ -1,4 +1,4 @@
-"""follow: a function called once with values that have no numbers yet, and what it did."""
+"""trace_function: a function called once with values that have no numbers yet, and what it did."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from .tree import Structure
 if TYPE_CHECKING:
     from .cell import Cell
 
-__all__ = ["Followed", "follow", "symbol_of"]
+__all__ = ["Traced", "symbol_of", "trace_function"]
 
 
-class Followed:
+class Traced:
     """The trace of a function: a graph, the values of its variables, and how its results are nested.
 
     Attributes
@@ -122,10 +122,10 @@ class _Neutral:
         STATE.blocked, STATE.kept = self._before
 
 
-def follow(function: Callable, arguments: Structure, specs: Sequence[tuple[Shape | None, np.dtype | None]],
+def trace_function(function: Callable, arguments: Structure, specs: Sequence[tuple[Shape | None, np.dtype | None]],
            ctx: Context | None = None, signatures: HookSignatures | None = None, path: Path | None = None,
-           leaves: Sequence[Tensor] = (), owner: weakref.ref[ParameterContainer] | None = None) -> Followed:
-    """Follow a function whose arguments are nested like this, with tensors of these shapes and dtypes.
+           leaves: Sequence[Tensor] = (), owner: weakref.ref[ParameterContainer] | None = None) -> Traced:
+    """Trace a function whose arguments are nested like this, with tensors of these shapes and dtypes.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def follow(function: Callable, arguments: Structure, specs: Sequence[tuple[Shape
         trace.reads.settle(not trace.left)
         trace.left = trace.left or observer.reason
         raise LeftToPython(f"{title} can not be a graph: {trace.left}", trace.left, trace.reads)
-    return Followed(trace, nodes, out, ctx)
+    return Traced(trace, nodes, out, ctx)
 
 
 def _names(function: Callable[..., Any], arguments: Structure) -> list[str]:
@@ -204,11 +204,11 @@ def symbol_of(cell: Cell, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Symb
         arguments, specs = [tree.LEAF] * len(needed), [(None, None)] * len(needed) + specs
     structure = Structure(("list", None, (Structure(("list", None, tuple(arguments))), keywords)))
     with Recording(None, True):  # an executor says itself in which mode it runs
-        followed = follow(cell, structure, specs)
-    if followed.assigned:
-        raise OpError(f"{cell.path}.to_symbol: it assigns {', '.join(_name(a) for a, _ in followed.assigned)}, and a "
+        traced = trace_function(cell, structure, specs)
+    if traced.assigned:
+        raise OpError(f"{cell.path}.to_symbol: it assigns {', '.join(_name(a) for a, _ in traced.assigned)}, and a "
                       "Symbol can not change its arguments")
-    return Symbol(followed.heads)
+    return Symbol(traced.heads)
 
 
 def _is_shape(value: object) -> bool:
