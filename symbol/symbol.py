@@ -602,14 +602,19 @@ def _node(op: Op, values: Sequence[Symbol | None], attrs: Attrs, given: Mapping[
     return kind(((node, 0),) if visible == 1 else [(node, i) for i in range(visible)])
 
 
-def _tags(op: Op, given: Mapping[str, str] | None, keywords: dict[str, Any]) -> dict[str, str]:
+def _tag(value: Any) -> str:
+    """The text of an attribute that is not the operator's: initializers are written down as ``dumps`` does."""
+    return value.dumps() if hasattr(value, "dumps") else to_text(value)
+
+
+def _tags(op: Op, given: Mapping[str, Any] | None, keywords: dict[str, Any]) -> dict[str, str]:
     """The attributes of a node that are not the operator's; those among the keywords are taken out of them."""
     loose = {key: keywords.pop(key) for key in list(keywords)
              if (key.startswith("__") and key.endswith("__")) or (key in HIDDEN and key not in op.signature.schema)}
     own = {key: value for key, value in (given or {}).items() if not (key in HIDDEN or key.startswith("__"))}
     dropped = superfluous(op, {**own, **keywords}, lambda value: isinstance(value, Symbol))  # though they stay in files
     loose.update({key: keywords.pop(key) for key in dropped if key in keywords})
-    tags = {**(given or {}), **{key: to_text(value) for key, value in loose.items()}}
+    tags = {key: _tag(value) for key, value in {**(given or {}), **loose}.items()}
     for key in own:
         if key not in dropped and not op.signature.schema.open:
             raise AttrError(f"operator {op.name}: attr={{{key!r}: …}} is neither one of its attributes nor written "
@@ -719,14 +724,14 @@ def Variable(name: str, attr: Mapping[str, str] | None = None, shape: ShapeLike 
     if dtype is not None:
         tags["__dtype__"] = str(dtype_flag(dtype))
     if init is not None:
-        tags["__init__"] = init if isinstance(init, str) else init.dumps()
+        tags["__init__"] = _tag(init)
     if stype is not None:
         tags["__storage_type__"] = to_text(stype)
     for key, value in kwargs.items():
         if not (key.startswith("__") and key.endswith("__")):
             raise ArgumentError(f"Variable({name!r}): there is no keyword {key!r}; attributes of your own are written "
                                 f"__{key}__")
-        tags[key] = to_text(value)
+        tags[key] = _tag(value)
     return Symbol([(Node(None, name, tags=tags, where=here()), 0)])
 
 

@@ -483,3 +483,16 @@ def test_zeros_in_shapes_are_empty_dimensions_under_np_shape():
     assert mx.use_np_shape(lambda: sym.sin(x).infer_shape(x=(0, 3))[1])() == [(0, 3)]
     assert mx.set_np_shape(True) is False
     assert mx.set_np_shape(False) is True
+
+
+def test_attributes_of_a_node_that_are_no_text_are_written_down():
+    normal = mx.init.Normal(0.5)
+    net = sym.FullyConnected(sym.var("data"), num_hidden=2, name="fc", attr={"__init__": normal, "lr_mult": 2})
+    assert net.attr("__init__") == normal.dumps() and net.attr("__lr_mult__") == "2"
+    for each in (sym.square(sym.var("x"), __init__=normal), sym.var("x", __init__=normal), sym.var("x", init=normal)):
+        assert each.attr("__init__") == normal.dumps()
+    assert sym.load_json(net.tojson()).attr("__init__") == normal.dumps()
+    module = mx.mod.Module(net, label_names=None)
+    module.bind([("data", (300, 200))])
+    module.init_params()
+    assert 0.4 < module.get_params()[0]["fc_weight"].asnumpy().std() < 0.6
