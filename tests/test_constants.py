@@ -14,6 +14,7 @@ OTHERWISE = {
         core.array_module: _CUPY
         ndarray.dlpack: CPU _UINT _BFLOAT _KIND
         ndarray.exchange: _CUDA _PINNED _MANAGED
+        ndarray.ndarray: _STORAGE_TYPE_STR_TO_ID
         ndarray.params_file: FILE_MAGIC V1 V2 V3 _LONGEST_ENTRY
         ndarray.safetensors_file: _ALIGNED
         ndarray.torch_file: _DEEPEST
