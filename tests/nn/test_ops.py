@@ -420,3 +420,22 @@ def test_names() -> None:
     assert len(set(ops.__all__)) == len(ops.__all__)
     for name in ops.__all__:
         assert hasattr(ops, name), name
+
+
+@pytest.mark.parametrize("text, shape", [
+    ("x.squeeze(axis=0)", (2, 3)), ("x.squeeze(axis=(0,))", (2, 3)), ("x.squeeze(axis=None)", (2, 3)),
+    ("x.permute(dims=(0, 2, 1))", (1, 3, 2)), ("x.transpose(dim0=0, dim1=2)", (3, 2, 1)),
+    ("x.broadcast_to(shape=(4, 2, 3))", (4, 2, 3)), ("x.flip(dims=(1,))", (1, 2, 3)),
+    ("x.tile(reps=(2, 1, 1))", (2, 2, 3)), ("x.tile(dims=(2, 1, 1))", (2, 2, 3)),
+    ("x.reshape(shape=(3, 2))", (3, 2)), ("x.view(shape=(3, 2))", (3, 2)), ("x.t()", (1, 2, 3)), ("x[0].t()", (3, 2))])
+def test_lists_of_methods_are_keywords_too(text, shape):
+    x = ms.Tensor(np.arange(6.0).reshape(1, 2, 3))
+    assert eval(text, {"x": x}).shape == shape
+
+
+@pytest.mark.parametrize("text", [
+    "x.reshape(3, shape=(3, 2))", "x.tile((2, 1, 1), reps=(2, 1, 1))", "x.transpose(dim0=0)",
+    "x.transpose((0, 2, 1), dim0=0, dim1=1)", "x.permute(axis=(0, 2, 1))"])
+def test_a_list_of_a_method_is_given_once_and_by_its_name(text):
+    with pytest.raises(TypeError):
+        eval(text, {"x": ms.Tensor(np.zeros((1, 2, 3)))})

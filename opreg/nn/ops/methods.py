@@ -53,6 +53,25 @@ def spelled(function: Callable[..., _R]) -> Callable[..., _R]:
     return method
 
 
+def listed(*names: str) -> Callable[[Callable[..., _R]], Callable[..., _R]]:
+    """Decorator of a method that takes ints as arguments or as a list, which may be a keyword of any of these names."""
+
+    def decorate(function: Callable[..., _R]) -> Callable[..., _R]:
+        @functools.wraps(function)
+        def method(self: Tensor, *args: Any, **keywords: Any) -> _R:
+            if keywords:
+                given = [name for name in names if name in keywords]
+                if len(given) > 1 or (given and args):
+                    said = " and ".join([*given, *["arguments"] * bool(args)])
+                    raise TypeError(f"{function.__name__}: {said} are one parameter")
+                args = (*args, *[keywords.pop(name) for name in given])
+            return function(self, *args, **keywords)
+
+        return method
+
+    return decorate
+
+
 def _many(args: tuple[Any, ...]) -> tuple[int, ...]:
     """Ints given as arguments or as one sequence."""
     return tuple(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
@@ -168,8 +187,13 @@ def count_nonzero(self: Tensor, axis: Axes = (), keepdims: bool = False, dtype: 
 # ------------------------------------------------------------------------------------------------------ shapes
 
 
-def transpose(self: Tensor, *axes: int | Sequence[int]) -> Tensor:
-    """Axes in another order, reversed by default; of more than two axes, two ints exchange these."""
+def transpose(self: Tensor, *axes: int | Sequence[int], dim0: int | None = None, dim1: int | None = None) -> Tensor:
+    """Axes in another order, reversed by default; of more than two axes, two ints exchange these, as ``dim0`` and
+    ``dim1`` do."""
+    if dim0 is not None and dim1 is not None and not axes:
+        return array.swapaxes(self, dim0, dim1)
+    if dim0 is not None or dim1 is not None:
+        raise TypeError("transpose: dim0 and dim1 go together, without other axes")
     wanted = _many(axes)
     if len(axes) == 2 and len(self.shape) > 2:
         return array.swapaxes(self, *wanted)
@@ -179,9 +203,15 @@ def transpose(self: Tensor, *axes: int | Sequence[int]) -> Tensor:
 _transpose = TensorBase.transpose
 
 
+@listed("dims")
 def permute(self: Tensor, *axis: int | Sequence[int]) -> Tensor:
     """Axes in another order."""
     return _transpose(self, *_many(axis))
+
+
+def exchanged(self: Tensor) -> Tensor:
+    """A matrix with its axes exchanged; a tensor of another rank as it is."""
+    return _transpose(self) if self.ndim == 2 else self
 
 
 def flatten(self: Tensor, order: str = "C", *, start_dim: int = 0, end_dim: int = -1) -> Tensor:
@@ -191,12 +221,14 @@ def flatten(self: Tensor, order: str = "C", *, start_dim: int = 0, end_dim: int 
     return array.flatten(self, order, start_dim=start_dim, end_dim=end_dim)
 
 
+@listed("axis")
 def squeeze(self: Tensor, *axis: int | Sequence[int] | None) -> Tensor:
     """Without those axes, or without all of length one."""
     wanted = _many(axis)
     return array.squeeze(self, None if not wanted or axis[0] is None else wanted)
 
 
+@listed("shape")
 def broadcast_to(self: Tensor, *shape: int | Sequence[int]) -> Tensor:
     """Repeated to fill a shape; see ``ops.broadcast_to``."""
     return array.broadcast_to(self, _many(shape))
@@ -207,6 +239,7 @@ def expand_as(self: Tensor, other: Tensor) -> Tensor:
     return array.broadcast_to(self, other.shape)
 
 
+@listed("dims", "reps")
 def tile(self: Tensor, *dims: int | Sequence[int]) -> Tensor:
     """Laid side by side, so many times along each axis."""
     return array.tile(self, _many(dims))
@@ -234,6 +267,7 @@ def chunk(self: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     return array.chunk(self, chunks, axis)
 
 
+@listed("dims")
 def flip(self: Tensor, *dims: int | Sequence[int]) -> Tensor:
     """In opposite order along axes."""
     return array.flip(self, _many(dims))
@@ -472,7 +506,8 @@ METHODS: dict[str, Callable] = {
     **{name: _deviation(name, getattr(reduce, name)) for name in ("std", "var")},
     "max": _extreme("max", reduce.amax, reduce.max), "min": _extreme("min", reduce.amin, reduce.min),
     "expand": broadcast_to, "reshape_as": view_as, "select": where, "rint": math.round, "absolute": math.abs,
-    "nelement": array.size, "ndimension": array.rank, "t": _transpose,
+    "nelement": array.size, "ndimension": array.rank, "t": exchanged,
+    **dict.fromkeys(("reshape", "view"), listed("shape")(TensorBase.reshape)),
     **{name: _as(name, dtype) for name, dtype in {
         "float": "f4", "double": "f8", "half": "f2", "int": "i4", "long": "i8", "byte": "u1", "bool": "?"}.items()}}
 
