@@ -19,14 +19,13 @@ from ...core.declarations import ZERO
 from ...core.launch import Call, Rank
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, check_axes, is_narrow, is_numpy_float, show, unify
+from ...core.spec import Shape, check_axes, is_narrow, is_numpy_float
 from ...core.value import Value
-from ...errors import ShapeError
+from ...elementwise.loops import check_some
 from ...typing import Array, ArrayModule, DTypeLike
 from ..outputs import linear
-from ..reductions.reduce import reducing, spreading
+from ..reductions.reduce import placing, reducing, spreads
 from ..samples import along
-from ..shapes.shape import as_view, stored
 
 __all__: list[str] = []
 
@@ -87,31 +86,7 @@ def spread(g, a, *, axis: Axes = None, keepdims: bool = False):
 along(spread, of=1)
 
 
-@spread.infer
-def spread_infer(g, a, *, axis, keepdims):
-    unify(g, _kept(a, _axes(axis, len(a)), keepdims))
-    return a
-
-
-@spread.view
-def spread_view(array, *, axis, out_shape, xp):
-    if out_shape is None:
-        return None
-    narrow = as_view(array, _kept(out_shape, _axes(axis, len(out_shape)), True))
-    return None if narrow is None else xp.broadcast_to(narrow, out_shape)
-
-
-@spread.kernel()
-def spread_xp(xp, g, a, *, axis, out=None):
-    narrow = g.reshape(_kept(a.shape, _axes(axis, len(a.shape)), True))
-    return stored(xp, xp.broadcast_to(narrow, a.shape), out)
-
-
-@spread.prepare
-def spread_prepare(g, a, *, axis):
-    return spreading(a, _axes(axis, a.ndim), g)
-
-
+spreads(spread, lambda rank, *, axis: _axes(axis, rank), _kept)
 linear(spread, "_np_sum", slice(1, -1))
 
 
@@ -178,7 +153,7 @@ def _reduces(op: Op, function: Callable, *, whole: type | None = None, single: s
     def reduction_infer(a, *, axis, keepdims):
         axes = _axes(axis, len(a))
         if not empty:
-            _check_some(a, axes)
+            check_some(a, axes)
         return _kept(a, axes, keepdims)
 
     if whole is not None:
@@ -192,12 +167,6 @@ def _reduces(op: Op, function: Callable, *, whole: type | None = None, single: s
 
     if single:
         _attach_bound(op, single)
-
-
-def _check_some(data: Shape, axes: tuple[int, ...]) -> None:
-    for axis in axes:
-        if data[axis] is not ANY and data[axis] == 0:
-            raise ShapeError(f"axis {axis} of {show(data)} has length zero: there is nothing to choose from")
 
 
 def _attach_bound(op: Op, name: str) -> None:
@@ -340,20 +309,7 @@ def _place(name: str, function: str, doc: str) -> None:
         """A place."""
 
     op.doc = doc
-    op.grad(ZERO)
-    along(op, flat=True)
-
-    @op.infer
-    def place_infer(data, *, axis, keepdims):
-        axes = _axes(axis, len(data))
-        _check_some(data, axes)
-        return _kept(data, axes, keepdims)
-
-    @op.kernel()
-    def place_xp(xp, data, *, axis, keepdims):
-        flat = data.reshape(data.size) if axis is None else data
-        return getattr(xp, function)(flat, axis=0 if axis is None else axis).reshape(
-            _kept(data.shape, _axes(axis, data.ndim), keepdims))
+    placing(op, function, _kept)
 
 
 _place("_npi_argmax", "argmax", "The place of the largest number along an axis, or among all in a row, as int64: the "

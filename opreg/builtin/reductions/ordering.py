@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from ...core.declarations import ZERO
+from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...errors import AttrError, ShapeError
@@ -54,20 +55,6 @@ def sort(data, *, axis: int | None = -1, is_ascend: bool = True):
     """``data`` in order along ``axis``, or all of it; a hidden output holds the places it came from."""
 
 
-along(sort, flat=True)
-
-
-@sort.infer
-def sort_infer(data, *, axis):
-    return [_flat(data, axis)] * 2
-
-
-@sort.kernel()
-def sort_xp(xp, data, *, axis, is_ascend):
-    places, data, axis = _ranked(xp, data, axis, is_ascend)
-    return xp.take_along_axis(data, places, axis=axis), places.astype(xp.int32)
-
-
 @sort.grad
 def sort_grad(g, ins, outs, *, axis):
     return (ops._backward_take_along_axis(g[0], outs[1], ins[0], axis=axis),)
@@ -76,19 +63,6 @@ def sort_grad(g, ins, outs, *, axis):
 @declare(types="T->@dtype", aliases=("_npi_argsort",))
 def argsort(data, *, axis: int | None = -1, is_ascend: bool = True, dtype: np.dtype = _FLOAT32):
     """The places along ``axis``, or in all of ``data``, that its numbers in order come from."""
-
-
-along(argsort, flat=True)
-
-
-@argsort.infer
-def argsort_infer(data, *, axis):
-    return _flat(data, axis)
-
-
-@argsort.kernel()
-def argsort_xp(xp, data, *, axis, is_ascend):
-    return _ranked(xp, data, axis, is_ascend)[0]
 
 
 argsort.grad(ZERO)
@@ -114,9 +88,6 @@ def topk(data, *, axis: int | None = -1, k: int = 1, ret_typ: Returned = "indice
     """
 
 
-along(topk, flat=True)
-
-
 @topk.types
 def topk_types(ins, outs, *, ret_typ, dtype):
     if ret_typ in ("value", "both"):
@@ -128,28 +99,37 @@ def topk_types(ins, outs, *, ret_typ, dtype):
     return ins, [dtype]
 
 
-@topk.infer
-def topk_infer(data, *, axis, k, ret_typ):
-    flat = _flat(data, axis)
-    axis = 0 if axis is None else check_axis(axis, len(data))
-    if k > flat[axis]:
-        raise AttrError(f"k={k}: there are {flat[axis]} numbers to choose from")
-    top = (*flat[:axis], k if k > 0 else flat[axis], *flat[axis + 1:])
-    return data if ret_typ == "mask" else [top, top] if ret_typ in ("value", "both") else top
+def _ranking(op: Op, ret_typ: Returned = "both") -> None:
+    """Declare shapes and kernel of an operator that puts numbers in order, of which it gives ``ret_typ``, unless an
+    attribute says that."""
+    along(op, flat=True)
+
+    @op.infer
+    def ranking_infer(data, *, axis, k=0, ret_typ=ret_typ):
+        flat = _flat(data, axis)
+        axis = 0 if axis is None else check_axis(axis, len(data))
+        if k > flat[axis]:
+            raise AttrError(f"k={k}: there are {flat[axis]} numbers to choose from")
+        top = (*flat[:axis], k if k > 0 else flat[axis], *flat[axis + 1:])
+        return data if ret_typ == "mask" else [top, top] if ret_typ in ("value", "both") else top
+
+    @op.kernel()
+    def ranking_xp(xp, data, *, axis, is_ascend, k=0, ret_typ=ret_typ, dtype=np.int32):
+        shape = data.shape
+        places, data, axis = _ranked(xp, data, axis, is_ascend)
+        places = places[(slice(None),) * axis + (slice(k if k > 0 else None),)]
+        if ret_typ == "indices":
+            return places
+        if ret_typ == "mask":
+            mask = xp.zeros(data.shape, data.dtype)
+            mask[_along(xp, places, data.shape, axis)] = 1
+            return mask.reshape(shape)
+        return xp.take_along_axis(data, places, axis=axis), places.astype(dtype)
 
 
-@topk.kernel()
-def topk_xp(xp, data, *, axis, k, ret_typ, is_ascend, dtype):
-    shape = data.shape
-    places, data, axis = _ranked(xp, data, axis, is_ascend)
-    places = places[(slice(None),) * axis + (slice(k if k > 0 else None),)]
-    if ret_typ == "indices":
-        return places
-    if ret_typ == "mask":
-        mask = xp.zeros(data.shape, data.dtype)
-        mask[_along(xp, places, data.shape, axis)] = 1
-        return mask.reshape(shape)
-    return xp.take_along_axis(data, places, axis=axis), places.astype(dtype)
+_ranking(sort)
+_ranking(argsort, "indices")
+_ranking(topk)
 
 
 @topk.grad

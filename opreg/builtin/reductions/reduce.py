@@ -17,8 +17,8 @@ from ...core.attrs import Limit
 from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.rules import Again
-from ...core.spec import Shape, check_axis, is_narrow, is_numpy_float, reduced_axes, unify
+from ...core.rules import Again, Rule
+from ...core.spec import Shape, check_axes, check_axis, is_narrow, is_numpy_float, reduced_axes, unify
 from ...elementwise.expression import absolute, equal, sqrt, square, where
 from ...elementwise.loops import check_some, reduced, sets
 from ...elementwise.rows import row_max, row_min, row_product, row_size, row_sum
@@ -28,7 +28,7 @@ from ..outputs import as_output, gradient_by, linear
 from ..samples import along, repeated
 from ..shapes.shape import as_view, stored
 
-__all__ = ["reducing", "reduction", "spreading", "sum_"]
+__all__ = ["placing", "reducing", "reduction", "spreads", "sum_"]
 
 Axes = int | tuple[int, ...] | None
 _SUMMED = ("float16", "float32", "float64", "int32", "int64", "int8")
@@ -54,7 +54,7 @@ def reducing(ufunc: np.ufunc, data: Array, axes: tuple[int, ...], shape: Shape, 
     return run
 
 
-def spreading(data: Array, axes: tuple[int, ...], g: Array, mean: bool = False) -> Callable | None:
+def _spreading(data: Array, axes: tuple[int, ...], g: Array, mean: bool = False) -> Callable | None:
     """The function that repeats arrays like ``g`` along the axes of the data that were reduced, on the host."""
     if not is_numpy_float(g.dtype):
         return None
@@ -78,14 +78,50 @@ def _wide(xp: ArrayModule, data: Array) -> DTypeLike:
 # ---------------------------------------------------------------------------- back to the shape of the data
 
 
-def _spread_infer(g: Shape, data: Shape, *, axis: Axes, keepdims: bool, exclude: bool) -> Shape:
-    unify(g, reduced(data, reduced_axes(axis, exclude, len(data)), keepdims))
-    return data
+def spreads(op: Op, axes: Callable[..., tuple[int, ...]], left: Callable[..., Shape], mean: bool = False) -> None:
+    """Declare that an operator repeats its first input along the axes of the second that a reduction took.
+
+    Parameters
+    ----------
+    op : Op
+        It has an attribute ``keepdims``.
+    axes : function
+        ``axes(rank, **attrs)``, the axes that were reduced.
+    left : function
+        ``left(shape, axes, keepdims)``, what the reduction leaves of a shape.
+    mean : bool
+        Whether it divides by how many numbers were reduced to one.
+    """
+    rule = Rule(axes)
+
+    @op.infer
+    def spreads_infer(g, data, *, keepdims, **attrs):
+        unify(g, left(data, rule(attrs, len(data)), keepdims))
+        return data
+
+    if not mean:
+        @op.view
+        def spreads_view(array, *, out_shape, xp, **attrs):
+            if out_shape is None:
+                return None
+            narrow = as_view(array, reduced(out_shape, rule(attrs, len(out_shape)), True))
+            return None if narrow is None else xp.broadcast_to(narrow, out_shape)
+
+    @op.kernel()
+    def spreads_xp(xp, g, data, *, out=None, **attrs):
+        shape = data.shape
+        taken = rule(attrs, len(shape))
+        if mean:
+            g = g / max(math.prod([shape[i] for i in taken]), 1)
+        return stored(xp, xp.broadcast_to(g.reshape(reduced(shape, taken, True)), shape), out)
+
+    @op.prepare
+    def spreads_prepare(g, data, **attrs):
+        return _spreading(data, rule(attrs, data.ndim), g, mean)
 
 
-def _spread_xp(xp: ArrayModule, g: Array, data: Array, axis: Axes, exclude: bool, out: Array | None) -> Array:
-    axes = reduced_axes(axis, exclude, len(data.shape))
-    return stored(xp, xp.broadcast_to(g.reshape(reduced(data.shape, axes, True)), data.shape), out)
+def _reduced_axes(rank: int, *, axis: Axes, exclude: bool) -> tuple[int, ...]:
+    return reduced_axes(axis, exclude, rank)
 
 
 @declare(name="_backward_sum", types="T,U->T", unread=(1,))
@@ -93,27 +129,7 @@ def sum_backward(g, data, *, axis: Axes = None, keepdims: bool = False, exclude:
     """``g`` repeated along the axes that were reduced."""
 
 
-sum_backward.infer(_spread_infer)
-
-
-@sum_backward.view
-def sum_backward_view(array, *, axis, exclude, out_shape, xp):
-    if out_shape is None:
-        return None
-    narrow = as_view(array, reduced(out_shape, reduced_axes(axis, exclude, len(out_shape)), True))
-    return None if narrow is None else xp.broadcast_to(narrow, out_shape)
-
-
-@sum_backward.kernel()
-def sum_backward_xp(xp, g, data, *, axis, exclude, out=None):
-    return _spread_xp(xp, g, data, axis, exclude, out)
-
-
-@sum_backward.prepare
-def sum_backward_prepare(g, data, *, axis, exclude):
-    return spreading(data, reduced_axes(axis, exclude, data.ndim), g)
-
-
+spreads(sum_backward, _reduced_axes, reduced)
 linear(sum_backward, "sum", slice(1, -1))
 
 
@@ -122,20 +138,7 @@ def mean_backward(g, data, *, axis: Axes = None, keepdims: bool = False, exclude
     """``g`` shared out evenly along the axes that were reduced."""
 
 
-mean_backward.infer(_spread_infer)
-
-
-@mean_backward.kernel()
-def mean_backward_xp(xp, g, data, *, axis, exclude, out=None):
-    count = math.prod(data.shape[i] for i in reduced_axes(axis, exclude, len(data.shape)))
-    return _spread_xp(xp, g / max(count, 1), data, axis, exclude, out)
-
-
-@mean_backward.prepare
-def mean_backward_prepare(g, data, *, axis, exclude):
-    return spreading(data, reduced_axes(axis, exclude, data.ndim), g, mean=True)
-
-
+spreads(mean_backward, _reduced_axes, reduced, mean=True)
 linear(mean_backward, "mean", slice(1, -1))
 
 
@@ -295,6 +298,28 @@ def moments_grad(g, ins, outs, *, axes, keepdims):
 # ------------------------------------------------------------------------------------------------ places
 
 
+def placing(op: Op, function: str, left: Callable[..., Shape], axis: int | None = None) -> None:
+    """Declare that an operator finds a place along its attribute ``axis``, or this axis, by a function of the array
+    module.
+
+    ``left(shape, axes, keepdims)`` is what a reduction leaves of a shape.
+    """
+    op.grad(ZERO)
+    if axis is None:
+        along(op, flat=True)
+
+    @op.infer
+    def placing_infer(data, *, axis=axis, keepdims=False):
+        axes = check_axes(axis, len(data))
+        check_some(data, axes)
+        return left(data, axes, keepdims)
+
+    @op.kernel()
+    def placing_xp(xp, data, *, axis=axis, keepdims=False):
+        found = getattr(xp, function)(data, axis=axis)
+        return found.reshape(left(data.shape, check_axes(axis, data.ndim), keepdims))
+
+
 def _place(name: str, doc: str) -> None:
     """Register ``argmax`` or ``argmin``."""
 
@@ -303,20 +328,7 @@ def _place(name: str, doc: str) -> None:
         """A place."""
 
     op.doc = doc
-    along(op, flat=True)
-
-    @op.infer
-    def place_infer(data, *, axis, keepdims):
-        axes = reduced_axes(axis, False, len(data))
-        check_some(data, axes)
-        return reduced(data, axes, keepdims)
-
-    @op.kernel()
-    def place_xp(xp, data, *, axis, keepdims):
-        return getattr(xp, name)(data, axis=axis).reshape(
-            reduced(data.shape, reduced_axes(axis, False, data.ndim), keepdims))
-
-    op.grad(ZERO)
+    placing(op, name, reduced)
 
 
 _place("argmax", "The place of the largest number along an axis, or among all in a row, in the dtype of the data: the "
@@ -330,18 +342,7 @@ def argmax_channel(data):
     """The place of the largest number along axis 1."""
 
 
-@argmax_channel.infer
-def argmax_channel_infer(data):
-    check_some(data, (check_axis(1, len(data)),))
-    return reduced(data, (1,), False)
-
-
-@argmax_channel.kernel()
-def argmax_channel_xp(xp, data):
-    return xp.argmax(data, axis=1)
-
-
-argmax_channel.grad(ZERO)
+placing(argmax_channel, "argmax", reduced, axis=1)
 
 
 # ------------------------------------------------------------------------------------------ running sums
