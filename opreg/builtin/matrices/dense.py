@@ -95,27 +95,37 @@ def views_of(call: Call, factors: Sequence[Array]) -> bool:
     return all(any(call.xp.may_share_memory(factor, array) for array in call.ins[:2]) for factor in factors)
 
 
-def attach_bound_product(op: Op, factors: Callable) -> None:
-    """Attach the kernel that multiplies what was settled before, for products in an array's own dtype.
+def multiplying(op: Op, factors: Callable) -> None:
+    """Attach the kernels of an operator that multiplies two matrices, or as many as both have: the reference, and the
+    one that multiplies what was settled before, for products in an array's own dtype.
 
-    ``factors`` makes the two matrices of the first two inputs and attributes. A third input of ``op`` that it reads is
-    a bias, added to the rows of the product.
+    ``factors`` makes the matrices of the inputs and attributes. A third input of ``op`` that it reads is a bias, added
+    to the rows of the product.
     """
-    rule = Rule(factors)
-    FACTORS[op] = lambda call: rule(call.attrs, *call.ins[:2])
+    rule, biased = Rule(factors), 2 not in op.traits.unread
+    FACTORS[op] = lambda call: rule(call.attrs, *call.ins)
+
+    @op.kernel()
+    def product_xp(xp: ArrayModule, *arrays: Array, out: Array | None = None, **attrs: Any) -> Array:
+        shape = op.rules.infer(attrs, *[array.shape for array in arrays])  # type: ignore[misc]
+        a, b = rule(attrs, *arrays)
+        y = _matrix(xp, a, b, out, shape)
+        for bias in arrays[2:] if biased else ():
+            y += bias
+        return y
 
     def accepts(call: Call) -> str | None:
         read = [*call.ins[:2], *bias_of(call)]
         if any(array.dtype.name not in ("float32", "float64") for array in (*read, *call.outs)):
             return "for float32 and float64"
-        matrices = rule(call.attrs, *call.ins[:2])
+        matrices = rule(call.attrs, *call.ins)
         if not views_of(call, matrices) or not call.outs[0].flags.c_contiguous:
             return "an array does not lie in one piece"
         return None
 
     @op.kernel("settled", bound=True, accepts=accepts, rank=Rank.OPERATOR)
     def product_settled(call: Call) -> list[Callable]:
-        a, b = rule(call.attrs, *call.ins[:2])
+        a, b = rule(call.attrs, *call.ins)
         out = call.outs[0].reshape(_size(a, b))
         steps: list[Callable] = [functools.partial(multiplier(call.xp, a, b), a, b, out)]
         return steps + [functools.partial(call.xp.add, out, bias, out) for bias in bias_of(call)]
@@ -268,46 +278,27 @@ def _rows_of_samples(data: Any, flatten: bool) -> Any:
     return data.reshape((size, shape[0] if flatten else math.prod(shape[:-1]), columns))
 
 
-@fully_connected.kernel()
-def fully_connected_xp(xp, data, weight, bias=None, *, num_hidden, flatten, out=None):
-    shape = (data.shape[0], num_hidden) if flatten else (*data.shape[:-1], num_hidden)
-    y = _matrix(xp, *_dense(data, weight, flatten=flatten), out, shape)
-    if bias is not None:
-        y += bias
-    return y
-
-
 def _rows(data: Array, flatten: bool) -> Array:
     """The data as a matrix."""
     inputs = _inputs(data.shape, flatten)
     return data.reshape(data.size // inputs if inputs else math.prod(data.shape[:1 if flatten else -1]), inputs)
 
 
-def _dense(data: Array, weight: Array, *, flatten: bool) -> tuple[Array, Array]:
+def _dense(data: Array, weight: Array, *_: Array, flatten: bool) -> tuple[Array, Array]:
     return _rows(data, flatten), weight.T
 
 
-def _dense_data(g: Array, weight: Array) -> tuple[Array, Array]:
+def _dense_data(g: Array, weight: Array, _: Array) -> tuple[Array, Array]:
     return _rows(g, False), weight
 
 
-def dense_weight(g: Array, data: Array, *, flatten: bool) -> tuple[Array, Array]:
+def dense_weight(g: Array, data: Array, *_: Array, flatten: bool) -> tuple[Array, Array]:
     """The matrices whose product is the gradient of a dense layer's weight."""
     return _rows(g, False).T, _rows(data, flatten)
 
 
 fully_connected_data = adjoint("_backward_FullyConnected_data", fully_connected, ("g", "weight", "data"))
 fully_connected_weight = adjoint("_backward_FullyConnected_weight", fully_connected, ("g", "data", "weight"))
-
-
-@fully_connected_data.kernel()
-def fully_connected_data_xp(xp, g, weight, data, *, out=None):
-    return _matrix(xp, *_dense_data(g, weight), out, data.shape)
-
-
-@fully_connected_weight.kernel()
-def fully_connected_weight_xp(xp, g, data, weight, *, flatten, out=None):
-    return _matrix(xp, *dense_weight(g, data, flatten=flatten), out, weight.shape)
 
 
 @fully_connected_data.vmap
@@ -366,9 +357,9 @@ def fully_connected_weight_prepare(g, data, weight, *, flatten):
     return run
 
 
-attach_bound_product(fully_connected, _dense)
-attach_bound_product(fully_connected_data, _dense_data)
-attach_bound_product(fully_connected_weight, dense_weight)
+multiplying(fully_connected, _dense)
+multiplying(fully_connected_data, _dense_data)
+multiplying(fully_connected_weight, dense_weight)
 bilinear(fully_connected, fully_connected_data, fully_connected_weight,
          lambda data, weight, out, **attrs: 2 * math.prod(out) * weight[1],
          lambda g, attrs: ops.sum(g, axis=-1, exclude=True))
@@ -436,32 +427,12 @@ def _right(rhs: Array, transpose: bool) -> Array:
     return _left(rhs, not transpose).T
 
 
-@dot.kernel()
-def dot_xp(xp, lhs, rhs, *, transpose_a, transpose_b, out=None):
-    shape = _outer(lhs.shape, rhs.shape, transpose_a, transpose_b)
-    return _matrix(xp, *_dot(lhs, rhs, transpose_a=transpose_a, transpose_b=transpose_b), out, shape)
-
-
 def _dot(lhs: Array, rhs: Array, *, transpose_a: bool, transpose_b: bool) -> tuple[Array, Array]:
     return _left(lhs, transpose_a), _right(rhs, transpose_b)
 
 
 dot_lhs = adjoint("_backward_dot_lhs", dot, ("g", "rhs", "lhs"))
 dot_rhs = adjoint("_backward_dot_rhs", dot, ("g", "lhs", "rhs"))
-
-
-@dot_lhs.kernel()
-def dot_lhs_xp(xp, g, rhs, lhs, *, transpose_a, transpose_b, out=None):
-    b = _right(rhs, transpose_b)
-    g = g.reshape(math.prod(lhs.shape[1:] if transpose_a else lhs.shape[:-1]), b.shape[1])
-    return _matrix(xp, b, g.T, out, lhs.shape) if transpose_a else _matrix(xp, g, b.T, out, lhs.shape)
-
-
-@dot_rhs.kernel()
-def dot_rhs_xp(xp, g, lhs, rhs, *, transpose_a, transpose_b, out=None):
-    a = _left(lhs, transpose_a)
-    g = g.reshape(a.shape[0], math.prod(rhs.shape[:-1] if transpose_b else rhs.shape[1:]))
-    return _matrix(xp, g.T, a, out, rhs.shape) if transpose_b else _matrix(xp, a.T, g, out, rhs.shape)
 
 
 @dot.few_rows
@@ -503,22 +474,22 @@ def dot_rhs_vmap(ins, batched, *, transpose_a, transpose_b, **attrs):
     return ops.batch_dot(left, g, transpose_a=not transpose_a)
 
 
-def _dot_lhs(call: Call) -> tuple[Array, Array]:
-    g, rhs, lhs = call.ins
-    b = _right(rhs, call.attrs["transpose_b"])
-    g = g.reshape(lhs.size // b.shape[0], b.shape[1])
-    return (b, g.T) if call.attrs["transpose_a"] else (g, b.T)
+def _dot_lhs(g: Array, rhs: Array, lhs: Array, *, transpose_a: bool, transpose_b: bool) -> tuple[Array, Array]:
+    b = _right(rhs, transpose_b)
+    g = g.reshape(math.prod(lhs.shape[1:] if transpose_a else lhs.shape[:-1]), b.shape[1])
+    return (b, g.T) if transpose_a else (g, b.T)
 
 
-def _dot_rhs(call: Call) -> tuple[Array, Array]:
-    g, lhs, rhs = call.ins
-    a = _left(lhs, call.attrs["transpose_a"])
-    g = g.reshape(a.shape[0], rhs.size // a.shape[1])
-    return (g.T, a) if call.attrs["transpose_b"] else (a.T, g)
+def _dot_rhs(g: Array, lhs: Array, rhs: Array, *, transpose_a: bool, transpose_b: bool) -> tuple[Array, Array]:
+    a = _left(lhs, transpose_a)
+    g = g.reshape(a.shape[0], math.prod(rhs.shape[:-1] if transpose_b else rhs.shape[1:]))
+    return (g.T, a) if transpose_b else (a.T, g)
 
 
-attach_bound_product(dot, _dot)
-FACTORS.update({dot_lhs: _dot_lhs, dot_rhs: _dot_rhs})
+multiplying(dot, _dot)
+multiplying(dot_lhs, _dot_lhs)
+multiplying(dot_rhs, _dot_rhs)
+
 
 def _dot_work(lhs, rhs, out, *, transpose_a, **attrs):
     return 2 * math.prod(lhs) * math.prod(rhs) // max(lhs[0 if transpose_a else -1], 1)
@@ -560,12 +531,7 @@ def _stacks(lhs: Array, rhs: Array, *, transpose_a: bool, transpose_b: bool) -> 
     return lhs.swapaxes(-1, -2) if transpose_a else lhs, rhs.swapaxes(-1, -2) if transpose_b else rhs
 
 
-@batch_dot.kernel()
-def batch_dot_xp(xp, lhs, rhs, *, transpose_a, transpose_b, out=None):
-    return product(xp, *_stacks(lhs, rhs, transpose_a=transpose_a, transpose_b=transpose_b), out)
-
-
-attach_bound_product(batch_dot, _stacks)
+multiplying(batch_dot, _stacks)
 
 
 transposable(batch_dot)

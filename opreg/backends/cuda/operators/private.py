@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from opreg.builtin.matrices.dense import fully_connected_weight_xp, wide
+from opreg.builtin.matrices.dense import dense_weight, product, wide
 from opreg.core.spec import Shape
 from opreg.typing import Array, ArrayModule
 
@@ -32,4 +32,5 @@ def dense_backward_flops(ins: Sequence[Shape], outs: Sequence[Shape]) -> int:
 @dense_backward.kernel()
 def dense_backward_xp(xp: ArrayModule, g: Array, data: Array, weight: Array, *, flatten: bool) -> tuple[Array, Array]:
     (rows,) = wide(xp, g)
-    return fully_connected_weight_xp(xp, g, data, weight, flatten=flatten), rows.sum(tuple(range(g.ndim - 1)))
+    slope = product(xp, *dense_weight(g, data, flatten=flatten)).reshape(weight.shape)
+    return slope, rows.sum(tuple(range(g.ndim - 1)))
