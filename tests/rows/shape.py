@@ -110,8 +110,6 @@ ROWS += [
     *[_linear("tile", [_SMALL], {"reps": reps}, lambda x, reps=reps: np.tile(x, reps))
       for reps in ((2, 2), (2,), 3, (2, 1, 3), (), (1, 0))],
     _linear("tile", [_X], {"reps": (2,)}, lambda x: np.tile(x, 2), name="short"),
-    _linear("_backward_tile", [normal(6, 8), _zeros(3, 4)], {"reps": (2, 2)},
-            lambda g, x: g.reshape(2, 3, 2, 4).sum((0, 2))),
     *[_linear("repeat", [_SMALL], {"repeats": n, "axis": axis}, lambda x, n=n, axis=axis: np.repeat(x, n, axis))
       for n, axis in ((2, None), (3, 1), (2, -1), (2, -2), (0, None))],
     *[_linear("repeat", [_SMALL], {"repeats": 0, "axis": axis}, lambda x: x[:0, 0]) for axis in (0, 1)],

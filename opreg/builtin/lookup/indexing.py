@@ -16,6 +16,7 @@ import numpy as np
 from ...core.attrs import Count, Number, Positive
 from ...core.declarations import ZERO
 from ...core.launch import Call, Rank
+from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...custom.composed import composed
@@ -26,7 +27,7 @@ from ..outputs import adjoint_pair, linear, one_of
 from ..samples import alike, along, repeated
 from ..shapes.shape import constant
 
-__all__ = ["whole", "check_some", "add_at"]
+__all__ = ["whole", "check_some", "choosing", "add_at"]
 
 _FLOAT32 = np.dtype("float32")
 #: Up to how many indices what follows from their shape is kept.
@@ -103,11 +104,6 @@ def take_infer(a, indices, *, axis):
     return (*a[:axis], *indices, *a[axis + 1:])
 
 
-@take.kernel()
-def take_xp(xp, a, indices, *, axis, mode):
-    return xp.take(a, whole(xp, indices, a.shape[axis], mode), axis=axis)
-
-
 def _numpy_only(call: Call) -> str | None:
     if call.xp is not np:
         return "only NumPy takes the mode along with the indices"
@@ -131,10 +127,21 @@ def _take_steps(call: Call, data: Array, indices: Array, axis: int, mode: Mode) 
     return run
 
 
-@take.kernel("numpy", bound=True, accepts=_numpy_only, rank=Rank.OPERATOR)
-def take_numpy(call):
-    a, indices = call.ins
-    return _take_steps(call, a, indices, call.attrs["axis"], call.attrs["mode"])
+def _looking_up(op: Op, data: int) -> None:
+    """Declare the kernels of an operator that looks up slices of its input ``data``, at indices in the other one."""
+
+    @op.kernel()
+    def looking_up_xp(xp, *ins, axis=0, mode="clip"):
+        a = ins[data]
+        return xp.take(a, whole(xp, ins[1 - data], a.shape[axis], mode), axis=axis)
+
+    @op.kernel("numpy", bound=True, accepts=_numpy_only, rank=Rank.OPERATOR)
+    def looking_up_numpy(call: Call) -> Callable[[], object]:
+        axis, mode = call.attrs.get("axis", 0), call.attrs.get("mode", "clip")
+        return _take_steps(call, call.ins[data], call.ins[1 - data], axis, mode)
+
+
+_looking_up(take, 0)
 
 
 @take.vmap
@@ -223,15 +230,7 @@ def embedding(data, weight, *, input_dim: Positive, output_dim: Count, dtype: np
 formed(embedding, "(...) (@input_dim, @output_dim) -> (..., @output_dim)")
 
 
-@embedding.kernel()
-def embedding_xp(xp, data, weight):
-    return xp.take(weight, whole(xp, data, weight.shape[0]), axis=0)
-
-
-@embedding.kernel("numpy", bound=True, accepts=_numpy_only, rank=Rank.OPERATOR)
-def embedding_numpy(call):
-    data, weight = call.ins
-    return _take_steps(call, weight, data, 0, "clip")
+_looking_up(embedding, 1)
 
 
 @embedding.grad
@@ -422,14 +421,36 @@ def where_infer(condition, x, y):
     return x
 
 
-@where.kernel()
-def where_xp(xp, condition, x, y, *, out=None):
-    chosen = (condition != 0).reshape((*condition.shape, *(1,) * (x.ndim - condition.ndim)))
-    if out is None:
-        return xp.where(chosen, x, y)
-    xp.copyto(out, y)
-    xp.copyto(out, x, where=chosen)
-    return out
+def choosing(op: Op, number_there: bool = False, rows: bool = False) -> None:
+    """Declare that an operator takes numbers of its second input where its first is not zero, of its third elsewhere.
+
+    Parameters
+    ----------
+    op : Op
+        Where it has two inputs alone, its attribute ``scalar`` is in the place of the other.
+    number_there : bool
+        Whether that is the second.
+    rows : bool
+        Whether the first chooses along the first axes; else it broadcasts.
+    """
+
+    @op.kernel()
+    def choosing_xp(xp, condition, *arrays, scalar=None, out=None):
+        if len(arrays) == 1:
+            number = constant(xp, scalar, arrays[0].dtype)
+            arrays = (number, *arrays) if number_there else (*arrays, number)
+        x, y = arrays
+        truth = condition if condition.dtype.kind == "b" else condition != 0
+        if rows:
+            truth = truth.reshape((*truth.shape, *(1,) * (x.ndim - truth.ndim)))
+        if out is None:
+            return xp.where(truth, x, y)
+        xp.copyto(out, y)
+        xp.copyto(out, x, where=truth)
+        return out
+
+
+choosing(where, rows=True)
 
 
 @where.grad

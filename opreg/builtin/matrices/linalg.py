@@ -26,6 +26,7 @@ from ..attending import Product
 from ..forms import formed
 from ..outputs import adjoint_pair, as_output, together
 from ..places import reading, writing
+from ..shapes.joining import single
 from .dense import FACTORS, product, transposable
 
 __all__: list[str] = []
@@ -401,9 +402,16 @@ def inverse(A):
 formed(inverse, "(..., n, n) -> (..., n, n)")
 
 
-@inverse.kernel()
-def inverse_xp(xp, A):
-    return xp.linalg.inv(A)
+def _by_module(op: Op, function: str) -> None:
+    """Declare that an operator is a function of the array module; a single number for one matrix is a row of it."""
+
+    @op.kernel()
+    def module_xp(xp, A):
+        found = getattr(xp.linalg, function)(A)
+        return single([each.reshape(each.shape or (1,)) for each in (found if isinstance(found, tuple) else (found,))])
+
+
+_by_module(inverse, "inv")
 
 
 @inverse.grad
@@ -464,9 +472,7 @@ def det(A):
 _one_each(det)
 
 
-@det.kernel()
-def det_xp(xp, A):
-    return xp.linalg.det(A).reshape(A.shape[:-2] or (1,))
+_by_module(det, "det")
 
 
 @det.grad
@@ -482,11 +488,7 @@ def slogdet(A):
 _one_each(slogdet)
 
 
-@slogdet.kernel()
-def slogdet_xp(xp, A):
-    sign, size = xp.linalg.slogdet(A)
-    shape = A.shape[:-2] or (1,)
-    return sign.reshape(shape), size.reshape(shape)
+_by_module(slogdet, "slogdet")
 
 
 @slogdet.grad

@@ -11,15 +11,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ...core.attrs import Count
-from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import Rule
-from ...core.spec import Shape, check_axis, is_narrow, show, unify
+from ...core.spec import Shape, check_axis, is_narrow, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import adjoint_pair, linear
+from ..outputs import linear
 from ..samples import along, padded, repeated, summed_like
+from .creation import filling
 from .shape import as_view, delivered, out_or_empty, stored
 
 __all__: list[str] = []
@@ -246,25 +246,15 @@ def tile_vmap(ins, batched, *, reps):
     return ops.tile(padded(ins[0], len(times)), reps=(1, *times))
 
 
-@declare(name="_backward_tile", types="T,U->T", unread=(1,), cheap=True)
-def tile_sum(g, data, *, reps: Count | tuple[Count, ...]):
-    """The sum of the tiles of ``g``, in the shape of ``data``."""
-
-
-@tile_sum.infer
-def tile_sum_infer(g, data, *, reps):
-    unify(g, tile_infer(data, reps=reps))
-    return data
-
-
-@tile_sum.kernel()
-def tile_sum_xp(xp, g, data, *, reps):
-    pairs = list(zip(*_repetitions(reps, data.shape)))
-    split = g.reshape([length for pair in pairs for length in pair])
-    return xp.sum(split, axis=tuple(range(0, 2 * len(pairs), 2))).reshape(data.shape)
-
-
-adjoint_pair(tile, tile_sum)
+@tile.grad
+def tile_grad(g, ins, outs, *, reps):
+    reps = (reps,) if isinstance(reps, int) else reps
+    if 0 in reps:
+        return (ops.zeros_like(ins[0]),)
+    if reps:
+        apart = ops.Reshape(g, shape=(-2, *[code for rep in reps for code in (rep, -1, -4)]), reverse=True)
+        g = ops.sum(apart, axis=tuple(range(-2 * len(reps), 0, 2)))
+    return (ops.reshape_like(g, ins[0]),)
 
 
 @declare(aliases=("_np_repeat",), cheap=True)
@@ -321,14 +311,7 @@ def _like(number: float, name: str, aliases: tuple[str, ...] = ()) -> None:
 
     filled.doc = f"An array of the shape and dtype of ``data``, filled with {number:g}."
 
-    @filled.kernel()
-    def filled_xp(xp, data, *, out=None):
-        if out is None:
-            return xp.full(data.shape, number, dtype=data.dtype)
-        out[...] = number
-        return out
-
-    filled.grad(ZERO)
+    filling(filled, number)
 
 
 _like(0.0, "zeros_like", ("_sparse_zeros_like",))

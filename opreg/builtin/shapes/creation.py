@@ -21,7 +21,7 @@ from ..forms import formed
 from .joining import MANY
 from .shape import constant, stored
 
-__all__ = ["Dims", "inferred_shape", "array_shape"]
+__all__ = ["Dims", "array_shape", "filling", "inferred_shape"]
 
 _FLOAT32 = np.dtype("float32")
 
@@ -44,20 +44,24 @@ def array_shape(shape: int | Shape | None) -> Shape:
     return dims
 
 
-def _filling(op: Op, number: float | None = None) -> None:
-    """Declare the rules of an operator that makes an array of one number: this one, or its attribute ``value``."""
-
-    @op.infer
-    def filling_infer(*, shape):
-        return inferred_shape(shape)
+def filling(op: Op, number: float | None = None) -> None:
+    """Declare the rules of an operator that makes an array of one number: this one, or its attribute ``value`` or
+    ``fill_value``. The array is like the first input, or has the attribute ``shape``."""
+    if not op.signature.input_names:
+        @op.infer
+        def filling_infer(*, shape):
+            return inferred_shape(shape)
 
     @op.kernel()
-    def filling_xp(xp, *, shape, dtype, value=number, out=None):
-        dtype = as_dtype(max(dtype, 0)) if isinstance(dtype, int) else dtype
+    def filling_xp(xp, *like, shape=None, dtype=None, value=number, fill_value=number, out=None):
+        if like:
+            shape, dtype = like[0].shape, dtype or like[0].dtype
+        elif isinstance(dtype, int):
+            dtype = as_dtype(max(dtype, 0))
         if number is None:
-            value = constant(xp, value, dtype)
+            value = constant(xp, value if fill_value is None else fill_value, dtype)
         if out is None:
-            return xp.full(array_shape(shape), value, dtype=dtype)
+            return xp.full(shape if like else array_shape(shape), value, dtype=dtype)
         out[...] = value
         return out
 
@@ -90,10 +94,10 @@ def zeros_without_dtype_types(ins, outs, *, dtype):
     return ins, outs if dtype < 0 else [as_dtype(dtype)]
 
 
-_filling(zeros, 0)
-_filling(ones, 1)
-_filling(full)
-_filling(zeros_without_dtype, 0)
+filling(zeros, 0)
+filling(ones, 1)
+filling(full)
+filling(zeros_without_dtype, 0)
 
 
 # ---------------------------------------------------------------------------------------------- counted

@@ -14,7 +14,7 @@ from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...core.value import Value
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
-from ...typing import Array, ArrayModule
+from ...typing import Array
 from ..layouts import by_axis
 from ..outputs import numbered, together
 from ..samples import along
@@ -73,6 +73,14 @@ def _join_fill(ins: list, outs: list, dim: int, equal: bool) -> list:
     return ins
 
 
+def _joining(op: Op, function: str, axis: str) -> None:
+    """Declare that an operator joins its inputs by a function of the array module, along what an attribute names."""
+
+    @op.kernel()
+    def joining_xp(xp, *data, out=None, **attrs):
+        return getattr(xp, function)(data, axis=attrs[axis], out=out)
+
+
 def _declare_concat(name: str, aliases: tuple[str, ...], equal: bool = False) -> None:
     """Concat, and the form of it for recurrent parameters, of which all whose lengths are unknown have the same: they
     are the weights from the input, of both directions."""
@@ -92,9 +100,7 @@ def _declare_concat(name: str, aliases: tuple[str, ...], equal: bool = False) ->
     def concat_infer(*data, dim):
         return _joined(data, dim)
 
-    @concat.kernel()
-    def concat_xp(xp, *data, dim, out=None):
-        return xp.concatenate(data, axis=dim, out=out)
+    _joining(concat, "concatenate", "dim")
 
     @concat.grad
     def concat_grad(g, ins, outs, *, dim):
@@ -135,16 +141,17 @@ def concat_split_view(array, *, num_args, dim, out_shape):
     return single(_pieces(array, out_shape if num_args > 2 else [out_shape], dim))
 
 
-@concat_split.kernel()
-def concat_split_xp(xp, g, *data, dim, out=None):
-    pieces = _pieces(g, [array.shape for array in data], dim)
-    return _all_stored(xp, pieces, out)
+def _parting(op: Op, parts: Callable[..., Sequence[Array]]) -> None:
+    """Declare that the outputs of an operator are parts of its first input, the views ``parts(*arrays, **attrs)``."""
+
+    @op.kernel()
+    def parting_xp(xp, *arrays, out=None, **attrs):
+        views = parts(*arrays, **attrs)
+        outs = out if isinstance(out, (tuple, list)) else (out,) * len(views)
+        return single([stored(xp, view, target) for view, target in zip(views, outs)])
 
 
-def _all_stored(xp: ArrayModule, views: Sequence[Array], out: Array | Sequence[Array | None] | None
-                ) -> Array | tuple[Array, ...]:
-    outs = out if isinstance(out, (tuple, list)) else (out,) * len(views)
-    return single([stored(xp, view, target) for view, target in zip(views, outs)])
+_parting(concat_split, lambda g, *data, dim, **_: _pieces(g, [array.shape for array in data], dim))
 
 
 @concat_split.grad
@@ -181,9 +188,7 @@ def stack_infer(*data, axis):
     return (*data[0][:axis], len(data), *data[0][axis:])
 
 
-@stack.kernel()
-def stack_xp(xp, *data, axis, out=None):
-    return xp.stack(data, axis=axis, out=out)
+_joining(stack, "stack", "axis")
 
 
 @stack.grad
@@ -228,7 +233,7 @@ def _splitting(op: Op, edges: Callable[..., list[int]]) -> None:
     rule = Rule(edges)
     along(op)
 
-    def cuts(array: Array, axis: int, squeeze_axis: bool, attrs: dict[str, Any]) -> tuple[Array, ...]:
+    def cuts(array: Array, *, axis: int, squeeze_axis: bool, **attrs: Any) -> tuple[Array, ...]:
         axis = check_axis(axis, array.ndim)
         return _cuts(array, axis, rule(attrs, array.shape, axis), squeeze_axis)
 
@@ -243,11 +248,9 @@ def _splitting(op: Op, edges: Callable[..., list[int]]) -> None:
 
     @op.view
     def splitting_view(array, *, axis, squeeze_axis, **attrs):
-        return single(cuts(array, axis, squeeze_axis, attrs))
+        return single(cuts(array, axis=axis, squeeze_axis=squeeze_axis, **attrs))
 
-    @op.kernel()
-    def splitting_xp(xp, data, *, axis, squeeze_axis, out=None, **attrs):
-        return _all_stored(xp, cuts(data, axis, squeeze_axis, attrs), out)
+    _parting(op, cuts)
 
     @op.grad
     def splitting_grad(g, ins, outs, *, axis, squeeze_axis):

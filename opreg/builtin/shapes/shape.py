@@ -23,7 +23,7 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..samples import same_numbers
 
-__all__ = ["reshape_codes", "stored", "unchanged", "constant", "out_or_empty", "delivered", "reshaped", "as_view"]
+__all__ = ["reshape_codes", "stored", "unchanged", "constant", "out_or_empty", "delivered", "reshaping", "as_view"]
 
 
 # ------------------------------------------------------------------------------------------- for families
@@ -116,7 +116,7 @@ def _refill(ins: list, outs: list) -> list:
     return [tuple(size(out) // rest if dim is ANY else dim for dim in data)]
 
 
-def _reshaping(op: Op, target: Callable[..., Shape | None]) -> None:
+def reshaping(op: Op, target: Callable[..., Shape | None]) -> None:
     """Declare the rules of an operator that gives its first input another shape, the one that ``target`` finds."""
     rule = Rule(target)
     op.infer(target)
@@ -248,7 +248,7 @@ def reshape(data, *, shape: int | tuple[int, ...] = (), reverse: bool = False,
     """
 
 
-_reshaping(reshape, _target)
+reshaping(reshape, _target)
 
 
 @reshape.fill
@@ -283,7 +283,7 @@ def reshape_like(lhs, rhs, *, lhs_begin: int | None = None, lhs_end: int | None 
     dimensions ``[rhs_begin, rhs_end)`` of ``rhs``."""
 
 
-_reshaping(reshape_like, _like)
+reshaping(reshape_like, _like)
 reshape_like.identity(lambda ins, outs: ins[0] == outs[0])
 
 
@@ -299,7 +299,7 @@ def flatten(data):
     """All axes but the first made one."""
 
 
-_reshaping(flatten, _rows)
+reshaping(flatten, _rows)
 
 
 @flatten.fill
@@ -320,7 +320,7 @@ def expand_dims(data, *, axis: int):
     """``data`` with an axis of length one inserted, so that it is ``axis`` of the result."""
 
 
-_reshaping(expand_dims, _inserted)
+reshaping(expand_dims, _inserted)
 
 
 @expand_dims.fill
@@ -351,7 +351,7 @@ def squeeze(data, *, axis: int | tuple[int, ...] | None = None):
     """``data`` without those axes, without all axes of length one for None; one axis stays in any case."""
 
 
-_reshaping(squeeze, _squeezed)
+reshaping(squeeze, _squeezed)
 
 
 # ----------------------------------------------------------------------------------- shapes as numbers
