@@ -521,6 +521,8 @@ class Methods(Value):
         """Laid side by side, so many times along each axis."""
     def repeat_interleave(self, repeats: TensorShape, axis: _int | None = None) -> Tensor:
         """Every slice along an axis repeated in place, or every number of all in a row."""
+    def reshape(self, *shape: _int | Sequence[_int]) -> Tensor:
+        """The same numbers in another shape."""
     def reshape_as(self, other: Tensor) -> Tensor:
         """The same numbers in the shape of another tensor."""
     def resize(self, *new_shape: _int) -> Tensor:
@@ -613,8 +615,8 @@ class Methods(Value):
         """Two axes exchanged."""
     def swapdims(self, dim0: _int, dim1: _int) -> Tensor:
         """Two axes exchanged."""
-    def t(self, *axes: _int | Sequence[_int]) -> Tensor:
-        """Axes in another order."""
+    def t(self) -> Tensor:
+        """A matrix with its axes exchanged."""
     def take(self, indices: TensorLike, axis: _int | None = None, mode: str = 'clip') -> Tensor:
         """Slices along an axis that indices name, or numbers of all in a row."""
     def tan(self) -> Tensor:
@@ -634,7 +636,7 @@ class Methods(Value):
         """The ``k`` largest numbers along an axis, or the smallest, and their places as int32."""
     def trace(self) -> Tensor:
         """The sum of the diagonal of a matrix."""
-    def transpose(self, *axes: _int | Sequence[_int]) -> Tensor:
+    def transpose(self, *axes: _int | Sequence[_int], dim0: _int | None = None, dim1: _int | None = None) -> Tensor:
         """Axes in another order, reversed by default."""
     def tril(self, diagonal: _int = 0) -> Tensor:
         """Matrices with zeros above a diagonal."""
@@ -659,6 +661,8 @@ class Methods(Value):
         """An axis of length one inserted, so that it is ``dim`` of the result."""
     def var(self, axis: Axes = None, ddof: _int | _bool = 0, keepdims: _bool = False) -> Tensor:
         """The mean of squared distances from the mean."""
+    def view(self, *shape: _int | Sequence[_int]) -> Tensor:
+        """The same numbers in another shape."""
     def view_as(self, other: Tensor) -> Tensor:
         """The same numbers in the shape of another tensor."""
     def vsplit(self, indices_or_sections: _int | Sequence[_int]) -> tuple[Tensor, ...]:

@@ -27,7 +27,7 @@ from ..outputs import adjoint_pair, linear, one_of
 from ..samples import alike, along, repeated
 from ..shapes.shape import constant
 
-__all__ = ["whole", "check_some", "add_at"]
+__all__ = ["whole", "check_some", "choosing", "add_at"]
 
 _FLOAT32 = np.dtype("float32")
 #: Up to how many indices what follows from their shape is kept.
@@ -421,14 +421,36 @@ def where_infer(condition, x, y):
     return x
 
 
-@where.kernel()
-def where_xp(xp, condition, x, y, *, out=None):
-    chosen = (condition != 0).reshape((*condition.shape, *(1,) * (x.ndim - condition.ndim)))
-    if out is None:
-        return xp.where(chosen, x, y)
-    xp.copyto(out, y)
-    xp.copyto(out, x, where=chosen)
-    return out
+def choosing(op: Op, number_there: bool = False, rows: bool = False) -> None:
+    """Declare that an operator takes numbers of its second input where its first is not zero, of its third elsewhere.
+
+    Parameters
+    ----------
+    op : Op
+        Where it has two inputs alone, its attribute ``scalar`` is in the place of the other.
+    number_there : bool
+        Whether that is the second.
+    rows : bool
+        Whether the first chooses along the first axes; else it broadcasts.
+    """
+
+    @op.kernel()
+    def choosing_xp(xp, condition, *arrays, scalar=None, out=None):
+        if len(arrays) == 1:
+            number = constant(xp, scalar, arrays[0].dtype)
+            arrays = (number, *arrays) if number_there else (*arrays, number)
+        x, y = arrays
+        truth = condition if condition.dtype.kind == "b" else condition != 0
+        if rows:
+            truth = truth.reshape((*truth.shape, *(1,) * (x.ndim - truth.ndim)))
+        if out is None:
+            return xp.where(truth, x, y)
+        xp.copyto(out, y)
+        xp.copyto(out, x, where=truth)
+        return out
+
+
+choosing(where, rows=True)
 
 
 @where.grad

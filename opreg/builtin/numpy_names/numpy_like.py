@@ -8,7 +8,7 @@ names these know arrays of rank zero, and truth values are bool and not 0 and 1 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Literal
 
 import numpy as np
@@ -24,13 +24,14 @@ from ...elementwise.integers import floor_quotient
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..attending import Seen, multiplies
+from ..lookup.indexing import choosing
 from ..matrices.dense import FACTORS, adjoint, bilinear, product
 from ..outputs import adjoint_pair
 from ..places import writing
 from ..samples import aligned, alike, repeated, summed_like
 from ..shapes.broadcasting import reduce_like_xp
 from ..shapes.creation import filling
-from ..shapes.shape import constant, delivered, reshape_fill, reshaping, stored
+from ..shapes.shape import delivered, reshape_fill, reshaping, stored
 from ..shapes.subscript import subscript_infer
 
 __all__: list[str] = []
@@ -80,13 +81,16 @@ def _as_matrices(a: Array, b: Array) -> tuple[Array, Array]:
     return a.reshape(1, a.shape[0]) if a.ndim == 1 else a, b.reshape(b.shape[0], 1) if b.ndim == 1 else b
 
 
-def _into(xp: ArrayModule, a: Array, b: Array, shape: Shape, out: Array | None) -> Array:
-    """The product of two arrays of matrices, as ``shape``, which may lack axes of length one.
-
-    Many matrices times one are a single product.
-    """
+def _folded(a: Array, b: Array) -> tuple[Array, Array]:
+    """Many matrices times one as a single product, where they lie one after the other."""
     if b.ndim == 2 and a.ndim > 2 and a.flags.c_contiguous:
         a = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
+    return a, b
+
+
+def _into(xp: ArrayModule, a: Array, b: Array, shape: Shape, out: Array | None) -> Array:
+    """The product of two arrays of matrices, as ``shape``, which may lack axes of length one."""
+    a, b = _folded(a, b)
     whole = broadcast(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1])
     target = None if out is None or not out.flags.c_contiguous else out.reshape(whole)
     result = product(xp, a, b, target)
@@ -114,11 +118,6 @@ def matmul_fill(ins, outs):
     return [(*a[:-1], size), (*b[:axis], size, *b[axis + 1:])]
 
 
-@matmul.kernel()
-def matmul_xp(xp, a, b, *, out=None):
-    return _into(xp, *_as_matrices(a, b), _product_shape(a.shape, b.shape), out)
-
-
 matmul.attends(multiplies)
 
 
@@ -133,29 +132,47 @@ def _head(g: Array, a: Array, b: Array) -> Array:
     return g.reshape(*broadcast(a.shape[:-2], b.shape[:-2]), rows, columns)
 
 
-def _summed(xp: ArrayModule, left: Array, right: Array, like: Array, shape: Shape, out: Array | None) -> Array:
-    """The product of arrays of matrices, summed down to the matrices of ``like``, as ``shape``."""
-    if broadcast(left.shape[:-2], right.shape[:-2]) == like.shape[:-2]:
-        return _into(xp, left, right, shape, out)
-    return stored(xp, reduce_like_xp(xp, product(xp, left, right), like).reshape(shape), out)
+def _multiplying(op: Op, factors: Callable[..., tuple[Array, ...]]) -> None:
+    """Declare that an operator multiplies arrays of matrices, the two that ``factors(*arrays)`` makes of its inputs.
+
+    Where it makes a third one, the products are summed down to the matrices of that.
+    """
+
+    def sums(left: Array, right: Array, *like: Array) -> bool:
+        return any(broadcast(left.shape[:-2], right.shape[:-2]) != each.shape[:-2] for each in like)
+
+    @op.kernel()
+    def multiplying_xp(xp: ArrayModule, *arrays: Array, out: Array | None = None) -> Array:
+        left, right, *like = factors(*arrays)
+        shape = op.rules.infer({}, *[array.shape for array in arrays])  # type: ignore[misc]
+        if not sums(left, right, *like):
+            return _into(xp, left, right, shape, out)
+        return stored(xp, reduce_like_xp(xp, product(xp, left, right), *like).reshape(shape), out)
+
+    def of_call(call: Call) -> tuple[Array, Array] | None:
+        left, right, *like = factors(*call.ins)
+        return None if sums(left, right, *like) else _folded(left, right)
+
+    FACTORS[op] = of_call
 
 
-@matmul_a.kernel()
-def matmul_a_xp(xp, g, b, a, *, out=None):
+def _factors_of_a(g: Array, b: Array, a: Array) -> tuple[Array, ...]:
     left, right = _as_matrices(a, b)
-    return _summed(xp, _head(g, a, b), right.swapaxes(-1, -2), left, a.shape, out)
+    return _head(g, a, b), right.swapaxes(-1, -2), left
 
 
-@matmul_b.kernel()
-def matmul_b_xp(xp, g, a, b, *, out=None):
+def _factors_of_b(g: Array, a: Array, b: Array) -> tuple[Array, ...]:
     left, right = _as_matrices(a, b)
     head = _head(g, a, b)
     if right.ndim == 2 and left.ndim > 2:  # one product over all rows sums as well
         rows = math.prod(left.shape[:-1])
         left, head = left.reshape(rows, left.shape[-1]), head.reshape(rows, head.shape[-1])
-    return _summed(xp, left.swapaxes(-1, -2), head, right, b.shape, out)
+    return left.swapaxes(-1, -2), head, right
 
 
+_multiplying(matmul, _as_matrices)
+_multiplying(matmul_a, _factors_of_a)
+_multiplying(matmul_b, _factors_of_b)
 bilinear(matmul, matmul_a, matmul_b, lambda a, b, out, **attrs: 2 * math.prod(out) * a[-1])
 
 
@@ -192,45 +209,7 @@ def matmul_b_vmap(ins, batched):
     return summed_like(product, product.shape[1:], b.shape[1:])
 
 
-def _folded(a: Array, b: Array) -> tuple[Array, Array]:
-    """Many matrices times one as a single product, where they lie one after the other."""
-    if b.ndim == 2 and a.ndim > 2 and a.flags.c_contiguous:
-        a = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
-    return a, b
-
-
-def _matmul_a(call: Call) -> tuple[Array, Array] | None:
-    g, b, a = call.ins
-    left, right = _as_matrices(a, b)
-    head = _head(g, a, b)
-    summed = broadcast(head.shape[:-2], right.shape[:-2]) != left.shape[:-2]
-    return None if summed else _folded(head, right.swapaxes(-1, -2))
-
-
-def _matmul_b(call: Call) -> tuple[Array, Array] | None:
-    g, a, b = call.ins
-    left, right = _as_matrices(a, b)
-    head = _head(g, a, b)
-    if right.ndim == 2 and left.ndim > 2:
-        left, head = left.reshape(-1, left.shape[-1]), head.reshape(-1, head.shape[-1])
-    summed = broadcast(left.shape[:-2], head.shape[:-2]) != right.shape[:-2]
-    return None if summed else (left.swapaxes(-1, -2), head)
-
-
-FACTORS.update({matmul: lambda call: _folded(*_as_matrices(*call.ins)), matmul_a: _matmul_a, matmul_b: _matmul_b})
-
-
 # --------------------------------------------------------------------------------------------------- where
-
-
-def _chosen(xp: ArrayModule, condition: Array, x: Array, y: Array, out: Array | None) -> Array:
-    """Arrays or numbers, one of them where the condition holds, the other elsewhere."""
-    truth = condition if condition.dtype.kind == "b" else condition != 0
-    if out is None:
-        return xp.where(truth, x, y)
-    xp.copyto(out, y)
-    xp.copyto(out, x, where=truth)
-    return out
 
 
 def _choice(op: Op, there: int | None, elsewhere: int | None) -> None:
@@ -239,13 +218,7 @@ def _choice(op: Op, there: int | None, elsewhere: int | None) -> None:
     op.infer(broadcast)
     alike(op, broadcasts=None not in (there, elsewhere))
 
-    @op.kernel()
-    def choice_xp(xp, condition, *arrays, scalar=None, out=None):
-        if len(arrays) == 1:
-            number = constant(xp, scalar, arrays[0].dtype)
-            arrays = (number, *arrays) if there is None else (*arrays, number)
-        x, y = arrays
-        return _chosen(xp, condition, x, y, out)
+    choosing(op, there is None)
 
     @op.grad
     def choice_grad(g, ins, outs, *, needs):

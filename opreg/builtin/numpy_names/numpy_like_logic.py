@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +16,8 @@ from ...core.attrs import Field, Number, Schema
 from ...core.declarations import ZERO
 from ...core.launch import Call, Rank
 from ...core.op import Op
-from ...core.registry import ops, register
+from ...core.registry import register
 from ...core.spec import broadcast, fits, wrapped
-from ...custom.composed import composed
 from ...errors import DTypeError
 from ...typing import Array, ArrayModule
 from ..samples import alike
@@ -63,22 +63,25 @@ def _wrong(function: str, out: Array | None) -> str | None:
 _SCALAR = Schema([Field("scalar", float, 1.0, Number), Field("is_int", bool, True)])
 
 
-def _ufunc_scalar(name: str, function: str, number: Callable, types: str | Callable, doc: str) -> None:
-    """Register the form with a number on the right, which ``number(xp, dtype, scalar)`` prepares."""
-    op = register(Op(name, _SCALAR, ("data",), types=types, doc=doc))
+def _ufunc_scalar(name: str, function: str, number: Callable, types: str | Callable, doc: str,
+                  always: float | None = None) -> None:
+    """Register the form with a number on the right, an attribute or ``always`` the same, which
+    ``number(xp, dtype, scalar)`` prepares."""
+    op = register(Op(name, _SCALAR, ("data",), types=types, doc=doc) if always is None else
+                  Op(name, Schema([]), ("x",), types=types, doc=doc))
     op.infer(lambda data: data)
     op.grad(ZERO)
     alike(op)
 
     @op.kernel()
-    def scalar_xp(xp: ArrayModule, data: Array, *, scalar: float, out: Array | None = None) -> Array | np.generic:
+    def scalar_xp(xp: ArrayModule, data: Array, *, scalar: Any = always, out: Array | None = None
+                  ) -> Array | np.generic:
         return getattr(xp, function)(data, number(xp, data.dtype, scalar), out=out)
 
     @op.kernel("ufunc", bound=True, rank=Rank.OPERATOR)
     def scalar_bound(call: Call) -> Callable:
-        xp, (data,) = call.xp, call.ins
-        return functools.partial(getattr(xp, function), data, number(xp, data.dtype, call.attrs["scalar"]),
-                                 call.outs[0])
+        xp, (data,), scalar = call.xp, call.ins, call.attrs.get("scalar", always)
+        return functools.partial(getattr(xp, function), data, number(xp, data.dtype, scalar), call.outs[0])
 
 
 def _beside(xp: ArrayModule, dtype: np.dtype, scalar: float) -> float:
@@ -108,18 +111,8 @@ _ufunc("_npi_isinf", "isinf", ("x",), "T->bool", "Whether it is infinite, as boo
 _ufunc("_npi_isfinite", "isfinite", ("x",), "T->bool", "Whether it is neither infinite nor NaN, as bool.")
 
 
-def _infinite(name: str, sign: str, number: float) -> None:
-    @composed(name=name, types="T->bool")
-    def op(x):
-        """Whether it is one of the infinities."""
-        return ops._npi_equal_scalar(x, scalar=number)
-
-    op.doc = f"Whether it is {sign} infinity, as bool."
-    op.grad(ZERO)
-
-
-_infinite("_npi_isposinf", "positive", math.inf)
-_infinite("_npi_isneginf", "negative", -math.inf)
+_ufunc_scalar("_npi_isposinf", "equal", _beside, "T->bool", "Whether it is positive infinity, as bool.", math.inf)
+_ufunc_scalar("_npi_isneginf", "equal", _beside, "T->bool", "Whether it is negative infinity, as bool.", -math.inf)
 
 
 # ---------------------------------------------------------------------------------------------------- bits

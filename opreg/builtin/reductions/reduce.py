@@ -19,7 +19,6 @@ from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import Again, Rule
 from ...core.spec import Shape, check_axes, check_axis, is_narrow, is_numpy_float, reduced_axes, unify
-from ...custom.composed import composed
 from ...elementwise.expression import absolute, equal, sqrt, square, where
 from ...elementwise.loops import check_some, reduced, sets
 from ...elementwise.rows import row_max, row_min, row_product, row_size, row_sum
@@ -299,22 +298,24 @@ def moments_grad(g, ins, outs, *, axes, keepdims):
 # ------------------------------------------------------------------------------------------------ places
 
 
-def placing(op: Op, function: str, left: Callable[..., Shape]) -> None:
-    """Declare that an operator finds a place along its ``axis``, by a function of the array module.
+def placing(op: Op, function: str, left: Callable[..., Shape], axis: int | None = None) -> None:
+    """Declare that an operator finds a place along its attribute ``axis``, or this axis, by a function of the array
+    module.
 
     ``left(shape, axes, keepdims)`` is what a reduction leaves of a shape.
     """
-    along(op, flat=True)
     op.grad(ZERO)
+    if axis is None:
+        along(op, flat=True)
 
     @op.infer
-    def placing_infer(data, *, axis, keepdims):
+    def placing_infer(data, *, axis=axis, keepdims=False):
         axes = check_axes(axis, len(data))
         check_some(data, axes)
         return left(data, axes, keepdims)
 
     @op.kernel()
-    def placing_xp(xp, data, *, axis, keepdims):
+    def placing_xp(xp, data, *, axis=axis, keepdims=False):
         found = getattr(xp, function)(data, axis=axis)
         return found.reshape(left(data.shape, check_axes(axis, data.ndim), keepdims))
 
@@ -336,10 +337,12 @@ _place("argmin", "The place of the smallest number along an axis, or among all i
                  "the first of equals, or of NaN.")
 
 
-@composed(cheap=True)
+@declare(cheap=True)
 def argmax_channel(data):
     """The place of the largest number along axis 1."""
-    return ops.argmax(data, axis=1)
+
+
+placing(argmax_channel, "argmax", reduced, axis=1)
 
 
 # ------------------------------------------------------------------------------------------ running sums
