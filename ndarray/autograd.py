@@ -84,8 +84,8 @@ def is_recording() -> bool:
 
 def is_training() -> bool:
     """Whether operators run as in training now: inside of a Cell, whether it was set to train."""
-    if MODE.follower is not None:
-        MODE.follower.mind_training()
+    if MODE.tracer is not None:
+        MODE.tracer.mind_training()
     return MODE.training
 
 

@@ -172,8 +172,8 @@ def invoke(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     ctx = _place(values) if ctx is None else Context(ctx)
     if out is not None:
         return _into(op, attrs, values, ctx, out)
-    if (follower := MODE.follower) is not None and follower.takes(op, values):
-        settled, outs = follower.follow(op, attrs, values)
+    if (tracer := MODE.tracer) is not None and tracer.takes(op, values):
+        settled, outs = tracer.trace_call(op, attrs, values)
     else:
         settled, outs = _compute(op, attrs, values, ctx, None, None if op.op_type is None else _kind(values))
     return outs[0] if settled.visible == 1 else outs[:settled.visible]
@@ -199,7 +199,7 @@ def Custom(*args: Any, op_type: str | None = None, **keywords: Any) -> NDArray:
 def _into(op: Op, attrs: Attrs, values: list[Any], ctx: Context, out: Out) -> Out:
     """Call an operator and store its results in existing arrays."""
     targets: list[Any] = list(out) if isinstance(out, (list, tuple)) else [out]
-    if MODE.follower is not None:
+    if MODE.tracer is not None:
         leave_trace((*values, *targets))
     for target in targets:
         if not isinstance(target, NDArray):

@@ -109,7 +109,7 @@ def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type[N
         dtype = data.dtype
         kind = other.__class__
         thread = MODE.__dict__
-        if data.__class__ is not array_class or thread["follower"] is not None:
+        if data.__class__ is not array_class or thread["tracer"] is not None:
             return self._binary(name, other, reflected)
         if kind is not result_class and (kind is int or kind is float):
             try:
@@ -208,10 +208,10 @@ def attach(cls: type[NDArray], classes: set[type], comparisons: Mapping[str, Seq
 def leave_trace(values: Iterable[Any]) -> None:
     """Leave a function that is traced to Python where arrays are computed with at once that may be others in another
     run: arrays from outside, and tensors of the graph."""
-    follower = MODE.follower
+    tracer = MODE.tracer
     for value in values:
-        if follower.knows(value):
-            follower.leave("it computes with an NDArray that is no value of the graph; functions of nd take one, and "
+        if tracer.knows(value):
+            tracer.leave("it computes with an NDArray that is no value of the graph; functions of nd take one, and "
                            "Tensor(array) makes a tensor of it")
 
 
@@ -220,7 +220,7 @@ def _in_place(name: str) -> Callable[[NDArray, Any], NDArray]:
     compute = getattr(operator, name)
 
     def method(self: NDArray, other: Any) -> NDArray:
-        if MODE.follower is not None:
+        if MODE.tracer is not None:
             leave_trace((self, other))
         self.check_writable()
         if MODE.__dict__["now"]().recording or self._entry is not None:
@@ -274,11 +274,11 @@ class NDArray(OneNumber, Methods):
 
     def __init__(self, data: ArrayLike | NDArray, ctx: Context | None = None):
         if isinstance(data, NDArray):
-            if MODE.follower is not None:
+            if MODE.tracer is not None:
                 leave_trace((data,))
             ctx, data = data._ctx, data._data
-        if MODE.follower is not None:
-            MODE.follower.constant(self)
+        if MODE.tracer is not None:
+            MODE.tracer.constant(self)
         self._data = data if hasattr(data, "dtype") and hasattr(data, "flags") else np.asarray(data)  # type: ignore
         if self._data.dtype == object:  # a Fraction, as of the module statistics
             self._data = numbers_of(self._data, _FLOAT32)
@@ -432,7 +432,7 @@ class NDArray(OneNumber, Methods):
         >>> array([3, 4]).asnumpy(out=place) is place, place.tolist()
         (True, [3.0, 4.0])
         """
-        if MODE.follower is not None:
+        if MODE.tracer is not None:
             leave_trace((self,))
         if out is None and blocking:
             return self._copied()
@@ -563,7 +563,7 @@ class NDArray(OneNumber, Methods):
 
     def copyto(self, other: NDArray | Context) -> NDArray:
         """Copy into another array of the same shape, or to a context as a new array."""
-        if MODE.follower is not None:
+        if MODE.tracer is not None:
             leave_trace((self, other))
         if isinstance(other, Context):
             result = NDArray(other.backend.asarray(self._data, device=other.device_id), other)
@@ -626,7 +626,7 @@ class NDArray(OneNumber, Methods):
         if len(shape) == 1 and isinstance(shape[0], (tuple, list, np.ndarray)):
             shape = tuple(shape[0])
         wanted = tuple(keywords.pop("shape", shape))
-        if MODE.follower is not None:
+        if MODE.tracer is not None:
             leave_trace((self,))
         if MODE.now().recording and self._entry is not None:
             result = ops.Reshape(self, shape=wanted, **keywords)
@@ -678,7 +678,7 @@ class NDArray(OneNumber, Methods):
         return part
 
     def __getitem__(self, key: Any) -> NDArray:
-        if MODE.follower is not None:
+        if MODE.tracer is not None:
             leave_trace((self, key))
         if self._entry is not None and MODE.now().recording:
             return self._taken(key)
@@ -722,7 +722,7 @@ class NDArray(OneNumber, Methods):
     def __setitem__(self, key: Any, value: Any) -> None:
         if self._entry is not None or self.__class__ is not NDArray:
             self.check_writable()
-        if MODE.follower is not None:
+        if MODE.tracer is not None:
             leave_trace((self, key, value))
         key, basic = _key(key, self.shape, self._ctx, True)
         try:
@@ -966,8 +966,8 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
                 note(error, f"input {len(arrays)} of operator {op.name}")
                 raise
     thread = MODE.__dict__
-    follower = thread["follower"]
-    if follower is not None:
+    tracer = thread["tracer"]
+    if tracer is not None:
         leave_trace(values)
     settled, results = run(op, attrs, arrays, ctx, out, wrap)
     count = settled.count
@@ -990,8 +990,8 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
         result = _new(result_class or NDArray)
         result._data, result._ctx, result._entry = data, ctx, None
         outs.append(result)
-        if follower is not None:
-            follower.constant(result)
+        if tracer is not None:
+            tracer.constant(result)
     if recording := thread["now"]().recording:
         tape.record(op, attrs, values, arrays, outs, settled, recording, residuals)
     return settled, outs

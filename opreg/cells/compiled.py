@@ -234,8 +234,8 @@ class _Plan:
             return
         thread = MODE.__dict__
         # Steps that compute as in inference say so themselves.
-        token, follower = thread["set"](thread["now"]().recorded(False, True)), thread["follower"]
-        thread["follower"] = None
+        token, tracer = thread["set"](thread["now"]().recorded(False, True)), thread["tracer"]
+        thread["tracer"] = None
         trace, STATE.trace = STATE.trace, None
         kept, STATE.kept = STATE.kept, self.kept
         try:
@@ -246,7 +246,7 @@ class _Plan:
                 segment.run()
         finally:
             thread["reset"](token)
-            thread["follower"] = follower
+            thread["tracer"] = tracer
             STATE.trace, STATE.kept = trace, kept
 
     def free(self, idle: list[_Plan]) -> None:

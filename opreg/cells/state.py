@@ -50,12 +50,12 @@ STATE = _State()
 @contextlib.contextmanager
 def untraced() -> Iterator[None]:
     """A stretch of code that computes, whatever trace goes on around it."""
-    before = STATE.trace, MODE.follower
-    STATE.trace = MODE.follower = None
+    before = STATE.trace, MODE.tracer
+    STATE.trace = MODE.tracer = None
     try:
         yield
     finally:
-        STATE.trace, MODE.follower = before
+        STATE.trace, MODE.tracer = before
 
 
 _VALID: dict[str, tuple[Any, ...]] = {

@@ -239,8 +239,12 @@ class TensorBase(Methods):
 
     view = reshape
 
-    def transpose(self, *axes: int | Sequence[int]) -> Tensor:
-        """Axes in another order; reversed by default."""
+    def transpose(self, *axes: int | Sequence[int], dim0: int | None = None, dim1: int | None = None) -> Tensor:
+        """Axes in another order; reversed by default. ``dim0`` and ``dim1`` exchange two of them."""
+        if dim0 is not None or dim1 is not None:
+            if axes or dim0 is None or dim1 is None:
+                raise TypeError("transpose: dim0 and dim1 go together, without other axes")
+            return self.swapaxes(dim0, dim1)
         wanted: Sequence[Any] = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
         rank = len(self.shape)
         wanted = tuple(axis % rank if -rank <= axis < rank else axis for axis in wanted) or tuple(reversed(range(rank)))

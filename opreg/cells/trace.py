@@ -299,12 +299,12 @@ class FunctionTracer(Tracer):
         # Whoever stops recording blocks the gradient of what joins meanwhile. All shapes are known here: a 0 is an
         # empty dimension, as outside of traces.
         token = MODE.set(MODE.now().but(recording=True, np_shape=True))
-        self._before.append((STATE.trace, MODE.follower, token))
-        STATE.trace = MODE.follower = self
+        self._before.append((STATE.trace, MODE.tracer, token))
+        STATE.trace = MODE.tracer = self
         return self
 
     def __exit__(self, *_: object) -> None:
-        STATE.trace, MODE.follower, token = self._before.pop()
+        STATE.trace, MODE.tracer, token = self._before.pop()
         MODE.reset(token)
 
     @property

@@ -165,9 +165,9 @@ class _Thread(threading.local):
     reset: Callable[[contextvars.Token[Mode]], None]
     #: A context without numeric warnings, and with nothing chosen.
     quiet: contextvars.Context
-    #: What follows the code that runs, a trace of ``opreg.nn``: it is told where the mode is asked for, and takes
+    #: The tracer of the code that runs, of ``opreg.cells``: it is told where the mode is asked for, and takes
     #: operators on arrays from outside. None where operators compute now.
-    follower: Any
+    tracer: Any
     #: The frame of user code whose line is noted of what is recorded, ``()`` until it has been looked for; None where
     #: every operator has one of its own.
     frame: FrameType | tuple[()] | None
@@ -178,7 +178,7 @@ class _Thread(threading.local):
         nothing = Mode(self.quiet.run, **_NOTHING)
         variable = contextvars.ContextVar("opreg", default=nothing)
         self.now, self.set, self.reset, self.frame = variable.get, variable.set, variable.reset, None
-        self.follower = None
+        self.tracer = None
 
 
 #: The mode of now is ``MODE.now()``. Code that every eager call runs says ``MODE.__dict__["now"]()``, a little faster:

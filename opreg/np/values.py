@@ -226,7 +226,7 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
     # ------------------------------------------------------------------------------------------- subscripts
 
     def __getitem__(self, key: Any) -> Any:
-        if MODE.follower is not None:
+        if MODE.tracer is not None:
             leave_trace((self, key))
         key, basic = _subscript(key, self._data.shape)
         if self._entry is not None and MODE.now().recording:
@@ -317,8 +317,8 @@ _new = NDArray.__new__
 def _made(data: Array, ctx: Context) -> ndarray:
     result: ndarray = _new(ndarray)
     result._data, result._ctx, result._entry = data, ctx, None
-    if MODE.follower is not None:
-        MODE.follower.constant(result)
+    if MODE.tracer is not None:
+        MODE.tracer.constant(result)
     return result
 
 

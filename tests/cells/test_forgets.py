@@ -308,7 +308,7 @@ def test_a_kind_that_is_forgotten_frees_its_arrays(uncollected):
     function(ones(3), 1)
     (kind,) = function._cache.kinds.values()
     (compiled,) = kind.variants.compiled
-    watched = [weakref.ref(compiled), weakref.ref(compiled.followed.trace), weakref.ref(compiled.idle[0].room)]
+    watched = [weakref.ref(compiled), weakref.ref(compiled.traced.trace), weakref.ref(compiled.idle[0].room)]
     del kind, compiled
     function._cache.kinds.clear()
     assert not any(each() is not None for each in watched)

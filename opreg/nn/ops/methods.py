@@ -190,14 +190,10 @@ def count_nonzero(self: Tensor, axis: Axes = (), keepdims: bool = False, dtype: 
 def transpose(self: Tensor, *axes: int | Sequence[int], dim0: int | None = None, dim1: int | None = None) -> Tensor:
     """Axes in another order, reversed by default; of more than two axes, two ints exchange these, as ``dim0`` and
     ``dim1`` do."""
-    if dim0 is not None and dim1 is not None and not axes:
-        return array.swapaxes(self, dim0, dim1)
-    if dim0 is not None or dim1 is not None:
-        raise TypeError("transpose: dim0 and dim1 go together, without other axes")
     wanted = _many(axes)
     if len(axes) == 2 and len(self.shape) > 2:
         return array.swapaxes(self, *wanted)
-    return _transpose(self, *wanted)
+    return _transpose(self, *wanted, dim0=dim0, dim1=dim1)
 
 
 _transpose = TensorBase.transpose
