@@ -209,7 +209,7 @@ class Own(mx._Function):
         return g * a * 2, g * b
 
 
-@mx.operator.define(traced=True, name="vmap_followed")
+@mx.operator.define(traced=True, name="vmap_traced")
 def followed(a, b):
     return nd.tanh(a) * b
 

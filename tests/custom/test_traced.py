@@ -421,7 +421,7 @@ def test_a_traced_operator_inside_another():
     assert net.eval(x=nd.array([2]))[0].asscalar() == 6
 
 
-def test_one_that_is_run_inside_one_that_is_followed():
+def test_one_that_is_run_inside_one_that_is_traced():
     inner = names_of("square")[0]
     executor = bound(registered(operator_of(lambda x: nd.Custom(x, op_type=inner) * 3)), [np.array([2.])])
     assert executor.forward(is_train=True)[0].asscalar() == 12

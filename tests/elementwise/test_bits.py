@@ -85,7 +85,7 @@ def test_many_heads_of_large_arrays_in_training(dtype, first):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_bodies_that_are_followed(dtype):
+def test_bodies_that_are_traced(dtype):
     x = numbers(dtype)
     pairs = PAIRS[::7]
 

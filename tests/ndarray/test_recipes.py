@@ -62,15 +62,15 @@ def by_rules(monkeypatch, *args):
 def counted(monkeypatch):
     """How often a rule was traced, and how often there was no recipe."""
     found = {"traced": 0, "unfit": 0}
-    follow = recipes._followed
+    trace = recipes._traced
 
     def watch(*args):
-        recipe, results = follow(*args)
+        recipe, results = trace(*args)
         found["traced"] += 1
         found["unfit"] += recipe is None
         return recipe, results
 
-    monkeypatch.setattr(recipes, "_followed", watch)
+    monkeypatch.setattr(recipes, "_traced", watch)
     eager._RUNNERS.clear()
     return found
 
@@ -92,7 +92,7 @@ def test_programs_have_the_gradients_that_rules_give(steps, rows, columns, dtype
                                        "float16" else 1e-6)
 
 
-def test_a_rule_is_followed_once_for_each_kind(counted):
+def test_a_rule_is_traced_once_for_each_kind(counted):
     for shape, dtype in (((2, 2), "float32"), ((2, 2), "float32"), ((3, 2), "float32"), ((2, 2), "float64")):
         x = nd.ones(shape, dtype=dtype)
         x.attach_grad()
@@ -165,7 +165,7 @@ def test_a_rule_that_looks_at_numbers_runs_as_it_is_written(counted):
 
 @pytest.mark.parametrize("error", [MemoryError, RecursionError, OSError, RuntimeError])
 @pytest.mark.parametrize("where", ["rule", "kernel"])
-def test_a_rule_that_failed_once_is_followed_the_next_time(where, error, counted):
+def test_a_rule_that_failed_once_is_traced_the_next_time(where, error, counted):
     """That it cannot be traced is for the rule to say."""
     tanh, backward = get("tanh"), get("_backward_tanh")
     rule, kernels, failing = tanh.rules.grad, list(backward.kernels), [True]

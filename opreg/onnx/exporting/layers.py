@@ -112,7 +112,8 @@ def _attention(g: Builder, use: Use, query: Value, key: Value, value: Value, *ma
     drops = attrs["p"] and (use.is_train or attrs["mode"] == "always")
     batch, heads, queries, size = query.shape
     many, length = heads // key.shape[1], key.shape[2]
-    if g.opset >= 23 and not drops and all(each.shape[-1] == length for each in mask):
+    hidden = attrs["fill"] == -math.inf or all(each.dtype != np.bool_ for each in mask)
+    if g.opset >= 23 and not drops and hidden and all(each.shape[-1] == length for each in mask):
         words: dict[str, Any] = {} if attrs["scale"] is None else {"scale": float(attrs["scale"])}
         return g("Attention", query, key, value, *mask, is_causal=int(attrs["causal"]), **words)
     query = query * (1.0 / math.sqrt(size) if attrs["scale"] is None else attrs["scale"])
