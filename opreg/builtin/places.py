@@ -40,10 +40,8 @@ def reading(op: Op, where: Callable[..., tuple]) -> None:
     def reading_xp(xp: ArrayModule, *arrays: Array, out: Array | None = None, **attrs: object) -> Array:
         data, key = where(xp, *arrays, **attrs)
         part = data[key]
-        if out is not None:
-            xp.copyto(out, part)
-            return out
-        return part if part.size and not xp.may_share_memory(part, data) else xp.array(part)
+        fresh = out is None and part.size and not xp.may_share_memory(part, data)
+        return part if fresh else stored(xp, part, out)
 
 
 def writing(op: Op, where: Callable[..., tuple]) -> None:

@@ -82,9 +82,11 @@ def _drawn(drawing: Drawing, level: Level, things: list[tuple[Level, Box | Level
 
     found = Overview(drawing.title)
     found.drawing.cells = drawing.cells
-    order = TopologicalSorter({i: [source for source, target in outputs if target == i] for i in range(len(things))})
+    sources: dict[int, list[int]] = {i: [] for i in range(len(things))}
+    for source, target in outputs:
+        sources[target].append(source)
     place: dict[int, int] = {}
-    for i in order.static_order():
+    for i in TopologicalSorter(sources).static_order():
         parent, thing = things[i]
         leaving = {output for (source, _), each in outputs.items() if source == i for output in each}
         labels = {drawing.boxes[node].outputs[output] for node, output in leaving
@@ -93,8 +95,8 @@ def _drawn(drawing: Drawing, level: Level, things: list[tuple[Level, Box | Level
         if isinstance(thing, Level):
             key = f"g{level_of[id(thing)]}"
             found.members[key] = [number_of[id(box)] for box in _inner(thing)]
-            box, number = _group(thing, parent, said), key
-            found.numbers[id(box)] = number
+            box = _group(thing, parent, said)
+            found.numbers[id(box)] = key
         else:
             box = replace(thing, path=parent.path, outputs=said)
             found.numbers[id(box)] = number_of[id(thing)]

@@ -22,6 +22,7 @@ from opreg.errors import ArgumentError
 from opreg.notebook import callback
 from opreg.pictures.drawing import Box, Drawing, Wire
 from opreg.pictures.layout import lay_out
+from opreg.pictures.overview import overview
 from opreg.pictures.seen import seen
 from opreg.pictures.svg import path_of, svg
 from opreg.pictures.timeline import timelines
@@ -128,6 +129,24 @@ def test_any_graph_is_drawn(drawing):
     ends = [(each.get("data-from"), each.get("data-to")) for each in root.iter(f"{names}path") if each.get("data-to")]
     assert sorted(ends) == sorted((f"{wire.source}:{wire.output}", f"{wire.target}:{wire.position}")
                                   for wire in drawing.wires)
+
+
+@settings(max_examples=150, deadline=None)
+@given(drawings())
+def test_any_overview_has_every_node_once_and_counts_every_line(drawing):
+    level = check(drawing)
+    found = overview(drawing, level)
+    if found is None:
+        assert all(each.box is not None for each in level.items)
+        return
+    held = [found.members.get(number, [number]) for number in map(found.numbers.get, map(id, found.drawing.boxes))]
+    assert sorted(number for members in held for number in members) == list(range(len(drawing.boxes)))
+    place = {number: i for i, members in enumerate(held) for number in members}
+    joined = {(place[wire.source], place[wire.target], wire.source, wire.output) for wire in drawing.wires}
+    crossing = [ends for *ends, _, _ in joined if ends[0] != ends[1]]
+    assert all(source < target for source, target in crossing)
+    assert sum(wire.lines for wire in found.drawing.wires) == len(crossing)
+    ElementTree.fromstring(svg(check(found.drawing), found.numbers))
 
 
 def test_groups_hold_their_members():
