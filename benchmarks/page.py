@@ -111,7 +111,7 @@ def _known(results: Results) -> bool:
 
 
 def _shares(row: Row) -> list[str]:
-    """What our steps move and compute, and the share of our time that the machine takes for it at its measured rates;
+    """Bytes and arithmetic of our steps, and the share of our time that the machine takes for them at measured rates;
     of what takes longer than a millisecond."""
     ours = min((row.figures[name][0] for name in OURS if name in row.figures), default=0.0)
     found = row.expected

@@ -45,7 +45,7 @@ def planned(executor: Any, is_train: bool) -> int:
 
 
 def expected() -> dict[str, float] | None:
-    """What the run that was bound last does, once: seconds of an executor as the cost model has them with its launches,
+    """Cost of the run that was bound last, once: seconds of an executor as the cost model has them with its launches,
     bytes that its steps move and arithmetic, and the seconds that the machine takes for each of these."""
     if not _bound:
         return None

@@ -1,4 +1,4 @@
-"""What MkDocs is told beside docs/: README as the first page, the reference, the examples, the order of all, the
+"""Settings of MkDocs beside docs/: README as the first page, the reference, the examples, the order of all, the
 colours of code, and what a search finds first."""
 
 from __future__ import annotations

@@ -209,7 +209,7 @@ def sync_batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: float = 
                     ndev: int = 1, key: str):
     """``BatchNorm`` with the channels in the second axis; its third output is the variance.
 
-    Where ``ndev`` is the number of processes, and more than one, statistics are those of the samples of all of them,
+    If ``ndev`` is the number of processes, and more than one, statistics are those of the samples of all of them,
     each of which has as many. Else they are those of the array. ``key`` counts for nothing.
     """
 
@@ -220,7 +220,7 @@ def nn_batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e
                   axis: int = 1):
     """``BatchNorm`` in training, ``moving_var`` moving towards the variance divided by one less than the count.
 
-    What the data are divided by is still their own deviation.
+    The data are still divided by their own deviation.
     """
 
 
