@@ -173,7 +173,7 @@ def names_of(key):
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("req", ["write", "add"])
 @pytest.mark.parametrize("key", BODIES)
-def test_run_and_followed_agree(key, req, dtype):
+def test_run_and_traced_agree(key, req, dtype):
     """Outputs and gradients, those that a backward is written for and those that follow by themselves."""
     arrays = arrays_of(BODIES[key], dtype)
     expected, *others = [results(name, arrays, req) for name in names_of(key)]
@@ -597,7 +597,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("key", REFUSED)
 @pytest.mark.parametrize("req", ["write", "null"])
-def test_what_cannot_be_followed_is_refused(key, req):
+def test_what_cannot_be_traced_is_refused(key, req):
     """When the graph is bound, whether gradients are kept or not."""
     forward, match = REFUSED[key]
     name = registered(operator_of(forward))

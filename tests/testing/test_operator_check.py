@@ -231,7 +231,7 @@ def _rank(x):
     return np.stack(rows)
 
 
-def _followed_number(x):
+def _traced_number(x):
     return x * (2.0 if "Traced" in type(x).__name__ or type(x).__module__.endswith("traced") else 3.0)
 
 
@@ -433,7 +433,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], str, str, str]] = 
                               "no rows"),
     "a setting that changes": (lambda: defined(_changing_scale, lambda g, ins, outs: 2 * g), (X,), "deterministic",
                                "keeps something", "auxiliary state"),
-    "traced to something else": (lambda: defined(_followed_number, lambda g, ins, outs: 3 * g, traced=True), (X,),
+    "traced to something else": (lambda: defined(_traced_number, lambda g, ins, outs: 3 * g, traced=True), (X,),
                                  "traced", "traced", "mx.nd.where"),
     "numbers are taken out of a gradient": (lambda: defined(_square, _detached_grad), (X,), "second order",
                                             "second derivative", "operators"),
@@ -756,7 +756,7 @@ def test_a_cause_is_told_once() -> None:
     found = mx.operator.check(prop(forward=_half_written), X)
     assert [each.name for each in found.failed] == ["written"]
     assert "not asked after 'written' failed: deterministic" in str(found)
-    found = mx.operator.check(defined(_followed_number, lambda g, ins, outs: 3 * g, traced=True), X)
+    found = mx.operator.check(defined(_traced_number, lambda g, ins, outs: 3 * g, traced=True), X)
     assert {"gradient", "traced"} >= {each.name for each in found.failed}
     same = Report("f", [Verdict("graph", "", "failed", "KeyError: 3"), Verdict("runs", "", "ok"),
                         Verdict("saved", "", "failed", "KeyError: 3")])
