@@ -1,8 +1,9 @@
 """Parameter files of PyTorch, as ``torch.save`` writes them from 1.6 on: a zip of a pickle and of the numbers.
 
-    NAME/data.pkl | NAME/byteorder | NAME/data/0 | NAME/data/1 | …
+    NAME/data.pkl | NAME/byteorder | NAME/data/0 | NAME/data/1 | … | NAME/version
 
-The pickle is read without running anything of it: it may name the few functions and classes that dicts of tensors are
+A file that is written is a dict of tensors, which ``torch.load`` reads with ``weights_only``, or maps into memory. The
+pickle is read without running anything of it: it may name the few functions and classes that dicts of tensors are
 made of, and for each of them stands one of this file. Dicts within each other become names with points between.
 """
 
@@ -13,7 +14,7 @@ import io
 import math
 import pickle
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
@@ -21,7 +22,7 @@ import numpy as np
 from opreg.errors import FileFormatError, OpError, listed, warn
 
 from .npz_file import ZIP_DAMAGE
-from .params_file import MAX_NDIM, READ_TORCH, Record, meant
+from .params_file import MAX_NDIM, READ_TORCH, TORCH_WRITER, Pairs, Record, bytes_of, meant, whole_arrays
 
 __all__: list[str] = []
 
@@ -29,7 +30,18 @@ __all__: list[str] = []
 _STORAGES = {"DoubleStorage": ("float64", "f8"), "FloatStorage": ("float32", "f4"), "HalfStorage": ("float16", "f2"),
              "BFloat16Storage": ("bfloat16", "u2"), "LongStorage": ("int64", "i8"), "IntStorage": ("int32", "i4"),
              "ShortStorage": ("int16", "i2"), "CharStorage": ("int8", "i1"), "ByteStorage": ("uint8", "u1"),
-             "BoolStorage": ("bool", "u1")}
+             "BoolStorage": ("bool", "u1"), "ComplexFloatStorage": ("complex64", "c8"),
+             "ComplexDoubleStorage": ("complex128", "c16"), "UntypedStorage": ("bytes", "u1")}
+#: Dtypes without a class of storages: their storages are bytes, and the tensor says what they are.
+_UNTYPED = {"uint16": "u2", "uint32": "u4", "uint64": "u8"}
+_NAMES = {name: code for code, (name, _) in _STORAGES.items() if name != "bytes"}
+_STORED = {**{name: stored for name, stored in _STORAGES.values() if name != "bytes"}, **_UNTYPED}
+#: Storages begin at a multiple of this in the file, so that they may be mapped into memory.
+_ALIGNED = 64
+#: Extra field of padding in a zip: its kind and length.
+_PADDING = b"FB\0\0"
+#: Bytes of the header of a file in a zip without its name, and of the extra field of sizes beyond 32 bits.
+_HEADER, _SIZES = 30, 20
 _DEEPEST = 32  # dicts within each other
 
 
@@ -45,6 +57,7 @@ class _Storage(NamedTuple):
 
     kind: _Kind
     values: np.ndarray
+    order: str
 
 
 class _Tensor(NamedTuple):
@@ -73,6 +86,16 @@ def _tensor(storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> _Tens
     return _Tensor(meant(view.astype(values.dtype.newbyteorder("=")), storage.kind.dtype))
 
 
+def _tensor_of_bytes(storage: Any, offset: Any, size: Any, stride: Any, grad: Any, hooks: Any, kind: Any, *_: Any
+                     ) -> _Tensor:
+    """``torch._utils._rebuild_tensor_v3``: a view of a storage of bytes."""
+    if not isinstance(storage, _Storage) or not isinstance(kind, _Kind):
+        raise FileFormatError(f"expected a tensor of a storage and a dtype, found {type(storage).__name__} and "
+                              f"{type(kind).__name__}")
+    typed = _Storage(kind, storage.values.view(storage.order + kind.stored), storage.order)
+    return _tensor(typed, offset, size, stride)
+
+
 def _parameter(data: Any, *_: Any) -> Any:
     """``torch._utils._rebuild_parameter``: a tensor that trains."""
     return data
@@ -98,6 +121,7 @@ def _left(*what: Any) -> _Left:
 #: Functions and classes that a pickle may name.
 _ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
     ("collections", "OrderedDict"): _Dict, ("torch._utils", "_rebuild_tensor_v2"): _tensor,
+    ("torch._utils", "_rebuild_tensor_v3"): _tensor_of_bytes,
     ("torch._utils", "_rebuild_parameter"): _parameter, ("torch", "Size"): tuple, ("torch", "device"): _left,
 }
 
@@ -113,6 +137,8 @@ class _Unpickler(pickle.Unpickler):
         """Stand-in for an object that the pickle names."""
         if module in ("torch", "torch.storage") and name in _STORAGES:
             return _Kind(*_STORAGES[name])
+        if module == "torch" and name in _UNTYPED:
+            return _Kind(name, _UNTYPED[name])
         if (module, name) in _ALLOWED:
             return _ALLOWED[module, name]
         raise FileFormatError(f"expected tensors and dicts of them, found {module}.{name}: save net.state_dict()")
@@ -154,7 +180,7 @@ class _Reader:
             dtype = np.dtype(self.order + kind.stored)
             if len(content) != count * dtype.itemsize:
                 self.fail(f"data/{key}: expected {count} numbers of {kind.dtype}, found {len(content)} bytes")
-            self.storages[key] = _Storage(kind, np.frombuffer(content, dtype))
+            self.storages[key] = _Storage(kind, np.frombuffer(content, dtype), self.order)
         found = self.storages[key]
         if found.kind != kind:
             self.fail(f"data/{key}: expected {found.kind.dtype}, as before, found {kind.dtype}")
@@ -192,3 +218,58 @@ def _read(file: BinaryIO, size: int, name: str) -> tuple[list[Record], list[str]
     if left:
         warn(f"{name}: {len(left)} things that are no tensors are left out: {listed(left, 5)}")
     return [Record(array) for array in arrays.values()], list(arrays)
+
+
+# ------------------------------------------------------------------------------------------------------ writing
+
+
+@TORCH_WRITER.provide
+def _writer(records: Pairs, names: Sequence[str]) -> Callable[[BinaryIO], None]:
+    arrays = whole_arrays(records, names, ".pt", _STORED)
+
+    def put(file: BinaryIO) -> None:
+        with zipfile.ZipFile(file, "w") as archive:
+            _put(archive, "data.pkl", _pickle(arrays))
+            _put(archive, "byteorder", b"little")
+            for i, array in enumerate(arrays.values()):
+                stored = np.dtype(_STORED[array.dtype.name]).newbyteorder("<")
+                _put(archive, f"data/{i}", bytes_of(array, stored.str))
+            _put(archive, "version", b"3\n")
+
+    return put
+
+
+def _put(archive: zipfile.ZipFile, part: str, content: bytes | memoryview) -> None:
+    """Write a file of the zip, whose content begins at a multiple of ``_ALIGNED``."""
+    info = zipfile.ZipInfo(f"archive/{part}")
+    info.file_size = len(content)
+    long = info.file_size * 1.05 > zipfile.ZIP64_LIMIT  # as zipfile itself decides
+    begins = archive.start_dir + _HEADER + len(info.filename) + _SIZES * long + len(_PADDING)
+    padding = -begins % _ALIGNED
+    info.extra = _PADDING[:2] + padding.to_bytes(2, "little") + b"Z" * padding
+    with archive.open(info, "w") as member:
+        member.write(content)
+
+
+def _pickle(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """The pickle of a dict of tensors, each of a storage of its own."""
+    hooks = pickle.GLOBAL + b"collections\nOrderedDict\n" + pickle.EMPTY_TUPLE + pickle.REDUCE
+    items = []
+    for i, (name, array) in enumerate(arrays.items()):
+        kind = array.dtype.name
+        count, version, last = array.size, b"v2", b""
+        if kind in _UNTYPED:
+            count, version, last = array.nbytes, b"v3", pickle.GLOBAL + b"torch\n%s\n" % kind.encode()
+        storage = (b"torch.storage\nUntypedStorage\n" if kind in _UNTYPED else b"torch\n%s\n" % _NAMES[kind].encode())
+        strides = tuple([math.prod(array.shape[axis + 1:]) for axis in range(array.ndim)])
+        items += [
+            _plain(name), pickle.GLOBAL, b"torch._utils\n_rebuild_tensor_%s\n" % version, pickle.MARK,
+            pickle.MARK, _plain("storage"), pickle.GLOBAL, storage, _plain(str(i)), _plain("cpu"), _plain(count),
+            pickle.TUPLE, pickle.BINPERSID,
+            _plain(0), _plain(array.shape), _plain(strides), pickle.NEWFALSE, hooks, last, pickle.TUPLE, pickle.REDUCE]
+    return b"".join([pickle.PROTO, b"\2", pickle.EMPTY_DICT, pickle.MARK, *items, pickle.SETITEMS, pickle.STOP])
+
+
+def _plain(value: str | int | tuple[int, ...]) -> bytes:
+    """The part of a pickle that is a text, a number or a tuple of numbers."""
+    return pickle.dumps(value, 2)[2:-1]
