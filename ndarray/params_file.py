@@ -36,9 +36,10 @@ from opreg.core.files import reading, whole
 from opreg.core.slots import Slot
 from opreg.errors import ArgumentError, DTypeError, FileFormatError, did_you_mean, listed, warn
 
-__all__ = ["MINDSPORE_WRITER", "NPZ_WRITER", "Pairs", "READ_MINDSPORE", "READ_NPZ", "READ_SAFETENSORS", "READ_TORCH",
-           "Record", "SAFETENSORS_WRITER", "Sparse", "TORCH_WRITER", "bytes_of", "check_names", "from_bytes", "load",
-           "meant", "of_others", "read", "save", "to_bytes", "whole_arrays", "write", "writer"]
+__all__ = ["DENSE_FLOOR", "DENSE_RATIO", "MINDSPORE_WRITER", "NPZ_WRITER", "Pairs", "READ_MINDSPORE", "READ_NPZ",
+           "READ_SAFETENSORS", "READ_TORCH", "Record", "SAFETENSORS_WRITER", "Sparse", "TORCH_WRITER", "bytes_of",
+           "check_names", "from_bytes", "load", "meant", "of_others", "read", "save", "to_bytes", "whole_arrays",
+           "write", "writer"]
 
 #: What reads and writes the other formats, once there is such a file.
 READ_NPZ, NPZ_WRITER = Slot("npz"), Slot("npz")
@@ -73,8 +74,8 @@ STORAGES: dict[int, tuple[str, ...]] = {
 }
 MAX_NDIM = 64  # NumPy's own limit
 _LONGEST_ENTRY = 4096  # of a name in a zip
-# A sparse record may be made dense, which may be far larger than the file. The size is bounded: an array of which
-# less than one row in 256 is stored is not worth keeping dense.
+# A sparse record may be made dense, and tensors may share a storage, which takes far more memory than the file has
+# bytes. The size is bounded: an array of which less than one row in 256 is stored is not worth keeping dense.
 DENSE_FLOOR, DENSE_RATIO = 16 << 20, 256
 
 

@@ -13,6 +13,7 @@ import collections
 import io
 import math
 import pickle
+import pickletools
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple, NoReturn
@@ -22,7 +23,18 @@ import numpy as np
 from opreg.errors import FileFormatError, OpError, listed, warn
 
 from .npz_file import ZIP_DAMAGE
-from .params_file import MAX_NDIM, READ_TORCH, TORCH_WRITER, Pairs, Record, bytes_of, meant, whole_arrays
+from .params_file import (
+    DENSE_FLOOR,
+    DENSE_RATIO,
+    MAX_NDIM,
+    READ_TORCH,
+    TORCH_WRITER,
+    Pairs,
+    Record,
+    bytes_of,
+    meant,
+    whole_arrays,
+)
 
 __all__: list[str] = []
 
@@ -42,6 +54,8 @@ _ALIGNED = 64
 _PADDING = b"FB\0\0"
 #: Bytes of the header of a file in a zip without its name, and of the extra field of sizes beyond 32 bits.
 _HEADER, _SIZES = 30, 20
+#: Instructions of a pickle that note what is on top at a numbered place.
+_PLACED = ("PUT", "BINPUT", "LONG_BINPUT")
 _DEEPEST = 32  # dicts within each other
 
 
@@ -61,9 +75,10 @@ class _Storage(NamedTuple):
 
 
 class _Tensor(NamedTuple):
-    """A tensor of the file."""
+    """A tensor of the file: a view of a storage, and its dtype."""
 
-    array: np.ndarray
+    view: np.ndarray
+    dtype: str
 
 
 def _tensor(storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> _Tensor:
@@ -83,7 +98,7 @@ def _tensor(storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> _Tens
     steps = [step * values.itemsize for step in stride]
     view = np.lib.stride_tricks.as_strided(values[offset:], size, steps) if math.prod(size) else np.empty(
         size, values.dtype)
-    return _Tensor(meant(view.astype(values.dtype.newbyteorder("=")), storage.kind.dtype))
+    return _Tensor(view, storage.kind.dtype)
 
 
 def _tensor_of_bytes(storage: Any, offset: Any, size: Any, stride: Any, grad: Any, hooks: Any, kind: Any, *_: Any
@@ -130,6 +145,9 @@ class _Unpickler(pickle.Unpickler):
     """Reads the pickle: of what it names only that of this file is called."""
 
     def __init__(self, content: bytes, storage: Callable[[_Kind, str, int], _Storage]):
+        for opcode, argument, _ in pickletools.genops(content):
+            if opcode.name in _PLACED and int(argument or 0) > len(content):  # room is made for all before
+                raise FileFormatError(f"expected at most {len(content)} places, found place {argument}")
         super().__init__(io.BytesIO(content))
         self.storage = storage
 
@@ -169,8 +187,9 @@ class _Reader:
     def content(self, part: str) -> bytes:
         """The bytes of a file of the zip, which are as they are."""
         info = self.archive.getinfo(self.folder + part)
-        if info.compress_type != zipfile.ZIP_STORED or info.file_size > self.size:
-            self.fail(f"{part}: expected bytes that are not packed, at most {self.size}, found {info.file_size}")
+        longest = max(info.file_size, info.compress_size)
+        if info.compress_type != zipfile.ZIP_STORED or longest > self.size:
+            self.fail(f"{part}: expected bytes that are not packed, at most {self.size}, found {longest}")
         return self.archive.read(info)
 
     def storage(self, kind: _Kind, key: str, count: int) -> _Storage:
@@ -187,13 +206,13 @@ class _Reader:
         return found
 
 
-def _arrays(value: Any, prefix: str, left: list[str], depth: int = 0) -> Iterator[tuple[str, np.ndarray]]:
-    """The arrays of a dict by their names; names of what else is in it go to ``left``."""
+def _tensors(value: Any, prefix: str, left: list[str], depth: int = 0) -> Iterator[tuple[str, _Tensor]]:
+    """The tensors of a dict by their names; names of what else is in it go to ``left``."""
     if isinstance(value, _Tensor):
-        yield prefix, value.array
+        yield prefix, value
     elif isinstance(value, Mapping) and depth < _DEEPEST:
         for key, each in value.items():
-            yield from _arrays(each, f"{prefix}.{key}" if prefix else str(key), left, depth + 1)
+            yield from _tensors(each, f"{prefix}.{key}" if prefix else str(key), left, depth + 1)
     else:
         left.append(prefix or "everything")
 
@@ -210,14 +229,18 @@ def _read(file: BinaryIO, size: int, name: str) -> tuple[list[Record], list[str]
             UnicodeError, RecursionError, ImportError, *ZIP_DAMAGE) as error:
         raise FileFormatError(f"{name}: expected a file of PyTorch's, found {type(error).__name__}: {error}") from None
     left: list[str] = []
-    arrays: dict[str, np.ndarray] = {}
-    for key, array in _arrays(value, "", left):
-        if key in arrays or not key:
+    tensors: dict[str, _Tensor] = {}
+    for key, tensor in _tensors(value, "", left):
+        if key in tensors or not key:
             raise FileFormatError(f"{name}: expected a name of its own for each array, found two of {key!r}")
-        arrays[key] = array
+        tensors[key] = tensor
+    nbytes, most = sum(tensor.view.nbytes for tensor in tensors.values()), DENSE_FLOOR + DENSE_RATIO * size
+    if nbytes > most:  # they share their storages
+        raise FileFormatError(f"{name}: expected at most {most} bytes for what is stored, found tensors of {nbytes}")
     if left:
         warn(f"{name}: {len(left)} things that are no tensors are left out: {listed(left, 5)}")
-    return [Record(array) for array in arrays.values()], list(arrays)
+    arrays = [meant(view.astype(view.dtype.newbyteorder("=")), dtype) for view, dtype in tensors.values()]
+    return [Record(array) for array in arrays], list(tensors)
 
 
 # ------------------------------------------------------------------------------------------------------ writing

@@ -184,6 +184,36 @@ def test_nothing_of_a_pickle_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not (tmp_path / "made").exists()
 
 
+@pytest.mark.parametrize("place", [2**31 - 1, 1 << 27])
+def test_a_place_beyond_the_pickle(tmp_path: Path, place: int) -> None:
+    """A pickle notes what it made at numbered places, for which a reader might make room: gigabytes of it."""
+    content = pickle.PROTO + b"\2" + pickle.EMPTY_DICT + pickle.LONG_BINPUT + place.to_bytes(4, "little") + pickle.STOP
+    with pytest.raises(FileFormatError, match=f"expected at most {len(content)} places, found place {place}"):
+        load(zipped(tmp_path / "a.pt", content))
+
+
+def test_a_file_within_that_is_longer_than_the_zip(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "a.pt", pickle.dumps({}))
+    content = path.read_bytes()
+    entry = content.index(b"PK\1\2")
+    path.write_bytes(content[:entry + 20] + (2**32 - 9).to_bytes(4, "little") + content[entry + 24:])
+    with pytest.raises(FileFormatError, match="expected bytes that are not packed, at most"):
+        load(path)
+
+
+def test_tensors_that_share_a_storage_too_often(tmp_path: Path) -> None:
+    """Each is an array of its own, which is far more than the file has bytes."""
+    array = np.zeros(200_000, np.float32)
+    save(tmp_path / "a.pt", [Record(array)], ["w"])
+    with zipfile.ZipFile(tmp_path / "a.pt") as archive:
+        content, numbers = archive.read("archive/data.pkl"), archive.read("archive/data/0")
+    tensor = content[content.index(b"ctorch._utils"):-2]
+    items = b"".join(pickle.dumps(str(i), 2)[2:-1] + tensor for i in range(400))
+    path = zipped(tmp_path / "b.pt", content[:4] + items + content[-2:], **{"0": numbers})
+    with pytest.raises(FileFormatError, match="for what is stored, found tensors of 320000000"):
+        load(path)
+
+
 def test_a_file_within_is_packed(tmp_path: Path) -> None:
     """A packed file could be far longer than the zip."""
     path = tmp_path / "a.pt"

@@ -18,7 +18,7 @@ from opreg.errors import ArgumentError, AttrError
 from ..graph import Node
 from ..rows import Given, Host, row
 from .layers import all_axes
-from .shapes import along, numbers, padded
+from .shapes import along, numbers, padded, sane
 
 __all__: list[str] = []
 
@@ -145,6 +145,7 @@ def _resized(node: Node, x: Any, places: Sequence[int], sizes: Any, scales: Sequ
             continue
         length = node.length(x, axis)
         outs = math.floor(length * scales[i]) if sizes is None else sizes[i]
+        sane((outs, length))
         start, end = (roi[i], roi[len(places) + i]) if roi is not None else (0.0, 1.0)
         at = _positions(outs, length, scales[i], how, start, end)
         if mode == "nearest":
