@@ -7,6 +7,7 @@ from . import (  # noqa: F401  which enter their rows
     layers,
     lookup,
     matrices,
+    quantized,
     randomness,
     recurrent,
     shapes,
