@@ -330,6 +330,17 @@ def test_links_that_lead_out_of_the_folder(tmp_path: Path) -> None:
         import_model(path)
 
 
+@pytest.mark.parametrize("groups", [1, 2])
+def test_taps_beyond_the_border(groups: int) -> None:
+    """A deformable convolution without a mask reads between the last pixels and zero there."""
+    made = model([helper.make_node("DeformConv", ["x", "w", "o"], ["y"], pads=[1, 1, 1, 1], offset_group=groups)],
+                 {"x": (1, 2, 5, 5), "o": (1, 18 * groups, 5, 5)}, ["y"], {"w": numbers(3, 2, 3, 3)}, opset=19)
+    x, offsets = numbers(1, 2, 5, 5), 4 * numbers(1, 18 * groups, 5, 5)
+    (wanted,) = onnx.reference.ReferenceEvaluator(made).run(None, {"x": x, "o": offsets})
+    found = import_to_cell(made)(mx.Tensor(x), mx.Tensor(offsets)).asnumpy()
+    np.testing.assert_allclose(found, wanted, 1e-4, 1e-5)
+
+
 def fixed(**values: Any) -> dict[str, np.ndarray]:
     return {name: np.asarray(value) for name, value in values.items()}
 

@@ -106,10 +106,12 @@ def deform_conv(node: Node, x: Any, weight: Any, offset: Any, bias: Any = None, 
     before, behind = window_pads(node, x, shape[2:], strides, dilations, "NOTSET", pads)
     if before != behind:
         raise ArgumentError("DeformConv: pads before and behind differ")
-    given = [x, offset] + ([] if mask is None else [mask]) + [weight] + ([] if bias is None else [bias])
-    op = ops._contrib_DeformableConvolution if mask is None else ops._contrib_ModulatedDeformableConvolution
-    return op(*given, kernel=shape[2:], stride=tuple(strides), dilate=tuple(dilations), pad=tuple(before),
-              num_filter=shape[0], num_group=group, num_deformable_group=offset_group, no_bias=bias is None)
+    if mask is None:  # DeformableConvolution, which has none, reads other numbers at the border
+        mask = ops.ones_like(ops.slice_axis(offset, axis=1, begin=0, end=offset_group * math.prod(shape[2:])))
+    given = [x, offset, mask, weight] + ([] if bias is None else [bias])
+    return ops._contrib_ModulatedDeformableConvolution(
+        *given, kernel=shape[2:], stride=tuple(strides), dilate=tuple(dilations), pad=tuple(before),
+        num_filter=shape[0], num_group=group, num_deformable_group=offset_group, no_bias=bias is None)
 
 
 # ----------------------------------------------------------------------------------------------------- pooling
