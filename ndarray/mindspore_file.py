@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO, NoReturn
 
 import numpy as np
 
 from opreg.errors import FileFormatError, listed
 
-from .params_file import MAX_NDIM, READ_MINDSPORE, Record, meant
+from .params_file import MAX_NDIM, MINDSPORE_WRITER, READ_MINDSPORE, Pairs, Record, bytes_of, meant, whole_arrays
 
 __all__: list[str] = []
 
@@ -26,8 +26,52 @@ _DTYPES = {"Float64": ("float64", "<f8"), "Float32": ("float32", "<f4"), "Float1
            "BFloat16": ("bfloat16", "<u2"), "Int64": ("int64", "<i8"), "Int32": ("int32", "<i4"),
            "Int16": ("int16", "<i2"), "Int8": ("int8", "i1"), "UInt64": ("uint64", "<u8"), "UInt32": ("uint32", "<u4"),
            "UInt16": ("uint16", "<u2"), "UInt8": ("uint8", "u1"), "Bool": ("bool", "u1")}
+_NAMES = {name: code for code, (name, _) in _DTYPES.items()}
+#: Bytes of a tensor that one value holds at most.
+_LONGEST = 1 << 29
 _CHECKSUM = b"crc_num"
 _CHECKSUM_BYTES = len(_CHECKSUM) + 10
+
+
+@MINDSPORE_WRITER.provide
+def _writer(records: Pairs, names: Sequence[str]) -> Callable[[BinaryIO], None]:
+    arrays = whole_arrays(records, names, ".ckpt", _NAMES)
+
+    def pieces() -> Iterator[bytes | memoryview]:
+        for name, array in arrays.items():
+            code = _NAMES[array.dtype.name]
+            numbers = bytes_of(array, _DTYPES[code][1])
+            tag = _field(1, name.encode())
+            head = b"".join(b"\x08" + _number(dim) for dim in array.shape) + _field(2, code.encode())
+            for at in range(0, max(len(numbers), 1), _LONGEST):
+                part = numbers[at:at + _LONGEST]
+                tensor = head + b"\x1a" + _number(len(part))
+                value = tag + b"\x12" + _number(len(tensor) + len(part)) + tensor
+                yield b"\x0a" + _number(len(value) + len(part)) + value
+                yield part
+
+    def put(file: BinaryIO) -> None:
+        checksum = 0
+        for piece in pieces():
+            checksum = zlib.crc32(piece, checksum)
+            file.write(piece)
+        file.write(_CHECKSUM + checksum.to_bytes(10, "big"))
+
+    return put
+
+
+def _number(value: int) -> bytes:
+    """A number in groups of seven bits, the lowest first."""
+    groups = bytearray()
+    while value > 127:
+        groups.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*groups, value])
+
+
+def _field(number: int, content: bytes) -> bytes:
+    """A field of bytes."""
+    return bytes([number << 3 | 2]) + _number(len(content)) + content
 
 
 class _Reader:

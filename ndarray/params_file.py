@@ -27,31 +27,36 @@ import math
 import os
 import re
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
 
 from opreg.core.files import reading, whole
 from opreg.core.slots import Slot
-from opreg.errors import ArgumentError, DTypeError, FileFormatError, did_you_mean, warn
+from opreg.errors import ArgumentError, DTypeError, FileFormatError, did_you_mean, listed, warn
 
-__all__ = ["NPZ_WRITER", "Pairs", "READ_MINDSPORE", "READ_NPZ", "READ_SAFETENSORS", "READ_TORCH", "Record",
-           "SAFETENSORS_WRITER", "Sparse", "bytes_of", "check_names", "from_bytes", "load", "meant", "of_others",
-           "read", "save", "to_bytes", "write"]
+__all__ = ["DENSE_FLOOR", "DENSE_RATIO", "MINDSPORE_WRITER", "NPZ_WRITER", "Pairs", "READ_MINDSPORE", "READ_NPZ",
+           "READ_SAFETENSORS", "READ_TORCH", "Record", "SAFETENSORS_WRITER", "Sparse", "TORCH_WRITER", "bytes_of",
+           "check_names", "from_bytes", "load", "meant", "of_others", "read", "save", "to_bytes", "whole_arrays",
+           "write", "writer"]
 
 #: What reads and writes the other formats, once there is such a file.
 READ_NPZ, NPZ_WRITER = Slot("npz"), Slot("npz")
 READ_SAFETENSORS, SAFETENSORS_WRITER = Slot("safetensors"), Slot("safetensors")
-READ_TORCH, READ_MINDSPORE = Slot("PyTorch's files"), Slot("MindSpore's files")
+READ_TORCH, TORCH_WRITER = Slot("PyTorch's files"), Slot("PyTorch's files")
+READ_MINDSPORE, MINDSPORE_WRITER = Slot("MindSpore's files"), Slot("MindSpore's files")
+
+#: Endings of the names of files that are written in another format than `.params`.
+_WRITERS = {".npz": NPZ_WRITER, ".safetensors": SAFETENSORS_WRITER, ".pt": TORCH_WRITER, ".pth": TORCH_WRITER}
 
 Shape = tuple[int, ...]
 Device = tuple[str, int]
 Pairs = Sequence[Any]  # records, or pairs of an array and a device
 
 FILE_MAGIC = 0x112
-#: How a checkpoint of MindSpore begins: a field of some length, in it a name of some length.
-_PROTOBUF = re.compile(rb"\n[\x80-\xff]*[\x00-\x7f]\n[\x80-\xff]*[\x01-\x7f][ -~]")
+#: How a checkpoint of MindSpore begins: a field of some length, in it a name of some length; or its checksum.
+_PROTOBUF = re.compile(rb"\n[\x80-\xff]*[\x00-\x7f]\n[\x80-\xff]*[\x01-\x7f][ -~\xc2-\xf4]|crc_num")
 V1, V2, V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
 VERSIONS = {V1: 1, V2: 2, V3: 3}
 DEVICES = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
@@ -69,8 +74,8 @@ STORAGES: dict[int, tuple[str, ...]] = {
 }
 MAX_NDIM = 64  # NumPy's own limit
 _LONGEST_ENTRY = 4096  # of a name in a zip
-# A sparse record may be made dense, which may be far larger than the file. The size is bounded: an array of which
-# less than one row in 256 is stored is not worth keeping dense.
+# A sparse record may be made dense, and tensors may share a storage, which takes far more memory than the file has
+# bytes. The size is bounded: an array of which less than one row in 256 is stored is not worth keeping dense.
 DENSE_FLOOR, DENSE_RATIO = 16 << 20, 256
 
 
@@ -620,10 +625,10 @@ def save(path: str | os.PathLike[str], records: Pairs, names: Sequence[str] = ()
     Parameters
     ----------
     path
-        The file: `.npz` or `.safetensors` if its name ends so, else `.params`.
+        The file: `.npz`, `.safetensors`, or PyTorch's `.pt` and `.pth` if its name ends so, else `.params`.
     records, names
         As for `write`. In a `.npz` file arrays without names are called ``arr_0``, ``arr_1``, …; a
-        `.safetensors` file has none. Neither keeps devices.
+        `.safetensors` or `.pt` file has none. None of them keeps devices.
 
     Raises
     ------
@@ -642,18 +647,43 @@ def save(path: str | os.PathLike[str], records: Pairs, names: Sequence[str] = ()
     ...     load(path)
     ([Record(array=array([1., 2.], dtype=float32), device=('cpu', 0), sparse=None)], ['arg:w'])
     """
-    name = os.fsdecode(path)
-    other = NPZ_WRITER if name.endswith(".npz") else SAFETENSORS_WRITER if name.endswith(".safetensors") else None
-    if other is not None:
-        put: Callable[[BinaryIO], None] = other.function(records, names)
-    else:
-        pieces = write(records, names)
-
-        def put(file: BinaryIO) -> None:
-            file.writelines(pieces)
-
+    put = writer(path, records, names)
     with whole(path) as file:
         put(file)
+
+
+def writer(path: str | os.PathLike[str], records: Pairs, names: Sequence[str] = ()) -> Callable[[BinaryIO], None]:
+    """A function that writes records to an open file, in the format that the ending of a path says.
+
+    Everything is checked before it returns; parameters and errors are those of `save`.
+    """
+    ending = os.path.splitext(os.fsdecode(path))[1]
+    if ending in _WRITERS:
+        put: Callable[[BinaryIO], None] = _WRITERS[ending].function(records, names)
+        return put
+    pieces = write(records, names)
+    return lambda file: file.writelines(pieces)
+
+
+def whole_arrays(records: Pairs, names: Sequence[str], kind: str, dtypes: Collection[str]) -> dict[str, np.ndarray]:
+    """The arrays of records by name, for a format in which each has a name, numbers, and one of the dtypes.
+
+    Raises
+    ------
+    ArgumentError, DTypeError
+        As from `save`; ``kind`` is what the message calls the format.
+    """
+    labels = check_names(len(records), names)
+    if records and not names:
+        raise ArgumentError(f"arrays in a {kind} file have names: save a dict")
+    arrays: dict[str, np.ndarray] = {}
+    for (array, *_), label, name in zip(records, labels, names, strict=True):
+        if array is None:
+            raise ArgumentError(f"{label}: a {kind} file cannot say that there is no array; a .params file can")
+        if array.dtype.name not in dtypes:
+            raise DTypeError(f"{label}: a {kind} file has no dtype {array.dtype}, but {listed([*dtypes], 20)}")
+        arrays[name] = array
+    return arrays
 
 
 def check_names(count: int, names: Sequence[str]) -> list[str]:

@@ -17,9 +17,18 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 import numpy as np
 
 from opreg.core.files import json_of
-from opreg.errors import ArgumentError, DTypeError, FileFormatError, listed
+from opreg.errors import ArgumentError, FileFormatError, listed
 
-from .params_file import MAX_NDIM, READ_SAFETENSORS, SAFETENSORS_WRITER, Pairs, Record, bytes_of, check_names, meant
+from .params_file import (
+    MAX_NDIM,
+    READ_SAFETENSORS,
+    SAFETENSORS_WRITER,
+    Pairs,
+    Record,
+    bytes_of,
+    meant,
+    whole_arrays,
+)
 
 __all__ = ["DTYPES"]
 
@@ -36,19 +45,10 @@ _ALIGNED = 8
 
 @SAFETENSORS_WRITER.provide
 def _writer(records: Pairs, names: Sequence[str]) -> Callable[[BinaryIO], None]:
-    labels = check_names(len(records), names)
-    if records and not names:
-        raise ArgumentError("arrays in a .safetensors file have names: save a dict")
-    arrays: dict[str, np.ndarray] = {}
-    for (array, *_), label, name in zip(records, labels, names, strict=True):
-        if array is None:
-            raise ArgumentError(f"{label}: a .safetensors file cannot say that there is no array; a .params file can")
-        if array.dtype.name not in _NAMES:
-            raise DTypeError(f"{label}: a .safetensors file has no dtype {array.dtype}, but {listed([*_NAMES], 20)}")
-        if name == _METADATA:
-            raise ArgumentError(f"{label}: a .safetensors file has no array of that name; it is that of what is said "
-                                "of the file")
-        arrays[name] = array
+    arrays = whole_arrays(records, names, ".safetensors", _NAMES)
+    if _METADATA in arrays:
+        raise ArgumentError(f"array {list(arrays).index(_METADATA)} ({_METADATA!r}): a .safetensors file has no array "
+                            "of that name; it is that of what is said of the file")
     begins, end = {}, 0
     for name in sorted(arrays, key=lambda name: -arrays[name].itemsize):
         begins[name] = end

@@ -1,8 +1,9 @@
 """Parameter files of PyTorch, as ``torch.save`` writes them from 1.6 on: a zip of a pickle and of the numbers.
 
-    NAME/data.pkl | NAME/byteorder | NAME/data/0 | NAME/data/1 | …
+    NAME/data.pkl | NAME/byteorder | NAME/data/0 | NAME/data/1 | … | NAME/version
 
-The pickle is read without running anything of it: it may name the few functions and classes that dicts of tensors are
+A file that is written is a dict of tensors, which ``torch.load`` reads with ``weights_only``, or maps into memory. The
+pickle is read without running anything of it: it may name the few functions and classes that dicts of tensors are
 made of, and for each of them stands one of this file. Dicts within each other become names with points between.
 """
 
@@ -12,8 +13,9 @@ import collections
 import io
 import math
 import pickle
+import pickletools
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
@@ -21,7 +23,18 @@ import numpy as np
 from opreg.errors import FileFormatError, OpError, listed, warn
 
 from .npz_file import ZIP_DAMAGE
-from .params_file import MAX_NDIM, READ_TORCH, Record, meant
+from .params_file import (
+    DENSE_FLOOR,
+    DENSE_RATIO,
+    MAX_NDIM,
+    READ_TORCH,
+    TORCH_WRITER,
+    Pairs,
+    Record,
+    bytes_of,
+    meant,
+    whole_arrays,
+)
 
 __all__: list[str] = []
 
@@ -29,7 +42,20 @@ __all__: list[str] = []
 _STORAGES = {"DoubleStorage": ("float64", "f8"), "FloatStorage": ("float32", "f4"), "HalfStorage": ("float16", "f2"),
              "BFloat16Storage": ("bfloat16", "u2"), "LongStorage": ("int64", "i8"), "IntStorage": ("int32", "i4"),
              "ShortStorage": ("int16", "i2"), "CharStorage": ("int8", "i1"), "ByteStorage": ("uint8", "u1"),
-             "BoolStorage": ("bool", "u1")}
+             "BoolStorage": ("bool", "u1"), "ComplexFloatStorage": ("complex64", "c8"),
+             "ComplexDoubleStorage": ("complex128", "c16"), "UntypedStorage": ("bytes", "u1")}
+#: Dtypes without a class of storages: their storages are bytes, and the tensor says what they are.
+_UNTYPED = {"uint16": "u2", "uint32": "u4", "uint64": "u8"}
+_NAMES = {name: code for code, (name, _) in _STORAGES.items() if name != "bytes"}
+_STORED = {**{name: stored for name, stored in _STORAGES.values() if name != "bytes"}, **_UNTYPED}
+#: Storages begin at a multiple of this in the file, so that they may be mapped into memory.
+_ALIGNED = 64
+#: Extra field of padding in a zip: its kind and length.
+_PADDING = b"FB\0\0"
+#: Bytes of the header of a file in a zip without its name, and of the extra field of sizes beyond 32 bits.
+_HEADER, _SIZES = 30, 20
+#: Instructions of a pickle that note what is on top at a numbered place.
+_PLACED = ("PUT", "BINPUT", "LONG_BINPUT")
 _DEEPEST = 32  # dicts within each other
 
 
@@ -45,12 +71,14 @@ class _Storage(NamedTuple):
 
     kind: _Kind
     values: np.ndarray
+    order: str
 
 
 class _Tensor(NamedTuple):
-    """A tensor of the file."""
+    """A tensor of the file: a view of a storage, and its dtype."""
 
-    array: np.ndarray
+    view: np.ndarray
+    dtype: str
 
 
 def _tensor(storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> _Tensor:
@@ -70,7 +98,17 @@ def _tensor(storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> _Tens
     steps = [step * values.itemsize for step in stride]
     view = np.lib.stride_tricks.as_strided(values[offset:], size, steps) if math.prod(size) else np.empty(
         size, values.dtype)
-    return _Tensor(meant(view.astype(values.dtype.newbyteorder("=")), storage.kind.dtype))
+    return _Tensor(view, storage.kind.dtype)
+
+
+def _tensor_of_bytes(storage: Any, offset: Any, size: Any, stride: Any, grad: Any, hooks: Any, kind: Any, *_: Any
+                     ) -> _Tensor:
+    """``torch._utils._rebuild_tensor_v3``: a view of a storage of bytes."""
+    if not isinstance(storage, _Storage) or not isinstance(kind, _Kind):
+        raise FileFormatError(f"expected a tensor of a storage and a dtype, found {type(storage).__name__} and "
+                              f"{type(kind).__name__}")
+    typed = _Storage(kind, storage.values.view(storage.order + kind.stored), storage.order)
+    return _tensor(typed, offset, size, stride)
 
 
 def _parameter(data: Any, *_: Any) -> Any:
@@ -98,6 +136,7 @@ def _left(*what: Any) -> _Left:
 #: Functions and classes that a pickle may name.
 _ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
     ("collections", "OrderedDict"): _Dict, ("torch._utils", "_rebuild_tensor_v2"): _tensor,
+    ("torch._utils", "_rebuild_tensor_v3"): _tensor_of_bytes,
     ("torch._utils", "_rebuild_parameter"): _parameter, ("torch", "Size"): tuple, ("torch", "device"): _left,
 }
 
@@ -106,6 +145,9 @@ class _Unpickler(pickle.Unpickler):
     """Reads the pickle: of what it names only that of this file is called."""
 
     def __init__(self, content: bytes, storage: Callable[[_Kind, str, int], _Storage]):
+        for opcode, argument, _ in pickletools.genops(content):
+            if opcode.name in _PLACED and int(argument or 0) > len(content):  # room is made for all before
+                raise FileFormatError(f"expected at most {len(content)} places, found place {argument}")
         super().__init__(io.BytesIO(content))
         self.storage = storage
 
@@ -113,6 +155,8 @@ class _Unpickler(pickle.Unpickler):
         """Stand-in for an object that the pickle names."""
         if module in ("torch", "torch.storage") and name in _STORAGES:
             return _Kind(*_STORAGES[name])
+        if module == "torch" and name in _UNTYPED:
+            return _Kind(name, _UNTYPED[name])
         if (module, name) in _ALLOWED:
             return _ALLOWED[module, name]
         raise FileFormatError(f"expected tensors and dicts of them, found {module}.{name}: save net.state_dict()")
@@ -143,8 +187,9 @@ class _Reader:
     def content(self, part: str) -> bytes:
         """The bytes of a file of the zip, which are as they are."""
         info = self.archive.getinfo(self.folder + part)
-        if info.compress_type != zipfile.ZIP_STORED or info.file_size > self.size:
-            self.fail(f"{part}: expected bytes that are not packed, at most {self.size}, found {info.file_size}")
+        longest = max(info.file_size, info.compress_size)
+        if info.compress_type != zipfile.ZIP_STORED or longest > self.size:
+            self.fail(f"{part}: expected bytes that are not packed, at most {self.size}, found {longest}")
         return self.archive.read(info)
 
     def storage(self, kind: _Kind, key: str, count: int) -> _Storage:
@@ -154,20 +199,20 @@ class _Reader:
             dtype = np.dtype(self.order + kind.stored)
             if len(content) != count * dtype.itemsize:
                 self.fail(f"data/{key}: expected {count} numbers of {kind.dtype}, found {len(content)} bytes")
-            self.storages[key] = _Storage(kind, np.frombuffer(content, dtype))
+            self.storages[key] = _Storage(kind, np.frombuffer(content, dtype), self.order)
         found = self.storages[key]
         if found.kind != kind:
             self.fail(f"data/{key}: expected {found.kind.dtype}, as before, found {kind.dtype}")
         return found
 
 
-def _arrays(value: Any, prefix: str, left: list[str], depth: int = 0) -> Iterator[tuple[str, np.ndarray]]:
-    """The arrays of a dict by their names; names of what else is in it go to ``left``."""
+def _tensors(value: Any, prefix: str, left: list[str], depth: int = 0) -> Iterator[tuple[str, _Tensor]]:
+    """The tensors of a dict by their names; names of what else is in it go to ``left``."""
     if isinstance(value, _Tensor):
-        yield prefix, value.array
+        yield prefix, value
     elif isinstance(value, Mapping) and depth < _DEEPEST:
         for key, each in value.items():
-            yield from _arrays(each, f"{prefix}.{key}" if prefix else str(key), left, depth + 1)
+            yield from _tensors(each, f"{prefix}.{key}" if prefix else str(key), left, depth + 1)
     else:
         left.append(prefix or "everything")
 
@@ -184,11 +229,70 @@ def _read(file: BinaryIO, size: int, name: str) -> tuple[list[Record], list[str]
             UnicodeError, RecursionError, ImportError, *ZIP_DAMAGE) as error:
         raise FileFormatError(f"{name}: expected a file of PyTorch's, found {type(error).__name__}: {error}") from None
     left: list[str] = []
-    arrays: dict[str, np.ndarray] = {}
-    for key, array in _arrays(value, "", left):
-        if key in arrays or not key:
+    tensors: dict[str, _Tensor] = {}
+    for key, tensor in _tensors(value, "", left):
+        if key in tensors or not key:
             raise FileFormatError(f"{name}: expected a name of its own for each array, found two of {key!r}")
-        arrays[key] = array
+        tensors[key] = tensor
+    nbytes, most = sum(tensor.view.nbytes for tensor in tensors.values()), DENSE_FLOOR + DENSE_RATIO * size
+    if nbytes > most:  # they share their storages
+        raise FileFormatError(f"{name}: expected at most {most} bytes for what is stored, found tensors of {nbytes}")
     if left:
         warn(f"{name}: {len(left)} things that are no tensors are left out: {listed(left, 5)}")
-    return [Record(array) for array in arrays.values()], list(arrays)
+    arrays = [meant(view.astype(view.dtype.newbyteorder("=")), dtype) for view, dtype in tensors.values()]
+    return [Record(array) for array in arrays], list(tensors)
+
+
+# ------------------------------------------------------------------------------------------------------ writing
+
+
+@TORCH_WRITER.provide
+def _writer(records: Pairs, names: Sequence[str]) -> Callable[[BinaryIO], None]:
+    arrays = whole_arrays(records, names, ".pt", _STORED)
+
+    def put(file: BinaryIO) -> None:
+        with zipfile.ZipFile(file, "w") as archive:
+            _put(archive, "data.pkl", _pickle(arrays))
+            _put(archive, "byteorder", b"little")
+            for i, array in enumerate(arrays.values()):
+                stored = np.dtype(_STORED[array.dtype.name]).newbyteorder("<")
+                _put(archive, f"data/{i}", bytes_of(array, stored.str))
+            _put(archive, "version", b"3\n")
+
+    return put
+
+
+def _put(archive: zipfile.ZipFile, part: str, content: bytes | memoryview) -> None:
+    """Write a file of the zip, whose content begins at a multiple of ``_ALIGNED``."""
+    info = zipfile.ZipInfo(f"archive/{part}")
+    info.file_size = len(content)
+    long = info.file_size * 1.05 > zipfile.ZIP64_LIMIT  # as zipfile itself decides
+    begins = archive.start_dir + _HEADER + len(info.filename) + _SIZES * long + len(_PADDING)
+    padding = -begins % _ALIGNED
+    info.extra = _PADDING[:2] + padding.to_bytes(2, "little") + b"Z" * padding
+    with archive.open(info, "w") as member:
+        member.write(content)
+
+
+def _pickle(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """The pickle of a dict of tensors, each of a storage of its own."""
+    hooks = pickle.GLOBAL + b"collections\nOrderedDict\n" + pickle.EMPTY_TUPLE + pickle.REDUCE
+    items = []
+    for i, (name, array) in enumerate(arrays.items()):
+        kind = array.dtype.name
+        count, version, last = array.size, b"v2", b""
+        if kind in _UNTYPED:
+            count, version, last = array.nbytes, b"v3", pickle.GLOBAL + b"torch\n%s\n" % kind.encode()
+        storage = (b"torch.storage\nUntypedStorage\n" if kind in _UNTYPED else b"torch\n%s\n" % _NAMES[kind].encode())
+        strides = tuple([math.prod(array.shape[axis + 1:]) for axis in range(array.ndim)])
+        items += [
+            _plain(name), pickle.GLOBAL, b"torch._utils\n_rebuild_tensor_%s\n" % version, pickle.MARK,
+            pickle.MARK, _plain("storage"), pickle.GLOBAL, storage, _plain(str(i)), _plain("cpu"), _plain(count),
+            pickle.TUPLE, pickle.BINPERSID,
+            _plain(0), _plain(array.shape), _plain(strides), pickle.NEWFALSE, hooks, last, pickle.TUPLE, pickle.REDUCE]
+    return b"".join([pickle.PROTO, b"\2", pickle.EMPTY_DICT, pickle.MARK, *items, pickle.SETITEMS, pickle.STOP])
+
+
+def _plain(value: str | int | tuple[int, ...]) -> bytes:
+    """The part of a pickle that is a text, a number or a tuple of numbers."""
+    return pickle.dumps(value, 2)[2:-1]

@@ -7,12 +7,18 @@ from __future__ import annotations
 
 import argparse
 import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, BinaryIO, NamedTuple
 
 from opreg import onnx
-from opreg.errors import ArgumentError, did_you_mean
+from opreg.core.files import together, whole
+from opreg.core.progress import Line, moved, wanted
+from opreg.errors import ArgumentError, did_you_mean, listed
 from opreg.ndarray import params_file
 from opreg.ndarray.io import save as save_arrays
-from opreg.nn.checkpoint import save_checkpoint
+from opreg.onnx.importing.api import read_model
 
 from . import models, weights
 from .output import add_json, say
@@ -21,13 +27,16 @@ __all__ = ["configure", "run"]
 
 #: Endings of the names of graph files, here and in ONNX.
 _GRAPH, _ONNX = ".json", ".onnx"
+#: How many names a line of the report has at most.
+_NAMED = 8
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Say what it takes."""
     parser.add_argument("source", metavar="SOURCE",
-                        help="a .params, .npz, .safetensors, .ckpt or .pt file; a -symbol.json, or an .onnx file")
+                        help="a .params, .npz, .safetensors, .ckpt, .pt or .pth file; a -symbol.json, or an .onnx file")
     parser.add_argument("target", metavar="TARGET", help="the file to write; its ending says which format")
+    parser.add_argument("--force", action="store_true", help="replace a file that is there already")
     parser.add_argument("--input", nargs="+", action="extend", default=[], metavar="[NAME=]X",
                         help="of a graph that becomes an .onnx file: the shape of an input, as 1x3x224x224 or "
                              "8x20:int32")
@@ -40,29 +49,56 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the file, whole or not at all."""
-    ending = os.path.splitext(options.target)[1]
-    if ending == _ONNX:
-        return _to_onnx(options)
-    if options.source.endswith(_ONNX) and ending == _GRAPH:
-        return _from_onnx(options)
-    if ending not in weights.ENDINGS:
+    source, target = options.source, options.target
+    ending = os.path.splitext(target)[1]
+    if ending not in (*weights.ENDINGS, _GRAPH, _ONNX):
         endings = [*weights.ENDINGS, _GRAPH, _ONNX]
-        raise ArgumentError(f"{options.target}: there is no format {ending!r}. {did_you_mean(ending, endings)}")
-    found = weights.load(options.source)
-    if ending == ".ckpt":
-        if not found.named:
-            raise ArgumentError(f"{options.source}: its arrays have no names, and those of a .ckpt file have")
-        save_checkpoint(found.arrays, options.target)
-    else:
-        params_file.save(options.target, [params_file.Record(value) for value in found.arrays.values()],
-                         list(found.arrays) if found.named else ())
-    size = sum(value.nbytes for value in found.arrays.values())
-    say(options, {"arrays": len(found.arrays), "bytes": size, "target": options.target},
-        f"{len(found.arrays)} arrays, {size} bytes: {options.target}")
+        raise ArgumentError(f"{target}: there is no format {ending!r}. {did_you_mean(ending, endings)}")
+    if ending == _GRAPH and not source.endswith(_ONNX):
+        raise ArgumentError(f"{target}: a graph is made of an .onnx file alone; {source} holds none")
+    if ending == _ONNX and source.endswith(weights.ENDINGS):
+        raise ArgumentError(f"{target}: a model is a graph with weights, and {source} holds weights alone: convert "
+                            f"net-symbol.json {target} --params {source}")
+    for path in [target, _weights_of(target)] if ending == _GRAPH else [target]:
+        if os.path.exists(path) and not options.force:
+            raise ArgumentError(f"{path}: it is there already; --force replaces it")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        made = (_to_onnx if ending == _ONNX else _from_onnx if ending == _GRAPH else _to_weights)(options)
+    notes = list(dict.fromkeys([*made.notes, *[str(each.message) for each in said]]))
+    say(options, {**made.data, "target": target, "notes": notes}, "\n".join([made.text, *notes]))
     return 0
 
 
-def _to_onnx(options: argparse.Namespace) -> int:
+class _Made(NamedTuple):
+    """Report of a conversion: as data, as a line, and a line for each thing that is not as it was."""
+
+    data: Mapping[str, Any]
+    text: str
+    notes: Sequence[str] = ()
+
+
+def _to_weights(options: argparse.Namespace) -> _Made:
+    if options.source.endswith(_GRAPH):
+        options.model = options.source
+        arrays, named = models.model(options).weights, True
+        if not arrays:
+            raise ArgumentError(f"{options.source}: no weights lie beside it; --params says where they are")
+    else:
+        arrays, named = weights.load(options.source)
+    if not named and not options.target.endswith((".params", ".npz")):
+        ending = os.path.splitext(options.target)[1]
+        raise ArgumentError(f"{options.source}: its arrays have no names, and those of a {ending} file have")
+    records, names = [params_file.Record(value) for value in arrays.values()], list(arrays) if named else ()
+    put = (params_file.MINDSPORE_WRITER.function(records, names) if options.target.endswith(".ckpt")
+           else params_file.writer(options.target, records, names))
+    size = sum(value.nbytes for value in arrays.values())
+    with whole(options.target) as file, _shown(file, size) as counted:
+        put(counted)
+    return _Made({"arrays": len(arrays), "bytes": size}, f"{len(arrays)} arrays, {size} bytes: {options.target}")
+
+
+def _to_onnx(options: argparse.Namespace) -> _Made:
     options.model = options.source
     net = models.model(options)
     given = models.inputs(net, options.input)
@@ -74,19 +110,58 @@ def _to_onnx(options: argparse.Namespace) -> int:
     dynamic = {name: {0: "batch"} for name in names if given[name].ndim} if options.dynamic else None
     onnx.export(net.symbol, options.target, *[given[name] for name in names], params=net.weights, dynamic=dynamic,
                 opset_version=options.opset)
-    size = os.path.getsize(options.target)
-    say(options, {"inputs": names, "outputs": net.symbol.list_outputs(), "bytes": size, "target": options.target},
-        f"{', '.join(names)} -> {', '.join(net.symbol.list_outputs())}, {size} bytes: {options.target}")
-    return 0
+    own = {*net.symbol.list_arguments(), *net.symbol.list_auxiliary_states()}
+    left = [name for name in net.weights if name not in own]
+    outputs, size = net.symbol.list_outputs(), os.path.getsize(options.target)
+    return _Made({"inputs": names, "outputs": outputs, "bytes": size},
+                 f"{', '.join(names)} -> {', '.join(outputs)}, {size} bytes: {options.target}",
+                 [f"left out, since the graph has none of that name: {listed(left, _NAMED)}"] if left else [])
 
 
-def _from_onnx(options: argparse.Namespace) -> int:
-    symbol, arguments, states = onnx.import_model(options.source)
+def _weights_of(graph: str) -> str:
+    """The file of the weights that is written beside a graph."""
+    return f"{graph.removesuffix(_GRAPH).removesuffix('-symbol')}-0000.params"
+
+
+def _from_onnx(options: argparse.Namespace) -> _Made:
+    model = read_model(options.source)
+    symbol, arguments, states = onnx.import_model(model)
     arrays = {**{f"arg:{name}": value for name, value in arguments.items()},
               **{f"aux:{name}": value for name, value in states.items()}}
-    beside = f"{options.target.removesuffix(_GRAPH).removesuffix('-symbol')}-0000.params"
-    save_arrays(beside, arrays)
-    symbol.save(options.target)
-    say(options, {"arrays": len(arrays), "target": options.target, "weights": beside},
-        f"{len(arrays)} arrays: {options.target}, {beside}")
-    return 0
+    beside = _weights_of(options.target)
+    with together():
+        save_arrays(beside, arrays)
+        symbol.save(options.target)
+    lost = [name for name in model.graph.initializers if name not in arguments and name not in states]
+    return _Made({"arrays": len(arrays), "weights": beside}, f"{len(arrays)} arrays: {options.target}, {beside}",
+                 [f"constants of the graph, not weights: {listed(lost, _NAMED)}"] if lost else [])
+
+
+class _Counting:
+    """A file that shows how many of its bytes are written."""
+
+    def __init__(self, file: BinaryIO, line: Line, size: int):
+        self._file, self._line, self._size, self._done = file, line, size, 0
+
+    def write(self, piece: Any) -> int:
+        self._done += len(piece)
+        if self._line.due():
+            self._line.show(f"writing {moved(self._done, self._size, seconds=self._line.seconds)}")
+        return self._file.write(piece)
+
+    def writelines(self, pieces: Iterator[Any]) -> None:
+        for piece in pieces:
+            self.write(piece)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+@contextmanager
+def _shown(file: BinaryIO, size: int) -> Iterator[Any]:
+    """The file; on a terminal with a line that says how much of it is written."""
+    if not wanted():
+        yield file
+        return
+    with Line(0.5) as line:
+        yield _Counting(file, line, size)

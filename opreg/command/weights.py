@@ -14,8 +14,8 @@ from opreg.typing import Array
 
 __all__ = ["ENDINGS", "Weights", "load"]
 
-#: Suffixes of files that are written.
-ENDINGS = (".params", ".npz", ".safetensors", ".ckpt")
+#: Suffixes of files that are written: the first three of MXNet, NumPy and safetensors, MindSpore's, and PyTorch's.
+ENDINGS = (".params", ".npz", ".safetensors", ".ckpt", ".pt", ".pth")
 
 
 class Weights(NamedTuple):

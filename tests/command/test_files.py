@@ -327,8 +327,8 @@ def every_kind() -> dict[str, mx.nd.NDArray]:
             "arg:none": mx.nd.zeros((2,), dtype="float16")}
 
 
-@pytest.mark.parametrize("first", ["params", "npz", "safetensors", "ckpt"])
-@pytest.mark.parametrize("second", ["params", "npz", "safetensors", "ckpt"])
+@pytest.mark.parametrize("first", ["params", "npz", "safetensors", "ckpt", "pt", "pth"])
+@pytest.mark.parametrize("second", ["params", "npz", "safetensors", "ckpt", "pt"])
 def test_convert(opreg: Command, first: str, second: str) -> None:
     """There and back everything is as it was, names in their order."""
     arrays = every_kind()
@@ -343,11 +343,12 @@ def test_convert(opreg: Command, first: str, second: str) -> None:
 
 
 def test_convert_files_of_others(opreg: Command) -> None:
-    """Files of PyTorch, MindSpore and ONNX are read; a warning names what is left out."""
+    """Files of PyTorch, MindSpore and ONNX are read; the report names what is left out."""
     data = Path(__file__).parent.parent / "recorded"
-    with pytest.warns(UserWarning, match=r"2 things that are no tensors are left out: epoch, optimizer"):
-        code, out, err = opreg("convert", str(data / "torch_training.pt"), "a.safetensors")
-    assert code == 0 and out.startswith("19 arrays, ")
+    code, out, err = opreg("convert", data / "torch_training.pt", "a.safetensors", "--json")
+    told = json.loads(out)
+    assert (code, err) == (0, "") and told["arrays"] == 19
+    assert re.search("2 things that are no tensors are left out: epoch, optimizer", told["notes"][0])
     code, out, err = opreg("convert", str(data / "mindspore_checked.ckpt"), "b.npz")
     assert (code, err) == (0, "") and out.startswith("3 arrays, ")
     assert float(np.load("b.npz")["lr"]) == 0.5
@@ -362,9 +363,13 @@ def test_convert_files_of_others(opreg: Command) -> None:
 
 @pytest.mark.parametrize("source, target, message", [
     ("a.params", "b.npz", "a .npz file has no dtype bfloat16"),
-    ("list.params", "b.safetensors", "have names"), ("list.params", "b.ckpt", "its arrays have no names"),
+    ("list.params", "b.safetensors", "its arrays have no names"), ("list.params", "b.ckpt", "its arrays have no names"),
+    ("a.params", "c.npz", "c.npz: it is there already; --force replaces it"),
+    ("a.params", "net.onnx", "a model is a graph with weights, and a.params holds weights alone"),
+    ("a.params", "net-symbol.json", "a graph is made of an .onnx file alone"),
+    ("bare-symbol.json", "b.pt", "no weights lie beside it; --params says where they are"),
     ("c.npz", "b.params", "a .params file has no dtype complex64"),
-    ("a.params", "b.pt", "there is no format '.pt'"), ("a.params", "b", "there is no format ''"),
+    ("a.params", "b.ptt", "there is no format '.ptt'. Did you mean '.pt'"), ("a.params", "b", "there is no format ''"),
     ("a.parms", "b.npz", "Did you mean 'a.params'"), ("text.params", "b.npz", "expected the magic number"),
     ("a.params", "nowhere/b.ckpt", "no such file or folder: "),
 ])
@@ -373,6 +378,7 @@ def test_what_cannot_be_converted(opreg: Command, source: str, target: str, mess
     mx.nd.save("list.params", [mx.nd.ones((2,))])
     np.savez("c.npz", c=np.ones(2, np.complex64))
     Path("text.params").write_text("some text that is no file of weights")
+    mx.sym.Variable("x").save("bare-symbol.json")
     before = sorted(Path().iterdir())
     code, out, err = opreg("convert", source, target)
     assert (code, out) == (2, "") and message in err
@@ -394,7 +400,8 @@ def test_convert_a_graph_to_onnx_and_back(opreg: Command) -> None:
     assert model.opset_import[0].version == 17
     code, _, err = opreg("convert", "net-symbol.json", "other.onnx")
     assert code == 2 and "--input data=" in err and not Path("other.onnx").exists()
-    assert opreg("convert", "net-symbol.json", "net.onnx", "--input", "2x4")[0] == 0
+    assert opreg("convert", "net-symbol.json", "net.onnx", "--input", "2x4")[0] == 2
+    assert opreg("convert", "net-symbol.json", "net.onnx", "--input", "2x4", "--force")[0] == 0
     code, out, err = opreg("convert", "net.onnx", "again-symbol.json")
     assert (code, err) == (0, "") and out.startswith("2 arrays: again-symbol.json, again-0000.params")
     again, arguments, states = mx.model.load_checkpoint("again", 0)
@@ -402,6 +409,38 @@ def test_convert_a_graph_to_onnx_and_back(opreg: Command) -> None:
     wanted = mx.nd.FullyConnected(data, params["arg:fc_weight"], params["arg:fc_bias"], num_hidden=3).asnumpy()
     found = again.bind(mx.cpu(), {**arguments, "data": data}, aux_states=states, grad_req="null").forward()[0]
     np.testing.assert_allclose(found.asnumpy(), wanted)
+
+
+def test_convert_says_what_is_not_as_it_was(opreg: Command) -> None:
+    """Weights that a graph does not have are left out of a model, single numbers are constants of a graph."""
+    pytest.importorskip("onnx")
+    scaled = mx.sym.broadcast_mul(mx.sym.Variable("data"), mx.sym.Variable("scale"))
+    mx.sym.broadcast_add(scaled, mx.sym.Variable("w")).save("net-symbol.json")
+    mx.nd.save("net-0003.params", {"arg:scale": mx.nd.array(2), "arg:w": mx.nd.ones((4,)), "arg:old": mx.nd.ones(1)})
+    code, out, err = opreg("convert", "net-symbol.json", "net.onnx", "--input", "data=2x4")
+    assert (code, err) == (0, "") and out.endswith("\nleft out, since the graph has none of that name: old\n")
+    code, out, err = opreg("convert", "net.onnx", "again-symbol.json")
+    assert (code, err) == (0, "") and "constants of the graph, not weights: scale\n" in out
+    assert opreg("convert", "net.onnx", "again-symbol.json")[2].endswith(
+        "again-symbol.json: it is there already; --force replaces it\n")
+    Path("again-symbol.json").unlink()
+    assert "again-0000.params: it is there already" in opreg("convert", "net.onnx", "again-symbol.json")[2]
+    for target in ("w.pt", "w.ckpt", "w.safetensors"):  # of a graph the weights, by its names
+        assert opreg("convert", "net-symbol.json", target)[0] == 0
+        assert opreg("params", target)[1].splitlines() == ["scale  float32 scalar", "w      float32 4",
+                                                           "old    float32 1"]
+
+
+def test_convert_shows_how_far_it_is(opreg: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the error stream where it is wanted, a line of its own that is gone at the end."""
+    mx.nd.save("a.params", {str(i): mx.nd.ones((4,)) for i in range(9)})
+    monkeypatch.setenv("OPREG_PROGRESS", "1")
+    ticks = itertools.count()
+    monkeypatch.setattr("opreg.core.progress._clock", lambda: float(next(ticks)))
+    for target in ("b.pt", "b.npz", "b.ckpt", "b.safetensors", "b.params"):
+        code, out, err = opreg("convert", "a.params", target)
+        assert code == 0 and out.startswith("9 arrays, 144 bytes") and re.search(r"writing \[#.*/144 ", err)
+        assert opreg("params", "a.params", target)[0] == 0
 
 
 def test_hashes(opreg: Command) -> None:

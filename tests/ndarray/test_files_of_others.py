@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import struct
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opreg as mx
+from opreg.core.slots import Slot
 from opreg.errors import FileFormatError, OpError
-from opreg.ndarray.params_file import load
+from opreg.ndarray.params_file import MINDSPORE_WRITER, TORCH_WRITER, Record, load, save
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="has bfloat16")
 
@@ -107,6 +109,60 @@ class Runs:
         return self.call
 
 
+def every_dtype() -> dict[str, np.ndarray]:
+    return {"π": np.arange(6.0).reshape(2, 3).T, "half": np.array([1.5, -2], np.float16),
+            "flag": np.array([True, False]), "brain": np.array([1, -2], ml_dtypes.bfloat16),
+            "single": np.array(7), "none": np.zeros((0, 4), np.float32), "large": np.array([2**64 - 1], np.uint64),
+            **{kind: np.array([[1, 100]], kind) for kind in ("int8", "uint8", "int16", "uint16", "int32", "uint32")}}
+
+
+@pytest.mark.parametrize("writer, name", [(TORCH_WRITER, "a.pt"), (MINDSPORE_WRITER, "a.ckpt")])
+def test_what_is_written_is_read(tmp_path: Path, writer: Slot, name: str) -> None:
+    """Every dtype, arrays of any order, single numbers and empty ones."""
+    arrays = every_dtype()
+    for written in (arrays, {}):
+        put = writer.function([Record(array) for array in written.values()], list(written))
+        with open(tmp_path / name, "wb") as file:
+            put(file)
+        compared(read(tmp_path / name), written)
+
+
+def test_a_file_for_pytorch_is_laid_out_as_its_own(tmp_path: Path) -> None:
+    """Nothing is packed, and each storage begins where it may be mapped into memory."""
+    path = tmp_path / "a.pt"
+    save(path, [Record(array) for array in every_dtype().values()], list(every_dtype()))
+    content = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        parts = {info.filename: info for info in archive.infolist()}
+        assert list(parts)[:2] == ["archive/data.pkl", "archive/byteorder"] and "archive/version" in parts
+        for part, info in parts.items():
+            assert info.compress_type == zipfile.ZIP_STORED
+            name, extra = struct.unpack_from("<HH", content, info.header_offset + 26)
+            start = info.header_offset + 30 + name + extra
+            assert start % 64 == 0 and content[start:start + info.file_size] == archive.read(part)
+
+
+def test_pytorch_reads_what_is_written(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    arrays = every_dtype()
+    save(tmp_path / "a.pt", [Record(array) for array in arrays.values()], list(arrays))
+    found = torch.load(tmp_path / "a.pt", weights_only=True)
+    assert list(found) == list(arrays)
+    for name, tensor in found.items():
+        assert str(tensor.dtype) == f"torch.{arrays[name].dtype.name}" and tuple(tensor.shape) == arrays[name].shape
+        np.testing.assert_array_equal(np.array(tensor.tolist()), arrays[name].tolist())
+
+
+@pytest.mark.parametrize("writer", [TORCH_WRITER, MINDSPORE_WRITER], ids=["torch", "mindspore"])
+@pytest.mark.parametrize("records, names, message", [
+    ([Record(np.ones(2))], [], "have names"), ([Record(None)], ["a"], "cannot say that there is no array"),
+    ([Record(np.array(["a"]))], ["a"], "has no dtype <U1"), ([Record(np.ones(2))] * 2, ["a", "a"], "more than once"),
+])
+def test_what_cannot_be_written(writer: Slot, records: list[Record], names: list[str], message: str) -> None:
+    with pytest.raises(OpError, match=message):
+        writer.function(records, names)
+
+
 def zipped(path: Path, content: bytes, **others: bytes) -> Path:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("net/data.pkl", content)
@@ -126,6 +182,36 @@ def test_nothing_of_a_pickle_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(FileFormatError, match=f"expected tensors and dicts of them, found ({name}).*state_dict"):
         load(path)
     assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("place", [2**31 - 1, 1 << 27])
+def test_a_place_beyond_the_pickle(tmp_path: Path, place: int) -> None:
+    """A pickle notes what it made at numbered places, for which a reader might make room: gigabytes of it."""
+    content = pickle.PROTO + b"\2" + pickle.EMPTY_DICT + pickle.LONG_BINPUT + place.to_bytes(4, "little") + pickle.STOP
+    with pytest.raises(FileFormatError, match=f"expected at most {len(content)} places, found place {place}"):
+        load(zipped(tmp_path / "a.pt", content))
+
+
+def test_a_file_within_that_is_longer_than_the_zip(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "a.pt", pickle.dumps({}))
+    content = path.read_bytes()
+    entry = content.index(b"PK\1\2")
+    path.write_bytes(content[:entry + 20] + (2**32 - 9).to_bytes(4, "little") + content[entry + 24:])
+    with pytest.raises(FileFormatError, match="expected bytes that are not packed, at most"):
+        load(path)
+
+
+def test_tensors_that_share_a_storage_too_often(tmp_path: Path) -> None:
+    """Each is an array of its own, which is far more than the file has bytes."""
+    array = np.zeros(200_000, np.float32)
+    save(tmp_path / "a.pt", [Record(array)], ["w"])
+    with zipfile.ZipFile(tmp_path / "a.pt") as archive:
+        content, numbers = archive.read("archive/data.pkl"), archive.read("archive/data/0")
+    tensor = content[content.index(b"ctorch._utils"):-2]
+    items = b"".join(pickle.dumps(str(i), 2)[2:-1] + tensor for i in range(400))
+    path = zipped(tmp_path / "b.pt", content[:4] + items + content[-2:], **{"0": numbers})
+    with pytest.raises(FileFormatError, match="for what is stored, found tensors of 320000000"):
+        load(path)
 
 
 def test_a_file_within_is_packed(tmp_path: Path) -> None:

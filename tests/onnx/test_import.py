@@ -330,6 +330,58 @@ def test_links_that_lead_out_of_the_folder(tmp_path: Path) -> None:
         import_model(path)
 
 
+@pytest.mark.parametrize("groups", [1, 2])
+def test_taps_beyond_the_border(groups: int) -> None:
+    """A deformable convolution without a mask reads between the last pixels and zero there."""
+    made = model([helper.make_node("DeformConv", ["x", "w", "o"], ["y"], pads=[1, 1, 1, 1], offset_group=groups)],
+                 {"x": (1, 2, 5, 5), "o": (1, 18 * groups, 5, 5)}, ["y"], {"w": numbers(3, 2, 3, 3)}, opset=19)
+    x, offsets = numbers(1, 2, 5, 5), 4 * numbers(1, 18 * groups, 5, 5)
+    (wanted,) = onnx.reference.ReferenceEvaluator(made).run(None, {"x": x, "o": offsets})
+    found = import_to_cell(made)(mx.Tensor(x), mx.Tensor(offsets)).asnumpy()
+    np.testing.assert_allclose(found, wanted, 1e-4, 1e-5)
+
+
+def fixed(**values: Any) -> dict[str, np.ndarray]:
+    return {name: np.asarray(value) for name, value in values.items()}
+
+
+#: Models whose nodes contradict what they are given: a node, shapes of its inputs, its other inputs, and the message.
+CONTRADICTIONS = {
+    "expand": (("Expand", ["x", "s"], {}), {"x": (4, 3)}, fixed(s=[5, 3]), "shape mismatch"),
+    "nothing": (("Expand", ["x"], {}), {"x": (4, 3)}, {}, "its input 1 is missing"),
+    "left out": (("ReduceSum", ["", "s"], {}), {"x": (4, 3)}, fixed(s=[0]), "its input 0 is missing"),
+    "one hot": (("OneHot", ["i", "d", "v"], {"axis": 4}), {"x": (4, 3)}, fixed(i=0, d=3, v=[0.0, 1.0]), "reshape"),
+    "depth": (("OneHot", ["x", "d", "v"], {}), {"x": ("n", 3)}, fixed(d=2**40, v=[0.0, 1.0]), "1099511627776"),
+    "resized": (("Resize", ["x", "", "s"], {}), {"x": (1, 1, 2, 2)}, fixed(s=np.float32([1, 1, 2**40, 1])),
+                "2199023255552"),
+    "endless": (("Resize", ["x", "", "s"], {}), {"x": (1, 1, 2, 2)}, fixed(s=np.float32([1, 1, np.inf, 1])),
+                "infinity"),
+    "pairs": (("Einsum", ["x"], {"equation": "a->a"}), {"x": (4, 3)}, {}, "names 1 axes"),
+    "steps": (("RNN", ["x", "w", "r"], {"hidden_size": 2}), {"x": (4, 3)},
+              fixed(w=np.ones((1, 2, 3), np.float32), r=np.ones((1, 2, 2), np.float32)), "expected shape"),
+    "axes": (("Gather", ["x", "i"], {"axis": [0, 1]}), {"x": (4, 3)}, fixed(i=[0]), "not supported"),
+}
+
+
+@pytest.mark.parametrize("name", CONTRADICTIONS)
+def test_models_that_contradict_themselves(name: str) -> None:
+    """The error is one of ours, names the node, and comes before there is an array beyond all measure."""
+    (kind, inputs, attributes), shapes, given, words = CONTRADICTIONS[name]
+    made = model([helper.make_node(kind, inputs, ["y"], name="wrong", **attributes)], shapes, ["y"], given)
+    cell = import_to_cell(made)
+    x = mx.Tensor(numbers(*[2 if dim == "n" else dim for dim in shapes["x"]]))
+    with pytest.raises(OpError, match=words) as caught:
+        cell(*[x] * len(cell.model.graph.inputs))
+    assert any("'wrong'" in note for note in caught.value.__notes__) or "'wrong'" in str(caught.value)
+
+
+def test_a_name_that_is_no_text() -> None:
+    content = dense().SerializeToString()
+    for name in (b"Gemm", b"\x01h", b"transB"):
+        with pytest.raises(FileFormatError, match="no UTF-8"):
+            import_model(content.replace(name, name[:-1] + b"\xff"))
+
+
 def damaged(made: Any, change: Any) -> Any:
     change(made.graph)
     return made

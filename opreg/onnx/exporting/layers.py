@@ -168,6 +168,16 @@ def _convolution(g: Builder, use: Use, x: Value, weight: Value, *bias: Value) ->
     return _first(g, found, layout, True)
 
 
+@says("_contrib_ModulatedDeformableConvolution")
+def _deformable(g: Builder, use: Use, x: Value, offset: Value, mask: Value, weight: Value, *bias: Value) -> Value:
+    attrs = use.attrs
+    rank = len(attrs["kernel"])
+    return g("DeformConv", x, weight, offset, bias[0] if bias else None, mask, kernel_shape=list(attrs["kernel"]),
+             pads=_filled(attrs["pad"], rank, 0) * 2, strides=_filled(attrs["stride"], rank, 1),
+             dilations=_filled(attrs["dilate"], rank, 1), group=attrs["num_group"],
+             offset_group=attrs["num_deformable_group"])
+
+
 @says("Deconvolution")
 def _deconvolution(g: Builder, use: Use, x: Value, weight: Value, *bias: Value) -> Value:
     attrs, layout = use.attrs, use.attrs["layout"]

@@ -107,6 +107,36 @@ def _nonzero(g: Builder, use: Use, x: Value) -> Value:
     return g.transpose(g("NonZero", x), (1, 0))
 
 
+@says("_npi_unique")
+def _unique(g: Builder, use: Use, x: Value) -> list[Value]:
+    attrs = use.attrs
+    axis = attrs["axis"]
+    kind = x.dtype
+    found = g("Unique", x, count=4, axis=None if axis is None else axis % len(x.shape))
+    asked = ("return_index", "return_inverse", "return_counts")
+    found[0].dtype = kind
+    return [found[0], *[each for each, name in zip(found[1:], asked) if attrs[name]]]
+
+
+@says("_histogram")
+def _histogram(g: Builder, use: Use, x: Value, *bins: Value) -> list[Value]:
+    """How many numbers are not below each edge but the last, less those of the next; the last edge counts."""
+    attrs = use.attrs
+    if bins:
+        edges = bins[0]
+    else:
+        low, high = attrs["range"]
+        edges = g.constant(np.linspace(low, high, attrs["bin_cnt"] + 1).astype(use.outs[1].dtype))
+    last = product(edges.shape) - 1
+    flat = g.reshape(x, (1, product(x.shape)))
+    begins = g.unsqueeze(g.slice(edges, [0], [last], [0]), [1])
+    ends = g.unsqueeze(g.slice(edges, [1], [last + 1], [0]), [1])
+    final = g.constant((np.arange(last) == last - 1)[:, None])
+    inside = g("And", g.compare("GreaterOrEqual", flat, begins), g("Or", g.compare("Less", flat, ends), g(
+        "And", final, g.compare("Equal", flat, ends))))
+    return [g.reduce("Sum", g.cast(inside, _INT64), [1], False), edges]
+
+
 @says("diag")
 def _diag(g: Builder, use: Use, x: Value) -> Value:
     """Diagonals by the places that elements come from; zeros come from behind the last."""
@@ -282,6 +312,28 @@ def _im2col(g: Builder, use: Use, x: Value) -> Value:
               pads=[*(attrs["pad"] or (0,) * rank)] * 2, strides=list(attrs["stride"] or (1,) * rank),
               dilations=list(attrs["dilate"] or (1,) * rank))
     return g.reshape(found, use.out.shape)
+
+
+@says("col2im")
+def _col2im(g: Builder, use: Use, x: Value) -> Value:
+    attrs = use.attrs
+    ones = (1,) * len(attrs["kernel"])
+    pad = attrs["pad"] or (0,) * len(ones)
+    return g("Col2Im", x, g.ints(*attrs["output_size"]), g.ints(*attrs["kernel"]), pads=[*pad, *pad],
+             strides=list(attrs["stride"] or ones), dilations=list(attrs["dilate"] or ones))
+
+
+@says("_contrib_fft", "_contrib_ifft")
+def _fourier(g: Builder, use: Use, x: Value) -> Value:
+    """Real and imaginary parts are a last axis of ONNX's transform."""
+    inverse, rank, count = use.op.name == "_contrib_ifft", len(x.shape), product(x.shape[-1:])
+    wide = x if x.dtype in (np.float32, np.float64) else g.cast(x, np.float32)
+    parts = g.reshape(wide, (*x.shape[:-1], count // 2, 2)) if inverse else g.unsqueeze(wide, [rank])
+    axis = {"axis": rank - 1} if g.opset < 20 else {}
+    found = g("DFT", parts, *([] if axis else [None, g.constant(np.asarray(rank - 1))]), inverse=int(inverse), **axis)
+    if inverse:
+        return g.squeeze(g.slice(found, [0], [1], [rank]), [rank]) * (count // 2)
+    return g.reshape(found, (*x.shape[:-1], 2 * count))
 
 
 @says("_contrib_allclose")

@@ -38,6 +38,9 @@ Values: TypeAlias = list[Any]
 _DEEPEST = 32  # graphs and functions within each other
 _IGNORED = frozenset(("consumed_inputs",))  # attributes of the first opsets that never had a meaning for results
 
+#: Errors of Python and NumPy where attributes and inputs of a node contradict each other.
+_CONTRADICTED = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
+
 
 class UnknownNumbers(OpError):
     """A node needs numbers that are known only when the graph runs."""
@@ -89,6 +92,12 @@ class Model:
         """The error that something in the file is wrong."""
         return FileFormatError(f"{self.name}: {place}: {what}" if place else f"{self.name}: {what}")
 
+    def texts(self, *names: str | bytes) -> None:
+        """Refuse names that are no text, which protobuf hands out as bytes."""
+        for name in names:
+            if isinstance(name, bytes):
+                raise self.fail("", f"the name {name!r} is no UTF-8")
+
 
 class Graph:
     """A graph of a model, of a branch or loop, or of a function: its nodes in their order."""
@@ -115,6 +124,7 @@ class Graph:
         self.every_input = names
         self.outputs = list(proto.output) if function else [info.name for info in proto.output]
         self.output_infos = () if function else tuple(proto.output)
+        model.texts(*names, *self.outputs, *self.initializers)
         if len(set(names)) != len(names):
             raise model.fail("", "two inputs of a graph have one name")
         self.known = {*outside, *names, *self.initializers}
@@ -175,6 +185,8 @@ class Node:
 
     def __init__(self, proto: Any, number: int, graph: Graph):
         self.proto, self.graph, self.model = proto, graph, graph.model
+        graph.model.texts(proto.domain, proto.op_type, proto.name, *proto.input, *proto.output, *[
+            name for each in proto.attribute for name in (each.name, each.ref_attr_name)])
         self.domain, self.op_type = ordinary(proto.domain), proto.op_type
         self.name = proto.name or f"{proto.op_type}{number}"
         self.title = f"node {self.name!r} ({self.op_type})"
@@ -404,8 +416,9 @@ class Node:
             if name not in row.attributes and name not in _IGNORED:
                 raise self.model.fail(self.title, f"unknown attribute {name!r}. {did_you_mean(name, row.attributes)}")
 
-        # Bodies read from outside, and say themselves what of theirs is known.
-        folds = not row.draws and not any(isinstance(value, Graph) for value in given.values())
+        # Bodies read from outside, and say themselves what of theirs is known, and what is wrong.
+        bodies = any(isinstance(value, Graph) for value in given.values())
+        folds = not row.draws and not bodies
 
         def apply(inputs: Sequence[Any], outside: Mapping[str, Any]) -> Any:
             if row.variadic is None and len(inputs) > len(row.inputs):
@@ -421,7 +434,17 @@ class Node:
                     values.append(self.host(value) if kind == "host" else self.lift(value))
             if len(values) < len(row.inputs):
                 values += [None] * (len(row.inputs) - len(values))
-            results = row.function(self, *values, **given)
+            lost = next((place for place in range(row.required) if values[place] is None), None)
+            if lost is not None:
+                raise self.model.fail(self.title, f"its input {lost} is missing")
+            try:
+                results = row.function(self, *values, **given)
+            except OpError:
+                raise
+            except _CONTRADICTED as error:
+                if bodies:
+                    raise
+                raise ArgumentError(f"operator {self.op_type} does not fit what it is given: {error}") from error
             if fold:
                 results = tuple(map(lowered, results)) if isinstance(results, tuple) else lowered(results)
             return results

@@ -34,6 +34,7 @@ class Row(NamedTuple):
     attributes: Mapping[str, Any]  # with their defaults; ``inspect.Parameter.empty`` where one is required
     draws: bool  # whether it draws random numbers, which no folding may fix
     states: tuple[int, ...]  # places of inputs that training does not move by gradients
+    required: int  # how many of the first inputs have to be there; of variadic ones each row knows by itself
 
     def kind(self, place: int) -> str | None:
         """How the input at a place arrives; None where the row takes none there."""
@@ -54,18 +55,19 @@ def row(*names: str, since: int = 1, domain: str = "", draws: bool = False,
     """
 
     def enter(function: Callable) -> Callable:
-        inputs, variadic, attributes = [], None, {}
+        inputs, variadic, attributes, required = [], None, {}, 0
         for parameter in list(inspect.signature(function).parameters.values())[1:]:
             kind = {"Host": "host", "Given": "given"}.get(str(parameter.annotation), "value")
             if parameter.kind is parameter.KEYWORD_ONLY:
                 attributes[parameter.name] = parameter.default
             elif parameter.kind is parameter.VAR_POSITIONAL:
-                variadic = kind
+                variadic, required = kind, 0
             else:
                 inputs.append(kind)
+                required += parameter.default is _REQUIRED
         for name in names:
             _ROWS.setdefault((domain, name), []).append(
-                Row(name, since, function, tuple(inputs), variadic, attributes, draws, states))
+                Row(name, since, function, tuple(inputs), variadic, attributes, draws, states, required))
             _ROWS[domain, name].sort(key=lambda each: -each.since)
         return function
 

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from . import attention, control, elementwise, layers, quantized, recurrent, reductions, shapes, text, training
+from . import (
+    attention,
+    columns,
+    control,
+    elementwise,
+    images,
+    layers,
+    quantized,
+    recurrent,
+    reductions,
+    shapes,
+    text,
+    training,
+)
 
-__all__ = ["attention", "control", "elementwise", "layers", "quantized", "recurrent", "reductions", "shapes", "text",
-           "training"]
+__all__ = ["attention", "columns", "control", "elementwise", "images", "layers", "quantized", "recurrent", "reductions",
+           "shapes", "text", "training"]

@@ -20,7 +20,7 @@ from ..open_lengths import Length, is_open
 from ..rows import Given, Host, row
 from ..tensors import computes, dtype_of
 
-__all__ = ["along", "numbers", "padded", "parts_of", "reshaped", "MOST"]
+__all__ = ["along", "numbers", "padded", "parts_of", "reshaped", "sane", "MOST"]
 
 #: Elements of an array that a model may ask for by a shape alone.
 MOST = 1 << 28
@@ -31,7 +31,7 @@ def numbers(value: Any) -> tuple[int, ...]:
     return tuple([int(each) for each in np.asarray(value).reshape(-1)])
 
 
-def _sane(shape: Sequence[int]) -> tuple[int, ...]:
+def sane(shape: Sequence[int]) -> tuple[int, ...]:
     """A shape that a model asks for, refused where nobody could mean it."""
     if any(dim < 0 for dim in shape) or math.prod(shape) > MOST:
         raise ShapeError(f"a model asks for an array of shape {tuple(shape)}")
@@ -60,7 +60,7 @@ def constant_of_shape(node: Node, shape: Given, *, value: Any = None) -> Any:
     codes = _open_shape(node, shape)
     if codes:
         return _expanded(node, node.lift(value.reshape((1,) * len(codes))), codes)
-    return np.full(_sane(numbers(node.host(shape))), value.reshape(-1)[0], value.dtype)
+    return np.full(sane(numbers(node.host(shape))), value.reshape(-1)[0], value.dtype)
 
 
 @row("Range")
@@ -69,7 +69,7 @@ def arange(node: Node, start: Host, limit: Host, delta: Host) -> Any:
     if step == 0:
         raise ArgumentError("Range: delta is 0")
     count = max(math.ceil((float(last) - float(first)) / float(step)), 0)
-    _sane((count,))
+    sane((count,))
     return (first + np.arange(count, dtype=start.dtype) * step).astype(start.dtype)
 
 
@@ -213,7 +213,7 @@ def expand(node: Node, x: Any, shape: Given) -> Any:
     have = node.lengths(x)
     missing = len(wanted) - len(have)
     if known(have):
-        return ops._np_broadcast_to(x, shape=_sane(np.broadcast_shapes(have, wanted)))
+        return ops._np_broadcast_to(x, shape=sane(np.broadcast_shapes(have, wanted)))
     ones = ops.Cast(_full(wanted if missing >= 0 else (1,) * -missing + wanted, 1), dtype=node.dtype(x))
     return ops.broadcast_mul(x, ones)
 
@@ -238,14 +238,14 @@ def _expanded(node: Node, x: Any, codes: Sequence[Any]) -> Any:
 
 
 def _full(shape: tuple[int, ...], value: float, dtype: Any = np.float32) -> Any:
-    return Tensor(np.full(_sane(shape), value, dtype))
+    return Tensor(np.full(sane(shape), value, dtype))
 
 
 @row("Tile")
 def tile(node: Node, x: Any, repeats: Host) -> Any:
     reps = numbers(repeats)
     if known(node.lengths(x)):
-        _sane([dim * rep for dim, rep in zip(node.lengths(x), reps)])
+        sane([dim * rep for dim, rep in zip(node.lengths(x), reps)])
     return ops.tile(x, reps=reps) if reps else x
 
 
@@ -539,8 +539,7 @@ def reverse_sequence(node: Node, x: Any, lengths: Host, *, batch_axis: int = 1, 
 @row("OneHot")
 def one_hot(node: Node, indices: Any, depth: Host, values: Any, *, axis: int = -1) -> Any:
     count = int(depth.reshape(-1)[0])
-    if known(node.lengths(indices)):
-        _sane((*node.lengths(indices), max(count, 0)))
+    sane((*[dim for dim in node.lengths(indices) if dim is not ANY], max(count, 0)))
     rank = node.rank(indices) + 1
     axis = axis + rank if axis < 0 else axis
     whole = node.cast(indices, np.int64)
@@ -583,7 +582,7 @@ def padded(node: Node, x: Any, pads: Sequence[int], value: float, mode: str) -> 
     if not any(map(any, grown)):
         return x
     if known(node.lengths(x)):
-        _sane([dim + sum(pair) for dim, pair in zip(node.lengths(x), grown)])
+        sane([dim + sum(pair) for dim, pair in zip(node.lengths(x), grown)])
     if mode != "constant":
         for axis, pair in enumerate(grown):
             if any(pair):
@@ -599,6 +598,7 @@ def padded(node: Node, x: Any, pads: Sequence[int], value: float, mode: str) -> 
             lengths = list(node.shape(x)) if width else []
             if width:
                 lengths[axis] = width
+                sane(lengths)
             pieces.append(node.lift(np.full(lengths, value).astype(node.dtype(x))) if width else None)
         joined = [part for part in (pieces[0], x, pieces[1]) if part is not None]
         if len(joined) > 1:

@@ -1,0 +1,149 @@
+"""Rows of factorizations, inverses and determinants of matrices: a loop over columns, which is ``Scan`` of ONNX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ...interop.translation import Untranslatable
+from .builder import Builder, Value, product
+from .table import Use, says
+
+__all__: list[str] = []
+
+_INT64 = np.dtype(np.int64)
+
+#: One round: of the body, the number of the round, and the state, the next state and rows that are kept.
+Round = Callable[[Builder, Value, Value], tuple[Value, Sequence[Value]]]
+
+
+def _rounds(g: Builder, numbers: np.ndarray, state: Value, round_of: Round) -> tuple[Value, list[Value]]:
+    """The state after a round for each of the numbers, and for each row the rows of all rounds."""
+    if g.opset < 9:
+        raise Untranslatable("ONNX has Scan, as loops need it, from opset 9 on")
+    inner = g.body()
+    number = Value(inner, inner.names(f"{inner.prefix}_round"), [()] * g.sizes, _INT64)
+    before = Value(inner, inner.names(f"{inner.prefix}_state"), state.shapes, state.dtype)
+    after, kept = round_of(inner, number, before)
+    graph = inner.graph(f"{g.prefix}_round", [before, number], [after, *kept])
+    outs = g("Scan", state, g.constant(numbers), count=1 + len(kept), body=graph, num_scan_inputs=1)
+    last, *rows = outs if kept else [outs]
+    last.shapes = state.shapes
+    for row, one in zip(rows, kept):
+        row.shapes = [(len(numbers), *shape) for shape in one.shapes if shape is not None]
+    return last, rows
+
+
+def _transposed(g: Builder, x: Value) -> Value:
+    rank = len(x.shape)
+    return g.transpose(x, (*range(rank - 2), rank - 1, rank - 2))
+
+
+def _triangle(g: Builder, x: Value, lower: bool) -> Value:
+    """The triangle of square matrices, zeros beside it."""
+    ones = np.ones([product(x.shape[-1:])] * 2, bool)
+    return g.where(g.constant(np.tril(ones) if lower else np.triu(ones)), x, 0.0)
+
+
+def _row(g: Builder, x: Value, number: Value) -> Value:
+    """One row of each matrix, as a matrix of one row."""
+    return g.unsqueeze(g.gather(x, number, len(x.shape) - 2), [len(x.shape) - 2])
+
+
+def _column(g: Builder, x: Value, number: Value) -> Value:
+    """One column of each matrix, as a matrix of one column."""
+    return g.unsqueeze(g.gather(x, number, len(x.shape) - 1), [len(x.shape) - 1])
+
+
+def _places(g: Builder, count: int) -> Value:
+    """The numbers of rows, in a column."""
+    return g.constant(np.arange(count, dtype=np.int64).reshape(count, 1))
+
+
+@says("_linalg_potrf")
+def _potrf(g: Builder, use: Use, x: Value) -> Value:
+    """Column by column, of what the columns before leave."""
+    lower, count, rank = use.attrs["lower"], product(x.shape[-1:]), len(x.shape)
+
+    def column(inner: Builder, number: Value, left: Value) -> tuple[Value, list[Value]]:
+        found = _column(inner, left, number)
+        scaled = found / inner("Sqrt", _row(inner, found, number))
+        below = inner.where(inner.compare("GreaterOrEqual", _places(inner, count), number), scaled, 0.0)
+        return left - inner.matmul(below, _transposed(inner, below)), [inner.squeeze(below, [rank - 1])]
+
+    _, (columns,) = _rounds(g, np.arange(count), x if lower else _transposed(g, x), column)
+    return g.transpose(columns, (*range(1, rank), 0) if lower else (*range(1, rank - 1), 0, rank - 1))
+
+
+def _solved(g: Builder, x: Value, right: Value, lower: bool) -> Value:
+    """What a triangular matrix has to be multiplied with to give another, row by row."""
+    count = product(x.shape[-1:])
+    half = _triangle(g, x, lower)
+
+    def row(inner: Builder, number: Value, known: Value) -> tuple[Value, list[Value]]:
+        factors = _row(inner, half, number)
+        rest = _row(inner, right, number) - inner.matmul(factors, known)
+        here = inner.compare("Equal", _places(inner, count), number)
+        return inner.where(here, rest / _column(inner, factors, number), known), []
+
+    found, _ = _rounds(g, np.arange(count) if lower else np.arange(count)[::-1].copy(), right * 0.0, row)
+    return found
+
+
+@says("_linalg_trsm")
+def _trsm(g: Builder, use: Use, x: Value, right: Value) -> Value:
+    attrs = use.attrs
+    lower, turned = attrs["lower"], attrs["transpose"] != attrs["rightside"]
+    half = _transposed(g, x) if turned else x
+    right = right * attrs["alpha"] if attrs["alpha"] != 1.0 else right
+    if attrs["rightside"]:
+        return _transposed(g, _solved(g, half, _transposed(g, right), lower != turned))
+    return _solved(g, half, right, lower != turned)
+
+
+@says("_linalg_potri")
+def _potri(g: Builder, use: Use, x: Value) -> Value:
+    low = x if use.attrs["lower"] else _transposed(g, x)
+    inverse = _solved(g, low, x * 0.0 + g.constant(np.eye(product(x.shape[-1:]), dtype=x.dtype)), True)
+    return g.matmul(_transposed(g, inverse), inverse)
+
+
+def _eliminated(g: Builder, x: Value, count: int) -> tuple[Value, Value, Value]:
+    """Gauss and Jordan's elimination of ``count`` columns: the matrices behind, and for each of the columns the number
+    that it was divided by, and whether rows changed places. A zero is divided by as one, if there is no other."""
+    rank = len(x.shape)
+
+    def column(inner: Builder, number: Value, left: Value) -> tuple[Value, list[Value]]:
+        rows = _places(inner, count)
+        sizes = inner.where(inner.compare("Less", rows, number), -1.0, inner("Abs", _column(inner, left, number)))
+        best = inner("ArgMax", sizes, axis=rank - 2, keepdims=1)
+        here, there = inner.compare("Equal", rows, number), inner.compare("Equal", rows, best)
+        chosen = inner.reduce("Sum", inner.where(there, left, 0.0), [rank - 2])
+        swapped = inner.where(there, _row(inner, left, number), left)
+        by = _column(inner, chosen, number)
+        new = chosen / inner.where(inner.compare("Equal", by, 0.0), 1.0, by)
+        rest = swapped - _column(inner, swapped, number) * new
+        moved = inner.cast(inner("Not", inner.compare("Equal", best, number)), x.dtype)
+        return inner.where(here, new, rest), [inner.squeeze(each, [rank - 2, rank - 1]) for each in (by, moved)]
+
+    behind, (divided, moved) = _rounds(g, np.arange(count), x, column)
+    return behind, divided, moved
+
+
+@says("_linalg_inverse", "_linalg_regular_inverse")
+def _inverse(g: Builder, use: Use, x: Value, *det: Value) -> Value:
+    count, rank = product(x.shape[-1:]), len(x.shape)
+    if det:
+        singular = g.unsqueeze(g.compare("Equal", det[0], 0.0), [1] if rank == 2 else [rank - 2, rank - 1])
+        x = g.where(singular, g.constant(np.eye(count, dtype=x.dtype)), x)
+    both = g.concat([x, x * 0.0 + g.constant(np.eye(count, dtype=x.dtype))], rank - 1)
+    found = g.slice(_eliminated(g, both, count)[0], [count], [2 * count], [rank - 1])
+    return g.where(singular, 0.0, found) if det else found
+
+
+@says("_linalg_slogdet")
+def _slogdet(g: Builder, use: Use, x: Value) -> list[Value]:
+    _, divided, moved = _eliminated(g, x, product(x.shape[-1:]))
+    sign = g.reduce("Prod", g("Sign", divided) * (1.0 - 2.0 * moved), [0], False)
+    return [sign, g.reduce("Sum", g("Log", g("Abs", divided)), [0], False)]
