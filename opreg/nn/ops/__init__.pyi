@@ -170,6 +170,16 @@ class Bucketize(Primitive):
     """Index of the stretch between rising boundaries for each number, int32."""
     def __init__(self, boundaries: Sequence[float]) -> None: ...
     def __call__(self, input: TensorLike, *, right: bool = False) -> Tensor: ...
+class CTCGreedyDecoder(Primitive):
+    """The likeliest class of each step, blanks and repetitions left out."""
+    def __init__(self, merge_repeated: bool = True) -> None: ...
+    def __call__(self, inputs: TensorLike, sequence_length: TensorLike) -> tuple[Tensor, Tensor, Tensor, Tensor]: ...
+class CTCLoss(Primitive):
+    """The loss of ``ctc_loss`` of each sequence of scores, the last class being the blank, and None."""
+    def __init__(self, preprocess_collapse_repeated: Any = False, ctc_merge_repeated: Any = True,
+                 ignore_longer_outputs_than_inputs: bool = False) -> None: ...
+    def __call__(self, x: TensorLike, labels_indices: TensorLike, labels_values: TensorLike,
+                 sequence_length: TensorLike) -> tuple[Tensor, None]: ...
 class Cast(Primitive):
     """The numbers in another dtype."""
     def __init__(self) -> None: ...
@@ -1407,6 +1417,12 @@ def cross(input: TensorLike, other: TensorLike, dim: int | None = None) -> Tenso
 def cross_entropy(input: TensorLike, target: TensorLike, weight: TensorLike | None = None, ignore_index: int = -100,
                   reduction: str = 'mean', label_smoothing: float = 0.0) -> Tensor:
     """Minus the logarithm of the target's probability, of scores before softmax."""
+def ctc_greedy_decoder(inputs: TensorLike, sequence_length: TensorLike,
+                       merge_repeated: bool = True) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The likeliest class of each step, blanks and repetitions left out."""
+def ctc_loss(log_probs: TensorLike, targets: TensorLike, input_lengths: TensorLike, target_lengths: TensorLike,
+             blank: int = 0, reduction: str = 'mean', zero_infinity: bool = False) -> tuple[Tensor, None]:
+    """Minus the logarithm of the probability that scores in time spell a sequence, blanks and repetitions …."""
 def cummax(input: TensorLike, axis: int) -> tuple[Tensor, Tensor]:
     """The largest number so far along an axis."""
 def cummin(input: TensorLike, axis: int) -> tuple[Tensor, Tensor]:

@@ -21,6 +21,9 @@ DOCS = {
     "BinaryCrossEntropy": "The binary cross entropy of probabilities.",
     "Conv2D": "Sums over windows of images, weighted by kernels; see ``ops.conv2d``.",
     "Conv3D": "Sums over windows of volumes, weighted by kernels; see ``ops.conv2d``.",
+    "CTCGreedyDecoder": "The likeliest class of each step, without blanks and repetitions; see ``ctc_greedy_decoder``.",
+    "CTCLoss": "The loss of ``ctc_loss`` of each sequence of scores, the last class being the blank, and None; labels "
+               "are given as places (sequence, step) and classes.",
     "CumProd": "The products of the numbers so far along an axis, without the last one with ``exclusive``.",
     "CumSum": "The sums of the numbers so far along an axis, without the last one with ``exclusive``.",
     "DType": "The dtype of a tensor.",
