@@ -51,7 +51,7 @@ DOCS = {
     "NLLLoss": "The negative log likelihood, and the sum of the weights that took part.",
     "Pad": "Zeros around a tensor: for each axis, how many before and after.",
     "Print": "Prints what it is given, also on every run of a compiled function, and returns it.",
-    **{f"{kind}Summary": "Has no effect: there are no summary files."
+    **{f"{kind}Summary": "Has no effect: ``SummaryRecord.add_value`` writes summaries."
        for kind in ("Histogram", "Image", "Scalar", "Tensor")},
     "ReduceAll": "Whether none is false, or zero.",
     "ReduceAny": "Whether one is true, or not zero.",
