@@ -118,6 +118,20 @@ def test_epochs_differ_and_seeds_repeat_them() -> None:
     assert order(3) == order(3) != order(4)
 
 
+@pytest.mark.parametrize("draw", [
+    lambda: vision.RandomHorizontalFlip(0.5)(IMAGE).tobytes(), lambda: vision.RandomVerticalFlip(0.5)(IMAGE).tobytes(),
+    lambda: vision.RandomCrop(1)(IMAGE).tobytes(), lambda: transforms.RandomChoice([lambda x: 1, lambda x: 2])(0),
+    lambda: transforms.RandomApply([lambda x: 1])(0),
+    lambda: transforms.RandomOrder([lambda x: x + 1, lambda x: x * 2])(1)])
+def test_a_seed_repeats_what_is_drawn_and_not_each_draw(draw: Callable[[], Any]) -> None:
+    def drawn() -> list[Any]:
+        ds.config.set_seed(3)
+        return [draw() for _ in range(40)]
+
+    first = drawn()
+    assert first == drawn() and len(set(first)) > 1
+
+
 def test_parts_of_a_shuffled_dataset_have_no_row_in_common() -> None:
     for _ in range(3):
         train, test = one(*range(10)).split([0.7, 0.3])
