@@ -114,6 +114,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     **{name: (module, name) for name, module in _aliases.TRAINING.items()},
     "train": ("opreg.train", None),
     "mutable": ("opreg.cells.tree", "mutable"),
+    **{name: ("opreg.cells.sparse", name) for name in ("COOTensor", "CSRTensor", "RowTensor", "SparseTensor")},
     "_no_grad": ("opreg.cells.grad", "no_grad"),
     **{name: ("opreg.cells.settings", name) for name in ("JitConfig", "jit_class", "recompute", "set_device")},
     "ms_class": ("opreg.cells.settings", "jit_class"),

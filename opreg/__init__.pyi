@@ -49,6 +49,10 @@ from opreg.cells.settings import jit_class as jit_class
 from opreg.cells.settings import recompute as recompute
 from opreg.cells.settings import set_device as set_device
 from opreg.cells.settings import jit_class as ms_class
+from opreg.cells.sparse import COOTensor as COOTensor
+from opreg.cells.sparse import CSRTensor as CSRTensor
+from opreg.cells.sparse import RowTensor as RowTensor
+from opreg.cells.sparse import SparseTensor as SparseTensor
 from opreg.cells.state import set_context as set_context
 from opreg.cells.state import get_context as get_context
 from opreg.cells.state import GRAPH_MODE as GRAPH_MODE
@@ -141,6 +145,8 @@ from opreg.nn.model import Model as Model
 from opreg.nn.model import ModelCheckpoint as ModelCheckpoint
 from opreg.nn.model import ReduceLROnPlateau as ReduceLROnPlateau
 from opreg.nn.model import RunContext as RunContext
+from opreg.nn.model import SummaryCollector as SummaryCollector
+from opreg.nn.model import SummaryRecord as SummaryRecord
 from opreg.nn.model import TimeMonitor as TimeMonitor
 from opreg.nn import numpy as numpy
 from opreg.nn import ops as ops
@@ -191,29 +197,30 @@ from opreg.util import use_np as use_np
 from opreg.util import use_np_array as use_np_array
 
 __all__ = [
-    "__version__", "Accuracy", "AttrScope", "BleuScore", "COMPATIBLE", "Callback", "CheckpointConfig",
-    "ConfusionMatrix", "ConfusionMatrixMetric", "Context", "CosineSimilarity", "Dice", "DynamicLossScaleManager",
-    "EarlyStopping", "Executor", "F1", "Fbeta", "FixedLossScaleManager", "GRAPH_MODE", "HausdorffDistance", "History",
-    "JitConfig", "LAX", "LambdaCallback", "LearningRateScheduler", "Loss", "LossMonitor", "LossScaleManager", "MAE",
-    "MSE", "MXNetError", "MeanSurfaceDistance", "Metric", "Model", "ModelCheckpoint", "NDArray",
-    "OcclusionSensitivity", "OpError", "PYNATIVE_MODE", "ParallelMode", "Parameter", "ParameterTuple", "Perplexity",
-    "Precision", "ROC", "Recall", "ReduceLROnPlateau", "RootMeanSquareDistance", "RunContext", "STRICT", "Symbol",
-    "Tensor", "TimeMonitor", "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "TopKCategoricalAccuracy",
-    "_Function", "_no_grad", "amp", "attribute", "auc", "autograd", "base", "bfloat16", "bool_",
-    "build_train_network", "caches", "callback", "common", "communication", "context", "contrib", "cpu", "cpu_pinned",
-    "current_context", "dataset", "distributed", "dtype", "dtype_to_nptype", "dtype_to_pytype", "engine", "error",
-    "errors", "executor", "executor_manager", "experimental", "float16", "float32", "float64", "from_numpy",
-    "get_auto_parallel_context", "get_context", "get_grad", "get_metric_fn", "get_rng_state", "get_seed", "gluon",
-    "gpu", "grad", "image", "img", "init", "initial_seed", "initializer", "int16", "int32", "int64", "int8", "io",
-    "is_np_array", "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit", "jit_class", "jvp", "kv", "kvstore",
-    "load_checkpoint", "load_param_into_net", "log", "lr_scheduler", "manual_seed", "metric", "mint", "mod", "model",
-    "module", "mon", "monitor", "ms_class", "ms_function", "mutable", "name", "names", "nd", "ndarray", "nn",
-    "no_grad", "notebook", "np", "np_array", "np_shape", "npx", "num_gpus", "numpy", "numpy_extension", "onnx",
-    "operator", "ops", "opt", "optimizer", "profiler", "pytype_to_dtype", "random", "rearrange_inputs", "recompute",
-    "recordio", "registry", "reset_auto_parallel_context", "rnd", "rnn", "runtime", "save_checkpoint", "seed",
-    "set_auto_parallel_context", "set_context", "set_device", "set_np_shape", "set_rng_state", "set_seed", "sym",
-    "symbol", "tensor", "test_utils", "train", "uint16", "uint32", "uint64", "uint8", "use_np", "use_np_array",
-    "use_np_shape", "util", "value_and_grad", "visualization", "viz", "vjp", "vmap",
+    "__version__", "Accuracy", "AttrScope", "BleuScore", "COMPATIBLE", "COOTensor", "CSRTensor", "Callback",
+    "CheckpointConfig", "ConfusionMatrix", "ConfusionMatrixMetric", "Context", "CosineSimilarity", "Dice",
+    "DynamicLossScaleManager", "EarlyStopping", "Executor", "F1", "Fbeta", "FixedLossScaleManager", "GRAPH_MODE",
+    "HausdorffDistance", "History", "JitConfig", "LAX", "LambdaCallback", "LearningRateScheduler", "Loss",
+    "LossMonitor", "LossScaleManager", "MAE", "MSE", "MXNetError", "MeanSurfaceDistance", "Metric", "Model",
+    "ModelCheckpoint", "NDArray", "OcclusionSensitivity", "OpError", "PYNATIVE_MODE", "ParallelMode", "Parameter",
+    "ParameterTuple", "Perplexity", "Precision", "ROC", "Recall", "ReduceLROnPlateau", "RootMeanSquareDistance",
+    "RowTensor", "RunContext", "STRICT", "SparseTensor", "SummaryCollector", "SummaryRecord", "Symbol", "Tensor",
+    "TimeMonitor", "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "_Function",
+    "_no_grad", "amp", "attribute", "auc", "autograd", "base", "bfloat16", "bool_", "build_train_network", "caches",
+    "callback", "common", "communication", "context", "contrib", "cpu", "cpu_pinned", "current_context", "dataset",
+    "distributed", "dtype", "dtype_to_nptype", "dtype_to_pytype", "engine", "error", "errors", "executor",
+    "executor_manager", "experimental", "float16", "float32", "float64", "from_numpy", "get_auto_parallel_context",
+    "get_context", "get_grad", "get_metric_fn", "get_rng_state", "get_seed", "gluon", "gpu", "grad", "image", "img",
+    "init", "initial_seed", "initializer", "int16", "int32", "int64", "int8", "io", "is_np_array", "is_np_shape",
+    "is_tensor", "jacfwd", "jacrev", "jit", "jit_class", "jvp", "kv", "kvstore", "load_checkpoint",
+    "load_param_into_net", "log", "lr_scheduler", "manual_seed", "metric", "mint", "mod", "model", "module", "mon",
+    "monitor", "ms_class", "ms_function", "mutable", "name", "names", "nd", "ndarray", "nn", "no_grad", "notebook",
+    "np", "np_array", "np_shape", "npx", "num_gpus", "numpy", "numpy_extension", "onnx", "operator", "ops", "opt",
+    "optimizer", "profiler", "pytype_to_dtype", "random", "rearrange_inputs", "recompute", "recordio", "registry",
+    "reset_auto_parallel_context", "rnd", "rnn", "runtime", "save_checkpoint", "seed", "set_auto_parallel_context",
+    "set_context", "set_device", "set_np_shape", "set_rng_state", "set_seed", "sym", "symbol", "tensor", "test_utils",
+    "train", "uint16", "uint32", "uint64", "uint8", "use_np", "use_np_array", "use_np_shape", "util",
+    "value_and_grad", "visualization", "viz", "vjp", "vmap",
 ]
 
 __version__: str

@@ -26,7 +26,7 @@ _FILES_OF_OPS = ("base", "array_func", "array_ops", "clip_func", "control_ops", 
 TRAINING = {
     **dict.fromkeys(("Callback", "CheckpointConfig", "EarlyStopping", "History", "LambdaCallback",
                      "LearningRateScheduler", "LossMonitor", "Model", "ModelCheckpoint", "ReduceLROnPlateau",
-                     "RunContext", "TimeMonitor"), "opreg.nn.model"),
+                     "RunContext", "SummaryCollector", "SummaryRecord", "TimeMonitor"), "opreg.nn.model"),
     **dict.fromkeys(("Accuracy", "BleuScore", "ConfusionMatrix", "ConfusionMatrixMetric", "CosineSimilarity", "Dice",
                      "F1", "Fbeta", "HausdorffDistance", "Loss", "MAE", "MSE", "MeanSurfaceDistance", "Metric",
                      "OcclusionSensitivity", "Perplexity", "Precision", "ROC", "Recall", "RootMeanSquareDistance",

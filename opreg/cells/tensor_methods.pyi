@@ -264,6 +264,9 @@ class Methods(Value):
         """The smaller one, or NaN."""
     def fmod(self, other: TensorLike) -> Tensor:
         """The remainder of the quotient cut towards zero, with the sign of ``input``."""
+    def fold(self, output_size: Sizes | Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0,
+             stride: Sizes = 1) -> Tensor:
+        """Columns, as ``unfold`` makes them, added up where they came from in images of ``output_size``."""
     def frac(self) -> Tensor:
         """The number less what is before its point."""
     def gather(self, input_indices: TensorLike, axis: Any, batch_dims: _int = 0) -> Tensor:
@@ -582,6 +585,8 @@ class Methods(Value):
         """The hyperbolic sine."""
     def slice(self, begin: TensorShape, size: TensorShape) -> Tensor:
         """The part that begins at a place and has a size, -1 for all that is left."""
+    def slogdet(self) -> tuple[Tensor, Tensor]:
+        """The signs of determinants, and the logarithms of their sizes."""
     def softmax(self, axis: _int | Sequence[_int] = -1, *, dtype: TensorDType = None) -> Tensor:
         """Exponentials, scaled to add up to one along an axis."""
     def softmin(self, axis: _int | Sequence[_int] = -1, *, dtype: TensorDType = None) -> Tensor:
@@ -652,6 +657,8 @@ class Methods(Value):
         """The numbers in the dtype of another tensor."""
     def unbind(self, dim: _int = 0) -> tuple[Tensor, ...]:
         """The slices along an axis, which is gone."""
+    def unfold(self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> Tensor:
+        """The windows of images as columns."""
     def unique(self) -> tuple[Tensor, Tensor]:
         """The different numbers in the order they first occur, and for each number which it is."""
     def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False,

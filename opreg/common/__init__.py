@@ -17,6 +17,10 @@ from ..cells.parameter import Parameter as Parameter
 from ..cells.parameter import ParameterTuple as ParameterTuple
 from ..cells.settings import JitConfig as JitConfig
 from ..cells.settings import jit_class as jit_class
+from ..cells.sparse import COOTensor as COOTensor
+from ..cells.sparse import CSRTensor as CSRTensor
+from ..cells.sparse import RowTensor as RowTensor
+from ..cells.sparse import SparseTensor as SparseTensor
 from ..cells.tensor import Tensor as Tensor
 from ..cells.tensor import from_numpy as from_numpy
 from ..cells.tensor import is_tensor as is_tensor
@@ -26,9 +30,9 @@ from . import dtype as dtype
 from . import initializer as initializer
 
 if not TYPE_CHECKING:  # type checkers follow the star
-    __all__ = ["JitConfig", "Parameter", "ParameterTuple", "Tensor", "api", "dtype", "from_numpy",  # noqa: PLE0604
-               "get_seed", "initializer", "is_tensor", "jit", "jit_class", "ms_function", "mutable", "parameter",
-               "set_seed", "tensor", *_dtypes.__all__]
+    __all__ = ["COOTensor", "CSRTensor", "JitConfig", "Parameter", "ParameterTuple", "RowTensor",  # noqa: PLE0604
+               "SparseTensor", "Tensor", "api", "dtype", "from_numpy", "get_seed", "initializer", "is_tensor", "jit",
+               "jit_class", "ms_function", "mutable", "parameter", "set_seed", "tensor", *_dtypes.__all__]
 
     __getattr__ = inner(__name__)
 

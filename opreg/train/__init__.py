@@ -55,6 +55,8 @@ if TYPE_CHECKING:
         ModelCheckpoint,
         ReduceLROnPlateau,
         RunContext,
+        SummaryCollector,
+        SummaryRecord,
         TimeMonitor,
     )
 
@@ -63,9 +65,9 @@ if TYPE_CHECKING:
                "FixedLossScaleManager", "HausdorffDistance", "History", "LambdaCallback", "LearningRateScheduler",
                "Loss", "LossMonitor", "LossScaleManager", "MAE", "MSE", "MeanSurfaceDistance", "Metric", "Model",
                "ModelCheckpoint", "OcclusionSensitivity", "Perplexity", "Precision", "ROC", "Recall",
-               "ReduceLROnPlateau", "RootMeanSquareDistance", "RunContext", "TimeMonitor", "Top1CategoricalAccuracy",
-               "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "auc", "build_train_network", "get_metric_fn",
-               "names", "rearrange_inputs"]
+               "ReduceLROnPlateau", "RootMeanSquareDistance", "RunContext", "SummaryCollector", "SummaryRecord",
+               "TimeMonitor", "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "auc",
+               "build_train_network", "get_metric_fn", "names", "rearrange_inputs"]
 else:
     __all__ = [*TRAINING]  # noqa: PLE0604  they are text
     __getattr__ = inner(__name__)

@@ -142,6 +142,14 @@ def _selu(x: Any) -> Any:
     return 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x))
 
 
+def _patches(x: Any, kernel: Any, stride: Any, rate: Any) -> Any:
+    """Windows of images as channels: those of the image innermost, then columns of a window, then its rows."""
+    spans = [(k - 1) * r + 1 for k, r in zip(kernel, rate)]
+    apart = np.lib.stride_tricks.sliding_window_view(x, spans, (2, 3))[..., ::rate[0], ::rate[1]]
+    apart = apart[:, :, ::stride[0], ::stride[1]].transpose(0, 4, 5, 1, 2, 3)
+    return apart.reshape(len(x), -1, *apart.shape[4:])
+
+
 def _at_most(x: Any, most: Any) -> Any:
     """Rows that are no longer than that."""
     return x * most / np.maximum(np.sqrt((x * x).sum(-1, keepdims=True)), most)
@@ -179,6 +187,10 @@ ROWS += [
     LayerRow("ClipByNorm()", [{"given": [0.0, 0.0], "dtype": "f4"}, {"given": 0.75, "dtype": "f4"}], lambda x, _: x),
     LayerRow("EmbeddingLookup(5, 3, max_norm=0.6)", [{"given": [[1, 7], [4, 0]], "dtype": "i4"}],
              lambda at, *, embedding_table: _at_most(embedding_table[at % 5], 0.6) * (at < 5)[..., None]),
+    LayerRow("Unfold([1, 2, 3, 1], [1, 1, 2, 1], [1, 2, 1, 1])", [[2, 3, 4, 6]],
+             lambda x: _patches(x, (2, 3), (1, 2), (2, 1))),
+    LayerRow("Unfold((1, 2, 2, 1), (1, 2, 1, 1), (1, 1, 2, 1), 'same')", [[1, 2, 3, 4]],
+             lambda x: _patches(np.pad(x, ((0, 0), (0, 0), (0, 1), (1, 1))), (2, 2), (2, 1), (1, 2))),
     LayerRow("LPPool2d(2.0, (2, 1), (1, 2))", [[2, 3, 3]], lambda x: np.sqrt(x[:, :-1, ::2] ** 2 + x[:, 1:, ::2] ** 2)),
 ]
 
@@ -314,5 +326,5 @@ WITHOUT_FUNCTION = {
     "InstanceNorm2d", "InstanceNorm3d", "L1Regularizer", "LSTM", "LSTMCell", "MSSSIM", "MaxPool1d", "Moments",
     "MultiheadAttention", "PSNR", "Pad", "RNN", "RNNCell", "SSIM", "SequentialCell", "SyncBatchNorm",
     "TimeDistributed", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
-    "TransformerEncoderLayer", "Unflatten",
+    "TransformerEncoderLayer", "Unflatten", "Unfold",
 }

@@ -42,6 +42,11 @@ class Source:
         return 3
 
 
+def words() -> ds.Dataset:
+    lengths = (1, 4, 2, 7, 3)
+    return ds.GeneratorDataset(lambda: ((np.full(n, i), n) for i, n in enumerate(lengths)), ["x", "n"])
+
+
 def source() -> ds.Dataset:
     return ds.GeneratorDataset(Source(), ["x", "y"], shuffle=False)
 
@@ -79,6 +84,14 @@ def source() -> ds.Dataset:
     (lambda: two().project("a").batch(lambda info: info.get_batch_num() + 1), [[[0]], [[1, 2]], [[3]]]),
     (lambda: ds.GeneratorDataset(lambda: ((np.arange(i + 1),) for i in range(2)), ["a"]).padded_batch(
         2, pad_info={"a": ([3], -1)}), [[[[0, -1, -1], [0, 1, -1]]]]),
+    (lambda: words().padded_batch(3).take(1), [[[[0, 0, 0, 0], [1, 1, 1, 1], [2, 2, 0, 0]], [1, 4, 2]]]),
+    (lambda: words().bucket_batch_by_length(["x"], [3, 6], [2, 2, 1]), [
+        [[[0, 0], [2, 2]], [1, 2]], [[[3, 3, 3, 3, 3, 3, 3]], [7]], [[[1, 1, 1, 1], [4, 4, 4, 0]], [4, 3]]]),
+    (lambda: words().bucket_batch_by_length("x", [3, 8], [2, 2, 9], None, {"x": ([None], -1)}, True), [
+        [[[0, -1], [2, 2]], [1, 2]], [[[1, 1, 1, 1, -1, -1, -1], [3, 3, 3, 3, 3, 3, 3]], [4, 7]],
+        [[[4, 4, 4, -1, -1, -1, -1]], [3]]]),
+    (lambda: words().bucket_batch_by_length(["x", "n"], [3], [2, 2], lambda x, n: 9 - n, drop_remainder=True), [
+        [[[0, 0, 0, 0], [1, 1, 1, 1]], [1, 4]], [[[2, 2, 0], [4, 4, 4]], [2, 3]]]),
     (lambda: one(2, 3, shuffle=False).flat_map(lambda x: one(x, x, shuffle=False)), [[2], [2], [3], [3]]),
     (lambda: two().map(lambda x: x, "a", "c", column_order=["b", "c"]).take(1), [[0.0, 0]]),
     (lambda: two().apply(lambda d: d.take(1)), [[0, 0.0]]),
@@ -103,6 +116,20 @@ def test_epochs_differ_and_seeds_repeat_them() -> None:
     ms.set_seed(7)
     assert order(None) == first and first[0] != first[1] and sorted(first[0]) == list(range(20))
     assert order(3) == order(3) != order(4)
+
+
+@pytest.mark.parametrize("draw", [
+    lambda: vision.RandomHorizontalFlip(0.5)(IMAGE).tobytes(), lambda: vision.RandomVerticalFlip(0.5)(IMAGE).tobytes(),
+    lambda: vision.RandomCrop(1)(IMAGE).tobytes(), lambda: transforms.RandomChoice([lambda x: 1, lambda x: 2])(0),
+    lambda: transforms.RandomApply([lambda x: 1])(0),
+    lambda: transforms.RandomOrder([lambda x: x + 1, lambda x: x * 2])(1)])
+def test_a_seed_repeats_what_is_drawn_and_not_each_draw(draw: Callable[[], Any]) -> None:
+    def drawn() -> list[Any]:
+        ds.config.set_seed(3)
+        return [draw() for _ in range(40)]
+
+    first = drawn()
+    assert first == drawn() and len(set(first)) > 1
 
 
 def test_parts_of_a_shuffled_dataset_have_no_row_in_common() -> None:
@@ -246,6 +273,12 @@ def test_several_functions_as_one() -> None:
     (lambda: ds.NumpySlicesDataset(([1], [1, 2])), ArgumentError, r"the lengths \[1, 2\]"),
     (lambda: transforms.OneHot(2)(np.array(2)), ArgumentError, "classes from 0 to before 2"),
     (lambda: vision.Crop((1, 1), 4)(IMAGE), ShapeError, "beyond an image of 2 by 4"),
+    (lambda: words().bucket_batch_by_length("x", [3, 3], [1, 1, 1]), ArgumentError, r"must rise from 1 or more, got"),
+    (lambda: words().bucket_batch_by_length("x", [3], [1]), ArgumentError, "need 2 bucket_batch_sizes"),
+    (lambda: words().bucket_batch_by_length("x", [3], [1, 0]), ArgumentError, "an int of 1 at least, got 0"),
+    (lambda: words().bucket_batch_by_length(["x", "n"], [3], [1, 1]), ArgumentError, "need an element_length_function"),
+    (lambda: rows(words().bucket_batch_by_length("x", [3], [1, 1], None, {"x": ([None], 0)}, True)), ArgumentError,
+     "give one above 3"),
     (lambda: ds.config.set_seed(-1), ArgumentError, "expected an int of 0 at least")])
 def test_mistakes(call: Callable[[], Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):

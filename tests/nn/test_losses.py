@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opreg.cells.grad import grad
+from opreg.cells.grad import grad, value_and_grad
 from opreg.cells.jit import jit
 from opreg.cells.tensor import Tensor
 from opreg.nn import losses, ops
@@ -161,12 +161,13 @@ FUNCTIONS = {
     "HingeEmbeddingLoss": lambda loss, x, y: ops.hinge_embedding_loss(x, y, loss.margin, loss.reduction),
     "CosineEmbeddingLoss": lambda loss, x, y, z: ops.cosine_embedding_loss(x, y, z, loss.margin, loss.reduction),
     "MarginRankingLoss": lambda loss, x, y, z: ops.margin_ranking_loss(x, y, z, loss.margin, loss.reduction),
+    "CTCLoss": lambda loss, *xs: ops.ctc_loss(*xs, loss.blank, loss.reduction, loss.zero_infinity)[0],
     "TripletMarginLoss": lambda loss, x, y, z: ops.triplet_margin_loss(
         x, y, z, loss.margin, loss.p, loss.eps, loss.swap, loss.reduction),
 }
 #: Losses that no function computes.
 WITHOUT_FUNCTION = {"SoftmaxCrossEntropyWithLogits", "FocalLoss", "MultiMarginLoss", "DiceLoss", "MultiClassDiceLoss",
-                    "MultiLabelSoftMarginLoss", "PoissonNLLLoss", "GaussianNLLLoss", "CTCLoss"}
+                    "MultiLabelSoftMarginLoss", "PoissonNLLLoss", "GaussianNLLLoss"}
 
 
 def test_every_loss_has_a_function():
@@ -194,8 +195,8 @@ def test_a_loss_is_its_function(kind):
         if case["loss"] not in FUNCTIONS or (number % 2 and kind != "float32"):
             continue
         loss, inputs = built(case)
-        if kind == "empty" and case["options"].keys() & {"weight", "pos_weight"}:
-            continue  # which are for each sample
+        if kind == "empty" and (case["loss"] == "CTCLoss" or case["options"].keys() & {"weight", "pos_weight"}):
+            continue  # whose inputs and weights do not all begin with the samples
         whole = case["loss"] == "CrossEntropyLoss" and kind != "empty"  # probabilities stay what they are
         inputs = [x if whole and i else Tensor(of_kind(x.asnumpy(), kind)) for i, x in enumerate(inputs)]
         expected = FUNCTIONS[case["loss"]](loss, *inputs).asnumpy()
@@ -245,3 +246,54 @@ def test_sequences_that_do_not_fit_into_their_time(compiled):
 def test_a_blank_is_a_class():
     with pytest.raises(ValueError, match="the class 3 among these"):
         losses.CTCLoss(blank=3)(Tensor(np.zeros((2, 1, 3), np.float32)), Tensor([[1]]), Tensor([2]), Tensor([1]))
+
+
+#: Scores (time, n, classes) that a seed decides.
+_SCORES = np.random.default_rng(3).normal(size=(6, 3, 5)).astype(np.float32)
+_PLACES, _CLASSES = [[0, 0], [0, 1], [1, 0], [2, 0], [2, 1], [2, 2]], [0, 1, 3, 2, 2, 0]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_sparse_labels_are_those_of_rows(compiled):
+    """The primitive takes places of labels, scores that are no logarithms, and the last class for the blank."""
+    def sparse(x):
+        return ops.CTCLoss()(x, Tensor(_PLACES), Tensor(_CLASSES), Tensor([6, 4, 5]))[0]
+
+    def dense(x):
+        words = Tensor([[0, 1, 0], [3, 0, 0], [2, 2, 0]])
+        return ops.ctc_loss(ops.log_softmax(x, -1), words, (6, 4, 5), Tensor([2, 1, 3]), 4, "none")[0]
+
+    found, expected = (jit(value_and_grad(f)) if compiled else value_and_grad(f) for f in (sparse, dense))
+    for one, other in zip(found(Tensor(_SCORES)), expected(Tensor(_SCORES))):
+        np.testing.assert_allclose(one.asnumpy(), other.asnumpy(), rtol=1e-5, atol=1e-6)
+    for setting in ({"ctc_merge_repeated": False}, {"preprocess_collapse_repeated": True}):
+        with pytest.raises(ValueError, match="leave out"):
+            ops.CTCLoss(**setting)
+
+
+def _decoded(scores, lengths, merge):
+    """Places, classes, the longest and minus the sums of scores, by loops over each sequence."""
+    places, classes, sums = [], [], []
+    for number, length in enumerate(lengths):
+        best, before, count = scores[:length, number].argmax(-1), None, 0
+        for each in best:
+            if each != scores.shape[2] - 1 and not (merge and each == before):
+                places.append([number, count])
+                classes.append(each)
+                count += 1
+            before = each
+        sums.append([-scores[:length, number].max(-1).sum()])
+    return places, classes, [len(lengths), max(place + 1 for _, place in places)], sums
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("merge", [False, True])
+def test_greedy_decoding(merge, compiled):
+    scores = np.random.default_rng(8).integers(0, 9, (8, 3, 3)).astype(np.float32)
+    lengths = [8, 3, 6]
+    decode = ops.CTCGreedyDecoder(merge)
+    found = (jit(lambda *xs: decode(*xs)) if compiled else decode)(Tensor(scores), Tensor(lengths))
+    for one, other in zip(found, _decoded(scores, lengths, merge), strict=True):
+        np.testing.assert_array_equal(one.asnumpy(), other)
+    with pytest.raises(ValueError, match="expected scores"):
+        ops.ctc_greedy_decoder(Tensor(scores), Tensor([1]))

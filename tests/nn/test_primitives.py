@@ -11,7 +11,7 @@ import pytest
 
 import opreg as ms
 from opreg import ops
-from opreg.nn.ops import layer_primitives, primitives
+from opreg.nn.ops import detection, layer_primitives, primitives
 from tests.questions import of_each
 
 X = ms.Tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -50,8 +50,9 @@ MADE = {"BroadcastTo": ((2, 2),), "ReverseV2": ([1],), "Roll": (1, 1), "Pad": ((
         "Conv2DTranspose": (2, 3), "Conv2DBackpropInput": (2, 3), "AdaptiveAvgPool2D": (2,), "Primitive": ("Mine",),
         "PrimitiveWithInfer": ("Mine",), "ResizeNearestNeighbor": ((2, 2),), "InplaceAdd": (0,),
         "InplaceSub": (0,), "InplaceUpdate": ((0, 1),), "Bucketize": ([1.0],), "ChannelShuffle": (2,), "Cummax": (0,),
-        "Cummin": (0,), "Mvlgamma": (2,), "Renorm": (2, 0, 1.0), "ReverseSequence": (1,)}
-CLASSES = [name for module in (primitives, layer_primitives) for name in module.__all__
+        "Cummin": (0,), "Mvlgamma": (2,), "Renorm": (2, 0, 1.0), "ReverseSequence": (1,),
+        "BoundingBoxDecode": ((9, 9),), "ROIAlign": (2, 2, 1.0)}
+CLASSES = [name for module in (primitives, layer_primitives, detection) for name in module.__all__
            if inspect.isclass(getattr(module, name))]
 
 

@@ -18,11 +18,14 @@ __all__ = ["Epoch", "get_num_parallel_workers", "get_prefetch_size", "get_seed",
 _FIRST_SEED = 5489
 
 _chosen: dict[str, int] = {"num_parallel_workers": 8, "prefetch_size": 16}
+#: The generator that a seed has started, for operations on rows; none where no seed was set, or nothing was drawn.
+_streams: list[np.random.Generator] = []
 
 
 def set_seed(seed: int) -> None:
     """Shuffle in the same orders in every run: those of this seed, which differ from epoch to epoch."""
     _chosen["seed"] = _whole("set_seed", seed, 0)
+    _streams.clear()
 
 
 def get_seed() -> int:
@@ -54,6 +57,21 @@ class Epoch:
     def inner(self, count: int, at: int) -> Epoch:
         """One of the ``count`` epochs that this epoch is made of."""
         return Epoch(self.number * count + at, self.seed)
+
+
+def stream() -> np.random.Generator:
+    """The generator that random operations on rows draw from: the seed's, or one of what NumPy's own draws."""
+    if "seed" not in _chosen:
+        return Epoch().random()
+    if not _streams:
+        start_stream(0)
+    return _streams[0]
+
+
+def start_stream(*place: int) -> None:
+    """Start it over for a place among others that have the seed, too."""
+    if "seed" in _chosen:
+        _streams[:] = [np.random.default_rng((_chosen["seed"], *place))]
 
 
 def set_num_parallel_workers(num: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import builtins
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -437,6 +438,89 @@ class Dataset:
                           pad_info=dict.fromkeys(self._names, (None, 0)) if pad_info is None else pad_info)
 
 
+    def bucket_batch_by_length(self, column_names: str | Sequence[str], bucket_boundaries: Sequence[int],
+                               bucket_batch_sizes: Sequence[int],
+                               element_length_function: Callable[..., int] | None = None,
+                               pad_info: Mapping[str, Any] | None = None, pad_to_bucket_boundary: bool = False,
+                               drop_remainder: bool = False) -> Dataset:
+        """Batches of rows that are about as long, filled up to the longest.
+
+        A batch comes when its bucket is full; those that never are come at the end.
+
+        Parameters
+        ----------
+        column_names : str or sequence of str
+            One column, whose first axis is the length, or those that ``element_length_function`` is called with.
+        bucket_boundaries : sequence of int
+            Lengths at which the next bucket begins, in rising order.
+        bucket_batch_sizes : sequence of int
+            How many rows a batch of each bucket has, one number more.
+        pad_info : dict, optional
+            As ``padded_batch`` has it.
+        pad_to_bucket_boundary : bool
+            Whether lengths that a given ``pad_info`` leaves open are the largest of the bucket; the last one has none.
+        drop_remainder : bool
+            Whether batches with fewer rows are left out.
+
+        Raises
+        ------
+        ArgumentError
+            For boundaries or sizes of another form, or, while rows are asked for, a row of the last bucket that has
+            no boundary to be filled up to.
+
+        Examples
+        --------
+        >>> from opreg import dataset as ds
+        >>> rows = ds.GeneratorDataset(lambda: iter([[1], [2, 2, 2], [3, 3]]), "x")
+        >>> [batch["x"].asnumpy().tolist() for batch in rows.bucket_batch_by_length("x", [3], [2, 1])
+        ...                                                 .create_dict_iterator()]
+        [[[2, 2, 2]], [[1, 0], [3, 3]]]
+        """
+        bounds, sizes = list(bucket_boundaries), list(bucket_batch_sizes)
+        places = self._places(column_names, "bucket_batch_by_length")
+        if not bounds or bounds[0] < 1 or any(a >= b for a, b in itertools.pairwise(bounds)):
+            raise ArgumentError(f"bucket_batch_by_length: bucket_boundaries must rise from 1 or more, got {bounds}")
+        if len(sizes) != len(bounds) + 1:
+            raise ArgumentError(f"bucket_batch_by_length: {len(bounds)} bucket_boundaries need {len(bounds) + 1} "
+                                f"bucket_batch_sizes, got {sizes}")
+        for size in sizes:
+            _positive("bucket_batch_by_length", size)
+        if element_length_function is None and len(places) != 1:
+            raise ArgumentError("bucket_batch_by_length: several columns need an element_length_function")
+
+        def length(at: int, row: Row) -> int:
+            if element_length_function is None:
+                return len(row[places[0]])
+            where = f"bucket_batch_by_length of row {at}"
+            return int(_called([element_length_function], tuple(row[i] for i in places), where)[0])
+
+        def batch(bucket: int, some: list[Row]) -> Row:
+            shapes = dict.fromkeys(self._names, (None, 0)) if pad_info is None else dict(pad_info)
+            if pad_to_bucket_boundary and pad_info is not None:
+                if bucket == len(bounds):
+                    raise ArgumentError("bucket_batch_by_length: a row of the last bucket has no boundary to be filled "
+                                        f"up to; leave out pad_to_bucket_boundary, or give one above {bounds[-1]}")
+                shapes = {name: (shape and [bounds[bucket] - 1 if n is None else n for n in shape], number)
+                          for name, (shape, number) in shapes.items()}
+            columns = [[_seen(row[i]) for row in some] for i in range(len(self._names))]
+            return tuple([_stacked(name, _padded(each, *shapes[name]) if name in shapes else each)
+                          for name, each in builtins.zip(self._names, columns)])
+
+        def rows(epoch: Epoch) -> Iterator[Row]:
+            held: list[list[Row]] = [[] for _ in sizes]
+            for at, row in enumerate(self._rows(epoch)):
+                bucket = bisect.bisect_right(bounds, length(at, row))
+                held[bucket].append(row)
+                if len(held[bucket]) == sizes[bucket]:
+                    yield batch(bucket, held[bucket])
+                    held[bucket] = []
+            for bucket, some in enumerate(held):
+                if some and not drop_remainder:
+                    yield batch(bucket, some)
+
+        return self._then(rows, None)
+
+
 def zip(datasets: Sequence[Dataset]) -> Dataset:
     """The columns of several datasets, row by row, as long as all have rows."""
     each = list(datasets)
@@ -531,8 +615,9 @@ def _padded(values: Sequence[Any], shape: Sequence[int | None] | None, number: f
     for array in arrays:
         if any(length < have for length, have in builtins.zip(lengths, array.shape)):
             raise ShapeError(f"padded_batch: a row of the shape {array.shape} is larger than {tuple(lengths)}")
-        filled.append(np.pad(array, [(0, length - have) for length, have in builtins.zip(lengths, array.shape)],
-                             constant_values=number))
+        whole = np.full(lengths, number, array.dtype)
+        whole[tuple([slice(length) for length in array.shape])] = array
+        filled.append(whole)
     return filled
 
 

@@ -11,7 +11,7 @@ from ...aliases import inner
 from ...cells.dtype import dtype_to_nptype
 from ...cells.typing import TensorDType
 from ...errors import ArgumentError
-from .config import Epoch
+from .config import stream
 
 __all__ = ["Compose", "Concatenate", "Duplicate", "Fill", "OneHot", "PadEnd", "RandomApply", "RandomChoice",
            "RandomOrder", "TypeCast", "Unique"]
@@ -54,21 +54,21 @@ class RandomApply(Compose):
         self.prob = chance("RandomApply", prob)
 
     def __call__(self, *columns: Any) -> Any:
-        return _applied(self.transforms if Epoch().random().random() < self.prob else (), columns)
+        return _applied(self.transforms if stream().random() < self.prob else (), columns)
 
 
 class RandomChoice(Compose):
     """One of the functions, by chance."""
 
     def __call__(self, *columns: Any) -> Any:
-        return _applied([self.transforms[int(Epoch().random().integers(len(self.transforms)))]], columns)
+        return _applied([self.transforms[int(stream().integers(len(self.transforms)))]], columns)
 
 
 class RandomOrder(Compose):
     """All functions, in a random order."""
 
     def __call__(self, *columns: Any) -> Any:
-        order = Epoch().random().permutation(len(self.transforms))
+        order = stream().permutation(len(self.transforms))
         return _applied([self.transforms[i] for i in order], columns)
 
 

@@ -15,7 +15,7 @@ from ...aliases import inner
 from ...cells.dtype import dtype_to_nptype
 from ...cells.typing import Sizes, TensorDType
 from ...errors import ArgumentError, ShapeError
-from .config import Epoch
+from .config import stream
 from .transforms import Compose, TypeCast, chance
 
 __all__ = ["Border", "CenterCrop", "Compose", "Crop", "HWC2CHW", "HorizontalFlip", "Inter", "Normalize", "Pad",
@@ -160,7 +160,7 @@ class RandomHorizontalFlip:
         self._prob = chance("RandomHorizontalFlip", prob)
 
     def __call__(self, image: Any) -> np.ndarray:
-        return HorizontalFlip()(image) if Epoch().random().random() < self._prob else np.asarray(image)
+        return HorizontalFlip()(image) if stream().random() < self._prob else np.asarray(image)
 
 
 class RandomVerticalFlip:
@@ -170,7 +170,7 @@ class RandomVerticalFlip:
         self._prob = chance("RandomVerticalFlip", prob)
 
     def __call__(self, image: Any) -> np.ndarray:
-        return VerticalFlip()(image) if Epoch().random().random() < self._prob else np.asarray(image)
+        return VerticalFlip()(image) if stream().random() < self._prob else np.asarray(image)
 
 
 class Pad:
@@ -256,6 +256,6 @@ class RandomCrop:
         less = [max(want - have, 0) for want, have in zip(self._size, pixels.shape)]
         if any(less) and self._needed:
             pixels = Pad((less[1], less[0]), self._value, self._mode)(pixels)
-        random = Epoch().random()
+        random = stream()
         top, left = (int(random.integers(max(have - want, 0) + 1)) for have, want in zip(pixels.shape, self._size))
         return Crop((top, left), self._size)(pixels)

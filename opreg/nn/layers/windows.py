@@ -1,17 +1,21 @@
-"""Pooling at random places, by powers, and the way back from the largest numbers of windows."""
+"""Pooling at random places and by powers, the way back from the largest numbers of windows, and windows as channels."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from ...cells.cell import Cell
 from ...cells.tensor import Tensor
 from ...cells.typing import Sizes
-from ..ops import windows
-from .checks import flag, several
+from ...core.spec import show
+from ...errors import ArgumentError, ShapeError
+from ..ops import nn, windows
+from .checks import flag, several, word
 
 __all__ = ["FractionalMaxPool2d", "FractionalMaxPool3d", "LPPool1d", "LPPool2d", "MaxUnpool1d", "MaxUnpool2d",
-           "MaxUnpool3d"]
+           "MaxUnpool3d", "Unfold"]
 
 
 class _Unpool(Cell):
@@ -145,3 +149,53 @@ class LPPool1d(_Powers):
     """``sum(x ** norm_type) ** (1 / norm_type)`` of each window of sequences; see ``LPPool2d``."""
 
     _dims = 1
+
+
+class Unfold(Cell):
+    """The windows of images as channels: those of the image lie innermost, then columns of a window, then its rows.
+
+    Parameters
+    ----------
+    ksizes, strides, rates : sequence of int
+        Lengths of a window, steps from one to the next, and steps between its numbers, each as
+        ``(1, rows, columns, 1)``.
+    padding : {"valid", "same"}
+        Whether windows lie inside the image, or zeros around it make ``ceil(length / stride)`` of them.
+
+    Raises
+    ------
+    ArgumentError
+        For settings of another form.
+
+    Examples
+    --------
+    >>> import opreg.nn as nn
+    >>> Unfold((1, 2, 2, 1), (1, 1, 1, 1), (1, 1, 1, 1))(nn.Tensor([[[[1.0, 2.0], [3.0, 4.0]]]])).reshape((-1,))
+    Tensor(shape=[4], dtype=Float32, value= [ 1.00000000e+00,  2.00000000e+00,  3.00000000e+00,  4.00000000e+00])
+    """
+
+    def __init__(self, ksizes: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: str = "valid"):
+        super().__init__()
+        self.kernel, self.stride, self.dilation = (
+            _inner(self, name, value) for name, value in (("ksizes", ksizes), ("strides", strides), ("rates", rates)))
+        self.padding = word(self, "padding", padding, ("valid", "same"))
+
+    def construct(self, input_x: Tensor) -> Tensor:
+        """``input_x`` (batch, channels, height, width) as (batch, rows * columns * channels, windows along each)."""
+        if len(input_x.shape) != 4:
+            raise ShapeError(f"Unfold: expected images (batch, channels, height, width), got {show(input_x.shape)}")
+        if self.padding == "same":
+            input_x = nn.padded(input_x, nn.same_pads(input_x.shape[2:], self.kernel, self.stride, self.dilation))
+        n, channels, *lengths = input_x.shape
+        counts = [(length - dilation * (kernel - 1) - 1) // stride + 1 for length, kernel, stride, dilation in
+                  zip(lengths, self.kernel, self.stride, self.dilation)]
+        windows = nn.unfold(input_x, self.kernel, self.dilation, 0, self.stride)
+        apart = windows.reshape((n, channels, math.prod(self.kernel), *counts))
+        return apart.swapaxes(1, 2).reshape((n, -1, *counts))
+
+
+def _inner(cell: Cell, name: str, value: Sequence[int]) -> tuple[int, ...]:
+    """The numbers of rows and columns."""
+    if not isinstance(value, (tuple, list)) or len(value) != 4 or value[0] != 1 or value[3] != 1:
+        raise ArgumentError(f"{type(cell).__name__}: {name} must be (1, rows, columns, 1), got {value!r}")
+    return several(cell, name, tuple(value[1:3]), 2)

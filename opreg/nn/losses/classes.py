@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ...cells.tensor import Tensor, tensor
+from ...cells.tensor import Tensor
 from ...core.registry import ops
 from ...core.spec import show
 from ...errors import ShapeError
@@ -12,8 +12,6 @@ from ..ops import losses as functions
 from ..ops.activation import log_softmax
 from ..ops.lift import floating
 from ..ops.losses import above
-from ..ops.math import where
-from ..ops.reduce import logsumexp
 from ..optim.settings import flag, number
 from .base import LossBase, mean, sum_over
 
@@ -212,22 +210,6 @@ class CTCLoss(LossBase):
 
     def construct(self, log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor) -> Tensor:
         self._tensors(log_probs=log_probs, targets=targets)
-        x, words = floating(log_probs), tensor(targets)
-        steps, counts = tensor(input_lengths), tensor(target_lengths)
-        if x.ndim != 3 or not 0 <= self.blank < x.shape[2]:
-            raise ShapeError(f"{self.cls_name}: log_probs must have shape (time, n, classes) with the class "
-                             f"{self.blank} among these, got {show(x.shape)}")
-        if self.blank:  # the operator has it first
-            others = [number for number in range(x.shape[2]) if number != self.blank]
-            x = ops.take(x, tensor([self.blank, *others]), axis=2)
-            words = where(words < self.blank, words + 1, words)
-        loss = ops.CTCLoss(x, words, steps, counts, use_data_lengths=True, use_label_lengths=True)
-        within = tensor(list(range(x.shape[0]))).reshape((-1, 1)) < steps
-        loss = loss - ops.BlockGrad(sum_over(where(within, logsumexp(x, 2), 0.0), 0))  # as they are, also no logarithms
-        place = tensor(list(range(1, words.shape[1]))).reshape((1, -1))
-        repeated = (words[:, 1:] == words[:, :-1])._cast(counts._dt) * (place < counts.reshape((-1, 1)))
-        fits = counts + sum_over(repeated, 1) <= steps
-        loss = where(fits, loss, 0.0 if self.zero_infinity else math.inf)
-        if self.reduction == "mean":
-            loss = loss / above(counts._cast(loss._dt), 1.0)
-        return self._reduce(loss)
+        loss, _ = functions.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction,
+                                     self.zero_infinity)
+        return loss

@@ -7,6 +7,8 @@ from .callbacks import History, LambdaCallback, LearningRateScheduler, LossMonit
 from .checkpoints import CheckpointConfig, ModelCheckpoint
 from .model import Model
 from .plateau import EarlyStopping, ReduceLROnPlateau
+from .summaries import SummaryCollector, SummaryRecord
 
 __all__ = ["Callback", "CheckpointConfig", "EarlyStopping", "History", "LambdaCallback", "LearningRateScheduler",
-           "LossMonitor", "Model", "ModelCheckpoint", "ReduceLROnPlateau", "RunContext", "TimeMonitor"]
+           "LossMonitor", "Model", "ModelCheckpoint", "ReduceLROnPlateau", "RunContext", "SummaryCollector",
+           "SummaryRecord", "TimeMonitor"]

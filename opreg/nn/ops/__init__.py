@@ -27,6 +27,7 @@ from . import (
     control,
     creation,
     custom,
+    detection,
     indexing,
     layer_primitives,
     linalg,
@@ -47,6 +48,7 @@ from .collectives import *  # noqa: F403
 from .control import *  # noqa: F403
 from .creation import *  # noqa: F403
 from .custom import *  # noqa: F403
+from .detection import *  # noqa: F403
 from .indexing import *  # noqa: F403
 from .layer_primitives import *  # noqa: F403
 from .linalg import *  # noqa: F403
@@ -66,10 +68,9 @@ if not TYPE_CHECKING:  # type checkers follow the stars
     __all__ = ["GradOperation", "HookBackward", "InsertGradientOf", "constexpr", "get_grad", "grad",  # noqa: PLE0604
                "jacfwd", "jacrev", "jvp", "value_and_grad", "vjp", "vmap",
                *activation.__all__, *array.__all__, *collectives.__all__, *control.__all__, *creation.__all__,
-               *custom.__all__, *indexing.__all__, *layer_primitives.__all__, *linalg.__all__, *losses.__all__,
-               *math.__all__, *multitype.__all__, *nn.__all__, *primitives.__all__, *random.__all__,
-               *reduce.__all__,
-               *sampling.__all__, *scalars.__all__, *windows.__all__]
+               *custom.__all__, *detection.__all__, *indexing.__all__, *layer_primitives.__all__, *linalg.__all__,
+               *losses.__all__, *math.__all__, *multitype.__all__, *nn.__all__, *primitives.__all__, *random.__all__,
+               *reduce.__all__, *sampling.__all__, *scalars.__all__, *windows.__all__]
 
     def _said(name: str) -> str:
         return (f"opreg.ops has no {name!r}. {did_you_mean(name, __all__)} What MindSpore has beside is listed in "

@@ -30,7 +30,7 @@ __all__ = [
     "index_select", "masked_select", "matrix_band_part", "msort", "nonzero", "reverse_sequence", "scatter",
     "scatter_nd", "searchsorted", "select_scatter", "slice", "sort", "take", "tensor_scatter_add",
     "tensor_scatter_div", "tensor_scatter_elements", "tensor_scatter_max", "tensor_scatter_min", "tensor_scatter_mul",
-    "tensor_scatter_sub", "tensor_scatter_update", "tensor_slice", "topk", "trace", "tril", "triu", "unique",
+    "tensor_scatter_sub", "tensor_scatter_update", "tensor_slice", "top_k", "topk", "trace", "tril", "triu", "unique",
     "unique_consecutive", "unsorted_segment_sum"]
 
 
@@ -448,6 +448,11 @@ def topk(input: TensorLike, k: int, dim: int | None = None, largest: bool = True
     if not 1 <= k <= x.shape[axis]:
         raise ArgumentError(f"topk: k must be an int from 1 to {x.shape[axis]}, got {k!r}")
     return ops.topk(x, axis=axis, k=int(k), ret_typ="both", is_ascend=not largest, dtype=np.dtype(np.int32))
+
+
+def top_k(input_x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
+    """The ``k`` largest numbers along the last axis, and their places as int32; ``topk`` by an older name."""
+    return topk(input_x, k, sorted=sorted)
 
 
 def searchsorted(sorted_sequence: TensorLike, values: TensorLike, *, out_int32: bool = False, right: bool = False,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ...cells.tensor import Tensor
@@ -9,12 +11,15 @@ from ...cells.typing import TensorLike
 from ...core.registry import ops
 from ...core.spec import is_floating, show
 from ...errors import ArgumentError, ShapeError
+from .array import concat, stack
+from .indexing import gather_nd, nonzero
 from .lift import floating, like, tensor, together
-from .math import where
+from .math import logical_and, where
+from .reduce import amax, cumsum, logsumexp
 
 __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy",
-           "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "margin_ranking_loss", "mse_loss", "nll_loss",
-           "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss"]
+           "ctc_greedy_decoder", "ctc_loss", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss",
+           "margin_ranking_loss", "mse_loss", "nll_loss", "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss"]
 
 
 #: Logarithms are taken of no less.
@@ -213,3 +218,111 @@ def triplet_margin_loss(anchor: TensorLike, positive: TensorLike, negative: Tens
     far = apart(a, c)
     far = ops.broadcast_minimum(far, apart(b, c)) if swap else far
     return reduced(above(apart(a, b) - far + margin), reduction, "triplet_margin_loss")
+
+
+# ------------------------------------------------------------------------------------------------ sequences
+
+
+def ctc_loss(log_probs: TensorLike, targets: TensorLike, input_lengths: TensorLike, target_lengths: TensorLike,
+             blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> tuple[Tensor, None]:
+    """Minus the logarithm of the probability that scores in time spell a sequence, blanks and repetitions left out.
+
+    The gradient is that of scores before a softmax, as MindSpore's is.
+
+    Parameters
+    ----------
+    log_probs : Tensor
+        Logarithms of probabilities, of shape (time, n, classes).
+    targets : Tensor
+        Sequences of classes, of shape (n, length).
+    input_lengths, target_lengths : Tensor or sequence of int
+        How much of either counts, of shape (n,).
+    blank : int
+        Which class is the blank.
+    reduction : {"mean", "none", "sum"}
+        What becomes of the n numbers; for the mean each is divided by the length of its sequence.
+    zero_infinity : bool
+        Whether a sequence that does not fit into its time counts 0, and not infinitely much.
+
+    Returns
+    -------
+    Tensor, None
+        The loss; None stands in the place of MindSpore's sums over beginnings, ``log_alpha``.
+
+    Raises
+    ------
+    ShapeError
+        The scores have not three axes, or the blank is none of the classes.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> sure = Tensor([[[-9.0, 0.0]], [[0.0, -9.0]]])
+    >>> loss, _ = ctc_loss(sure, Tensor([[1]]), (2,), (1,))
+    >>> float(loss) < 0.001
+    True
+    """
+    x, words = floating(log_probs), tensor(targets)
+    steps, counts = tensor(input_lengths), tensor(target_lengths)
+    if x.ndim != 3 or not 0 <= blank < x.shape[2]:
+        raise ShapeError(f"ctc_loss: log_probs must have shape (time, n, classes) with the class {blank} among these, "
+                         f"got {show(x.shape)}")
+    if blank:  # the operator has it first
+        others = [number for number in range(x.shape[2]) if number != blank]
+        x = ops.take(x, tensor([blank, *others]), axis=2)
+        words = where(words < blank, words + 1, words)
+    loss = ops.CTCLoss(x, words, steps, counts, use_data_lengths=True, use_label_lengths=True)
+    within = tensor(list(range(x.shape[0]))).reshape((-1, 1)) < steps
+    over = ops._np_sum(where(within, logsumexp(x, 2), 0.0), axis=0)
+    loss = loss - ops.BlockGrad(over)  # as they are, also no logarithms
+    place = tensor(list(range(1, words.shape[1]))).reshape((1, -1))
+    repeated = (words[:, 1:] == words[:, :-1])._cast(counts._dt) * (place < counts.reshape((-1, 1)))
+    fits = counts + ops._np_sum(repeated, axis=1) <= steps
+    loss = where(fits, loss, 0.0 if zero_infinity else math.inf)
+    if reduction == "mean":
+        loss = loss / above(counts._cast(loss._dt), 1.0)
+    return reduced(loss, reduction, "ctc_loss"), None
+
+
+def ctc_greedy_decoder(inputs: TensorLike, sequence_length: TensorLike, merge_repeated: bool = True
+                       ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The likeliest class of each step, blanks and repetitions left out.
+
+    Parameters
+    ----------
+    inputs : Tensor
+        Scores of shape (time, n, classes), the last class being the blank.
+    sequence_length : Tensor
+        How much of the time counts, of shape (n,).
+    merge_repeated : bool
+        Whether equal classes that follow one another are one.
+
+    Returns
+    -------
+    indices, values, shape, scores : Tensor
+        For each class that is left the number of its sequence and its place there, (count, 2), and the class, (count,),
+        int64; ``(n, longest)``, int64; and minus the sum of the scores on the way, (n, 1).
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> scores = Tensor([[[1.0, 0.0, 0.0]], [[1.0, 0.0, 0.0]], [[0.0, 0.0, 1.0]], [[0.0, 1.0, 0.0]]])
+    >>> ctc_greedy_decoder(scores, Tensor([4]))[1]
+    Tensor(shape=[2], dtype=Int64, value= [0, 1])
+    """
+    x, steps = tensor(inputs), tensor(sequence_length)
+    if x.ndim != 3 or steps.shape != x.shape[1:2]:
+        raise ShapeError(f"ctc_greedy_decoder: expected scores (time, n, classes) and n lengths, got {show(x.shape)} "
+                         f"and {show(steps.shape)}")
+    best = ops._npi_argmax(x, axis=-1)._cast(np.dtype(np.int64)).swapaxes(0, 1)
+    within = tensor(np.arange(x.shape[0])) < steps.reshape((-1, 1))
+    score = -ops._np_sum(where(within, amax(x, -1).swapaxes(0, 1), 0.0), axis=1, keepdims=True)
+    left = logical_and(within, best != x.shape[2] - 1)
+    if merge_repeated:
+        before = concat((ops._npi_full_like(best[:, :1], fill_value=-1.0), best[:, :-1]), 1)
+        left = logical_and(left, best != before)
+    places = cumsum(left._cast(np.dtype(np.int64)), 1)
+    found = nonzero(left)
+    indices = stack((found[:, 0], gather_nd(places, found) - 1), 1)
+    longest = amax(places[:, -1])
+    return indices, gather_nd(best, found), stack((tensor(np.asarray(x.shape[1])), longest)), score

@@ -21,7 +21,7 @@ from ...cells.typing import Axes, Number, TensorDType, TensorLike, TensorShape
 from ...core.registry import ops
 from ...core.spec import is_floating, show
 from ...errors import ArgumentError, ShapeError
-from . import activation, array, creation, in_place, indexing, linalg, math, random, reduce
+from . import activation, array, creation, in_place, indexing, linalg, math, nn, random, reduce
 
 __all__ = ["attach", "METHODS", "MXNET_ONLY"]
 
@@ -482,7 +482,8 @@ _AS_THEY_ARE = {
         masked_select nonzero searchsorted slice topk trace tril triu unique diagflat diagonal_scatter msort
         reverse_sequence select_scatter unique_consecutive""",
     linalg: """addbmm addmm addmv addr baddbmm bmm cholesky cholesky_inverse cholesky_solve cov cross det dot ger inner
-        inverse kron log_matrix_determinant logdet matmul matrix_determinant matrix_power mm mv outer""",
+        inverse kron log_matrix_determinant logdet matmul matrix_determinant matrix_power mm mv outer slogdet""",
+    nn: "fold unfold",
     creation: "one_hot ones_like zeros_like",
     random: "bernoulli multinomial"}
 

@@ -39,7 +39,8 @@ _KINDS: dict[str, _Test] = {
     "List": lambda value: isinstance(value, list), "Dictionary": lambda value: isinstance(value, dict),
     "None": lambda value: value is None, "Function": lambda value: callable(value) and not _is_tensor(value),
     "Slice": lambda value: isinstance(value, slice), "Ellipsis": lambda value: value is Ellipsis,
-    "Ref": lambda value: isinstance(value, Parameter)}
+    "Ref": lambda value: isinstance(value, Parameter),
+    **dict.fromkeys(("COOTensor", "CSRTensor", "MapTensor", "RowTensor", "SparseTensor"), lambda value: False)}
 
 #: Names of numbers of one width, and which number of Python's, beside those of NumPy, is of it.
 _WIDTHS = {**{f"{kind}{bits}": (kind.removeprefix("U"), f"{kind.lower()}{bits}")

@@ -19,8 +19,16 @@ DOCS = {
     "Bernoulli": "1 with a probability, 0 otherwise, in the shape of a tensor.",
     "BiasAdd": "A vector added along the second axis.",
     "BinaryCrossEntropy": "The binary cross entropy of probabilities.",
+    "CheckValid": "Whether each box lies within an image, of which height, width and scale are given.",
     "Conv2D": "Sums over windows of images, weighted by kernels; see ``ops.conv2d``.",
     "Conv3D": "Sums over windows of volumes, weighted by kernels; see ``ops.conv2d``.",
+    "BoundingBoxDecode": "Boxes from anchors and differences from them, as ``BoundingBoxEncode`` gives them, cut off "
+                         "at ``max_shape``, height and width.",
+    "BoundingBoxEncode": "Differences of boxes from anchors, (n, 4) both: of middles in lengths of the anchor, and the "
+                         "logarithms of lengths, less ``means`` and divided by ``stds``.",
+    "CTCGreedyDecoder": "The likeliest class of each step, without blanks and repetitions; see ``ctc_greedy_decoder``.",
+    "CTCLoss": "The loss of ``ctc_loss`` of each sequence of scores, the last class being the blank, and None; labels "
+               "are given as places (sequence, step) and classes.",
     "CumProd": "The products of the numbers so far along an axis, without the last one with ``exclusive``.",
     "CumSum": "The sums of the numbers so far along an axis, without the last one with ``exclusive``.",
     "DType": "The dtype of a tensor.",
@@ -32,6 +40,7 @@ DOCS = {
     "Dropout3D": "Channels of volumes kept with a probability and divided by it, the others 0; and a mask.",
     "Einsum": "Sums of products as an equation of letters says; see ``ops.einsum``.",
     "FillV2": "A tensor without axes repeated to fill a shape.",
+    "FloatStatus": "1 where a tensor has infinities or NaN, else 0, of shape (1,).",
     "GeLU": "The Gaussian error linear unit, by the hyperbolic tangent.",
     "Gelu": "The Gaussian error linear unit, by the hyperbolic tangent; ``GeLU`` is the same.",
     "InplaceAdd": "Numbers with others added to the parts at places along the first axis.",
@@ -48,8 +57,16 @@ DOCS = {
     "NLLLoss": "The negative log likelihood, and the sum of the weights that took part.",
     "Pad": "Zeros around a tensor: for each axis, how many before and after.",
     "Print": "Prints what it is given, also on every run of a compiled function, and returns it.",
-    **{f"{kind}Summary": "Has no effect: there are no summary files."
+    **{f"{kind}Summary": "Has no effect: ``SummaryRecord.add_value`` writes summaries."
        for kind in ("Histogram", "Image", "Scalar", "Tensor")},
+    **{f"NPU{kind}FloatStatus": "Refused where it is called; ``FloatStatus`` looks at a tensor."
+       for kind in ("Alloc", "Clear", "Get")},
+    "NMSWithMask": "Boxes with scores, (n, 5), in the order of scores, the numbers 0 to n - 1, and which of them to "
+                   "keep: those that overlap none before them by more than ``iou_threshold``.",
+    "ROIAlign": "Means of bilinear samples over the cells of regions, (image, x, y, x, y) each; with ``roi_end_mode`` "
+                "1 their last pixels are inside.",
+    "RandomChoiceWithMask": "Places, chosen at random, where a tensor is true, (count, axes), and which of these are: "
+                            "the others are zeros.",
     "ReduceAll": "Whether none is false, or zero.",
     "ReduceAny": "Whether one is true, or not zero.",
     "ReduceMax": "The largest number.",

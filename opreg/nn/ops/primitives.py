@@ -462,6 +462,26 @@ def _binary_cross_entropy(x: TensorLike, y: TensorLike, weight: TensorLike | Non
     return losses.binary_cross_entropy(x, y, weight, reduction)
 
 
+def _sparse_ctc(x: TensorLike, labels_indices: TensorLike, labels_values: TensorLike, sequence_length: TensorLike, *,
+                ignore_longer_outputs_than_inputs: bool, **_: object) -> tuple[Tensor, None]:
+    """Labels are given by their places, which a row for each sequence takes in."""
+    x, values = floating(x), tensor(labels_values)
+    time, n, classes = x.shape
+    words = indexing.scatter_nd(labels_indices, values, (n, time))
+    counts = reduce.sum(indexing.scatter_nd(labels_indices, creation.ones_like(values), (n, time)), 1)
+    return losses.ctc_loss(activation.log_softmax(x, -1), words, sequence_length, counts, classes - 1, "none",
+                           ignore_longer_outputs_than_inputs)
+
+
+def _no_merging(*, preprocess_collapse_repeated: bool, ctc_merge_repeated: bool, **_: object) -> None:
+    if preprocess_collapse_repeated or not ctc_merge_repeated:
+        raise ValueError("CTCLoss: labels are taken as they are, and repetitions of a class merged: leave out "
+                         "preprocess_collapse_repeated and ctc_merge_repeated")
+
+
+_add("CTCLoss", _sparse_ctc, {"preprocess_collapse_repeated": False, "ctc_merge_repeated": True,
+                              "ignore_longer_outputs_than_inputs": False}, _no_merging)
+_add("CTCGreedyDecoder", losses.ctc_greedy_decoder, {"merge_repeated": True}, _flags)
 _add("SoftmaxCrossEntropyWithLogits", _softmax_cross_entropy)
 _add("SparseSoftmaxCrossEntropyWithLogits", _sparse_cross_entropy, {"is_grad": False},
      lambda is_grad: {"is_grad": is_grad, "sens": 1.0})

@@ -1,0 +1,281 @@
+"""Summaries: numbers, images and histograms of a training in files that TensorBoard shows."""
+
+from __future__ import annotations
+
+import io
+import os
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from opreg.data import codec
+
+from ...errors import ArgumentError, ShapeError, did_you_mean
+from ..optim.settings import flag
+from .callback import Callback, RunContext, loss_of
+from .settings import whole
+
+__all__ = ["SummaryCollector", "SummaryRecord"]
+
+# ------------------------------------------------------------------------------------- messages of protobuf
+
+
+def _varint(number: int) -> bytes:
+    """A whole number, seven bits a byte."""
+    number &= 2 ** 64 - 1  # negative ones as their complement
+    written = bytearray()
+    while number > 127:
+        written.append(number & 127 | 128)
+        number >>= 7
+    written.append(number)
+    return bytes(written)
+
+
+def _field(place: int, value: float | str | bytes) -> bytes:
+    """A field of a message: an int as a varint, a float of 64 bits, text or a message with its length before it."""
+    if isinstance(value, int):
+        return _varint(place << 3) + _varint(value)
+    if isinstance(value, float):
+        return _varint(place << 3 | 1) + struct.pack("<d", value)
+    data = value.encode() if isinstance(value, str) else value
+    return _varint(place << 3 | 2) + _varint(len(data)) + data
+
+
+def _crc_table() -> Iterator[int]:
+    for number in range(256):
+        for _ in range(8):
+            number = number >> 1 ^ (0x82F63B78 if number & 1 else 0)
+        yield number
+
+
+_CRC = tuple(_crc_table())
+
+
+def _masked_crc(data: bytes) -> bytes:
+    """The CRC-32C of bytes, as records of TFRecord have it."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ _CRC[(crc ^ byte) & 255]
+    crc ^= 0xFFFFFFFF
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+def _record(message: bytes) -> bytes:
+    """A message as a record: its length, the length's checksum, the message, its checksum."""
+    length = struct.pack("<Q", len(message))
+    return length + _masked_crc(length) + message + _masked_crc(message)
+
+
+# ----------------------------------------------------------------------------------------- kinds of values
+
+
+def _scalar(name: str, value: np.ndarray) -> bytes:
+    if value.size != 1:
+        raise ShapeError(f"SummaryRecord: the scalar {name!r} must be one number, got the shape {value.shape}")
+    return _varint(2 << 3 | 5) + struct.pack("<f", float(value.reshape(())))
+
+
+def _image(name: str, value: np.ndarray) -> bytes:
+    """The first of a batch, its range of numbers spread over that of bytes."""
+    if value.ndim != 4 or value.shape[1] not in (1, 3):
+        raise ShapeError(f"SummaryRecord: the image {name!r} must be (batch, 1 or 3 channels, height, width), got the "
+                         f"shape {value.shape}")
+    pixels = value[0].transpose(1, 2, 0)
+    if pixels.dtype != np.uint8:
+        low, high = float(pixels.min()), float(pixels.max())
+        pixels = ((pixels - low) * (255 / ((high - low) or 1))).astype(np.uint8)
+    height, width, channels = pixels.shape
+    encoded = codec.encode(pixels, ".png", 3)
+    return _field(4, _field(1, height) + _field(2, width) + _field(3, channels) + _field(4, encoded))
+
+
+def _histogram(name: str, value: np.ndarray) -> bytes:
+    numbers = value[np.isfinite(value)].astype(np.float64)
+    counts, ends = np.histogram(numbers, min(max(numbers.size, 1), 90))
+    facts = (ends[0], ends[-1], numbers.size, numbers.sum(), (numbers ** 2).sum())
+    return _field(5, b"".join(_field(place, float(fact)) for place, fact in enumerate(facts, 1))
+                  + _field(6, ends[1:].astype("<f8").tobytes()) + _field(7, counts.astype("<f8").tobytes()))
+
+
+#: Numbers of dtypes in TensorFlow's tensors.
+_DTYPES = {"float32": 1, "float64": 2, "int32": 3, "uint8": 4, "int16": 5, "int8": 6, "int64": 9, "bool": 10,
+           "uint16": 17, "float16": 19, "uint32": 22, "uint64": 23}
+
+
+def _tensor(name: str, value: np.ndarray) -> bytes:
+    if value.dtype.name not in _DTYPES:
+        value = value.astype(np.float32)
+    shape = b"".join(_field(2, _field(1, length)) for length in value.shape)
+    return _field(8, _field(1, _DTYPES[value.dtype.name]) + _field(2, shape) + _field(4, value.tobytes()))
+
+
+_KINDS: dict[str, Callable[[str, np.ndarray], bytes]] = {
+    "scalar": _scalar, "image": _image, "histogram": _histogram, "tensor": _tensor}
+
+
+# ------------------------------------------------------------------------------------------------ the files
+
+
+class SummaryRecord:
+    """Values of a training, written step by step into a file that TensorBoard reads.
+
+    Parameters
+    ----------
+    log_dir : str
+        The folder, which is made where it is not there.
+    file_prefix, file_suffix : str
+        What the file's name begins and ends with.
+    num_process, network, max_file_size, raise_exception, export_options
+        Kept for MindSpore's scripts, and without effect.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with SummaryRecord(folder) as record:
+    ...         record.add_value("scalar", "loss", 0.5)
+    ...         record.record(1)
+    ...     len(os.listdir(folder))
+    True
+    1
+    """
+
+    def __init__(self, log_dir: str | os.PathLike, file_prefix: str = "events", file_suffix: str = "_MS",
+                 num_process: int = 32, network: object = None, max_file_size: int | None = None,
+                 raise_exception: bool = False, export_options: object = None):
+        folder = Path(log_dir)
+        folder.mkdir(parents=True, exist_ok=True)
+        now = time.time()
+        name = f"{file_prefix}.out.tfevents.{now:.0f}.{os.getpid()}.{socket.gethostname()}{file_suffix}"
+        self._log_dir = str(folder.resolve())
+        self._file: io.BufferedWriter = (folder / name).open("wb")
+        self._values: list[tuple[str, bytes]] = []
+        self._write(_field(1, now) + _field(3, "brain.Event:2"))
+
+    @property
+    def log_dir(self) -> str:
+        """The folder of the file."""
+        return self._log_dir
+
+    def _write(self, message: bytes) -> None:
+        self._file.write(_record(message))
+
+    def set_mode(self, mode: str) -> None:
+        """Accept ``"train"`` or ``"eval"``; the file says nothing of it."""
+        if mode not in ("train", "eval"):
+            raise ArgumentError(f"SummaryRecord: mode must be 'train' or 'eval', got {mode!r}")
+
+    def add_value(self, plugin: str, name: str, value: Any) -> None:
+        """Keep a value for the next ``record``.
+
+        Parameters
+        ----------
+        plugin : {"scalar", "image", "histogram", "tensor"}
+            The kind of value. An image is the first of a batch (batch, 1 or 3 channels, height, width).
+        name : str
+            The tag that it is shown under.
+        value : Tensor, array or number
+            Its numbers, as they are now.
+
+        Raises
+        ------
+        ArgumentError
+            For a kind or name that is none.
+        ShapeError
+            For a scalar of several numbers, or something that is no image.
+        """
+        if plugin not in _KINDS:
+            raise ArgumentError(f"SummaryRecord: there is no plugin {plugin!r}. {did_you_mean(plugin, _KINDS)}")
+        if not name or type(name) is not str:
+            raise ArgumentError(f"SummaryRecord: a value has a name, got {name!r}")
+        numbers = value.asnumpy() if hasattr(value, "asnumpy") else np.asarray(value)
+        self._values.append((plugin, _field(1, name) + _KINDS[plugin](name, numbers)))
+
+    def record(self, step: int, train_network: object = None,
+               plugin_filter: Callable[[str], bool] | None = None) -> bool:
+        """Write the values that were added since the last time.
+
+        Parameters
+        ----------
+        step : int
+            Where they are shown.
+        plugin_filter : callable, optional
+            Says of a kind of values whether it is written.
+
+        Returns
+        -------
+        bool
+            Whether the file is open.
+        """
+        values, self._values = self._values, []
+        if self._file.closed:
+            return False
+        kept = [_field(1, value) for plugin, value in values if plugin_filter is None or plugin_filter(plugin)]
+        if kept:
+            self._write(_field(1, time.time()) + _field(2, int(step)) + _field(5, b"".join(kept)))
+        return True
+
+    def flush(self) -> None:
+        """See that the file has all that was written."""
+        if not self._file.closed:
+            self._file.flush()
+
+    def close(self) -> None:
+        """Close the file; closing twice is closing once."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class SummaryCollector(Callback):
+    """Writes the loss of a training into a file that TensorBoard reads, as ``loss/auto``.
+
+    Parameters
+    ----------
+    summary_dir : str
+        The folder of the file.
+    collect_freq : int
+        Steps from one value to the next.
+    keep_default_action : bool
+        Whether the loss is written where ``collect_specified_data`` does not say so.
+    collect_specified_data : dict, optional
+        Only ``collect_metric`` counts: whether the loss is written.
+    num_process, custom_lineage_data, collect_tensor_freq, max_file_size, export_options
+        Kept for MindSpore's scripts, and without effect.
+    """
+
+    def __init__(self, summary_dir: str | os.PathLike, collect_freq: int = 10, num_process: int = 32,
+                 collect_specified_data: dict[str, Any] | None = None, keep_default_action: bool = True,
+                 custom_lineage_data: object = None, collect_tensor_freq: int | None = None,
+                 max_file_size: int | None = None, export_options: object = None):
+        self._every = whole("SummaryCollector", "collect_freq", collect_freq, 1)
+        given = (collect_specified_data or {}).get("collect_metric")
+        self._wanted = flag("SummaryCollector", "keep_default_action", keep_default_action) if given is None else given
+        self._folder = summary_dir
+        self._record: SummaryRecord | None = None
+
+    def __enter__(self) -> Self:
+        self._record = SummaryRecord(self._folder)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._record is not None:
+            self._record.close()
+
+    def step_end(self, run_context: RunContext) -> None:
+        """Write the loss where it is time."""
+        params = run_context.original_args()
+        step = params["cur_step_num"]
+        if self._wanted and self._record is not None and step % self._every == 0:
+            loss = loss_of(params["net_outputs"])
+            self._record.add_value("scalar", "loss/auto", loss)
+            self._record.record(step)

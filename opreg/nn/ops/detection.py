@@ -1,0 +1,161 @@
+"""Primitives of detection: boxes as differences from anchors, which of them to keep, and what lies in regions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ...cells.tensor import Tensor
+from ...cells.typing import TensorLike
+from ...core.registry import ops
+from ...core.spec import show
+from ...errors import ArgumentError, ShapeError
+from .array import concat, stack
+from .indexing import gather, scatter_nd, topk
+from .lift import floating, tensor, together
+from .math import clamp, isfinite, logical_and
+from .primitive import adder
+from .random import rand
+
+__all__: list[str] = []
+
+_add = adder(globals(), __all__)
+
+
+def _boxes(name: str, *given: TensorLike) -> tuple[Tensor, ...]:
+    boxes = together(*given, real=True) if len(given) > 1 else (floating(given[0]),)
+    if any(each.ndim != 2 or each.shape[1] != 4 or each.shape != boxes[0].shape for each in boxes):
+        raise ShapeError(f"{name}: expected boxes of four numbers, as many of each, got shapes "
+                         f"{', '.join(show(each.shape) for each in boxes)}")
+    return tuple(boxes)
+
+
+def _four(name: str, what: str, value: float | Sequence[float], like: Tensor) -> Tensor:
+    numbers = tuple(value) if isinstance(value, (tuple, list)) else (value,) * 4
+    if len(numbers) != 4:
+        raise ArgumentError(f"{name}: {what} must be four numbers, got {value!r}")
+    return tensor(np.asarray(numbers, like._dt))
+
+
+def _middles(boxes: Tensor) -> tuple[Tensor, Tensor]:
+    """Middles and lengths of boxes, whose last pixels are inside."""
+    return (boxes[:, :2] + boxes[:, 2:]) * 0.5, boxes[:, 2:] - boxes[:, :2] + 1
+
+
+def _encoded(anchor_box: TensorLike, groundtruth_box: TensorLike, *, means: float | Sequence[float],
+             stds: float | Sequence[float]) -> Tensor:
+    anchors, boxes = _boxes("BoundingBoxEncode", anchor_box, groundtruth_box)
+    (middle, length), (goal, size) = _middles(anchors), _middles(boxes)
+    deltas = concat(((goal - middle) / length, ops.log(size / length)), 1)
+    return (deltas - _four("BoundingBoxEncode", "means", means, deltas)) \
+        / _four("BoundingBoxEncode", "stds", stds, deltas)
+
+
+def _decoded(anchor_box: TensorLike, deltas: TensorLike, *, max_shape: Sequence[int], means: float | Sequence[float],
+             stds: float | Sequence[float], wh_ratio_clip: float) -> Tensor:
+    name = "BoundingBoxDecode"
+    anchors, moves = _boxes(name, anchor_box, deltas)
+    if len(max_shape) != 2:
+        raise ArgumentError(f"{name}: max_shape must be a height and a width, got {max_shape!r}")
+    (middle, length), most = _middles(anchors), abs(math.log(wh_ratio_clip))
+    moves = moves * _four(name, "stds", stds, moves) + _four(name, "means", means, moves)
+    middle = middle + length * moves[:, :2]
+    half = length * ops.exp(clamp(moves[:, 2:], -most, most)) * 0.5 - 0.5
+    height, width = max_shape
+    ends = tensor(np.asarray([width, height] * 2, moves._dt))
+    return ops.broadcast_minimum(ops.relu(concat((middle - half, middle + half), 1)), ends)
+
+
+_add("BoundingBoxEncode", _encoded, {"means": (0.0,) * 4, "stds": (1.0,) * 4})
+_add("BoundingBoxDecode", _decoded, {"max_shape": ..., "means": (0.0,) * 4, "stds": (1.0,) * 4,
+                                     "wh_ratio_clip": 0.016})
+
+
+def _valid(bboxes: TensorLike, img_metas: TensorLike) -> Tensor:
+    (boxes,), metas = _boxes("CheckValid", bboxes), floating(img_metas)
+    height, width = metas[0] * metas[2], metas[1] * metas[2]
+    low = ops.min(boxes[:, :2], axis=1) >= 0
+    return logical_and(low, logical_and(boxes[:, 2] <= width - 1, boxes[:, 3] <= height - 1))
+
+
+_add("CheckValid", _valid)
+
+
+def _without_overlaps(bboxes: TensorLike, *, iou_threshold: float) -> tuple[Tensor, Tensor, Tensor]:
+    boxes = floating(bboxes)
+    if boxes.ndim != 2 or boxes.shape[1] != 5:
+        raise ShapeError(f"NMSWithMask: expected rows of four corners and a score, got shape {show(boxes.shape)}")
+    count = boxes.shape[0]
+    boxes = gather(boxes, ops.argsort(boxes[:, 4], is_ascend=False, dtype=np.dtype(np.int32)), 0)
+    place = tensor(np.arange(count, dtype=boxes._dt).reshape(-1, 1))
+    ends = ops.sort(boxes[:, :4].reshape((-1, 2, 2)), axis=1).reshape((-1, 4))  # corners in any order
+    ranked = concat((place, count - place, ends), 1)
+    kept = ops._contrib_box_nms(ranked, overlap_thresh=iou_threshold, coord_start=2, score_index=1)[:, 0]
+    there = kept >= 0
+    chosen = scatter_nd(ops.relu(kept)._cast(np.dtype(np.int32)).reshape((-1, 1)), there._cast(np.dtype(np.int32)),
+                        (count,)) > 0
+    return boxes, tensor(np.arange(count, dtype=np.int32)), chosen
+
+
+_add("NMSWithMask", _without_overlaps, {"iou_threshold": 0.5})
+
+
+def _regions(features: TensorLike, rois: TensorLike, *, pooled_height: int, pooled_width: int, spatial_scale: float,
+             sample_num: int, roi_end_mode: int) -> Tensor:
+    x, boxes = together(features, rois, real=True)
+    if roi_end_mode:  # the last pixel is inside; what is less than a pixel stays so where the operator shifts by a half
+        half = 0.5 / spatial_scale
+        boxes = boxes + tensor(np.asarray([0, half, half, half + 1, half + 1], boxes._dt))
+    return ops._contrib_ROIAlign(x, boxes, pooled_size=(pooled_height, pooled_width), spatial_scale=spatial_scale,
+                                 sample_ratio=sample_num or -1, aligned=bool(roi_end_mode))
+
+
+def _end_mode(*, roi_end_mode: int, sample_num: int, **_: object) -> None:
+    if roi_end_mode not in (0, 1) or sample_num < 0:
+        raise ValueError(f"ROIAlign: roi_end_mode must be 0 or 1, and sample_num not negative, got {roi_end_mode!r} "
+                         f"and {sample_num!r}")
+
+
+_add("ROIAlign", _regions, {"pooled_height": ..., "pooled_width": ..., "spatial_scale": ..., "sample_num": 2,
+                            "roi_end_mode": 1}, _end_mode)
+
+
+def _chosen(input_x: TensorLike, *, count: int, **_: object) -> tuple[Tensor, Tensor]:
+    mask = tensor(input_x)
+    places = math.prod(mask.shape)
+    drawn = rand(places) + mask.reshape((-1,))._cast(np.dtype(np.float32))  # those of the mask are 1 at least
+    value, at = topk(drawn, min(count, places))
+    there = value >= 1
+    at = at * there._cast(at._dt)
+    missing = max(count - places, 0)
+    at, there = (concat((each, tensor(np.zeros(missing, each._dt))), 0) if missing else each for each in (at, there))
+    digits = []
+    for length in reversed(mask.shape):
+        digits.append(at % length)
+        at = at // length
+    return stack(digits[::-1], 1), there
+
+
+_add("RandomChoiceWithMask", _chosen, {"count": 256, "seed": 0, "seed2": 0})
+
+
+# ------------------------------------------------------------------------------------------- overflows
+
+
+def _overflow(x: TensorLike) -> Tensor:
+    return ops.max(1 - isfinite(tensor(x))._cast(np.dtype(np.float32))).reshape((1,))
+
+
+def _of_npus(name: str) -> Callable[..., Tensor]:
+    def call(*args: TensorLike) -> Tensor:
+        raise ArgumentError(f"{name}: there is no status of a device here; FloatStatus() looks at a tensor, "
+                            "amp.all_finite at many")
+
+    return call
+
+
+_add("FloatStatus", _overflow)
+for _name in ("NPUAllocFloatStatus", "NPUClearFloatStatus", "NPUGetFloatStatus"):
+    _add(_name, _of_npus(_name))
