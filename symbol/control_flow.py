@@ -30,7 +30,7 @@ from .inspect.work import Rounds
 from .symbol import Symbol
 from .unrolled import UNROLLED
 
-__all__ = ["FOREACH", "WHILE_LOOP", "COND", "Operands", "check_locations", "find"]
+__all__ = ["FOREACH", "WHILE_LOOP", "COND", "Operands", "check_locations"]
 
 Locations = tuple[int, ...]
 
@@ -60,7 +60,8 @@ class Operands:
         return self._places[key]
 
 
-def _declared(name: str, fields: Mapping[str, Any], kernel: Callable, backward_kernel: Callable) -> Op:
+def _declared(name: str, fields: Mapping[str, Any], kernel: Callable, backward_kernel: Callable,
+              doc: str) -> Op:
     """The operator of a loop or branch: its attributes hold graphs, its inputs are counted by ``num_args``.
 
     Hidden outputs behind the visible ones keep what backward starts each round from.
@@ -85,7 +86,7 @@ def _declared(name: str, fields: Mapping[str, Any], kernel: Callable, backward_k
 
     op = register(Op(name, schema, lambda *, num_args, subgraphs: [f"arg{i}" for i in range(num_args - len(subgraphs))],
                      outputs=AttrsRule(outputs), visible=lambda *, num_outputs: num_outputs, types=AttrsRule(dtypes),
-                     mode=True, per_instance=True, doc=kernel.__doc__ or ""))
+                     mode=True, per_instance=True, doc=doc))
     op.shapes(AttrsRule(lambda attrs, ins, outs: _RULES[name]([*ins], attrs, inference.infer_shapes, _outer, _inner)))
     op.kernel("loop", bound=True)(kernel)
     op.grad(AttrsRule(gradients))
@@ -341,93 +342,143 @@ def _rows(data: Any) -> Any:
     return data if data.ndim > 1 else data[:, None]
 
 
-def _foreach(call: Call) -> Callable:
-    """Apply a body to each slice of the data along the first axis, handing states on."""
-    attrs, count = call.attrs, call.attrs["num_out_data"]
-    data, states, rest = attrs["in_data_locs"], attrs["in_state_locs"], attrs["remain_locs"]
-    body = _loop_body(call, attrs, call.ins, False)
-    slices, sources = [body.slots[place] for place in data], [_rows(array) for array in call.ins[:len(data)]]
-    current_states = [body.slots[place] for place in states]
-    *kept, number = call.outs[attrs["num_outputs"]:]
-    rounds = _Rerun(call, body)
-    length = call.ins[0].shape[0] if data else 0
-    del rest
+class _Loop:
+    """A loop bound to the inputs of its node, for either direction.
+
+    Parameters
+    ----------
+    call : Call
+        The node.
+    ins : sequence of arrays
+        Its inputs.
+    gradients : bool
+        Whether the body is bound for backward.
+
+    Attributes
+    ----------
+    inputs : sequence of int
+        For each variable of the body the input of the node.
+    data, states : sequence of int
+        Variables of the body that take another slice in each round, and those that are handed on.
+    length : int or None
+        How many rounds there are; None where a condition decides.
+    """
+
+    def __init__(self, call: Call, ins: Sequence[Any], gradients: bool):
+        attrs = call.attrs
+        if "in_data_locs" in attrs:
+            self.data, self.states = attrs["in_data_locs"], attrs["in_state_locs"]
+            order = (*self.data, *self.states, *attrs["remain_locs"])
+            self.inputs = [order.index(place) for place in range(len(order))]
+            self.length: int | None = ins[0].shape[0] if self.data else 0
+            if self.data and not self.length:
+                raise ShapeError("foreach: the data have no slices: their first dimension is 0")
+        else:
+            self.inputs, self.data, self.states = attrs["func_input_locs"], (), attrs["func_var_locs"]
+            self.length = None
+        arrays = [ins[i] for i in self.inputs]
+        self.starts, self._sources = [arrays[place] for place in self.states], {}
+        for place in self.data:
+            self._sources[place] = _rows(arrays[place])
+            arrays[place] = self._sources[place][0]
+        changing = {self.inputs[place] for place in (*self.data, *self.states)}
+        self.body = _Body(call, attrs["subgraphs"][-1], arrays, [i in changing for i in self.inputs], gradients)
+        self._test, self._shown = None, []
+        if self.length is None and not gradients:
+            tested = attrs["cond_input_locs"]
+            self._test = _Body(call, attrs["subgraphs"][0], [ins[i] for i in tested], [i in changing for i in tested],
+                               False)
+            self._shown = [(self._test.slots[tested.index(self.inputs[place])], self.body.slots[place])
+                           for place in self.states if self.inputs[place] in tested]
+        self._most, self._is_train = attrs.get("max_iterations", self.length), call.is_train
+
+    def goes_on(self, t: int) -> bool:
+        """Whether there is a round of this number."""
+        if self._test is None or t >= self._most:
+            return t < self._most
+        for shown, slot in self._shown:
+            shown[...] = slot
+        return bool(self._test.run(self._is_train)[0].reshape(-1)[0])
+
+    def have(self, states: Sequence[Any]) -> None:
+        """Let the next round begin with these states."""
+        for place, state in zip(self.states, states):
+            self.body.slots[place][...] = state
+
+    def slice(self, t: int) -> None:
+        """Let the next round have the slices of its number."""
+        for place, source in self._sources.items():
+            self.body.slots[place][...] = source[t]
+
+    def steps(self, run: Callable[[], None], is_train: bool) -> Callable:
+        """The step of the loop, which says how many rounds it has where that is known."""
+        return run if self.length is None else Rounds(run, self.body.executor, self.length, is_train)
+
+
+def _loop(call: Call) -> Callable:
+    count, visible = call.attrs["num_out_data"], call.attrs["num_outputs"]
+    loop = _Loop(call, call.ins, False)
+    *kept, number = call.outs[visible:]
+    rounds, slots = _Rerun(call, loop.body), [loop.body.slots[place] for place in loop.states]
 
     def run() -> None:
-        for slot, start in zip(current_states, call.ins[len(data):]):
-            slot[...] = start
-        for t in range(length):
-            for slot, source in zip(slices, sources):
-                slot[...] = source[t]
-            for keep, slot in zip(kept, current_states):
+        if loop.length is None:
+            _zero(call.outs[:count])
+        t = 0
+        loop.have(loop.starts)
+        while loop.goes_on(t):
+            loop.slice(t)
+            for keep, slot in zip(kept, slots):
                 if keep is not None:
                     keep[t] = slot
             results = rounds.run(t, call.is_train)
             for out, result in zip(call.outs[:count], results):
                 if out is not None:
                     out[t] = result
-            for slot, result in zip(current_states, results[count:]):
-                slot[...] = result
+            loop.have(results[count:])
+            t += 1
         if number is not None:
-            number[...] = length
-        for out, slot in zip(call.outs[count:attrs["num_outputs"]], current_states):
+            number[...] = t
+        for out, slot in zip(call.outs[count:visible], slots):
             if out is not None:
                 out[...] = slot
 
-    return Rounds(run, body.executor, length, call.is_train)
+    return loop.steps(run, call.is_train)
 
 
-def _loop_body(call: Call, attrs: Any, ins: Sequence[Any], gradients: bool) -> _Body:
-    data, states, rest = attrs["in_data_locs"], attrs["in_state_locs"], attrs["remain_locs"]
-    places = (*data, *states, *rest)
-    arrays: list[Any] = [None] * len(places)
-    own = [False] * len(places)
-    for i, place in enumerate(places):
-        arrays[place] = _rows(ins[i])[0] if i < len(data) else ins[i]
-        own[place] = i < len(data) + len(states)
-    if data and not ins[0].shape[0]:
-        raise ShapeError("foreach: the data have no slices: their first dimension is 0")
-    return _Body(call, attrs["subgraphs"][0], arrays, own, gradients)
-
-
-def _backward_foreach(call: Call) -> Callable:
+def _backward_loop(call: Call) -> Callable:
     attrs, count, visible = call.attrs, call.attrs["num_out_data"], call.attrs["num_outputs"]
-    data, states, rest = attrs["in_data_locs"], attrs["in_state_locs"], attrs["remain_locs"]
-    n_in = len(data) + len(states) + len(rest)
-    tops, ins, kept = call.ins[:visible], call.ins[visible:visible + n_in], call.ins[visible + n_in:]
-    body = _loop_body(call, attrs, ins, True)
-    rounds = _Rerun(call, body)
-    arriving = [top.copy() for top in tops[count:]]
-    outs, sources = call.outs, [_rows(array) for array in ins[:len(data)]]
-    slopes: list[Any] = [array if array is None else _rows(array) for array in outs[:len(data)]]
+    n_in = attrs["num_args"] - len(attrs["subgraphs"])
+    tops, ins, (*kept, number) = call.ins[:visible], call.ins[visible:visible + n_in], call.ins[visible + n_in:]
+    loop = _Loop(call, ins, True)
+    rounds = _Rerun(call, loop.body)
+    outs = [call.outs[i] for i in loop.inputs]  # by variables of the body
+    slopes = {place: _rows(outs[place]) for place in loop.data if outs[place] is not None}
+    arriving = {place: top.copy() for place, top in zip(loop.states, tops[count:])}
 
     def run() -> None:
-        for held, top in zip(arriving, tops[count:]):
+        for held, top in zip(arriving.values(), tops[count:]):
             held[...] = top
-        _zero(outs)
-        for t in reversed(range(ins[0].shape[0])):
-            for place, source in zip(data, sources):
-                body.slots[place][...] = source[t]
-            for place, keep in zip(states, kept):
-                body.slots[place][...] = keep[t]
+        _zero(call.outs)
+        for t in reversed(range(int(number[0]) if loop.length is None else loop.length)):
+            loop.slice(t)
+            loop.have([keep[t] for keep in kept])
             rounds.back(t, [NDArray(top[t], call.ctx) for top in tops[:count]]
-                        + [NDArray(held, call.ctx) for held in arriving])
-            for i, place in enumerate((*data, *states, *rest)):
-                g = body.grads[place]
+                        + [NDArray(held, call.ctx) for held in arriving.values()])
+            for place, g in enumerate(loop.body.grads):
                 if g is None:
                     continue
-                if i < len(data):
-                    if slopes[i] is not None:
-                        slopes[i][t] = g._data
-                elif i < len(data) + len(states):
-                    arriving[i - len(data)][...] = g._data
-                elif outs[i] is not None:
-                    outs[i] += g._data
-        for out, held in zip(outs[len(data):], arriving):
-            if out is not None:
-                out[...] = held
+                if place in arriving:
+                    arriving[place][...] = g._data
+                elif place in slopes:
+                    slopes[place][t] = g._data
+                elif place not in loop.data and outs[place] is not None:
+                    outs[place] += g._data
+        for place, held in arriving.items():
+            if outs[place] is not None:
+                outs[place][...] = held
 
-    return Rounds(run, body.executor, ins[0].shape[0], True)
+    return loop.steps(run, True)
 
 
 def _zero(outs: Sequence[Any]) -> None:
@@ -436,102 +487,12 @@ def _zero(outs: Sequence[Any]) -> None:
             out[...] = 0
 
 
-def _while_bodies(call: Call, ins: Sequence[Any], gradients: bool) -> tuple[_Body, _Body, list[tuple[int, int]]]:
-    """The condition, the function, and for each loop variable its places in the function and in the condition."""
-    attrs = call.attrs
-    changing = {attrs["func_input_locs"][place] for place in attrs["func_var_locs"]}
-    test = _Body(call, attrs["subgraphs"][0], [ins[place] for place in attrs["cond_input_locs"]],
-                 [place in changing for place in attrs["cond_input_locs"]], False)
-    body = _Body(call, attrs["subgraphs"][1], [ins[place] for place in attrs["func_input_locs"]],
-                 [place in changing for place in attrs["func_input_locs"]], gradients)
-    places = [(place, find(attrs["cond_input_locs"], attrs["func_input_locs"][place]))
-              for place in attrs["func_var_locs"]]
-    return test, body, places
-
-
-def find(places: Sequence[Any], wanted: Any) -> int:
-    """Index of something, -1 where it is absent."""
-    return places.index(wanted) if wanted in places else -1
-
-
-def _while_loop(call: Call) -> Callable:
-    """Apply a function while a condition holds, at most ``max_iterations`` times; outputs are stacked."""
-    attrs, count, visible = call.attrs, call.attrs["num_out_data"], call.attrs["num_outputs"]
-    test, body, places = _while_bodies(call, call.ins, False)
-    starts = [call.ins[attrs["func_input_locs"][place]] for place, _ in places]
-    kept, steps = call.outs[visible:-1], call.outs[-1]
-    rounds = _Rerun(call, body)
-
-    def assign(values: Sequence[Any]) -> None:
-        for (place, shown), value in zip(places, values):
-            body.slots[place][...] = value
-            if shown >= 0:
-                test.slots[shown][...] = value
-
-    def run() -> None:
-        assign(starts)
-        _zero(call.outs[:count])
-        t = 0
-        while t < attrs["max_iterations"] and bool(test.run(call.is_train)[0].reshape(-1)[0]):
-            for keep, (place, _) in zip(kept, places):
-                if keep is not None:
-                    keep[t] = body.slots[place]
-            results = rounds.run(t, call.is_train)
-            for out, result in zip(call.outs[:count], results):
-                if out is not None:
-                    out[t] = result
-            assign(results[count:])
-            t += 1
-        if steps is not None:
-            steps[...] = t
-        for out, (place, _) in zip(call.outs[count:visible], places):
-            if out is not None:
-                out[...] = body.slots[place]
-
-    return run
-
-
-def _backward_while_loop(call: Call) -> Callable:
-    attrs, count, visible = call.attrs, call.attrs["num_out_data"], call.attrs["num_outputs"]
-    n_in = attrs["num_args"] - 2
-    tops, ins, kept = call.ins[:visible], call.ins[visible:visible + n_in], call.ins[visible + n_in:]
-    _, body, places = _while_bodies(call, ins, True)
-    rounds = _Rerun(call, body)
-    arriving = [top.copy() for top in tops[count:]]
-    changing = {place: k for k, (place, _) in enumerate(places)}
-
-    def run() -> None:
-        for held, top in zip(arriving, tops[count:]):
-            held[...] = top
-        _zero(call.outs)
-        for t in reversed(range(int(kept[-1][0]))):
-            for keep, (place, _) in zip(kept, places):
-                body.slots[place][...] = keep[t]
-            rounds.back(t, [NDArray(top[t], call.ctx) for top in tops[:count]]
-                        + [NDArray(held, call.ctx) for held in arriving])
-            for place, outer in enumerate(attrs["func_input_locs"]):
-                g = body.grads[place]
-                if g is None:
-                    continue
-                if place in changing:
-                    arriving[changing[place]][...] = g._data
-                elif call.outs[outer] is not None:
-                    call.outs[outer] += g._data
-        for place, k in changing.items():
-            out = call.outs[attrs["func_input_locs"][place]]
-            if out is not None:
-                out[...] = arriving[k]
-
-    return run
-
-
 def _cond_bodies(call: Call, ins: Sequence[Any], gradients: bool) -> list[_Body]:
     return [_Body(call, body, [ins[place] for place in places], [False] * len(places), gradients and k > 0)
             for k, (body, places) in enumerate(zip(call.attrs["subgraphs"], _branches(call.attrs)))]
 
 
 def _cond(call: Call) -> Callable:
-    """Compute one of two branches, as a condition says."""
     test, *branches = _cond_bodies(call, call.ins, False)
     rounds = [_Rerun(call, branch, which) for which, branch in enumerate(branches)]
     outs, taken = call.outs[:-1], call.outs[-1]
@@ -564,9 +525,13 @@ def _backward_cond(call: Call) -> Callable:
 
 
 FOREACH = _declared("_foreach", {"num_out_data": int, "in_state_locs": Locations, "in_data_locs": Locations,
-                                 "remain_locs": Locations}, _foreach, _backward_foreach)
+                                 "remain_locs": Locations}, _loop, _backward_loop,
+                    "Apply a body to each slice of the data along the first axis, handing states on.")
 WHILE_LOOP = _declared("_while_loop", {"num_out_data": int, "max_iterations": int, "cond_input_locs": Locations,
                                        "func_input_locs": Locations, "func_var_locs": Locations},
-                       _while_loop, _backward_while_loop)
+                       _loop, _backward_loop,
+                       "Apply a function while a condition holds, at most ``max_iterations`` times; "
+                       "outputs are stacked.")
 COND = _declared("_cond", {"cond_input_locs": Locations, "then_input_locs": Locations,
-                           "else_input_locs": Locations}, _cond, _backward_cond)
+                           "else_input_locs": Locations}, _cond, _backward_cond,
+                 "Compute one of two branches, as a condition says.")

@@ -14,7 +14,7 @@ from opreg.core.op import Op
 from opreg.errors import ArgumentError, UnusedError
 from opreg.ndarray.control_flow import check_rounds
 
-from .control_flow import COND, FOREACH, WHILE_LOOP, Operands, find
+from .control_flow import COND, FOREACH, WHILE_LOOP, Operands
 from .naming import AttrScope, attributes, named
 from .symbol import Symbol, Variable, output_name
 
@@ -69,7 +69,8 @@ class _Cut:
 
     def places(self, slots: Sequence[Symbol]) -> list[int]:
         """Indices of slots among the inputs, -1 for those that the body does not use."""
-        return [find(self.inputs, slot._entries[0][0]) for slot in slots]
+        found = [slot._entries[0][0] for slot in slots]
+        return [self.inputs.index(node) if node in self.inputs else -1 for node in found]
 
 
 def _slots(values: Sequence[Symbol], title: str) -> list[Symbol]:

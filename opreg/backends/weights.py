@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from opreg.core.addresses import address_of
 from opreg.core.rules import Attrs
@@ -71,20 +72,27 @@ def rows_of(columns: Columns, stretch: int) -> list[list[int]]:
     return rows
 
 
-class Tables(dict[tuple[int, ...], tuple[T, Any]]):
-    """Cache of values made for the arrays of weights; an entry lives as long as these arrays.
+class Tables(Generic[T]):
+    """Cache of values made for the arrays of weights; an entry lives as long as these arrays, and holds none of them.
 
     Reading addresses takes as long as moving ten thousand numbers, and programs move the same arrays again and again.
     """
 
+    def __init__(self) -> None:
+        self._kept: dict[tuple[int, ...], tuple[T, list[weakref.ref]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
     def of(self, columns: Columns, make: Callable[[Columns], T | None]) -> T | None:
         """That of these arrays; None, which is not kept, where nothing can be made of them."""
-        key = (len(columns), *[id(array) for arrays in columns for array in arrays])
-        kept = self.get(key)
-        if kept is not None:
-            return kept[0]
+        arrays = [array for column in columns for array in column]
+        key = (len(columns), *map(id, arrays))
+        found = self._kept.get(key)
+        # Another array may have the identity of one that is gone.
+        if found is not None and all(map(operator.is_, [alive() for alive in found[1]], arrays)):
+            return found[0]
         table = make(columns)
         if table is not None:
-            self[key] = table, [weakref.ref(array, lambda _: self.pop(key, None)) for arrays in columns
-                                for array in arrays]
+            self._kept[key] = table, [weakref.ref(array, lambda _: self._kept.pop(key, None)) for array in arrays]
         return table

@@ -16,7 +16,7 @@ import itertools
 import math
 import operator
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from sys import _getframe, getrefcount
 from typing import Any, TypeAlias
 
@@ -100,8 +100,8 @@ class _Memory:
 
     Attributes
     ----------
-    owner : weak reference or None
-        The array whose memory it is; None of all that is told apart by address.
+    owner : weak reference
+        To the array whose memory it is; one to nothing of all that is told apart by address.
     last : Write
         The last write to some of it.
     stretches : _Stretches or None
@@ -112,7 +112,7 @@ class _Memory:
 
     __slots__ = ("owner", "last", "stretches", "shared")
 
-    def __init__(self, owner: weakref.ref[ndarray] | None = None):
+    def __init__(self, owner: Callable[[], ndarray | None] = lambda: None):
         self.owner, self.last, self.shared = owner, _NEVER, False
         self.stretches: _Stretches | None = None
 
@@ -134,7 +134,8 @@ class _Memory:
         return max([self.stretches.last(span) for span in spans], key=_number, default=_NEVER)
 
 
-#: The memory of arrays that own theirs, by ``id``, for as long as they are there; and all other memory.
+#: The memory of arrays that own theirs, by ``id``, for as long as they are there, and all other memory. Who finds some
+#: asks its ``owner``: another array may have the identity of one that is gone.
 _OWNED: dict[int, _Memory] = {}
 _BY_ADDRESS = _Memory()
 #: How often memory of an array came to be told apart by address.
@@ -149,6 +150,9 @@ def _memory(array: Array) -> tuple[_Memory, bool]:
         return _BY_ADDRESS, False
     key = id(owner)
     memory = _OWNED.get(key)
+    if memory is not None and memory.owner() is not owner:
+        del _OWNED[key]
+        memory = None
     if memory is None:
         memory = _OWNED.setdefault(key, _Memory(weakref.ref(owner, lambda _: _OWNED.pop(key, None))))
     return (_BY_ADDRESS, False) if memory.shared else (memory, array.nbytes == owner.nbytes)
@@ -333,7 +337,7 @@ def written(array: Array, since: int) -> Write | None:
     """
     owner = _owner(array)
     memory = _BY_ADDRESS if owner is None else _OWNED.get(id(owner))
-    if memory is None:
+    if memory is None or memory.owner() is not owner:
         return None
     if memory.shared:
         memory = _BY_ADDRESS

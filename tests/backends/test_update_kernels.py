@@ -181,10 +181,10 @@ def test_tables_are_forgotten_with_their_arrays(calls):
     with compiler.use("numba"):
         for _ in range(3):
             mx.nd.sgd_update(weight, gradient, lr=0.5, wd=0.1, out=weight)
-    (key,) = [key for key in updates._TABLES if key[-2:] == (id(weight._data), id(gradient._data))]
+    (key,) = [key for key in updates._TABLES._kept if key[-2:] == (id(weight._data), id(gradient._data))]
     del weight, gradient
     gc.collect()
-    assert key not in updates._TABLES
+    assert key not in updates._TABLES._kept
 
 
 def test_numpy_computes_until_it_has_taken_as_long_as_compiling(calls):

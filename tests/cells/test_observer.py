@@ -522,14 +522,33 @@ def test_a_module_that_another_takes_the_place_of_is_seen(monkeypatch):
         same(function, compiled)
 
 
-def test_attributes_that_a_module_computes_are_seen():
+def computing_module() -> tuple[Any, dict[str, float]]:
+    """A module whose attributes a function of its own computes, and the variable that this has from outside."""
     module: Any = types.ModuleType("computing_module")
-    module.values = {"k": 2.0}
-    module.__getattr__ = lambda name: module.__dict__["values"][name]
+    values = {"k": 2.0}
+    module.__getattr__ = lambda name: values[name]
+    return module, values
+
+
+def test_attributes_that_a_module_computes_are_seen():
+    module, values = computing_module()
     compiled = jit(lambda x: x * module.k)
     same(lambda x: x * module.k, compiled)
-    module.values["k"] = 4.0
+    values["k"] = 4.0
     same(lambda x: x * module.k, compiled)
+
+
+def test_functions_that_gc_freeze_hides_run_as_python():
+    module, values = computing_module()
+    compiled = jit(lambda x: x * module.k)
+    gc.freeze()
+    try:
+        with pytest.warns(UserWarning, match=r"gc\.freeze\(\) hides the variables that <lambda> has from outside"):
+            same(lambda x: x * module.k, compiled)
+        values["k"] = 4.0
+        same(lambda x: x * module.k, compiled)
+    finally:
+        gc.unfreeze()
 
 
 def test_objects_that_a_library_gives_are_seen():

@@ -6,15 +6,17 @@ says for each sequence of the batch how long it is; without it all are full.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...core.attrs import Number
 from ...core.op import Op
 from ...core.registry import declare
-from ...core.spec import Shape, show
+from ...core.spec import Shape, is_floating, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import adjoint_pair, gradient_by, linear
 from ..places import reading, writing
-from ..shapes.shape import constant, stored
+from ..shapes.shape import constant
 from .indexing import check_some
 
 __all__: list[str] = []
@@ -48,14 +50,10 @@ def _padded(op: Op) -> None:
         return data
 
 
-def _laid(row: Array, axis: int) -> Array:
-    """A row of numbers laid along one of two axes."""
-    return row.reshape((1, -1) if axis else (-1, 1))
-
-
 def _times(xp: ArrayModule, data: Array, length: Array, axis: int) -> tuple[Array, Array]:
     """0, 1, 2 … along time, and the lengths along the batch."""
-    return _laid(xp.arange(data.shape[axis]), axis), _laid(length.astype(xp.int64), 1 - axis)
+    times, lengths = xp.arange(data.shape[axis]), length.astype(xp.int64)
+    return (times, lengths[:, None]) if axis else (times[:, None], lengths)
 
 
 # ------------------------------------------------------------------------------------------- SequenceMask
@@ -75,14 +73,16 @@ def sequence_mask_view(array, *, use_sequence_length):
     return None if use_sequence_length else array
 
 
-@sequence_mask.kernel()
-def sequence_mask_xp(xp, data, sequence_length=None, *, value, axis, out=None):
-    out = stored(xp, data, out)
-    if sequence_length is not None:
-        times, lengths = _times(xp, data, sequence_length, axis)
-        behind_end = (times >= lengths).reshape(data.shape[:2] + (1,) * (data.ndim - 2))
-        xp.copyto(out, constant(xp, value, data.dtype), where=behind_end)
-    return out
+def _behind_end(xp: ArrayModule, data: Array, length: Array | None = None, *, value: float, axis: int, **_: object
+                ) -> tuple[Array, Any, Any]:
+    """The data, what comes after the end of each sequence, and the value written there."""
+    if length is None:
+        return data, slice(0), 0
+    times, lengths = _times(xp, data, length, axis)
+    return data, times >= lengths, value if is_floating(data.dtype) else constant(xp, value, data.dtype)
+
+
+writing(sequence_mask, _behind_end)
 
 
 linear(sequence_mask, sequence_mask, without=("value",))
@@ -156,14 +156,17 @@ def sequence_reverse_view(array, *, use_sequence_length, axis):
     return None if use_sequence_length else array[:, ::-1] if axis else array[::-1]
 
 
-@sequence_reverse.kernel()
-def sequence_reverse_xp(xp, data, sequence_length=None, *, axis, out=None):
-    if sequence_length is None:
-        return stored(xp, xp.flip(data, axis), out)
-    times, lengths = _times(xp, data, sequence_length, axis)
+def _backwards(xp: ArrayModule, data: Array, length: Array | None, axis: int) -> tuple:
+    """An index that names the steps of each sequence from its end, and those behind it as they are."""
+    if length is None:
+        return (slice(None), slice(None, None, -1)) if axis else (slice(None, None, -1),)
+    times, lengths = _times(xp, data, length, axis)
     step = xp.where(times < lengths, lengths - 1 - times, times)
-    batch = _laid(xp.arange(data.shape[1 - axis]), 1 - axis)
-    return stored(xp, data[(batch, step) if axis else (step, batch)], out)
+    batch = xp.arange(data.shape[1 - axis])
+    return (batch[:, None], step) if axis else (step, batch)
+
+
+reading(sequence_reverse, lambda xp, data, length=None, *, axis, **_: (data, _backwards(xp, data, length, axis)))
 
 
 adjoint_pair(sequence_reverse, sequence_reverse, like=False)

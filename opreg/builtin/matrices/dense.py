@@ -25,6 +25,7 @@ from ...elementwise.loops import reduced
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..attending import Product, multiplies
+from ..outputs import like_inputs
 from ..reductions.reduce import sum_
 from ..samples import folded, of_rows, repeated
 
@@ -151,10 +152,7 @@ def adjoint(name: str, op: Op, arguments: tuple[str, str, str]) -> Op:
     backward = register(Op(name, op.signature.schema, arguments, unread=(2,), types="T,T,U->T",
                         doc=f"The gradient that ``{op.name}`` passes to its {arguments[2]}."))
 
-    @backward.infer
-    def adjoint_infer(g: Shape, other: Shape, target: Shape) -> Shape:
-        return target
-
+    backward.infer(like_inputs(2))
     return backward
 
 

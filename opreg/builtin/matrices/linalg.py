@@ -26,7 +26,6 @@ from ..attending import Product
 from ..forms import formed
 from ..outputs import adjoint_pair, as_output, together
 from ..places import reading, writing
-from ..shapes.joining import single
 from .dense import FACTORS, product, transposable
 
 __all__: list[str] = []
@@ -80,6 +79,20 @@ def _transposed(value: Value) -> Value:
 
 def _half(xp: ArrayModule, array: Array, lower: bool) -> Array:
     return xp.tril(array) if lower else xp.triu(array)
+
+
+def _computed(op: Op, function: Callable[..., Any], form: str = "") -> None:
+    """Declare that an operator is a function of matrices, ``function(xp, *arrays, **attrs)``, and perhaps the form of
+    their shapes. A single number for one matrix is a row of it."""
+    if form:
+        formed(op, form)
+
+    @op.kernel()
+    def computed_xp(xp: ArrayModule, *arrays: Array, **attrs: Any) -> Any:
+        found = function(xp, *arrays, **attrs)
+        if found.__class__ is tuple:
+            return tuple([each if each.shape else each.reshape(1) for each in found])
+        return found if found.shape else found.reshape(1)
 
 
 # ----------------------------------------------------------------------------------------------- products
@@ -254,12 +267,15 @@ trsm.fill(_triangular_fill)
 trsm.infer(_triangular)
 
 
-@trsm.kernel()
-def trsm_xp(xp, A, B, *, transpose, rightside, lower, alpha):
+def _solved(xp: ArrayModule, A: Array, B: Array, *, transpose: bool, rightside: bool, lower: bool, alpha: float
+            ) -> Array:
     half = _half(xp, A, lower)
     half = _t(half) if transpose != rightside else half
     right = B if alpha == 1.0 else alpha * B
     return _t(xp.linalg.solve(half, _t(right))) if rightside else xp.linalg.solve(half, right)
+
+
+_computed(trsm, _solved)
 
 
 @trsm.grad
@@ -307,14 +323,13 @@ def potri(A, *, lower: bool = True):
     """The inverse of the product of a lower triangular matrix and its transpose; ``A`` may be that transpose."""
 
 
-formed(potri, "(..., n, n) -> (..., n, n)")
+def _inverse_of_square(xp: ArrayModule, A: Array, *, lower: bool) -> Array:
+    inverse = xp.linalg.inv(xp.tril(A if lower else _t(A)))
+    return inverse.swapaxes(-1, -2) @ inverse
 
 
 # Small matrices take half as long again by a body.
-@potri.kernel()
-def potri_xp(xp, A, *, lower):
-    inverse = xp.linalg.inv(xp.tril(A if lower else _t(A)))
-    return xp.matmul(_t(inverse), inverse)
+_computed(potri, _inverse_of_square, "(..., n, n) -> (..., n, n)")
 
 
 @potri.grad
@@ -342,10 +357,7 @@ def gelqf_infer(A):
     return [A, (*stack, rows, rows)]
 
 
-@gelqf.kernel()
-def gelqf_xp(xp, A):
-    q, r = xp.linalg.qr(_t(A))
-    return _t(q), _t(r)
+_computed(gelqf, lambda xp, A: tuple(map(_t, xp.linalg.qr(_t(A)))))
 
 
 @gelqf.grad
@@ -365,17 +377,16 @@ def syevd(A):
     """
 
 
-formed(syevd, "(..., n, n) -> (..., n, n) (..., n)")
-
-
-@syevd.kernel()
-def syevd_xp(xp, A):
+def _eigenvectors(xp: ArrayModule, A: Array) -> tuple[Array, Array]:
     values, vectors = xp.linalg.eigh(A)
     rows = _t(vectors)
     if not rows.size:
         return rows, values
     largest = xp.take_along_axis(rows, xp.argmax(xp.abs(rows), axis=-1)[..., None], -1)
     return xp.where(largest < 0, -rows, rows), values
+
+
+_computed(syevd, _eigenvectors, "(..., n, n) -> (..., n, n) (..., n)")
 
 
 @syevd.grad
@@ -399,19 +410,7 @@ def inverse(A):
     """The inverse."""
 
 
-formed(inverse, "(..., n, n) -> (..., n, n)")
-
-
-def _by_module(op: Op, function: str) -> None:
-    """Declare that an operator is a function of the array module; a single number for one matrix is a row of it."""
-
-    @op.kernel()
-    def module_xp(xp, A):
-        found = getattr(xp.linalg, function)(A)
-        return single([each.reshape(each.shape or (1,)) for each in (found if isinstance(found, tuple) else (found,))])
-
-
-_by_module(inverse, "inv")
+_computed(inverse, lambda xp, A: xp.linalg.inv(A), "(..., n, n) -> (..., n, n)")
 
 
 @inverse.grad
@@ -444,13 +443,13 @@ def regular_inverse_infer(A, det):
     return A
 
 
-@regular_inverse.kernel()
-def regular_inverse_xp(xp, A, det):
+def _regular(xp: ArrayModule, A: Array, det: Array) -> Array:
     singular = det.reshape((*A.shape[:-2], 1, 1)) == 0
     inverse = xp.linalg.inv(xp.where(singular, xp.eye(A.shape[-1], dtype=A.dtype), A))
     return xp.where(singular, 0, inverse)
 
 
+_computed(regular_inverse, _regular)
 regular_inverse.grad(inverse_grad)
 
 
@@ -472,7 +471,7 @@ def det(A):
 _one_each(det)
 
 
-_by_module(det, "det")
+_computed(det, lambda xp, A: xp.linalg.det(A))
 
 
 @det.grad
@@ -488,7 +487,7 @@ def slogdet(A):
 _one_each(slogdet)
 
 
-_by_module(slogdet, "slogdet")
+_computed(slogdet, lambda xp, A: tuple(xp.linalg.slogdet(A)))
 
 
 @slogdet.grad
@@ -505,9 +504,7 @@ _one_each(sumlogdiag)
 
 
 # One step, where a body has three.
-@sumlogdiag.kernel()
-def sumlogdiag_xp(xp, A):
-    return xp.sum(xp.log(xp.diagonal(A, 0, -2, -1)), axis=-1).reshape(A.shape[:-2] or (1,))
+_computed(sumlogdiag, lambda xp, A: xp.sum(xp.log(A.diagonal(0, -2, -1)), axis=-1))
 
 
 @sumlogdiag.grad
@@ -559,9 +556,7 @@ def extractdiag(A, *, offset: int = 0):
     """A diagonal: the main one, or ``offset`` above it."""
 
 
-@extractdiag.kernel()
-def extractdiag_xp(xp, A, *, offset):
-    return xp.diagonal(A, offset, -2, -1)
+_computed(extractdiag, lambda xp, A, *, offset: A.diagonal(offset, -2, -1))
 
 
 @_linalg

@@ -163,12 +163,6 @@ def im2col_sum(g, data, *, kernel: Dims, stride: Dims = (), dilate: Dims = (), p
     """Columns added up where they came from in an image of the shape of ``data``."""
 
 
-@im2col_sum.infer
-def im2col_sum_infer(g, data, *, kernel, stride, dilate, pad):
-    unify(g, im2col_infer(data, kernel=kernel, stride=stride, dilate=dilate, pad=pad))
-    return data
-
-
 @declare(cheap=True)
 def col2im(data, *, output_size: Dims, kernel: Dims, stride: Dims = (), dilate: Dims = (), pad: Dims = ()):
     """Columns, as ``im2col`` makes them, added up where they came from in an image of ``output_size``."""
@@ -291,9 +285,11 @@ def _nearest(xp: ArrayModule, images: Sequence[Array], scale: int, multi_input_m
 
 @upsampling.grad
 def upsampling_grad(g, ins, outs, *, scale, sample_type, multi_input_mode):
-    if sample_type == "bilinear":
-        return (ops._backward_UpSampling_data(g, ins[1], scale=scale),
-                ops._backward_UpSampling_weight(g, ins[0], scale=scale))
+    if sample_type == "bilinear":  # a transposed convolution, whose gradient is a convolution
+        (image, weight), (kernel, edge) = ins, _spread(scale)
+        window = {"kernel": (kernel, kernel), "stride": (scale, scale), "pad": (edge, edge), "no_bias": True,
+                  "num_filter": weight.shape[0], "num_group": weight.shape[0]}
+        return ops.Convolution(g, weight, **window), ops._backward_Convolution_weight(image, g, weight, **window)
     parts = ops._backward_UpSampling(g, *ins, num_args=len(ins) + 1, scale=scale,
                                      multi_input_mode=multi_input_mode)
     return (parts,) if len(ins) == 1 else tuple(parts)
@@ -328,65 +324,3 @@ def upsampling_sum_grad(g, ins, outs, *, scale, multi_input_mode):
     first = ops.UpSampling(*gs, num_args=len(gs), scale=scale, sample_type="nearest",
                            multi_input_mode=multi_input_mode)
     return (first, *[None] * (len(ins) - 1))
-
-
-@declare(name="_backward_UpSampling_data", cheap=True)
-def upsampling_data(g, weight, *, scale: int):
-    """The gradient of the image of a bilinear UpSampling."""
-
-
-@upsampling_data.infer
-def upsampling_data_infer(g, weight, *, scale):
-    kernel, _ = _spread(scale)
-    unify(weight, (g[1], 1, kernel, kernel))
-    return (*g[:2], g[2] // scale, g[3] // scale)
-
-
-def _padded(xp: ArrayModule, g: Array, scale: int) -> Array:
-    """A gradient with the edges put back that the enlargement cut off."""
-    kernel, edge = _spread(scale)
-    far = kernel - scale - edge
-    return xp.pad(g, ((0, 0), (0, 0), (edge, far), (edge, far)))
-
-
-@upsampling_data.kernel()
-def upsampling_data_xp(xp, g, weight, *, scale):
-    n, c, h, w = g.shape
-    result = xp.zeros((n, c, h // scale, w // scale), dtype=g.dtype)
-    padded = _padded(xp, g, scale)
-    for i, j, cut in _steps(scale, h // scale, w // scale):
-        result += padded[cut] * weight[:, 0, i, j, None, None]
-    return result
-
-
-@upsampling_data.grad
-def upsampling_data_grad(g, ins, outs, *, scale):
-    return (ops.UpSampling(g, ins[1], scale=scale, sample_type="bilinear", num_args=2),
-            ops._backward_UpSampling_weight(ins[0], g, scale=scale))
-
-
-@declare(name="_backward_UpSampling_weight", cheap=True)
-def upsampling_weight(g, data, *, scale: int):
-    """The gradient of the kernel of a bilinear UpSampling."""
-
-
-@upsampling_weight.infer
-def upsampling_weight_infer(g, data, *, scale):
-    kernel, _ = _spread(scale)
-    unify(g, (*data[:2], data[2] * scale, data[3] * scale))
-    return (data[1], 1, kernel, kernel)
-
-
-@upsampling_weight.kernel()
-def upsampling_weight_xp(xp, g, data, *, scale):
-    padded, (kernel, _) = _padded(xp, g, scale), _spread(scale)
-    result = xp.empty((data.shape[1], 1, kernel, kernel), dtype=g.dtype)
-    for i, j, cut in _steps(scale, *data.shape[2:]):
-        result[:, 0, i, j] = xp.sum(padded[cut] * data, axis=(0, 2, 3))
-    return result
-
-
-@upsampling_weight.grad
-def upsampling_weight_grad(g, ins, outs, *, scale):
-    return (ops.UpSampling(ins[1], g, scale=scale, sample_type="bilinear", num_args=2),
-            ops._backward_UpSampling_data(ins[0], g, scale=scale))

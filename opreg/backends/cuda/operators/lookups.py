@@ -211,41 +211,34 @@ def _attach(op: Op, reads: Sequence[int], index: int, mode: str | None, steps: C
     attach(op, accepts, steps)
 
 
+#: How many tables there are before the axes that indices name, and their sizes, by the shape of the values.
+Places = Callable[[Call, Shape], tuple[int, Shape]]
+
+
 def _axis(call: Call, shape: Shape) -> tuple[int, Shape]:
-    """How many tables there are before an axis, and its size."""
     axis = check_axis(call.attrs.get("axis", 0), len(shape))
     return math.prod(shape[:axis]), (shape[axis],)
+
+
+def _first(call: Call, shape: Shape) -> tuple[int, Shape]:
+    """Indices name as many axes as they have rows."""
+    return 1, shape[:call.ins[1].shape[0]]
+
+
+def _by_table(op: Op, values: int, index: int, mode: str | None, places: Places, sums: bool = False) -> None:
+    """Give an operator that reads rows of tables, or sums rows into those of its output, the kernel ``cuda``."""
+
+    def table_steps(call: Call) -> list[Callable]:
+        data, run = call.ins[values], _add_up if sums else _look_up
+        tables, sizes = places(call, (call.outs[0] if sums else data).shape)
+        return run(call, data, call.ins[index], mode or _mode(call), sizes, tables)
+
+    _attach(op, [values], index, mode, table_steps, sums)
 
 
 def _mode(call: Call) -> str:
     mode = call.attrs.get("mode", "clip")
     return "wrap" if mode == "index" else mode  # which no device looks at first
-
-
-def _take(call: Call) -> list[Callable]:
-    data, indices = call.ins
-    tables, sizes = _axis(call, data.shape)
-    return _look_up(call, data, indices, _mode(call), sizes, tables)
-
-
-def _embedding(call: Call) -> list[Callable]:
-    indices, weight = call.ins
-    return _look_up(call, weight, indices, "clip", weight.shape[:1], 1)
-
-
-def _take_sum(call: Call) -> list[Callable]:
-    tables, sizes = _axis(call, call.outs[0].shape)
-    return _add_up(call, call.ins[0], call.ins[1], _mode(call), sizes, tables)
-
-
-def _gather(call: Call) -> list[Callable]:
-    data, indices = call.ins
-    return _look_up(call, data, indices, "wrap", data.shape[:indices.shape[0]], 1)
-
-
-def _gather_sum(call: Call) -> list[Callable]:
-    g, indices = call.ins[:2]
-    return _add_up(call, g, indices, "wrap", call.outs[0].shape[:indices.shape[0]], 1)
 
 
 def _pick(call: Call) -> list[Callable]:
@@ -270,11 +263,11 @@ def _one_hot(call: Call) -> list[Callable]:
     return _of_items(call, text, "put", [indices, out], call.attrs["depth"], 1)
 
 
-_attach(indexing.take, [0], 1, None, _take)
-_attach(indexing.take_sum, [0], 1, None, _take_sum, sums=True)
-_attach(indexing.embedding, [1], 0, "clip", _embedding)
-_attach(gather.gather_nd, [0], 1, "wrap", _gather)
-_attach(gather.gather_sum, [0], 1, "wrap", _gather_sum, sums=True)
+_by_table(indexing.take, 0, 1, None, _axis)
+_by_table(indexing.take_sum, 0, 1, None, _axis, sums=True)
+_by_table(indexing.embedding, 1, 0, "clip", lambda call, shape: (1, shape[:1]))
+_by_table(gather.gather_nd, 0, 1, "wrap", _first)
+_by_table(gather.gather_sum, 0, 1, "wrap", _first, sums=True)
 _attach(indexing.pick, [0], 1, None, _pick)
 _attach(indexing.pick_put, [0], 1, None, _put)
 _attach(indexing.batch_take, [0], 1, "clip", _pick)
