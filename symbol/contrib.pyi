@@ -136,8 +136,9 @@ def calibrate_entropy(hist: Input, hist_edges: Input, num_quantized_bins: int = 
 def count_sketch(data: Input, h: Input, s: Input, out_dim: int, processing_batch_size: int = 32, *,
                  name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """Every row of ``data``, signed by ``s``, added up in the ``out_dim`` places that ``h`` names."""
-def dequantize(data: Input, min_range: Input, max_range: Input, out_type: Literal['float32'] = 'float32', *,
-               name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+def dequantize(data: Input, min_range: Input | None = None, max_range: Input | None = None,
+               out_type: Literal['float32'] = 'float32', *, name: str | None = None,
+               attr: Mapping[str, str] | None = None) -> Symbol:
     """The fractions that quantised numbers stand for."""
 def div_sqrt_dim(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The data divided by the square root of their last dimension."""
@@ -180,8 +181,9 @@ def interleaved_matmul_selfatt_valatt(queries_keys_values: Input, attention: Inp
 def quadratic(data: Input, a: float = 0.0, b: float = 0.0, c: float = 0.0, *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
     """``a x ** 2 + b x + c``."""
-def quantize(data: Input, min_range: Input, max_range: Input, out_type: Literal['int8', 'uint8'] = 'uint8', *,
-             name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+def quantize(data: Input, min_range: Input | None = None, max_range: Input | None = None,
+             out_type: Literal['int8', 'uint8'] = 'uint8', *, name: str | None = None,
+             attr: Mapping[str, str] | None = None) -> Symbol:
     """``data`` in steps of its range, of which 127 of int8, or 255 of uint8, reach the end that is farther …."""
 def quantize_asym(data: Input, min_calib_range: float | None = None, max_calib_range: float | None = None, *,
                   name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
@@ -190,21 +192,22 @@ def quantize_v2(data: Input, out_type: Literal['auto', 'int8', 'uint8'] = 'int8'
                 min_calib_range: float | None = None, max_calib_range: float | None = None, *,
                 name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """``data`` in steps of the range that calibration found, or of its own."""
-def quantized_act(data: Input, min_data: Input, max_data: Input,
-                  act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'], *, name: str | None = None,
+def quantized_act(data: Input, min_data: Input | None = None, max_data: Input | None = None, *,
+                  act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'], name: str | None = None,
                   attr: Mapping[str, str] | None = None) -> Symbol:
     """The activation 'relu' of whole numbers, and the range."""
-def quantized_batch_norm(data: Input, gamma: Input, beta: Input, moving_mean: Input, moving_var: Input,
-                         min_data: Input, max_data: Input, eps: float = 0.001, momentum: float = 0.9,
-                         fix_gamma: bool = True, use_global_stats: bool = False, output_mean_var: bool = False,
-                         axis: int = 1, cudnn_off: bool = False, min_calib_range: float | None = None,
-                         max_calib_range: float | None = None, *, name: str | None = None,
-                         attr: Mapping[str, str] | None = None) -> Symbol:
+def quantized_batch_norm(data: Input, gamma: Input | None = None, beta: Input | None = None,
+                         moving_mean: Input | None = None, moving_var: Input | None = None,
+                         min_data: Input | None = None, max_data: Input | None = None, eps: float = 0.001,
+                         momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False,
+                         output_mean_var: bool = False, axis: int = 1, cudnn_off: bool = False,
+                         min_calib_range: float | None = None, max_calib_range: float | None = None, *,
+                         name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """``BatchNorm`` of whole numbers by its moving statistics, as int8 in the calibrated range, which has …."""
 def quantized_concat(*data: Input | Sequence[Input], num_args: int = 1, dim: int = 1, name: str | None = None,
                      attr: Mapping[str, str] | None = None) -> Symbol:
     """``num_args`` quantised arrays joined along ``dim``, in steps of the widest range, and that range."""
-def quantized_conv(data: Input, weight: Input, bias: Input | None = None, min_data: Input | None = None,
+def quantized_conv(data: Input, weight: Input | None = None, bias: Input | None = None, min_data: Input | None = None,
                    max_data: Input | None = None, min_weight: Input | None = None, max_weight: Input | None = None,
                    min_bias: Input | None = None, max_bias: Input | None = None, *, kernel: Ints, stride: Ints = (),
                    dilate: Ints = (), pad: Ints = (), num_filter: int, num_group: int = 1, workspace: int = 1024,
@@ -212,30 +215,33 @@ def quantized_conv(data: Input, weight: Input, bias: Input | None = None, min_da
                    cudnn_off: bool = False, layout: Literal['NCW', 'NCHW', 'NCDHW', 'NHWC', 'NDHWC'] | None = None,
                    name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """``Convolution`` of whole numbers."""
-def quantized_elemwise_add(lhs: Input, rhs: Input, lhs_min: Input, lhs_max: Input, rhs_min: Input, rhs_max: Input,
+def quantized_elemwise_add(lhs: Input, rhs: Input | None = None, lhs_min: Input | None = None,
+                           lhs_max: Input | None = None, rhs_min: Input | None = None, rhs_max: Input | None = None,
                            min_calib_range: float | None = None, max_calib_range: float | None = None, *,
                            name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The sum of two quantised arrays, and its range."""
-def quantized_elemwise_mul(lhs: Input, rhs: Input, lhs_min: Input, lhs_max: Input, rhs_min: Input, rhs_max: Input,
+def quantized_elemwise_mul(lhs: Input, rhs: Input | None = None, lhs_min: Input | None = None,
+                           lhs_max: Input | None = None, rhs_min: Input | None = None, rhs_max: Input | None = None,
                            min_calib_range: float | None = None, max_calib_range: float | None = None,
                            enable_float_output: bool = False, *, name: str | None = None,
                            attr: Mapping[str, str] | None = None) -> Symbol:
     """The product of two quantised arrays, and its range."""
-def quantized_embedding(data: Input, weight: Input, min_weight: Input, max_weight: Input, input_dim: int,
-                        output_dim: int, dtype: DType = 'float32', sparse_grad: bool = False, *,
-                        name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+def quantized_embedding(data: Input, weight: Input | None = None, min_weight: Input | None = None,
+                        max_weight: Input | None = None, *, input_dim: int, output_dim: int, dtype: DType = 'float32',
+                        sparse_grad: bool = False, name: str | None = None,
+                        attr: Mapping[str, str] | None = None) -> Symbol:
     """Rows of a weight of eight bits picked by the integers in ``data``, and its range."""
-def quantized_flatten(data: Input, min_data: Input, max_data: Input, *, name: str | None = None,
-                      attr: Mapping[str, str] | None = None) -> Symbol:
+def quantized_flatten(data: Input, min_data: Input | None = None, max_data: Input | None = None, *,
+                      name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """``Flatten`` of whole numbers, and the range."""
-def quantized_fully_connected(data: Input, weight: Input, bias: Input | None = None, min_data: Input | None = None,
-                              max_data: Input | None = None, min_weight: Input | None = None,
-                              max_weight: Input | None = None, min_bias: Input | None = None,
-                              max_bias: Input | None = None, *, num_hidden: int, no_bias: bool = False,
-                              flatten: bool = True, name: str | None = None,
+def quantized_fully_connected(data: Input, weight: Input | None = None, bias: Input | None = None,
+                              min_data: Input | None = None, max_data: Input | None = None,
+                              min_weight: Input | None = None, max_weight: Input | None = None,
+                              min_bias: Input | None = None, max_bias: Input | None = None, *, num_hidden: int,
+                              no_bias: bool = False, flatten: bool = True, name: str | None = None,
                               attr: Mapping[str, str] | None = None) -> Symbol:
     """``FullyConnected`` of whole numbers."""
-def quantized_pooling(data: Input, min_data: Input, max_data: Input, kernel: Ints = (),
+def quantized_pooling(data: Input, min_data: Input | None = None, max_data: Input | None = None, kernel: Ints = (),
                       pool_type: Literal['max', 'avg', 'sum', 'lp'] = 'max', global_pool: bool = False,
                       cudnn_off: bool = False, pooling_convention: Literal['valid', 'full', 'same'] = 'valid',
                       stride: Ints = (), pad: Ints = (), p_value: int | None = None,
@@ -243,8 +249,9 @@ def quantized_pooling(data: Input, min_data: Input, max_data: Input, kernel: Int
                       layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = None, *,
                       name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """``Pooling`` of whole numbers, maxima or averages, these rounded."""
-def requantize(data: Input, min_range: Input, max_range: Input, out_type: Literal['auto', 'int8', 'uint8'] = 'int8',
-               min_calib_range: float | None = None, max_calib_range: float | None = None, *, name: str | None = None,
+def requantize(data: Input, min_range: Input | None = None, max_range: Input | None = None,
+               out_type: Literal['auto', 'int8', 'uint8'] = 'int8', min_calib_range: float | None = None,
+               max_calib_range: float | None = None, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
     """Sums of 32 bits in larger steps, which 8 bits can count."""
 def round_ste(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:

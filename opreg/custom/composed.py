@@ -50,7 +50,7 @@ class _ComposedSchema(Schema):
         return use
 
 
-def composed(function: Callable | None = None, /, **options: Any) -> Any:
+def composed(function: Callable | None = None, /, *, like: Op | None = None, **options: Any) -> Any:
     """Declare an operator whose body is the function: it calls operators on values and returns one, or several as a
     tuple.
 
@@ -62,6 +62,8 @@ def composed(function: Callable | None = None, /, **options: Any) -> Any:
     ----------
     function : callable
         See ``declare``, which also says what the options are.
+    like : Op, optional
+        The operator whose attributes it has, where those of the function are ``**attrs``.
 
     Examples
     --------
@@ -75,9 +77,9 @@ def composed(function: Callable | None = None, /, **options: Any) -> Any:
     [0.0, 100.0]
     """
     if function is None:
-        return lambda function: composed(function, **options)
+        return lambda function: composed(function, like=like, **options)
     op = declare(function, traced=True, differentiate=_gradients, **options)
-    schema = _ComposedSchema(op.signature.schema.fields)
+    schema = _ComposedSchema((op if like is None else like).signature.schema.fields)
     schema.op, op.signature.schema = op, schema
     rule = Rule(function)
     op.shapes(AttrsRule(lambda use, ins, outs: _shapes(op, rule, use, ins, outs)))

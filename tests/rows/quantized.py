@@ -91,6 +91,14 @@ def _normed(x, gamma, beta, low, high, mean, variance):
 
 
 ROWS: list[Row] = [
+    Row("_quantized_whole", [np.array([0.5, 1.5, -2.5, 130.2, -300.0])], {"dtype": "int8"},
+        expected=lambda x: np.array([0, 2, -2, 127, -128], "int8")),
+    Row("_quantized_whole", [np.array([[0.5, 254.6], [-1.0, 3e10]])], {"dtype": "uint8"},
+        expected=lambda x: np.array([[0, 255], [0, 255]], "uint8")),
+    Row("_quantized_product", [_i8(3, 4), *_end(0.25)], dtypes=_FLOAT,
+        expected=lambda x, factor: x.astype("float32") * factor),
+    Row("_quantized_product", [_i8(3, 4), _i8(3, 4, seed=1).astype("int32")],
+        expected=lambda x, factor: x.astype("int32") * factor),
     Row("_contrib_quantize", [_X, *_end(-3, 2)], {"out_type": "int8"}, dtypes=_FLOAT,
         expected=lambda x, low, high: [_steps(x * (127 / 3), "int8"), np.float32([-3]), np.float32([3])]),
     Row("_contrib_quantize", [_X + 3, *_end(0.5, 5)], dtypes=_FLOAT,

@@ -82,11 +82,6 @@ def _repeated(x: np.ndarray, n: int) -> np.ndarray:
     return x.repeat(n, 2).repeat(n, 3)
 
 
-def _shrunk(g: np.ndarray, n: int) -> np.ndarray:
-    b, c, h, w = g.shape
-    return g.reshape(b, c, h // n, n, w // n, n).sum((3, 5))
-
-
 def _interpolated(x: np.ndarray, weight: np.ndarray, n: int) -> np.ndarray:
     """The transposed convolution of each channel with a kernel of its own."""
     b, c, h, w = x.shape
@@ -100,22 +95,19 @@ def _interpolated(x: np.ndarray, weight: np.ndarray, n: int) -> np.ndarray:
 _LARGE, _TINY = normal(2, 3, 4, 4, seed=5), normal(2, 2, 2, 2, seed=6)
 _PAIR = {"sample_type": "nearest", "num_args": 2, "scale": 2}
 ROWS += [
-    _row("UpSampling", [_TINY], {"scale": 3, "sample_type": "nearest", "num_args": 1}, lambda x: _repeated(x, 3)),
+    _row("UpSampling", [_TINY], {"scale": 3, "sample_type": "nearest", "num_args": 1}, grad=(0,),
+         expected=lambda x: _repeated(x, 3)),
     _row("UpSampling", [_LARGE, _TINY], _PAIR, grad=(0, 1),
          expected=lambda x, y: np.concatenate([_repeated(x, 2), _repeated(y, 4)], 1)),
     _row("UpSampling", [normal(2, 2, 4, 4), _TINY], {**_PAIR, "multi_input_mode": "sum"}, grad=(0, 1),
          expected=lambda x, y: _repeated(x, 2) + _repeated(y, 4)),
-    _row("_backward_UpSampling", [normal(2, 5, 8, 8), _LARGE, _TINY], {"num_args": 3, "scale": 2},
-         lambda g, x, y: (_shrunk(g[:, :3], 2), _shrunk(g[:, 3:], 4))),
-    _row("_backward_UpSampling", [normal(2, 2, 8, 8), normal(2, 2, 4, 4), _TINY],
-         {"num_args": 3, "scale": 2, "multi_input_mode": "sum"}, lambda g, x, y: (_shrunk(g, 2), _shrunk(g, 4))),
-    _row("_backward_UpSampling", [normal(2, 2, 4, 4), _TINY], {"num_args": 2, "scale": 2},
-         lambda g, x: _shrunk(g, 2)),
 ]
 for _scale, _kernel in ((2, 4), (3, 5)):
     _weight = normal(2, 1, _kernel, _kernel)
     ROWS += [
         _row("UpSampling", [_TINY, _weight], {"scale": _scale, "sample_type": "bilinear", "num_filter": 2,
                                               "num_args": 2}, grad=(0, 1),
+             expected=lambda x, w, n=_scale: _interpolated(x, w, n)),
+        _row("_upsampling_bilinear", [_TINY, _weight], {"scale": _scale}, grad=(0, 1),
              expected=lambda x, w, n=_scale: _interpolated(x, w, n)),
     ]

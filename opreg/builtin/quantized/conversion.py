@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import numpy as np
+
 from ...core.declarations import ZERO
-from ...core.op import agreed
-from ...core.registry import declare
-from ...core.rules import Shapes
+from ...core.registry import declare, ops
 from ...core.spec import as_dtype
+from ...core.value import Value
+from ...custom.composed import composed
 from ...errors import DTypeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
 from ..outputs import numbered
-from .ranges import EDGES, ENDS, FLOAT, bytewise, calibrated, distance, of_whole, per_unit, whole, with_ranges
+from .ranges import EDGES, ENDS, FLOAT, bytewise, calibrated, distance, number, of_whole, per_unit, whole
 
 __all__: list[str] = []
 
@@ -28,40 +30,31 @@ def _dtype(out_type: str, least: float | None, most: float | None) -> str:
     return "int8" if least is None or most is None or least < 0 else "uint8"
 
 
-def _ends(xp: ArrayModule, dtype: str, low: Any, high: Any, reach: Any) -> tuple[Any, Any]:
+def _ends(dtype: str, low: Value, high: Value, reach: Value) -> tuple[Value, Value]:
     """The ends of the range of a result, those of int8 equally far from zero."""
     return (-reach, reach) if dtype == "int8" else (low, high)
 
 
-def _converted(ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-    """Shapes of inputs and outputs: first one array in two forms, and then ends of ranges."""
-    one = agreed("output", outs[0], ins[0])
-    return with_ranges(["data", "min_range", "max_range"], [one, *ins[1:]], [one, *outs[1:]], 1)
+def _least_and_most(data: Any) -> tuple[Value, Value]:
+    """The range of an array, that of an empty one being nothing."""
+    if 0 in data.shape:
+        return (number(ops.size_array(data), 0),) * 2
+    return ops.min(data), ops.max(data)
 
 
 # --------------------------------------------------------------------------------------------- to bytes
 
 
-@declare(name="_contrib_quantize", types="float32,float32,float32->@out_type,float32,float32", outputs=numbered(3))
+@composed(name="_contrib_quantize", types="float32,float32,float32->@out_type,float32,float32", outputs=numbered(3))
 def quantize(data, min_range, max_range, *, out_type: Byte = "uint8"):
     """``data`` in steps of its range, of which 127 of int8, or 255 of uint8, reach the end that is farther from zero;
     and the range."""
+    reach = distance(min_range, max_range)
+    return (whole(data * per_unit(ENDS[out_type], reach), dtype=out_type),
+            *_ends(out_type, min_range, max_range, reach))
 
 
-quantize.shapes(_converted)
-
-
-@quantize.kernel()
-def quantize_xp(xp, data, min_range, max_range, *, out_type):
-    reach = distance(xp, min_range, max_range)
-    return (whole(xp, data * per_unit(ENDS[out_type], reach), out_type),
-            *_ends(xp, out_type, min_range, max_range, reach))
-
-
-quantize.grad(ZERO)
-
-
-@declare(name="_contrib_quantize_v2", outputs=numbered(3))
+@composed(name="_contrib_quantize_v2", outputs=numbered(3))
 def quantize_v2(data, *, out_type: AutoByte = "int8", min_calib_range: float | None = None,
                 max_calib_range: float | None = None):
     """``data`` in steps of the range that calibration found, or of its own; and the range.
@@ -69,6 +62,19 @@ def quantize_v2(data, *, out_type: AutoByte = "int8", min_calib_range: float | N
     127.5 steps of int8, or 255.5 of uint8, reach the end that is farther from zero. "auto" is uint8 for a calibrated
     range without negative numbers. What is quantised already stays.
     """
+    made, kind = np.dtype(data.dtype).name, _dtype(out_type, min_calib_range, max_calib_range)
+    limit: Any = calibrated(min_calib_range, max_calib_range)
+    if made not in EDGES and limit is None:
+        low, high = _least_and_most(data)
+        reach = distance(low, high)
+        return whole(data * per_unit(EDGES[kind], reach), dtype=kind), *_ends(kind, low, high, reach)
+    told: tuple[Any, Any] = min_calib_range, max_calib_range
+    if made not in EDGES:
+        data = whole(data * per_unit(EDGES[kind], limit), dtype=kind)
+        told = (-limit, limit) if kind == "int8" else told
+    elif limit is None:
+        told = -EDGES[made] if made == "int8" else 0, EDGES[made]
+    return data, *[number(ops.size_array(data), end) for end in told]
 
 
 @quantize_v2.types
@@ -82,42 +88,21 @@ def quantize_v2_types(ins, outs, *, out_type, min_calib_range, max_calib_range):
     return ins, [made if ins[0] is not None or out_type != "auto" else None, FLOAT, FLOAT]
 
 
-quantize_v2.shapes(_converted)
-
-
-@quantize_v2.kernel()
-def quantize_v2_xp(xp, data, *, out_type, min_calib_range, max_calib_range):
-    made, kind = data.dtype.name, _dtype(out_type, min_calib_range, max_calib_range)
-    if calibrated(min_calib_range, max_calib_range) is not None:
-        low, high = _one(xp, min_calib_range), _one(xp, max_calib_range)
-    elif made in EDGES:
-        low, high = _one(xp, -EDGES[made] if made == "int8" else 0.0), _one(xp, EDGES[made])
-    else:
-        low, high = _least_and_most(xp, data)
-    if made in EDGES:
-        return data, low, high
-    reach = distance(xp, low, high)
-    return whole(xp, data * per_unit(EDGES[kind], reach), kind), *_ends(xp, kind, low, high, reach)
-
-
-quantize_v2.grad(ZERO)
-
-
-def _one(xp: ArrayModule, number: float) -> Array:
-    return xp.full((1,), number, "float32")
-
-
-def _least_and_most(xp: ArrayModule, data: Array) -> tuple[Array, Array]:
-    """The range of an array, that of an empty one being nothing."""
-    if not data.size:
-        return xp.zeros((1,), data.dtype), xp.zeros((1,), data.dtype)
-    return data.min().reshape(1), data.max().reshape(1)
-
-
-@declare(name="_contrib_quantize_asym", outputs=("output", "scale", "shift"))
+@composed(name="_contrib_quantize_asym", outputs=("output", "scale", "shift"))
 def quantize_asym(data, *, min_calib_range: float | None = None, max_calib_range: float | None = None):
     """``data * scale + shift`` as uint8, of which the least and the largest number become 0 and 255; scale and
     shift."""
+    made, steps, one = np.dtype(data.dtype).name, ENDS["uint8"], ops.size_array(data)
+    if made in EDGES:
+        shift = 128.0 if made == "int8" else 0.0
+        return ops.Cast(ops.Cast(data, dtype="float32") + shift, dtype="uint8"), number(one, 1), number(one, shift)
+    if calibrated(min_calib_range, max_calib_range) is None:
+        low, high = _least_and_most(data)
+    else:
+        low, high = number(one, min_calib_range), number(one, max_calib_range)
+    scale = per_unit(steps, high - low)
+    shift = steps - high * scale
+    return whole(data * scale + shift, dtype="uint8"), scale, shift
 
 
 @quantize_asym.types
@@ -127,30 +112,10 @@ def quantize_asym_types(ins, outs):
     return ins, [as_dtype("uint8"), FLOAT, FLOAT]
 
 
-quantize_asym.shapes(_converted)
-
-
-@quantize_asym.kernel()
-def quantize_asym_xp(xp, data, *, min_calib_range, max_calib_range):
-    if data.dtype.name in EDGES:
-        shift = _one(xp, 128.0 if data.dtype.name == "int8" else 0.0)
-        return (data + shift).astype("uint8"), _one(xp, 1.0), shift
-    if calibrated(min_calib_range, max_calib_range) is None:
-        low, high = _least_and_most(xp, data)
-    else:
-        low, high = _one(xp, min_calib_range), _one(xp, max_calib_range)
-    scale = per_unit(ENDS["uint8"], high - low)
-    shift = ENDS["uint8"] - high * scale
-    return whole(xp, data * scale + shift, "uint8"), scale, shift
-
-
-quantize_asym.grad(ZERO)
-
-
 # ------------------------------------------------------------------------------------------- from sums
 
 
-@declare(name="_contrib_requantize", outputs=numbered(3))
+@composed(name="_contrib_requantize", outputs=numbered(3))
 def requantize(data, min_range, max_range, *, out_type: AutoByte = "int8", min_calib_range: float | None = None,
                max_calib_range: float | None = None):
     """Sums of 32 bits in larger steps, which 8 bits can count: those of the range that calibration found, or of the
@@ -159,6 +124,13 @@ def requantize(data, min_range, max_range, *, out_type: AutoByte = "int8", min_c
     127 steps of int8, or 255 of uint8, reach the end of the range. "auto" is uint8 for a calibrated range without
     negative numbers. What is beyond a calibrated range becomes the outermost number, -128 or 127.
     """
+    kind = _dtype(out_type, min_calib_range, max_calib_range)
+    step = distance(min_range, max_range) / ENDS["int32"]
+    reach = calibrated(min_calib_range, max_calib_range)
+    numbers = ops.Cast(data, dtype="float32")
+    made = distance(*_least_and_most(numbers)) * step if reach is None else number(step, reach)
+    steps = step * per_unit(ENDS[kind], made if reach is None else reach)
+    return whole(numbers * steps, dtype=kind), -made if kind == "int8" else ops.zeros_like(made), made
 
 
 @requantize.types
@@ -167,44 +139,22 @@ def requantize_types(ins, outs, *, out_type, min_calib_range, max_calib_range):
     return [as_dtype("int32"), FLOAT, FLOAT], [made, FLOAT, FLOAT]
 
 
-requantize.shapes(_converted)
-
-
-@requantize.kernel()
-def requantize_xp(xp, data, min_range, max_range, *, out_type, min_calib_range, max_calib_range):
-    kind = _dtype(out_type, min_calib_range, max_calib_range)
-    step = distance(xp, min_range, max_range) / ENDS["int32"]
-    reach = calibrated(min_calib_range, max_calib_range)
-    if reach is None:
-        low, high = _least_and_most(xp, data)
-        made = distance(xp, low.astype("float64"), high).astype("float32") * step
-    else:
-        made = _one(xp, reach)
-    numbers = whole(xp, data.astype("float32") * (step * per_unit(ENDS[kind], made)), kind)
-    return numbers, -made if kind == "int8" else xp.zeros_like(made), made
-
-
-requantize.grad(ZERO)
-
-
 # ----------------------------------------------------------------------------------------- to fractions
 
 
-@declare(name="_contrib_dequantize", types="T:byte,float32,float32->float32")
+@composed(name="_contrib_dequantize", types="T:byte,float32,float32->float32")
 def dequantize(data, min_range, max_range, *, out_type: Literal["float32"] = "float32"):
     """The fractions that quantised numbers stand for: 127.5 of int8, or 255.5 of uint8, are the end of the range that
     is farther from zero."""
+    return of_whole(data, distance(min_range, max_range))
 
 
-dequantize.shapes(_converted)
-
-
-@dequantize.kernel()
-def dequantize_xp(xp, data, min_range, max_range):
-    return of_whole(data, distance(xp, min_range, max_range))
-
-
-dequantize.grad(ZERO)
+for _op in (quantize, requantize, dequantize):
+    formed(_op, "(...) (1) (1) -> (...)")
+for _op in (quantize_v2, quantize_asym):
+    formed(_op, "(...) -> (...)")
+for _op in (quantize, quantize_v2, quantize_asym, requantize, dequantize):
+    _op.grad(ZERO)
 
 
 # ---------------------------------------------------------------------------------------- calibration
@@ -227,7 +177,7 @@ def calibrate_entropy(hist, hist_edges, *, num_quantized_bins: int = 255):
 formed(calibrate_entropy, "-> (1) (1)")
 
 
-@calibrate_entropy.kernel()
+@calibrate_entropy.kernel()  # no body: as many ranges are tried as the histogram has bins
 def calibrate_entropy_xp(xp, hist, hist_edges, *, num_quantized_bins):
     counts, middle = hist.astype("float64").ravel(), hist.size // 2
     widths = range(num_quantized_bins // 2, middle + 1)

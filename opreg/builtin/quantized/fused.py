@@ -15,14 +15,28 @@ from ...core.cache import cached
 from ...core.declarations import ZERO
 from ...core.graph import Entry, Graph, Node
 from ...core.op import agreed
-from ...core.registry import declare
+from ...core.registry import ops
 from ...core.rules import Attrs, AttrsRule, Dtypes, Shapes
 from ...core.spec import Shape, as_dtype
+from ...core.value import Value
+from ...custom.composed import composed
 from ...errors import AttrError, listed
-from ...typing import Array, ArrayModule
 from ..matrices.dense import with_bias
-from .layers import sums
-from .ranges import EDGES, FLOAT, OUTPUTS, bytewise, calibrated, distance, of_products, of_whole, per_unit, run, whole
+from .layers import along_channels, sums
+from .ranges import (
+    EDGES,
+    FLOAT,
+    OUTPUTS,
+    bytewise,
+    calibrated,
+    distance,
+    kind,
+    number,
+    of_products,
+    of_whole,
+    per_unit,
+    whole,
+)
 
 __all__: list[str] = []
 
@@ -115,11 +129,11 @@ def _inferred(body: Body, rule: str, known: Sequence[Any]) -> tuple[list[Any], A
     return [found[entry] for entry in body.entries], found[body.nodes[-1], 0]
 
 
-def _computed(xp: ArrayModule, nodes: Sequence[Any], values: dict[Entry, Array]) -> Array:
+def _computed(nodes: Sequence[Any], values: dict[Entry, Value]) -> Value:
     """The result of the last of some nodes, of the values there are."""
     for node in nodes:
-        result = run(node.op, xp, [values[entry] for entry in node.inputs], node.attrs)
-        values[node, 0] = result[0] if isinstance(result, tuple) else result
+        statistics = {"use_global_stats": True} if node.op.name == "BatchNorm" else {}
+        values[node, 0] = node.op.current(*[values[entry] for entry in node.inputs], **{**node.attrs, **statistics})
     return values[nodes[-1], 0]
 
 
@@ -130,60 +144,66 @@ class Factor(NamedTuple):
     """Affine map of quantised data: integer weights, their step and range, one for all or one a channel; and a bias of
     fractions, or None."""
 
-    weight: Array
-    steps: Array
-    reach: Array
-    bias: Array | None
+    weight: Value
+    steps: Value
+    reach: Value
+    bias: Value | None
 
 
-def _folded(xp: ArrayModule, norm: Node, weight: Array, bias: Array | None, gamma: Array, beta: Array, mean: Array,
-            variance: Array) -> tuple[Array, Array]:
+def _by_row(numbers: Any, weight: Any) -> Any:
+    """Numbers that go with rows of a weight, one for all or one each."""
+    return numbers.reshape((-1, *[1] * (len(weight.shape) - 1)))
+
+
+def _folded(norm: Node, weight: Any, bias: Value | None, gamma: Value, beta: Value, mean: Value,
+            variance: Value) -> tuple[Value, Value]:
     """Weights and a bias that do what BatchNorm does by its moving statistics."""
-    factor = (1 if norm.attrs["fix_gamma"] else gamma) / xp.sqrt(variance.astype("float64") + norm.attrs["eps"])
-    factor = factor.astype(weight.dtype)  # rounded as MXNet does: the largest weight may lie on an edge
+    deviation = ops.sqrt(ops.Cast(variance, dtype="float64") + norm.attrs["eps"])
+    factor = (1 if norm.attrs["fix_gamma"] else ops.Cast(gamma, dtype="float64")) / deviation
+    factor = ops.Cast(factor, dtype=weight.dtype)  # rounded as MXNet does: the largest weight may lie on an edge
     shift = -mean if bias is None else bias - mean
-    return weight * factor.reshape(-1, *[1] * (weight.ndim - 1)), beta + shift * factor
+    return weight * _by_row(factor, weight), beta + shift * factor
 
 
-def _quantised(xp: ArrayModule, weight: Array, bias: Array | None, channels: bool) -> Factor:
+def _quantised(weight: Any, bias: Value | None, channels: bool) -> Factor:
     """A factor of fractions, in steps of the largest weight, or that of each channel."""
-    rows = xp.abs(weight).reshape(weight.shape[0], -1)
-    reach = rows.max(1) if channels else rows.max().reshape(1)
+    sizes = ops.abs(weight)
+    reach = ops.max(sizes, axis=tuple(range(1, len(weight.shape)))) if channels else ops.max(sizes)
     steps = per_unit(EDGES["int8"], reach)
-    return Factor(whole(xp, weight * steps.reshape(-1, *[1] * (weight.ndim - 1)), "int8"), steps, reach, bias)
+    return Factor(whole(weight * _by_row(steps, weight), dtype="int8"), steps, reach, bias)
 
 
-def _fractions(xp: ArrayModule, layer: Any, data: Array, factor: Factor, data_steps: Array, dtype: str) -> Array:
+def _fractions(layer: Any, data: Value, factor: Factor, data_steps: Value, dtype: str) -> Value:
     """The fractions that the sums of a layer stand for."""
-    y = sums(layer.op, xp, data, factor.weight, layer.attrs).astype(dtype)
-    steps, shift = factor.steps.astype(dtype) * data_steps, None
+    y = ops.Cast(sums(layer.op, data, factor.weight, layer.attrs), dtype=dtype)
+    steps = ops.Cast(factor.steps, dtype=dtype) * ops.Cast(data_steps, dtype=dtype)
     if factor.bias is not None:
-        shift = xp.rint(factor.bias * steps)
-    if layer.op.name == "Convolution":  # channels are its second axis
-        steps, shift = [None if each is None else each.reshape(-1, *[1] * (y.ndim - 2)) for each in (steps, shift)]
-    return (y if shift is None else y + shift) / steps
+        shift = whole(ops.Cast(factor.bias, dtype=dtype) * steps, dtype="int32")
+        y = y + along_channels(layer.op, ops.Cast(shift, dtype=dtype), y)
+    return y / along_channels(layer.op, steps, y)
 
 
-def _result(xp: ArrayModule, body: Body, arrays: dict[str, Array], factor: Factor, data_reach: Array,
-            attrs: Attrs) -> Any:
+def _result(body: Body, arrays: dict[str, Value], factor: Factor, data_reach: Value, attrs: Attrs) -> Any:
     """The outputs of a quantised node."""
     data, limit = arrays["data"], calibrated(attrs["min_calib_range"], attrs["max_calib_range"])
     fractions = attrs.get("enable_float_output", False)
     dtype = "float32" if fractions or limit is not None else "float64"
-    data_steps = per_unit(EDGES[data.dtype.name], data_reach)
-    values = {body.sums: _fractions(xp, body.layer, data, factor, data_steps, dtype)}
+    data_steps = per_unit(EDGES[kind(data)], data_reach)
+    values = {body.sums: _fractions(body.layer, data, factor, data_steps, dtype)}
     for entry, name in zip(body.entries, body.names):
         if any(entry in node.inputs for node in body.rest):  # what is added, the data themselves perhaps
-            values[entry] = of_whole(arrays[name], distance(xp, arrays[f"{name}_min"], arrays[f"{name}_max"]))
-    y = _computed(xp, body.rest, values) if body.rest else values[body.sums]
+            reach = distance(arrays[f"{name}_min"], arrays[f"{name}_max"])
+            values[entry] = ops.Cast(of_whole(arrays[name], reach), dtype=dtype)
+    y = _computed(body.rest, values) if body.rest else values[body.sums]
     if fractions:
         return y
     if limit is None:
-        reach = of_products(xp, data, data_reach, factor.reach)
-        return whole(xp, y * (factor.steps.astype(dtype) * data_steps), "int32"), -reach, reach
-    kind = "uint8" if body.unsigned else "int8"
-    ends = [xp.full((1,), attrs[name], "float32") for name in ("min_calib_range", "max_calib_range")]
-    return whole(xp, y * per_unit(EDGES[kind], limit), kind), *ends
+        reach = of_products(data, data_reach, factor.reach)
+        steps = ops.Cast(factor.steps, dtype=dtype) * ops.Cast(data_steps, dtype=dtype)
+        return whole(y * steps, dtype="int32"), -reach, reach
+    made = "uint8" if body.unsigned else "int8"
+    ends = [number(data_steps, attrs[name]) for name in ("min_calib_range", "max_calib_range")]
+    return whole(y * per_unit(EDGES[made], limit), dtype=made), *ends
 
 
 def _dtype(body: Body, attrs: Attrs) -> Any:
@@ -257,29 +277,27 @@ class Fusion:
             known[name] = bytewise([given.get(name)])[0]
         return [known[name] for name in given], [_dtype(body, attrs), *[FLOAT] * (len(outs) - 1)]
 
-    def compute(self, xp: ArrayModule, *values: Array, **attrs: Any) -> Any:
-        """The kernel."""
+    def compute(self, values: Sequence[Value], attrs: Attrs) -> Any:
+        """The body of the operator."""
         body, arrays = self.body(attrs), self.named(attrs, values)
         if not attrs["quantized"]:
-            held = [arrays[name] for name in body.names]
-            return _computed(xp, body.nodes, dict(zip(body.entries, held)))
+            return _computed(body.nodes, dict(zip(body.entries, [arrays[name] for name in body.names])))
         low, high = (arrays[name] for name in self.ends(body, attrs)[:2])
-        reach = distance(xp, low, high)
-        return _result(xp, body, arrays, self.factor(xp, body, arrays, attrs), reach, attrs)
+        return _result(body, arrays, self.factor(body, arrays, attrs), distance(low, high), attrs)
 
-    def factor(self, xp: ArrayModule, body: Body, arrays: dict[str, Array], attrs: Attrs) -> Factor:
+    def factor(self, body: Body, arrays: dict[str, Value], attrs: Attrs) -> Factor:
         """The affine map that a quantised node applies to its data."""
         weight, bias = arrays["weight"], arrays.get("bias")
         if "min_weight" in arrays:
-            weight_reach = distance(xp, arrays["min_weight"], arrays["max_weight"])
+            weight_reach = distance(arrays["min_weight"], arrays["max_weight"])
             if bias is not None:
-                bias = of_whole(bias, distance(xp, arrays["min_bias"], arrays["max_bias"]))
+                bias = of_whole(bias, distance(arrays["min_bias"], arrays["max_bias"]))
             return Factor(weight, per_unit(EDGES["int8"], weight_reach), weight_reach, bias)
         if body.norm is not None:
-            weight, bias = _folded(xp, body.norm, weight, bias, *[arrays[name] for name in _STATISTICS])
+            weight, bias = _folded(body.norm, weight, bias, *[arrays[name] for name in _STATISTICS])
         channels = (self.layer == "FullyConnected"
                     or calibrated(attrs["min_calib_range"], attrs["max_calib_range"]) is not None)
-        return _quantised(xp, weight, bias, channels)
+        return _quantised(weight, bias, channels)
 
 
 def _conv_ends(body: Body, attrs: Attrs) -> tuple[str, ...]:
@@ -297,13 +315,14 @@ _CONV, _DENSE = Fusion("Convolution", _conv_ends), Fusion("FullyConnected", _den
 def _options(fusion: Fusion, outputs: Any, names: Sequence[str]) -> dict[str, Any]:
     """How a kind of node is declared."""
     return {"arguments": AttrsRule(fusion.arguments), "auxiliary": AttrsRule(fusion.auxiliary),
-            "types": AttrsRule(fusion.types), "outputs": outputs, "input_names": names, "per_instance": True}
+            "types": AttrsRule(fusion.types), "outputs": outputs, "input_names": names, "per_instance": True,
+            "variadic": None}
 
 
-@declare(name="_sg_mkldnn_conv", **_options(
+@composed(name="_sg_mkldnn_conv", **_options(
     _CONV, lambda *, quantized: ("output", "output_min", "output_max")[:3 if quantized else 1],
     ("data", "weight", "bias", *_STATISTICS, "sum", "data_min", "data_max", "sum_min", "sum_max")))
-def fused_convolution(*, with_bn: bool = False, with_act: bool = False, with_sum: bool = False,
+def fused_convolution(*values, with_bn: bool = False, with_act: bool = False, with_sum: bool = False,
                       with_postsum_act: bool = False, with_relu: bool = False, with_postsum_relu: bool = False,
                       quantized: bool = False, min_calib_range: float | None = None,
                       max_calib_range: float | None = None, subgraphs: tuple[Any, ...] = ()):
@@ -312,12 +331,14 @@ def fused_convolution(*, with_bn: bool = False, with_act: bool = False, with_sum
     What follows is read from the subgraph alone; attributes that begin with ``with`` repeat it. Weights are fractions,
     and quantised by the node. A result is of eight bits in a calibrated range, of 32 bits without one.
     """
+    return _CONV.compute(values, {"quantized": quantized, "min_calib_range": min_calib_range,
+                                  "max_calib_range": max_calib_range, "subgraphs": subgraphs})
 
 
-@declare(name="_sg_mkldnn_fully_connected", **_options(
+@composed(name="_sg_mkldnn_fully_connected", **_options(
     _DENSE, lambda *, quantized, enable_float_output: OUTPUTS[:3 if quantized and not enable_float_output else 1],
     ("data", "weight", "bias", *[f"{end}_{name}" for name in ("data", "weight", "bias") for end in ("min", "max")])))
-def fused_dense(*, with_eltwise: bool = False, with_relu: bool = False, quantized: bool = False,
+def fused_dense(*values, with_eltwise: bool = False, with_relu: bool = False, quantized: bool = False,
                 enable_float_output: bool = False, min_calib_range: float | None = None,
                 max_calib_range: float | None = None, channel_wise_quantize: bool | None = None,
                 subgraphs: tuple[Any, ...] = ()):
@@ -326,10 +347,12 @@ def fused_dense(*, with_eltwise: bool = False, with_relu: bool = False, quantize
     Weights are whole numbers with ranges of their own; with ``channel_wise_quantize`` fractions, which the node
     quantises. A result is of fractions with ``enable_float_output``, of eight bits in a calibrated range, else of 32.
     """
+    return _DENSE.compute(values, {"quantized": quantized, "enable_float_output": enable_float_output,
+                                   "min_calib_range": min_calib_range, "max_calib_range": max_calib_range,
+                                   "channel_wise_quantize": channel_wise_quantize, "subgraphs": subgraphs})
 
 
 for _op, _fusion in ((fused_convolution, _CONV), (fused_dense, _DENSE)):
     _op.shapes(AttrsRule(_fusion.shapes))
     _op.flops(AttrsRule(_fusion.flops))
-    _op.kernel()(_fusion.compute)
     _op.grad(ZERO)

@@ -7,14 +7,14 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
-from ...core.attrs import Count, Few
+from ...core.attrs import Count, Few, Positive
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import Shape, show, unify
+from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import adjoint_pair, linear
-from .joining import MANY, single
 from .shape import delivered, out_or_empty, stored
 
 __all__: list[str] = []
@@ -197,26 +197,36 @@ def _up_names(*, sample_type: str, num_args: int) -> tuple[str, ...]:
     return ("data", "weight") if sample_type == "bilinear" else tuple([f"arg{i}" for i in range(num_args)])
 
 
-@declare(name="UpSampling", arguments=_up_names, cheap=True)
-def upsampling(*data, scale: int, num_filter: Count = 0, sample_type: Literal["nearest", "bilinear"],
+@composed(name="UpSampling", arguments=_up_names, cheap=True)
+def upsampling(*data, scale: Positive, num_filter: Count = 0, sample_type: Literal["nearest", "bilinear"],
                multi_input_mode: Literal["concat", "sum"] = "concat", num_args: Few = 1,
                workspace: int = 512):
     """Images enlarged ``scale`` times, each number repeated or spread by a kernel of ``weight``.
 
     Further images are brought to the same size, and all of them joined along the channels or added up.
     """
+    if sample_type == "bilinear":
+        return ops._upsampling_bilinear(*data, scale=scale)
+    shapes = [image.shape for image in data]
+    parts = [ops.repeat(ops.repeat(image, repeats=across, axis=3), repeats=up, axis=2)
+             for image, (up, across) in zip(data, _enlarged(shapes, scale))]
+    if len(parts) == 1:
+        return parts[0]
+    if multi_input_mode == "sum":
+        return ops.add_n(*parts, num_args=len(parts))
+    return ops.Concat(*parts, num_args=len(parts), dim=1)
 
 
 def _enlarged(images: Sequence[Shape], scale: int) -> list[tuple[int, int]]:
     """How many times each image is repeated in height and width."""
-    if scale < 1:
-        raise AttrError(f"scale={scale}: expected a number from one up")
+    if len(images[0]) != 4:
+        raise ShapeError(f"expected rank 4 (batch, channels, height, width), got shape {show(images[0])}")
     height, width = images[0][2] * scale, images[0][3] * scale
     for shape in images:
         if (len(shape) != 4 or any(dim < 1 for dim in shape[2:])
                 or height % shape[2] != 0 or width % shape[3] != 0):
             raise ShapeError(f"an image of shape {show(shape)} cannot be enlarged to {height} x {width}")
-    return [(height // shape[2], width // shape[3]) for shape in images]
+    return [(scale, scale), *[(height // shape[2], width // shape[3]) for shape in images[1:]]]
 
 
 def _spread(scale: int) -> tuple[int, int]:
@@ -232,19 +242,6 @@ def upsampling_fill(ins, outs, *, scale, sample_type):
     return ins
 
 
-@upsampling.infer
-def upsampling_infer(*data, scale, sample_type, multi_input_mode):
-    images = data[:1] if sample_type == "bilinear" else data
-    if len(images[0]) != 4:
-        raise ShapeError(f"expected rank 4 (batch, channels, height, width), got shape {show(images[0])}")
-    _enlarged(images, scale)
-    joined = multi_input_mode == "concat"
-    channels = sum(shape[1] for shape in images) if joined else images[0][1]
-    for shape in images[1:]:
-        unify(shape[:1] if joined else shape[:2], images[0][:1] if joined else images[0][:2])
-    return (images[0][0], channels, images[0][2] * scale, images[0][3] * scale)
-
-
 def _steps(scale: int, height: int, width: int) -> Iterator[tuple[int, int, tuple]]:
     """Taps of the spreading kernel: the place of each, and where in the padded result it writes."""
     kernel, _ = _spread(scale)
@@ -253,11 +250,20 @@ def _steps(scale: int, height: int, width: int) -> Iterator[tuple[int, int, tupl
         yield i, j, (..., slice(i, i + rows, scale), slice(j, j + columns, scale))
 
 
-@upsampling.kernel()
-def upsampling_xp(xp, *data, scale, sample_type, multi_input_mode, out=None):
-    if sample_type == "nearest":
-        return _nearest(xp, data, scale, multi_input_mode, out)
-    image, weight = data
+@declare(name="_upsampling_bilinear", cheap=True)
+def spreading(data, weight, *, scale: Positive):
+    """Images enlarged ``scale`` times, each number spread by the kernel of its channel."""
+
+
+@spreading.infer
+def spreading_infer(data, weight, *, scale):
+    kernel, _ = _spread(scale)
+    unify(weight, (data[1], 1, kernel, kernel))
+    return (*data[:2], data[2] * scale, data[3] * scale)
+
+
+@spreading.kernel()  # no body: a transposed convolution by channels takes twice as long for small images
+def spreading_xp(xp, image, weight, *, scale, out=None):
     n, c, h, w = image.shape
     kernel, edge = _spread(scale)
     result = xp.zeros((n, c, (h - 1) * scale + kernel, (w - 1) * scale + kernel), dtype=image.dtype)
@@ -266,61 +272,9 @@ def upsampling_xp(xp, *data, scale, sample_type, multi_input_mode, out=None):
     return delivered(result[:, :, edge:edge + h * scale, edge:edge + w * scale], out)
 
 
-def _nearest(xp: ArrayModule, images: Sequence[Array], scale: int, multi_input_mode: str, out: Array | None) -> Array:
-    """Every number of the images repeated, and the images joined or added up."""
-    shapes = [image.shape for image in images]
-    shape = upsampling_infer(*shapes, scale=scale, sample_type="nearest", multi_input_mode=multi_input_mode)
-    result, first = out_or_empty(xp, shape, images[0].dtype, out), 0
-    for number, (image, (up, across)) in enumerate(zip(images, _enlarged(shapes, scale))):
-        part = result[:, first:first + image.shape[1]]
-        for i, j in itertools.product(range(up), range(across)):
-            if number and multi_input_mode == "sum":
-                part[:, :, i::up, j::across] += image
-            else:
-                part[:, :, i::up, j::across] = image
-        if multi_input_mode == "concat":
-            first += image.shape[1]
-    return delivered(result, out)
-
-
-@upsampling.grad
-def upsampling_grad(g, ins, outs, *, scale, sample_type, multi_input_mode):
-    if sample_type == "bilinear":  # a transposed convolution, whose gradient is a convolution
-        (image, weight), (kernel, edge) = ins, _spread(scale)
-        window = {"kernel": (kernel, kernel), "stride": (scale, scale), "pad": (edge, edge), "no_bias": True,
-                  "num_filter": weight.shape[0], "num_group": weight.shape[0]}
-        return ops.Convolution(g, weight, **window), ops._backward_Convolution_weight(image, g, weight, **window)
-    parts = ops._backward_UpSampling(g, *ins, num_args=len(ins) + 1, scale=scale,
-                                     multi_input_mode=multi_input_mode)
-    return (parts,) if len(ins) == 1 else tuple(parts)
-
-
-@declare(name="_backward_UpSampling", types="T,*U->*T", unread=range(1, MANY),
-         outputs=lambda *, num_args: [f"output{i}" for i in range(num_args - 1)], cheap=True)
-def upsampling_sum(*data, num_args: Few = 2, scale: int,
-                   multi_input_mode: Literal["concat", "sum"] = "concat"):
-    """The first input, the gradient of enlarged images, summed down to the shapes of the others."""
-
-
-@upsampling_sum.infer
-def upsampling_sum_infer(g, *data):
-    return list(data)
-
-
-@upsampling_sum.kernel()
-def upsampling_sum_xp(xp, g, *data, scale, multi_input_mode):
-    results, first = [], 0
-    for image, (up, across) in zip(data, _enlarged([image.shape for image in data], scale)):
-        n, c, h, w = image.shape
-        part = g[:, first:first + c] if multi_input_mode == "concat" else g
-        results.append(xp.sum(part.reshape(n, c, h, up, w, across), axis=(3, 5)))
-        first += c
-    return single(results)
-
-
-@upsampling_sum.grad
-def upsampling_sum_grad(g, ins, outs, *, scale, multi_input_mode):
-    gs = [g] if len(ins) == 2 else list(g)
-    first = ops.UpSampling(*gs, num_args=len(gs), scale=scale, sample_type="nearest",
-                           multi_input_mode=multi_input_mode)
-    return (first, *[None] * (len(ins) - 1))
+@spreading.grad
+def spreading_grad(g, ins, outs, *, scale):  # a transposed convolution, whose gradient is a convolution
+    (image, weight), (kernel, edge) = ins, _spread(scale)
+    window = {"kernel": (kernel, kernel), "stride": (scale, scale), "pad": (edge, edge), "no_bias": True,
+              "num_filter": weight.shape[0], "num_group": weight.shape[0]}
+    return ops.Convolution(g, weight, **window), ops._backward_Convolution_weight(image, g, weight, **window)

@@ -419,15 +419,18 @@ def _softmax_output(g: Builder, use: Use, x: Value, label: Any) -> Value:
 # --------------------------------------------------------------------------------------------------- images
 
 
+@says("_upsampling_bilinear")
+def _spread(g: Builder, use: Use, x: Value, weight: Value) -> Value:
+    scale = use.attrs["scale"]
+    return g("ConvTranspose", x, weight, kernel_shape=[2 * scale - scale % 2] * 2, strides=[scale] * 2,
+             pads=[scale // 2] * 4, group=product(x.shape[1:2]))
+
+
 @says("UpSampling")
 def _upsampling(g: Builder, use: Use, *images: Value) -> Value:
-    scale = use.attrs["scale"]
     if use.attrs["sample_type"] == "bilinear":
-        x, weight = images
-        kernel, edge = 2 * scale - scale % 2, scale // 2
-        channels = product(x.shape[1:2])
-        return g("ConvTranspose", x, weight, kernel_shape=[kernel] * 2, strides=[scale] * 2, pads=[edge] * 4,
-                 group=channels)
+        return _spread(g, use, *images)
+    scale = use.attrs["scale"]
     height, width = images[0].shape[2:]
     larger = []
     for x in images:
