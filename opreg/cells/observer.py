@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import abc
 import builtins
+import collections
 import contextvars
-import datetime
 import decimal
 import enum
 import functools
@@ -19,13 +19,14 @@ import gc
 import importlib.util
 import inspect
 import io
+import logging
 import os
 import random
 import sys
 import sysconfig
 import threading
-import time
 import types
+import warnings
 import weakref
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Any
@@ -38,10 +39,31 @@ from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN
 from ..core.loads import loads
 from ..errors import Where, is_ours
 from .class_hooks import hook, hookable, runs_python, unhook
-from .initializer import get_seed
+from .outside import (
+    ARRAYS_AS_TEXT,
+    ASKED,
+    BY_NAME,
+    CLOCKS,
+    DRAWS,
+    ENVIRONMENT,
+    GENERATORS,
+    INSTEAD,
+    OF_TRACES,
+    OUTSIDE,
+    QUESTIONS,
+    SETTINGS,
+    STATES,
+    THREADS,
+    decimal_context,
+    does_not_answer,
+    is_opaque,
+    state_of,
+    title_of,
+    unknown,
+)
 from .parameter_container import ParameterContainer
 from .reads import TABLES
-from .state import STATE, get_context
+from .state import STATE
 from .tensor_base import TensorBase
 
 if TYPE_CHECKING:
@@ -55,47 +77,36 @@ _STANDARD = tuple({os.path.join(sysconfig.get_paths()[name], "") for name in ("s
 _INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 _EXAMPLES = os.path.join("opreg", "examples", "")
 
-#: Functions of Python that answer otherwise each time.
-_CLOCKS = {getattr(time, name): f"time.{name}()" for name in dir(time) if name.removesuffix("_ns") in (
-    "time", "perf_counter", "monotonic", "process_time", "thread_time")}
-#: Functions that read files, what is typed, a setting of the process, or chance.
-_READERS = {io.open: "open()", input: "input()", decimal.getcontext: "decimal.getcontext()", np.fromfile: "fromfile()",
-            **{getattr(os, name): f"os.{name}()" for name in (
-                "access", "listdir", "lstat", "open", "scandir", "stat", "urandom")}}
-#: Functions that answer by settings of the process, without reading anything else: they are asked again.
-_SETTINGS: dict[Any, str] = {
-    os.getcwd: "os.getcwd", gc.isenabled: "gc.isenabled",
-    **{getattr(sys, name): f"sys.{name}" for name in (
-        "getrecursionlimit", "getswitchinterval", "get_int_max_str_digits") if hasattr(sys, name)},
-    **{getattr(np, name): f"np.{name}" for name in ("geterr", "geterrcall", "getbufsize", "get_printoptions")},
-    abc.get_cache_token: "abc.get_cache_token", get_context: "get_context", get_seed: "get_seed"}
-#: Those of them that are written in Python, by the identity of their code.
-_ASKED = {id(code): function for function in _SETTINGS
-          if (code := getattr(inspect.unwrap(function), "__code__", None)) is not None}
 #: Names by which code reads environment variables, as text or as bytes.
 _ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb"})
-_NOW = frozenset({"now", "today", "utcnow"})
-#: Names of all these functions, and of those that start programs and receive messages.
-_OUTSIDE = frozenset({*(function.__name__ for function in (*_CLOCKS, *_READERS, *_SETTINGS)), *_NOW, "fork_exec",
-                      "recv", "recv_into", "recvfrom"})
 #: Modules that read source files to show a line of them.
 _SHOWING = frozenset({"linecache", "tokenize", "traceback", "warnings"})
-_BUILT_IN = frozenset(vars(builtins))
-_GENERATORS = (random.Random, np.random.RandomState, np.random.Generator)
-#: Names by which code asks a random generator for its state.
-_STATES = frozenset({"getstate", "get_state", "bit_generator"})
-_DRAWS = ("it draws random numbers from a generator of Python's or NumPy's, which a graph cannot; ops and mx.random "
-          "have generators that can")
+_BUILT_IN = frozenset(name for name, value in vars(builtins).items() if isinstance(value, type))
 #: Modules of opreg whose objects, as optimizers and iterators of data, programs read attributes of.
-_FLOORS = ("opreg.nn.", "opreg.train.", "opreg.data.", "opreg.examples.")
+_FLOORS = ("opreg.nn.", "opreg.train.", "opreg.data.", "opreg.examples.", "opreg.gluon.parameter")
 #: Attributes of a Parameter that are no numbers.
-_OF_PARAMETERS = frozenset({"name", "requires_grad"})
+_OF_PARAMETERS = frozenset({"grad", "name", "requires_grad"})
 #: Names by which code asks an object for its class.
 _OF_CLASS = frozenset({"type", "__class__"})
+#: What libraries have that is run, and holds nothing.
+_CODE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, np.ufunc, type(np.sum), type(np.dot))
+#: Names of mistakes by which code notices that a call has failed.
+_MISTAKES = frozenset({"TypeError", "Exception", "BaseException"})
+#: Names by which code asks for warnings.
+_WARNS = frozenset({"catch_warnings", "simplefilter", "warn", "warn_explicit"})
+#: Names by which code asks a module for all that it has.
+_LISTS = frozenset({"dir", "vars", "__dict__", "getmembers"})
+#: Attributes of functions, and of classes, that are none of their ``__dict__``.
+_OF_FUNCTIONS = frozenset({"__name__", "__qualname__", "__doc__", "__annotations__", "__module__"})
+_OF_CLASSES = frozenset({"__name__", "__qualname__", "__module__"})
+#: Attributes of arrays beside their elements, by the name that code reads.
+_OF_ARRAYS = {"flags": "{}.flags.num", "strides": "repr({}.strides)", "names": "{}.dtype.names"}
 #: Attributes of every Cell, which change together and which few layers read.
 _MODES = frozenset({"training", "requires_grad"})
 #: Functions that read an attribute whose name is text.
 _BY_TEXT = frozenset({"getattr", "hasattr", "vars", "eval", "operator", "attrgetter", "__dict__"})
+#: Packages whose objects hold arrays in attributes that no hook notes.
+_COMPUTING = frozenset({"numpy", "scipy"})
 #: Values of which nothing is read.
 _SIMPLE = frozenset({bool, int, float, complex, str, bytes, type(None)})
 _BOUND = (types.BuiltinMethodType, types.MethodWrapperType)
@@ -113,9 +124,7 @@ def _is_user_file(name: str) -> bool:
 
 
 def _is_user_code(code: types.CodeType) -> bool:
-    """Whether a function of the user's has this code; bodies of modules and classes are none."""
-    if not code.co_flags & inspect.CO_OPTIMIZED and loads(code).stores:  # no ``eval("K * 2")``
-        return False
+    """Whether this code is the user's."""
     return _EXAMPLES in code.co_filename or (not is_ours(code) and _is_user_file(code.co_filename))
 
 
@@ -148,7 +157,7 @@ def _is_user_module(name: object) -> bool:
     return package not in _LIBRARIES and package not in sys.stdlib_module_names
 
 
-def _stored(cls: type, name: str) -> tuple[type | None, Any]:
+def stored(cls: type, name: str) -> tuple[type | None, Any]:
     """Attribute of a class as it is stored, and the class that stores it."""
     for base in cls.__mro__:
         found = base.__dict__.get(name, ABSENT)
@@ -165,33 +174,31 @@ def _names_of(cls: type) -> frozenset[str]:
                      if isinstance(function, types.FunctionType) for name in loads(function.__code__).names)
 
 
+@cached(1024)
+def _is_of_ctypes(cls: type) -> bool:
+    """Whether objects of a class are memory of C."""
+    return any(base.__module__ == "_ctypes" and base.__name__ in ("_SimpleCData", "Array", "Structure", "Union")
+               for base in cls.__mro__)
+
+
+@cached(1024)
+def _has_fields(cls: type) -> bool:
+    """Whether a C type has attributes that are data."""
+    return issubclass(cls, BaseException) or is_opaque(cls)
+
+
+def _is_field(cls: type, name: str) -> bool:
+    """Whether an attribute of a C type is data."""
+    found = stored(cls, name)[1]
+    return isinstance(found, (types.GetSetDescriptorType, types.MemberDescriptorType)) or (
+        type(found).__module__ == "_ctypes" and hasattr(type(found), "__set__"))
+
+
 def _is_descriptor(found: object) -> bool:
     """Whether Python code may run where an attribute that a class has stored is read: a property and its like."""
     return hasattr(type(found), "__get__") and not isinstance(found, (
         types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.MemberDescriptorType,
         types.GetSetDescriptorType, types.WrapperDescriptorType, staticmethod, classmethod, type))
-
-
-def _asked(function: Any) -> str:
-    """Call of a C function that reads the world outside of the process, as a warning names it; an empty text for
-    others.
-    """
-    name, owner = function.__name__, getattr(function, "__self__", None)
-    if isinstance(owner, type):
-        return f"{owner.__name__}.{name}()" if name in _NOW and issubclass(owner, datetime.date) else ""
-    if not isinstance(owner, types.ModuleType):
-        return f"{name}() of a socket" if type(owner).__module__ in ("_socket", "socket") else ""
-    return _CLOCKS.get(function) or _READERS.get(function) or ("a program" if name == "fork_exec" else "")
-
-
-def _state_of(generator: Any) -> Any:
-    """The state of a random generator, to be compared."""
-    if isinstance(generator, random.Random):
-        return generator.getstate()
-    if isinstance(generator, np.random.Generator):
-        return repr(generator.bit_generator.state)
-    key, *others = generator.get_state()[1:]
-    return key.tobytes(), others
 
 
 class Observer:
@@ -221,6 +228,7 @@ class Observer:
         self._by_text = False
         self._updates: set[str] = set()  # and that it changes
         self._owners: list[Any] = []
+        self._classes: dict[type, None] = {}  # of the user's, that take part
         self._met: dict[int, object] = {}  # kept alive, so that identities stay theirs
         self._read: set[int] = set()
         self._changed: dict[tuple[int, str], Any] = {}  # what places had that were only changed so far
@@ -232,7 +240,7 @@ class Observer:
 
     def __enter__(self) -> Observer:
         common = [random._inst, np.random.mtrand._rand]
-        self._generators = [(generator, _state_of(generator)) for generator in common]
+        self._generators = [(generator, state_of(generator)) for generator in common]
         for callback in gc.callbacks:  # they run wherever memory is collected, as ``__del__`` does
             code = getattr(callback, "__code__", None)
             if code is not None:
@@ -253,12 +261,23 @@ class Observer:
         self.reads.observer = self._outside = None
         for cls in self._hooked:
             unhook(cls)
-        if (self._generators[2:] or "random" in self._names) and not self._names.isdisjoint(_STATES):
+        if (self._generators[2:] or "random" in self._names) and not self._names.isdisjoint(STATES):
             self.reason = self.reason or "it asks for the state of a random generator, which changes with each draw"
-        drawn = [generator for generator, before in self._generators if _state_of(generator) != before]
+        drawn = [generator for generator, before in self._generators if state_of(generator) != before]
         if any("random" in self._names or id(generator) in self._met for generator in drawn):
-            self.reason = self.reason or _DRAWS
+            self.reason = self.reason or DRAWS
+        for cls in self._classes:
+            self._settle_class(cls)
         self._met, self._functions, self._owners, self._generators, self._codes = {}, {}, [], [], []
+        self._classes = {}
+
+    def _settle_class(self, cls: type) -> None:
+        """Note which special methods a class has, by the number of its names, and what it derives from."""
+        label = f"the class {cls.__name__}"
+        self.comparisons.path(cls, "{}.__mro__", cls.__mro__, label)
+        for base in cls.__mro__:
+            if _is_user_module(base.__module__):
+                self.comparisons.path(base, "len({}.__dict__)", len(base.__dict__), label)
 
     # ------------------------------------------------------------------------------------------------ code that runs
 
@@ -270,7 +289,8 @@ class Observer:
         def profile(frame: types.FrameType, event: str, arg: Any) -> None:
             if another is not None:
                 another(frame, event, arg)
-            if event == "c_call" and arg.__name__ in _OUTSIDE and STATE.trace is not None:
+            if event == "c_call" and STATE.trace is not None and (
+                    arg.__name__ in OUTSIDE or known(id(frame.f_code))):
                 self._asks_outside(frame, arg)
             if known(id(frame.f_code)) is not False and self._is_user(frame):
                 if STATE.trace is not None:
@@ -278,6 +298,9 @@ class Observer:
             elif event == "return" and STATE.trace is not None and frame.f_back is not None and known(
                     id(frame.f_back.f_code)):
                 self._answers(frame, arg)
+            elif event == "call" and STATE.trace is not None and (
+                    id(frame.f_code) == ARRAYS_AS_TEXT or id(frame.f_code) in ENVIRONMENT):
+                self._runs_inside(frame)
 
         return profile
 
@@ -301,42 +324,85 @@ class Observer:
 
     def _answers(self, frame: types.FrameType, answer: Any) -> None:
         """A library's function returns to the user's code."""
-        setting = _ASKED.get(id(frame.f_code))
-        if setting is None:
+        setting = ASKED.get(id(frame.f_code))
+        if id(frame.f_code) in OF_TRACES:
+            self.reason = self.reason or OF_TRACES[id(frame.f_code)]
+        elif setting is None:
             self.meet(answer)
+            if hookable(type(answer)):
+                self._read.add(id(answer))
+        elif setting in INSTEAD.values():
+            self._asks_setting(setting)
         elif answer is not None or not frame.f_code.co_argcount:
             self._asks_setting(setting, *map(frame.f_locals.get, frame.f_code.co_varnames[:frame.f_code.co_argcount]))
 
+    def _runs_inside(self, frame: types.FrameType) -> None:
+        """A library's function that answers by a setting runs for the user's code, somewhere inside of libraries."""
+        if id(frame.f_code) == ARRAYS_AS_TEXT:
+            if self._caller(frame, ours=True) is not None:
+                self._asks_setting(np.get_printoptions)
+        elif self._caller(frame) is not None:
+            self.read(os.environ, "os.environ")
+
     def _asks_setting(self, function: Any, *args: Any) -> None:
         """A function answered by a setting of the process: it is asked again before each run."""
-        call = f"{{}}({', '.join(map(repr, args))})"
-        self.comparisons.path(function, f"repr({call})", repr(function(*args)), _SETTINGS[function] + call[2:])
+        values = [arg.value if isinstance(arg, enum.Enum) else arg for arg in args]
+        call = f"{{}}({', '.join(map(repr, values))})"
+        if all(isinstance(value, PLAIN) for value in values):
+            self.comparisons.path(function, f"repr({call})", repr(function(*values)), SETTINGS[function] + call[2:])
+        else:
+            self.comparisons.unseen[SETTINGS[function] + "()"] = None
 
     def _asks_outside(self, frame: types.FrameType, function: Any) -> None:
-        """A function written in C is called that may answer by the time, by files or by chance: note it where code of
-        the user's did so, or a library that it calls."""
-        title = _asked(function) or _SETTINGS.get(function)
-        caller = self._caller(frame) if title else None
-        if caller is None or title is None:
+        """A function written in C is called that may answer by the time, by files, by chance or by what an object
+        holds: note it where code of the user's did so, or a library that it calls."""
+        if not isinstance(getattr(function, "__self__", None), (types.ModuleType, type, types.NoneType)):
+            self._asks_object(frame, function)
+        setting = INSTEAD.get(function, function)
+        title = title_of(function) or SETTINGS.get(setting) or (function.__name__ if function.__name__ in THREADS else "")
+        caller = self._caller(frame)
+        if caller is None:
             return
-        if function in _SETTINGS:
-            self._asks_setting(function)
+        if not title:
+            title = unknown(function) if caller is frame else ""
+        if not title:
             return
-        if function is os.urandom:
-            self.reason = self.reason or _DRAWS
-        elif function not in _CLOCKS:
+        if setting in SETTINGS:
+            self._asks_setting(setting)
+        elif function.__name__ in THREADS:
+            self.reason = self.reason or "it starts a thread, in which nothing is traced"
+        elif function is sys.getprofile:
+            self.reason = self.reason or "it asks for the profile function, which a trace sets"
+        elif function is os.urandom:
+            self.reason = self.reason or DRAWS
+        elif function not in CLOCKS:
             self.comparisons.unseen[f"{title} at {Where((caller.f_code.co_filename, caller.f_lineno))}"] = None
         elif caller is frame:  # logging asks for the time, too
             self.comparisons.unseen[title] = None
 
-    def _caller(self, frame: types.FrameType | None) -> types.FrameType | None:
-        """The function of the user's that runs, itself or in a library; None where opreg runs, or something aside."""
+    def _asks_object(self, frame: types.FrameType, method: Any) -> None:
+        """A method written in C is called: of an object from outside it answers by what the object holds."""
+        owner, name = method.__self__, method.__name__
+        if id(owner) not in self._read or isinstance(owner, PLAIN):
+            return
+        base = stored(type(owner), name)[0]
+        if base is None or not (is_opaque(base) or type(owner) is _CACHED) or does_not_answer(name):
+            return
+        label = f"{name}() of a {type(owner).__name__}"
+        if name in QUESTIONS:
+            self.comparisons.path(owner, f"repr({{}}.{name}())", repr(method()), label)
+        else:
+            self.comparisons.unseen[f"{label} at {Where((frame.f_code.co_filename, frame.f_lineno))}"] = None
+
+    def _caller(self, frame: types.FrameType | None, ours: bool = False) -> types.FrameType | None:
+        """The function of the user's that runs, itself or in a library; None where opreg runs, unless ``ours`` says
+        that this does not matter, or something aside."""
         if _is_aside(frame, self._outside):
             return None
         while frame is not None and frame is not self._outside:
             if self._is_user(frame):
                 return frame
-            if is_ours(frame.f_code) or frame.f_globals.get("__name__") in _SHOWING:
+            if (is_ours(frame.f_code) and not ours) or frame.f_globals.get("__name__") in _SHOWING:
                 return None
             frame = frame.f_back
         return None
@@ -365,11 +431,13 @@ class Observer:
         values = frame.f_locals
         for name in code.co_varnames[:count]:
             self.meet(values.get(name))
-        cls = type(values.get(code.co_varnames[0]))
-        if (id(code), id(cls)) not in self._methods and hookable(cls):  # perhaps called by no name, as in a + b
-            self._methods.add((id(code), id(cls)))
+        first = values.get(code.co_varnames[0])
+        for cls in (type(first), first) if isinstance(first, type) else (type(first),):
+            if (id(code), id(cls)) in self._methods or not (hookable(cls) or _is_user_module(cls.__module__)):
+                continue
+            self._methods.add((id(code), id(cls)))  # perhaps called by no name, as in a + b
             for name in [name for base in cls.__mro__ for name, found in vars(base).items()
-                         if isinstance(found, types.FunctionType) and found.__code__ is code]:
+                         if getattr(getattr(found, "__func__", found), "__code__", None) is code]:
                 self._class_attribute(cls, name)
 
     def _scan(self, code: types.CodeType, scope: dict[str, Any]) -> None:
@@ -401,11 +469,18 @@ class Observer:
         if not new.isdisjoint(_OF_CLASS):
             for value in tuple(self._met.values()):
                 if hookable(type(value)):
-                    self.meet(type(value))
+                        self.meet(type(value))
+        for name in new & BY_NAME.keys():
+            self._asks_setting(BY_NAME[name])
+        if not new.isdisjoint(_WARNS):
+            self.read(warnings.filters, "warnings.filters")
         if not _ENVIRONMENT.isdisjoint(new):
             self.read(os.environ, "os.environ")
         for text in found.texts:
             self._imported(text)
+            if "modules" in found.names:
+                self.comparisons.entry(sys.modules, text, sys.modules.get(text, ABSENT), f"sys.modules[{text!r}]")
+                self.read(sys.modules.get(text), f"sys.modules[{text!r}]")
             if "globals" in found.scope:
                 self.comparisons.entry(scope, text, scope.get(text, ABSENT), f"the global {text}")
         functions = self._functions.get(id(code), [])
@@ -420,7 +495,7 @@ class Observer:
         self.comparisons.path(function, "{}.__code__", function.__code__, f"the code of {title}")
         for name in ("__defaults__", "__kwdefaults__"):
             value = getattr(function, name)
-            if value is not None:
+            if value is not None or not _MISTAKES.isdisjoint(self._names):
                 self.comparisons.path(function, "{}." + name, value, f"a default of {title}")
                 self.read(value, f"a default of {title}")
         outer = loads(function.__code__).outer
@@ -448,19 +523,30 @@ class Observer:
 
     def read(self, value: Any, label: str) -> None:
         """A value was read that was there before: its contents are compared, too."""
-        if isinstance(value, PLAIN):
-            return
         cls = type(value)
+        if isinstance(value, PLAIN) and not hookable(cls) and cls is not np.void:
+            return
         self.meet(value)
         if id(value) in self._read:
             return
         self._read.add(id(value))
-        if isinstance(value, CONTAINERS):
+        if hookable(cls) and _is_user_module(cls.__module__):
+            self.comparisons.path(value, "{}.__class__", cls, f"the class of {label}")
+        if isinstance(value, np.ndarray) and value.dtype.hasobject and value.size <= MOST_ELEMENTS:
+            if self.comparisons.content(value, label):
+                for element in value.flat:
+                    self.read(element, label)
+        elif isinstance(value, CONTAINERS):
             if self.comparisons.content(value, label):
                 for element in elements(value):
                     self.read(element, label)
-        elif isinstance(value, BUFFERS):
+            if cls is collections.defaultdict:
+                self.comparisons.path(value, "{}.default_factory", value.default_factory, label)
+                self.read(value.default_factory, label)
+        elif isinstance(value, BUFFERS) or cls is np.void or (
+                _is_of_ctypes(cls) and not isinstance(value, type)):
             self.comparisons.content(value, label)
+            self._own(value)
         elif isinstance(value, functools.partial):
             for part in (value.func, value.args, value.keywords):
                 self.read(part, label)
@@ -479,12 +565,31 @@ class Observer:
             if not printed and not value.closed and value.readable():
                 self.reason = self.reason or f"it reads from a file, {label}"
         elif isinstance(value, Iterator) and not (
-                _is_user_module(cls.__module__) and isinstance(_stored(cls, "__next__")[1], types.FunctionType)):
+                _is_user_module(cls.__module__) and isinstance(stored(cls, "__next__")[1], types.FunctionType)):
             self.reason = self.reason or f"it takes from an iterator, {label}"
         elif isinstance(value, types.SimpleNamespace) or (
                 isinstance(value, Collection) and hasattr(value, "__dict__")
                 and cls.__module__.partition(".")[0] in sys.stdlib_module_names):
             self.read(vars(value), label)  # Python's own ChainMap, UserDict, os.environ
+        elif cls.__module__.partition(".")[0] in _COMPUTING and hasattr(value, "__dict__") and not isinstance(
+                value, (type, types.ModuleType, types.FunctionType)):
+            self.read(vars(value), label)  # polynomials, sparse matrices
+        elif not hookable(cls):
+            self._reads_opaque(value, label)
+
+    def _reads_opaque(self, value: Any, label: str) -> None:
+        """An object of a type written in C was read: its bytes are compared, if it has some, and its attributes."""
+        if isinstance(value, BaseException) or _has_fields(type(value)):
+            self._own(value)
+        if not is_opaque(type(value)) or callable(value):
+            return
+        try:
+            memoryview(value).nbytes  # noqa: B018
+        except (TypeError, ValueError, BufferError):
+            if hasattr(type(value), "__getitem__") or hasattr(type(value), "__len__"):
+                self.comparisons.unseen[f"elements of {label}, a {type(value).__name__}"] = None
+        else:
+            self.comparisons.content(value, label)
 
     def meet(self, value: Any) -> None:
         """A value takes part, wherever it comes from: reads of its attributes are noted from now on."""
@@ -492,23 +597,26 @@ class Observer:
         if cls in _SIMPLE or id(value) in self._met:
             return
         self._met[id(value)] = value
+        if cls is decimal.Decimal or value is decimal.Decimal or value is decimal:
+            self._asks_setting(decimal_context)
         if isinstance(value, types.ModuleType):
-            if _is_user_module(value.__name__) or value.__name__.partition(".")[0] in sys.stdlib_module_names:
-                self._own(value)
+            self._own(value)
             if value is random or value.__name__ == "numpy.random":
                 self._names.add("random")
         elif isinstance(value, type):
+            if isinstance(value, abc.ABCMeta):  # register() makes isinstance() answer otherwise
+                self._asks_setting(abc.get_cache_token)
             if _is_user_module(value.__module__):
                 self._own(value)
-                if isinstance(value, abc.ABCMeta):  # register() makes isinstance() answer otherwise
-                    self._asks_setting(abc.get_cache_token)
+                self._classes[value] = None
+                self.meet(type(value))
         elif isinstance(value, types.FunctionType):
             self._functions.setdefault(id(value.__code__), []).append(value)
-            if (id(value.__code__), id(value.__globals__)) in self._scanned or value.__code__.co_filename.startswith(
+            if (id(value.__code__), id(value.__globals__)) in self._scanned or not _MISTAKES.isdisjoint(
+                    self._names) or value.__code__.co_filename.startswith(
                     _STANDARD):  # made by Python's own decorators, as singledispatch is
                 self._runs(value)
-            if value.__dict__:
-                self._own(value)
+            self._own(value)
         elif isinstance(value, (types.MethodType, types.BuiltinMethodType, classmethod, staticmethod)):
             self.meet(getattr(value, "__self__", None))
             self.meet(getattr(value, "__func__", None))
@@ -518,8 +626,10 @@ class Observer:
         elif isinstance(value, CONTAINERS):
             for element in elements(value) if len(value) <= MOST_ELEMENTS else ():
                 self.meet(element)
-        elif isinstance(value, _GENERATORS):
-            self._generators.append((value, _state_of(value)))
+            if hookable(cls) and _is_user_module(cls.__module__):
+                self._hook(cls)
+        elif isinstance(value, GENERATORS):
+            self._generators.append((value, state_of(value)))
         elif isinstance(value, TensorBase):
             if getattr(value, "__dict__", None):
                 self._own(value)
@@ -527,11 +637,16 @@ class Observer:
             self.meet(value.function)
         elif isinstance(value, ParameterContainer) and not _is_user_module(cls.__module__):
             self._of_layer(value)
+            self._own(value)
         elif hookable(cls) and (cls.__module__.partition(".")[0] not in _LIBRARIES
                                 or cls.__module__.startswith(_FLOORS)):
             self._hook(cls)
+            if _is_user_module(cls.__module__):
+                self._classes[cls] = None
             if not self._names.isdisjoint(_OF_CLASS):
                 self.meet(cls)
+            if isinstance(value, logging.Logger):
+                self._own(value)
         elif cls is threading.local or isinstance(value, enum.Enum):
             self._own(value)
         if cls is _CACHED:
@@ -553,30 +668,67 @@ class Observer:
     def _owned(self, owner: Any, name: str) -> None:
         if isinstance(owner, type):
             self._class_attribute(owner, name)
+        elif isinstance(owner, ParameterContainer):
+            name = "_flags" if name == "get_flags" else name
+            if name in owner.__dict__:
+                self._of_cell(owner, name, owner.__dict__[name], True)
         elif isinstance(owner, threading.local):
             if not hasattr(threading.local, name):
                 value = getattr(owner, name, ABSENT)
                 self.comparisons.path(owner, f"getattr({{}}, {name!r}, absent)", value, f"local.{name}")
                 self.read(value, f"local.{name}")
-        elif isinstance(owner, TensorBase) and isinstance(_stored(type(owner), name)[1], property):
+        elif isinstance(owner, TensorBase) and isinstance(stored(type(owner), name)[1], property):
             if name in _OF_PARAMETERS and hasattr(owner, name):
                 self.comparisons.path(owner, f"{{}}.{name}", getattr(owner, name), f"a Parameter's {name}")
-        elif name in owner.__dict__ and not name.startswith("__"):
+        elif isinstance(owner, np.ndarray):
+            if name in _OF_ARRAYS:
+                path = _OF_ARRAYS[name]
+                self.comparisons.path(owner, path, eval(path.format("owner")), f"{name} of an array")
+        elif isinstance(owner, logging.Logger):
+            if name == "isEnabledFor":
+                path = "repr(({0}.getEffectiveLevel(), {0}.manager.disable, {0}.disabled))"
+                self.comparisons.path(owner, path, eval(path.format("owner")), f"the level of {owner!r}")
+        elif isinstance(owner, types.FunctionType) and name in _OF_FUNCTIONS:
+            self._field(owner, name)
+        elif name in getattr(owner, "__dict__", ()) and (not name.startswith("__") or name == "__wrapped__"):
             value = owner.__dict__[name]
-            if isinstance(owner, types.ModuleType) and not _is_user_module(owner.__name__) and (
-                    value is sys.modules or not isinstance(value, (*PLAIN, *CONTAINERS))):
-                return  # functions and classes of Python's own modules stay
+            library = isinstance(owner, types.ModuleType) and not _is_user_module(owner.__name__)
+            if library and value is sys.modules:
+                return
             value = self._first((id(owner), name), value, True)
             label = f"{getattr(owner, '__name__', type(owner).__name__)}.{name}"
             self.comparisons.entry(owner.__dict__, name, value, label)
+            if not library or not isinstance(value, _CODE):
+                self.read(value, label)
+            elif isinstance(value, type):
+                self.meet(value)
+        elif isinstance(owner, types.ModuleType):
+            if "__getattr__" in owner.__dict__ and _is_user_module(owner.__name__) or (
+                    self._by_text and name in self._texts):
+                self.comparisons.entry(owner.__dict__, name, ABSENT, f"{owner.__name__}.{name}")
+            if name in _LISTS:
+                self.comparisons.path(owner, "len({}.__dict__)", len(owner.__dict__), f"names in {owner.__name__}")
+        elif _has_fields(type(owner)) and _is_field(type(owner), name):
+            self._field(owner, name)
+
+    def _field(self, owner: Any, name: str) -> None:
+        """An attribute that a C type holds."""
+        value, label = getattr(owner, name, ABSENT), f"{type(owner).__name__}.{name}"
+        if isinstance(value, (*PLAIN, *CONTAINERS, types.FunctionType)):
+            path = f"{{}}.{name}"
+            if isinstance(value, tuple):  # perhaps another one each time
+                path, value = f"repr({path})", repr(value)
+            self.comparisons.path(owner, path, value, label)
             self.read(value, label)
 
     def _class_attribute(self, cls: type, name: str) -> None:
         """Note what a class has by a name, from itself or another class of the user's."""
-        base, found = _stored(cls, name)
+        base, found = stored(cls, name)
         label = f"{cls.__name__}.{name}"
         if name == "__subclasses__":
             self.comparisons.path(cls, "repr({}.__subclasses__())", repr(cls.__subclasses__()), label)
+        elif name in _OF_CLASSES:
+            self._field(cls, name)
         if base is None or not _is_user_module(base.__module__):
             return
         if isinstance(found, classmethod):
@@ -611,7 +763,7 @@ class Observer:
         self._noted[place] = user
         if not issubclass(cls, ParameterContainer):
             if user or _is_user_module(cls.__module__) or (
-                    id(owner) in self._read and not isinstance(value, CONTAINERS)):  # of Python's own, as a Logger is
+                    id(owner) in self._read and not isinstance(value, dict)):  # of Python's own, as a Logger is
                 self._of_object(owner, name, value)
             return
         own = object.__getattribute__(owner, "__dict__")
@@ -622,7 +774,7 @@ class Observer:
         elif name in own:
             self._of_cell(owner, name, value, user)
         elif "_params" in own and value is not ABSENT and not name.startswith("__"):
-            base, found = _stored(cls, name)
+            base, found = stored(cls, name)
             if base is not None and _is_user_module(base.__module__):
                 self.reads.attribute(owner, name, ABSENT)
                 if found is value and user:
@@ -643,7 +795,7 @@ class Observer:
         self.reads.attribute(owner, name, value)
         if user and isinstance(value, PLAIN):
             self.comparisons.path(owner, f"{{}}.{name}", value, f"{owner.path}.{name}")
-        elif not name.startswith("_") and (user or isinstance(value, CONTAINERS)):
+        elif (not name.startswith("_") or name == "_flags") and (user or isinstance(value, CONTAINERS)):
             self.read(value, f"{owner.path}.{name}")
 
     def _of_object(self, owner: Any, name: str, value: Any) -> None:
@@ -656,9 +808,9 @@ class Observer:
             self.read(value, label)
         if name.startswith("__") or not name.isidentifier() or runs_python(cls):
             return
-        own, found = getattr(owner, "__dict__", {}), _stored(cls, name)[1]
+        own, found = getattr(owner, "__dict__", {}), stored(cls, name)[1]
         if value is ABSENT:
-            if _stored(cls, "__getattr__")[1] is ABSENT:
+            if stored(cls, "__getattr__")[1] is ABSENT:
                 self.comparisons.path(owner, f"getattr({{}}, {name!r}, absent)", ABSENT, label)
         elif _is_descriptor(found) and (name not in own or hasattr(type(found), "__set__")):
             self._class_attribute(cls, name)  # what its code reads is noted by itself
