@@ -100,7 +100,7 @@ _LISTS = frozenset({"dir", "vars", "__dict__", "getmembers"})
 _OF_FUNCTIONS = frozenset({"__name__", "__qualname__", "__doc__", "__annotations__", "__module__"})
 _OF_CLASSES = frozenset({"__name__", "__qualname__", "__module__"})
 #: Attributes of arrays beside their elements, by the name that code reads.
-_OF_ARRAYS = {"flags": "{}.flags.num", "strides": "repr({}.strides)", "names": "{}.dtype.names"}
+_OF_ARRAYS = {"flags": "{}.flags.num", "names": "{}.dtype.names"}
 #: Attributes of every Cell, which change together and which few layers read.
 _MODES = frozenset({"training", "requires_grad"})
 #: Functions that read an attribute whose name is text.
