@@ -19,7 +19,6 @@ import functools
 import gc
 import inspect
 import io
-import itertools
 import locale
 import logging
 import os

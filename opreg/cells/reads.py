@@ -8,7 +8,8 @@ before each run. A trace that set an attribute is valid as long as the attribute
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Protocol
 
 from opreg.ndarray.ndarray import NDArray
 
@@ -17,11 +18,10 @@ from .state import EPOCH, get_context
 
 if TYPE_CHECKING:
     from .cell import Cell
-    from .observer import Observer
     from .parameter import Parameter
     from .parameter_container import ParameterContainer
 
-__all__ = ["TABLES", "Reads", "attribute"]
+__all__ = ["TABLES", "Reads", "Watcher", "attribute"]
 
 #: Attributes of a Cell that its results do not depend on, or that ``_state`` has.
 _INNER = frozenset({
@@ -51,6 +51,16 @@ def attribute(owner: ParameterContainer | Parameter, name: str) -> Any:
     return ABSENT
 
 
+class Watcher(Protocol):
+    """An observer of Python code: it is told what takes part, and what is read of it."""
+
+    def meet(self, value: Any) -> None:
+        """A value takes part."""
+
+    def attribute(self, owner: Any, name: str, value: Any, frame: FrameType) -> None:
+        """An attribute of an object is read in a frame."""
+
+
 class Reads:
     """Attributes and values that a trace has read and changed.
 
@@ -62,7 +72,7 @@ class Reads:
         Compares what does not count its changes, see ``Comparisons``; None where nothing of the kind was read.
     comparisons : Comparisons
         The places that ``check`` compares.
-    observer : Observer or None
+    observer : Watcher or None
         What notes reads of Python code, while the trace goes on.
     """
 
@@ -70,7 +80,7 @@ class Reads:
         self.epoch = EPOCH[0]
         self.check: Check | None = None
         self.comparisons = Comparisons()
-        self.observer: Observer | None = None
+        self.observer: Watcher | None = None
         self._owners: dict[int, ParameterContainer | Parameter] = {}  # kept alive while the trace goes on
         self._states: dict[int, tuple[int, tuple[Any, ...]]] = {}
         self._before: dict[int, dict[str, Held | HeldElements | None]] = {}

@@ -123,7 +123,7 @@ class _Places:
             self.comparisons.entry(function.__globals__, name, value, f"the global {name}")
             if value is ABSENT:
                 value = getattr(builtins, name, ABSENT)
-                if isinstance(value, types.BuiltinFunctionType):
+                if not isinstance(value, type):
                     self.comparisons.entry(vars(builtins), name, value, f"the built-in {name}")
             self.known = self.known and name not in _MISTAKES
             self.value(value, f"the global {name}", names)
@@ -197,7 +197,7 @@ class _Places:
 def _is_constant(value: object) -> bool:
     """Whether nothing about a value changes that a body could read."""
     if isinstance(value, PLAIN):
-        return isinstance(value, (np.generic, np.dtype)) and not isinstance(value, np.void) or type(value) in PLAIN
+        return (isinstance(value, (np.generic, np.dtype)) and not isinstance(value, np.void)) or type(value) in PLAIN
     if isinstance(value, type):
         return value in _FUNCTIONS or value.__module__.partition(".")[0] in ("opreg", "numpy") or (
             value.__module__ == "builtins" and issubclass(value, BaseException))
