@@ -59,7 +59,7 @@ class Observer(Values):
 
     Parameters
     ----------
-    reads : Reads
+    reads : Noting
         Where they are noted.
 
     Attributes
@@ -165,7 +165,7 @@ class Observer(Values):
         if not isinstance(getattr(function, "__self__", None), (types.ModuleType, type, types.NoneType)):
             self._asks_object(frame, function)
         setting = INSTEAD.get(function, function)
-        title = title_of(function) or SETTINGS.get(setting) or (function.__name__ if function.__name__ in THREADS else "")
+        title = title_of(function) or SETTINGS.get(setting) or ("a thread" if function.__name__ in THREADS else "")
         caller = self._caller(frame)
         if caller is None:
             return

@@ -41,10 +41,9 @@ from opreg.util import is_np_array, is_np_shape
 from .initializer import get_seed
 from .state import get_context
 
-__all__ = ["ARRAYS_AS_TEXT", "ASKED", "BY_NAME", "CLOCKS", "DRAWS", "ENVIRONMENT", "GENERATORS", "INSTEAD", "OF_TRACES", "OUTSIDE",
-           "QUESTIONS", "SETTINGS", "STATES", "THREADS", "decimal_context",
-           "does_not_answer", "is_opaque", "state_of", "title_of",
-           "unknown"]
+__all__ = ["ARRAYS_AS_TEXT", "ASKED", "BY_NAME", "CLOCKS", "DRAWS", "ENVIRONMENT", "GENERATORS", "INSTEAD",
+           "OF_TRACES", "OUTSIDE", "QUESTIONS", "SETTINGS", "STATES", "THREADS", "decimal_context",
+           "does_not_answer", "is_opaque", "state_of", "title_of", "unknown"]
 
 #: Functions of Python that answer otherwise each time.
 CLOCKS = {getattr(time, name): f"time.{name}()" for name in dir(time) if name.removesuffix("_ns") in (
@@ -95,7 +94,8 @@ SETTINGS: dict[Any, str] = {
     os.getcwd: "os.getcwd", decimal_context: "decimal.getcontext", locale_settings: "locale.setlocale",
     time_zone: "time.tzname",
     **{getattr(module, name): f"{module.__name__}.{name}" for module, names in (
-        (atexit, "_ncallbacks"), (faulthandler, "is_enabled"), (gc, "isenabled get_threshold get_freeze_count get_debug"),
+        (atexit, "_ncallbacks"), (faulthandler, "is_enabled"),
+        (gc, "isenabled get_threshold get_freeze_count get_debug"),
         (locale, "localeconv getlocale"), (logging, "getLevelName"),
         (os, "cpu_count getpid getppid getuid geteuid getgid getegid getpgrp"),
         (signal, "getsignal"),
@@ -111,7 +111,7 @@ SETTINGS: dict[Any, str] = {
 ASKED = {id(code): function for function in SETTINGS
          if (code := getattr(inspect.unwrap(function), "__code__", None)) is not None}
 #: Functions that answer by a setting and do more, or take what cannot be asked again: the setting that they answer by.
-INSTEAD = {decimal.getcontext: decimal_context, decimal.localcontext: decimal_context,
+INSTEAD: dict[Any, Any] = {decimal.getcontext: decimal_context, decimal.localcontext: decimal_context,
             locale.setlocale: locale_settings, np.array2string: np.get_printoptions}
 ASKED.update((id(inspect.unwrap(function).__code__), setting) for function, setting in INSTEAD.items()
              if hasattr(inspect.unwrap(function), "__code__"))
@@ -142,11 +142,12 @@ _PURE = frozenset({
 _COMPUTING = frozenset({"numpy", "scipy", "cupy", "numba", "opreg"})
 #: Names of functions that act and answer nothing, or nothing that changes.
 _ACTS = frozenset({
-    "__enter__", "__exit__", "_path_normpath", "_path_splitroot", "_path_splitroot_ex", "acquire_lock", "allocate_lock",
-    "audit", "chdir", "chmod", "close", "collect", "disable", "enable", "exc_info", "exception", "flush", "fspath",
-    "fsync", "getdefaultencoding", "getfilesystemencoding", "intern", "mkdir", "proxy", "put", "reader", "register", "release",
-    "release_lock", "remove", "rename", "replace", "rmdir", "send", "sendall", "sleep", "symlink", "truncate",
-    "unlink", "unregister", "utime", "write", "writer", "_getframe", "RLock", "with_traceback", "add_note"})
+    "RLock", "__enter__", "__exit__", "_getframe", "_path_normpath", "_path_splitroot", "_path_splitroot_ex",
+    "acquire_lock", "add_note", "allocate_lock", "audit", "chdir", "chmod", "close", "collect", "disable", "enable",
+    "exc_info", "exception", "flush", "fspath", "fsync", "getdefaultencoding", "getfilesystemencoding", "intern",
+    "mkdir", "proxy", "put", "reader", "register", "release", "release_lock", "remove", "rename", "replace", "rmdir",
+    "send", "sendall", "sleep", "symlink", "truncate", "unlink", "unregister", "utime", "with_traceback", "write",
+    "writer"})
 #: Questions without arguments that an object written in C answers, which are asked again before each run.
 QUESTIONS = frozenset({
     "alive", "cache_info", "cache_parameters", "cancelled", "done", "empty", "fileno", "getblocking", "gettimeout",
@@ -187,8 +188,10 @@ def state_of(generator: Any) -> Any:
         return generator.getstate()
     if isinstance(generator, np.random.SeedSequence):
         return generator.n_children_spawned
-    if isinstance(generator, (np.random.Generator, np.random.BitGenerator)):
-        return repr(getattr(generator, "bit_generator", generator).state)
+    if isinstance(generator, np.random.Generator):
+        return state_of(generator.bit_generator)
+    if isinstance(generator, np.random.BitGenerator):
+        return repr(generator.state)
     key, *others = generator.get_state()[1:]
     return key.tobytes(), others
 

@@ -12,7 +12,8 @@ from ..core.array_module import active
 from ..core.cache import cached
 from ..errors import is_ours
 
-__all__ = ["LIBRARIES", "is_aside", "is_of_library", "is_standard", "is_standard_code", "is_user_code", "is_user_module"]
+__all__ = ["LIBRARIES", "is_aside", "is_of_library", "is_standard", "is_standard_code", "is_user_code",
+           "is_user_module"]
 
 #: Packages that are no user code, besides Python's own modules.
 LIBRARIES = frozenset({"opreg", "numpy", "cupy", "numba", "scipy"})

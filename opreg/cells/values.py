@@ -292,7 +292,7 @@ class Values:
             if self.comparisons.content(value, label):
                 for element in elements(value):
                     self.read(element, label)
-            if cls is collections.defaultdict:
+            if isinstance(value, collections.defaultdict):
                 self.comparisons.path(value, "{}.default_factory", value.default_factory, label)
                 self.read(value.default_factory, label)
         elif isinstance(value, BUFFERS) or cls is np.void or (

@@ -1,4 +1,4 @@
-"""State that changes between two calls of a compiled function: seen, left to Python or named, but never silently old."""
+"""State that changes between two calls of a compiled function is seen, left to Python or named."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ SEEN: dict[str, Row] = {
                              "A.__class_getitem__ = classmethod(lambda cls, k: 4.0)"),
     "abstract class": row("class A(abc.ABC): pass\nclass B: pass\nb = B()", "(2 if isinstance(b, A) else 1)",
                           "A.register(B)"),
-    "Number": row("class B: pass\nb = B()", "(2 if isinstance(b, numbers.Number) else 1)", "numbers.Number.register(B)"),
+    "Number": row("class B: pass\nb = B()", "(2 if isinstance(b, numbers.Number) else 1)",
+                  "numbers.Number.register(B)"),
     "registry": row("class B:\n    made = []\n    def __init_subclass__(cls): B.made.append(cls)",
                     "(len(B.made) + 1)", "class C(B): pass"),
     "names of a class": row("class S: pass\ns = S()", "len(dir(s))", "s.b = 1", "S.k = 1"),
@@ -87,7 +88,8 @@ SEEN: dict[str, Row] = {
                                     "f()", f"A.{name} = {method}", f"del A.{name}")
        for name, read, method in (
            ("__bool__", "(2 if a else 1)", "lambda self: False"), ("__len__", "(2 if a else 1)", "lambda self: 0"),
-           ("__eq__", "(2 if a == b else 1)", "lambda self, other: True"), ("__str__", "len(str(a))", "lambda self: 'a'"),
+           ("__eq__", "(2 if a == b else 1)", "lambda self, other: True"),
+           ("__str__", "len(str(a))", "lambda self: 'a'"),
            ("__call__", "(2 if callable(a) else 1)", "lambda self: 0"), ("__radd__", "1 + a", "lambda self, other: 2"),
            ("__contains__", "(2 if 1 in a else 1)", "lambda self, other: True"))},
     "descriptor": row("class D:\n    k = 1.0\n    def __get__(self, owner, cls): return self.k\nd = D()\n"
@@ -153,7 +155,8 @@ SEEN: dict[str, Row] = {
                       "sys.excepthook = before"),
     "attribute of sys that is added": row("", "getattr(sys, 'tracebacklimit', 1)", "sys.tracebacklimit = 3",
                                           "del sys.tracebacklimit"),
-    "sys.modules": row("", "(2 if '_stale' in sys.modules else 1)", "sys.modules['_stale'] = types.ModuleType('_stale')",
+    "sys.modules": row("", "(2 if '_stale' in sys.modules else 1)",
+                       "sys.modules['_stale'] = types.ModuleType('_stale')",
                        "del sys.modules['_stale']"),
     "names of a module": row("m = types.ModuleType('m')", "len(dir(m))", "m.b = 1"),
     "attribute over __getattr__": row("m = types.ModuleType('m')\nm.__getattr__ = lambda name: 1.0", "m.later",
@@ -190,7 +193,8 @@ SEEN: dict[str, Row] = {
     "gradients of a layer": row("c = nn.ReLU()", "(2 if c.requires_grad else 1)", "c.set_grad()"),
     "flags of a layer": row("c = nn.ReLU()", "(2 if c.get_flags().get('a') else 1)", "c.add_flags(a=True)",
                             "c.add_flags(a=False)"),
-    "weights that are trained": row("c = nn.Dense(3, 3)", "len(c.trainable_params())", "c.weight.requires_grad = False"),
+    "weights that are trained": row("c = nn.Dense(3, 3)", "len(c.trainable_params())",
+                                    "c.weight.requires_grad = False"),
     "gradient of a Parameter": row("w = Parameter(Tensor([1.0] * 3), name='w')",
                                    "(1 if getattr(w, 'grad', None) is None else 2)", "w.attach_grad()"),
     "rate of a Gluon Parameter": row("w = ms.gluon.Parameter('w', shape=(3,))", "w.lr_mult", "w.lr_mult = 2.0"),
