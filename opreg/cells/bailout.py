@@ -63,7 +63,7 @@ class HookSignatures:
         self.known[change.key] = change.structure, change.specs
         self.replay, self.done = dict(self.done), {}
 
-    def settle(self) -> None:
+    def end_run(self) -> None:
         """A run is over."""
         self.done.clear()
         self.replay.clear()

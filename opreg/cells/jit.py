@@ -174,7 +174,7 @@ class Cache:
             try:
                 return self._tried(function, kind, leaves, args, kwargs)
             finally:
-                kind.signatures.settle()
+                kind.signatures.end_run()
 
     def _tried(self, function: Callable, kind: _Kind, leaves: Sequence[Tensor], args: tuple[Any, ...],
                kwargs: dict[str, Any]) -> Any:

@@ -97,7 +97,7 @@ class Observer(Values):
         if any("random" in self._names or id(generator) in self._met for generator in drawn):
             self.reason = self.reason or DRAWS
         for cls in self._classes:
-            self._settle_class(cls)
+            self._close_class(cls)
         self._met, self._functions, self._owners, self._generators, self._codes = {}, {}, [], [], []
         self._classes = {}
 

@@ -126,7 +126,7 @@ class Reads:
         """A setting of ``set_context`` is read."""
         return self._settings.setdefault(name, get_context(name))
 
-    def settle(self, values: bool = True) -> None:
+    def close(self, values: bool = True) -> None:
         """The trace is over; ``values`` says whether what was read matters, or the state of Cells and Parameters
         alone."""
         if not values:
@@ -138,7 +138,7 @@ class Reads:
             version, state = self._states.get(key, (owner._version, None))
             self._noted.append([weakref.ref(owner), version, state, noted])
         self._owners, self._states, self._before, self._changed = {}, {}, {}, {}
-        self.comparisons.settle()
+        self.comparisons.close()
         self.check = self.comparisons.compiled()
 
     def join(self, other: Reads) -> None:

@@ -591,7 +591,7 @@ class FunctionTracer(Tracer):
         arriving = [(value._entry, tracer.value(seed._entry)) for value, seed in seeds]
         with self:
             gradients = grow(tracer, self.order if order is None else order, arriving, {node for node, _ in wanted})
-        self.settle()
+        self.take_new()
         return [self.wrap(gradients[entry]._entry) if entry in gradients else None for entry in wanted]
 
     def forget(self, nodes: int, specs: int) -> None:
@@ -601,11 +601,11 @@ class FunctionTracer(Tracer):
             del self.specs[node]
         self.variables = {key: held for key, held in self.variables.items() if held[1] in self.specs}
         self.constants = {}
-        self._settled = min(self._settled, nodes)
+        self._taken = min(self._taken, nodes)
 
     def skip(self) -> None:
         """Leave the nodes so far to whoever made them."""
-        self._settled = len(self.nodes)
+        self._taken = len(self.nodes)
 
 
 class _Rules(RuleTracer):
@@ -631,7 +631,7 @@ class _Rules(RuleTracer):
         for i, state in states:
             entries[i] = trace.read(state)._entry
         node = super().add(moving(op), {"inner": attrs}, entries)
-        trace.settle()
+        trace.take_new()
         first = node.count - len(moved(op, attrs)) - moved(op, attrs)[0]
         for i, state in states:
             trace.assign(state, trace.wrap((node, first + i)))

@@ -166,7 +166,7 @@ class Values:
         self._profile: Any = None
         self._outside: types.FrameType | None = None  # the frame in which the trace begins
 
-    def _settle_class(self, cls: type) -> None:
+    def _close_class(self, cls: type) -> None:
         """Note which special methods a class has, by the number of its names, and what it derives from."""
         label = f"the class {cls.__name__}"
         self.comparisons.path(cls, "{}.__mro__", cls.__mro__, label)

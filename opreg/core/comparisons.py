@@ -299,7 +299,7 @@ class Comparisons:
             self._early[id(value)] = HeldElements(value)
             self._alive.append(value)
 
-    def settle(self) -> None:
+    def close(self) -> None:
         """All places are noted."""
         self._alive, self._early = [], {}
 

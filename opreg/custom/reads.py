@@ -74,7 +74,7 @@ class BodyReads:
         places = _Places()
         for each in self._functions:
             (places.kind if isinstance(each, type) else places.function)(each)
-        places.comparisons.settle()
+        places.comparisons.close()
         version = object() if self.comparable and places.known and not places.comparisons.unseen else None
         self._seen = places.comparisons.compiled(), version
         return version
