@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
-__all__ = ["Text", "found", "settle", "texts_of_rows", "write"]
+__all__ = ["Text", "found", "rename", "texts_of_rows", "write"]
 
 #: Multiprocessors of an H100: the texts of some kernels depend on how many there are.
 _PROCESSORS = 132
@@ -136,7 +136,7 @@ def _versions() -> dict[str, Any]:
     return {"cupy": cupy.__version__, "nvrtc": list(compiler._get_nvrtc_version())}
 
 
-def settle(folder: Path) -> tuple[int, int]:
+def rename(folder: Path) -> tuple[int, int]:
     """Give the files of a folder the names that CuPy asks for on this machine; how many, and how many are of other
     versions of CuPy or NVRTC and stay unread."""
     done = other = 0
@@ -214,7 +214,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"CuPy is missing ({error}): its cache is made by its own functions", file=sys.stderr)
         return 1
     if given.here:
-        done, other = settle(given.folder)
+        done, other = rename(given.folder)
         print(f"{done} kernels are CuPy's here, {other} are of other versions")
         return 0
     texts = texts_of_rows(given.only)

@@ -164,8 +164,8 @@ class Cell(NamedTuple):
     expected: list[dict[str, float]]
 
     def ask(self, worker: Worker, workload: Workload, options: Any) -> None:
-        settled = workload.kind in ("once", "peak") or (self.figures and self.figures[0] > options.long)
-        if self.errors or (self.figures and (settled or worker.left <= 0)):
+        enough = workload.kind in ("once", "peak") or (self.figures and self.figures[0] > options.long)
+        if self.errors or (self.figures and (enough or worker.left <= 0)):
             return
         ask = worker.ask_alone if workload.kind == "peak" else worker.ask
         answer = ask(key=workload.key, seconds=options.seconds)

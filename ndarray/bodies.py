@@ -121,7 +121,7 @@ def _derived(attrs: Any, use: Use, body: BodyTracer, slots: list[Entry], before:
     tracer = RuleTracer(body.nodes, body.specs)
     gradients = _gradients(tracer, body, [(head, tracer.value(top)) for top, head in zip(tops, heads)], slots,
                            attrs.needs, use.is_train)
-    body.settle()
+    body.take_new()
     return [body.zeros(spec) if value is None else body.cast(value._entry, spec.dtype)
             for value, spec in zip(gradients, use.outs)]
 

@@ -20,7 +20,7 @@ __all__ = ["BoundOperator"]
 
 @BOUND_OPERATOR.provide
 class BoundOperator:
-    """An operator with settled attributes that writes its results as requested; ``create_operator`` makes one.
+    """An operator with fixed attributes that writes its results as requested; ``create_operator`` makes one.
 
     Examples
     --------

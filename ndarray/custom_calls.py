@@ -1,4 +1,4 @@
-"""Eager runs of operators that are a ``CustomOpProp``: what follows from answers of Props is settled once.
+"""Eager runs of operators that are a ``CustomOpProp``: what follows from answers of Props is prepared once.
 
 As in MXNet every call makes a Prop and an operator of its own, and every Prop is asked all that the first one was: it
 may count its calls, hand itself to its operator, or answer by what is elsewhere. Where its methods show that it does
@@ -19,7 +19,7 @@ from opreg.core.keys import Same
 from opreg.core.launch import Call, prepare
 from opreg.core.mode import MODE
 from opreg.core.spec import Shape, Spec, known
-from opreg.custom.first_run import is_settled
+from opreg.custom.first_run import is_unwatched
 from opreg.custom.invocation import read_by, run_backward, run_forward
 from opreg.custom.prop import asked_by
 from opreg.errors import ShapeError
@@ -133,7 +133,7 @@ class CustomRun:
             else:
                 attrs.check(custom_op)
                 self._first(attrs, arrays, [out._data for out in outs], self._specs, wrap)
-                self._watched = custom_op.__class__ if is_settled(custom_op) else None
+                self._watched = custom_op.__class__ if is_unwatched(custom_op) else None
         finally:
             thread["reset"](token)
         return [out._data for out in outs]
@@ -174,7 +174,7 @@ class CustomRun:
                 grads = [self._memory(i, data.shape, data.dtype) for i, data in enumerate(inputs)]
                 self._first(attrs.backward(needs[:count]), [*read, *[ins[i] for i in unread], *states], grads,
                             [Spec(data.shape, data.dtype) for data in inputs], wrap)
-                self._watched_back[needs] = (custom_op.__class__, needed) if is_settled(custom_op) else None
+                self._watched_back[needs] = (custom_op.__class__, needed) if is_unwatched(custom_op) else None
         finally:
             if token is not None:
                 thread["reset"](token)

@@ -1,6 +1,6 @@
-"""Eager calls: an operator applied to arrays now. What can be settled once per operator, attributes and specs is.
+"""Eager calls: an operator applied to arrays now. What can be prepared once per operator, attributes and specs is.
 
-A *runner* is that settled form: the chosen kernel with its attributes, and what is to be done with its results.
+A *runner* is that prepared form: the chosen kernel with its attributes, and what is to be done with its results.
 Shapes and dtypes are checked when the runner is made, on the first call of its kind, and never again.
 """
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from .ndarray import NDArray
     from .traced_rules import Recipe
 
-__all__ = ["BODY", "Lasting", "Runner", "Settled", "inferred", "run", "settle"]
+__all__ = ["BODY", "Lasting", "Runner", "Prepared", "inferred", "run", "runner_of"]
 
 #: Runs a traced operator by what its body did before, and says what ran; None where that cannot be kept.
 BODY = Slot("bodies")
 
-_RUNNERS = following(4096, "settled eager calls")
+_RUNNERS = following(4096, "prepared eager calls")
 _FLOAT32 = np.dtype(np.float32)
 
 
@@ -59,7 +59,7 @@ class Lasting:
     takes_out : bool
         Whether that may be told where its output goes.
     recipes : dict or None
-        Of its gradient, see ``opreg.ndarray.traced_rules``; None where nothing stays settled.
+        Of its gradient, see ``opreg.ndarray.traced_rules``; None where nothing stays prepared.
     constants : sequence of arrays
         What its gradient reads beside gradients of outputs, inputs and outputs.
     wrap : function or None
@@ -91,7 +91,7 @@ class Lasting:
 
 
 class Runner(Lasting):
-    """An operator settled for attributes, specs and mode.
+    """An operator prepared for attributes, specs and mode.
 
     Its outputs are of the inferred dtypes and share no memory with an input.
     """
@@ -230,14 +230,14 @@ def inferred(op: Op, attrs: Attrs, arrays: Sequence[Array]) -> tuple[Shapes, lis
 
 def _prepared(op: Op, attrs: Attrs, arrays: Sequence[Array], kernel: Kernel, ctx: Context
               ) -> Callable[..., Array] | None:
-    """The reference kernel on the host, what follows from attributes and specs settled; None where it cannot be."""
+    """The reference kernel on the host, what follows from attributes and specs prepared; None where it cannot be."""
     if op.rules.prepare is None or kernel is not op.kernels[0] or ctx.xp is not np:
         return None
     return quiet(op.rules.prepare, attrs, *arrays)
 
 
 class BoundRunner:
-    """A call of an operator whose kernel is bound to its arrays: an operator of users. Settled for one call."""
+    """A call of an operator whose kernel is bound to its arrays: an operator of users. Prepared for one call."""
 
     __slots__ = ("op", "count", "visible", "is_train", "_call")
     recipes = None
@@ -271,7 +271,7 @@ class BoundRunner:
 
 
 class FunctionRunner:
-    """Calls of one function of arrays, which shows by itself what comes out. Settled for attributes that it is given
+    """Calls of one function of arrays, which shows by itself what comes out. Prepared for attributes that it is given
     each time, since they keep it."""
 
     __slots__ = ("op", "count", "visible", "ctx", "is_train", "_wrap", "_inputs")
@@ -305,10 +305,10 @@ class FunctionRunner:
 
 
 #: What ran an operator, as the tape keeps it.
-Settled: TypeAlias = Lasting | BoundRunner | FunctionRunner | CustomRun
+Prepared: TypeAlias = Lasting | BoundRunner | FunctionRunner | CustomRun
 
 
-def settle(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Runner:
+def runner_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Runner:
     """The runner of a call with complete attributes, made at the first of its kind where these last."""
     is_train = MODE.__dict__["now"]().training if op.traits.mode or op.traits.states else True
     kind: list[object] = [op, attrs, is_train, ctx]
@@ -327,17 +327,17 @@ def settle(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Runner:
 
 
 def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | None = None,
-        wrap: Any = None) -> tuple[Settled, list[Array]]:
+        wrap: Any = None) -> tuple[Prepared, list[Array]]:
     """Apply an operator with complete attributes to raw arrays of one context.
 
     Returns
     -------
-    settled : Lasting, BoundRunner, FunctionRunner or CustomRun
+    prepared : Lasting, BoundRunner, FunctionRunner or CustomRun
         What ran.
     results : list of arrays
         All outputs, then new auxiliary states if there are any.
     """
-    settled: BoundRunner | FunctionRunner | CustomRun | None = None
+    prepared: BoundRunner | FunctionRunner | CustomRun | None = None
     runner: Runner | None = None
     if op.traits.traced and (found := BODY.function(op, attrs, arrays, ctx)) is not None:
         return found
@@ -349,16 +349,16 @@ def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | 
                 function = runs.get(key)
                 if function is None:
                     function = runs[key] = FunctionRunner(op, attrs, arrays, *key, wrap)
-                settled = function
+                prepared = function
                 return function, function.run(attrs, arrays)
             if getattr(attrs, "kept", None) is not None and len(op.kernels) == 1:
                 often = custom_run(op, attrs, arrays, ctx)
                 outs = often.outputs(wrap)
-                settled = often
+                prepared = often
                 return often, often.run(attrs, arrays, outs, wrap)
-            settled = once = BoundRunner(op, attrs, arrays, ctx, MODE.training, wrap)
+            prepared = once = BoundRunner(op, attrs, arrays, ctx, MODE.training, wrap)
             return once, once()
-        runner = settle(op, attrs, arrays, ctx)
+        runner = runner_of(op, attrs, arrays, ctx)
         single = runner.single
         run_quietly = MODE.__dict__["now"]().run
         try:
@@ -370,7 +370,7 @@ def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | 
                 raise
         return runner, runner(arrays, out)
     except Exception as error:
-        if settled is not None:
+        if prepared is not None:
             raise  # users' code, which has noted what it was given
         names = op.signature.inputs(attrs)
         shapes = ", ".join(f"{name} {show(a.shape)} {a.dtype}" for name, a in zip(names, arrays))

@@ -47,7 +47,7 @@ class _Slot(int):
 _FORMS: Recent = Recent(4096, "forms of eager calls")
 
 
-def _settled(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
+def _form_of(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
     """Complete attributes and inputs in order of a call. Calls of one form are taken apart once."""
     if op.signature.per_instance:  # each call has attributes of its own
         return _taken_apart(op, args, keywords, _is_array)
@@ -67,7 +67,7 @@ def _settled(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
         key = None
     if key is None:
         listed = _listed(op, keywords)
-        return _settled(op, args, listed) if listed else _taken_apart(op, args, keywords, _is_array)
+        return _form_of(op, args, listed) if listed else _taken_apart(op, args, keywords, _is_array)
     if known is None:
         slots = map(_Slot, range(len(arrays)))
         inputs, given = split(op, [next(slots) if isinstance(value, NDArray) else value for value in args],
@@ -168,15 +168,15 @@ def invoke(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     if keywords:
         out, ctx = keywords.pop("out", None), keywords.pop("ctx", None)
         keywords.pop("name", None)
-    attrs, values = (_answered if op.signature.schema.__class__ is RegisteredProp else _settled)(op, args, keywords)
+    attrs, values = (_answered if op.signature.schema.__class__ is RegisteredProp else _form_of)(op, args, keywords)
     ctx = _place(values) if ctx is None else Context(ctx)
     if out is not None:
         return _into(op, attrs, values, ctx, out)
     if (tracer := MODE.tracer) is not None and tracer.takes(op, values):
-        settled, outs = tracer.trace_call(op, attrs, values)
+        prepared, outs = tracer.trace_call(op, attrs, values)
     else:
-        settled, outs = _compute(op, attrs, values, ctx, None, None if op.op_type is None else _kind(values))
-    return outs[0] if settled.visible == 1 else outs[:settled.visible]
+        prepared, outs = _compute(op, attrs, values, ctx, None, None if op.op_type is None else _kind(values))
+    return outs[0] if prepared.visible == 1 else outs[:prepared.visible]
 
 
 def _kind(values: Sequence[Any]) -> type[NDArray] | None:
@@ -209,12 +209,12 @@ def _into(op: Op, attrs: Attrs, values: list[Any], ctx: Context, out: Out) -> Ou
     if recording and any(getattr(value, "_entry", None) is not None for value in values):
         values = changes.apart(values, targets)  # the tape keeps the numbers of before
     place = targets[0] if len(targets) == 1 and not (recording or targets[0]._sparse) else None
-    settled, outs = _compute(op, attrs, values, ctx, None if place is None else place._data)
+    prepared, outs = _compute(op, attrs, values, ctx, None if place is None else place._data)
     if place is not None and len(outs) == 1 and outs[0]._data is place._data:  # the kernel has stored it there
         if held(targets[0], 1):
             wrote(targets[0]._data)
         return out
-    visible = outs[:settled.visible]
+    visible = outs[:prepared.visible]
     if len(targets) != len(visible):
         raise ArgumentError(f"operator {op.name}: out= has {len(targets)} arrays, expected {len(visible)}")
     for target, result in zip(targets, visible):

@@ -289,8 +289,8 @@ class NDArray(OneNumber, Methods):
 
     def _apply(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:
         attrs = op.complete(given)
-        settled, results = _compute(op, attrs, values, self._ctx)
-        visible = settled.visible
+        prepared, results = _compute(op, attrs, values, self._ctx)
+        visible = prepared.visible
         return results[0] if visible == 1 else results[:visible]
 
     def _shape_is(self, other: object) -> bool:
@@ -969,8 +969,8 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
     tracer = thread["tracer"]
     if tracer is not None:
         leave_trace(values)
-    settled, results = run(op, attrs, arrays, ctx, out, wrap)
-    count = settled.count
+    prepared, results = run(op, attrs, arrays, ctx, out, wrap)
+    count = prepared.count
     residuals: Sequence[Array] = ()
     if len(results) > count:
         residuals = results[count:]
@@ -993,8 +993,8 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
         if tracer is not None:
             tracer.constant(result)
     if recording := thread["now"]().recording:
-        tape.record(op, attrs, values, arrays, outs, settled, recording, residuals)
-    return settled, outs
+        tape.record(op, attrs, values, arrays, outs, prepared, recording, residuals)
+    return prepared, outs
 
 
 def _open_states(op: Op, attrs: Any, values: Sequence[Any]) -> None:

@@ -19,7 +19,7 @@ from opreg.errors import OpError, line_at
 from opreg.typing import Array
 
 from . import traced_rules as recipes
-from .eager import settle
+from .eager import runner_of
 
 if TYPE_CHECKING:
     from .tape import TapeNode
@@ -107,12 +107,12 @@ def _read(node: TapeNode, ins: Sequence[Array], outs: Sequence[Array], arriving:
           needs: tuple[bool, ...], is_train: bool) -> Collection[int] | None:
     """The places among inputs, then outputs, whose numbers the gradient reads; None where nobody knows."""
     op = node.op
-    settled = node.settled
-    if settled is None:
+    prepared = node.prepared
+    if prepared is None:
         if op.signature.per_instance or op.where is not None:
             return None
-        settled = settle(op, node.attrs, ins, node.ctx)
-    return recipes.reads(settled, [g is not None for g in arriving], ins, outs, needs, is_train)
+        prepared = runner_of(op, node.attrs, ins, node.ctx)
+    return recipes.reads(prepared, [g is not None for g in arriving], ins, outs, needs, is_train)
 
 
 def _name(node: TapeNode, i: int, count: int) -> str:

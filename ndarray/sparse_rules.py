@@ -79,12 +79,12 @@ def _by_dense(op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[Any, list[ND
         else:
             dense.append(value)
     ctx = next(value._ctx for value in values if isinstance(value, BaseSparseNDArray))
-    settled, outs = _compute(op, attrs, dense, ctx)
+    prepared, outs = _compute(op, attrs, dense, ctx)
     first = len(op.signature.arguments(attrs))
     for i in {*op.traits.mutates, *[first + state for state in op.traits.states]}:
         if i < len(values) and isinstance(values[i], BaseSparseNDArray):
             values[i]._store(Ellipsis, dense[i].detach())
-    return settled, outs
+    return prepared, outs
 
 
 # ---------------------------------------------------------------------------------------- element by element

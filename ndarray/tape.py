@@ -36,7 +36,7 @@ from opreg.typing import Array
 from . import finite
 from .context import Context
 from .custom_calls import CustomRun
-from .eager import Lasting, Settled, settle
+from .eager import Lasting, Prepared, runner_of
 from .finite import Checked, deliberate
 from .landing import Landing
 from .needed import present
@@ -74,13 +74,13 @@ class TapeNode:
         Number of outputs.
     ctx, place
         Context, and the instruction of user code that applied it.
-    settled : Runner or None
+    prepared : Runner or None
         What ran, where that is known.
     number : int
         Larger than those of all nodes made before, its inputs' among them; that of its release, once it is released.
     """
 
-    __slots__ = ("op", "attrs", "inputs", "ins", "outs", "count", "ctx", "place", "settled", "number", "__weakref__")
+    __slots__ = ("op", "attrs", "inputs", "ins", "outs", "count", "ctx", "place", "prepared", "number", "__weakref__")
     grad: NDArray | None = None
     checked: Checked | None = None
     landing: Landing | None = None
@@ -88,9 +88,9 @@ class TapeNode:
 
     def __init__(self, op: Op | Taped | None, attrs: Any, inputs: tuple[TapeEntry, ...], ins: Sequence[Array] | None,
                  outs: Sequence[Array] | None, count: int, ctx: Context, frame: FrameType | None,
-                 settled: Settled | None = None):
+                 prepared: Prepared | None = None):
         self.op, self.attrs, self.inputs, self.ins, self.outs = op, attrs, inputs, ins, outs
-        self.count, self.ctx, self.settled, self.number = count, ctx, settled, tick()
+        self.count, self.ctx, self.prepared, self.number = count, ctx, prepared, tick()
         self.place = None if frame is None else (frame.f_code, frame.f_lasti)
 
     @property
@@ -100,7 +100,7 @@ class TapeNode:
 
     def in_training(self, is_train: bool | None) -> bool:
         """Whether it is differentiated as in training: as a backward pass says, or, None, as it was computed."""
-        return (self.settled is None or self.settled.is_train) if is_train is None else is_train
+        return (self.prepared is None or self.prepared.is_train) if is_train is None else is_train
 
     def describe(self) -> str:
         """The node as an error note names it."""
@@ -123,7 +123,7 @@ class Variable(TapeNode):
     """An array whose gradient somebody asks for."""
 
     __slots__ = ()
-    op = ins = outs = settled = place = None
+    op = ins = outs = prepared = place = None
     inputs, count = (), 1
 
     def __init__(self, array: NDArray):
@@ -157,8 +157,8 @@ class Leaf(TapeNode):
 
 
 @cached(64)
-def _unsettled(count: int) -> Signature:
-    """The signature of what has gradients for so many outputs, and of which nothing is settled."""
+def _unprepared(count: int) -> Signature:
+    """The signature of what has gradients for so many outputs, and of which nothing is prepared."""
     return Signature(AS_GIVEN, (), visible=AttrsRule(lambda attrs: count), per_instance=True)
 
 
@@ -190,7 +190,7 @@ class Taped:
                  grad_reads: bool = True, optional_out_grads: bool = False,
                  raw_gradient: Callable[..., Sequence[Array | None]] | None = None):
         self.name, self.differentiate = name, differentiate
-        self.signature, self.traits = _unsettled(count), _traits(grad_reads, optional_out_grads)
+        self.signature, self.traits = _unprepared(count), _traits(grad_reads, optional_out_grads)
         if raw_gradient is not None:
             self.rules = Rules(SAME_TYPE)
             self.rules.raw_grad = raw_gradient
@@ -237,7 +237,7 @@ def constant(entries: Sequence[TapeEntry], array: NDArray) -> TapeEntry:
 
 
 def record(op: Op | Taped, attrs: Any, values: Sequence[object], arrays: Sequence[Array], outs: Sequence[NDArray],
-           settled: Settled | None = None, recording: Literal[True] | Checked = True, residuals: Sequence[Array] = ()
+           prepared: Prepared | None = None, recording: Literal[True] | Checked = True, residuals: Sequence[Array] = ()
            ) -> None:
     """Remember an application, if a gradient is wanted of one of its inputs; ``residuals`` are raw arrays that it
     reads beside inputs and outputs."""
@@ -256,7 +256,7 @@ def record(op: Op | Taped, attrs: Any, values: Sequence[object], arrays: Sequenc
     node: TapeNode = (TapeNode if recording is True else CheckedNode)(
         op, attrs, tuple(entries), arrays, [outs[0]._data] if len(outs) == 1 and not residuals
         else [*[out._data for out in outs], *residuals], len(outs),
-        outs[0]._ctx, user_frame(sys._getframe(1)) if MODE.frame is None else frame(), settled)
+        outs[0]._ctx, user_frame(sys._getframe(1)) if MODE.frame is None else frame(), prepared)
     if recording is not True:
         node.checked = recording  # type: ignore[misc]  # of class CheckedNode
     for i, out in enumerate(outs):
@@ -445,7 +445,7 @@ def _differentiate(train_mode: bool | None, node: TapeNode, arriving: Sequence[A
                    ) -> Sequence[Array | None]:
     """Raw gradients of a node's inputs, None where there is none."""
     op, attrs, ctx = node.op, node.attrs, node.ctx
-    is_train = (node.settled is None or node.settled.is_train) if train_mode is None else train_mode
+    is_train = (node.prepared is None or node.prepared.is_train) if train_mode is None else train_mode
     ins, outs = node.ins, node.outs
     if not op.traits.grad_reads:
         ins = outs = ()
@@ -456,18 +456,18 @@ def _differentiate(train_mode: bool | None, node: TapeNode, arriving: Sequence[A
     if op.traits.grad_reads:
         if LATEST[0] > node.number:
             ins, outs = present(node, arriving, needs, is_train)
-        settled = node.settled
-        if settled is None and not op.signature.per_instance and op.where is None:
-            settled = settle(op, attrs, ins, ctx)
-        if isinstance(settled, Lasting):
-            grads = differentiate(settled, arriving, ins, outs, needs, is_train, node.inputs)
+        prepared = node.prepared
+        if prepared is None and not op.signature.per_instance and op.where is None:
+            prepared = runner_of(op, attrs, ins, ctx)
+        if isinstance(prepared, Lasting):
+            grads = differentiate(prepared, arriving, ins, outs, needs, is_train, node.inputs)
             if grads is not None:
                 return grads
     elif op.rules.raw_grad is not None:
         return op.rules.raw_grad(attrs, arriving, needs, ctx)
     wrap = WRAP.function
-    if isinstance(node.settled, CustomRun):
-        grads = node.settled.back(attrs, arriving, ins, outs, needs, wrap)
+    if isinstance(node.prepared, CustomRun):
+        grads = node.prepared.back(attrs, arriving, ins, outs, needs, wrap)
         if grads is not None:
             return grads
     g = [None if data is None else wrap(data, ctx) for data in arriving]

@@ -33,7 +33,7 @@ from .traced_numpy import INSTEAD
 __all__ = ["BodyTracer", "TracedArray", "TracedNDArray", "wrap_traced"]
 
 
-class _Settled:
+class _Applied:
     """An operator that a trace has noted, as callers ask it: how many outputs it has, and how many a user sees."""
 
     def __init__(self, visible: int, count: int):
@@ -140,7 +140,7 @@ class BodyTracer(Tracer):
         entries = self.apply(op, [self.entry(value) for value in values], attrs)
         if op.traits.mutates:
             raise TraceError(f"operator {op.name} changes its inputs in place")
-        return (_Settled(len(entries), len(op.signature.outputs(attrs))),
+        return (_Applied(len(entries), len(op.signature.outputs(attrs))),
                 [wrap_traced(self.value(entry), self.ctx) for entry in entries])
 
 
@@ -360,8 +360,8 @@ class TracedNDArray(NDArray):
     _data: TracedArray  # type: ignore[assignment]  # it acts as an array
 
     def _apply(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:
-        settled, outs = self._data.body.call(op, op.complete(given), values)
-        return outs[0] if settled.visible == 1 else outs
+        prepared, outs = self._data.body.call(op, op.complete(given), values)
+        return outs[0] if prepared.visible == 1 else outs
 
     def _trace_call(self, op: Op, attrs: Attrs, values: Sequence[object]) -> tuple[Applied, list[NDArray]]:
         return self._data.body.call(op, attrs, values)

@@ -1,7 +1,7 @@
 """Recipes: lists of operators as functions of raw arrays, for eager calls; those of gradient rules first of all.
 
 The first time a rule is wanted for an operator, attributes and specs, its subgraph is run operator by operator, and
-what these settle to is kept as a list of functions of raw arrays: the *recipe*, which gives the same gradients from
+what these come to is kept as a list of functions of raw arrays: the *recipe*, which gives the same gradients from
 then on without arrays of ours, attributes or a second look. Rules that do anything else than call operators, rules of
 users' operators that are not traced, and rules of gradients that are recorded themselves run as they are written.
 Bodies of traced operators are recipes, too (``bodies.py``).
@@ -22,7 +22,7 @@ from opreg.core.tracing import NeedsNumbers, TraceError
 from opreg.errors import NotDifferentiableError
 from opreg.typing import Array
 
-from .eager import Lasting, Settled, run
+from .eager import Lasting, Prepared, run
 
 if TYPE_CHECKING:
     from .context import Context
@@ -32,7 +32,7 @@ __all__ = ["Recipe", "Unfit", "differentiate", "one_by_one", "reads"]
 
 
 class Unfit(Exception):
-    """There is an operator of which nothing stays settled."""
+    """There is an operator of which nothing stays prepared."""
 
 
 class Recipe:
@@ -68,12 +68,12 @@ class Recipe:
         if any(op.traits.states or op.traits.mutates or (op.kernels[0].bound and not op.traits.traced)
                for op, *_ in graph.steps):
             raise Unfit
-        for (_, _, _, places, count), settled in zip(graph.steps, one_by_one(graph, ctx, arrays, wrap)):
-            if not isinstance(settled, Lasting) or not all(map(known, settled.shapes)):
+        for (_, _, _, places, count), prepared in zip(graph.steps, one_by_one(graph, ctx, arrays, wrap)):
+            if not isinstance(prepared, Lasting) or not all(map(known, prepared.shapes)):
                 raise Unfit
-            if settled.single is not None and settled.takes_out:
+            if prepared.single is not None and prepared.takes_out:
                 writers[len(arrays) - count] = len(self._steps)
-            self._steps.append((settled.single or settled, _picked(places), settled.single is None,
+            self._steps.append((prepared.single or prepared, _picked(places), prepared.single is None,
                                 last[len(self._steps)]))
         none = len(arrays)
         self._none = None in graph.results or not graph.results
@@ -108,17 +108,17 @@ class Recipe:
         return self._results(arrays)
 
 
-def one_by_one(graph: Subgraph, ctx: Context, arrays: list[Any], wrap: Any = None) -> Iterator[Settled]:
+def one_by_one(graph: Subgraph, ctx: Context, arrays: list[Any], wrap: Any = None) -> Iterator[Prepared]:
     """Run a subgraph operator by operator, as eager calls do; what each makes is appended to the arrays that it is
-    given. What each settles to is given back.
+    given. What each comes to is given back.
 
-    Two others run nodes in turn, by their reference kernels: the pass ``fold_constants``, which leaves nothing settled
+    Two others run nodes in turn, by their reference kernels: the pass ``fold_constants``, which leaves nothing prepared
     for a single run and has a context for each node, and checks of kernels, which look at results between.
     """
     for op, attrs, _, places, _ in graph.steps:
-        settled, results = run(op, attrs, [arrays[place] for place in places], ctx, None, wrap)
+        prepared, results = run(op, attrs, [arrays[place] for place in places], ctx, None, wrap)
         arrays += results
-        yield settled
+        yield prepared
 
 
 def _picked(places: Sequence[int]) -> Callable[[list[Any]], Sequence[Any]]:
@@ -129,14 +129,14 @@ def _picked(places: Sequence[int]) -> Callable[[list[Any]], Sequence[Any]]:
     return operator.itemgetter(slice(first, first + len(places)))
 
 
-def differentiate(settled: Lasting, arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
+def differentiate(prepared: Lasting, arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
                   needs: tuple[bool, ...], is_train: bool, inputs: Sequence[tuple[Any, int]] = ()
                   ) -> Sequence[Array | None] | None:
     """Raw gradients of inputs by a recipe; None where the rule has to run as it is written.
 
     Parameters
     ----------
-    settled : Lasting
+    prepared : Lasting
         What ran the operator on inputs like these.
     arriving : sequence
         Raw gradients of the outputs, None where none arrives.
@@ -155,13 +155,13 @@ def differentiate(settled: Lasting, arriving: Sequence[Array | None], ins: Seque
     for g, out in zip(arriving, outs):
         if g is not None and (g.shape != out.shape or g.dtype is not out.dtype):
             return None
-    recipes = settled.recipes
+    recipes = prepared.recipes
     if recipes is None:
         return None
     try:
         recipe = recipes[key]
     except KeyError:
-        return _first(recipes, key, settled, arriving, ins, outs, needs, is_train)
+        return _first(recipes, key, prepared, arriving, ins, outs, needs, is_train)
     if recipe is None:
         return None
     call: Callable[..., Sequence[Array | None]] = recipe
@@ -170,55 +170,55 @@ def differentiate(settled: Lasting, arriving: Sequence[Array | None], ins: Seque
         if places:
             call = functools.partial(recipe.landing, places=places)
     try:
-        return MODE.__dict__["now"]().run(call, [*arriving, *ins, *outs, *settled.constants])
+        return MODE.__dict__["now"]().run(call, [*arriving, *ins, *outs, *prepared.constants])
     except RuntimeError as error:
         if not inside(error):
             raise
-    return call([*arriving, *ins, *outs, *settled.constants])
+    return call([*arriving, *ins, *outs, *prepared.constants])
 
 
-def reads(settled: Settled, arriving: Sequence[bool], ins: Sequence[Array], outs: Sequence[Array],
+def reads(prepared: Prepared, arriving: Sequence[bool], ins: Sequence[Array], outs: Sequence[Array],
           needs: tuple[bool, ...], is_train: bool) -> set[int] | None:
     """Places among inputs, then outputs, whose numbers a gradient reads; None where nobody knows.
 
     ``arriving`` says of which outputs a gradient arrives; for the rest see ``differentiate``.
     """
-    if not isinstance(settled, Lasting) or settled.recipes is None:
+    if not isinstance(prepared, Lasting) or prepared.recipes is None:
         return None
     try:
-        rule = _rule(settled, arriving, ins, outs, needs, is_train)
+        rule = _rule(prepared, arriving, ins, outs, needs, is_train)
     except Exception:  # it looks at numbers
         return None
     return {place - len(arriving) for place in rule.read() if place >= len(arriving)}
 
 
-def _rule(settled: Lasting, arriving: Sequence[bool], ins: Sequence[Array], outs: Sequence[Array],
+def _rule(prepared: Lasting, arriving: Sequence[bool], ins: Sequence[Array], outs: Sequence[Array],
           needs: tuple[bool, ...], is_train: bool) -> Subgraph:
-    return settled.rule(tuple(arriving), needs, is_train,
+    return prepared.rule(tuple(arriving), needs, is_train,
                         lambda: [Spec(array.shape, array.dtype) for array in (*outs[:len(arriving)], *ins, *outs)])
 
 
-def _first(recipes: dict[tuple[object, ...], Recipe | None], key: tuple[object, ...], settled: Lasting,
+def _first(recipes: dict[tuple[object, ...], Recipe | None], key: tuple[object, ...], prepared: Lasting,
            arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array], needs: tuple[bool, ...],
            is_train: bool) -> Sequence[Array | None] | None:
     """The first gradients of a kind. That there is no recipe is kept only where the rule says so: memory that ended,
     say, ends this attempt alone."""
     try:
-        recipes[key], results = _traced(settled, arriving, ins, outs, needs, is_train)
+        recipes[key], results = _traced(prepared, arriving, ins, outs, needs, is_train)
     except Exception:  # whatever it is, the rule itself says it better
         return None
     return results
 
 
-def _traced(settled: Lasting, arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
+def _traced(prepared: Lasting, arriving: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
               needs: tuple[bool, ...], is_train: bool) -> tuple[Recipe | None, Sequence[Array | None] | None]:
     """A recipe and the gradients that it gives; None where the rule says that there is none."""
-    if not all(map(known, settled.shapes)):
+    if not all(map(known, prepared.shapes)):
         return None, None
     try:
-        rule = _rule(settled, [g is not None for g in arriving], ins, outs, needs, is_train)
-        arrays = [*arriving, *ins, *outs, *settled.constants]
-        recipe = Recipe(rule, settled.ctx, arrays, settled.wrap)
+        rule = _rule(prepared, [g is not None for g in arriving], ins, outs, needs, is_train)
+        arrays = [*arriving, *ins, *outs, *prepared.constants]
+        recipe = Recipe(rule, prepared.ctx, arrays, prepared.wrap)
         return recipe, [None if place is None else arrays[place] for place in rule.results]
     except (Unfit, NeedsNumbers, NotDifferentiableError, TraceError):
         return None, None

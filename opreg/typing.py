@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-__all__ = ["Array", "ArrayModule", "DTypeLike", "ShapeLike"]
+__all__ = ["Array", "ArrayModule", "DTypeLike", "Number", "ShapeLike"]
 
 #: An array that kernels compute with: NumPy's, or another module's that offers the same (CuPy).
 Array: TypeAlias = np.ndarray
@@ -31,6 +31,9 @@ class HasDType(Protocol):
 
 #: A dtype as a caller writes it: an object, a type or a name; None stands for the default of the place.
 DTypeLike: TypeAlias = np.dtype | HasDType | type | str | None
+
+#: One number, and no tensor: of what ``is_number`` of tensors says so.
+Number: TypeAlias = float | np.number | np.bool_
 
 #: A shape as a caller writes it: one length or a sequence of them.
 ShapeLike: TypeAlias = int | Sequence[int]

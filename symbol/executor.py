@@ -226,7 +226,7 @@ class Executor(OneAtATime, BoundArrays, Questions):
                 self._update = None
                 return
             updater: Updater = optimizer.updater() if hasattr(optimizer, "updater") else optimizer
-            if not hasattr(updater, "settle"):
+            if not hasattr(updater, "count_updates"):
                 raise ArgumentError(f"set_optimizer: expected an optimizer or an updater of opreg.optimizer, got "
                                     f"{type(optimizer).__name__}")
             gradients = {node.name: grad for node, grad, req in zip(self._arguments, self.grad_arrays, self._reqs)

@@ -18,7 +18,7 @@ from opreg.core.files import json_of, reading, whole
 from opreg.core.graph import Entry, Graph, Node, declared_shape, rewrite
 from opreg.core.mode import MODE
 from opreg.core.op import Op
-from opreg.core.placeholder import Placeholder, is_tag, lookup, placeholder, settle, strange, warn_of
+from opreg.core.placeholder import Placeholder, is_tag, lookup, placeholder, sort_attributes, strange, warn_of
 from opreg.core.rules import Attrs
 from opreg.errors import FileFormatError, Where, did_you_mean, listed, note, warn
 
@@ -440,7 +440,7 @@ class _Loader:
             return self.placeholder(stored, op_type, texts, inputs, count, depth, where)
         moved = self.inherited(op, texts)
         try:
-            attrs, given, tags = settle(op, texts)
+            attrs, given, tags = sort_attributes(op, texts)
         except Exception as error:
             note(error, f"{self.name}: {stored.place}")
             raise
@@ -470,7 +470,7 @@ class _Loader:
                           for k, inner in enumerate(stored.subgraphs))
         self.note_strange(stored, op, strange(op, texts))
         try:
-            attrs, given, tags = settle(op, texts, subgraphs=subgraphs)
+            attrs, given, tags = sort_attributes(op, texts, subgraphs=subgraphs)
             if op.rules.unrolled is not None:
                 check_locations(op.name, attrs, len(inputs))
             else:

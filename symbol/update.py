@@ -54,7 +54,7 @@ class Updater(Protocol):
     def rows(self, index: Sequence[Index], grad: Sequence[NDArray], weight: Sequence[NDArray]) -> Sequence[Row]:
         """Weights with the states that it keeps, which are made where there are none."""
 
-    def settle(self, rows: Sequence[Row]) -> Sequence[Alike]:
+    def count_updates(self, rows: Sequence[Row]) -> Sequence[Alike]:
         """Count an update of all; what is alike now."""
 
 
@@ -133,7 +133,7 @@ class Update:
             self.forget()
             self._rows = updater.rows(self.indices, self._grads, self._weights)
             self._states = [updater.states[index] for index in self.indices]
-        alike = updater.settle(self._rows)
+        alike = updater.count_updates(self._rows)
         if not self._goes_on(alike):
             self._plan(alike)
         return self.segment

@@ -244,7 +244,7 @@ def _grown(record: Application, arriving: Sequence[TracedValue | None], ins: Seq
         trace = FunctionTracer(record.title, nodes=outs[0]._tracer.nodes)
         trace.symbolic, trace.assigns = True, False
         trace.skip()
-    trace.settle()
+    trace.take_new()
 
     def value(symbol: TracedValue, spec: Spec) -> TracedTensor:
         entry = symbol._entry

@@ -8,7 +8,7 @@ known now, and what has been called of Python is not called twice.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..core.spec import Spec
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from .guards import Answer, Fork
     from .python_op import Kept
     from .tensor import Tensor
-    from .tree import Structure
 
 __all__ = ["Bailout", "HookSignatureChanged", "HookSignatures", "NumberChanged"]
 
@@ -28,7 +27,7 @@ class Bailout(Exception):
 class HookSignatureChanged(Bailout):
     """A hook returned something of another shape, dtype or nesting than was expected."""
 
-    def __init__(self, key: Hashable, structure: Structure, results: list[Tensor], specs: list[Spec]):
+    def __init__(self, key: Hashable, structure: Any, results: list[Tensor], specs: list[Spec]):
         super().__init__(f"{key} returned something else than expected")
         self.key, self.structure, self.results, self.specs = key, structure, results, specs
 
@@ -55,7 +54,7 @@ class HookSignatures:
     """
 
     def __init__(self) -> None:
-        self.known: dict[Hashable, tuple[Structure, list[Spec]]] = {}
+        self.known: dict[Hashable, tuple[Any, list[Spec]]] = {}
         self.done: dict[Hashable, Kept] = {}
         self.replay: dict[Hashable, Kept] = {}
 
@@ -64,7 +63,7 @@ class HookSignatures:
         self.known[change.key] = change.structure, change.specs
         self.replay, self.done = dict(self.done), {}
 
-    def settle(self) -> None:
+    def end_run(self) -> None:
         """A run is over."""
         self.done.clear()
         self.replay.clear()

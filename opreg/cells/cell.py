@@ -97,15 +97,15 @@ class Cell(ParameterContainer, Shown):
             _hooks={kind: Hooks() for kind in KINDS}, _jitted=None, _flags={}, training=False, requires_grad=False,
             _phase="train", _bprop_debug=False, _has_bprop=hasattr(type(self), "bprop"),
             _construct_arity=_arity(type(self).construct))
-        self._settle()
+        self._find_shortcut()
         if flags:
             self.add_flags(**flags)
 
     def _touch(self) -> None:
         super()._touch()
-        self._settle()
+        self._find_shortcut()
 
-    def _settle(self) -> None:
+    def _find_shortcut(self) -> None:
         """Find out whether calling the Cell is just calling ``construct``."""
         own = self.__dict__
         own["_plain"] = not (any(own["_hooks"].values()) or own["_has_bprop"] or own["_cast"] is not None

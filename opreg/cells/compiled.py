@@ -453,7 +453,7 @@ class Compiled:
         finally:
             trace.values, trace.updated = values, updated
             trace.forget(count, specs)
-            trace.reads.settle()
+            trace.reads.close()
             traced.reads.join(trace.reads)
         plan.places = [places.get(node) for node in targets]
         return plan

@@ -17,7 +17,7 @@ from ..errors import DTypeError, did_you_mean
 from ..typing import DTypeLike
 
 if TYPE_CHECKING:
-    from .typing import Number
+    from ..typing import Number
 
 __all__ = [
     "DType", "of", "promote", "promote_number", "dtype_to_nptype", "dtype_to_pytype", "pytype_to_dtype",

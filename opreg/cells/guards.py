@@ -9,7 +9,7 @@ numbers, with ``infer_from_data``, are asked for in the same way.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -32,12 +32,14 @@ from .state import untraced
 if TYPE_CHECKING:
     from opreg.ndarray.context import Context
 
-    from .compiled import Compiled
     from .tensor import Tensor
     from .trace import FunctionTracer
 
 #: What Python gets when it asks for a number, or a trace for shapes.
 Answer: TypeAlias = float | np.generic | np.ndarray | tuple[Shape, ...]
+
+#: What a function was compiled to.
+V = TypeVar("V")
 
 __all__ = ["GUARD", "LOOKS", "Fork", "Look", "Measure", "Numbers", "Path", "Unknown", "Variants", "calls", "effects",
            "up_to"]
@@ -145,7 +147,7 @@ class Fork:
 Step: TypeAlias = tuple[Fork, Answer]
 
 
-class Variants:
+class Variants(Generic[V]):
     """All ways through the numbers that a function asks for, as far as they were traced.
 
     Attributes
@@ -158,9 +160,9 @@ class Variants:
 
     def __init__(self) -> None:
         self.first: Fork | int | None = None
-        self.compiled: list[Compiled] = []
+        self.compiled: list[V] = []
 
-    def at(self, fork: Fork, answer: Answer) -> Compiled | None:
+    def at(self, fork: Fork, answer: Answer) -> V | None:
         """The variant where the number at a fork is this, and all after it are what they were last; None if there is
         none."""
         key = _key(answer)
@@ -189,7 +191,7 @@ class Path:
         Numbers that are known already.
     """
 
-    def __init__(self, variants: Variants, known: Sequence[Step] = ()):
+    def __init__(self, variants: Variants[Any], known: Sequence[Step] = ()):
         self._variants, self._known = variants, list(known)
         self.steps: list[Step] = []
 
@@ -216,7 +218,7 @@ class Path:
                 self._variants.first = fork
         return fork
 
-    def end(self, compiled: Compiled) -> None:
+    def end(self, compiled: object) -> None:
         """Nothing more is asked: this is what was compiled."""
         variants = self._variants
         for fork, answer in self.steps:

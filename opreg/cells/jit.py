@@ -94,10 +94,10 @@ class _Kind:
 
     def __init__(self) -> None:
         self.current: Compiled | _Python | None = None
-        self.variants = Variants()
+        self.variants: Variants[Compiled] = Variants()
         self.signatures = HookSignatures()
         self.used = self.wasted = 0
-        self.past: list[tuple[Compiled | _Python, Variants]] = []
+        self.past: list[tuple[Compiled | _Python, Variants[Compiled]]] = []
 
     def renewed(self) -> str | None:
         """The thing that has changed, in words, if no variant is valid now."""
@@ -174,7 +174,7 @@ class Cache:
             try:
                 return self._tried(function, kind, leaves, args, kwargs)
             finally:
-                kind.signatures.settle()
+                kind.signatures.end_run()
 
     def _tried(self, function: Callable, kind: _Kind, leaves: Sequence[Tensor], args: tuple[Any, ...],
                kwargs: dict[str, Any]) -> Any:

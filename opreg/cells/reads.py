@@ -8,20 +8,15 @@ before each run. A trace that set an attribute is valid as long as the attribute
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import Any, Protocol
 
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.comparisons import ABSENT, Check, Comparisons, Held, HeldElements
 from .state import EPOCH, get_context
 
-if TYPE_CHECKING:
-    from .cell import Cell
-    from .observer import Observer
-    from .parameter import Parameter
-    from .parameter_container import ParameterContainer
-
-__all__ = ["TABLES", "Reads", "attribute"]
+__all__ = ["Owner", "TABLES", "Reads", "Watcher", "attribute"]
 
 #: Attributes of a Cell that its results do not depend on, or that ``_state`` has.
 _INNER = frozenset({
@@ -31,7 +26,13 @@ _INNER = frozenset({
 TABLES = frozenset({"_params", "_cells", "_buffers"})
 
 
-def _state(owner: ParameterContainer | Parameter) -> tuple[Any, ...]:
+class Owner(Protocol):
+    """A Cell or a Parameter: it counts its changes."""
+
+    _version: int
+
+
+def _state(owner: Owner) -> tuple[Any, ...]:
     """State of a Cell or a Parameter beside attributes: hooks, casts, shape, whether it is trained."""
     if isinstance(owner, NDArray):
         hooks = getattr(owner, "_hooks", None)
@@ -40,7 +41,7 @@ def _state(owner: ParameterContainer | Parameter) -> tuple[Any, ...]:
     return tuple(map(tuple, own["_hooks"].values())), own["_cast"], own["_cast_out"], own["_bprop_debug"]
 
 
-def attribute(owner: ParameterContainer | Parameter, name: str) -> Any:
+def attribute(owner: Owner, name: str) -> Any:
     """An attribute of a Cell as it is held, whether in its own dict or among what it has registered."""
     own = owner.__dict__
     if name in own:
@@ -49,6 +50,16 @@ def attribute(owner: ParameterContainer | Parameter, name: str) -> Any:
         if name in own[table]:
             return own[table][name]
     return ABSENT
+
+
+class Watcher(Protocol):
+    """An observer of Python code: it is told what takes part, and what is read of it."""
+
+    def meet(self, value: Any) -> None:
+        """A value takes part."""
+
+    def attribute(self, owner: Any, name: str, value: Any, frame: FrameType) -> None:
+        """An attribute of an object is read in a frame."""
 
 
 class Reads:
@@ -62,7 +73,7 @@ class Reads:
         Compares what does not count its changes, see ``Comparisons``; None where nothing of the kind was read.
     comparisons : Comparisons
         The places that ``check`` compares.
-    observer : Observer or None
+    observer : Watcher or None
         What notes reads of Python code, while the trace goes on.
     """
 
@@ -70,8 +81,8 @@ class Reads:
         self.epoch = EPOCH[0]
         self.check: Check | None = None
         self.comparisons = Comparisons()
-        self.observer: Observer | None = None
-        self._owners: dict[int, ParameterContainer | Parameter] = {}  # kept alive while the trace goes on
+        self.observer: Watcher | None = None
+        self._owners: dict[int, Owner] = {}  # kept alive while the trace goes on
         self._states: dict[int, tuple[int, tuple[Any, ...]]] = {}
         self._before: dict[int, dict[str, Held | HeldElements | None]] = {}
         self._changed: dict[int, set[str]] = {}
@@ -80,7 +91,7 @@ class Reads:
 
     # ---------------------------------------------------------------------------------------------- noting
 
-    def visit(self, owner: Cell | Parameter) -> None:
+    def visit(self, owner: Owner) -> None:
         """A Cell is called, or a Parameter takes part."""
         if id(owner) not in self._states:
             self._owners[id(owner)] = owner
@@ -88,7 +99,7 @@ class Reads:
             if self.observer is not None:
                 self.observer.meet(owner)
 
-    def attribute(self, owner: ParameterContainer | Parameter, name: str, value: object) -> None:
+    def attribute(self, owner: Owner, name: str, value: object) -> None:
         """An attribute of a Cell is read."""
         if name in _INNER:
             return
@@ -97,15 +108,15 @@ class Reads:
         if name not in before:
             before[name] = HeldElements(value) if name in TABLES else Held(value)
             if isinstance(value, NDArray) and hasattr(value, "_version"):
-                self.visit(value)  # type: ignore[arg-type]  # a Parameter, which stands above
+                self.visit(value)
 
-    def change(self, owner: ParameterContainer | Parameter, name: str) -> None:
+    def change(self, owner: Owner, name: str) -> None:
         """An attribute of a Cell is about to be set or deleted."""
         self._owners[id(owner)] = owner
         self._before.setdefault(id(owner), {}).setdefault(name, None)
         self._changed.setdefault(id(owner), set()).add(name)
 
-    def renew(self, owner: ParameterContainer | Parameter) -> None:
+    def renew(self, owner: Owner) -> None:
         """Forget what was noted of a Cell: it has just completed itself."""
         self._states.pop(id(owner), None)
         self._before.pop(id(owner), None)
@@ -115,7 +126,7 @@ class Reads:
         """A setting of ``set_context`` is read."""
         return self._settings.setdefault(name, get_context(name))
 
-    def settle(self, values: bool = True) -> None:
+    def close(self, values: bool = True) -> None:
         """The trace is over; ``values`` says whether what was read matters, or the state of Cells and Parameters
         alone."""
         if not values:
@@ -127,7 +138,7 @@ class Reads:
             version, state = self._states.get(key, (owner._version, None))
             self._noted.append([weakref.ref(owner), version, state, noted])
         self._owners, self._states, self._before, self._changed = {}, {}, {}, {}
-        self.comparisons.settle()
+        self.comparisons.close()
         self.check = self.comparisons.compiled()
 
     def join(self, other: Reads) -> None:
@@ -167,5 +178,5 @@ class Reads:
         return None
 
 
-def _named(owner: ParameterContainer | Parameter) -> str:
+def _named(owner: Any) -> str:
     return owner.path if hasattr(owner, "path") else f"Parameter {owner.name}"

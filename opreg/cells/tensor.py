@@ -135,8 +135,8 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         if STATE.trace is not None and STATE.trace.takes(op, values):
             return STATE.trace.call(op, values, given)
         attrs = op.complete(given)
-        settled, results = _compute(op, attrs, values, self._ctx, result_class=Tensor)
-        return results[0] if settled.visible == 1 else tuple(results[:settled.visible])
+        prepared, results = _compute(op, attrs, values, self._ctx, result_class=Tensor)
+        return results[0] if prepared.visible == 1 else tuple(results[:prepared.visible])
 
     def _variable(self) -> TracedTensor | None:
         """The variable of a trace that goes on, which stands for this tensor."""

@@ -10,7 +10,7 @@ import contextlib
 import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -34,18 +34,12 @@ from . import dtype as dtypes
 from .bailout import HookSignatures
 from .guards import GUARD, LOOKS, Answer, Look, Measure, Numbers, Path, Unknown, calls, effects
 from .moving import moving
-from .reads import Reads
+from .reads import Owner, Reads
 from .state import STATE, untraced
 from .subscripts import mask_of, subscript
 from .tensor import Tensor, made, masked, picked, tensor
 from .tensor_base import TensorBase
 from .typing import TensorLike
-
-if TYPE_CHECKING:
-    from .cell import Cell
-    from .handles import HookHandle
-    from .hooks import TensorHooks
-    from .parameter_container import ParameterContainer
 
 __all__ = ["FunctionTracer", "TracedTensor", "LeftToPython", "create"]
 
@@ -215,6 +209,12 @@ _OVER = "belongs to another compiled function, which is over: it must not be kep
 ASKED = 1000
 
 
+class Running(Owner, Protocol):
+    """A Cell that runs in a trace."""
+
+    _has_mode: bool
+
+
 class FunctionTracer(Tracer):
     """Traces a function: its operators as nodes, in the order they are made.
 
@@ -278,9 +278,9 @@ class FunctionTracer(Tracer):
         self.reads: Reads = Reads() if parent is None else parent.reads
         self.constants: dict[int, NDArray] = {} if parent is None else parent.constants
         self.counts: dict[str, int] = {} if parent is None else parent.counts
-        self.cells: list[Cell] = [] if parent is None else parent.cells
+        self.cells: list[Running] = [] if parent is None else parent.cells
         self.signatures: HookSignatures = HookSignatures() if parent is None else parent.signatures
-        self.arguments: dict[Entry, TensorHooks | None] = {} if parent is None else parent.arguments
+        self.arguments: dict[Entry, Any] = {} if parent is None else parent.arguments
         self.argument_ids: set[int] = set()
         self.hooked: set[Entry] = set()
         self.assigns: bool = parent is None or parent.assigns
@@ -291,8 +291,8 @@ class FunctionTracer(Tracer):
         self.symbolic = False
         self.path: Path | None = None
         self.numbers: Numbers | None = None
-        self.owner: weakref.ref[ParameterContainer] | None = None
-        self.registered: list[HookHandle] = []
+        self.owner: weakref.ref[Any] | None = None
+        self.registered: list[Any] = []
         self._before: list[tuple[FunctionTracer | None, FunctionTracer | None, Any]] = []
 
     def __enter__(self) -> FunctionTracer:
@@ -323,7 +323,7 @@ class FunctionTracer(Tracer):
         raise LeftToPython(f"{root.title} can not be a graph: {root.left}", root.left)
 
     @contextlib.contextmanager
-    def running(self, cell: Cell) -> Iterator[bool]:
+    def running(self, cell: Running) -> Iterator[bool]:
         """A stretch of code in which a Cell runs, and its mode. That of a Symbol is chosen by its executor."""
         self.reads.visit(cell)
         self.cells.append(cell)
@@ -591,7 +591,7 @@ class FunctionTracer(Tracer):
         arriving = [(value._entry, tracer.value(seed._entry)) for value, seed in seeds]
         with self:
             gradients = grow(tracer, self.order if order is None else order, arriving, {node for node, _ in wanted})
-        self.settle()
+        self.take_new()
         return [self.wrap(gradients[entry]._entry) if entry in gradients else None for entry in wanted]
 
     def forget(self, nodes: int, specs: int) -> None:
@@ -601,11 +601,11 @@ class FunctionTracer(Tracer):
             del self.specs[node]
         self.variables = {key: held for key, held in self.variables.items() if held[1] in self.specs}
         self.constants = {}
-        self._settled = min(self._settled, nodes)
+        self._taken = min(self._taken, nodes)
 
     def skip(self) -> None:
         """Leave the nodes so far to whoever made them."""
-        self._settled = len(self.nodes)
+        self._taken = len(self.nodes)
 
 
 class _Rules(RuleTracer):
@@ -631,7 +631,7 @@ class _Rules(RuleTracer):
         for i, state in states:
             entries[i] = trace.read(state)._entry
         node = super().add(moving(op), {"inner": attrs}, entries)
-        trace.settle()
+        trace.take_new()
         first = node.count - len(moved(op, attrs)) - moved(op, attrs)[0]
         for i, state in states:
             trace.assign(state, trace.wrap((node, first + i)))

@@ -92,7 +92,7 @@ class Traced:
         self.last: list[Entry] = [(node, 0) for node in trace.nodes if node.op is not None
                                   and effects.runs_unread(node.op, node.attrs) and node.count][-1:]
         trace.path, trace.constants = None, {}
-        self.reads.settle()
+        self.reads.close()
 
 
 def _with(structure: Structure, leaves: Iterator[tuple[TensorBase, bool]]) -> Structure:
@@ -174,7 +174,7 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
     if trace.left or observer.reason:
         for handle in trace.registered:
             handle.remove()
-        trace.reads.settle(not trace.left)
+        trace.reads.close(not trace.left)
         trace.left = trace.left or observer.reason
         raise LeftToPython(f"{title} can not be a graph: {trace.left}", trace.left, trace.reads)
     return Traced(trace, nodes, out, ctx)

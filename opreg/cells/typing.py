@@ -9,14 +9,11 @@ import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
 
-from ..typing import DTypeLike, ShapeLike
+from ..typing import DTypeLike, Number, ShapeLike
 from .dtype import DType
 from .tensor_base import TensorBase
 
 __all__ = ["ArrayLike", "Axes", "Number", "Sizes", "TensorDType", "TensorLike", "TensorShape"]
-
-#: One number, and no tensor: of what ``is_number`` says so.
-Number: TypeAlias = float | np.number | np.bool_
 
 #: What functions make one tensor of: a tensor, of numbers or of a trace, another array or a number.
 ArrayLike: TypeAlias = TensorBase | NDArray | np.ndarray | Number

@@ -22,7 +22,7 @@ BOUND_OPERATOR = Slot("arrays")
 
 
 class Prop:
-    """An operator with its attributes settled, asked as a ``CustomOpProp`` is.
+    """An operator with its attributes fixed, asked as a ``CustomOpProp`` is.
 
     Examples
     --------

@@ -123,7 +123,7 @@ def caches() -> CacheReport:
     --------
     >>> import opreg as mx
     >>> x = mx.nd.exp(mx.nd.ones((2,)))
-    >>> [each for each in mx.caches() if each.name == "settled eager calls"][0].limit
+    >>> [each for each in mx.caches() if each.name == "prepared eager calls"][0].limit
     4096
     """
     rows = [(cache.name, len([*cache.entries()]), cache.limit) for cache in _RECENT]

@@ -99,6 +99,8 @@ def elements(container: Any) -> list[Any]:
     >>> elements({"a": 1}), elements((1, 2))
     (['a', 1], [1, 2])
     """
+    if isinstance(container, np.ndarray):
+        return list(container.flat)
     for base in type(container).__mro__:  # whatever a class that derives from a container says of itself
         if base is dict or base is collections.OrderedDict:
             return [*base.keys(container), *base.values(container)]
@@ -211,9 +213,9 @@ class _Bytes:
 
 def bytes_of(buffer: Any) -> tuple[Any, ...]:
     """The bytes of a buffer, with the shape and dtype of an array."""
-    if isinstance(buffer, np.ndarray):
+    if isinstance(buffer, (np.ndarray, np.void)):
         return buffer.tobytes(), buffer.shape, buffer.dtype
-    return bytes(buffer), len(buffer)
+    return bytes(buffer), memoryview(buffer).nbytes
 
 
 class Comparisons:
@@ -279,7 +281,11 @@ class Comparisons:
             if not isinstance(value, (tuple, frozenset)):  # which are the same while they are the same objects
                 self._contents.append(_Elements(value, label, self._early.pop(id(value), None)))
             return True
-        size = value.nbytes if isinstance(value, np.ndarray) else memoryview(value).nbytes
+        if isinstance(value, np.ndarray) and value.dtype.hasobject and value.size <= self._elements:
+            self._elements -= value.size
+            self._contents.append(_Elements(value, label))
+            return True
+        size = value.nbytes if isinstance(value, (np.ndarray, np.void)) else memoryview(value).nbytes
         if size > self._bytes or (isinstance(value, np.ndarray) and value.dtype.hasobject):
             self.unseen[f"{label}, an array of {size} bytes; elements of a Tensor are seen"] = None
             return False
@@ -293,7 +299,7 @@ class Comparisons:
             self._early[id(value)] = HeldElements(value)
             self._alive.append(value)
 
-    def settle(self) -> None:
+    def close(self) -> None:
         """All places are noted."""
         self._alive, self._early = [], {}
 

@@ -182,7 +182,7 @@ class Declarations:
         """Declare the reference kernel in two parts, for eager calls on the host.
 
         ``f(*ins, **attrs)`` is shown the first arrays of their shapes and dtypes. It returns the function of arrays
-        that gives the only output for all like them, what follows from shapes settled before; or None.
+        that gives the only output for all like them, what follows from shapes prepared before; or None.
         """
         return self._declare("prepare", function)
 

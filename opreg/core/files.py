@@ -106,7 +106,7 @@ class _Draft:
                 error.filename = self.folder
                 raise
 
-    def settle(self) -> None:
+    def sync(self) -> None:
         """Have all of it on the disk."""
         self.file.flush()
         if self.mode is not None and hasattr(os, "fchmod"):
@@ -201,7 +201,7 @@ def _whole(path: str | os.PathLike, mode: int | None) -> Iterator[BinaryIO]:
     draft = _Draft(target, stat.S_IMODE(before) if mode is None and before is not None else mode)
     try:
         yield draft.file
-        draft.settle()
+        draft.sync()
     except BaseException:
         draft.discard()
         raise

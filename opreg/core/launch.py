@@ -100,7 +100,7 @@ class Kernel:
 
 
 class Call:
-    """One use of an operator, settled: what kernels are chosen by, and what a bound one is given to hold.
+    """One use of an operator, prepared: what kernels are chosen by, and what a bound one is given to hold.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ from .graph import Entry, Graph, Node, rewrite
 from .op import Op
 from .registry import find, names
 
-__all__ = ["Placeholder", "placeholder", "lookup", "is_tag", "settle", "strange", "warn_of", "resolve"]
+__all__ = ["Placeholder", "placeholder", "lookup", "is_tag", "sort_attributes", "strange", "warn_of", "resolve"]
 
 _USER = "custom."  # how the registry's names of users' operators begin
 
@@ -113,7 +113,7 @@ def warn_of(file: str, op: Op, nodes: Sequence[str], attribute: str) -> None:
          f"and changes nothing here. {did_you_mean(attribute, op.signature.schema.names)}")
 
 
-def settle(op: Op, texts: Mapping[str, str], **held: object
+def sort_attributes(op: Op, texts: Mapping[str, str], **held: object
            ) -> tuple[Attributes, dict[str, str], dict[str, str]]:
     """Sort the attributes that a file gives a node, and those that are no text.
 
@@ -131,7 +131,7 @@ def settle(op: Op, texts: Mapping[str, str], **held: object
 
     Examples
     --------
-    >>> settle(find("Flatten"), {"__ctx_group__": "dev1"})
+    >>> sort_attributes(find("Flatten"), {"__ctx_group__": "dev1"})
     ({}, {}, {'__ctx_group__': 'dev1'})
     """
     user = op.op_type is not None
@@ -219,7 +219,7 @@ def _applied(op: Op, node: Node, stands: Placeholder | None, inputs: Sequence[En
                                  **(tags if op.signature.per_instance and op.signature.schema.open else {}),
                                  **{name: value for name, value in node.attrs.items() if name == "subgraphs"}})
         else:
-            attrs, given, tags = settle(op, {**given, **tags})
+            attrs, given, tags = sort_attributes(op, {**given, **tags})
     except Exception as error:
         note(error, ("" if stands is None else f"{stands.file}: ") + f"node {node.name!r}")
         raise

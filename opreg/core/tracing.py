@@ -65,7 +65,7 @@ class Tracer:
         self.nodes: list[Node] = [] if nodes is None else nodes
         self.specs: dict[Node, list[Spec]] = {}
         self.arrays: dict[Node, NDArray] = {}
-        self._settled = 0
+        self._taken = 0
 
     def variable(self, name: str, spec: Spec) -> Entry:
         """A new variable."""
@@ -107,12 +107,12 @@ class Tracer:
         """Variables, then the nodes so far."""
         return [*[node for node in self.specs if node.op is None], *self.nodes]
 
-    def settle(self) -> None:
+    def take_new(self) -> None:
         """Take nodes that gradient rules have put behind those there were."""
-        for node in self.nodes[self._settled:]:
+        for node in self.nodes[self._taken:]:
             if node not in self.specs:
                 self._take(node)
-        self._settled = len(self.nodes)
+        self._taken = len(self.nodes)
 
     def infer(self, node: Node, ins: Sequence[Spec]) -> list[Spec]:
         """Infer specs of the outputs of a node from those of its inputs."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-__all__ = ["watched", "is_settled", "default", "is_default", "note_given", "warn_unwritten"]
+__all__ = ["watched", "is_unwatched", "default", "is_default", "note_given", "warn_unwritten"]
 
 
 def default(method: F) -> F:
@@ -108,7 +108,7 @@ def watched(run: Step, custom_op: CustomOp, title: str, raws: Sequence[Array], r
     return FirstRun(first)
 
 
-def is_settled(custom_op: CustomOp) -> bool:
+def is_unwatched(custom_op: CustomOp) -> bool:
     """Whether an operator that was watched is as it was before, so that others of its class need not be watched."""
     return not isinstance(getattr(custom_op, "assign", None), _Assigning)
 

@@ -75,7 +75,7 @@ class DefinedFunction(Schema):
         return self._reads[1].version()
 
     def complete(self, given: Mapping[str, object]) -> FunctionUse:
-        """Typed attributes, and what is settled for them."""
+        """Typed attributes, and what is prepared for them."""
         attributes = super().complete(given)
         use = FunctionUse(attributes, attributes.lasting)
         use.defined, use.op, use.memo, use.runs = self, self.op, {}, {}

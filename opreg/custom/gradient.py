@@ -54,7 +54,7 @@ class Use(Attributes):
     memo : dict
         What an eager forward leaves for its backward.
     runs : dict
-        What is settled for eager calls of a function.
+        What is prepared for eager calls of a function.
     derived : bool
         Whether it is the use of a gradient that follows from a body.
     """

@@ -477,8 +477,8 @@ def to_torch(op: Any, /, *, parameters: Mapping[str, Any] | None = None, random:
         Whether a user's operator draws random numbers; built-in ones say so themselves. What draws repeats after
         ``torch.manual_seed``.
     **attrs
-        Attributes that are settled now. The others are keywords of each call, as ``is_train`` is, which is False by
-        default. Those that PyTorch has no type for, and those that the inputs follow from, are settled here.
+        Attributes that are fixed now. The others are keywords of each call, as ``is_train`` is, which is False by
+        default. Those that PyTorch has no type for, and those that the inputs follow from, are fixed here.
 
     Returns
     -------
@@ -525,7 +525,7 @@ def to_jax(op: Any, /, *, parameters: Mapping[str, Any] | None = None, random: b
         Whether a user's operator draws random numbers; built-in ones say so themselves. What draws is given a seed with
         each call, an integer.
     **attrs
-        Attributes that are settled now. The others are keywords of each call, as ``is_train`` is, which is False by
+        Attributes that are fixed now. The others are keywords of each call, as ``is_train`` is, which is False by
         default; none of them is traced.
 
     Returns

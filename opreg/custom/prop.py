@@ -190,9 +190,9 @@ class PropUse(Use):
 
     def shapes_by(self, answer: object, ins: Shapes, outs: Shapes, complete: bool = True) -> tuple[Shapes, Shapes]:
         """Shapes of inputs and outputs, by what ``infer_shape`` answered where those of the arguments are complete."""
-        settled = [complete, complete and not self.op.rules.data_dependent, complete]
+        are_known = [complete, complete and not self.op.rules.data_dependent, complete]
         arguments, results, states = [[_shape(shape, is_known, self) for shape in group] for group, is_known in
-                                      zip(self._groups("infer_shape", answer), settled)]
+                                      zip(self._groups("infer_shape", answer), are_known)]
         return (_agreed(self.arguments + self.auxiliary, ins, arguments + states),
                 _agreed(self.outputs, outs, results))
 

@@ -34,6 +34,12 @@ _FUNCTIONS = frozenset(getattr(builtins, name) for name in (
 #: Modules whose functions do so, too, but for their random numbers.
 _MODULES = frozenset({np, math, operator})
 _RANDOM = frozenset({"random", "default_rng"})
+#: Names by which code asks functions, classes and arrays for what is not compared, or answers by NumPy's settings.
+_FIELDS = frozenset({"__annotations__", "__module__", "__mro__", "__name__", "__qualname__", "__subclasses__",
+                     "__wrapped__", "array2string", "flags", "names"})
+_MISTAKES = frozenset({"FloatingPointError"})
+#: Containers and arrays whose elements are all that they hold.
+_EXACT = frozenset({*CONTAINERS, np.ndarray})
 #: What every class has beside its methods and attributes.
 _OF_CLASSES = frozenset({"__module__", "__dict__", "__weakref__", "__doc__", "__annotations__", "__firstlineno__",
                          "__static_attributes__"})
@@ -68,7 +74,7 @@ class BodyReads:
         places = _Places()
         for each in self._functions:
             (places.kind if isinstance(each, type) else places.function)(each)
-        places.comparisons.settle()
+        places.comparisons.close()
         version = object() if self.comparable and places.known and not places.comparisons.unseen else None
         self._seen = places.comparisons.compiled(), version
         return version
@@ -86,6 +92,7 @@ class _Places:
     def __init__(self) -> None:
         self.comparisons, self.known = Comparisons(), True
         self._seen: list[object] = []  # kept alive, as identities are compared
+        self._attributes: set[tuple[int, str]] = set()  # of functions
 
     def function(self, function: Any) -> None:
         """Note what a function of the user's reads, and the functions that it calls."""
@@ -102,6 +109,7 @@ class _Places:
         for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             self.value(value, f"a default of {function.__name__}", frozenset())
         names = _names(function.__code__)
+        self.known = self.known and names.isdisjoint(_FIELDS)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
             try:
                 value = cell.cell_contents
@@ -115,6 +123,9 @@ class _Places:
             self.comparisons.entry(function.__globals__, name, value, f"the global {name}")
             if value is ABSENT:
                 value = getattr(builtins, name, ABSENT)
+                if not isinstance(value, type):
+                    self.comparisons.entry(vars(builtins), name, value, f"the built-in {name}")
+            self.known = self.known and name not in _MISTAKES
             self.value(value, f"the global {name}", names)
 
     def value(self, value: Any, label: str, names: frozenset[str]) -> None:
@@ -123,8 +134,10 @@ class _Places:
             if not is_ours(value.__code__):
                 self.function(value)
                 for name in names.intersection(vars(value)):
-                    self.comparisons.entry(vars(value), name, vars(value)[name], f"{label}.{name}")
-                    self.value(vars(value)[name], f"{label}.{name}", names)
+                    if (id(value), name) not in self._attributes:
+                        self._attributes.add((id(value), name))
+                        self.comparisons.entry(vars(value), name, vars(value)[name], f"{label}.{name}")
+                        self.value(vars(value)[name], f"{label}.{name}", names)
         elif isinstance(value, Op):
             if value.traits.traced:
                 self.function(value.__wrapped__)  # type: ignore[attr-defined]
@@ -132,12 +145,14 @@ class _Places:
             self._module(value, names)
         elif isinstance(value, type) and not _is_constant(value) and value.__module__ != "builtins":
             self.kind(value)
+        elif isinstance(value, (*CONTAINERS, np.ndarray)) and type(value) not in _EXACT:
+            self.known = False
         elif isinstance(value, CONTAINERS):
             self.known = self.comparisons.content(value, label) and self.known
             for each in elements(value):
                 self.value(each, label, names)
         elif isinstance(value, np.ndarray):
-            self.known = self.comparisons.content(value, label) and self.known
+            self.known = self.comparisons.content(value, label) and not value.dtype.hasobject and self.known
         elif not _is_constant(value):
             self.known = False
 
@@ -146,6 +161,8 @@ class _Places:
         if any(kind is each for each in self._seen):
             return
         self._seen.append(kind)
+        self.known = self.known and type(kind) is type
+        self.comparisons.path(kind, "{}.__mro__", kind.__mro__, f"the class {kind.__name__}")
         for base in kind.__mro__:
             if base is object or base.__module__.partition(".")[0] == "opreg":
                 continue
@@ -163,11 +180,14 @@ class _Places:
     def _module(self, module: types.ModuleType, names: frozenset[str]) -> None:
         if module in _MODULES:
             self.known = self.known and (module is not np or names.isdisjoint(_RANDOM))
+            for name in names.intersection(vars(module)):
+                self.comparisons.entry(vars(module), name, vars(module)[name], f"{module.__name__}.{name}")
         elif module.__name__.partition(".")[0] == "opreg":
             return
         elif module.__name__.partition(".")[0] in sys.stdlib_module_names:
             self.known = False
         else:
+            self.known = self.known and "__getattr__" not in vars(module)
             for name in names.intersection(vars(module)):
                 value = vars(module)[name]
                 self.comparisons.entry(vars(module), name, value, f"{module.__name__}.{name}")
@@ -177,7 +197,7 @@ class _Places:
 def _is_constant(value: object) -> bool:
     """Whether nothing about a value changes that a body could read."""
     if isinstance(value, PLAIN):
-        return True
+        return (isinstance(value, (np.generic, np.dtype)) and not isinstance(value, np.void)) or type(value) in PLAIN
     if isinstance(value, type):
         return value in _FUNCTIONS or value.__module__.partition(".")[0] in ("opreg", "numpy") or (
             value.__module__ == "builtins" and issubclass(value, BaseException))

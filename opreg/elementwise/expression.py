@@ -393,9 +393,9 @@ class Expression:
     def __init__(self, inputs: Sequence[Term], term: Operand):
         self.inputs = tuple(inputs)
         self.term: Operand | None = term
-        self._settle(len(inputs), *_compile(inputs, term))
+        self._hold(len(inputs), *_compile(inputs, term))
 
-    def _settle(self, arity: int, code: list[Instruction], results: Sequence[int | float]) -> Expression:
+    def _hold(self, arity: int, code: list[Instruction], results: Sequence[int | float]) -> Expression:
         self.arity, self.code, self.result, self.results = arity, code, results[0], tuple(results)
         self._resolved: tuple[ArrayModule | None, list[Resolved]] = (None, [])
         self._kinds: dict[np.dtype, tuple[np.dtype, list[list[float]]]] = {}
@@ -406,7 +406,7 @@ class Expression:
         """The expression of instructions that were not traced: it has no terms, so it cannot be differentiated."""
         self = cls.__new__(cls)
         self.inputs, self.term = (), None
-        return self._settle(arity, code, results)
+        return self._hold(arity, code, results)
 
     def __repr__(self) -> str:
         text = " ".join(f"{prim.name}({', '.join(map(str, args))})" for prim, args in self.code)

@@ -148,7 +148,7 @@ class Schedule:
 
     def _instruct(self, position: int, prim: Primitive, args: Sequence[int | float], goal: int | None,
                   opens: Sequence[int], expression: Expression, outs: Sequence[np.dtype]) -> None:
-        """Settle one instruction, whose result is output ``goal`` or none."""
+        """Prepare one instruction, whose result is output ``goal`` or none."""
         register = expression.arity + position
         source = next(self._dtypes[arg] for arg in args if arg.__class__ is int)
         dtype = source if prim.dtype is None else prim.dtype

@@ -48,7 +48,7 @@ def to_jax(what: Any, parameters: Mapping[str, Any] | None, random: bool | None,
         source.check_names(attrs)
         for name, value in {"is_train": is_train, **attrs}.items():
             if isinstance(value, jax.core.Tracer):
-                raise ArgumentError(f"{source.title}: {name} is a value that JAX traces: attributes are settled when a "
+                raise ArgumentError(f"{source.title}: {name} is a value that JAX traces: attributes are fixed when a "
                                     f"function is compiled, as by jax.jit(f, static_argnames={name!r})")
         program = source.program(attrs, is_train)
         if seed is not None and not source.random:

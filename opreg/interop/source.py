@@ -56,7 +56,7 @@ class Source:
     random : bool or None
         Whether it draws random numbers; None for what operators say of themselves.
     attrs : mapping
-        Attributes that are settled now.
+        Attributes that are fixed now.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ class Source:
                 if node.op is not None]
 
     def program(self, attrs: Mapping[str, Any], is_train: bool) -> Program:
-        """It with all attributes settled, in one of the modes."""
+        """It with all attributes fixed, in one of the modes."""
         try:
             key: Any = self, is_train, exact(sorted(attrs.items()))
         except TypeError:
@@ -178,7 +178,7 @@ class Source:
         for name in attrs:
             if name not in open_ones:
                 given = self.op is not None and name in self._fixed
-                raise AttrError(f"{self.title}: attribute {name!r} was settled by {self.way}" if given else
+                raise AttrError(f"{self.title}: attribute {name!r} was fixed by {self.way}" if given else
                                 f"{self.title}: unknown attribute {name!r}. {did_you_mean(name, open_ones)}")
 
 
@@ -207,7 +207,7 @@ def _anything(field: Field) -> Any:
 
 
 class Program:
-    """A graph that runs on arrays, with its attributes settled.
+    """A graph that runs on arrays, with its attributes fixed.
 
     Attributes
     ----------

@@ -119,7 +119,7 @@ class _Schema:
             if kind is None or (default is None and not field.required):
                 if field.required:
                     raise ArgumentError(f"to_torch: {source.title}: PyTorch has no type for the attribute "
-                                        f"{field.name!r}, which is {field.describes}: settle it, as in "
+                                        f"{field.name!r}, which is {field.describes}: fix it, as in "
                                         f"to_torch({source.name!r}, {field.name}=...)")
                 continue
             words.append(f"{kind} {field.name}" + ("" if default is None else f"={default}"))
@@ -188,7 +188,7 @@ def _called(source: Source, schema: _Schema, name: str) -> Any:
 
     count, extra = len(source.inputs) + len(source.states), int(source.random)
 
-    def settled(attrs: dict[str, Any]) -> Program:
+    def fixed(attrs: dict[str, Any]) -> Program:
         is_train = attrs.pop("is_train", False)
         return source.program({key: tuple(value) if isinstance(value, list) else value
                                for key, value in attrs.items()}, is_train)
@@ -198,11 +198,11 @@ def _called(source: Source, schema: _Schema, name: str) -> Any:
 
     def forward(*tensors: Any, **attrs: Any) -> Any:
         arrays, seed = taken(tensors)
-        results = [torch.from_dlpack(result) for result in settled(attrs).forward(arrays, seed)]
+        results = [torch.from_dlpack(result) for result in fixed(attrs).forward(arrays, seed)]
         return results[0] if len(results) == 1 else tuple(results)
 
     def fake(*tensors: Any, **attrs: Any) -> Any:
-        program = settled(attrs)
+        program = fixed(attrs)
         specs = [_spec(tensor) for tensor in tensors[:count]]
         results = [tensors[0].new_empty([torch.library.get_ctx().new_dynamic_size() if dim is ANY else dim
                                          for dim in spec.shape or ()], dtype=_torch_dtype(spec.dtype))
@@ -213,12 +213,12 @@ def _called(source: Source, schema: _Schema, name: str) -> Any:
 
     def gradients(heads: Sequence[Any], inputs: Sequence[Any], *, needs: Sequence[int], **attrs: Any) -> list[Any]:
         arrays, seed = taken(inputs)
-        return _apart(settled(attrs).gradients(arrays, [*map(_array, heads)], needs, seed), [*heads, *inputs])
+        return _apart(fixed(attrs).gradients(arrays, [*map(_array, heads)], needs, seed), [*heads, *inputs])
 
     def second(tops: Sequence[Any], heads: Sequence[Any], inputs: Sequence[Any], *, needs: Sequence[int], **attrs: Any
                ) -> list[Any]:
         arrays, seed = taken(inputs)
-        return _apart(settled(attrs).second(arrays, [*map(_array, heads)], needs, [*map(_array, tops)], wanted(inputs),
+        return _apart(fixed(attrs).second(arrays, [*map(_array, heads)], needs, [*map(_array, tops)], wanted(inputs),
                                             seed), [*tops, *heads, *inputs])
 
     def wanted(inputs: Sequence[Any]) -> list[int]:

@@ -344,7 +344,7 @@ class Source:
     def changed(self) -> str:
         """The text with all changes that do not overlap; itself where there are none."""
         parts, at = [], 0
-        for start, end, text in self._settled():
+        for start, end, text in self._chosen():
             parts += [self._bytes[at:start], text.encode()]
             at = end
         return b"".join([*parts, self._bytes[at:]]).decode()
@@ -352,7 +352,7 @@ class Source:
     def origins(self) -> list[int]:
         """Lines of this text that those of the changed text come from."""
         lines, line, at = [1], 1, 0
-        for start, end, text in [*self._settled(), (len(self._bytes), len(self._bytes), "")]:
+        for start, end, text in [*self._chosen(), (len(self._bytes), len(self._bytes), "")]:
             kept, replaced = self._bytes.count(b"\n", at, start), self._bytes.count(b"\n", start, end)
             lines += range(line + 1, line + 1 + kept)
             line += kept
@@ -362,7 +362,7 @@ class Source:
                 lines[-1] = line
         return lines
 
-    def _settled(self) -> list[_Edit]:
+    def _chosen(self) -> list[_Edit]:
         """The changes that are made, by their places: of two that overlap the first."""
         taken = _Taken(len(self._bytes))
         edits = [edit for change in self._changes if taken.take(change) for edit in change]

@@ -48,7 +48,7 @@ Update: TypeAlias = tuple[Index, NDArray, NDArray, Any]
 def apply(name: str, weight: NDArray, grad: NDArray, *states: NDArray, **attrs: object) -> None:
     """Run the operator of that name on a weight, in place.
 
-    The rates change from step to step, so a call by attributes would settle them anew each time: the kernel,
+    The rates change from step to step, so a call by attributes would prepare them anew each time: the kernel,
     which takes them as they are, is called itself.
     """
     if any(value._sparse for value in (weight, grad, *states)):
@@ -276,7 +276,7 @@ class Optimizer:
                 self.update_multi_precision(index, weight, grad, state)
             return
         rows = self.rows_of(updates)
-        for alike in self.settle(rows):
+        for alike in self.count_updates(rows):
             rule, ctx = get(alike.operator).kernels[0].rule, alike.ctx
             ctx.run(vars(rule.function)["together"], ctx.xp, updates=[
                 (rows[i].arrays[0], rows[i].arrays) for i in alike.members], **rule.select(alike.attrs))
@@ -298,7 +298,7 @@ class Optimizer:
         return f"{type(self).__name__} may look at a weight as a whole; one that does not says elementwise = True"
 
     def rows_of(self, updates: Sequence[Update]) -> list[Row]:
-        """Weights as ``settle`` wants them, of an optimizer that moves them by operators."""
+        """Weights as ``count_updates`` wants them, of an optimizer that moves them by operators."""
         rows: list[Row] = []
         kinds: dict[tuple[Any, ...], int] = {}
         for index, weight, grad, state in updates:
@@ -307,7 +307,7 @@ class Optimizer:
             rows.append(Row(index, name, weight.context, kind, [array._data for array in (weight, grad, *states)]))
         return rows
 
-    def settle(self, rows: Sequence[Row]) -> list[Alike]:
+    def count_updates(self, rows: Sequence[Row]) -> list[Alike]:
         """Count an update of every weight; which of them move alike now, and by which attributes."""
         counted: dict[tuple[Any, ...], list[int]] = {}
         device = None

@@ -55,7 +55,7 @@ def environment(*args: str | Mapping[str, str | None] | None) -> Iterator[None]:
     else:
         raise ArgumentError("environment: expected a name and its value, or a dict of them")
 
-    def settle(values: Mapping[str, str | None]) -> None:
+    def put(values: Mapping[str, str | None]) -> None:
         for name, value in values.items():
             if value is None:
                 os.environ.pop(name, None)
@@ -63,11 +63,11 @@ def environment(*args: str | Mapping[str, str | None] | None) -> Iterator[None]:
                 os.environ[name] = value
 
     before = {name: os.environ.get(name) for name in wanted}
-    settle(wanted)
+    put(wanted)
     try:
         yield
     finally:
-        settle(before)
+        put(before)
 
 
 @contextlib.contextmanager

@@ -92,7 +92,7 @@ class Updater:
         return self.optimizer.undivided()
 
     def rows(self, index: Sequence[Index], grad: Sequence[NDArray], weight: Sequence[NDArray]) -> list[Row]:
-        """Weights that ``settle`` is to count.
+        """Weights that ``count_updates`` is to count.
 
         Raises
         ------
@@ -104,9 +104,9 @@ class Updater:
             self.optimizer._check(*update)
         return self.optimizer.rows_of(updates)
 
-    def settle(self, rows: Sequence[Row]) -> list[Alike]:
+    def count_updates(self, rows: Sequence[Row]) -> list[Alike]:
         """Count an update of every weight; which of them move alike now, and by which attributes."""
-        return self.optimizer.settle(rows)
+        return self.optimizer.count_updates(rows)
 
     def _fitted(self, index: Index, weight: NDArray) -> State:
         """A state that was read, once it is known to be what the optimizer would keep of this weight."""

@@ -246,7 +246,7 @@ def profile(plan: Plan, halves: Sequence[tuple[str, Segment]], bound: Bound, run
         return time.perf_counter() - start
 
     with _kept(_written(plan, halves, bound), plan):
-        whole()  # settles what is watched in its first run
+        whole()  # its first run decides what is watched
         least = min([whole() for _ in range(runs)])
         times: dict[Step, list[float]] = {}
 

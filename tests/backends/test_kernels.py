@@ -112,7 +112,7 @@ def _modules(kernel: Kernel) -> set[str]:
     return {each.__module__ for each in (kernel.rule.function, *inner) if inspect.isroutine(each)}
 
 
-def _settled(first: Kernel, second: Kernel) -> bool:
+def _is_decided(first: Kernel, second: Kernel) -> bool:
     """Whether one kernel comes before another, whatever a program imports first: by rank, or by attachment in one
     module or in one that imports the other's."""
     one, others = first.rule.function.__module__, _modules(second)
@@ -120,7 +120,7 @@ def _settled(first: Kernel, second: Kernel) -> bool:
 
 
 @pytest.mark.parametrize("on_gpu", [False, True])
-def test_the_order_of_kernels_is_settled(on_gpu):
+def test_the_order_of_kernels_is_is_decided(on_gpu):
     """Every kernel answers, whatever others do, and of two that accept the same one is always the first: the order in
     which a program comes to import modules decides nothing."""
     with installed() if on_gpu else contextlib.nullcontext():
@@ -135,7 +135,7 @@ def test_the_order_of_kernels_is_settled(on_gpu):
             accepting = [kernel for kernel in use.op.kernels[1:] if (kernel.serves is None or kernel.serves(ctx.xp))
                          and (kernel.accepts is None or kernel.accepts(call) is None)]
             for first, second in itertools.pairwise(accepting):
-                assert _settled(first, second), (
+                assert _is_decided(first, second), (
                     f"{row}: {first.name} of {first.rule.function.__module__} and {second.name} of "
                     f"{second.rule.function.__module__}")
 

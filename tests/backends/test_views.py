@@ -224,7 +224,7 @@ def test_eager_calls(name: str) -> None:
             except OpError:
                 continue
             grads = use.op.differentiable and bool(use.wanted)
-            eager_calls._RUNNERS.clear()  # what is settled, is by arrays like these, and serves others
+            eager_calls._RUNNERS.clear()  # what is prepared, is by arrays like these, and serves others
             found = eager(use, given=given, grads=grads, raw=HOST.wrapped(places))
             want = eager(like, given=given, grads=grads)
             targets = [Place(way if way in WRITTEN else "own", np.zeros_like(out)) for out in want.outs]

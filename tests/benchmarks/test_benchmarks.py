@@ -218,7 +218,7 @@ def test_a_kernel_compiled_before_is_found_by_cupy(text: gpu_kernels.Text, whole
     code = gpu_kernels.found(tmp_path, text)
     assert code is not None and (tmp_path / name).read_bytes().endswith(code) and b"ELF" in code[:80]
     assert gpu_kernels.found(tmp_path, text, "80") is None
-    assert gpu_kernels.settle(tmp_path) == (1, 0) and len(list(tmp_path.iterdir())) == 2
+    assert gpu_kernels.rename(tmp_path) == (1, 0) and len(list(tmp_path.iterdir())) == 2
 
     given = gpu_kernels._given  # elsewhere CuPy lies in another folder
     def moved(text: gpu_kernels.Text, arch: str) -> tuple[tuple[str, ...], str]:
@@ -228,10 +228,10 @@ def test_a_kernel_compiled_before_is_found_by_cupy(text: gpu_kernels.Text, whole
     monkeypatch.setattr(gpu_kernels, "_given", moved)
     there = text._replace(options=moved(TEXTS[0], "90")[0]) if whole else text
     assert gpu_kernels.found(tmp_path, there) is None
-    assert gpu_kernels.settle(tmp_path) == (1, 0)
+    assert gpu_kernels.rename(tmp_path) == (1, 0)
     assert gpu_kernels.found(tmp_path, there) == code
     monkeypatch.setattr(gpu_kernels, "_versions", lambda: {"cupy": "15.0", "nvrtc": [15, 0]})
-    assert gpu_kernels.settle(tmp_path) == (0, 1)
+    assert gpu_kernels.rename(tmp_path) == (0, 1)
 
 
 # --------------------------------------------------------------------------------------------------- the script

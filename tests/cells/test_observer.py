@@ -8,7 +8,6 @@ import collections
 import contextlib
 import cProfile
 import datetime
-import decimal
 import functools
 import gc
 import importlib
@@ -624,7 +623,6 @@ ASKED: dict[str, tuple[Callable[[Any, str], Any], str]] = {
     "exists": (lambda x, path: x * 2 if os.path.exists(path) else x, r"os.stat\(\)"),
     "listdir": (lambda x, path: x * len(os.listdir(os.path.dirname(path))), r"os.listdir\(\)"),
     "the date": (lambda x, path: x * datetime.datetime.now().year, r"datetime.now\(\)"),
-    "a context of decimals": (lambda x, path: x * decimal.getcontext().prec, r"decimal.getcontext\(\)"),
     "a message": (lambda x, path: x * sockets[1].recv(1)[0], r"recv\(\) of a socket"),
 }
 sockets: Any = None

@@ -320,7 +320,7 @@ def test_what_a_function_sets_is_set_on_every_run(seen):
     assert net.mark == "seen"
 
 
-def test_layers_that_complete_themselves_settle(seen):
+def test_layers_that_complete_themselves_are_traced_once(seen):
     class Lazy(Cell):
         def __init__(self) -> None:
             super().__init__()

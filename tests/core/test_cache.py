@@ -52,7 +52,7 @@ def test_many_shapes_stay_within_bounds() -> None:
             mx.nd.relu(used)
     for each in mx.caches():
         assert each.entries <= each.limit, each
-    assert any(each.name == "settled eager calls" for each in mx.caches())
+    assert any(each.name == "prepared eager calls" for each in mx.caches())
 
 
 def test_what_depends_on_arguments_is_remembered_within_bounds() -> None:
@@ -69,4 +69,4 @@ def test_prints_as_a_table() -> None:
     mx.nd.exp(mx.nd.ones((2,)))
     head, *rows = str(mx.caches()).splitlines()
     assert head.split() == ["entries", "limit", "cache"]
-    assert any(row.endswith("settled eager calls") for row in rows)
+    assert any(row.endswith("prepared eager calls") for row in rows)

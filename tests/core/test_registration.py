@@ -1,4 +1,4 @@
-"""What is registered about an operator that was in use is seen wherever something was settled about it."""
+"""What is registered about an operator that was in use is seen wherever something was prepared about it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ X = np.float32([1, 2, 3])
 def operator() -> Op:
     """An operator that doubles, with a wrong gradient, registered nowhere."""
     op = Op("doubled", Schema([]), ("data",))
-    op.where = None  # as if it were built in: what users register is not settled
+    op.where = None  # as if it were built in: what users register is not prepared
     op.kernel()(lambda xp, data: data * 2)
     op.grad(lambda g, ins, outs: (g * 5,))
     return op
@@ -330,7 +330,7 @@ def test_an_alias_that_is_given_to_another():
             op.aliases = tuple([name for name in op.aliases if name != "_test_alias"])
 
 
-def test_what_is_registered_while_a_call_is_settled_counts_for_the_next():
+def test_what_is_registered_while_a_call_is_prepared_counts_for_the_next():
     op = operator()
 
     def prepare(data):  # as another thread may

@@ -1,4 +1,4 @@
-"""Eager calls of a CustomOp: what is settled once must not be seen."""
+"""Eager calls of a CustomOp: what is prepared once must not be seen."""
 
 from __future__ import annotations
 

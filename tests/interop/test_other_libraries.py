@@ -107,7 +107,7 @@ def numbers(*shape: int, seed: int = 0) -> np.ndarray:
 
 # -------------------------------------------------------------------------------------------------- PyTorch
 
-#: An operator, its settled attributes, the attributes of the call, the shapes of the inputs, and whether it is said in
+#: An operator, its fixed attributes, the attributes of the call, the shapes of the inputs, and whether it is said in
 #: PyTorch's own operations.
 USES: dict[str, tuple[Callable[[], Any], dict[str, Any], dict[str, Any], list[tuple[int, ...]], bool]] = {
     "a traced function": (swish, {}, {"beta": 2.0}, [(3, 4)], True),
@@ -127,8 +127,8 @@ USES: dict[str, tuple[Callable[[], Any], dict[str, Any], dict[str, Any], list[tu
 @pytest.mark.parametrize("name", USES)
 def test_pytorch_checks_what_it_is_given(torch: Any, name: str) -> None:
     """By opcheck, gradcheck and gradgradcheck; ``ruled`` has another gradient on purpose."""
-    make, settled, attrs, shapes, traced = USES[name]
-    operator = mx.operator.to_torch(make(), **settled)
+    make, fixed, attrs, shapes, traced = USES[name]
+    operator = mx.operator.to_torch(make(), **fixed)
     inputs = [torch.tensor(numbers(*shape, seed=i), requires_grad=True) for i, shape in enumerate(shapes)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -345,8 +345,8 @@ def test_the_same_is_converted_once(torch: Any) -> None:
 
 @pytest.mark.parametrize("name", USES)
 def test_jax_differentiates_compiles_and_maps(jax: Any, name: str) -> None:
-    make, settled, attrs, shapes, traced = USES[name]
-    function = mx.operator.to_jax(make(), **settled)
+    make, fixed, attrs, shapes, traced = USES[name]
+    function = mx.operator.to_jax(make(), **fixed)
     inputs = [jax.numpy.asarray(numbers(*shape, seed=i)) for i, shape in enumerate(shapes)]
 
     def one(*xs: Any) -> Any:
@@ -589,11 +589,11 @@ def test_mistakes_in_calls_of_jax(jax: Any) -> None:
         function(x, x, seed=1)
     with pytest.raises(mx.OpError, match="follow from numbers"):
         mx.operator.to_jax("_contrib_boolean_mask")
-    with pytest.raises(mx.OpError, match="'k' was settled by to_jax"):
+    with pytest.raises(mx.OpError, match="'k' was fixed by to_jax"):
         mx.operator.to_jax(cube(), k=2.0)(x, x, k=3.0)
 
 
-def test_attributes_that_inputs_follow_from_are_settled(torch: Any) -> None:
+def test_attributes_that_inputs_follow_from_are_fixed(torch: Any) -> None:
     with pytest.raises(mx.OpError, match="give attributes that inputs follow from to to_torch"):
         mx.operator.to_torch("FullyConnected", num_hidden=2)(torch.ones(1, 3), torch.ones(2, 3), torch.ones(2),
                                                             no_bias=True)

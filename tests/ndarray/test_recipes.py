@@ -1,4 +1,4 @@
-"""Recipes: settled gradient rules give what the rules themselves give."""
+"""Recipes: prepared gradient rules give what the rules themselves give."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def test_an_interruption_is_not_remembered():
         with pytest.raises(KeyboardInterrupt):
             y.backward()
         y.backward()
-        assert x.grad.asscalar() == 3 and None not in y._entry[0].settled.recipes.values()
+        assert x.grad.asscalar() == 3 and None not in y._entry[0].prepared.recipes.values()
     finally:
         tanh.rules.grad = rule
         tell(tanh)

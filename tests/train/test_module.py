@@ -167,14 +167,14 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(full, tmp_pat
     caplog.clear()
     before = {each.name: each.read_bytes() for each in tmp_path.iterdir()}
     module.fit(batches(), num_epoch=1, force_init=True)
-    ends, draft = {"states": ".states", "params": ".params", "json": ".json"}, files._Draft.settle
+    ends, draft = {"states": ".states", "params": ".params", "json": ".json"}, files._Draft.sync
 
-    def settle(self):
+    def sync(self):
         if self.target.endswith(ends[full]):
             raise OSError(errno.ENOSPC, "No space left on device")
         draft(self)
 
-    monkeypatch.setattr(files._Draft, "settle", settle)
+    monkeypatch.setattr(files._Draft, "sync", sync)
     caplog.set_level(logging.INFO)
     with pytest.raises(OSError, match="No space"):
         module.save_checkpoint(prefix, 1, save_optimizer_states=True)

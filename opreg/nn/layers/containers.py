@@ -87,7 +87,7 @@ class _Row(_Children):
                              f"{index}")
         return index + count if index < 0 else index
 
-    def _settle_named(self, named: Iterable[tuple[str, object]]) -> None:
+    def _hold_named(self, named: Iterable[tuple[str, object]]) -> None:
         """Hold these; names that are numbers become those of the places."""
         self._replace((str(i) if name.isdigit() else name, cell) for i, (name, cell) in enumerate(named))
 
@@ -117,18 +117,18 @@ class _Row(_Children):
     def __delitem__(self, index: int | slice) -> None:
         named = list(self._cells.items())
         del named[index if isinstance(index, slice) else self._index(index)]
-        self._settle_named(named)
+        self._hold_named(named)
 
     def append(self, cell: Cell) -> Self:
         """Add a Cell behind the others; returns this one."""
-        self._settle_named([*self._cells.items(), ("0", cell)])
+        self._hold_named([*self._cells.items(), ("0", cell)])
         return self
 
     def insert(self, index: int, cell: Cell) -> None:
         """Add a Cell before that of an index; those behind are renumbered."""
         named = list(self._cells.items())
         named.insert(self._index(index, 1), ("0", cell))
-        self._settle_named(named)
+        self._hold_named(named)
 
 
 class CellList(_Row):
@@ -153,14 +153,14 @@ class CellList(_Row):
         if len(cells) == 1 and (isinstance(cells[0], _Row) or not isinstance(cells[0], Cell)):
             self.extend(cells[0])
         else:
-            self._settle_named(("0", cell) for cell in cells)
+            self._hold_named(("0", cell) for cell in cells)
 
     def extend(self, cells: Iterable[Cell]) -> Self:
         """Add several Cells behind the others; returns this one."""
         if isinstance(cells, Mapping) or not isinstance(cells, Iterable):
             raise ArgumentError(f"For '{type(self).__name__}', expected Cells or a list of them, got "
                                 f"{type(cells).__name__}")
-        self._settle_named([*self._cells.items(), *(("0", cell) for cell in cells)])
+        self._hold_named([*self._cells.items(), *(("0", cell) for cell in cells)])
         return self
 
     __iadd__ = extend
@@ -196,7 +196,7 @@ class SequentialCell(_Row):
         if len(cells) == 1 and not isinstance(first, (Cell, list)):
             raise ArgumentError(f"For '{type(self).__name__}', expected Cells, a list of them or an OrderedDict, got "
                                 f"{type(first).__name__}")
-        self._settle_named(("0", cell) for cell in (first if isinstance(first, list) else cells))
+        self._hold_named(("0", cell) for cell in (first if isinstance(first, list) else cells))
 
     def construct(self, input_data: Tensor) -> Tensor:
         """The output of the last Cell."""

@@ -1,0 +1,254 @@
+"""Outside: functions whose answers change while their arguments stay, and how each of them is watched.
+
+Settings of the process are asked again before each run. Clocks, files, programs and messages cannot be compared: a
+warning names them. Draws of chance leave a function to Python.
+"""
+
+from __future__ import annotations
+
+import abc
+import array
+import atexit
+import collections
+import contextvars
+import datetime
+import decimal
+import enum
+import faulthandler
+import functools
+import gc
+import inspect
+import io
+import locale
+import logging
+import os
+import random
+import re
+import signal
+import struct
+import sys
+import threading
+import time
+import types
+import weakref
+from typing import Any
+
+import numpy as np
+
+from opreg.ndarray.autograd import is_recording
+from opreg.util import is_np_array, is_np_shape
+
+from .initializer import get_seed
+from .state import get_context
+
+__all__ = ["ARRAYS_AS_TEXT", "ASKED", "BY_NAME", "CLOCKS", "DRAWS", "ENVIRONMENT", "GENERATORS", "INSTEAD",
+           "OF_TRACES", "OUTSIDE", "QUESTIONS", "SETTINGS", "STATES", "THREADS", "decimal_context",
+           "does_not_answer", "is_opaque", "state_of", "title_of", "unknown"]
+
+#: Functions of Python that answer otherwise each time.
+CLOCKS = {getattr(time, name): f"time.{name}()" for name in dir(time) if name.removesuffix("_ns") in (
+    "time", "perf_counter", "monotonic", "process_time", "thread_time")}
+#: Functions that read files, what is typed, or chance.
+_READERS = {io.open: "open()", input: "input()", np.fromfile: "fromfile()",
+            **{getattr(os, name): f"os.{name}()" for name in (
+                "access", "listdir", "lstat", "open", "scandir", "stat", "urandom")}}
+
+
+def decimal_context() -> tuple[Any, ...]:
+    """The settings of decimal arithmetic in this thread, without the flags, which each computation sets.
+
+    Examples
+    --------
+    >>> decimal_context()[:2]
+    (28, 'ROUND_HALF_EVEN')
+    """
+    now = decimal.getcontext()
+    traps = [each.__name__ for each, trapped in now.traps.items() if trapped]
+    return now.prec, now.rounding, now.Emin, now.Emax, now.capitals, now.clamp, traps
+
+
+def locale_settings() -> str:
+    """The locale of the process.
+
+    Examples
+    --------
+    >>> isinstance(locale_settings(), str)
+    True
+    """
+    return locale.setlocale(locale.LC_ALL)
+
+
+def time_zone() -> tuple[Any, ...]:
+    """The time zone of the process.
+
+    Examples
+    --------
+    >>> len(time_zone())
+    3
+    """
+    return time.tzname, time.timezone, time.altzone
+
+
+#: Functions that answer by settings of the process, without reading anything else: they are asked again.
+SETTINGS: dict[Any, str] = {
+    os.getcwd: "os.getcwd", decimal_context: "decimal.getcontext", locale_settings: "locale.setlocale",
+    time_zone: "time.tzname",
+    **{getattr(module, name): f"{module.__name__}.{name}" for module, names in (
+        (atexit, "_ncallbacks"), (faulthandler, "is_enabled"),
+        (gc, "isenabled get_threshold get_freeze_count get_debug"),
+        (locale, "localeconv getlocale"), (logging, "getLevelName"),
+        (os, "cpu_count getpid getppid getuid geteuid getgid getegid getpgrp"),
+        (signal, "getsignal"),
+        (sys, "getrecursionlimit getswitchinterval get_int_max_str_digits gettrace getdlopenflags get_asyncgen_hooks "
+              "get_coroutine_origin_tracking_depth"),
+        (threading, "stack_size active_count current_thread"))
+       for name in names.split() if hasattr(module, name)},
+    **{getattr(np, name): f"np.{name}" for name in ("geterr", "geterrcall", "getbufsize", "get_printoptions")},
+    abc.get_cache_token: "abc.get_cache_token", get_context: "get_context", get_seed: "get_seed",
+    is_np_array: "is_np_array"}
+
+#: Those of them that are written in Python, by the identity of their code.
+ASKED = {id(code): function for function in SETTINGS
+         if (code := getattr(inspect.unwrap(function), "__code__", None)) is not None}
+#: Functions that answer by a setting and do more, or take what cannot be asked again: the setting that they answer by.
+INSTEAD: dict[Any, Any] = {decimal.getcontext: decimal_context, decimal.localcontext: decimal_context,
+            locale.setlocale: locale_settings, np.array2string: np.get_printoptions}
+ASKED.update((id(inspect.unwrap(function).__code__), setting) for function, setting in INSTEAD.items()
+             if hasattr(inspect.unwrap(function), "__code__"))
+#: The code that writes arrays as text, also where a library or opreg calls it.
+ARRAYS_AS_TEXT = id(inspect.unwrap(np.array2string).__code__)
+#: The code that reads the environment, also where a library calls it.
+ENVIRONMENT = frozenset(map(id, (type(os.environ).__getitem__.__code__, type(os.environ).__iter__.__code__)))
+#: Settings that code reads where it has a name.
+BY_NAME: dict[str, Any] = {"FloatingPointError": np.geterr, "seterr": np.geterr, "errstate": np.geterr,
+                           "timestamp": time_zone, "astimezone": time_zone, "mktime": time_zone}
+#: What a trace sets itself, by the identity of the code that tells it.
+OF_TRACES = {id(is_np_shape.__code__): "it asks for the convention of shapes, which a trace sets",
+             id(is_recording.__code__): "it asks whether it is recorded, which a trace is"}
+_NOW = frozenset({"now", "today", "utcnow"})
+#: Functions that begin a thread, where nothing is traced.
+THREADS = frozenset({"start_new_thread", "start_joinable_thread"})
+#: Names of all these functions, and of those that start programs and receive messages: asked by libraries, too.
+OUTSIDE = frozenset({*(function.__name__ for function in (*CLOCKS, *_READERS, *SETTINGS, *INSTEAD)), *_NOW, *THREADS,
+                     "fork_exec", "recv", "recv_into", "recvfrom"})
+
+#: Modules written in C whose functions answer by their arguments alone, or make something new.
+_PURE = frozenset({
+    "_abc", "_bisect", "_blake2", "_bz2", "_codecs", "_collections", "_contextvars", "_datetime", "_functools",
+    "_hashlib", "_heapq", "_io", "_json", "_lzma", "_md5", "_operator", "_pickle", "_random", "_sha1", "_sha2",
+    "_sha256", "_sha3", "_sha512", "_sre", "_stat", "_statistics", "_string", "_struct", "_typing", "_warnings",
+    "binascii", "builtins", "cmath", "itertools", "math", "unicodedata", "zlib"})
+#: Packages whose functions in C compute.
+_COMPUTING = frozenset({"numpy", "scipy", "cupy", "numba", "opreg"})
+#: Names of functions that act and answer nothing, or nothing that changes.
+_ACTS = frozenset({
+    "RLock", "__enter__", "__exit__", "_getframe", "_path_normpath", "_path_splitroot", "_path_splitroot_ex",
+    "acquire_lock", "add_note", "allocate_lock", "audit", "chdir", "chmod", "close", "collect", "disable", "enable",
+    "exc_info", "exception", "flush", "fspath", "fsync", "getdefaultencoding", "getfilesystemencoding", "intern",
+    "mkdir", "proxy", "put", "reader", "register", "release", "release_lock", "remove", "rename", "replace", "rmdir",
+    "send", "sendall", "sleep", "symlink", "truncate", "unlink", "unregister", "utime", "with_traceback", "write",
+    "writer"})
+#: Questions without arguments that an object written in C answers, which are asked again before each run.
+QUESTIONS = frozenset({
+    "alive", "cache_info", "cache_parameters", "cancelled", "done", "empty", "fileno", "getblocking", "gettimeout",
+    "isatty", "locked", "qsize", "tell"})
+#: Types written in C whose objects answer by what is compared, or never change.
+_KNOWN = (
+    bool, int, float, complex, str, bytes, type(None), type, list, tuple, dict, set, frozenset, collections.deque,
+    bytearray, array.array, memoryview, np.ndarray, np.generic, np.dtype, range, slice, property, classmethod,
+    staticmethod, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.MethodWrapperType,
+    types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType,
+    types.ClassMethodDescriptorType, types.ModuleType, types.CodeType, types.FrameType, types.TracebackType,
+    types.CellType, types.MappingProxyType, types.GenericAlias, types.UnionType, types.EllipsisType,
+    types.NotImplementedType, contextvars.ContextVar, contextvars.Token, datetime.date, datetime.time,
+    datetime.timedelta, datetime.tzinfo, decimal.Decimal, functools.partial, re.Pattern, re.Match, io.IOBase,
+    weakref.ReferenceType, BaseException, random.Random, enum.Enum,
+    struct.Struct)
+
+#: Random generators, and what they draw from.
+GENERATORS = (random.Random, np.random.RandomState, np.random.Generator, np.random.BitGenerator, np.random.SeedSequence)
+#: Names by which code asks a random generator for its state.
+STATES = frozenset({"getstate", "get_state", "bit_generator", "n_children_spawned"})
+DRAWS = ("it draws random numbers from a generator of Python's or NumPy's, which a graph cannot; ops and mx.random "
+         "have generators that can")
+
+
+def state_of(generator: Any) -> Any:
+    """The state of a random generator, to be compared.
+
+    Examples
+    --------
+    >>> generator = random.Random(1)
+    >>> before = state_of(generator)
+    >>> _ = generator.random()
+    >>> state_of(generator) == before
+    False
+    """
+    if isinstance(generator, random.Random):
+        return generator.getstate()
+    if isinstance(generator, np.random.SeedSequence):
+        return generator.n_children_spawned
+    if isinstance(generator, np.random.Generator):
+        return state_of(generator.bit_generator)
+    if isinstance(generator, np.random.BitGenerator):
+        return repr(generator.state)
+    key, *others = generator.get_state()[1:]
+    return key.tobytes(), others
+
+
+def title_of(function: Any) -> str:
+    """Call of a C function that reads the world outside of the process, as a warning names it; an empty text for
+    others.
+
+    Examples
+    --------
+    >>> title_of(time.time), title_of(datetime.date.today), title_of(len)
+    ('time.time()', 'date.today()', '')
+    """
+    name, owner = function.__name__, getattr(function, "__self__", None)
+    if isinstance(owner, type):
+        return f"{owner.__name__}.{name}()" if name in _NOW and issubclass(owner, datetime.date) else ""
+    if not isinstance(owner, types.ModuleType):
+        return f"{name}() of a socket" if type(owner).__module__ in ("_socket", "socket") and name.startswith(
+            "recv") else ""
+    return CLOCKS.get(function) or _READERS.get(function) or ("a program" if name == "fork_exec" else "")
+
+
+def unknown(function: Any) -> str:
+    """Call of a C function of which nobody knows that it answers by its arguments alone, as a warning names it; an
+    empty text for others.
+
+    Examples
+    --------
+    >>> unknown(sys.getrefcount), unknown(len), unknown([].copy)
+    ('sys.getrefcount()', '', '')
+    """
+    name, owner = function.__name__, getattr(function, "__self__", None)
+    if not isinstance(owner, types.ModuleType) or does_not_answer(name):
+        return ""
+    module = owner.__name__
+    if module in _PURE or module.partition(".")[0] in _COMPUTING:
+        return ""
+    return f"{module.removeprefix('_')}.{name}()".replace("posix.", "os.")
+
+
+def does_not_answer(name: str) -> bool:
+    """Whether a function of this name acts instead of telling something.
+
+    Examples
+    --------
+    >>> does_not_answer("release"), does_not_answer("locked")
+    (True, False)
+    """
+    return name in _ACTS or name.startswith(("set", "_set"))
+
+
+def is_opaque(cls: type) -> bool:
+    """Whether objects of a type that is written in C may change without a trace.
+
+    Examples
+    --------
+    >>> is_opaque(type(threading.Lock())), is_opaque(list), is_opaque(object)
+    (True, False, False)
+    """
+    return cls is not object and not issubclass(cls, _KNOWN) and cls.__module__.partition(".")[0] not in _COMPUTING

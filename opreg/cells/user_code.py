@@ -1,0 +1,76 @@
+"""User code: which frames, functions and modules are the user's, and not opreg's, Python's or a numeric library's."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import types
+import weakref
+
+from ..core.array_module import active
+from ..core.cache import cached
+from ..errors import is_ours
+
+__all__ = ["LIBRARIES", "is_aside", "is_of_library", "is_standard", "is_standard_code", "is_user_code",
+           "is_user_module"]
+
+#: Packages that are no user code, besides Python's own modules.
+LIBRARIES = frozenset({"opreg", "numpy", "cupy", "numba", "scipy"})
+_STANDARD = tuple({os.path.join(sysconfig.get_paths()[name], "") for name in ("stdlib", "platstdlib")})
+_INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
+_EXAMPLES = os.path.join("opreg", "examples", "")
+_FINALIZER = weakref.finalize.__call__.__code__
+
+
+@cached(4096)
+def _is_user_file(name: str) -> bool:
+    """Whether the code of a file is the user's: not opreg's, nor that of a numeric library, nor Python's own."""
+    installed = next((name.index(folder) + len(folder) for folder in _INSTALLED if folder in name), None)
+    if installed is not None:
+        return name[installed:].split(os.sep)[0] not in LIBRARIES
+    return not name.startswith(("<frozen", *_STANDARD))
+
+
+def is_user_code(code: types.CodeType) -> bool:
+    """Whether this code is the user's."""
+    return _EXAMPLES in code.co_filename or (not is_ours(code) and _is_user_file(code.co_filename))
+
+
+def is_aside(frame: types.FrameType | None, outside: types.FrameType | None) -> bool:
+    """Whether a function runs since, inside of the frame ``outside``, an object has gone or a module is imported: that
+    may happen in any call."""
+    while frame is not None and frame is not outside:
+        code = frame.f_code
+        if code is _FINALIZER or code.co_name == "__del__" or code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def is_of_library(code: types.CodeType, name: object) -> bool:
+    """Whether a module of this name has code that is not the user's although its file does not tell: it computes for a
+    backend, or a library wrote the code as text, as NamedTuple does."""
+    if not isinstance(name, str):
+        return False
+    if code.co_filename.startswith("<") and (name.startswith("namedtuple_") or not is_user_module(name)):
+        return True
+    return any((name + ".").startswith(module + ".") for backend in active() for module in backend.modules)
+
+
+def is_user_module(name: object) -> bool:
+    """Whether a module of this name is the user's."""
+    if not isinstance(name, str) or name.startswith("opreg.examples"):
+        return True
+    package = name.partition(".")[0]
+    return package not in LIBRARIES and package not in sys.stdlib_module_names
+
+
+def is_standard(name: object) -> bool:
+    """Whether a module of this name is Python's own."""
+    return isinstance(name, str) and name.partition(".")[0] in sys.stdlib_module_names
+
+
+def is_standard_code(code: types.CodeType) -> bool:
+    """Whether code is that of a module of Python's own."""
+    return code.co_filename.startswith(_STANDARD)

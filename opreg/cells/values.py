@@ -1,0 +1,539 @@
+"""Values that Python code reads from outside while a function is traced, and the places that are compared for them.
+
+A value that was read has its contents compared: elements, bytes, defaults, closure variables. Attributes are noted as
+they are read where a hook can stand (``class_hooks``); those of modules, classes, functions and objects of C by all
+names that appear in the code that has run.
+"""
+
+from __future__ import annotations
+
+import abc
+import builtins
+import collections
+import contextvars
+import decimal
+import enum
+import functools
+import gc
+import io
+import logging
+import os
+import random
+import sys
+import threading
+import types
+import warnings
+import weakref
+from collections.abc import Collection, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..core.cache import cached
+from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN, Comparisons, elements
+from ..core.loads import loads
+from .class_hooks import hook, hookable, runs_python
+from .outside import BY_NAME, GENERATORS, SETTINGS, decimal_context, is_opaque, state_of
+from .parameter_container import ParameterContainer
+from .reads import TABLES
+from .tensor_base import TensorBase
+from .user_code import LIBRARIES, is_standard, is_standard_code, is_user_code, is_user_module
+
+__all__ = ["CACHED", "Noting", "Values", "stored"]
+
+#: Names by which code reads environment variables, as text or as bytes.
+_ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb"})
+_BUILT_IN = frozenset(name for name, value in vars(builtins).items() if isinstance(value, type))
+#: Modules of opreg whose objects, as optimizers and iterators of data, programs read attributes of.
+_FLOORS = ("opreg.nn.", "opreg.train.", "opreg.data.", "opreg.examples.", "opreg.gluon.parameter")
+#: Attributes of a Parameter that are no numbers.
+_OF_PARAMETERS = frozenset({"grad", "name", "requires_grad"})
+#: Names by which code asks an object for its class.
+_OF_CLASS = frozenset({"type", "__class__"})
+#: What libraries have that is run, and holds nothing.
+_CODE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, np.ufunc, type(np.sum), type(np.dot))
+#: Names of mistakes by which code notices that a call has failed.
+_MISTAKES = frozenset({"TypeError", "Exception", "BaseException"})
+#: Names by which code asks for warnings.
+_WARNS = frozenset({"catch_warnings", "simplefilter", "warn", "warn_explicit"})
+#: Names by which code asks a module for all that it has.
+_LISTS = frozenset({"dir", "vars", "__dict__", "getmembers"})
+#: Attributes of functions, and of classes, that are none of their ``__dict__``.
+_OF_FUNCTIONS = frozenset({"__name__", "__qualname__", "__doc__", "__annotations__", "__module__"})
+_OF_CLASSES = frozenset({"__name__", "__qualname__", "__module__"})
+#: Attributes of arrays beside their elements, by the name that code reads.
+_OF_ARRAYS = {"flags": "{}.flags.num", "names": "{}.dtype.names"}
+#: Attributes of every Cell, which change together and which few layers read.
+_MODES = frozenset({"training", "requires_grad"})
+#: Functions that read an attribute whose name is text.
+_BY_TEXT = frozenset({"getattr", "hasattr", "vars", "eval", "operator", "attrgetter", "__dict__"})
+#: Packages whose objects hold arrays in attributes that no hook notes.
+_COMPUTING = frozenset({"numpy", "scipy"})
+#: Values of which nothing is read.
+_SIMPLE = frozenset({bool, int, float, complex, str, bytes, type(None)})
+_BOUND = (types.BuiltinMethodType, types.MethodWrapperType)
+CACHED = type(functools.lru_cache(len))
+
+
+class Noting(Protocol):
+    """Where reads are noted: those of attributes of Cells by their versions, all others by comparisons."""
+
+    comparisons: Comparisons
+    observer: Any
+
+    def attribute(self, owner: Any, name: str, value: object) -> None:
+        """An attribute of a Cell is read."""
+
+
+def stored(cls: type, name: str) -> tuple[type | None, Any]:
+    """Attribute of a class as it is stored, and the class that stores it."""
+    for base in cls.__mro__:
+        found = base.__dict__.get(name, ABSENT)
+        if found is not ABSENT:
+            return base, found
+    return None, ABSENT
+
+
+@cached(1024)
+def _names_of(cls: type) -> frozenset[str]:
+    """Names of attributes that the methods of a layer read."""
+    between = cls.__mro__[:cls.__mro__.index(ParameterContainer) - 1]  # without Cell, which all layers derive from
+    return frozenset(name for base in between for function in vars(base).values()
+                     if isinstance(function, types.FunctionType) for name in loads(function.__code__).names)
+
+
+@cached(1024)
+def _is_of_ctypes(cls: type) -> bool:
+    """Whether objects of a class are memory of C."""
+    return any(base.__module__ == "_ctypes" and base.__name__ in ("_SimpleCData", "Array", "Structure", "Union")
+               for base in cls.__mro__)
+
+
+@cached(1024)
+def _has_fields(cls: type) -> bool:
+    """Whether a C type has attributes that are data."""
+    return issubclass(cls, BaseException) or is_opaque(cls)
+
+
+def _is_field(cls: type, name: str) -> bool:
+    """Whether an attribute of a C type is data."""
+    found = stored(cls, name)[1]
+    return isinstance(found, (types.GetSetDescriptorType, types.MemberDescriptorType)) or (
+        type(found).__module__ == "_ctypes" and hasattr(type(found), "__set__"))
+
+
+def _is_descriptor(found: object) -> bool:
+    """Whether Python code may run where an attribute that a class has stored is read: a property and its like."""
+    return hasattr(type(found), "__get__") and not isinstance(found, (
+        types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.MemberDescriptorType,
+        types.GetSetDescriptorType, types.WrapperDescriptorType, staticmethod, classmethod, type))
+
+
+class Values:
+    """Values and attributes that code reads, of one trace.
+
+    Parameters
+    ----------
+    reads : Noting
+        Where they are noted.
+
+    Attributes
+    ----------
+    reason : str
+        Why the function cannot be a graph, if it cannot.
+    """
+
+    def __init__(self, reads: Noting):
+        self.reads, self.comparisons, self.reason = reads, reads.comparisons, ""
+        self._users: dict[int, bool] = {}  # by identity of code: whether it is the user's
+        self._codes: list[types.CodeType] = []  # kept alive, so that identities stay theirs
+        self._scanned: set[tuple[int, int]] = set()
+        self._inner: set[int] = set()  # code that is defined in code that has run
+        self._methods: set[tuple[int, int]] = set()  # code that has run, with the class of its first argument
+        self._functions: dict[int, list[types.FunctionType]] = {}  # that were met, by code
+        self._names: set[str] = set()  # of attributes that code reads
+        self._texts: set[str] = set()  # which name attributes, too, where code reads some by text
+        self._by_text = False
+        self._updates: set[str] = set()  # and that it changes
+        self._owners: list[Any] = []
+        self._classes: dict[type, None] = {}  # of the user's, that take part
+        self._met: dict[int, object] = {}  # kept alive, so that identities stay theirs
+        self._read: set[int] = set()
+        self._changed: dict[tuple[int, str], Any] = {}  # what places had that were only changed so far
+        self._noted: dict[tuple[int, str], bool] = {}  # attributes that were read, and whether in user code
+        self._hooked: list[type] = []
+        self._generators: list[tuple[Any, Any]] = []  # with their states
+        self._profile: Any = None
+        self._outside: types.FrameType | None = None  # the frame in which the trace begins
+
+    def _close_class(self, cls: type) -> None:
+        """Note which special methods a class has, by the number of its names, and what it derives from."""
+        label = f"the class {cls.__name__}"
+        self.comparisons.path(cls, "{}.__mro__", cls.__mro__, label)
+        for base in cls.__mro__:
+            if is_user_module(base.__module__):
+                self.comparisons.path(base, "len({}.__dict__)", len(base.__dict__), label)
+
+    # ------------------------------------------------------------------------------------------- code and settings
+
+    def _imported(self, name: str) -> None:
+        """A module is found by its name."""
+        module = sys.modules.get(name)
+        self.meet(module)
+        if module is not None and is_user_module(name):
+            self.comparisons.entry(sys.modules, name, module, f"the module {name}")
+
+    def _asks_setting(self, function: Any, *args: Any) -> None:
+        """A function answered by a setting of the process: it is asked again before each run."""
+        values = [arg.value if isinstance(arg, enum.Enum) else arg for arg in args]
+        call = f"{{}}({', '.join(map(repr, values))})"
+        if all(isinstance(value, PLAIN) for value in values):
+            self.comparisons.path(function, f"repr({call})", repr(function(*values)), SETTINGS[function] + call[2:])
+        else:
+            self.comparisons.unseen[SETTINGS[function] + "()"] = None
+
+    def _scan(self, code: types.CodeType, scope: dict[str, Any]) -> None:
+        """Note what code loads by name, and what its function has."""
+        self._inner.update(id(const) for const in code.co_consts if isinstance(const, types.CodeType))
+        found = loads(code)
+        self._texts.update(filter(str.isidentifier, found.texts))
+        self._by_text = self._by_text or not _BY_TEXT.isdisjoint(found.names.union(found.scope))
+        new = found.names.union(found.scope, self._texts if self._by_text else ()) - self._names
+        self._names |= new
+        for name, is_read in found.scope.items():
+            value = scope.get(name, ABSENT)
+            if value is not ABSENT or not hasattr(builtins, name):
+                value = self._first((id(scope), name), value, is_read)
+                if is_read:
+                    label = f"the global {name}"
+                    self.comparisons.entry(scope, name, value, label)
+                    self.read(value, label)
+            elif is_read and name not in _BUILT_IN:
+                value = vars(builtins)[name]
+                self.comparisons.entry(vars(builtins), name, value, f"the built-in {name}")
+                self.read(value, f"the built-in {name}")
+        self._updates.update(found.changes.values())
+        for owner in tuple(self._owners):
+            for name in found.changes.values():
+                self._first((id(owner), name), getattr(owner, name, ABSENT), False)
+            for name in new:
+                self._owned(owner, name)
+        if not new.isdisjoint(_OF_CLASS):
+            for value in tuple(self._met.values()):
+                if hookable(type(value)):
+                        self.meet(type(value))
+        for name in new & BY_NAME.keys():
+            self._asks_setting(BY_NAME[name])
+        if not new.isdisjoint(_WARNS):
+            self.read(warnings.filters, "warnings.filters")
+        if not _ENVIRONMENT.isdisjoint(new):
+            self.read(os.environ, "os.environ")
+        for text in found.texts:
+            self._imported(text)
+            if "modules" in found.names:
+                self.comparisons.entry(sys.modules, text, sys.modules.get(text, ABSENT), f"sys.modules[{text!r}]")
+                self.read(sys.modules.get(text), f"sys.modules[{text!r}]")
+            if "globals" in found.scope:
+                self.comparisons.entry(scope, text, scope.get(text, ABSENT), f"the global {text}")
+        functions = self._functions.get(id(code), [])
+        if not functions and code.co_freevars and id(code) not in self._inner:
+            functions = [each for each in gc.get_referrers(code) if isinstance(each, types.FunctionType)]
+            if gc.get_freeze_count():  # there may be others
+                self.reason = self.reason or f"gc.freeze() hides the variables that {code.co_name} has from outside"
+        for function in functions:
+            self._runs(function)
+
+    def _runs(self, function: types.FunctionType) -> None:
+        """Note what a function that runs has beside its code: closure variables and defaults."""
+        title = function.__qualname__.rpartition("<locals>.")[2]
+        self.comparisons.path(function, "{}.__code__", function.__code__, f"the code of {title}")
+        for name in ("__defaults__", "__kwdefaults__"):
+            value = getattr(function, name)
+            if value is not None or not _MISTAKES.isdisjoint(self._names):
+                self.comparisons.path(function, "{}." + name, value, f"a default of {title}")
+                self.read(value, f"a default of {title}")
+        outer = loads(function.__code__).outer
+        for cell, name in zip(function.__closure__ or (), function.__code__.co_freevars):
+            try:
+                value = cell.cell_contents
+            except ValueError:  # not assigned yet
+                continue
+            value = self._first((id(cell), ""), value, name in outer)
+            if name in outer:
+                label = f"the variable {name} that {title} has from outside"
+                self.comparisons.variable(cell, value, label)
+                self.read(value, label)
+
+    # ---------------------------------------------------------------------------------------------------- values
+
+    def _first(self, place: tuple[int, str], value: Any, is_read: bool) -> Any:
+        """The value that a place had first; it is remembered where the place is about to be changed."""
+        if is_read:
+            return self._changed.pop(place, value)
+        if place not in self._changed:
+            self._changed[place] = value
+            self.comparisons.remember(value)
+        return value
+
+    def read(self, value: Any, label: str) -> None:
+        """A value was read that was there before: its contents are compared, too."""
+        cls = type(value)
+        if isinstance(value, PLAIN) and not hookable(cls) and cls is not np.void:
+            return
+        self.meet(value)
+        if id(value) in self._read:
+            return
+        self._read.add(id(value))
+        if hookable(cls) and is_user_module(cls.__module__):
+            self.comparisons.path(value, "{}.__class__", cls, f"the class of {label}")
+        if isinstance(value, np.ndarray) and value.dtype.hasobject and value.size <= MOST_ELEMENTS:
+            if self.comparisons.content(value, label):
+                for element in value.flat:
+                    self.read(element, label)
+        elif isinstance(value, CONTAINERS):
+            if self.comparisons.content(value, label):
+                for element in elements(value):
+                    self.read(element, label)
+            if isinstance(value, collections.defaultdict):
+                self.comparisons.path(value, "{}.default_factory", value.default_factory, label)
+                self.read(value.default_factory, label)
+        elif isinstance(value, BUFFERS) or cls is np.void or (
+                _is_of_ctypes(cls) and not isinstance(value, type)):
+            self.comparisons.content(value, label)
+            self._own(value)
+        elif isinstance(value, functools.partial):
+            for part in (value.func, value.args, value.keywords):
+                self.read(part, label)
+        elif isinstance(value, _BOUND):
+            self.read(value.__self__, label)
+        elif isinstance(value, types.MappingProxyType):
+            for part in gc.get_referents(value):
+                self.read(part, label)
+        elif isinstance(value, weakref.ReferenceType):
+            self.comparisons.path(value, "{}()", value(), label)
+            self.read(value(), label)
+        elif isinstance(value, contextvars.ContextVar):
+            self.comparisons.path(value, "{}.get(absent)", value.get(ABSENT), label)
+        elif isinstance(value, io.IOBase):
+            printed = value in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
+            if not printed and not value.closed and value.readable():
+                self.reason = self.reason or f"it reads from a file, {label}"
+        elif isinstance(value, Iterator) and not (
+                is_user_module(cls.__module__) and isinstance(stored(cls, "__next__")[1], types.FunctionType)):
+            self.reason = self.reason or f"it takes from an iterator, {label}"
+        elif isinstance(value, types.SimpleNamespace) or (
+                isinstance(value, Collection) and hasattr(value, "__dict__")
+                and is_standard(cls.__module__)):
+            self.read(vars(value), label)  # Python's own ChainMap, UserDict, os.environ
+        elif cls.__module__.partition(".")[0] in _COMPUTING and hasattr(value, "__dict__") and not isinstance(
+                value, (type, types.ModuleType, types.FunctionType)):
+            self.read(vars(value), label)  # polynomials, sparse matrices
+        elif not hookable(cls):
+            self._reads_opaque(value, label)
+
+    def _reads_opaque(self, value: Any, label: str) -> None:
+        """An object of a type written in C was read: its bytes are compared, if it has some, and its attributes."""
+        if isinstance(value, BaseException) or _has_fields(type(value)):
+            self._own(value)
+        if not is_opaque(type(value)) or callable(value):
+            return
+        try:
+            memoryview(value).nbytes  # noqa: B018
+        except (TypeError, ValueError, BufferError):
+            if hasattr(type(value), "__getitem__") or hasattr(type(value), "__len__"):
+                self.comparisons.unseen[f"elements of {label}, a {type(value).__name__}"] = None
+        else:
+            self.comparisons.content(value, label)
+
+    def meet(self, value: Any) -> None:
+        """A value takes part, wherever it comes from: reads of its attributes are noted from now on."""
+        cls = type(value)
+        if cls in _SIMPLE or id(value) in self._met:
+            return
+        self._met[id(value)] = value
+        if cls is decimal.Decimal or value is decimal.Decimal or value is decimal:
+            self._asks_setting(decimal_context)
+        if isinstance(value, types.ModuleType):
+            self._own(value)
+            if value is random or value.__name__ == "numpy.random":
+                self._names.add("random")
+        elif isinstance(value, type):
+            if isinstance(value, abc.ABCMeta):  # register() makes isinstance() answer otherwise
+                self._asks_setting(abc.get_cache_token)
+            if is_user_module(value.__module__):
+                self._own(value)
+                self._classes[value] = None
+                self.meet(type(value))
+        elif isinstance(value, types.FunctionType):
+            self._functions.setdefault(id(value.__code__), []).append(value)
+            if (id(value.__code__), id(value.__globals__)) in self._scanned or not _MISTAKES.isdisjoint(
+                    self._names) or is_standard_code(value.__code__):  # made by Python's own decorators
+                self._runs(value)
+            self._own(value)
+        elif isinstance(value, (types.MethodType, types.BuiltinMethodType, classmethod, staticmethod)):
+            self.meet(getattr(value, "__self__", None))
+            self.meet(getattr(value, "__func__", None))
+        elif isinstance(value, functools.partial):
+            for part in (value.func, *value.args, *value.keywords.values()):
+                self.meet(part)
+        elif isinstance(value, CONTAINERS):
+            for element in elements(value) if len(value) <= MOST_ELEMENTS else ():
+                self.meet(element)
+            if hookable(cls) and is_user_module(cls.__module__):
+                self._hook(cls)
+        elif isinstance(value, GENERATORS):
+            self._generators.append((value, state_of(value)))
+        elif isinstance(value, TensorBase):
+            if getattr(value, "__dict__", None):
+                self._own(value)
+        elif getattr(cls, "compiled", False) is True:
+            self.meet(value.function)
+        elif isinstance(value, ParameterContainer) and not is_user_module(cls.__module__):
+            self._of_layer(value)
+            self._own(value)
+        elif hookable(cls) and (cls.__module__.partition(".")[0] not in LIBRARIES
+                                or cls.__module__.startswith(_FLOORS)):
+            self._hook(cls)
+            if is_user_module(cls.__module__):
+                self._classes[cls] = None
+            if not self._names.isdisjoint(_OF_CLASS):
+                self.meet(cls)
+            if isinstance(value, logging.Logger):
+                self._own(value)
+        elif cls is threading.local or isinstance(value, enum.Enum):
+            self._own(value)
+        if cls is CACHED:
+            function = value.__wrapped__
+            self.meet(function)
+            if isinstance(function, types.FunctionType) and is_user_code(function.__code__):
+                self._scan(function.__code__, function.__globals__)  # it may not run again
+
+    # --------------------------------------------------------------------------- attributes that no hook can note
+
+    def _own(self, owner: Any) -> None:
+        """A module, class, function or tensor takes part: its attributes are read by names that code has."""
+        self._owners.append(owner)
+        for name in tuple(self._names):
+            self._owned(owner, name)
+        for name in self._updates - self._names:
+            self._first((id(owner), name), getattr(owner, name, ABSENT), False)
+
+    def _owned(self, owner: Any, name: str) -> None:
+        if isinstance(owner, type):
+            self._class_attribute(owner, name)
+        elif isinstance(owner, ParameterContainer):
+            name = "_flags" if name == "get_flags" else name
+            if name in owner.__dict__:
+                self._of_cell(owner, name, owner.__dict__[name], True)
+        elif isinstance(owner, threading.local):
+            if not hasattr(threading.local, name):
+                value = getattr(owner, name, ABSENT)
+                self.comparisons.path(owner, f"getattr({{}}, {name!r}, absent)", value, f"local.{name}")
+                self.read(value, f"local.{name}")
+        elif isinstance(owner, TensorBase) and isinstance(stored(type(owner), name)[1], property):
+            if name in _OF_PARAMETERS and hasattr(owner, name):
+                self.comparisons.path(owner, f"{{}}.{name}", getattr(owner, name), f"a Parameter's {name}")
+        elif isinstance(owner, np.ndarray):
+            if name in _OF_ARRAYS:
+                path = _OF_ARRAYS[name]
+                self.comparisons.path(owner, path, eval(path.format("owner")), f"{name} of an array")
+        elif isinstance(owner, logging.Logger):
+            if name == "isEnabledFor":
+                path = "repr(({0}.getEffectiveLevel(), {0}.manager.disable, {0}.disabled))"
+                self.comparisons.path(owner, path, eval(path.format("owner")), f"the level of {owner!r}")
+        elif isinstance(owner, types.FunctionType) and name in _OF_FUNCTIONS:
+            self._field(owner, name)
+        elif name in getattr(owner, "__dict__", ()) and (not name.startswith("__") or name == "__wrapped__"):
+            value = owner.__dict__[name]
+            library = isinstance(owner, types.ModuleType) and not is_user_module(owner.__name__)
+            if library and value is sys.modules:
+                return
+            value = self._first((id(owner), name), value, True)
+            label = f"{getattr(owner, '__name__', type(owner).__name__)}.{name}"
+            self.comparisons.entry(owner.__dict__, name, value, label)
+            if not library or not isinstance(value, _CODE):
+                self.read(value, label)
+            elif isinstance(value, type):
+                self.meet(value)
+        elif isinstance(owner, types.ModuleType):
+            if ("__getattr__" in owner.__dict__ and is_user_module(owner.__name__)) or (
+                    self._by_text and name in self._texts):
+                self.comparisons.entry(owner.__dict__, name, ABSENT, f"{owner.__name__}.{name}")
+            if name in _LISTS:
+                self.comparisons.path(owner, "len({}.__dict__)", len(owner.__dict__), f"names in {owner.__name__}")
+        elif _has_fields(type(owner)) and _is_field(type(owner), name):
+            self._field(owner, name)
+
+    def _field(self, owner: Any, name: str) -> None:
+        """An attribute that a C type holds."""
+        value, label = getattr(owner, name, ABSENT), f"{type(owner).__name__}.{name}"
+        if isinstance(value, (*PLAIN, *CONTAINERS, types.FunctionType)):
+            path = f"{{}}.{name}"
+            if isinstance(value, tuple):  # perhaps another one each time
+                path, value = f"repr({path})", repr(value)
+            self.comparisons.path(owner, path, value, label)
+            self.read(value, label)
+
+    def _class_attribute(self, cls: type, name: str) -> None:
+        """Note what a class has by a name, from itself or another class of the user's."""
+        base, found = stored(cls, name)
+        label = f"{cls.__name__}.{name}"
+        if name == "__subclasses__":
+            self.comparisons.path(cls, "repr({}.__subclasses__())", repr(cls.__subclasses__()), label)
+        elif name in _OF_CLASSES:
+            self._field(cls, name)
+        if base is None or not is_user_module(base.__module__):
+            return
+        if isinstance(found, classmethod):
+            self.comparisons.path(cls, f"{{}}.{name}.__func__", found.__func__, label)
+        elif _is_descriptor(found) and not isinstance(found, property):
+            self.comparisons.path(base, f"{{}}.__dict__.get({name!r}, absent)", found, label)
+        else:
+            value = found.__func__ if isinstance(found, staticmethod) else self._first((id(cls), name), found, True)
+            self.comparisons.path(cls, f"{{}}.{name}", value, label)
+            self.read(value, label)
+
+    def _hook(self, cls: type) -> None:
+        hooked = hook(cls)
+        if hooked is not None:
+            self._hooked.append(hooked)
+
+    # ----------------------------------------------------------------------------------- attributes that were read
+
+    def _of_layer(self, owner: ParameterContainer) -> None:
+        """A layer of opreg takes part: its settings are read, and what else its methods name."""
+        names = _names_of(type(owner))
+        for name, value in owner.__dict__.items():
+            if name in names or name in TABLES or not (name.startswith("_") or name in _MODES):
+                self._of_cell(owner, name, value, False)
+
+    def _of_cell(self, owner: ParameterContainer, name: str, value: Any, user: bool) -> None:
+        """An attribute of a Cell is read: a change is counted, unless it goes past the Cell, by its ``__dict__``."""
+        self.reads.attribute(owner, name, value)
+        if user and isinstance(value, PLAIN):
+            self.comparisons.path(owner, f"{{}}.{name}", value, f"{owner.path}.{name}")
+        elif (not name.startswith("_") or name == "_flags") and (user or isinstance(value, CONTAINERS)):
+            self.read(value, f"{owner.path}.{name}")
+
+    def _of_object(self, owner: Any, name: str, value: Any) -> None:
+        """An attribute of an object that is no Cell is read in user code."""
+        cls = type(owner)
+        label = f"{cls.__name__}.{name}"
+        if name == "__getstate__":  # a copy is made of it
+            value = getattr(owner, "__dict__", ABSENT)
+        if value is not ABSENT:
+            self.read(value, label)
+        if name.startswith("__") or not name.isidentifier() or runs_python(cls):
+            return
+        own, found = getattr(owner, "__dict__", {}), stored(cls, name)[1]
+        if value is ABSENT:
+            if stored(cls, "__getattr__")[1] is ABSENT:
+                self.comparisons.path(owner, f"getattr({{}}, {name!r}, absent)", ABSENT, label)
+        elif _is_descriptor(found) and (name not in own or hasattr(type(found), "__set__")):
+            self._class_attribute(cls, name)  # what its code reads is noted by itself
+        elif name not in own and isinstance(value, _BOUND) and value.__self__ is owner:
+            pass  # a method written in C, another object each time
+        elif name in own or not isinstance(value, types.MethodType):
+            self.comparisons.path(owner, f"{{}}.{name}", value, label)
+        else:
+            self.comparisons.path(owner, f"{{}}.{name}.__func__", value.__func__, label)

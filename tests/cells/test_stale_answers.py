@@ -1,0 +1,325 @@
+"""State that changes between two calls of a compiled function is seen, left to Python or named."""
+
+from __future__ import annotations
+
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import opreg as ms
+from opreg.cells.cell import Cell
+from opreg.cells.jit import jit
+from opreg.cells.tensor import Tensor
+
+HEADER = """
+import abc, array, asyncio, builtins, collections, concurrent.futures, contextvars, copy, csv, ctypes, decimal, enum
+import faulthandler, functools, gc, locale, logging, math, mmap, numbers, operator, os, queue, signal, socket, sqlite3
+import sys, threading, time, tracemalloc, types, warnings, weakref
+import xml.etree.ElementTree as etree
+import numpy as np
+import opreg as ms
+from opreg import Parameter, Tensor, nn, ops
+"""
+
+
+class Row(NamedTuple):
+    """A kind of state: statements that set it up, an expression that reads it, and statements that change it, the last
+    of which leaves the process as it was."""
+
+    setup: str
+    read: str
+    changes: tuple[str, ...]
+    end: str = ""
+
+
+def row(setup: str, read: str, *changes: str, end: str = "") -> Row:
+    return Row(setup, read, changes, end)
+
+
+#: State that is compared before each run.
+SEEN: dict[str, Row] = {
+    # ------------------------------------------------------------------------------------------ functions
+    "lru_cache": row("@functools.lru_cache\ndef f(a): return a", "f.cache_info().currsize + 1", "f(5)", "f(6)"),
+    "__defaults__": row("def f(a=1.0): return a", "f()", "f.__defaults__ = (2.0,)"),
+    "no defaults": row("def f(a): return a\ndef g():\n    try: return f()\n    except TypeError: return 8.0", "g()",
+                       "f.__defaults__ = (4.0,)", "f.__defaults__ = None"),
+    "__kwdefaults__": row("def f(*, a=1.0): return a", "f()", "f.__kwdefaults__['a'] = 2.0",
+                          "f.__kwdefaults__ = {'a': 4.0}"),
+    "__code__": row("def f(): return 1.0", "f()", "f.__code__ = (lambda: 2.0).__code__"),
+    "__name__": row("def f(): return 1.0", "len(f.__name__)", "f.__name__ = 'abc'"),
+    "__annotations__": row("def f(): return 1.0", "(len(f.__annotations__) + 1)", "f.__annotations__['a'] = int"),
+    "__wrapped__": row("@functools.wraps(len)\ndef f(): return 2.0\nf.__wrapped__ = f", "f.__wrapped__()",
+                       "f.__wrapped__ = lambda: 4.0"),
+    "closure by another": row(
+        "def make():\n    n = 1.0\n    def get(): return n\n    def put(v):\n        nonlocal n\n        n = v\n"
+        "    return get, put\nget, put = make()", "get()", "put(2.0)", "get.__closure__[0].cell_contents = 4.0"),
+    "exec": row("k = 1.0\ndef f():\n    names = {}\n    exec('r = k', globals(), names)\n    return names['r']", "f()",
+                "k = 2.0"),
+    # ------------------------------------------------------------------------------------------ classes
+    "name of a class": row("class C: pass", "len(C.__name__)", "C.__name__ = 'abc'"),
+    "bases": row("class A: pass\nclass B: pass\nclass C(A): pass\nc = C()", "(2 if isinstance(c, A) else 1)",
+                 "C.__bases__ = (B,)"),
+    "order of bases": row("class A: pass\nclass B: pass\nclass C(A): pass", "len(C.__mro__)", "C.__bases__ = (B, A)"),
+    "class of an object": row("class A: pass\nclass B: pass\nc = A()", "(2 if type(c) is A else 1)", "c.__class__ = B"),
+    "match": row("class A: pass\nclass B: pass\nc = A()\ndef f():\n    match c:\n        case A(): return 2\n"
+                 "    return 1", "f()", "c.__class__ = B"),
+    "metaclass": row("class M(type): k = 1.0\nclass A(metaclass=M): pass", "A.k", "M.k = 2.0", "A.k = 4.0"),
+    "method of a metaclass": row("class M(type):\n    def m(cls): return 1.0\nclass A(metaclass=M): pass", "A.m()",
+                                 "M.m = lambda cls: 2.0", "A.m = staticmethod(lambda: 4.0)"),
+    "len of a metaclass": row("class M(type):\n    def __len__(cls): return 1\nclass A(metaclass=M): pass", "len(A)",
+                              "M.__len__ = lambda cls: 2"),
+    "property of a metaclass": row("class M(type):\n    @property\n    def p(cls): return 1.0\n"
+                                   "class A(metaclass=M): pass", "A.p", "M.p = property(lambda cls: 4.0)"),
+    "__class_getitem__": row("class A:\n    def __class_getitem__(cls, k): return 1.0", "A[0]",
+                             "A.__class_getitem__ = classmethod(lambda cls, k: 4.0)"),
+    "abstract class": row("class A(abc.ABC): pass\nclass B: pass\nb = B()", "(2 if isinstance(b, A) else 1)",
+                          "A.register(B)"),
+    "Number": row("class B: pass\nb = B()", "(2 if isinstance(b, numbers.Number) else 1)",
+                  "numbers.Number.register(B)"),
+    "registry": row("class B:\n    made = []\n    def __init_subclass__(cls): B.made.append(cls)",
+                    "(len(B.made) + 1)", "class C(B): pass"),
+    "names of a class": row("class S: pass\ns = S()", "len(dir(s))", "s.b = 1", "S.k = 1"),
+    **{f"{name} that is added": row(f"class A:\n    def __iter__(self): return iter([])\na, b = A(), A()\n"
+                                    f"def f():\n    try: return {read}\n    except TypeError: return 4",
+                                    "f()", f"A.{name} = {method}", f"del A.{name}")
+       for name, read, method in (
+           ("__bool__", "(2 if a else 1)", "lambda self: False"), ("__len__", "(2 if a else 1)", "lambda self: 0"),
+           ("__eq__", "(2 if a == b else 1)", "lambda self, other: True"),
+           ("__str__", "len(str(a))", "lambda self: 'a'"),
+           ("__call__", "(2 if callable(a) else 1)", "lambda self: 0"), ("__radd__", "1 + a", "lambda self, other: 2"),
+           ("__contains__", "(2 if 1 in a else 1)", "lambda self, other: True"))},
+    "descriptor": row("class D:\n    k = 1.0\n    def __get__(self, owner, cls): return self.k\nd = D()\n"
+                      "class R: p = d\nr = R()", "r.p", "d.k = 2.0", "D.__get__ = lambda *_: 8.0", "R.p = 5.0"),
+    "__getattr__": row("class R:\n    def __getattr__(self, name): return g\nr = R()\ng = 1.0", "r.later", "g = 2.0",
+                       "r.later = 4.0", "R.__getattr__ = lambda self, name: 8.0; del r.later"),
+    "cached_property": row("class R:\n    @functools.cached_property\n    def p(self): return g\nr = R()\ng = 1.0",
+                           "r.p", "r.p = 2.0", "del r.p; g = 8.0"),
+    "attributes of an int": row("class I(int): pass\ni = I(2)\ni.k = 1.0", "i.k", "i.k = 2.0"),
+    "attributes of a dict": row("class I(dict): pass\ni = I()\ni.k = 1.0", "i.k", "i.k = 2.0"),
+    "attributes of a tuple": row("class I(tuple): pass\ni = I()\ni.k = 1.0", "i.k", "i.k = 2.0"),
+    "exception": row("e = ValueError(1.0)", "e.args[0]", "e.args = (2.0,)"),
+    "attributes of an exception": row("class E(Exception): pass\ne = E()\ne.k = 1.0", "e.k", "e.k = 2.0"),
+    # ------------------------------------------------------------------------------------------ containers and memory
+    "__missing__": row("class M(dict):\n    def __missing__(self, key): return self.k\nm = M()\nm.k = 1.0", "m['a']",
+                       "m.k = 2.0", "m['a'] = 4.0"),
+    "default_factory": row("d = collections.defaultdict(lambda: 1.0)", "d.default_factory()",
+                           "d.default_factory = lambda: 2.0"),
+    "OrderedDict": row("d = collections.OrderedDict(a=1.0, b=2.0)", "next(iter(d.values()))", "d.move_to_end('a')"),
+    "order of a dict": row("d = dict(a=1.0, b=2.0)", "next(iter(d.values()))", "d['a'] = d.pop('a')"),
+    "memoryview": row("b = bytearray(b'ab')\nm = memoryview(b)", "float(m[0])", "b[0] = 60", "m[0] = 61"),
+    "ctypes": row("c = ctypes.c_double(1.0)", "c.value", "c.value = 2.0"),
+    "ctypes array": row("c = (ctypes.c_double * 2)(1.0, 2.0)", "c[0]", "c[0] = 4.0"),
+    "ctypes structure": row("class S(ctypes.Structure): _fields_ = [('a', ctypes.c_double)]\nc = S(1.0)", "c.a",
+                            "c.a = 2.0"),
+    "mmap": row("m = mmap.mmap(-1, 8)\nm[0] = 1", "float(m[0])", "m[0] = 2", end="m.close()"),
+    "flags of an array": row("a = np.ones(3)", "(2 if a.flags.writeable else 1)", "a.flags.writeable = False"),
+    "fields": row("a = np.zeros(2, [('a', 'f4')])", "len(a.dtype.names[0])", "a.dtype.names = ('abc',)"),
+    "record": row("a = np.zeros(2, [('a', 'f4')])[0]", "(float(a['a']) + 1)", "a['a'] = 2"),
+    "array of objects": row("class O: k = 1.0\na = np.array([O(), 2.0], object)", "(a[0].k * a[1])", "a[0].k = 2.0",
+                            "a[1] = 4.0", "a[0] = O()"),
+    "polynomial": row("a = np.polynomial.Polynomial([1.0, 2.0])", "float(a(1.0))", "a.coef[0] = 5.0"),
+    "poly1d": row("a = np.poly1d([1.0, 2.0])", "float(a(1.0))", "a[0] = 5.0"),
+    "vectorize": row("a = np.vectorize(lambda v: v)", "float(a(2.0))", "a.pyfunc = lambda v: 9.0"),
+    # ------------------------------------------------------------------------------------------ queues and threads
+    **{kind: row(f"q = {kind}()", "(q.qsize() + 1)", "q.put(1)", "q.get()")
+       for kind in ("queue.Queue", "queue.SimpleQueue", "queue.PriorityQueue")},
+    "asyncio.Queue": row("q = asyncio.Queue()", "(q.qsize() + 1)", "q.put_nowait(1)"),
+    "lock": row("l = threading.Lock()", "(2 if l.locked() else 1)", "l.acquire()", "l.release()"),
+    "event": row("l = threading.Event()", "(2 if l.is_set() else 1)", "l.set()"),
+    "name of a thread": row("", "len(threading.current_thread().name)",
+                            "name = threading.current_thread().name; threading.current_thread().name = 'abc'",
+                            "threading.current_thread().name = name"),
+    "future": row("l = concurrent.futures.Future()", "(2 if l.done() else 1)", "l.set_result(1)"),
+    "weak reference": row("class R: pass\no = R()\nr = weakref.ref(o)", "(1 if r() is None else 2)", "del o"),
+    # ------------------------------------------------------------------------------------------ the process
+    "isEnabledFor": row("l = logging.Logger('l', 30)\nl.isEnabledFor(10)", "(2 if l.isEnabledFor(10) else 1)",
+                        "l.setLevel(10)", "l.setLevel(30)"),
+    "level of a parent": row("p = logging.getLogger('_stale')\nl = logging.getLogger('_stale.child')\n"
+                             "p.setLevel(30)\nl.isEnabledFor(10)", "(2 if l.isEnabledFor(10) else 1)", "p.setLevel(10)",
+                             "p.setLevel(0)"),
+    "levels that are off": row("l = logging.Logger('l', 10)", "(2 if l.isEnabledFor(10) else 1)", "logging.disable(50)",
+                               "logging.disable(0)"),
+    "getLevelName": row("", "len(logging.getLevelName(37))", "logging.addLevelName(37, 'X')",
+                        end="del logging._levelToName[37], logging._nameToLevel['X']"),
+    "locale": row("before = locale.setlocale(locale.LC_ALL)", "len(locale.setlocale(locale.LC_ALL))",
+                  "locale.setlocale(locale.LC_ALL, 'C.UTF-8')", "locale.setlocale(locale.LC_ALL, 'C')",
+                  end="locale.setlocale(locale.LC_ALL, before)"),
+    "signal handler": row("", "(2 if signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL else 1)",
+                          "signal.signal(signal.SIGUSR1, signal.SIG_IGN)",
+                          "signal.signal(signal.SIGUSR1, signal.SIG_DFL)"),
+    "excepthook": row("before = sys.excepthook", "(2 if sys.excepthook is print else 1)", "sys.excepthook = print",
+                      "sys.excepthook = before"),
+    "attribute of sys that is added": row("", "getattr(sys, 'tracebacklimit', 1)", "sys.tracebacklimit = 3",
+                                          "del sys.tracebacklimit"),
+    "sys.modules": row("", "(2 if '_stale' in sys.modules else 1)",
+                       "sys.modules['_stale'] = types.ModuleType('_stale')",
+                       "del sys.modules['_stale']"),
+    "names of a module": row("m = types.ModuleType('m')", "len(dir(m))", "m.b = 1"),
+    "attribute over __getattr__": row("m = types.ModuleType('m')\nm.__getattr__ = lambda name: 1.0", "m.later",
+                                      "m.later = 2.0"),
+    "built-in function": row("before = abs", "abs(-2.0)", "builtins.abs = lambda value: 8.0", "builtins.abs = before"),
+    "function of a module": row("before = math.sqrt", "math.sqrt(4.0)", "math.sqrt = lambda value: 8.0",
+                                "math.sqrt = before"),
+    "function of NumPy": row("before = np.hypot", "float(np.hypot(3.0, 4.0))", "np.hypot = lambda a, b: 8.0",
+                             "np.hypot = before"),
+    "function of ops": row("before = ops.abs", "ops.abs(x)", "ops.abs = lambda value: value * 8.0", "ops.abs = before"),
+    **{f"{text} of an array": row("a = np.array([1 / 3])\nbefore = np.get_printoptions()['precision']",
+                                  f"len({text})", "np.set_printoptions(precision=3)",
+                                  "np.set_printoptions(precision=before)")
+       for text in ("str(a)", "repr(a)", "f'{a}'", "'%s' % a", "str([a])", "np.array2string(a)", "str(Tensor(a))")},
+    "errors of NumPy": row("z, before = np.zeros(2), np.seterr(all='ignore')\ndef f():\n    try: 1 / z\n"
+                           "    except FloatingPointError: return 2\n    return 1", "f()", "np.seterr(all='raise')",
+                           end="np.seterr(**before)"),
+    "warnings": row("before = warnings.filters[:]\ndef f():\n    try: warnings.warn('_stale')\n"
+                    "    except UserWarning: return 2\n    return 1", "f()", "warnings.simplefilter('error')",
+                    "warnings.simplefilter('ignore')", end="warnings.filters[:] = before"),
+    "decimal context": row("before = decimal.getcontext().prec", "decimal.getcontext().prec",
+                           "decimal.getcontext().prec = 3", "decimal.getcontext().prec = before"),
+    "decimal arithmetic": row("before = decimal.getcontext().prec", "float(decimal.Decimal(1) / 3)",
+                              "decimal.getcontext().prec = 3", "decimal.getcontext().prec = before"),
+    "object of decimal": row("c = decimal.Context(prec=4)", "c.prec", "c.prec = 2"),
+    "environment": row("", "len(os.path.expandvars('$OPREG_STALE'))", "os.environ['OPREG_STALE'] = 'a'",
+                       "del os.environ['OPREG_STALE']"),
+    "home": row("before = os.environ.get('HOME', '')", "len(os.path.expanduser('~'))", "os.environ['HOME'] = '/a'",
+                "os.environ['HOME'] = before"),
+    "thresholds of collections": row("before = gc.get_threshold()", "gc.get_threshold()[0]",
+                                     "gc.set_threshold(900)", "gc.set_threshold(*before)"),
+    # ------------------------------------------------------------------------------------------ opreg
+    "mode of a layer": row("c = nn.ReLU()", "(2 if c.training else 1)", "c.set_train()", "c.set_train(False)"),
+    "gradients of a layer": row("c = nn.ReLU()", "(2 if c.requires_grad else 1)", "c.set_grad()"),
+    "flags of a layer": row("c = nn.ReLU()", "(2 if c.get_flags().get('a') else 1)", "c.add_flags(a=True)",
+                            "c.add_flags(a=False)"),
+    "weights that are trained": row("c = nn.Dense(3, 3)", "len(c.trainable_params())",
+                                    "c.weight.requires_grad = False"),
+    "gradient of a Parameter": row("w = Parameter(Tensor([1.0] * 3), name='w')",
+                                   "(1 if getattr(w, 'grad', None) is None else 2)", "w.attach_grad()"),
+    "rate of a Gluon Parameter": row("w = ms.gluon.Parameter('w', shape=(3,))", "w.lr_mult", "w.lr_mult = 2.0"),
+    "hook": row("k = 1.0\nc = nn.ReLU()\nc.register_forward_hook(lambda cell, args, out: out * k)", "c(x)", "k = 2.0",
+                "handle = c.register_forward_hook(lambda cell, args, out: out * 2)", "handle.remove()"),
+    "class of a Cell": row("class A(nn.Cell):\n    def construct(self, x): return x\n"
+                           "class B(nn.Cell):\n    def construct(self, x): return x * 2\nc = A()", "c(x)",
+                           "c.__class__ = B"),
+}
+
+#: State of which a warning says that it is not compared.
+NAMED: dict[str, tuple[Row, str]] = {
+    "references": (row("o = []", "sys.getrefcount(o)", "a = [o]"), r"sys.getrefcount\(\)"),
+    "acquire": (row("l = threading.Lock()", "(2 if l.acquire(False) and l.release() is None else 1)", "l.acquire()",
+                    "l.release()"), r"acquire\(\) of a lock"),
+    "context": (row("v = contextvars.ContextVar('v', default=1.0)\nc = contextvars.copy_context()", "c.get(v, 1.0)",
+                    "c.run(v.set, 2.0)"), r"get\(\) of a Context"),
+    "arithmetic of a context": (row("c = decimal.Context(prec=4)", "float(c.divide(1, 3))", "c.prec = 2"),
+                                r"divide\(\) of a decimal.Context|divide\(\) of a Context"),
+    "element": (row("e = etree.fromstring('<a b=\"1\"/>')", "float(e.get('b'))", "e.set('b', '2')"),
+                r"get\(\) of a xml.etree.ElementTree.Element|get\(\) of a Element"),
+    "data base": (row("c = sqlite3.connect(':memory:')\nc.execute('create table t(a)')",
+                      "(c.execute('select count(*) from t').fetchone()[0] + 1)", "c.execute('insert into t values(1)')",
+                      end="c.close()"), r"execute\(\) of a "),
+    "tracemalloc": (row("", "(2 if tracemalloc.is_tracing() else 1)", "tracemalloc.start()", "tracemalloc.stop()"),
+                    r"tracemalloc.is_tracing\(\)"),
+    "sizes of fields": (row("before = csv.field_size_limit()", "csv.field_size_limit()", "csv.field_size_limit(100)",
+                            "csv.field_size_limit(before)"), r"csv.field_size_limit\(\)"),
+    "local time": (row("", "time.localtime().tm_year"), r"time.localtime\(\)"),
+    "program": (row("", "(os.system('true') + 1)"), r"os.system\(\)"),
+}
+
+#: State that leaves a function to Python.
+LEFT: dict[str, tuple[Row, str]] = {
+    "thread": (row("k = 1.0\ndef f():\n    found = []\n    t = threading.Thread(target=lambda: found.append(k))\n"
+                   "    t.start()\n    t.join()\n    return found[0]", "f()", "k = 2.0"), "it starts a thread"),
+    "generator of bits": (row("b = np.random.PCG64(1)", "(b.random_raw() * 0 + 1)"), "it draws random numbers"),
+    "seeds": (row("b = np.random.SeedSequence(1)", "(len(b.spawn(1)) * 1.0)"), "it draws random numbers"),
+    "recording": (row("", "(2 if ms.autograd.is_recording() else 1)"), "it asks whether it is recorded"),
+    "convention of shapes": (row("", "(2 if ms.util.is_np_shape() else 1)", "ms.util.set_np_shape(True)",
+                                 "ms.util.set_np_shape(False)"), "it asks for the convention of shapes"),
+    "profile": (row("", "(2 if sys.getprofile() else 1)"), "it asks for the profile function"),
+    "iterator": (row("i = iter([1.0] * 99)", "next(i)"), "it takes from an iterator"),
+}
+
+#: Ways in which a function is compiled: a transformation that is applied to the compiled and to the plain function.
+WAYS: dict[str, Callable[[Any], Any]] = {
+    "value": lambda function: function,
+    "gradient": ms.grad,
+    "vmap": ms.ops.vmap,
+    "vjp": lambda function: lambda x: ms.ops.vjp(function, x)[1](Tensor(np.ones(3, np.float32)))[0],
+}
+
+
+class Whole(Cell):
+    """A Cell that calls a function, as a hook does."""
+
+    def __init__(self, function: Callable):
+        super().__init__()
+        self.function = function
+
+    def construct(self, x: Any) -> Any:
+        return self.function(x)
+
+
+def changes(case: Row, compiles: Callable[[Any], Any], way: Callable[[Any], Any] = lambda function: function) -> bool:
+    """Call, change, call, for each change; whether the compiled function answers as the plain one each time."""
+    module = types.ModuleType("state")
+
+    def run(text: str) -> None:
+        exec(compile(text, "<state>", "exec", dont_inherit=True), vars(module))
+
+    run(HEADER + case.setup)
+    run(f"def program(x):\n    return x * {case.read}")
+    compiled, plain = compiles(module.program), way(module.program)
+    same = True
+    try:
+        for statement in ("", *case.changes):
+            run(statement)
+            for _ in range(2):
+                x = np.array([1.0, -2.0, 0.5], np.float32)
+                same = same and np.array_equal(compiled(Tensor(x)).asnumpy(), plain(Tensor(x)).asnumpy())
+    finally:
+        run(case.end)
+    return same
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", SEEN)
+def test_a_change_is_seen(name: str, way: str) -> None:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*does not see changes of.*")
+        assert changes(SEEN[name], lambda function: jit(WAYS[way](function)), WAYS[way])
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_a_change_is_seen_in_a_cell(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*does not see changes of.*")
+        assert changes(SEEN[name], lambda function: jit(Whole(function)))
+
+
+#: Rows whose state needs a Tensor, or is what the body of a traced operator makes text of.
+NO_BODIES = {name for name, case in SEEN.items() if "(x)" in case.read + case.setup or "of an array" in name} - {
+    "flags of an array"}
+
+
+@pytest.mark.parametrize("name", [name for name in SEEN if name not in NO_BODIES])
+def test_a_change_is_seen_by_the_body_of_a_traced_operator(name: str) -> None:
+    def body(program: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        traced = ms.operator.define(traced=True, name=f"_example_stale_{name}")(program)
+        return lambda x: traced(ms.nd.array(x.asnumpy()))
+
+    assert changes(SEEN[name], body)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_what_is_not_compared_is_named(name: str) -> None:
+    case, title = NAMED[name]
+    with pytest.warns(UserWarning, match=f"does not see changes of .*({title})"):
+        changes(case, jit)
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_cannot_be_compared_runs_as_python(name: str) -> None:
+    case, reason = LEFT[name]
+    with pytest.warns(UserWarning, match=f"runs as Python: {reason}"):
+        assert changes(case, jit)
