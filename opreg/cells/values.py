@@ -238,7 +238,7 @@ class Values:
         functions = self._functions.get(id(code), [])
         if not functions and code.co_freevars and id(code) not in self._inner:
             functions = [each for each in gc.get_referrers(code) if isinstance(each, types.FunctionType)]
-            if gc.get_freeze_count():  # there may be others
+            if not functions and gc.get_freeze_count():
                 self.reason = self.reason or f"gc.freeze() hides the variables that {code.co_name} has from outside"
         for function in functions:
             self._runs(function)
