@@ -20,6 +20,8 @@ from hypothesis.extra.numpy import (
 )
 
 from opreg import symbol
+from opreg.builtin.matrices.dense import product
+from opreg.builtin.numpy_names import numpy_like
 from opreg.core.registry import get, ops
 from opreg.core.spec import ANY
 from opreg.errors import AttrError, DTypeError, OpError, ShapeError
@@ -133,6 +135,26 @@ def test_matmul(data, m, k, n, row, column):
     for found, full, like in zip(_slope("_npi_matmul", a, b),
                                  (head @ right.swapaxes(-1, -2), left.swapaxes(-1, -2) @ head), (left, right)):
         _same(found, _sum_to(full, like.shape).reshape(found.shape))
+
+
+@pytest.mark.parametrize("shape, axes, columns, multiplied", [
+    ((6, 4, 3), (0, 1, 2), 5, (24, 3)), ((6, 4, 3), (1, 0, 2), 12, (24, 3)), ((6, 4, 3), (1, 0, 2), 11, (4, 6, 3)),
+    ((2, 4, 3, 5), (2, 1, 0, 3), 4, (24, 5)), ((2, 4, 3), (0, 2, 1), 6, (6, 4)), ((0, 4, 3), (1, 0, 2), 5, (0, 3))])
+def test_matmul_takes_the_rows_of_moved_axes_at_once(monkeypatch, shape, axes, columns, multiplied):
+    """One product where the matrix has many columns beside the rows of each it multiplies, whatever their order."""
+    seen = []
+
+    def watched(xp, a, b, out=None):
+        seen.append(a.shape)
+        return product(xp, a, b, out)
+
+    monkeypatch.setattr(numpy_like, "product", watched)
+    x = _numbers(shape, "float64")
+    w = _numbers((shape[axes[-1]], columns), "float64", seed=1)
+    net = ops._npi_matmul(symbol.transpose(Variable("x"), axes=axes), Variable("w"))
+    executor = net.bind(cpu(), {"x": array(x, dtype=x.dtype), "w": array(w, dtype=w.dtype)}, grad_req="null")
+    _same(executor.forward()[0].asnumpy(), np.matmul(x.transpose(axes), w))
+    assert seen == [multiplied]
 
 
 def _sum_to(full: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

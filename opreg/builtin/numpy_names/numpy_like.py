@@ -90,6 +90,8 @@ def _folded(a: Array, b: Array) -> tuple[Array, Array]:
 
 def _into(xp: ArrayModule, a: Array, b: Array, shape: Shape, out: Array | None) -> Array:
     """The product of two arrays of matrices, as ``shape``, which may lack axes of length one."""
+    if xp is np and b.ndim == 2 and a.ndim > 2 and 2 * a.shape[-2] <= b.shape[1]:
+        a = np.ascontiguousarray(a)  # BLAS packs b anew for each matrix of a: to copy these few rows takes less
     a, b = _folded(a, b)
     whole = broadcast(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1])
     target = None if out is None or not out.flags.c_contiguous else out.reshape(whole)
