@@ -5,6 +5,7 @@ No file, no list of operators has them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from opreg.core.attrs import Schema
@@ -27,31 +28,25 @@ def private(name: str, arguments: Names, doc: str, **words: Any) -> Op:
     return op
 
 
-to_channels_last = private("_to_channels_last", ("data",), "The second axis brought to the end.")
-to_channels_first = private("_to_channels_first", ("data",), "The last axis brought to the second place.")
+def _moved(name: str, doc: str, order: Callable[[int], tuple[int, ...]]) -> Op:
+    """An operator that copies an array with its axes in another order, which follows from their number."""
+    op = private(name, ("data",), doc)
+
+    @op.infer
+    def moved_infer(data: Shape) -> Shape:
+        return tuple([data[axis] for axis in order(len(data))])
+
+    @op.kernel()
+    def moved_xp(xp: ArrayModule, data: Array, *, out: Array | None = None) -> Array:
+        view = data.transpose(order(data.ndim))
+        out = xp.empty(view.shape, view.dtype) if out is None else out
+        out[...] = view
+        return out
+
+    return op
 
 
-@to_channels_last.infer
-def to_channels_last_infer(data: Shape) -> Shape:
-    return (data[0], *data[2:], data[1])
-
-
-@to_channels_first.infer
-def to_channels_first_infer(data: Shape) -> Shape:
-    return (data[0], data[-1], *data[1:-1])
-
-
-@to_channels_last.kernel()
-def to_channels_last_xp(xp: ArrayModule, data: Array, *, out: Array | None = None) -> Array:
-    return _copied(xp, data.transpose(0, *range(2, data.ndim), 1), out)
-
-
-@to_channels_first.kernel()
-def to_channels_first_xp(xp: ArrayModule, data: Array, *, out: Array | None = None) -> Array:
-    return _copied(xp, data.transpose(0, data.ndim - 1, *range(1, data.ndim - 1)), out)
-
-
-def _copied(xp: ArrayModule, view: Array, out: Array | None) -> Array:
-    out = xp.empty(view.shape, view.dtype) if out is None else out
-    out[...] = view
-    return out
+to_channels_last = _moved("_to_channels_last", "The second axis brought to the end.",
+                          lambda rank: (0, *range(2, rank), 1))
+to_channels_first = _moved("_to_channels_first", "The last axis brought to the second place.",
+                           lambda rank: (0, rank - 1, *range(1, rank - 1)))

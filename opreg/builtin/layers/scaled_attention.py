@@ -25,7 +25,7 @@ from ...core.threads import stretches
 from ...custom.composed import composed
 from ...errors import AttrError, DTypeError, ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import floating, wide
+from ..outputs import floating, like_inputs, wide
 from ..samples import folded, size_of
 
 __all__ = ["PARTS", "drawn", "fills", "in_blocks", "run", "run_back", "scale_of", "several"]
@@ -199,9 +199,7 @@ def attention_dropout(scores, draw, *, p: float):
     """Factors by which attention with these scores multiplies its weights, as ``draw`` says."""
 
 
-@attention_dropout.infer
-def attention_dropout_infer(scores, draw):
-    return scores
+attention_dropout.infer(like_inputs(0))
 
 
 @attention_dropout.kernel()

@@ -11,7 +11,7 @@ from typing import Any
 from ...core.attrs import Number
 from ...core.op import Op
 from ...core.registry import declare
-from ...core.spec import Shape, show
+from ...core.spec import Shape, is_floating, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import adjoint_pair, gradient_by, linear
@@ -79,7 +79,7 @@ def _behind_end(xp: ArrayModule, data: Array, length: Array | None = None, *, va
     if length is None:
         return data, slice(0), 0
     times, lengths = _times(xp, data, length, axis)
-    return data, times >= lengths, value if data.dtype.kind == "f" else constant(xp, value, data.dtype)
+    return data, times >= lengths, value if is_floating(data.dtype) else constant(xp, value, data.dtype)
 
 
 writing(sequence_mask, _behind_end)

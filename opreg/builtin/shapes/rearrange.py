@@ -163,12 +163,6 @@ def im2col_sum(g, data, *, kernel: Dims, stride: Dims = (), dilate: Dims = (), p
     """Columns added up where they came from in an image of the shape of ``data``."""
 
 
-@im2col_sum.infer
-def im2col_sum_infer(g, data, *, kernel, stride, dilate, pad):
-    unify(g, im2col_infer(data, kernel=kernel, stride=stride, dilate=dilate, pad=pad))
-    return data
-
-
 @declare(cheap=True)
 def col2im(data, *, output_size: Dims, kernel: Dims, stride: Dims = (), dilate: Dims = (), pad: Dims = ()):
     """Columns, as ``im2col`` makes them, added up where they came from in an image of ``output_size``."""

@@ -10,6 +10,7 @@ import numpy as np
 from opreg.builtin.layers import batch_norm, layer_norm, normalize
 from opreg.builtin.layers.normalize import Layout, layout_of
 from opreg.core.launch import Call
+from opreg.core.op import Op
 from opreg.core.spec import Shape
 from opreg.elementwise.expression import maximum, sqrt, square
 from opreg.elementwise.rows import Along, row_size, row_sum, traced
@@ -205,19 +206,22 @@ def _scale(x: Any, scale: Any) -> Any:
     return x * scale
 
 
-def _moments_steps(call: Call) -> list[Callable]:
-    data = call.ins[0]
-    layout, axes = _layout(call, data)
-    return _sets(call, _moments, [(data.reshape(layout.view), _ELEMENT)],
-                 [_view(out, layout.keep) for out in call.outs], axes, eps=call.attrs["eps"])
+def _by_layout(op: Op, formula: Callable[..., Any], data: int, elements: Sequence[int], sums: bool) -> None:
+    """Give an operator on sets of numbers the kernel ``cuda``: a formula of inputs that are like the data, those that
+    are listed, and of others that have a number for each set. Its results are such numbers if it sums, else like the
+    data."""
 
+    def layout_steps(call: Call) -> list[Callable]:
+        layout, axes = _layout(call, call.ins[data])
+        ins = [(array.reshape(layout.view), _ELEMENT) if i in elements else (array.reshape(layout.keep), _SET)
+               for i, array in enumerate(call.ins) if i not in op.traits.unread]
+        outs = [_view(out, layout.keep if sums else layout.view) for out in call.outs]
+        if not sums:
+            return [_elementwise(call, formula, [array for array, _ in ins], outs)]
+        settings = {"eps": call.attrs["eps"]} if "eps" in call.attrs else {}
+        return _sets(call, formula, ins, outs, axes, **settings)
 
-def _backward_sums_steps(call: Call) -> list[Callable]:
-    g, data, mean, inverse = call.ins
-    layout, axes = _layout(call, data)
-    return _sets(call, _backward_sums, [*[(each.reshape(layout.view), _ELEMENT) for each in (g, data)],
-                                        *[(each.reshape(layout.keep), _SET) for each in (mean, inverse)]],
-                 [_view(out, layout.keep) for out in call.outs], axes)
+    attach(op, in_pieces, layout_steps)
 
 
 def _backward_steps(call: Call) -> list[Callable]:
@@ -230,21 +234,8 @@ def _backward_steps(call: Call) -> list[Callable]:
                                            share], [_view(call.outs[0], layout.view)])]
 
 
-def _total_steps(call: Call) -> list[Callable]:
-    data = call.ins[0]
-    layout, axes = _layout(call, data)
-    return _sets(call, _total, [(data.reshape(layout.view), _ELEMENT)], [_view(call.outs[0], layout.keep)], axes)
-
-
-def _scale_steps(call: Call) -> list[Callable]:
-    data, scale = call.ins
-    layout, _ = _layout(call, data)
-    return [_elementwise(call, _scale, [data.reshape(layout.view), scale.reshape(layout.keep)],
-                         [_view(call.outs[0], layout.view)])]
-
-
-attach(normalize.normalize_moments, in_pieces, _moments_steps)
-attach(normalize.backward_sums, in_pieces, _backward_sums_steps)
 attach(normalize.backward_normalize, in_pieces, _backward_steps)
-attach(normalize.normalize_total, in_pieces, _total_steps)
-attach(normalize.normalize_scale, in_pieces, _scale_steps)
+_by_layout(normalize.normalize_moments, _moments, 0, [0], True)
+_by_layout(normalize.backward_sums, _backward_sums, 1, [0, 1], True)
+_by_layout(normalize.normalize_total, _total, 0, [0], True)
+_by_layout(normalize.normalize_scale, _scale, 0, [0], False)
