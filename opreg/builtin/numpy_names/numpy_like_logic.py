@@ -32,24 +32,38 @@ _BOOL, _INT64 = np.dtype(np.bool_), np.dtype(np.int64)
 # ----------------------------------------------------------------------------- one function of the array module
 
 
-def _ufunc(name: str, function: str, arguments: Sequence[str], types: str | Callable, doc: str) -> Op:
-    """Register an operator that is one function of the array module, and whose result moves with no input."""
-    op = register(Op(name, Schema([]), arguments, types=types, doc=doc))
-    op.infer(broadcast)
+def _by_function(op: Op, function: str, number: Callable | None = None, always: float | None = None) -> None:
+    """Declare that an operator is one function of the array module, whose result moves with no input.
+
+    Beside an array there may be a number, an attribute or ``always`` the same, which ``number(xp, dtype, scalar)``
+    prepares.
+    """
     op.grad(ZERO)
-    alike(op, broadcasts=True)
 
     @op.kernel()
-    def ufunc_xp(xp: ArrayModule, *arrays: Array, out: Array | None = None) -> Array | np.generic:
+    def function_xp(xp: ArrayModule, *arrays: Array, scalar: Any = always, out: Array | None = None
+                    ) -> Array | np.generic:
+        if number is not None:
+            arrays = (*arrays, number(xp, arrays[0].dtype, scalar))
         if out is None or not _wrong(function, out):
             return getattr(xp, function)(*arrays, out=out)
         out[...] = getattr(xp, function)(*arrays)
         return out
 
     @op.kernel("ufunc", bound=True, accepts=lambda call: _wrong(function, call.outs[0]), rank=Rank.OPERATOR)
-    def ufunc_bound(call: Call) -> Callable:
-        return functools.partial(getattr(call.xp, function), *call.ins, call.outs[0])
+    def function_bound(call: Call) -> Callable:
+        ins = [*call.ins]
+        if number is not None:
+            ins.append(number(call.xp, ins[0].dtype, call.attrs.get("scalar", always)))
+        return functools.partial(getattr(call.xp, function), *ins, call.outs[0])
 
+
+def _ufunc(name: str, function: str, arguments: Sequence[str], types: str | Callable, doc: str) -> Op:
+    """Register an operator that is one function of the array module."""
+    op = register(Op(name, Schema([]), arguments, types=types, doc=doc))
+    op.infer(broadcast)
+    alike(op, broadcasts=True)
+    _by_function(op, function)
     return op
 
 
@@ -65,23 +79,12 @@ _SCALAR = Schema([Field("scalar", float, 1.0, Number), Field("is_int", bool, Tru
 
 def _ufunc_scalar(name: str, function: str, number: Callable, types: str | Callable, doc: str,
                   always: float | None = None) -> None:
-    """Register the form with a number on the right, an attribute or ``always`` the same, which
-    ``number(xp, dtype, scalar)`` prepares."""
+    """Register the form with a number on the right."""
     op = register(Op(name, _SCALAR, ("data",), types=types, doc=doc) if always is None else
                   Op(name, Schema([]), ("x",), types=types, doc=doc))
     op.infer(lambda data: data)
-    op.grad(ZERO)
     alike(op)
-
-    @op.kernel()
-    def scalar_xp(xp: ArrayModule, data: Array, *, scalar: Any = always, out: Array | None = None
-                  ) -> Array | np.generic:
-        return getattr(xp, function)(data, number(xp, data.dtype, scalar), out=out)
-
-    @op.kernel("ufunc", bound=True, rank=Rank.OPERATOR)
-    def scalar_bound(call: Call) -> Callable:
-        xp, (data,), scalar = call.xp, call.ins, call.attrs.get("scalar", always)
-        return functools.partial(getattr(xp, function), data, number(xp, data.dtype, scalar), call.outs[0])
+    _by_function(op, function, number, always)
 
 
 def _beside(xp: ArrayModule, dtype: np.dtype, scalar: float) -> float:
