@@ -303,7 +303,7 @@ def _padded(xp: ArrayModule, g: Array, scale: int) -> Array:
     return xp.pad(g, ((0, 0), (0, 0), (edge, far), (edge, far)))
 
 
-@upsampling_data.kernel()
+@upsampling_data.kernel()  # no body: as for spreading
 def upsampling_data_xp(xp, g, weight, *, scale):
     n, c, h, w = g.shape
     result = xp.zeros((n, c, h // scale, w // scale), dtype=g.dtype)
@@ -331,7 +331,7 @@ def upsampling_weight_infer(g, data, *, scale):
     return (data[1], 1, kernel, kernel)
 
 
-@upsampling_weight.kernel()
+@upsampling_weight.kernel()  # no body: as for spreading
 def upsampling_weight_xp(xp, g, data, *, scale):
     padded, (kernel, _) = _padded(xp, g, scale), _spread(scale)
     result = xp.empty((data.shape[1], 1, kernel, kernel), dtype=g.dtype)
