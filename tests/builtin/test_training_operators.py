@@ -252,7 +252,7 @@ def test_an_unknown_batch_follows_from_the_label() -> None:
     ("InstanceNorm", [(2, 3), (3,), (3,)], {}, ShapeError, "at least 3 axes"),
     ("GroupNorm", [(2, 6, 2), (4,), (4,)], {"num_groups": 4}, AttrError, "does not divide the 6 channels"),
     ("L2Normalization", [(2, 3)], {"mode": "spatial"}, ShapeError, "at least 3 axes"),
-    ("LRN", [(2, 3)], {"nsize": 0}, AttrError, "positive number"),
+    ("LRN", [(2, 3)], {"nsize": 0}, AttrError, "from one up"),
     ("softmax", [(2, 3)], {"axis": 5}, AttrError, "axis=5 is out of range"),
     ("softmax", [(2, 3)], {"temperature": 0.0}, AttrError, "temperature"),
     ("log_softmax", [(2, 3)], {"use_length": True}, AttrError, "no input for lengths"),

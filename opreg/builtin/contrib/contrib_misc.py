@@ -5,15 +5,10 @@ from __future__ import annotations
 from ...core.registry import declare, ops
 from ...core.spec import show
 from ...errors import AttrError, ShapeError
-from ...typing import Array, ArrayModule
 from ..forms import formed
-from ..outputs import adjoint_pair
+from ..outputs import adjoint_pair, wide
 
 __all__: list[str] = []
-
-
-def _wide(xp: ArrayModule, data: Array) -> Array:
-    return data if data.dtype.name in ("float32", "float64") else data.astype(xp.float32)
 
 
 # ------------------------------------------------------------------------------------ Fourier transforms
@@ -27,9 +22,9 @@ def fft(data, *, compute_size: int = 128):
 formed(fft, "(..., n) -> (..., 2n)")
 
 
-@fft.kernel()
+@fft.kernel()  # no body: the transform is the array module's
 def fft_xp(xp, data):
-    spectrum = xp.fft.fft(_wide(xp, data), axis=-1)
+    spectrum = xp.fft.fft(wide(data), axis=-1)
     return xp.stack((spectrum.real, spectrum.imag), axis=-1).reshape((*data.shape[:-1], 2 * data.shape[-1]))
 
 
@@ -41,9 +36,9 @@ def ifft(data, *, compute_size: int = 128):
 formed(ifft, "(..., 2n) -> (..., n)")
 
 
-@ifft.kernel()
+@ifft.kernel()  # no body: the transform is the array module's
 def ifft_xp(xp, data):
-    pairs = _wide(xp, data).reshape((*data.shape[:-1], data.shape[-1] // 2, 2))
+    pairs = wide(data).reshape((*data.shape[:-1], data.shape[-1] // 2, 2))
     return xp.fft.ifft(pairs[..., 0] + 1j * pairs[..., 1], axis=-1).real * pairs.shape[-2]
 
 
@@ -71,9 +66,9 @@ def count_sketch_infer(data, h, s, *, out_dim):
     return (*data[:-1], out_dim)
 
 
-@count_sketch.kernel()
+@count_sketch.kernel()  # no body: bodies add at places of arrays there are, and none has this length
 def count_sketch_xp(xp, data, h, s, *, out_dim):
-    result = xp.zeros((*data.shape[:-1], out_dim), _wide(xp, data).dtype)
+    result = xp.zeros((*data.shape[:-1], out_dim), wide(data).dtype)
     xp.add.at(result, (..., h.reshape(-1).astype(xp.int64)), data * s.reshape(-1))
     return result
 

@@ -69,7 +69,7 @@ def _valid(xp: ArrayModule, lags: Array, marks: Array, valid_length: Array, proc
     return marks, xp.expand_dims(counts, 2) & (xp.expand_dims(marks, 2) == xp.arange(processes))
 
 
-@hawkesll.kernel()
+@hawkesll.kernel()  # no body: each event follows from the one before
 def hawkesll_xp(xp, lda, alpha, beta, state, lags, marks, valid_length, max_time):
     marks, member = _valid(xp, lags, marks, valid_length, lda.shape[1])
     before, _, end, _ = _follow(xp, beta, state, lags, marks, valid_length, max_time)
@@ -90,7 +90,7 @@ def backward_hawkesll(g, g_out_state, lda, alpha, beta, state, lags, marks, vali
 gradient_by(hawkesll, backward_hawkesll)
 
 
-@backward_hawkesll.kernel()
+@backward_hawkesll.kernel()  # no body: each event follows from the one before
 def backward_hawkesll_xp(xp, g, g_out_state, lda, alpha, beta, state, lags, marks, valid_length, max_time):
     marks, member = _valid(xp, lags, marks, valid_length, lda.shape[1])
     before, before_slope, end, end_slope = _follow(xp, beta, state, lags, marks, valid_length, max_time)

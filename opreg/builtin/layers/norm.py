@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from ...core.attrs import Positive
 from ...core.registry import declare, ops
 from ...core.spec import show
 from ...elementwise.expression import sqrt, square
 from ...elementwise.loops import sets
 from ...elementwise.rows import Along, row_sum
-from ...errors import AttrError, ShapeError
+from ...errors import ShapeError
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from ..looped import by_loop, looped
 from ..outputs import adjoint_pair, wide
 
@@ -85,7 +87,7 @@ def _window(xp: ArrayModule, x: Array, nsize: int) -> Array:
 
 
 @declare(name="LRN", types="T:floating->T,T", outputs=("output", "tmp_norm"), visible=lambda: 1, cheap=True)
-def lrn(data, *, alpha: float = 1e-4, beta: float = 0.75, knorm: float = 2.0, nsize: int):
+def lrn(data, *, alpha: float = 1e-4, beta: float = 0.75, knorm: float = 2.0, nsize: Positive):
     """``data`` divided by ``(knorm + alpha / nsize * s) ** beta``, s the sum of squares over neighbouring channels.
 
     The window has as many channels on either side; an even ``nsize`` reaches as far as the odd number below it.
@@ -95,13 +97,7 @@ def lrn(data, *, alpha: float = 1e-4, beta: float = 0.75, knorm: float = 2.0, ns
     """
 
 
-@lrn.infer
-def lrn_infer(data, *, nsize):
-    if len(data) < 2:
-        raise ShapeError(f"data: expected at least 2 axes (samples, channels, ...), got shape {show(data)}")
-    if nsize < 1:
-        raise AttrError(f"nsize={nsize}: expected a positive number of channels")
-    return [data, data]
+formed(lrn, "(samples, channels, ...) -> (samples, channels, ...) (samples, channels, ...)")
 
 
 @lrn.kernel()  # no body: the gradient reads an output that no user sees
@@ -133,7 +129,7 @@ def lrn_window(data, *, nsize: int):
     """The sum of each channel and its neighbours, ``nsize`` in all."""
 
 
-@lrn_window.kernel()
+@lrn_window.kernel()  # no body: neighbours are slices here, added in place
 def lrn_window_xp(xp, data, *, nsize):
     return _window(xp, data, nsize)
 

@@ -424,7 +424,7 @@ def _padded(xp: ArrayModule, data: Array, pool: Pool) -> tuple[Array, Pool, tupl
     return frame, framed, inner
 
 
-@pooling_v1.kernel()
+@pooling_v1.kernel()  # no body: Pad and Pooling take half as long again for small images
 def pooling_v1_xp(xp, data, *, kernel, pool_type, global_pool, pooling_convention, stride, pad):
     pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, None)
     x, pool, _ = _padded(xp, data.reshape(pool.x), pool)
@@ -441,7 +441,7 @@ pooling_v1_data = register(Op("_backward_Pooling_v1", pooling_v1.signature.schem
 gradient_by(pooling_v1, pooling_v1_data)
 
 
-@pooling_v1_data.kernel()
+@pooling_v1_data.kernel()  # no body: a maximum that several places have counts for each
 def pooling_v1_data_xp(xp, g, data, output, *, kernel, pool_type, global_pool, pooling_convention, stride, pad):
     pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, None)
     g = g.reshape(pool.y)

@@ -195,7 +195,7 @@ def box_nms_infer(data, *, coord_start, score_index, id_index):
     return [data, (*data[:-1], 1)]
 
 
-@box_nms.kernel()
+@box_nms.kernel()  # no body: each box that is kept rules out later ones, one after the other
 def box_nms_xp(xp, data, *, overlap_thresh, valid_thresh, topk, coord_start, score_index, id_index, background_id,
                force_suppress, in_format, out_format):
     n, width = data.shape[-2:]
@@ -246,7 +246,7 @@ def box_iou(lhs, rhs, *, format: Format = "corner"):
 formed(box_iou, "(...left, 4) (...right, 4) -> (...left, ...right)")
 
 
-@box_iou.kernel()
+@box_iou.kernel()  # no body: as for box_decode
 def box_iou_xp(xp, lhs, rhs, *, format):
     sides = [array.reshape(-1, 4) for array in (lhs, rhs)]
     a, b = [(*apart(_corners(xp, side, format)), _area(xp, side, format)) for side in sides]
@@ -274,7 +274,7 @@ def bipartite_matching(data, *, is_ascend: bool = False, threshold: float, topk:
 formed(bipartite_matching, "(..., rows, columns) -> (..., rows) (..., columns)")
 
 
-@bipartite_matching.kernel()
+@bipartite_matching.kernel()  # no body: one match after the other
 def bipartite_matching_xp(xp, data, *, is_ascend, threshold, topk):
     n, m = data.shape[-2:]
     scores = (-data if is_ascend else data).reshape(math.prod(data.shape[:-2]), n, m)
@@ -314,7 +314,7 @@ def box_encode(samples, matches, anchors, refs, means, stds):
 formed(box_encode, "(batch, n) (batch, n) (batch, n, 4) (batch, boxes > 0, 4) (4) (4) -> (batch, n, 4) (batch, n, 4)")
 
 
-@box_encode.kernel()
+@box_encode.kernel()  # no body: as for box_decode
 def box_encode_xp(xp, samples, matches, anchors, refs, means, stds):
     places = xp.clip(matches.astype(xp.int64), 0, max(refs.shape[1] - 1, 0))
     matched = xp.take_along_axis(refs, places[:, :, None], axis=1)
@@ -339,7 +339,7 @@ def box_decode(data, anchors, *, std0: float = 1.0, std1: float = 1.0, std2: flo
 formed(box_decode, "(batch, n, 4) (1, n, 4) -> (batch, n, 4)")
 
 
-@box_decode.kernel()
+@box_decode.kernel()  # no body: columns are views here; a body takes half as long again for a few boxes
 def box_decode_xp(xp, data, anchors, *, std0, std1, std2, std3, clip, format):
     x, y, width, height = apart(_centers(xp, anchors, format))
     dx, dy, dw, dh = apart(data)

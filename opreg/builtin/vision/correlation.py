@@ -113,7 +113,7 @@ def correlation_infer(data1, data2, *, kernel_size, max_displacement, stride1, s
     return (data1[0], len(form.shifts) ** 2, *form.places)
 
 
-@correlation.kernel()
+@correlation.kernel()  # no body: one pass for each displacement, all into one array
 def correlation_xp(xp, data1, data2, *, kernel_size, max_displacement, stride1, stride2, pad_size, is_multiply):
     form = _form(data1.shape, kernel_size, max_displacement, stride1, stride2, pad_size)
     a, b = [_framed(xp, x, form) for x in wide(xp, data1, data2)]
@@ -135,7 +135,7 @@ def correlation_data(g, data1, data2, *, kernel_size: int = 1, max_displacement:
 gradient_by(correlation, correlation_data)
 
 
-@correlation_data.kernel()
+@correlation_data.kernel()  # no body: one pass for each displacement, which both gradients share
 def correlation_data_xp(xp, g, data1, data2, *, kernel_size, max_displacement, stride1, stride2, pad_size, is_multiply):
     form = _form(data1.shape, kernel_size, max_displacement, stride1, stride2, pad_size)
     g, *data = wide(xp, g, data1, data2)

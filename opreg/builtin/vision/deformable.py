@@ -172,7 +172,7 @@ def _moving(op: Op, back: Op, modulated: bool) -> None:
         form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
         return _shapes(data, form, num_filter)[3]
 
-    @op.kernel()
+    @op.kernel()  # no body: both convolutions share it
     def moving_xp(xp, *arrays, kernel, stride, dilate, pad, num_group, num_deformable_group):
         form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
         bias = arrays[count] if len(arrays) > count else None
@@ -187,7 +187,7 @@ def _moving(op: Op, back: Op, modulated: bool) -> None:
 
     back.infer(like_inputs(*range(1, count + 1)))
 
-    @back.kernel()
+    @back.kernel()  # no body: the gradients share the reading of the image
     def moving_back_xp(xp, g, *arrays, kernel, stride, dilate, pad, num_group, num_deformable_group):
         form = _form(kernel, stride, dilate, pad, num_group, num_deformable_group)
         return _gradients(xp, g, *parts(arrays), form)

@@ -138,7 +138,7 @@ def _samples(xp: ArrayModule, rois: Array, trans: Array | None, form: _Form, sha
     return _Samples(places, inside, inside.sum((4, 5)), high, across)
 
 
-@deformable_pooling.kernel()
+@deformable_pooling.kernel()  # no body: places of samples serve both outputs
 def deformable_pooling_xp(xp, data, rois, trans=None, *, spatial_scale, output_dim, group_size, pooled_size, part_size,
                           sample_per_part, trans_std):
     data, trans = wide(xp, data, trans)
@@ -165,7 +165,7 @@ def deformable_pooling_data(g, data, rois, trans, *, spatial_scale: float, outpu
 gradient_by(deformable_pooling, deformable_pooling_data)
 
 
-@deformable_pooling_data.kernel()
+@deformable_pooling_data.kernel()  # no body: the gradients share the places of samples
 def deformable_pooling_data_xp(xp, g, data, rois, trans=None, *, spatial_scale, output_dim, group_size, pooled_size,
                                part_size, sample_per_part, trans_std):
     g, data, trans = wide(xp, g, data, trans)

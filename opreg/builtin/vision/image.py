@@ -53,7 +53,7 @@ def _changing(op: Op, change: Callable[..., Array]) -> None:
     """Declare that an operator changes numbers of images: ``change(xp, x, dtype, rng, **attrs)`` does so to an image of
     the working dtype, and ``dtype`` is that of the result."""
 
-    @op.kernel()
+    @op.kernel()  # no body: colors of channels are constants, which bodies do not hold
     def changing_xp(xp, data, *, rng=None, **attrs):
         return _in_range(xp, change(xp, _working(xp, data), data.dtype, rng, **attrs), data.dtype)
 
@@ -146,7 +146,7 @@ def crop_put(g, data, *, x: int, y: int, width: int, height: int):
     """Zeros of the shape of ``data`` with ``g`` where ``_image_crop`` cuts."""
 
 
-@crop_put.kernel()
+@crop_put.kernel()  # no body: as for crop
 def crop_put_xp(xp, g, data, *, x, y, width, height):
     dx = xp.zeros(data.shape, g.dtype)
     _part(dx, x, y, width, height)[...] = g
@@ -172,7 +172,7 @@ def _declare_flip(words: str, axis: int) -> None:
     formed(flip, "(height, width, channel) -> (height, width, channel)")
     formed(random_flip, "(height, width, channel) -> (height, width, channel)")
 
-    @random_flip.kernel()
+    @random_flip.kernel()  # no body: the eager gradient of a body would draw anew
     def random_flip_xp(xp, data, *, rng):
         return xp.where(rng.random((1,)) < 0.5, xp.flip(data, axis), data)
 

@@ -7,10 +7,13 @@ Every interpolation weighs rows and columns apart. Positions and weights are in 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Literal
 
 from ...core.attrs import Positive
+from ...core.op import Op
 from ...core.registry import declare
+from ...core.rules import Rule
 from ...core.spec import ANY, Shape, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule, DTypeLike
@@ -195,7 +198,7 @@ def resize(data, *, size: int | tuple[int, ...] = (), keep_ratio: bool = False, 
     """
 
 
-def _size(height: int, width: int, size: int | Shape, keep_ratio: bool) -> tuple[int, int]:
+def _size(height: int, width: int, *, size: int | Shape, keep_ratio: bool) -> tuple[int, int]:
     """Height and width asked for."""
     sizes = (size,) if isinstance(size, int) else size
     if len(sizes) not in (1, 2) or min(sizes) < 1:
@@ -220,14 +223,21 @@ def resize_infer(data, *, size, keep_ratio):
         raise ShapeError("data: expected an image (height, width, channel) or a batch of them, "
                          f"got shape {show(data)}")
     _some(data)
-    return (*data[:-3], *_size(data[-3], data[-2], size, keep_ratio), data[-1])
+    return (*data[:-3], *_size(data[-3], data[-2], size=size, keep_ratio=keep_ratio), data[-1])
 
 
-@resize.kernel()
-def resize_xp(xp, data, *, size, keep_ratio, interp):
-    height, width = _size(data.shape[-3], data.shape[-2], size, keep_ratio)
-    images = data if data.ndim == 4 else data[None]
-    return resized(xp, images, height, width, interp).reshape(*data.shape[:-3], height, width, data.shape[-1])
+def _resizing(op: Op, size: Callable[..., tuple[int, int]]) -> None:
+    """Declare that an operator resizes images to the height and width that ``size(height, width, **attrs)`` tells."""
+    rule = Rule(size)
+
+    @op.kernel()  # no body: OpenCV's arithmetic of bytes shifts whole numbers
+    def resizing_xp(xp, data, *, interp, **attrs):
+        height, width = rule(attrs, *data.shape[-3:-1])
+        images = data if data.ndim == 4 else data[None]
+        return resized(xp, images, height, width, interp).reshape(*data.shape[:-3], height, width, data.shape[-1])
+
+
+_resizing(resize, _size)
 
 
 @declare(name="_cvimresize")
@@ -238,9 +248,7 @@ def cv_resize(src, *, w: Positive, h: Positive, interp: Interpolation = 1):
 formed(cv_resize, "(height > 0, width > 0, channel) -> (@h, @w, channel)")
 
 
-@cv_resize.kernel()
-def cv_resize_xp(xp, src, *, w, h, interp):
-    return resized(xp, src[None], h, w, interp)[0]
+_resizing(cv_resize, lambda height, width, *, w, h: (h, w))
 
 
 # ------------------------------------------------------------------------------------------------ borders
@@ -285,7 +293,7 @@ def _source(xp: ArrayModule, n: int, before: int, after: int, kind: int) -> Arra
     return xp.clip(place, 0, n - 1)
 
 
-@border.kernel()
+@border.kernel()  # no body: values of channels are constants, which bodies do not hold
 def border_xp(xp, src, *, top, bot, left, right, type, value, values):
     height, width, channels = src.shape
     if type:

@@ -65,7 +65,7 @@ def prior_infer(data, *, sizes, ratios, steps, offsets):
     return (1, data[2] * data[3] * (len(sizes) + len(ratios) - 1), 4)
 
 
-@prior.kernel()
+@prior.kernel()  # no body: its numbers come from no array
 def prior_xp(xp, data, *, sizes, ratios, clip, steps, offsets):
     height, width = data.shape[2:]
     dtype = wide(xp, data[:0])[0].dtype
@@ -120,7 +120,7 @@ def _matches(xp: ArrayModule, overlaps: Array, threshold: float) -> tuple[Array,
     return best, positive, overlap
 
 
-@target.kernel()
+@target.kernel()  # no body: one match after the other
 def target_xp(xp, anchor, label, cls_pred, *, overlap_threshold, ignore_label, negative_mining_ratio,
               negative_mining_thresh, variances):
     (batch, n), objects = (label.shape[0], anchor.shape[1]), label.shape[1]
@@ -192,7 +192,7 @@ def _moved(xp: ArrayModule, anchor: Array, steps: Array, variances: tuple[float,
     return xp.clip(boxes, 0, 1) if clip else boxes
 
 
-@detection.kernel()
+@detection.kernel()  # no body: each box that is kept rules out later ones
 def detection_xp(xp, cls_prob, loc_pred, anchor, *, clip, threshold, nms_threshold, force_suppress, variances,
                  nms_topk):
     batch, classes, n = cls_prob.shape

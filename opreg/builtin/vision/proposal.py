@@ -85,7 +85,7 @@ def _declare(name: str, single: bool) -> None:
             raise ShapeError(f"cls_prob: there is no place in {show(cls_prob)}")
         return [(batch * rpn_post_nms_top_n, 5), (batch * rpn_post_nms_top_n, 1)]
 
-    proposal.kernel()(proposal_xp)
+    proposal.kernel()(proposal_xp)  # no body: each region that is kept rules out later ones
     proposal.grad(ZERO)
 
 

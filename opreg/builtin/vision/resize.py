@@ -53,7 +53,7 @@ def _weighs(op: Op, shape: Callable[..., Shape], matrix: Callable[..., Array], t
         sizes = zip(image.shape[2:], new[2:])
         return [rule(attrs, xp, m, n, dtype).T if turned else rule(attrs, xp, n, m, dtype) for n, m in sizes]
 
-    @op.kernel()
+    @op.kernel()  # no body: the matrices are constants, which bodies do not hold
     def weighing_xp(xp, data, *like, out=None, **attrs):
         new = result(attrs, data.shape, *[array.shape for array in like])
         return _weighed(xp, data, *matrices(xp, data, new, attrs), out=out)

@@ -155,12 +155,12 @@ def _averaging(op: Op, name: str, cells: Callable[..., _Cells]) -> None:
     adjoint_pair(op, back)
     rule = Rule(cells)
 
-    @op.kernel()
+    @op.kernel()  # no body: runs of regions go into one array, so that memory stays small
     def averaging_xp(xp, data, rois, **attrs):
         (x,) = wide(xp, data)
         return _average(xp, x, rule(attrs, xp, rois, x.shape[2:], x.dtype))
 
-    @back.kernel()
+    @back.kernel()  # no body: as for the forward kernel
     def averaging_data_xp(xp, g, rois, data, **attrs):
         (g,) = wide(xp, g)
         return _average_data(xp, g, rule(attrs, xp, rois, data.shape[2:], g.dtype), data.shape)
@@ -323,7 +323,7 @@ def _tables(xp: ArrayModule, x: Array) -> tuple[Array, Array]:
     return values, places
 
 
-@roi_pooling.kernel()
+@roi_pooling.kernel()  # no body: blocks of channels share tables of maxima
 def roi_pooling_xp(xp, data, rois, *, pooled_size, spatial_scale):
     (x,) = wide(xp, data)
     n, channels, height, width = x.shape
@@ -372,7 +372,7 @@ def _sources(xp: ArrayModule, rois: Array, maxidx: Array, shape: Shape) -> tuple
     return flat + xp.where(nonempty, maxidx, 0), nonempty
 
 
-@roi_pooling_data.kernel()
+@roi_pooling_data.kernel()  # no body: a small gradient takes a sixth longer by a body
 def roi_pooling_data_xp(xp, g, rois, maxidx, data):
     flat, nonempty = _sources(xp, rois, maxidx, data.shape)
     return add_at(xp, data.shape, flat, xp.where(nonempty, g, 0))
@@ -388,7 +388,7 @@ adjoint_pair(roi_pooling_at, roi_pooling_data)
 gradient_by(roi_pooling, roi_pooling_data)
 
 
-@roi_pooling_at.kernel()
+@roi_pooling_at.kernel()  # no body: as for roi_pooling_data
 def roi_pooling_at_xp(xp, h, rois, maxidx):
     flat, nonempty = _sources(xp, rois, maxidx, h.shape)
     return xp.where(nonempty, xp.take(h.reshape(-1), flat), 0)

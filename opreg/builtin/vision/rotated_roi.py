@@ -41,7 +41,7 @@ def _counts(xp: ArrayModule, length: Array, cells: int, samples: int, diagonal: 
     return counts, int(counts.max()) if xp is np else most
 
 
-@rotated_roi_align.kernel()
+@rotated_roi_align.kernel()  # no body: samples are added up one by one, so that memory stays small
 def rotated_roi_align_xp(xp, data, rois, *, pooled_size, spatial_scale, sampling_ratio):
     data, rois = wide(xp, data, rois)
     (batch, channels, height, width), (down, across) = data.shape, pooled_size

@@ -67,7 +67,7 @@ def _steps(xp: ArrayModule, size: Shape, dtype: np.dtype) -> Array:
     return xp.asarray([2 / max(1, size[1] - 1), 2 / max(1, size[0] - 1)], dtype).reshape(2, 1, 1)
 
 
-@grid_generator.kernel()
+@grid_generator.kernel()  # no body: places of pixels are constants, which bodies do not hold
 def grid_generator_xp(xp, data, *, transform_type, target_shape):
     (data,) = wide(xp, data)
     if transform_type == "affine":
@@ -88,7 +88,7 @@ def grid_generator_data(g, data, *, transform_type: Literal["affine", "warp"],
 gradient_by(grid_generator, grid_generator_data)
 
 
-@grid_generator_data.kernel()
+@grid_generator_data.kernel()  # no body: as for grid_generator
 def grid_generator_data_xp(xp, g, data, *, transform_type):
     (g,) = wide(xp, g)
     n, _, height, width = g.shape
@@ -121,7 +121,7 @@ def _corners(xp: ArrayModule, grid: Array, size: tuple[int, int]) -> list[Corner
     return corners(xp, y, x, size, xp.repeat(xp.arange(n), height * width))
 
 
-@bilinear_sampler.kernel()
+@bilinear_sampler.kernel()  # no body: the gradient of a body would add up each corner apart
 def bilinear_sampler_xp(xp, data, grid):
     data, grid = wide(xp, data, grid)
     places = _corners(xp, grid, data.shape[2:])
@@ -135,7 +135,7 @@ def bilinear_sampler_data(g, grid, data):
 
 
 
-@bilinear_sampler_data.kernel()
+@bilinear_sampler_data.kernel()  # no body: one sum at places for all four corners
 def bilinear_sampler_data_xp(xp, g, grid, data):
     g, grid = wide(xp, g, grid)
     n, _, height, width = data.shape
@@ -158,7 +158,7 @@ def bilinear_sampler_grid(g, data, grid):
 gradient_by(bilinear_sampler, bilinear_sampler_data, bilinear_sampler_grid)
 
 
-@bilinear_sampler_grid.kernel()
+@bilinear_sampler_grid.kernel()  # no body: the four corners are read once for both slopes
 def bilinear_sampler_grid_xp(xp, g, data, grid):
     g, data, grid = wide(xp, g, data, grid)
     size = data.shape[2:]
