@@ -47,7 +47,7 @@ class _Slot(int):
 _FORMS: Recent = Recent(4096, "forms of eager calls")
 
 
-def _form_of(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
+def _by_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
     """Complete attributes and inputs in order of a call. Calls of one form are taken apart once."""
     if op.signature.per_instance:  # each call has attributes of its own
         return _taken_apart(op, args, keywords, _is_array)
@@ -67,7 +67,7 @@ def _form_of(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
         key = None
     if key is None:
         listed = _listed(op, keywords)
-        return _form_of(op, args, listed) if listed else _taken_apart(op, args, keywords, _is_array)
+        return _by_form(op, args, listed) if listed else _taken_apart(op, args, keywords, _is_array)
     if known is None:
         slots = map(_Slot, range(len(arrays)))
         inputs, given = split(op, [next(slots) if isinstance(value, NDArray) else value for value in args],
@@ -168,7 +168,7 @@ def invoke(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     if keywords:
         out, ctx = keywords.pop("out", None), keywords.pop("ctx", None)
         keywords.pop("name", None)
-    attrs, values = (_answered if op.signature.schema.__class__ is RegisteredProp else _form_of)(op, args, keywords)
+    attrs, values = (_answered if op.signature.schema.__class__ is RegisteredProp else _by_form)(op, args, keywords)
     ctx = _place(values) if ctx is None else Context(ctx)
     if out is not None:
         return _into(op, attrs, values, ctx, out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, MutableMapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from opreg.ndarray.ndarray import NDArray
 
@@ -12,10 +12,6 @@ from ..core.spec import show
 from ..errors import ArgumentError, did_you_mean
 from .handles import Hook, HookHandle, Hooks
 from .tensor import Tensor, has_numbers
-
-if TYPE_CHECKING:
-    from .cell import Cell
-    from .parameter import Parameter
 
 __all__ = ["Buffer", "Buffered", "IncompatibleKeys"]
 
@@ -56,12 +52,13 @@ class IncompatibleKeys(NamedTuple):
 class Buffered:
     """Buffers by attribute; parameters and buffers as a dict."""
 
-    _params: OrderedDict[str, Parameter | None]
+    _params: OrderedDict[str, Any]  # Parameters
     _cells: OrderedDict[str, Any]  # Cells, None where one was taken away
     _buffers: OrderedDict[str, Tensor | None]
     _transient: set[str]
     _touch: Callable[[], None]
-    cells_and_names: Callable[..., Iterator[tuple[str, Cell]]]
+    cells_and_names: Callable[..., Iterator[tuple[str, Any]]]
+    get_sub_cell: Callable[[str], Any]
 
     @property
     def path(self) -> str:
@@ -97,16 +94,6 @@ class Buffered:
                     continue
                 seen.add(id(buffer))
                 yield (f"{path}.{name}" if path else name), buffer
-
-    def get_sub_cell(self, target: str) -> Cell:
-        """The Cell at a path of attributes, such as ``block.conv``; itself for none."""
-        cell: Any = self
-        for name in target.split(".") if target else ():
-            if cell._cells.get(name) is None:
-                raise AttributeError(f"{cell.path} has no attribute {name!r} that is a Cell. "
-                                     f"{did_you_mean(name, cell._cells)}")
-            cell = cell._cells[name]
-        return cell
 
     def get_buffer(self, target: str) -> Tensor:
         """The buffer at a path of attributes, such as ``block.norm.mean``."""

@@ -316,6 +316,16 @@ class ParameterContainer(Buffered):
             if cell is not None:
                 yield from cell.cells_and_names(f"{name_prefix}.{name}" if name_prefix else name, seen)
 
+    def get_sub_cell(self, target: str) -> Cell:
+        """The Cell at a path of attributes, such as ``block.conv``; itself for none."""
+        cell: Any = self
+        for name in target.split(".") if target else ():
+            if cell._cells.get(name) is None:
+                raise AttributeError(f"{cell.path} has no attribute {name!r} that is a Cell. "
+                                     f"{did_you_mean(name, cell._cells)}")
+            cell = cell._cells[name]
+        return cell
+
     def insert_child_to_cell(self, child_name: str, child_cell: Cell | None) -> None:
         """Add a child under a name; its parameters keep their names."""
         if not isinstance(child_name, str):

@@ -1,0 +1,262 @@
+"""Bound traces: a traced function bound to memory and flattened to a plan, which runs for one caller at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from opreg.core import generators
+from opreg.ndarray.context import Context, current_context
+from opreg.ndarray.finite import inherited
+from opreg.ndarray.landing import Landing
+from opreg.ndarray.ndarray import NDArray
+from opreg.ndarray.needed import lost
+from opreg.symbol.compile import compile_program
+from opreg.symbol.inspect.finite import check_numbers
+from opreg.symbol.plan import Segment
+from opreg.symbol.program import Bound, Program
+
+from ..core.gradient import CUT
+from ..core.graph import Entry, Graph, Node
+from ..core.mode import MODE, inside, quiet
+from ..core.spec import known
+from ..core.versions import WATCHED, Targets, written, wrote
+from ..errors import OpError
+from ..ndarray import tape
+from ..typing import Array
+from .parameter import Parameter
+from .plan_memory import Room
+from .python_op import Kept, Record
+from .state import STATE
+from .tensor import Tensor
+from .traced import Traced
+
+__all__ = ["BoundTrace"]
+
+
+class BoundTrace:
+    """A traced function bound to memory and flattened.
+
+    Parameters
+    ----------
+    traced : Traced
+        The function.
+    room : Room
+        Where it computes; it is taken while it runs, and as long as its results are needed.
+    late : list of Entry
+        Gradients, computed by a second half.
+    seeds : list of Node
+        Variables of the gradients that arrive.
+    numbers : bool or "debug"
+        Whether steps look at what they make.
+    gradients_of : sequence of Parameter
+        Whose gradients the inputs are, in this order, to be computed where this reads them.
+    """
+
+    def __init__(self, traced: Traced, room: Room, late: Sequence[Entry] = (), seeds: Sequence[Node] = (),
+                 numbers: bool | str = False, gradients_of: Sequence[Parameter] = ()):
+        trace = traced.trace
+        self.room, ctx = room, traced.ctx
+        self.ctx = ctx
+        stretches, specs = room.stretches(), trace.specs
+
+        def empty(entry: Entry) -> Array:
+            spec = specs[entry[0]][entry[1]]
+            if spec.shape is None or not known(spec.shape):
+                raise OpError("a compiled function needs shapes that follow from those of its inputs: one operator's "
+                              "depends on numbers")
+            return stretches.array(ctx, spec)
+
+        private = bool(late)  # a parameter that is assigned is still read, as it was, by the second half
+        aside = private or bool(traced.steps) or traced.calls  # and a run that is given up must not have changed it
+        assigned = {id(array) for array, _ in traced.assigned}
+        arrays: dict[Node, Array] = {}
+        contexts: dict[Node, Context] = {}
+        self.holders: list[tuple[NDArray, Array]] = []  # arrays whose memory the plan reads
+        self.copied: list[tuple[NDArray, Array]] = []  # those it reads a copy of
+        for array, node in trace.variables.values():  # those that a bprop reads among them
+            contexts[node] = array._ctx
+            if private and id(array) in assigned:
+                arrays[node] = array._data.copy()
+                self.copied.append((array, arrays[node]))
+            else:
+                arrays[node] = array._data
+                self.holders.append((array, array._data))
+        self.landings = _landings(traced, gradients_of, arrays)
+        for node in (*traced.inputs, *seeds):
+            if node not in arrays:
+                arrays[node] = empty((node, 0))
+            contexts[node] = ctx
+        self.slots = [arrays[node] for node in traced.inputs]
+        self.seeds = [arrays[node] for node in seeds]
+        last = traced.last if late else []  # without a second half nothing can come into it
+        heads = [*traced.heads, *[entry for _, entry in traced.assigned], *last]
+        variables = [node for node in specs if node.op is None and node in arrays]
+        graph = Graph(heads, [*variables, *trace.nodes])
+        self.outputs = [empty(entry) for entry in traced.heads]
+        self.stored: list[tuple[NDArray, Array]] = []  # what assigned arrays become when a run is over
+        targets = []
+        for array, entry in traced.assigned:
+            targets.append(empty(entry) if aside else array._data)
+            if aside:
+                self.stored.append((array, targets[-1]))
+        targets += [empty(entry) for entry in last]
+        self.gradients = [empty(entry) for entry in late]
+        bound = Bound(graph, dict(specs), ctx, {}, arrays, contexts, {}, outputs=[*self.outputs, *targets],
+                      arena=stretches.take)
+        program = Program.of(bound, True)
+        program.heads = [*program.heads, *late]
+        program.destinations = [(array, "write") for array in self.gradients]
+        with inherited(numbers):
+            self.plan = compile_program(program)
+        self.orders = room.orders(set(self.plan.contexts.values()))
+        if numbers:
+            check_numbers(self.plan, numbers)
+        self.quiet = not traced.calls
+        self.targets = self._targets()
+        self.kept: dict[Record, Kept] = {}  # what calls of Python keep for their gradients
+        self.places: list[int | None] = []  # which of the gradients each input and weight has
+        self.moved: list[tuple[NDArray, Array]] = []  # states that the second half changes, and what they become
+
+    def wait(self) -> None:
+        """Let the current streams wait for those of the run before in this room."""
+        for order in self.orders:
+            order()
+
+    def land(self, leaves: Sequence[Tensor]) -> list[Landing] | None:
+        """Bring inputs that do not lie where the plan reads them there; None where somebody has what lies there.
+
+        Places that were written to are returned: they are to be released when the plan has run.
+        """
+        reserved: list[Landing] = []
+        for slot, leaf, landing in zip(self.slots, leaves, self.landings):
+            if landing is None:
+                slot[...] = leaf._data
+            elif not landing.holds(leaf._data):
+                if landing.reserve() is None:
+                    for other in reserved:
+                        other.release()
+                    return None
+                reserved.append(landing)
+                slot[...] = leaf._data
+        return reserved
+
+    def fill(self, leaves: Sequence[Tensor]) -> None:
+        """Bring inputs, and parameters that moved to other memory, to where the plan reads them."""
+        slots, at = self.slots, 0
+        for leaf in leaves:
+            slots[at][...] = leaf._data
+            at += 1  # noqa: SIM113 (to begin with ``zip`` or ``enumerate`` takes as long as to copy a few numbers)
+        self.fill_holders()
+
+    def fill_holders(self) -> None:
+        """Bring parameters that moved to other memory to where the plan reads them."""
+        if self.holders:
+            for array, data in self.holders:
+                if array._data is not data:
+                    data[...] = array._data
+                    array._data = data
+                    wrote(data)
+        if self.copied:
+            for array, data in self.copied:
+                data[...] = array._data
+
+    def forward(self) -> None:
+        """Run the first half."""
+        plan = self.plan
+        for place in plan.random:
+            generators.drawing(*place)
+        half = plan.forward
+        if half.native is not None:
+            half.native()
+        elif half.plain:
+            try:
+                MODE.__dict__["now"]().run(half.run)
+            except RuntimeError as error:
+                if not inside(error):
+                    raise
+                half.run()
+        else:
+            self.run(half)
+        for store in plan.stores:
+            store()
+        if WATCHED and self.targets is not None:
+            self.targets.wrote()
+        if CUT.lost:  # it has gradients of its own
+            CUT.tell(out.dtype for out in self.outputs)
+
+    def _targets(self) -> Targets | None:
+        """The tensors from outside that are written: those that are assigned, and states; None where none is."""
+        outside = {id(data) for _, data in self.holders}
+        written = {id(array): array for step in self.plan.forward.steps for array in step.writes
+                   if id(array) in outside}
+        return Targets(written.values()) if written else None
+
+    def check(self, node: tape.TapeNode) -> None:
+        """Refuse to go back where the second half reads tensors from outside that were written since.
+
+        Raises
+        ------
+        OpError
+            Naming the tensor, where the function was called, and where the tensor was written.
+        """
+        changed = [(array, data, write) for array, data in self.holders if (write := written(data, node.number))]
+        if not changed:
+            return
+        read = [data for step in self.plan.backward.steps for i, data in enumerate(step.ins)
+                if data is not None and not (step.node is not None and step.node.op is not None
+                                             and i in step.node.op.traits.unread)]
+        for array, data, write in changed:
+            if any(array._ctx.xp.may_share_memory(data, each) for each in read):
+                name = f"Parameter {array.name}" if isinstance(array, Parameter) else "tensor from outside"
+                raise OpError(lost(node.describe(), name, data, write))
+
+    def backward(self) -> None:
+        """Run the second half."""
+        self.run(self.plan.backward)
+
+    def run(self, segment: Segment) -> None:
+        """Run one of the halves."""
+        if segment.plain:
+            quiet(segment.run)
+            return
+        thread = MODE.__dict__
+        # Steps that compute as in inference say so themselves.
+        token, tracer = thread["set"](thread["now"]().recorded(False, True)), thread["tracer"]
+        thread["tracer"] = None
+        trace, STATE.trace = STATE.trace, None
+        kept, STATE.kept = STATE.kept, self.kept
+        try:
+            if self.quiet and not segment.fresh and current_context() is self.ctx:
+                quiet(segment.run)
+                return
+            with self.ctx, np.errstate(all="ignore"):
+                segment.run()
+        finally:
+            thread["reset"](token)
+            thread["tracer"] = tracer
+            STATE.trace, STATE.kept = trace, kept
+
+    def free(self, idle: list[BoundTrace]) -> None:
+        """Give the memory back; what was kept of Python's is not needed again."""
+        if self.kept:
+            self.kept.clear()
+        self.room.free()
+        idle.append(self)
+
+
+def _landings(traced: Traced, parameters: Sequence[Parameter], arrays: dict[Node, Array]
+              ) -> Sequence[Landing | None]:
+    """Memory of their own for inputs that are gradients of parameters, which learn where it is; empty if none has."""
+    found: list[Landing | None] = []
+    specs = traced.trace.specs
+    if len(parameters) != len(traced.inputs) or traced.ctx.xp is not np:
+        return found
+    for parameter, node in zip(parameters, traced.inputs):
+        spec, landing = specs[node][0], None
+        if Landing.fits(spec) and spec.shape == parameter.shape:
+            arrays[node], landing = Landing.of(spec)
+            parameter._landing = landing
+        found.append(landing)
+    return found if any(found) else []
