@@ -369,6 +369,20 @@ def test_export_model_takes_the_arguments_of_mxnet(tmp_path: Any) -> None:
             mx.nd.FullyConnected(data, weight, bias, num_hidden=3)).asnumpy()])
 
 
+def test_export_model_of_a_network_without_parameters(tmp_path: Any) -> None:
+    """Its file of parameters holds nothing, as Gluon's ``export`` writes it."""
+    net = mx.gluon.nn.HybridLambda("relu")
+    net.hybridize()
+    net(mx.nd.ones((2, 3)))
+    net.export(str(tmp_path / "net"))
+    files = [str(tmp_path / name) for name in ("net-symbol.json", "net-0000.params", "net.onnx")]
+    model = onnx.load(export_model(files[0], files[1], [(2, 3)], np.float32, files[2]))
+    assert [node.op_type for node in model.graph.node] == ["Relu"]
+    mx.nd.save(files[1], [mx.nd.ones(2)])
+    with pytest.raises(ArgumentError, match="its arrays have no names"):
+        export_model(files[0], files[1], [(2, 3)], np.float32, files[2])
+
+
 def test_export_model_finds_the_dimensions_that_are_open(tmp_path: Any) -> None:
     file = str(tmp_path / "net.onnx")
     params = {"fc_weight": mx.nd.array(_floats(3, 10)), "fc_bias": mx.nd.array(_floats(3))}
