@@ -36,6 +36,7 @@ REQUIRED: Any = _Required()
 
 _INT = re.compile(r"\s*[+-]?\d+\s*$")
 _NUMBER = re.compile(r"[+-]?[0-9][^,]*$")
+_MARKS = ("'", '"', "(", "[")  # within a tuple
 _LONG = re.compile(r"(?<=\d)L\b")  # Python 2 wrote (2L, 3L)
 _TRUE, _FALSE = ("True", "true", "1"), ("False", "false", "0")
 
@@ -166,6 +167,20 @@ def _to_str(value: object) -> str:
     raise TypeError(value)
 
 
+def _parts(body: str) -> list[str]:
+    """The texts between commas, of which those in quotes are without them, and those in brackets may have commas."""
+    if any(mark in body for mark in _MARKS):
+        text = f"[{body}]"
+        try:
+            tree: Any = ast.parse(text, mode="eval").body
+            return [each.value if isinstance(each, ast.Constant) and isinstance(each.value, str)
+                    else ast.get_source_segment(text, each) or "" for each in tree.elts]
+        except (AttributeError, SyntaxError, ValueError, MemoryError, RecursionError):  # quotes that end nowhere
+            pass
+    parts = [part.strip() for part in body.split(",")]
+    return parts if parts[-1] else parts[:-1]
+
+
 def _to_tuple(item: Converter) -> Converter:
     def convert(value: object) -> tuple:
         if isinstance(value, str):
@@ -175,10 +190,7 @@ def _to_tuple(item: Converter) -> Converter:
             if len(text) < 2 or (text[0], text[-1]) not in (("(", ")"), ("[", "]")):
                 raise ValueError(value)
             body = text[1:-1].strip()
-            parts = body.split(",") if body else []
-            if parts and not parts[-1].strip():
-                parts.pop()
-            return tuple([item(part.strip()) for part in parts])
+            return tuple([item(part) for part in _parts(body)])
         if isinstance(value, (tuple, list, range)) or (isinstance(value, np.ndarray) and value.ndim == 1):
             return tuple([item(part) for part in value])
         if isinstance(value, numbers.Real) and not isinstance(value, bool):

@@ -19,7 +19,7 @@ onnx = pytest.importorskip("onnx")
 
 from onnx.reference import ReferenceEvaluator  # noqa: E402  the package may be missing
 
-from opreg.onnx import export_model, to_model  # noqa: E402
+from opreg.onnx import export_model, import_model, to_model  # noqa: E402
 
 #: Operators that ONNX cannot say, and whose kernels cannot be traced.
 UNSAID = frozenset([
@@ -369,6 +369,20 @@ def test_export_model_takes_the_arguments_of_mxnet(tmp_path: Any) -> None:
             mx.nd.FullyConnected(data, weight, bias, num_hidden=3)).asnumpy()])
 
 
+def test_export_model_of_a_network_without_parameters(tmp_path: Any) -> None:
+    """Its file of parameters holds nothing, as Gluon's ``export`` writes it."""
+    net = mx.gluon.nn.HybridLambda("relu")
+    net.hybridize()
+    net(mx.nd.ones((2, 3)))
+    net.export(str(tmp_path / "net"))
+    files = [str(tmp_path / name) for name in ("net-symbol.json", "net-0000.params", "net.onnx")]
+    model = onnx.load(export_model(files[0], files[1], [(2, 3)], np.float32, files[2]))
+    assert [node.op_type for node in model.graph.node] == ["Relu"]
+    mx.nd.save(files[1], [mx.nd.ones(2)])
+    with pytest.raises(ArgumentError, match="its arrays have no names"):
+        export_model(files[0], files[1], [(2, 3)], np.float32, files[2])
+
+
 def test_export_model_finds_the_dimensions_that_are_open(tmp_path: Any) -> None:
     file = str(tmp_path / "net.onnx")
     params = {"fc_weight": mx.nd.array(_floats(3, 10)), "fc_bias": mx.nd.array(_floats(3))}
@@ -489,6 +503,158 @@ def test_users_say_their_operators(operators: Any) -> None:
     python.onnx(lambda g, use, x: g("Mul", x, use.attrs["factor"]))
     _compared(python(Variable("x"), factor=5), x=_floats(2, 3))
     _compared(mx.sym.Custom(Variable("x"), op_type="onnx_said", factor=2), x=_floats(2, 3))
+
+
+def _traced_operators() -> dict[str, tuple[Symbol, dict[str, np.ndarray]]]:
+    """Operators of users that are traced, applied: several outputs, attributes of every kind, inputs that may be left
+    out or are a list, loops and operators in their bodies."""
+    from opreg.operator import define
+
+    @define(name="onnx_two", traced=True, outputs=("mean", "spread"))
+    def two(x: Any, *, axis: int = -1, least: float = 1e-3) -> Any:
+        mean = x.mean(axis=axis, keepdims=True)
+        return mean, ((x - mean) ** 2).mean(axis=axis, keepdims=True) + least
+
+    @define(name="onnx_kinds", traced=True)
+    def kinds(x: Any, *, scale: float = 2.0, times: int = 3, on: bool = True, mode: str = "tanh",
+              weights: tuple[float, ...] = (1.0, 2.0), names: tuple[str, ...] = ("a", "b"), limit: float | None = None
+              ) -> Any:
+        y = getattr(mx.nd, mode)(x)
+        for _ in range(times):
+            y = y * scale
+        y = y + sum(weights) + len(names) if on else y
+        return y if limit is None else mx.nd.clip(y, -limit, limit)
+
+    @define(name="onnx_optional", traced=True)
+    def optional(x: Any, *bias: Any) -> Any:
+        return x * 2 + bias[0] if bias else x * 2
+
+    @define(name="onnx_many", traced=True)
+    def many(*xs: Any, power: float = 1.0) -> Any:
+        return sum(x * i for i, x in enumerate(xs, 1)) ** 2 * power
+
+    @define(name="onnx_loop", traced=True)
+    def loop(x: Any, *, decay: float = 0.5) -> Any:
+        return mx.nd.contrib.foreach(lambda row, state: (row + state * decay,) * 2, x, mx.nd.zeros_like(x[0]))[0]
+
+    @define(name="onnx_rounds", traced=True)
+    def rounds(x: Any) -> Any:
+        return mx.nd.contrib.while_loop(lambda i, y: i < 4, lambda i, y: (y, [i + 1, y * 0.5 + x]),
+                                        [mx.nd.zeros((1,)), x], max_iterations=6)[1][1]
+
+    @define(name="onnx_numpy", traced=True)
+    def softplus(x: Any, *, beta: float = 1.0) -> Any:
+        x = x.asnumpy()
+        return np.log1p(np.exp(-np.abs(x) * beta)) + np.maximum(x, 0)
+
+    @define(name="onnx_nested", traced=True)
+    def nested(x: Any) -> Any:
+        return softplus(x, beta=2.0) + mx.nd.where(x > 0, x * 3, x * x)
+
+    @define(name="onnx_heads", traced=True)
+    def heads(x: Any, w: Any, *, count: int = 2) -> Any:
+        return mx.nd.dot(x, w).reshape((0, count, -1)).transpose((1, 0, 2)).softmax(axis=-1)
+
+    @define(name="onnx_cut", traced=True, outputs=("a", "b", "c"))
+    def cut(x: Any, *, at: tuple[int, ...] = (1, 2)) -> Any:
+        return x[:, :at[0]] * 2, x[:, at[0]:at[1]], x[:, at[1]:].sum()
+
+    @define(name="onnx_looked_up", traced=True)
+    def looked_up(x: Any, index: Any, *, fill: float = 0.0) -> Any:
+        return mx.nd.take(x, index) + fill
+
+    x, y, z = (Variable(name) for name in "xyz")
+    one = {"x": _floats(4, 6)}
+    three = {**one, "y": _floats(4, 6) + 1, "z": _floats(4, 6) + 2}
+    return {
+        "two": (mx.sym.Group(list(two(x, axis=0))), one),
+        "kinds": (kinds(x) + kinds(x, scale=0.5, times=2, mode="relu", weights=(3.0,), names=("c",), limit=2.0)
+                  + kinds(x, on=False), one),
+        "optional": (optional(x) + optional(x, y), {"x": three["x"], "y": three["y"]}),
+        "many": (many(x, y, z, power=0.5), three), "loop": (loop(x, decay=0.25), one), "rounds": (rounds(x), one),
+        "numpy": (softplus(x, beta=0.7), one), "nested": (nested(x), one),
+        "heads": (heads(x, y), {**one, "y": _floats(6, 8)}),
+        "cut": (mx.sym.Group(list(cut(x, at=(2, 4)))), one),
+        "looked up": (looked_up(x, y, fill=1.0), {**one, "y": np.float32([0, 3, 1])}),
+    }
+
+
+def _differentiated(symbol: Symbol, arrays: dict[str, np.ndarray]) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
+    """The outputs of a symbol, and gradients of its inputs."""
+    given = {name: mx.nd.array(arrays[name], dtype=arrays[name].dtype) for name in symbol.list_arguments()}
+    executor = symbol.bind(mx.cpu(), given, args_grad={name: x.zeros_like() for name, x in given.items()})
+    outs = executor.forward(is_train=True)
+    executor.backward([mx.nd.array(_floats(*out.shape)) for out in outs])
+    return [out.asnumpy() for out in outs], {name: x.asnumpy() for name, x in executor.grad_dict.items()}
+
+
+@pytest.mark.parametrize("name", ["two", "kinds", "optional", "many", "loop", "rounds", "numpy", "nested", "heads",
+                                  "cut", "looked up"])
+def test_a_traced_operator_there_and_back(name: str) -> None:
+    """What is read again gives the same numbers and gradients; so does ONNX Runtime, numbers, where it is installed."""
+    symbol, arrays = _traced_operators()[name]
+    model = to_model(symbol, *[arrays[each] for each in symbol.list_arguments()])
+    assert any(each.domain == "opreg" for each in model.graph.node)
+    outs, slopes = _differentiated(symbol, arrays)
+    _same(_run(model, {key: mx.nd.array(value) for key, value in arrays.items()}), outs)
+    again, constants, _ = import_model(model)
+    found, others = _differentiated(again, {**arrays, **{key: x.asnumpy() for key, x in constants.items()}})
+    _same(found, outs)
+    for key, slope in slopes.items():
+        np.testing.assert_allclose(others[key], slope, 2e-4, 1e-5)
+    try:
+        runtime = pytest.importorskip("onnxruntime")
+    except pytest.skip.Exception:
+        return
+    _same(runtime.InferenceSession(model.SerializeToString()).run(None, arrays), outs)
+
+
+#: Attributes of an operator that runs as Python, and values that a file might lose.
+KEPT = [
+    {}, {"scale": 0.1, "limit": 1e-9, "times": -1, "on": False}, {"mode": "a, (b) = [c] 'd'"},
+    {"weights": (0.1, 2.0), "names": ("x, y", "", "it's"), "empty": ()}, {"one": None, "pairs": ((1, 2), (3,), ())},
+    {"weights": (), "names": ()}, {"words": (("a, b",), ("c", "d"))},
+]
+
+
+@pytest.mark.parametrize("attrs", KEPT, ids=[" ".join(each) or "defaults" for each in KEPT])
+def test_attributes_there_and_back(attrs: dict[str, Any]) -> None:
+    """An operator that runs as Python finds its attributes again, in models as in files of graphs."""
+    from opreg.operator import define
+
+    seen: list[dict[str, Any]] = []
+
+    @define(name="onnx_kept")
+    def kept(x: Any, *, scale: float = 2.0, times: int = 3, on: bool = True, mode: str = "tanh",
+             weights: tuple[float, ...] = (1.0, 2.0), names: tuple[str, ...] = ("a", "b"), limit: float | None = None,
+             empty: tuple[int, ...] = (7,), one: int | None = 3, pairs: tuple[tuple[int, ...], ...] = ((1,),),
+             words: tuple[tuple[str, ...], ...] = ()) -> Any:
+        seen.append({"scale": scale, "times": times, "on": on, "mode": mode, "weights": weights, "names": names,
+                     "limit": limit, "empty": empty, "one": one, "pairs": pairs, "words": words})
+        return x * 2
+
+    symbol = kept(Variable("x"), **attrs)
+    again, _, _ = import_model(to_model(symbol, (2, 3)))
+    for each in (symbol, mx.sym.load_json(symbol.tojson()), again):
+        each.bind(mx.cpu(), {"x": mx.nd.ones((2, 3))}).forward()[0].wait_to_read()
+    assert all(each == seen[0] for each in seen) and attrs.items() <= seen[0].items()
+
+
+def test_states_of_a_user_there_and_back() -> None:
+    from opreg.operator import define
+
+    @define(name="onnx_centred", auxiliary=("mean",))
+    def centred(x: Any, mean: Any, *, momentum: float = 0.75, is_train: bool = False) -> Any:
+        if is_train:
+            mean[:] = mean * momentum + x.mean(axis=0) * (1 - momentum)
+        return x - mean
+
+    symbol = centred(Variable("x"), Variable("m"))
+    again, arguments, states = import_model(to_model(symbol, (2, 3), params={"m": mx.nd.ones(3)}))
+    assert (again.list_arguments(), again.list_auxiliary_states(), list(arguments)) == (["x"], ["m"], [])
+    executor = again.bind(mx.cpu(), {"x": mx.nd.array(_floats(2, 3))}, aux_states=states, grad_req="null")
+    executor.forward(is_train=True)
+    np.testing.assert_allclose(executor.aux_dict["m"].asnumpy(), 0.75 + 0.25 * _floats(2, 3).mean(0), 1e-6)
 
 
 # ----------------------------------------------------------------------------------------- Cells, executors

@@ -252,6 +252,8 @@ def export_model(sym: Any, params: Any, in_shapes: Sequence[Any] | None = None, 
 
 def _loaded(path: str) -> dict[str, Any]:
     found = load_arrays(path)
+    if not found:  # of a network without parameters
+        return {}
     if not isinstance(found, dict):
         raise ArgumentError(f"export_model: {path}: its arrays have no names")
     return found

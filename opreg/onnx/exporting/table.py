@@ -377,8 +377,9 @@ def _same(left: FunctionProto, right: FunctionProto) -> bool:
 
 def _foreign(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value]:
     """An operator that runs as Python: a node of a domain of its own, with its attributes."""
-    given = {key: value for key, value in dict(use.attrs).items() if value is not None}
-    attrs = {key: _stored(value) for key, value in given.items()}
+    schema = use.op.signature.schema
+    attrs = {key: _stored(value) for key, value in dict(use.attrs).items()
+             if value is not None or (key in schema and schema[key].default is not None)}
     return g.custom(DOMAIN, use.op.op_type or use.op.name, ins, [(out.shapes, out.dtype) for out in use.outs], **attrs)
 
 

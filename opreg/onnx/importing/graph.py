@@ -66,6 +66,17 @@ def lowered(value: Any) -> Any:
     return value.asnumpy() if isinstance(value, TensorBase) else value
 
 
+def _meant(value: Any) -> Any:
+    """An attribute; of a number in single precision, as files hold it, the shortest decimal that it is.
+
+    Examples
+    --------
+    >>> _meant(float(np.float32(0.1)))
+    0.1
+    """
+    return float(str(np.float32(value))) if isinstance(value, float) else value
+
+
 class Model:
     """A model of a file: its opsets, functions and its graph.
 
@@ -321,7 +332,8 @@ class Node:
 
     def _of_operator(self, op: Op) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
         def apply(inputs: Sequence[Any], outside: Mapping[str, Any]) -> Any:
-            given = {key: tuple(value) if isinstance(value, list) else value for key, value in self.attributes.items()}
+            given = {key: tuple(map(_meant, value)) if isinstance(value, list) else _meant(value)
+                     for key, value in self.attributes.items()}
             results = op(*[self.lift(value) for value in inputs], **given)
             return tuple(results) if isinstance(results, (list, tuple)) else results
 

@@ -11,7 +11,7 @@ from opreg.core.registry import ops
 from opreg.errors import AttrError, did_you_mean
 
 from ..graph import Node
-from ..rows import Host, row
+from ..rows import Given, row
 
 __all__: list[str] = []
 
@@ -122,7 +122,8 @@ def _times(x: Any, weight: Any, bias: Any) -> Any:
 _GATES = {"lstm": (0, 2, 3, 1), "gru": (1, 0, 2), "rnn_tanh": (0,), "rnn_relu": (0,)}
 
 
-def _at_once(node: Node, mode: str, layer: _Layer, x: Any, w: Any, r: Any, b: Any, *initial: Any) -> tuple[Any, ...]:
+def _at_once(node: Node, mode: str, layer: _Layer, x: Any, w: Any, r: Any, b: Any, lengths: Any, *initial: Any
+             ) -> tuple[Any, ...]:
     """All steps by the operator RNN: all outputs and the last states."""
     directions, size = len(layer.backwards), node.shape(r)[-1]
 
@@ -144,8 +145,10 @@ def _at_once(node: Node, mode: str, layer: _Layer, x: Any, w: Any, r: Any, b: An
     zeros = node.lift(np.zeros((directions, 1, size), node.dtype(x)))
     states = [ops.broadcast_like(zeros, x, lhs_axes=(1,), rhs_axes=(1,)) if state is None else turned(state)
               for state in initial]
-    out, *last = ops.RNN(x, ops.Concat(*vector, dim=0, num_args=len(vector)), *states, state_size=size, num_layers=1,
-                         mode=mode, bidirectional=directions == 2, state_outputs=True)
+    ends = [] if lengths is None else [node.lift(lengths)]
+    out, *last = ops.RNN(x, ops.Concat(*vector, dim=0, num_args=len(vector)), *states, *ends, state_size=size,
+                         num_layers=1, mode=mode, bidirectional=directions == 2, state_outputs=True,
+                         use_sequence_length=bool(ends))
     everything = ops.expand_dims(out, axis=1) if directions == 1 else ops.transpose(
         ops.reshape(out, shape=(0, 0, directions, -1)), axes=(0, 2, 1, 3))
     if layer.layout:
@@ -153,40 +156,39 @@ def _at_once(node: Node, mode: str, layer: _Layer, x: Any, w: Any, r: Any, b: An
     return (everything, *map(turned, last))
 
 
-def _is_plain(node: Node, layer: _Layer, direction: str, lengths: Any, defaults: Sequence[str], activations: Any,
-              x: Any) -> bool:
-    """Whether the operator RNN has such a layer: nothing clipped or cut short, the usual activations."""
+def _is_plain(node: Node, layer: _Layer, direction: str, defaults: Sequence[str], activations: Any, x: Any) -> bool:
+    """Whether the operator RNN has such a layer: nothing clipped, the usual activations."""
     usual = [name.lower() for name in activations or ()] in ([], [*defaults] * len(layer.backwards))
-    return usual and not layer.clip and lengths is None and direction != "reverse" and \
+    return usual and not layer.clip and direction != "reverse" and \
         node.dtype(x).name in ("float32", "float64")
 
 
 @row("RNN")
-def rnn(node: Node, x: Any, w: Any, r: Any, b: Any = None, lengths: Host = None, h: Any = None, *,
+def rnn(node: Node, x: Any, w: Any, r: Any, b: Any = None, lengths: Given = None, h: Any = None, *,
         hidden_size: int | None = None, direction: str = "forward", activations: Any = None,
         activation_alpha: Any = None, activation_beta: Any = None, clip: float | None = None, layout: int = 0,
         output_sequence: int = 0) -> Any:
     layer = _Layer(node, ["Tanh"], direction, activations, activation_alpha, activation_beta, clip, layout)
     for name in ("tanh", "relu"):
-        if (activations or name == "tanh") and _is_plain(node, layer, direction, lengths, [name], activations, x):
-            return _at_once(node, f"rnn_{name}", layer, x, w, r, b, h)
+        if (activations or name == "tanh") and _is_plain(node, layer, direction, [name], activations, x):
+            return _at_once(node, f"rnn_{name}", layer, x, w, r, b, lengths, h)
 
     def step(place: int, x_t: Any, states: Sequence[Any]) -> list[Any]:
         bias = _biases(layer, b, place, 1)
         total = _times(x_t, layer.part(w, place), bias[0]) + _times(states[0], layer.part(r, place), bias[1])
         return [layer.of(place)[0](total)]
 
-    return layer.run(x, lengths, [h], step, node.shape(r)[-1])
+    return layer.run(x, None if lengths is None else node.host(lengths), [h], step, node.shape(r)[-1])
 
 
 @row("GRU")
-def gru(node: Node, x: Any, w: Any, r: Any, b: Any = None, lengths: Host = None, h: Any = None, *,
+def gru(node: Node, x: Any, w: Any, r: Any, b: Any = None, lengths: Given = None, h: Any = None, *,
         hidden_size: int | None = None, direction: str = "forward", activations: Any = None,
         activation_alpha: Any = None, activation_beta: Any = None, clip: float | None = None, layout: int = 0,
         linear_before_reset: int = 0, output_sequence: int = 0) -> Any:
     layer = _Layer(node, ["Sigmoid", "Tanh"], direction, activations, activation_alpha, activation_beta, clip, layout)
-    if linear_before_reset and _is_plain(node, layer, direction, lengths, ["sigmoid", "tanh"], activations, x):
-        return _at_once(node, "gru", layer, x, w, r, b, h)
+    if linear_before_reset and _is_plain(node, layer, direction, ["sigmoid", "tanh"], activations, x):
+        return _at_once(node, "gru", layer, x, w, r, b, lengths, h)
 
     def step(place: int, x_t: Any, states: Sequence[Any]) -> list[Any]:
         wz, wr, wh = layer.gates(layer.part(w, place), 3)
@@ -199,19 +201,19 @@ def gru(node: Node, x: Any, w: Any, r: Any, b: Any = None, lengths: Host = None,
         inner = reset * _times(old, rh, ch) if linear_before_reset else _times(reset * old, rh, ch)
         return [(1 - z) * g(_times(x_t, wh, bh) + inner) + z * old]
 
-    return layer.run(x, lengths, [h], step, node.shape(r)[-1])
+    return layer.run(x, None if lengths is None else node.host(lengths), [h], step, node.shape(r)[-1])
 
 
 @row("LSTM")
-def lstm(node: Node, x: Any, w: Any, r: Any, b: Any = None, lengths: Host = None, h: Any = None, c: Any = None,
+def lstm(node: Node, x: Any, w: Any, r: Any, b: Any = None, lengths: Given = None, h: Any = None, c: Any = None,
          p: Any = None, *, hidden_size: int | None = None, direction: str = "forward", activations: Any = None,
          activation_alpha: Any = None, activation_beta: Any = None, clip: float | None = None, layout: int = 0,
          input_forget: int = 0, output_sequence: int = 0) -> Any:
     layer = _Layer(node, ["Sigmoid", "Tanh", "Tanh"], direction, activations, activation_alpha, activation_beta, clip,
                    layout)
-    if p is None and not input_forget and _is_plain(node, layer, direction, lengths, ["sigmoid", "tanh", "tanh"],
-                                                    activations, x):
-        return _at_once(node, "lstm", layer, x, w, r, b, h, c)
+    if p is None and not input_forget and _is_plain(node, layer, direction, ["sigmoid", "tanh", "tanh"], activations,
+                                                    x):
+        return _at_once(node, "lstm", layer, x, w, r, b, lengths, h, c)
 
     def step(place: int, x_t: Any, states: Sequence[Any]) -> list[Any]:
         ws, rs = layer.gates(layer.part(w, place), 4), layer.gates(layer.part(r, place), 4)
@@ -229,4 +231,4 @@ def lstm(node: Node, x: Any, w: Any, r: Any, b: Any = None, lengths: Host = None
             o = o + ops.broadcast_mul(new, peep[1])
         return [f(o) * last(new), new]
 
-    return layer.run(x, lengths, [h, c], step, node.shape(r)[-1])
+    return layer.run(x, None if lengths is None else node.host(lengths), [h, c], step, node.shape(r)[-1])

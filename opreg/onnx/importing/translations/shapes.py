@@ -503,12 +503,22 @@ def compress(node: Node, x: Any, condition: Given, *, axis: int | None = None) -
 
 
 @row("NonZero")
-def non_zero(node: Node, x: Host) -> Any:
+def non_zero(node: Node, x: Given) -> Any:
+    try:
+        x = node.host(x)
+    except UnknownNumbers:
+        return ops.transpose(node.cast(ops._npx_nonzero(x), np.int64), axes=(1, 0))
     return np.stack(np.nonzero(np.atleast_1d(x))).astype(np.int64)
 
 
 @row("Unique")
-def unique(node: Node, x: Host, *, axis: int | None = None, sorted: int = 1) -> Any:
+def unique(node: Node, x: Given, *, axis: int | None = None, sorted: int = 1) -> Any:
+    try:
+        x = node.host(x)
+    except UnknownNumbers:
+        if not sorted:
+            raise
+        return ops._npi_unique(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
     values, first, inverse, counts = np.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
     inverse = inverse.reshape(-1)
     if not sorted:
