@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["TRAINING", "install", "refuse", "serve", "why", "tidy", "inner", "below", "adopt"]
 
 #: What MindSpore's packages below ``ops`` are divided into: ``ops.composite.base``, ``ops.operations.math_ops``.
-_FILES_OF_OPS = ("base", "array_func", "array_ops", "clip_func", "control_ops", "custom_ops", "debug_func", "debug_ops",
-                 "image_ops", "linalg_func", "linalg_ops", "math_func", "math_ops", "nn_func", "nn_ops", "other_func",
-                 "other_ops", "parameter_func", "random_func", "random_ops")
+_FILES_OF_OPS = ("base", "array_func", "array_ops", "clip_func", "comm_ops", "control_ops", "custom_ops", "debug_func",
+                 "debug_ops", "image_ops", "linalg_func", "linalg_ops", "math_func", "math_ops", "nn_func", "nn_ops",
+                 "other_func", "other_ops", "parameter_func", "random_func", "random_ops")
 
 #: What MindSpore has in ``train``, and the module that has it here.
 TRAINING = {

@@ -31,6 +31,7 @@ OTHERWISE = {
         distributed.nccl: _BFLOAT16
         cells.class_hooks: _HEAP_TYPE _IMMUTABLE
         nn.dataset.config: _FIRST_SEED
+        nn.model.summaries: _DTYPES
         cells.state: GRAPH_MODE PYNATIVE_MODE STRICT COMPATIBLE LAX
         symbol.json: VERSION
         builtin.quantized.ranges: ENDS EDGES
@@ -99,8 +100,9 @@ OTHERWISE = {
         core.events: _SAMPLING
         core.progress: _BAR _INTERVAL _PATIENCE _WORK
         data.recordio: _BLOCK
-        gluon.data.shared_memory: _LEAST _FREE
-        gluon.data.workers: _GRACE
+        data.shared_memory: _LEAST _FREE
+        data.workers: _GRACE
+        nn.dataset.workers: _AHEAD
         gluon.utils: _BLOCK
         notebook.callback: _HEIGHT _MARGIN _WIDTH
         pictures.layered: _BETWEEN _BESIDE _LANE _LEAST_GAP _MOST_GAP _FAR _LARGE _SWEEPS _FEW_SWEEPS

@@ -45,7 +45,8 @@ NAMES = {
     "nn.layer.dense": "Dense", "nn.layer.embedding": "Embedding", "nn.layer.normalization": "BatchNorm2d",
     "nn.layer.rnns": "LSTM", "nn.loss.loss": "MSELoss", "nn.optim.momentum": "Momentum",
     "nn.optim.optimizer": "Optimizer", "nn.wrap.cell_wrapper": "WithLossCell", "ops.composite.base": "GradOperation",
-    "ops.function.math_func": "add", "ops.operations.nn_ops": "Conv2D", "ops.primitive": "constexpr",
+    "ops.function.math_func": "add", "ops.operations.nn_ops": "Conv2D", "ops.operations.comm_ops": "ReduceOp",
+    "ops.primitive": "constexpr",
 }
 
 

@@ -21,9 +21,10 @@ import numpy as np
 import pytest
 
 import opreg as mx
+from opreg.data import shared_memory
+from opreg.data.workers import Processes
 from opreg.gluon import data
-from opreg.gluon.data import dataloader, shared_memory
-from opreg.gluon.data.workers import Processes
+from opreg.gluon.data import dataloader
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
+import multiprocessing
+import os
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -223,7 +226,7 @@ def test_files_of_mnist(tmp_path: Path) -> None:
         ds.MnistDataset(tmp_path, "test")
 
 
-IMAGE = (np.arange(24).reshape(2, 4, 3) * 10).astype(np.uint8)
+IMAGE: np.ndarray = (np.arange(24).reshape(2, 4, 3) * 10).astype(np.uint8)
 
 
 @pytest.mark.parametrize("transform, shape, begins", [
@@ -315,3 +318,100 @@ def test_a_column_of_dicts() -> None:
             [[0, 1, 2], [0, 1, 2]]]
     with pytest.raises(ArgumentError, match="column 'info' are dicts"):
         rows(_with_dicts().batch(2))
+
+
+# ---------------------------------------------------------------------------------------------- processes
+
+
+forked = pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="processes cannot be forked")
+
+
+def _marked(x: np.ndarray) -> tuple[np.ndarray, int]:
+    return x * 2, os.getpid()
+
+
+class Marked:
+    def __getitem__(self, place: int) -> tuple[int, int]:
+        return place * 2, os.getpid()
+
+    def __len__(self) -> int:
+        return 9
+
+
+def _numbers() -> ds.Dataset:
+    return ds.NumpySlicesDataset(np.arange(9), ["x"], shuffle=False)
+
+
+@forked
+@pytest.mark.parametrize("made", [
+    lambda **workers: _numbers().map(_marked, "x", ["x", "pid"], **workers),
+    lambda **workers: ds.GeneratorDataset(Marked(), ["x", "pid"], shuffle=False, **workers),
+    lambda **workers: _numbers().batch(3, per_batch_map=lambda xs, info: ([x * 2 for x in xs], [os.getpid()] * len(xs)),
+                                       output_columns=["x", "pid"], **workers),
+])
+def test_processes_compute_rows(made: Callable[..., ds.Dataset]) -> None:
+    """In their order, epoch after epoch, each of so many processes some of them; none is left."""
+    dataset = made(num_parallel_workers=2, python_multiprocessing=True)
+    alone = made(num_parallel_workers=2, python_multiprocessing=False)
+    before = set(multiprocessing.active_children())
+    for _ in range(2):
+        found, pids = zip(*[(x.asnumpy().tolist(), np.ravel(pid.asnumpy())[0]) for x, pid in dataset])
+        assert list(found) == [row[0] for row in rows(alone)]
+        assert len(set(pids)) == 2 and os.getpid() not in pids
+    assert rows(dataset.take(1))[0][0] == found[0]
+    iterator = iter(dataset)
+    next(iterator)
+    del iterator
+    gc.collect()
+    assert set(multiprocessing.active_children()) == before
+
+
+@forked
+def test_random_numbers_are_those_of_the_row() -> None:
+    """Whatever the count of processes; epochs differ, and seeds."""
+    def drawn(workers: int, seed: int) -> list[Any]:
+        ds.config.set_seed(seed)
+        flips = ds.GeneratorDataset([IMAGE] * 12, ["x"], shuffle=False).map(
+            vision.RandomHorizontalFlip(), num_parallel_workers=workers, python_multiprocessing=True)
+        return [rows(flips) for _ in range(2)]
+
+    first = drawn(2, 3)
+    assert first == drawn(3, 3) != drawn(2, 4)
+    iterator = ds.GeneratorDataset([IMAGE] * 12, ["x"], shuffle=False).map(
+        vision.RandomHorizontalFlip(), num_parallel_workers=2, python_multiprocessing=True).create_tuple_iterator()
+    assert [row[0].asnumpy().tolist() for row in iterator] != [row[0].asnumpy().tolist() for row in iterator]
+
+
+@forked
+def test_an_error_of_a_process_names_the_row() -> None:
+    def fails(x: np.ndarray) -> np.ndarray:
+        if x == 5:
+            raise KeyError("five")
+        return x
+
+    before = set(multiprocessing.active_children())
+    with pytest.raises(KeyError) as raised:
+        rows(_numbers().map(fails, num_parallel_workers=2, python_multiprocessing=True))
+    said = "\n".join(raised.value.__notes__)
+    assert "fails, called by map of row 5" in said and "in a worker of map, for row [5]" in said
+    raised.value.__traceback__ = None
+    gc.collect()
+    assert set(multiprocessing.active_children()) == before
+
+
+@forked
+def test_processes_end_by_themselves_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a later step hold the connections of an earlier one, which has given all its rows before."""
+    alive = []
+    kill = multiprocessing.process.BaseProcess.kill
+
+    def noted(process: multiprocessing.process.BaseProcess) -> None:
+        alive.append(process.is_alive())
+        kill(process)
+
+    monkeypatch.setattr(multiprocessing.process.BaseProcess, "kill", noted)
+    monkeypatch.setattr("opreg.data.workers._GRACE", 2.0)
+    settings: dict[str, Any] = {"num_parallel_workers": 2, "python_multiprocessing": True}
+    twice = _numbers().map(lambda x: x + 1, **settings).map(lambda x: x * 2, **settings)
+    assert rows(twice) == [[2 * (x + 1)] for x in range(9)]
+    assert alive == [False] * 4

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from opreg.data.shared_memory import empty
+from opreg.data.workers import Processes, Threads
 from opreg.errors import ArgumentError
 from opreg.ndarray import NDArray, array, autograd, stack
 from opreg.ndarray.context import Context, cpu, cpu_pinned
 
 from ..structure import faced
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
-from .shared_memory import empty
-from .workers import Processes, Threads
 
 __all__ = ["DataLoader", "default_batchify_fn", "default_mp_batchify_fn"]
 

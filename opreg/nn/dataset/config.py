@@ -1,6 +1,6 @@
-"""Settings of all datasets: the seed of their shuffling.
+"""Settings of all datasets: the seed of their shuffling, and the count of their processes.
 
-Counts of workers and lengths of queues are kept, and count for nothing.
+Lengths of queues are kept, and count for nothing.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def start_stream(*place: int) -> None:
 
 
 def set_num_parallel_workers(num: int) -> None:
-    """Keep a count of workers; rows are computed by who asks for them."""
+    """How many processes compute rows where ``python_multiprocessing`` is asked for and no count given."""
     _chosen["num_parallel_workers"] = _whole("set_num_parallel_workers", num, 1)
 
 

@@ -14,6 +14,7 @@ from ...cells.tensor import Tensor
 from ...cells.tensor_base import TensorBase
 from ...errors import ArgumentError, ShapeError, did_you_mean, note
 from .config import Epoch
+from .workers import computed, count_of
 
 __all__ = ["BatchInfo", "Dataset", "as_column", "zip"]
 
@@ -59,7 +60,8 @@ class Dataset:
     """Rows of columns, gone through epoch by epoch.
 
     Each method gives another dataset, which makes its rows of those of this one as they are asked for; nothing is kept
-    but what ``shuffle`` holds. Rows are computed by who asks for them, whatever ``num_parallel_workers`` says.
+    but what ``shuffle`` holds. Rows are computed by who asks for them, or by processes where ``python_multiprocessing``
+    and ``num_parallel_workers`` say so.
 
     Parameters
     ----------
@@ -308,8 +310,12 @@ class Dataset:
         output_columns : str or sequence of str, optional
             What the columns are called that come; as those that went, by default. Where they are more or fewer, they
             come before the rest.
+        num_parallel_workers : int, optional
+            How many processes call the functions, with ``python_multiprocessing``; as ``config`` says by default.
         column_order : sequence of str, optional
             Which columns are left, in which order; see ``project``.
+        python_multiprocessing : bool
+            Whether processes call them, and not the one that asks for rows.
         """
         steps = list(operations) if isinstance(operations, (list, tuple)) else [operations]
         for step in steps:
@@ -323,19 +329,22 @@ class Dataset:
         names = [new[places.index(i)] if i in places else name for i, name in enumerate(self._names)] if stay else \
             [*new, *(self._names[i] for i in rest)]
 
+        workers = count_of(num_parallel_workers, python_multiprocessing)
+
+        def changed(at: int, row: Row) -> Row:
+            given = _called(steps, tuple(row[i] for i in places), f"map of row {at}")
+            if len(given) != len(new):
+                raise ArgumentError(f"map: expected {len(new)} columns, {list(new)}, and the functions gave "
+                                    f"{len(given)}; say output_columns")
+            if not stay:
+                return (*given, *(row[i] for i in rest))
+            columns = list(row)
+            for place, value in builtins.zip(places, given):
+                columns[place] = value
+            return tuple(columns)
+
         def rows(epoch: Epoch) -> Iterator[Row]:
-            for at, row in enumerate(self._rows(epoch)):
-                given = _called(steps, tuple(row[i] for i in places), f"map of row {at}")
-                if len(given) != len(new):
-                    raise ArgumentError(f"map: expected {len(new)} columns, {list(new)}, and the functions gave "
-                                        f"{len(given)}; say output_columns")
-                if stay:
-                    changed = list(row)
-                    for place, value in builtins.zip(places, given):
-                        changed[place] = value
-                    yield tuple(changed)
-                else:
-                    yield (*given, *(row[i] for i in rest))
+            return computed("map", workers, changed, self._rows(epoch), epoch)
 
         made = self._then(rows, self.get_dataset_size, names)
         return made if column_order is None else made.project(column_order)
@@ -378,6 +387,8 @@ class Dataset:
         per_batch_map : callable, optional
             Given for each of ``input_columns`` the list of a batch's values, and the ``BatchInfo``; what it gives
             takes their place.
+        num_parallel_workers, python_multiprocessing
+            Processes that call ``per_batch_map``, as those of ``map``.
 
         Raises
         ------
@@ -392,7 +403,9 @@ class Dataset:
         names = [new[places.index(i)] if i in places else name for i, name in enumerate(self._names)] \
             if len(new) == len(places) else [*new, *(n for i, n in enumerate(self._names) if i not in places)]
 
-        def rows(epoch: Epoch) -> Iterator[Row]:
+        workers = count_of(num_parallel_workers, python_multiprocessing) if per_batch_map is not None else 0
+
+        def groups(epoch: Epoch) -> Iterator[tuple[BatchInfo, list[Row]]]:
             source = self._rows(epoch)
             for number in itertools.count():
                 info = BatchInfo(number, epoch.number)
@@ -400,19 +413,26 @@ class Dataset:
                 some = list(itertools.islice(source, wanted))
                 if not some or (drop_remainder and len(some) < wanted):
                     return
-                lists: list[list[Any]] = [[_seen(row[i]) for row in some] for i in range(len(self._names))]
-                if per_batch_map is not None:
-                    given = _called([per_batch_map], (*(lists[i] for i in places), info), f"batch {number}", list)
-                    if len(given) != len(new):
-                        raise ArgumentError(f"batch: per_batch_map gave {len(given)} columns for {list(new)}")
-                    kept = iter(given)
-                    lists = [next(kept) if i in places else each for i, each in enumerate(lists)] \
-                        if len(new) == len(places) else \
-                        [*given, *(each for i, each in enumerate(lists) if i not in places)]
-                if pad_info is not None:
-                    lists = [_padded(each, *pad_info[name]) if name in pad_info else each
-                             for name, each in builtins.zip(names, lists)]
-                yield tuple(_stacked(name, each) for name, each in builtins.zip(names, lists))
+                yield info, some
+
+        def together(number: int, given: tuple[BatchInfo, list[Row]]) -> Row:
+            info, some = given
+            lists: list[list[Any]] = [[_seen(row[i]) for row in some] for i in range(len(self._names))]
+            if per_batch_map is not None:
+                found = _called([per_batch_map], (*(lists[i] for i in places), info), f"batch {number}", list)
+                if len(found) != len(new):
+                    raise ArgumentError(f"batch: per_batch_map gave {len(found)} columns for {list(new)}")
+                kept = iter(found)
+                lists = [next(kept) if i in places else each for i, each in enumerate(lists)] \
+                    if len(new) == len(places) else \
+                    [*found, *(each for i, each in enumerate(lists) if i not in places)]
+            if pad_info is not None:
+                lists = [_padded(each, *pad_info[name]) if name in pad_info else each
+                         for name, each in builtins.zip(names, lists)]
+            return tuple([_stacked(name, each) for name, each in builtins.zip(names, lists)])
+
+        def rows(epoch: Epoch) -> Iterator[Row]:
+            return computed("batch", workers, together, groups(epoch), epoch)
 
         def size() -> int:
             count = self.get_dataset_size()

@@ -16,6 +16,7 @@ from ...errors import ArgumentError
 from .config import Epoch
 from .pipeline import Dataset, Row, Rows, as_column
 from .samplers import Sampler, sampler_of
+from .workers import computed, count_of
 
 __all__ = ["FashionMnistDataset", "GeneratorDataset", "KMnistDataset", "MnistDataset", "NumpySlicesDataset",
            "PaddedDataset"]
@@ -45,6 +46,8 @@ class GeneratorDataset(Dataset):
         What the columns are cast to.
     num_samples : int, optional
         How many rows there are at most.
+    num_parallel_workers, python_multiprocessing
+        How many processes ask a source with places for rows, and whether any do; 1 is the program itself.
     shuffle : bool, optional
         Whether places come in a random order.
     sampler : Sampler, or iterable of int, optional
@@ -80,7 +83,13 @@ class GeneratorDataset(Dataset):
 
         if hasattr(source, "__getitem__") and hasattr(source, "__len__"):
             chosen = sampler_of("GeneratorDataset", sampler, shuffle, num_samples, num_shards, shard_id)
-            super().__init__(names, *_by_places(lambda place: row_of(source[place]), len(source), chosen))
+            workers, length = count_of(num_parallel_workers, python_multiprocessing), len(source)
+
+            def placed(epoch: Epoch) -> Iterator[Row]:
+                return computed("GeneratorDataset", workers, lambda _, place: row_of(source[place]),
+                                chosen.places(length, epoch), epoch)
+
+            super().__init__(names, placed, lambda: chosen.count(length))
         else:
             if sampler is not None or num_shards is not None or shuffle:
                 raise ArgumentError("GeneratorDataset: a source without __getitem__ and __len__ has one order; leave "

@@ -23,7 +23,7 @@ import numpy as np
 from opreg.ndarray import NDArray
 from opreg.ndarray.context import cpu
 
-from ...core.spec import Shape
+from ..core.spec import Shape
 
 __all__ = ["Lent", "Made", "empty", "lend_to"]
 

@@ -1,4 +1,4 @@
-"""Workers of a loader: processes or threads that make batches while the program does something else.
+"""Workers of loaders and datasets: processes or threads that make batches while the program does something else.
 
 Each process has a connection of its own, so none can leave a lock behind that others wait for; one that is gone is
 noticed by the end of its connection, and the loader's end is what processes wait for: they end with it.
@@ -6,6 +6,7 @@ noticed by the end of its connection, and the loader's end is what processes wai
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import pickle
@@ -30,13 +31,16 @@ from opreg.ndarray import autograd
 from opreg.ndarray import random as nd_random
 from opreg.ndarray.context import cpu
 
-from ...core.locks import rlock
+from ..core.locks import rlock
 from .shared_memory import Lent, Made, lend_to
 
 __all__ = ["Processes", "Threads"]
 
 #: Seconds that processes have to end by themselves, when a loader is done.
 _GRACE = 5.0
+
+#: The message after which a process ends.
+_LEAVE = b""
 
 Batchify = Callable[[list[Any]], Any]
 
@@ -67,7 +71,7 @@ class Threads:
         try:
             return self._tasks[number].result(timeout)
         except FutureTimeout:
-            raise _late("thread", number, timeout) from None
+            raise _late("DataLoader", "thread", number, timeout) from None
         finally:
             del self._tasks[number]
 
@@ -81,9 +85,9 @@ class Threads:
         self._end()
 
 
-def _late(what: str, number: int, timeout: float) -> Exception:
+def _late(owner: str, what: str, number: int, timeout: float | None) -> Exception:
     return adopted(multiprocessing.TimeoutError(
-        f"DataLoader: no {what} made batch {number} within {timeout} seconds: a transform may take longer; timeout= "
+        f"{owner}: no {what} made batch {number} within {timeout} seconds: a transform may take longer; timeout= "
         "says how long to wait"))
 
 
@@ -101,6 +105,9 @@ def _ending(workers: list[_Worker], owner: int) -> None:
     if os.getpid() != owner:
         return
     for worker in workers:
+        if not worker.tasks:  # processes that others have started since may hold the connection open
+            with contextlib.suppress(OSError):
+                worker.connection.send_bytes(_LEAVE)
         worker.connection.close()
     last = time.monotonic() + _GRACE
     for worker in workers:
@@ -113,10 +120,24 @@ def _ending(workers: list[_Worker], owner: int) -> None:
 
 
 class Processes:
-    """Processes as workers, which have the dataset as it is when the first batch is ordered."""
+    """Processes as workers, which have the dataset as it is when the first batch is ordered.
 
-    def __init__(self, count: int, dataset: Any, batchify_fn: Batchify):
+    Parameters
+    ----------
+    count : int
+        How many there are.
+    dataset : object with ``__getitem__``
+        Asked for each sample of an order.
+    batchify_fn : callable
+        Makes a batch of what the dataset gives.
+    owner, batch : str
+        What errors call whoever has them, and an order.
+    """
+
+    def __init__(self, count: int, dataset: Any, batchify_fn: Batchify, owner: str = "DataLoader",
+                 batch: str = "the batch of samples"):
         self._wanted, self._dataset, self._batchify = count, dataset, batchify_fn
+        self._owner, self._batch = owner, batch
         self._workers: list[_Worker] = []
         self._waiting: set[int] = set()
         self._made: dict[int, tuple[bool, Any]] = {}
@@ -133,7 +154,8 @@ class Processes:
             ours, theirs = context.Pipe()
             process = context.Process(
                 target=_serve, name=f"opreg loader {number}", daemon=True,
-                args=(theirs, [*(worker.connection for worker in self._workers), ours], self._dataset, self._batchify))
+                args=(theirs, [*(worker.connection for worker in self._workers), ours], self._dataset, self._batchify,
+                      f"in a worker of {self._owner}, for {self._batch}"))
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", ".*multi-threaded.*fork", DeprecationWarning)
                 process.start()
@@ -156,17 +178,18 @@ class Processes:
                 pass  # it is gone: whoever takes a batch hears so, once it has those that were made before
             return self._count
 
-    def take(self, number: int, timeout: float) -> Any:
+    def take(self, number: int, timeout: float | None = None) -> Any:
         """A batch that was ordered."""
-        last = time.monotonic() + timeout
+        last = None if timeout is None else time.monotonic() + timeout
         with self._lock:
             while number not in self._made:
                 if number not in self._waiting:
-                    raise OpError("DataLoader: the processes that made this batch have ended: iterate anew")
-                ready = wait([worker.connection for worker in self._workers], last - time.monotonic())
+                    raise OpError(f"{self._owner}: the processes that made this batch have ended: iterate anew")
+                ready = wait([worker.connection for worker in self._workers],
+                             None if last is None else last - time.monotonic())
                 if not ready:
                     self._waiting.discard(number)
-                    raise _late("process", number, timeout)
+                    raise _late(self._owner, "process", number, timeout)
                 for worker in self._workers:
                     if worker.connection in ready:
                         self._receive(worker)
@@ -202,9 +225,9 @@ class Processes:
         code, who = worker.process.exitcode, f"{worker.number} (process {worker.process.pid})"
         how = "ended" if code is None else \
             f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-        at = f", making the batch of samples {_shown(worker.tasks[0][1])}" if worker.tasks else ""
+        at = f", making {self._batch} {_shown(worker.tasks[0][1])}" if worker.tasks else ""
         self.close()
-        raise OpError(f"DataLoader: worker {who} {how}{at}. With num_workers=0 the same happens in the program itself, "
+        raise OpError(f"{self._owner}: worker {who} {how}{at}. Without workers the same happens in the program itself, "
                       "where it can be looked at")
 
     def forget(self, numbers: Sequence[int]) -> None:
@@ -235,7 +258,7 @@ def _seed(number: int) -> int:
     return int(np.random.SeedSequence(mine).generate_state(1, np.uint64)[0])
 
 
-def _serve(connection: Connection, others: list[Connection], dataset: Any, batchify_fn: Batchify) -> None:
+def _serve(connection: Connection, others: list[Connection], dataset: Any, batchify_fn: Batchify, where: str) -> None:
     """Make batches in a worker process until its connection ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program is interrupted, and ends this process
     for other in others:
@@ -245,12 +268,15 @@ def _serve(connection: Connection, others: list[Connection], dataset: Any, batch
     with cpu():
         while True:
             try:
-                number, samples, seed, back = pickle.loads(connection.recv_bytes())
+                message = connection.recv_bytes()
+                if message == _LEAVE:
+                    return
+                number, samples, seed, back = pickle.loads(message)
                 made.take_back(back)
                 random.seed(seed)
                 np.random.seed(seed & 0xFFFFFFFF)  # noqa: NPY002  it is what transforms draw of
                 nd_random.seed(seed)
-                done, message, new, dropped = _answer(made, dataset, batchify_fn, samples)
+                done, message, new, dropped = _answer(made, dataset, batchify_fn, samples, where)
                 pieces = [(piece, size) for piece, size, _ in new]
                 connection.send_bytes(pickle.dumps((number, done, message, pieces, dropped), pickle.HIGHEST_PROTOCOL))
                 for _, _, descriptor in new:
@@ -260,16 +286,16 @@ def _serve(connection: Connection, others: list[Connection], dataset: Any, batch
                 return
 
 
-def _answer(made: Made, dataset: Any, batchify_fn: Batchify, samples: Sequence[Any]
+def _answer(made: Made, dataset: Any, batchify_fn: Batchify, samples: Sequence[Any], where: str
             ) -> tuple[bool, bytes, list[tuple[int, int, int]], list[int]]:
     """A batch as a message, or the error that came up."""
     try:
         return True, *made.pack(_made(dataset, batchify_fn, samples))
     except Exception as error:
-        note(error, f"in a worker of a DataLoader, for the batch of samples {_shown(samples)}; there it came from\n"
+        note(error, f"{where} {_shown(samples)}; there it came from\n"
                     + "".join(traceback.format_tb(error.__traceback__)))
         try:
             return False, *made.pack(error)
         except Exception:
             text = "".join(traceback.format_exception_only(error))
-            return False, *made.pack(OpError(f"DataLoader: {text.strip()}"))
+            return False, *made.pack(OpError(f"{where} {_shown(samples)}: {text.strip()}"))

@@ -1,0 +1,84 @@
+"""Processes that compute the rows of datasets beside the program."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from opreg.data.workers import Processes
+
+from .config import Epoch, get_num_parallel_workers, start_stream
+
+__all__ = ["computed", "count_of"]
+
+#: Rows under way for each process: one that it computes, and one that waits.
+_AHEAD = 2
+
+
+class _Row(NamedTuple):
+    """A row that a process is asked for, and its place among others."""
+
+    epoch: int
+    number: int
+    given: Any
+
+    def __str__(self) -> str:
+        return str(self.number)
+
+
+class _Asked:
+    """A function as a worker's dataset; each row has random numbers of its own, whichever process computes it."""
+
+    def __init__(self, function: Callable[[int, Any], Any]):
+        self._function = function
+
+    def __getitem__(self, row: _Row) -> Any:
+        start_stream(row.epoch, row.number)
+        return self._function(row.number, row.given)
+
+
+def _only(rows: list[Any]) -> Any:
+    return rows[0]
+
+
+def count_of(num_parallel_workers: int | None, python_multiprocessing: bool) -> int:
+    """How many processes compute rows: 0 where the program does it itself.
+
+    Examples
+    --------
+    >>> count_of(4, False), count_of(1, True)
+    (0, 0)
+    """
+    if not python_multiprocessing or "fork" not in multiprocessing.get_all_start_methods():
+        return 0
+    count = get_num_parallel_workers() if num_parallel_workers is None else num_parallel_workers
+    return count if count > 1 else 0
+
+
+def computed(owner: str, workers: int, function: Callable[[int, Any], Any], rows: Iterable[Any], epoch: Epoch
+             ) -> Iterator[Any]:
+    """What a function gives for the number and the content of each row, in their order.
+
+    Parameters
+    ----------
+    owner : str
+        What errors call whoever asks.
+    workers : int
+        How many processes there are, for as long as somebody asks for rows; with 0 there are none.
+    """
+    if not workers:
+        yield from (function(number, given) for number, given in enumerate(rows))
+        return
+    processes = Processes(workers, _Asked(function), _only, owner, "row")
+    ordered: deque[int] = deque()
+    try:
+        for number, given in enumerate(rows):
+            ordered.append(processes.order([_Row(epoch.number, number, given)]))
+            if len(ordered) > _AHEAD * workers:
+                yield processes.take(ordered.popleft())
+        while ordered:
+            yield processes.take(ordered.popleft())
+    finally:
+        processes.close()
