@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
 import os
 from collections.abc import Iterator
@@ -39,6 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Choose rows before the modules are read that make tests of them, and where all workers keep what they compile."""
+    gc.disable()  # until all tests are collected: nearly all that is made for them stays
     os.environ["OPREG_CACHE_DIR"] = str(folder() / "numba")
     if os.environ.get("OPREG_TEST_GPU") == "bed":
         bed.install()
@@ -120,6 +122,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if reason:
         for item in marked:
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_collection_finish() -> None:
+    """Take what was collected out of the garbage collector's sight: it went over that again and again, and found all
+    of it in use."""
+    gc.enable()
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
