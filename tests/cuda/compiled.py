@@ -75,7 +75,8 @@ def built(text: str, *flags: str, header: str | None = "kernels", suffix: str = 
     """
     path = _place(header, flags, text, suffix)
     if not path.exists():
-        compiling = tuple(flag for flag in flags if not flag.startswith("-Wl,"))  # the others are the linker's
+        # With a library beside it a compiler links a header, and what comes of that is no header that is compiled.
+        compiling = tuple(flag for flag in flags if flag != "-c" and not flag.startswith(("-Wl,", "-l")))
         before = [] if header is None else ["-include", str(_header(header, compiling))]
         source = path.with_suffix(".cpp")
         with _complete(source) as part:

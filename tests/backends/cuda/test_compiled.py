@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cuda import compiled
+from tests.cuda import compiled, traffic
 
 TEXT = 'extern "C" float answer() { return wide(narrow<Half>(0.5f)); }'
 
@@ -55,6 +55,12 @@ def test_what_is_there_is_not_compiled_again(place: Path, monkeypatch: pytest.Mo
     assert answer() == 0.5
     monkeypatch.setattr(compiled, "_compile", None)
     assert answer() == 0.5
+
+
+def test_libraries_that_are_linked_are_no_part_of_a_compiled_header(place: Path) -> None:
+    compiled.built("", "-shared", "-fPIC", *traffic.FLAGS, header="counted host", suffix=".so")
+    header, = place.glob("*.gch")
+    assert not header.read_bytes().startswith(b"\x7fELF")
 
 
 def test_a_compiler_that_makes_nothing_of_headers_reads_them(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
