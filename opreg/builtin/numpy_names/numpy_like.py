@@ -146,7 +146,7 @@ def _multiplying(op: Op, factors: Callable[..., tuple[Array, ...]]) -> None:
     @op.kernel()
     def multiplying_xp(xp: ArrayModule, *arrays: Array, out: Array | None = None) -> Array:
         left, right, *like = factors(*arrays)
-        found: Any = op.rules.infer({}, *[array.shape for array in arrays])  # type: ignore[misc]
+        found: Shape | list[Shape] = op.rules.infer({}, *[array.shape for array in arrays])  # type: ignore[misc]
         shape = found[0] if isinstance(found, list) else found
         if not sums(left, right, *like):
             return _into(xp, left, right, shape, out)
