@@ -17,7 +17,8 @@ OTHERWISE = {
         ndarray.ndarray: _STORAGE_TYPE_STR_TO_ID
         ndarray.params_file: FILE_MAGIC V1 V2 V3 _LONGEST_ENTRY
         ndarray.safetensors_file: _ALIGNED
-        ndarray.torch_file: _DEEPEST
+        ndarray.torch_file: _ALIGNED _DEEPEST _HEADER _SIZES
+        ndarray.mindspore_file: _LONGEST
         backends.onednn.primitives: DIRECT TRAINING INFERENCE BACKWARD MAX AVG_ALL AVG_INSIDE ADD MULTIPLY
         backends.onednn.primitives: GLOBAL_STATISTICS SCALE_AND_SHIFT WORKSPACE SRC DST WEIGHTS BIAS DIFF_SRC DIFF_DST
         backends.onednn.primitives: DIFF_WEIGHTS MEAN VARIANCE SCALE SHIFT DIFF_SCALE DIFF_SHIFT FOLLOWING SECOND
@@ -51,6 +52,7 @@ OTHERWISE = {
         examples.pictures: TRAIN_SIZE
     """,
     "bounds on what is believed, kept or shown": """
+        command.convert: _NAMED
         distributed.launch: _BY_CORE _MOST _LAST
         distributed.link: PATIENCE
         distributed.segments: _PAUSE _TICK
