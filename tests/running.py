@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 from opreg.testing.comparison import TOLERANCES, disagreement, position, worst_slope
 from opreg.testing.uses import Result, Use, bind, eager, graph, heads, second, symbol
 
-__all__ = ["Result", "Use", "agree", "bind", "eager", "fit", "graph", "heads", "second", "symbol", "TOLERANCES"]
+__all__ = ["Result", "Use", "agree", "bind", "eager", "examples", "fit", "graph", "heads", "second", "symbol",
+           "TOLERANCES"]
 
 
 def agree(actual: np.ndarray, expected: Any, tolerance: float | None = None, what: str = "") -> None:
@@ -32,3 +34,8 @@ def fit(function: Callable[[Sequence[np.ndarray]], float], arrays: Sequence[np.n
     worst, _ = worst_slope(total, arrays[i], gradient, False, i, 10 * tolerance)
     assert worst is None, f"{what} input {i}{position(worst.flat, arrays[i].shape)}: gradient {worst.exact}, central " \
                           f"difference {worst.numeric}"
+
+
+def examples(count: int) -> int:
+    """How many programs a test draws: so many, and a quarter where numba compiles the kernels of each."""
+    return count // 4 if os.environ.get("OPREG_JIT") == "numba" else count

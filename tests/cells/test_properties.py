@@ -21,10 +21,11 @@ from opreg.cells.tensor import Tensor
 from opreg.core.mode import MODE
 from opreg.core.registry import ops
 from opreg.ndarray import array, autograd, cpu
+from tests.running import examples
 
 N = 3
 pytestmark = pytest.mark.filterwarnings("ignore:.*runs as Python")  # numbers behind hooks
-RULES = settings(max_examples=40, deadline=None, derandomize=True)
+RULES = settings(max_examples=examples(40), deadline=None, derandomize=True)
 UNARY: dict[str, Callable[[Any], Any]] = {
     "double": lambda a: a * 2.0, "tanh": ops.tanh, "square": lambda a: a * a * 0.25,
     "shifted": lambda a: 1.0 - a, "sigmoid": ops.sigmoid, "flip": lambda a: a.T, "sum": lambda a: a.sum() + a * 0.5,
