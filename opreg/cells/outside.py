@@ -248,7 +248,8 @@ def is_opaque(cls: type) -> bool:
 
     Examples
     --------
-    >>> is_opaque(type(threading.Lock())), is_opaque(list), is_opaque(object)
+    >>> import queue
+    >>> is_opaque(queue.SimpleQueue), is_opaque(list), is_opaque(object)
     (True, False, False)
     """
     return cls is not object and not issubclass(cls, _KNOWN) and cls.__module__.partition(".")[0] not in _COMPUTING
