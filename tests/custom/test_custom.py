@@ -659,6 +659,7 @@ def test_default_inference():
 BAD_PROPS = [
     (dict(list_arguments=lambda self: "data"), ArgumentError, "list_arguments returned 'data', expected a list"),
     (dict(list_outputs=lambda self: [1]), ArgumentError, "list_outputs returned"),
+    (dict(list_outputs=lambda self: []), ArgumentError, r"list_outputs returned \[\], expected at least one name"),
     (dict(list_arguments=lambda self: ["a", "a"]), ArgumentError, "names one twice"),
     (dict(infer_shape=lambda self, s: None), ArgumentError, "infer_shape returned None, expected 2 or 3 lists"),
     (dict(infer_shape=lambda self, s: (s, 5)), ArgumentError, "expected 2 or 3 lists"),
