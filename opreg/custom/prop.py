@@ -140,8 +140,6 @@ class PropUse(Use):
                 {*map(type, answer)} <= _PLAIN or all(isinstance(name, str) for name in answer)):
             raise ArgumentError(f"{self.title(method)} returned {answer!r}, expected a list of names")
         names = tuple(answer)
-        if not names and method == "list_outputs":
-            raise ArgumentError(f"{self.title(method)} returned {answer!r}, expected at least one name")
         if len(names) > 1 and len(set(names)) < len(names):
             raise ArgumentError(f"{self.title(method)} returned {answer!r}, which names one twice")
         return names

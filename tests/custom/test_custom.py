@@ -659,7 +659,6 @@ def test_default_inference():
 BAD_PROPS = [
     (dict(list_arguments=lambda self: "data"), ArgumentError, "list_arguments returned 'data', expected a list"),
     (dict(list_outputs=lambda self: [1]), ArgumentError, "list_outputs returned"),
-    (dict(list_outputs=lambda self: []), ArgumentError, r"list_outputs returned \[\], expected at least one name"),
     (dict(list_arguments=lambda self: ["a", "a"]), ArgumentError, "names one twice"),
     (dict(infer_shape=lambda self, s: None), ArgumentError, "infer_shape returned None, expected 2 or 3 lists"),
     (dict(infer_shape=lambda self, s: (s, 5)), ArgumentError, "expected 2 or 3 lists"),
@@ -1262,3 +1261,15 @@ def test_a_built_in_operator_with_states():
     made.forward(True, ["write"], [x, nd.ones(2), nd.zeros(2)], [out], aux)
     np.testing.assert_allclose(aux[0].asnumpy(), x.asnumpy().mean(0) / 2, rtol=1e-5)
     np.testing.assert_allclose(out.asnumpy().mean(0), [0, 0], atol=1e-6)
+
+
+def test_a_prop_without_outputs_runs_for_its_effect():
+    seen = []
+
+    class Watch(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            seen.append((in_data[0].asnumpy().tolist(), len(out_data)))
+
+    name = registered(Watch, list_outputs=lambda self: [], infer_shape=lambda self, shapes: (shapes, [], []))
+    assert nd.Custom(nd.array([1, 2]), op_type=name) == []
+    assert seen[-1] == ([1, 2], 0)
