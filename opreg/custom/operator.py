@@ -30,7 +30,7 @@ from ..core.registry import user_operator as custom
 from ..core.slots import Slot
 from ..core.spec import show
 from ..core.versions import held, wrote
-from ..errors import OpError, ShapeError
+from ..errors import ArgumentError, OpError, ShapeError
 from .first_run import default
 from .function import of_function
 from .prop import of_prop
@@ -106,10 +106,12 @@ class CustomOp:
         Raises
         ------
         ArgumentError
-            For any other request.
+            For any other request, and when ``src`` is None, as where a function returns nothing.
         ShapeError
             When ``src`` does not broadcast to ``dst``.
         """
+        if src is None and req != "null":  # NumPy takes it for NaN
+            raise ArgumentError("assign: expected an array or a number, got None")
         try:
             # Straight to the arrays below: this is called for every result of every operator.
             if req == "write" or req == "inplace":

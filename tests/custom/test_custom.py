@@ -765,6 +765,10 @@ WRONG_OPERATORS = [
     (doing(lambda self, ins, outs, req: self.assign(outs[0], "write", nd.ones((3, 3)))), ShapeError,
      r"assign: expected shape \(2, 3\), got \(3, 3\)"),
     (doing(lambda self, ins, outs, req: self.assign(outs[0], "write", "x")), ValueError, "x"),
+    (doing(lambda self, ins, outs, req: self.assign(outs[0], "write", None)), ArgumentError,
+     "assign: expected an array or a number, got None"),
+    (doing(lambda self, ins, outs, req: self.assign(outs[0], "add", None)), ArgumentError,
+     "assign: expected an array or a number, got None"),
     (doing(lambda self, ins, outs, req: self.assign(ins[0], "write", 0)), OpError, "read-only"),
     (doing(lambda self, ins, outs, req: self.assign(ins[0], "add", 0)), OpError, "read-only"),
     (doing(lambda self, ins, outs, req: ins[0].__setitem__(slice(None), 0)), OpError, "read-only"),
@@ -1257,3 +1261,15 @@ def test_a_built_in_operator_with_states():
     made.forward(True, ["write"], [x, nd.ones(2), nd.zeros(2)], [out], aux)
     np.testing.assert_allclose(aux[0].asnumpy(), x.asnumpy().mean(0) / 2, rtol=1e-5)
     np.testing.assert_allclose(out.asnumpy().mean(0), [0, 0], atol=1e-6)
+
+
+def test_a_prop_without_outputs_runs_for_its_effect():
+    seen = []
+
+    class Watch(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            seen.append((in_data[0].asnumpy().tolist(), len(out_data)))
+
+    name = registered(Watch, list_outputs=lambda self: [], infer_shape=lambda self, shapes: (shapes, [], []))
+    assert nd.Custom(nd.array([1, 2]), op_type=name) == []
+    assert seen[-1] == ([1, 2], 0)
