@@ -745,6 +745,20 @@ def test_single_numbers_are_attributes() -> None:
     np.testing.assert_allclose(found.asnumpy(), (1 - 0.5 * x ** 2) / 3, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize(("name", "inputs"), [
+    ("Clip", ["x", "low", "high"]), ("Clip", ["x", "", "high"]), ("Max", ["x", "low"]), ("Min", ["high", "x"]),
+    ("Sum", ["x", "low", "high"])])
+def test_single_bounds_are_attributes(name: str, inputs: list[str]) -> None:
+    made = model([helper.make_node(name, inputs, ["y"])], {"x": (3, 4)}, ["y"],
+                 {"low": np.array(-0.5, np.float32), "high": np.array(0.5, np.float32)})
+    symbol, args, _ = import_model(made)
+    assert symbol.list_arguments() == ["x"] and not args
+    x = numbers(3, 4)
+    (found,) = symbol.bind(mx.cpu(), {"x": mx.nd.array(x)}).forward()
+    (want,) = onnx.reference.ReferenceEvaluator(made).run(None, {"x": x})
+    np.testing.assert_array_equal(found.asnumpy(), want)
+
+
 def test_a_number_of_more_axes_adds_them() -> None:
     made = model([helper.make_node("Constant", [], ["one"], value=numpy_helper.from_array(np.ones((1, 1), np.float32))),
                   helper.make_node("Add", ["x", "one"], ["y"])], {"x": (3,)}, ["y"])
