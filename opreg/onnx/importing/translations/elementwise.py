@@ -273,6 +273,9 @@ def clip_by_attributes(node: Node, x: Any, *, min: float = -3.4028234663852886e3
 
 @row("Clip", since=11)
 def clip(node: Node, x: Any, low: Given = None, high: Given = None) -> Any:
+    bounds = _number(node, low, x), _number(node, high, x)
+    if None not in bounds:
+        return ops.clip(x, a_min=bounds[0], a_max=bounds[1])
     if low is not None:
         x = _applied(node, "_npi_maximum", x, low)
     return x if high is None else _applied(node, "_npi_minimum", x, high)
