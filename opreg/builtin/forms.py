@@ -167,7 +167,7 @@ def formed(op: Op, text: str) -> None:
 
     def bound_by(attrs: Attrs, shapes: Sequence[tuple[str, Form, Shape | None]]) -> dict[str, Any]:
         bound: dict[str, Any] = {}
-        for name, form, shape in sorted(shapes, key=lambda each: sum(axis.many for axis in each[1])):
+        for name, form, shape in sorted(shapes, key=lambda each: sum(axis.many for axis in each[1]) > 1):
             if shape is not None and _unknown(form, bound) < 2:
                 _fit(name, _with(form, attrs), shape, bound)
         return bound

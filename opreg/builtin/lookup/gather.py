@@ -15,7 +15,7 @@ from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
-from ..outputs import adjoint_pair, as_output, gradient_by, like_inputs, linear
+from ..outputs import adjoint_pair, agreeing, as_output, gradient_by, like_inputs, linear
 from ..places import reading, writing
 from ..shapes.shape import stored
 from .indexing import check_some, puts_back, whole
@@ -90,11 +90,8 @@ def gather_sum(g, indices, data, *, shape: tuple[int, ...] | None = None):
     reads."""
 
 
-@gather_sum.infer
-def gather_sum_infer(g, indices, data=None, *, shape):
-    shape = data if shape is None else shape
-    unify(g, _picked(shape, indices))
-    return shape
+agreeing(gather_sum, 0, lambda g, indices, data=None, *, shape: (
+    whole := data if shape is None else shape, _picked(whole, indices)))
 
 
 gradient_by(gather_nd, gather_sum)
@@ -117,15 +114,15 @@ def scatter_nd(data, indices, *, shape: int | tuple[int, ...]):
     """Zeros of ``shape`` with ``data`` where ``gather_nd`` would find it; a later one replaces."""
 
 
-@scatter_nd.infer
-def scatter_nd_infer(data, indices, *, shape):
-    shape = (shape,) if isinstance(shape, int) else shape
-    unify(data, _picked(shape, indices))
-    return shape
+def _sized(shape: int | Shape) -> Shape:
+    return (shape,) if isinstance(shape, int) else shape
+
+
+agreeing(scatter_nd, 0, lambda data, indices, *, shape: (_sized(shape), _picked(_sized(shape), indices)))
 
 
 writing(scatter_nd, lambda xp, data, indices, *, shape: (
-    shape if isinstance(shape, tuple) else (shape,), _columns(xp, indices), data))
+    _sized(shape), _columns(xp, indices), data))
 
 
 linear(gather_sum, gather_nd, slice(1, 2))
@@ -140,10 +137,7 @@ def scatter_set_nd(lhs, rhs, indices, *, shape: int | tuple[int, ...] = ()):
 scatter_set_nd.fill(as_output)
 
 
-@scatter_set_nd.infer
-def scatter_set_nd_infer(lhs, rhs, indices):
-    unify(rhs, _picked(lhs, indices))
-    return lhs
+agreeing(scatter_set_nd, 1, lambda lhs, rhs, indices: (lhs, _picked(lhs, indices)))
 
 
 _replaces(scatter_set_nd, 1, _columns, "gather_nd")
@@ -157,11 +151,12 @@ def index_copy(old_tensor, index_vector, new_tensor):
     """``old_tensor`` with the rows that ``index_vector`` names replaced by those of ``new_tensor``."""
 
 
-@index_copy.infer
-def index_copy_infer(old_tensor, index_vector, new_tensor):
+def _copied(old_tensor: Shape, index_vector: Shape, new_tensor: Shape) -> tuple[Shape, Shape]:
     check_some(old_tensor, 0, index_vector)
-    unify(new_tensor, (*index_vector, *old_tensor[1:]))
-    return old_tensor
+    return old_tensor, (*index_vector, *old_tensor[1:])
+
+
+agreeing(index_copy, 2, _copied)
 
 
 _replaces(index_copy, 2, lambda xp, index_vector: index_vector.astype(xp.int64), "take")
@@ -176,11 +171,12 @@ def boolean_mask(data, index, *, axis: int = 0):
     """
 
 
-@boolean_mask.infer
-def boolean_mask_infer(data, index, *, axis):
+def _masked(data: Shape, index: Shape, *, axis: int) -> tuple[Shape, Shape]:
     axis = check_axis(axis, len(data))
-    unify(index, (data[axis],))
-    return (*data[:axis], ANY, *data[axis + 1:])
+    return (*data[:axis], ANY, *data[axis + 1:]), (data[axis],)
+
+
+agreeing(boolean_mask, 1, _masked)
 
 
 @boolean_mask.infer_from_data

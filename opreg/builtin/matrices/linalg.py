@@ -24,7 +24,7 @@ from ...errors import DTypeError, ShapeError
 from ...typing import Array, ArrayModule
 from ..attending import Product
 from ..forms import formed
-from ..outputs import adjoint_pair, as_output, together
+from ..outputs import adjoint_pair, agreeing, as_output, together
 from ..places import reading, writing
 from .dense import FACTORS, product, transposable
 
@@ -179,12 +179,8 @@ def gemm_fill(ins, outs, *, transpose_a, transpose_b, axis):
     return [A, B, product]
 
 
-@gemm.infer
-def gemm_infer(A, B, C, *, transpose_a, transpose_b, axis):
-    product = _product(A, B, transpose_a=transpose_a, transpose_b=transpose_b, axis=axis)
-    if product != C:
-        raise ShapeError(f"C: expected shape {show(product)}, got {show(C)}")
-    return product
+agreeing(gemm, 2, lambda A, B, C, *, transpose_a, transpose_b, axis: (
+    _product(A, B, transpose_a=transpose_a, transpose_b=transpose_b, axis=axis),) * 2)
 
 
 # In place, where a body needs one more array.
@@ -436,11 +432,7 @@ def regular_inverse(A, det):
     """The inverse, or zeros where the determinant ``det`` is zero."""
 
 
-@regular_inverse.infer
-def regular_inverse_infer(A, det):
-    if _each(A) != det:
-        raise ShapeError(f"det: expected shape {show(_each(A))}, got {show(det)}")
-    return A
+agreeing(regular_inverse, 1, lambda A, det: (A, _each(A)))
 
 
 def _regular(xp: ArrayModule, A: Array, det: Array) -> Array:
