@@ -16,13 +16,15 @@ from ..errors import ShapeError
 
 __all__ = ["formed"]
 
-_AXIS = re.compile(r"(?:(?P<number>\d+)|(?P<times>\d*)(?P<name>(?:\.\.\.|@|)\w*)(?: *> *(?P<above>\d+))?)$")
+_AXIS = re.compile(r"(?:(?P<number>\d+)(?P<rest>\.\.\.)?"
+                   r"|(?P<times>\d*)(?P<name>(?:\.\.\.|@|)\w*)(?: *> *(?P<above>\d+))?)$")
 
 
 class _Axis(NamedTuple):
     """An axis of a form: a number, or ``times`` what a name stands for, more than ``above``.
 
-    A name that begins with ``...`` stands for any axes, one with ``@`` for the number or numbers of an attribute.
+    A name that begins with ``...`` stands for any axes, all of the length ``number`` where there is one; one with ``@``
+    for the number or numbers of an attribute.
     """
 
     number: int | None
@@ -74,8 +76,9 @@ def _axis(text: str) -> _Axis:
     match = _AXIS.match(text)
     if match is None:
         raise ValueError(f"an axis {text!r}: expected a number, a name, ... or @ and an attribute")
-    number, times, name, above = match.group("number", "times", "name", "above")
-    return _Axis(int(number) if number else None, int(times or 1), name or "", -1 if above is None else int(above))
+    number, rest, times, name, above = match.group("number", "rest", "times", "name", "above")
+    return _Axis(int(number) if number else None, int(times or 1), f"...{number}" if rest else name or "",
+                 -1 if above is None else int(above))
 
 
 def _with(form: Form, attrs: Attrs) -> Form:
@@ -102,8 +105,9 @@ def _fit(name: str, form: Form, shape: Shape, bound: dict[str, Any]) -> None:
         if axis.many:
             width += spare * (axis.name not in bound)
             part = shape[place:place + width]
-            fits = fits and bound.get(axis.name, part) == part
-            if fits:
+            fits = fits and (bound.get(axis.name, part) == part if axis.number is None
+                             else all(dim == axis.number for dim in part))
+            if fits and axis.number is None:
                 bound[axis.name] = unify(bound.get(axis.name), part)
         else:
             fits = fits and axis.fits(shape[place], bound)
@@ -143,7 +147,8 @@ def formed(op: Op, text: str) -> None:
         Inputs and outputs, each in parentheses, an arrow between both sides. An axis is a number; a name, which stands
         for one dimension wherever it is, or ``4n`` for a multiple; ``n > 0`` for one that has a bound; ``@depth`` for
         what an attribute holds, several where that is a tuple; ``...`` or ``...name`` for any axes, two of which may
-        stand in one form where others tell which axes one of them is. Without forms of inputs they may have any shape.
+        stand in one form where others tell which axes one of them is; ``1...`` for any axes of length one. Without
+        forms of inputs they may have any shape.
 
     Raises
     ------

@@ -31,6 +31,8 @@ def _infer(op: Op, ins: list, outs: list | None = None, **attrs: object) -> tupl
     ("_sample_gamma", {"shape": None}, [(2,), (2,)], [(2,)]),
     ("_random_pdf_gamma", {}, [(2, 3, 4), (2, 3), (2, 3)], [(2, 3, 4)]),
     ("_random_pdf_dirichlet", {}, [(2, 5, 3), (2, 3)], [(2, 5)]),
+    ("lamb_update_phase2", {"lr": 0.1}, [(2, 3), (2, 3), (1,), (1,)], [(2, 3)]),
+    ("reset_arrays", {"num_arrays": 2}, [(2, 3), (4,)], []),
     ("_linspace", {"start": 0, "stop": 1, "num": 5}, [], [(5,)]),
 ])
 def test_what_is_not_known_follows(name: str, attrs: dict, ins: list, outs: list) -> None:
@@ -39,7 +41,7 @@ def test_what_is_not_known_follows(name: str, attrs: dict, ins: list, outs: list
     assert _infer(op, list(ins), **attrs) == (ins, outs)
     open_ins = [shape and (ANY, *shape[1:]) for shape in ins]
     assert [len(shape) for shape in _infer(op, open_ins, **attrs)[1]] == [len(shape) for shape in outs]
-    if name not in ("_contrib_box_iou", "multi_sum_sq"):
+    if name not in ("_contrib_box_iou", "multi_sum_sq", "reset_arrays"):
         found = _infer(op, open_ins, list(outs), **attrs)[0]
         assert [len(shape) for shape in found] == [len(shape) for shape in ins] and found == ins
 
@@ -75,6 +77,8 @@ def test_inputs_follow_from_other_inputs_and_outputs() -> None:
     ("_random_pdf_gamma", {}, [(), (3,), (3,)], r"sample: expected shape \(3, \.\.\.\), got \(\)"),
     ("_random_pdf_dirichlet", {}, [(2, 5, 3), (4, 3)],
      r"sample: expected shape \(4, \.\.\., 3\), got \(2, 5, 3\)"),
+    ("lamb_update_phase2", {"lr": 0.1}, [(2, 3), (3,), (), (1, 1)], r"g: expected shape \(2, 3\), got \(3,\)"),
+    ("lamb_update_phase2", {"lr": 0.1}, [(2, 3), (2, 3), (), (2,)], r"r2: expected shape \(1,\), got \(2,\)"),
     ("_contrib_div_sqrt_dim", {}, [()], r"data: expected shape \(\.\.\., n\), got \(\)"),
     ("batch_take", {}, [(2, 3), (3,)], r"indices: expected shape \(2,\), got \(3,\)"),
 ])
