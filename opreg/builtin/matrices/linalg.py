@@ -142,9 +142,16 @@ def gemm2(A, B, *, transpose_a: bool = False, transpose_b: bool = False, alpha: 
 gemm2.infer(_product)
 
 
-@gemm2.kernel()
-def gemm2_xp(xp, A, B, *, transpose_a, transpose_b, alpha, axis, out=None):
-    return _multiply(xp, A, B, transpose_a, transpose_b, alpha, axis, out)
+def _products_xp(xp: ArrayModule, A: Array, B: Array, *C: Array, transpose_a: bool, transpose_b: bool, alpha: float,
+                 axis: int, beta: float = 1.0, out: Array | None = None) -> Array:
+    """The kernel of both: what is added is so in place, where a body would need one more array."""
+    result = _multiply(xp, A, B, transpose_a, transpose_b, alpha, axis, out)
+    for added in C:
+        result += added if beta == 1.0 else beta * added
+    return result
+
+
+gemm2.kernel()(_products_xp)
 
 
 def _gemm2(call: Call) -> tuple[Array, Array] | None:
@@ -183,12 +190,7 @@ agreeing(gemm, 2, lambda A, B, C, *, transpose_a, transpose_b, axis: (
     _product(A, B, transpose_a=transpose_a, transpose_b=transpose_b, axis=axis),) * 2)
 
 
-# In place, where a body needs one more array.
-@gemm.kernel()
-def gemm_xp(xp, A, B, C, *, transpose_a, transpose_b, alpha, beta, axis, out=None):
-    result = _multiply(xp, A, B, transpose_a, transpose_b, alpha, axis, out)
-    result += C if beta == 1.0 else beta * C
-    return result
+gemm.kernel()(_products_xp)
 
 
 @gemm.grad
@@ -298,12 +300,8 @@ def potrf(A, *, lower: bool = True):
     """The lower triangular matrix whose product with its transpose is ``A``: Cholesky's; or that transpose."""
 
 
-formed(potrf, "(..., n, n) -> (..., n, n)")
-
-
-@potrf.kernel()
-def potrf_xp(xp, A, *, lower):
-    return xp.linalg.cholesky(A) if lower else _t(xp.linalg.cholesky(_t(A)))
+_computed(potrf, lambda xp, A, *, lower: xp.linalg.cholesky(A) if lower else _t(xp.linalg.cholesky(_t(A))),
+          "(..., n, n) -> (..., n, n)")
 
 
 @potrf.grad
