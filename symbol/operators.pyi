@@ -615,7 +615,7 @@ def random_negative_binomial(k: int = 1, p: float = 1.0, shape: Ints | None = No
                              dtype: DType | None = None, *, name: str | None = None,
                              attr: Mapping[str, str] | None = None) -> Symbol:
     """Numbers of the negative binomial distribution."""
-def random_pdf_dirichlet(sample: Input, alpha: Input, is_log: bool = False, *, name: str | None = None,
+def random_pdf_dirichlet(sample: Input, alpha: Input | None = None, is_log: bool = False, *, name: str | None = None,
                          attr: Mapping[str, str] | None = None) -> Symbol:
     """The density of the Dirichlet distribution with concentrations in the last axis of ``alpha``."""
 def random_pdf_exponential(sample: Input, lam: Input | None = None, is_log: bool = False, *, name: str | None = None,

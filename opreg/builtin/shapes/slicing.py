@@ -12,9 +12,9 @@ from ...core.attrs import Few, Number
 from ...core.op import Op
 from ...core.registry import declare, ops, register
 from ...core.rules import Rule
-from ...core.spec import ANY, Shape, check_axis, show, unify
+from ...core.spec import ANY, Shape, check_axis, show
 from ...errors import AttrError, ShapeError
-from ..outputs import as_output, linear, together
+from ..outputs import agreeing, as_output, linear, together
 from ..places import reading, writing
 from ..samples import along
 from .shape import constant
@@ -65,10 +65,7 @@ def _cutting(op: Op, cut: Callable[..., Cut]) -> Op:
     def cut_grad(g, ins, outs, **attrs):
         return (put.current(g, ins[0], **attrs), *[None] * (len(ins) - 1))
 
-    @put.infer
-    def put_infer(g, data, **attrs):
-        unify(g, _cut_shape(data, rule(attrs, data, g)))
-        return data
+    agreeing(put, 0, lambda g, data, **attrs: (data, _cut_shape(data, rule(attrs, data, g))))
 
     writing(put, lambda xp, g, data, **attrs: (data.shape, rule(attrs, data.shape, g.shape), g))
 
@@ -242,12 +239,7 @@ def slice_assign_fill(ins, outs, *, begin, end, step):
     return [lhs, ins[1] if lhs is None else _cut_shape(lhs, _cut(lhs, begin=begin, end=end, step=step))]
 
 
-@slice_assign.infer
-def slice_assign_infer(lhs, rhs, *, begin, end, step):
-    expected = _cut_shape(lhs, _cut(lhs, begin=begin, end=end, step=step))
-    if rhs != expected:
-        raise ShapeError(f"rhs: expected shape {show(expected)}, got {show(rhs)}")
-    return lhs
+agreeing(slice_assign, 1, lambda lhs, rhs, **bounds: (lhs, _cut_shape(lhs, _cut(lhs, **bounds))))
 
 
 writing(slice_assign, lambda xp, lhs, rhs, **bounds: (lhs, _cut(lhs.shape, **bounds), rhs))
