@@ -748,7 +748,7 @@ def sinh(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None
 def size_array(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """How many numbers ``data`` holds, as one int64 number."""
 def slice(data: Input, begin: int | Sequence[int | None], end: int | Sequence[int | None],
-          step: int | Sequence[int | None] = (), *, name: str | None = None,
+          step: int | Sequence[int | None] | None = (), *, name: str | None = None,
           attr: Mapping[str, str] | None = None) -> Symbol:
     """The part of ``data`` from ``begin`` to before ``end`` along the first axes."""
 def slice_axis(data: Input, axis: int, begin: int, end: int | None, *, name: str | None = None,

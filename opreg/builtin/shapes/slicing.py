@@ -84,9 +84,9 @@ def _listed(value: Bounds) -> tuple[int | None, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-def _cut(data: Shape, like: Shape = (), *, begin: Bounds, end: Bounds, step: Bounds) -> Cut:
+def _cut(data: Shape, like: Shape = (), *, begin: Bounds, end: Bounds, step: Bounds | None) -> Cut:
     """The slices that ``begin``, ``end`` and ``step`` describe, with NumPy's meaning."""
-    starts, stops, steps = _listed(begin), _listed(end), _listed(step)
+    starts, stops, steps = _listed(begin), _listed(end), () if step is None else _listed(step)
     if len(starts) != len(stops) or (steps and len(steps) != len(starts)):
         raise AttrError(f"begin={begin}, end={end}, step={step}: expected equally many of each")
     if len(starts) > len(data):
@@ -97,7 +97,7 @@ def _cut(data: Shape, like: Shape = (), *, begin: Bounds, end: Bounds, step: Bou
 
 
 @declare(name="slice", aliases=("crop", "_sparse_slice", "_npi_slice", "_npx_slice"))
-def slice_(data, *, begin: Bounds, end: Bounds, step: Bounds = ()):
+def slice_(data, *, begin: Bounds, end: Bounds, step: Bounds | None = ()):
     """The part of ``data`` from ``begin`` to before ``end`` along the first axes; None is the edge."""
 
 
@@ -229,7 +229,7 @@ linear(reverse, reverse)
 
 
 @declare(name="_slice_assign", aliases=("_crop_assign", "_npi_slice_assign"), inplace=(0,), cheap=True)
-def slice_assign(lhs, rhs, *, begin: Bounds, end: Bounds, step: Bounds = ()):
+def slice_assign(lhs, rhs, *, begin: Bounds, end: Bounds, step: Bounds | None = ()):
     """``lhs`` with the part that ``slice`` would cut replaced by ``rhs``."""
 
 
@@ -253,7 +253,7 @@ def slice_assign_grad(g, ins, outs, *, begin, end, step):
 
 @declare(name="_slice_assign_scalar", aliases=("_crop_assign_scalar", "_npi_slice_assign_scalar"),
          inplace=(0,), cheap=True)
-def slice_assign_scalar(data, *, scalar: Number = 0.0, begin: Bounds, end: Bounds, step: Bounds = ()):
+def slice_assign_scalar(data, *, scalar: Number = 0.0, begin: Bounds, end: Bounds, step: Bounds | None = ()):
     """``data`` with the part that ``slice`` would cut replaced by one number."""
 
 
