@@ -122,6 +122,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     **{name: ("opreg.cells.initializer", name) for name in ("set_seed", "get_seed")},
     **{name: ("opreg.cells.generator", name) for name in (
         "get_rng_state", "set_rng_state", "manual_seed", "initial_seed", "seed")},
+    "export": ("opreg.onnx.by_format", "export"),
     **{name: ("opreg.nn.checkpoint", name) for name in ("save_checkpoint", "load_checkpoint", "load_param_into_net")},
     **{name: ("opreg.cells.dtype", name) for name in (
         "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
@@ -149,7 +150,7 @@ _ABSENT_OF_MINDSPORE = {
     "rewrite": "cell.to_symbol() is a graph",
     "nn.probability": "ops has distributions to draw from",
     "parallel": "each process has a whole network: communication and set_auto_parallel_context",
-    **dict.fromkeys(("export", "load"), "cell.to_symbol() is a graph, which is saved"),
+    "load": "cell.to_symbol() is a graph, which is saved",
 }
 
 # What fills the slots of lower floors: modules that are imported when one that is empty is asked for.

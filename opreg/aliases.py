@@ -78,7 +78,9 @@ _DEEPER = {
                     **dict.fromkeys(("amp", "loss_scale_manager"), "opreg.nn.amp"),
                     "serialization": "opreg.nn.checkpoint", "metrics": "opreg.nn.metrics", **_TRAINING_NAMES,
                     **{name: f"opreg.nn.checkpoint:{name}" for name in (
-                        "save_checkpoint", "load_checkpoint", "load_param_into_net")}},
+                        "save_checkpoint", "load_checkpoint", "load_param_into_net")},
+                    "export": "opreg.onnx.by_format:export"},
+    "opreg.nn.checkpoint": {"export": "opreg.onnx.by_format:export"},
     "opreg.train.callback": _TRAINING_NAMES,
     "opreg.train.model": {"Model": "opreg.nn.model:Model"},
     "opreg.train.io": {"io": "opreg.train.io"},
