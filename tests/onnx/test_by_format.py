@@ -54,7 +54,8 @@ def test_refusals(tmp_path: Path, given: dict[str, Any], said: str) -> None:
 
 
 def test_names_that_scripts_import_it_by() -> None:
-    from opreg.train import export as of_train
     from opreg.train.serialization import export
+
+    from opreg.train import export as of_train
 
     assert export is of_train is ms.export
