@@ -106,6 +106,9 @@ _DOORS: dict[str, tuple[str, str | None]] = {
                                                    "STRICT", "COMPATIBLE", "LAX")},
     **{name: ("opreg.cells.parallel", name) for name in (
         "ParallelMode", "set_auto_parallel_context", "get_auto_parallel_context", "reset_auto_parallel_context")},
+    "parallel": ("opreg.cells.strategies", None),
+    **{name: ("opreg.cells.strategies", name) for name in (
+        "set_algo_parameters", "get_algo_parameters", "reset_algo_parameters")},
     **{name: ("opreg.cells.grad", name) for name in (
         "grad", "value_and_grad", "get_grad", "no_grad")},
     "amp": ("opreg.nn.amp", None),
@@ -149,7 +152,6 @@ _ABSENT_OF_MINDSPORE = {
     "hal": "num_gpus() and gpu(0) are what devices are asked by",
     "rewrite": "cell.to_symbol() is a graph",
     "nn.probability": "ops has distributions to draw from",
-    "parallel": "each process has a whole network: communication and set_auto_parallel_context",
     "load": "cell.to_symbol() is a graph, which is saved",
 }
 

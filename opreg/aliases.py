@@ -73,6 +73,7 @@ _DEEPER = {
                                                  "opreg.nn.dataset.transforms"),
     "opreg.nn.dataset.vision": dict.fromkeys(("c_transforms", "py_transforms", "transforms", "utils"),
                                              "opreg.nn.dataset.vision"),
+    "opreg.cells.strategies": dict.fromkeys(("_utils", "_auto_parallel_context"), "opreg.cells.strategies"),
     "opreg.cells.communication": {"management": "opreg.cells.communication"},
     "opreg.train": {"_utils": "opreg.train.folders",
                     **dict.fromkeys(("amp", "loss_scale_manager"), "opreg.nn.amp"),
