@@ -106,6 +106,9 @@ _DOORS: dict[str, tuple[str, str | None]] = {
                                                    "STRICT", "COMPATIBLE", "LAX")},
     **{name: ("opreg.cells.parallel", name) for name in (
         "ParallelMode", "set_auto_parallel_context", "get_auto_parallel_context", "reset_auto_parallel_context")},
+    "parallel": ("opreg.cells.strategies", None),
+    **{name: ("opreg.cells.strategies", name) for name in (
+        "set_algo_parameters", "get_algo_parameters", "reset_algo_parameters")},
     **{name: ("opreg.cells.grad", name) for name in (
         "grad", "value_and_grad", "get_grad", "no_grad")},
     "amp": ("opreg.nn.amp", None),
@@ -122,6 +125,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     **{name: ("opreg.cells.initializer", name) for name in ("set_seed", "get_seed")},
     **{name: ("opreg.cells.generator", name) for name in (
         "get_rng_state", "set_rng_state", "manual_seed", "initial_seed", "seed")},
+    "export": ("opreg.onnx.by_format", "export"),
     **{name: ("opreg.nn.checkpoint", name) for name in ("save_checkpoint", "load_checkpoint", "load_param_into_net")},
     **{name: ("opreg.cells.dtype", name) for name in (
         "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
@@ -148,8 +152,7 @@ _ABSENT_OF_MINDSPORE = {
     "hal": "num_gpus() and gpu(0) are what devices are asked by",
     "rewrite": "cell.to_symbol() is a graph",
     "nn.probability": "ops has distributions to draw from",
-    "parallel": "each process has a whole network: communication and set_auto_parallel_context",
-    **dict.fromkeys(("export", "load"), "cell.to_symbol() is a graph, which is saved"),
+    "load": "cell.to_symbol() is a graph, which is saved",
 }
 
 # What fills the slots of lower floors: modules that are imported when one that is empty is asked for.

@@ -95,9 +95,15 @@ def get_auto_parallel_context(attr_key: str) -> Any:
     return _CHOSEN[attr_key]
 
 
+def is_chosen(name: str) -> bool:
+    """Whether a program has given a setting."""
+    return _CHOSEN.get(name) is not None
+
+
 def reset_auto_parallel_context() -> None:
     """Choose what there is at first: each process for itself."""
-    set_auto_parallel_context(**{name: value for name, value in _DEFAULTS.items() if value is not None})
+    _CHOSEN.update(_DEFAULTS)
+    EPOCH[0] += 1
 
 
 class DistributedGradReducer(Cell):

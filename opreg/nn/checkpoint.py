@@ -11,12 +11,13 @@ import difflib
 import os
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from opreg.ndarray import params_file
 
+from ..aliases import inner
 from ..cells.cell import Cell
 from ..cells.parameter import LONGEST_NAME, Parameter
 from ..cells.tensor import has_numbers, tensor
@@ -25,6 +26,9 @@ from ..core.spec import is_floating, show
 from ..errors import ArgumentError, DTypeError, FileFormatError, ShapeError, warn
 
 __all__ = ["save_checkpoint", "load_checkpoint", "load_param_into_net", "read_checkpoint"]
+
+if not TYPE_CHECKING:  # what MindSpore has beside
+    __getattr__ = inner(__name__)
 
 #: What is saved: a Cell, arrays by name, or dicts of a name and its data.
 Saved: TypeAlias = Cell | Mapping[str, Any] | Sequence[Mapping[str, Any]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import gzip
+import io
 import multiprocessing
 import os
 import struct
@@ -17,7 +18,7 @@ from opreg.dataset import transforms, vision
 
 import opreg as ms
 from opreg import dataset as ds
-from opreg.errors import ArgumentError, ShapeError
+from opreg.errors import ArgumentError, DTypeError, FileFormatError, ShapeError
 
 
 @pytest.fixture(autouse=True)
@@ -295,6 +296,94 @@ def test_an_exception_leaves_as_itself() -> None:
     with pytest.raises(ZeroDivisionError) as raised:
         rows(two().map(fails, "a"))
     assert any("fails, called by map of row 0" in note for note in raised.value.__notes__)
+
+
+# ------------------------------------------------------------------------------------------- files of images
+
+
+def _file(pixels: np.ndarray, kind: str = "png") -> bytes:
+    image = pytest.importorskip("PIL.Image")
+    file = io.BytesIO()
+    image.fromarray(pixels).save(file, kind)
+    return file.getvalue()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Folders of two classes and of none; a file among them, another kind of file, and a folder below."""
+    for name, pixels in (("b/2.png", IMAGE), ("b/10.png", IMAGE + 1), ("a/1.PNG", IMAGE[..., 0]), ("b/c/3.png", IMAGE)):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(_file(pixels))
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "b" / "notes.txt").write_bytes(b"n")
+    (tmp_path / "top.png").write_bytes(b"")
+    return tmp_path
+
+
+@pytest.mark.parametrize("given, labels", [
+    ({}, [0, 1, 1, 1]), ({"extensions": [".png"]}, [1, 1]), ({"extensions": [".txt", ".PNG"]}, [0, 1]),
+    ({"class_indexing": {"b": 7}}, [7, 7, 7]), ({"num_samples": 2}, [0, 1]),
+    ({"num_shards": 2, "shard_id": 1}, [1, 1])])
+def test_folders_of_images(folder: Path, given: dict[str, Any], labels: list[int]) -> None:
+    images = ds.ImageFolderDataset(str(folder), shuffle=False, **given)
+    assert [row[1] for row in rows(images)] == labels and len(images) == len(labels)
+    assert images.get_col_names() == ["image", "label"]
+    assert images.get_class_indexing() == given.get("class_indexing", {"a": 0, "b": 1, "empty": 2})
+
+
+def test_images_are_bytes_that_decode_reads(folder: Path) -> None:
+    files = {"extensions": [".png", ".PNG"], "shuffle": False}
+    raw, = rows(ds.ImageFolderDataset(folder, num_samples=1, **files))
+    assert raw[0] == list((folder / "a" / "1.PNG").read_bytes())
+    expected = [np.repeat(IMAGE[..., :1], 3, axis=2).tolist(), (IMAGE + 1).tolist(), IMAGE.tolist()]
+    assert [row[0] for row in rows(ds.ImageFolderDataset(folder, decode=True, **files))] == expected
+    mapped = ds.ImageFolderDataset(folder, **files).map([vision.Decode(), vision.ToPIL()], "image")
+    assert [row[0] for row in rows(mapped)] == expected
+    assert vision.Decode(to_pil=True)((folder / "b" / "2.png").read_bytes()).tolist() == IMAGE.tolist()
+
+
+@pytest.mark.parametrize("call, error, said", [
+    (lambda at: ds.ImageFolderDataset(at / "c"), FileNotFoundError, "ImageFolderDataset: there is no folder '.*c'"),
+    (lambda at: ds.ImageFolderDataset(at / "empty"), FileNotFoundError, "there are no files in the folders of"),
+    (lambda at: ds.ImageFolderDataset(at, extensions=[".jpg"]), FileNotFoundError, "no files that end in .jpg"),
+    (lambda at: ds.ImageFolderDataset(at, class_indexing={"emty": 1}), ArgumentError, "'emty'. .*'empty'"),
+    (lambda at: ds.ImageFolderDataset(at, decrypt=len), ArgumentError, "decrypt must be None"),
+    (lambda at: ds.ImageFolderDataset(at, num_shards=2), ArgumentError, "num_shards and shard_id"),
+    (lambda at: rows(ds.ImageFolderDataset(at, extensions=[".txt"], decode=True)), FileFormatError, r"s\.txt: cannot"),
+    (lambda at: vision.Decode()(IMAGE), ShapeError, r"the bytes of a file, got the shape \(2, 4, 3\); decoded already"),
+    (lambda at: vision.Decode()(np.zeros(3)), DTypeError, "the bytes of a file as uint8, got float64"),
+    (lambda at: vision.Decode()(b"no"), FileFormatError, "Decode: the image: cannot be decoded"),
+    (lambda at: vision.RandomResizedCrop(4, ratio=(2, 1)), ArgumentError, r"RandomResizedCrop: .*ratio=\(2, 1\)"),
+    (lambda at: vision.RandomCropDecodeResize(4, scale=(-1, 1)), ArgumentError, "RandomCropDecodeResize: .*scale="),
+    (lambda at: vision.RandomResizedCrop(4, max_attempts=0), ArgumentError, "max_attempts must be 1 at least, got 0"),
+    (lambda at: vision.RandomResizedCrop((4, 0)), ArgumentError, "RandomResizedCrop: expected a height and a width"),
+])
+def test_errors_of_images(folder: Path, call: Callable[[Path], Any], error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        call(folder)
+
+
+#: Forty rows of their own numbers, ten columns wide.
+TALL: np.ndarray = np.broadcast_to(np.arange(40, dtype=np.uint8)[:, None, None], (40, 10, 3))
+
+
+@pytest.mark.parametrize("ratio, expected", [
+    ((1, 2), [15, 16, 18, 19, 20, 21, 23, 24]), ((0.5, 0.5), [11, 13, 16, 18, 21, 23, 26, 28]),
+    ((0.1, 0.2), [2, 7, 12, 17, 22, 27, 32, 37]), ((0.3, 2), [5, 10, 14, 18, 22, 26, 30, 34])])
+def test_parts_that_fit_nowhere_become_the_middle(ratio: tuple[float, float], expected: list[int]) -> None:
+    """As MindSpore has it, within the ratio."""
+    part = vision.RandomResizedCrop((8, 4), scale=(5, 6), ratio=ratio)(TALL)
+    assert part.shape == (8, 4, 3) and part[:, 0, 0].tolist() == expected
+
+
+@pytest.mark.parametrize("transform, image", [
+    (vision.RandomResizedCrop, np.asarray), (vision.RandomCropDecodeResize, _file)])
+def test_random_parts_have_the_area_and_lie_anywhere(transform: Any, image: Callable[[np.ndarray], Any]) -> None:
+    ds.config.set_seed(1)
+    part = transform((10, 5), scale=(0.5, 0.5), ratio=(0.5, 0.5), interpolation=vision.Inter.NEAREST)
+    begins = {int(part(image(TALL))[0, 0, 0]) for _ in range(60)}
+    assert begins == set(range(21))  # of twenty rows by ten
 
 
 def _with_dicts() -> ds.Dataset:

@@ -24,7 +24,7 @@ from typing import Any
 #: Modules whose public names are compared one by one, and classes whose members are.
 MODULES = ["", "nn", "ops", "mint", "mint.nn", "mint.nn.functional", "mint.linalg", "mint.special", "mint.optim",
            "common", "common.initializer", "train", "context", "amp", "numpy",
-           "dataset", "experimental"]
+           "dataset", "experimental", "parallel"]
 CLASSES = ["Tensor", "Parameter", "nn.Cell"]
 
 #: Modules that are not here, and what serves in their place.
@@ -35,7 +35,6 @@ ABSENT_MODULES = {
     "mindrecord": "`recordio`",
     "multiprocessing": "Python's own",
     "nn.probability": "`ops.random`",
-    "parallel": "nothing: Cells compute in one process",
     "rewrite": "`cell.to_symbol()`",
     "scipy": "SciPy, in an operator of one's own",
     "utils": "nothing",

@@ -25,15 +25,17 @@ from .samplers import (
 from .sources import (
     FashionMnistDataset,
     GeneratorDataset,
+    ImageFolderDataset,
     KMnistDataset,
     MnistDataset,
     NumpySlicesDataset,
     PaddedDataset,
 )
 
-__all__ = ["BatchInfo", "Dataset", "DistributedSampler", "FashionMnistDataset", "GeneratorDataset", "KMnistDataset",
-           "MnistDataset", "NumpySlicesDataset", "PaddedDataset", "RandomSampler", "Sampler", "SequentialSampler",
-           "SubsetRandomSampler", "SubsetSampler", "WeightedRandomSampler", "config", "transforms", "vision", "zip"]
+__all__ = ["BatchInfo", "Dataset", "DistributedSampler", "FashionMnistDataset", "GeneratorDataset",
+           "ImageFolderDataset", "KMnistDataset", "MnistDataset", "NumpySlicesDataset", "PaddedDataset",
+           "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler", "SubsetSampler",
+           "WeightedRandomSampler", "config", "transforms", "vision", "zip"]
 
 if not TYPE_CHECKING:  # what is imported below it
     __getattr__ = inner(__name__)

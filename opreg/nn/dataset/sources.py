@@ -1,4 +1,4 @@
-"""Datasets of functions, objects and arrays of one's own, and of files as MNIST has them."""
+"""Datasets of functions, objects and arrays of one's own, of files as MNIST has them, and of folders of images."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from opreg.data.codec import decode as decoded
 from opreg.data.mnist import read_idx
 
 from ...cells.dtype import dtype_to_nptype
-from ...errors import ArgumentError
+from ...errors import ArgumentError, did_you_mean
 from .config import Epoch
 from .pipeline import Dataset, Row, Rows, as_column
 from .samplers import Sampler, sampler_of
 from .workers import computed, count_of
 
-__all__ = ["FashionMnistDataset", "GeneratorDataset", "KMnistDataset", "MnistDataset", "NumpySlicesDataset",
-           "PaddedDataset"]
+__all__ = ["FashionMnistDataset", "GeneratorDataset", "ImageFolderDataset", "KMnistDataset", "MnistDataset",
+           "NumpySlicesDataset", "PaddedDataset"]
 
 
 def _by_places(at: Callable[[int], Row], length: int, sampler: Sampler) -> tuple[Rows, Callable[[], int]]:
@@ -146,6 +147,77 @@ class NumpySlicesDataset(Dataset):
         chosen = sampler_of("NumpySlicesDataset", sampler, shuffle, num_samples, num_shards, shard_id)
         super().__init__(names, *_by_places(lambda place: tuple(
             [as_column(each[place], "NumpySlicesDataset") for each in arrays]), lengths.pop(), chosen))
+
+
+class ImageFolderDataset(Dataset):
+    """Files of images in a folder for each class: columns ``image``, its bytes, and ``label``, an int32.
+
+    Parameters
+    ----------
+    dataset_dir : str or path
+        The folder of these folders. Files come in the order of their names, where they are not shuffled.
+    num_samples, shuffle, sampler, num_shards, shard_id
+        As for ``GeneratorDataset``; the order is random by default.
+    num_parallel_workers
+        Counts for nothing: images are decoded by ``map``, in as many processes as it is told.
+    extensions : sequence of str, optional
+        The only ones that count, ``[".jpg", ".png"]``.
+    class_indexing : dict, optional
+        Labels by the name of a folder, of those that count; by default they go by the order of the names.
+    decode : bool
+        Whether ``image`` is (height, width, 3), red, green and blue, and not the bytes of its file.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such folder, or it has no such files.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("cat", "dog"):
+    ...         pathlib.Path(folder, name).mkdir()
+    ...         size = pathlib.Path(folder, name, "1.png").write_bytes(b"...")
+    ...     [row["label"].asnumpy().item() for row in ImageFolderDataset(folder, shuffle=False).create_dict_iterator()]
+    [0, 1]
+    """
+
+    def __init__(self, dataset_dir: str | os.PathLike, num_samples: int | None = None,
+                 num_parallel_workers: int | None = None, shuffle: bool | None = None, sampler: Any = None,
+                 extensions: Sequence[str] | None = None, class_indexing: Mapping[str, int] | None = None,
+                 decode: bool = False, num_shards: int | None = None, shard_id: int | None = None, cache: Any = None,
+                 decrypt: None = None):
+        if decrypt is not None:
+            raise ArgumentError("ImageFolderDataset: files are not encrypted; decrypt must be None")
+        root = Path(dataset_dir)
+        if not root.is_dir():
+            raise FileNotFoundError(f"ImageFolderDataset: there is no folder {os.fspath(dataset_dir)!r}")
+        folders = sorted(each.name for each in root.iterdir() if each.is_dir())
+        self._labels = dict(class_indexing) if class_indexing else {name: i for i, name in enumerate(folders)}
+        strange = sorted(self._labels.keys() - folders)
+        if strange:
+            raise ArgumentError(f"ImageFolderDataset: class_indexing has the folder {strange[0]!r}. "
+                                f"{did_you_mean(strange[0], folders)}")
+        files = [(file, np.int32(label)) for name, label in sorted(self._labels.items())
+                 for file in sorted((root / name).iterdir())
+                 if file.is_file() and (extensions is None or file.suffix in extensions)]
+        if not files:
+            kinds = "" if extensions is None else f" that end in {', '.join(extensions)}"
+            raise FileNotFoundError(f"ImageFolderDataset: there are no files{kinds} in the folders of "
+                                    f"{os.fspath(dataset_dir)!r}")
+
+        def row(place: int) -> Row:
+            file, label = files[place]
+            data = file.read_bytes()
+            return decoded(data, name=str(file)) if decode else np.frombuffer(data, np.uint8), np.asarray(label)
+
+        chosen = sampler_of("ImageFolderDataset", sampler, shuffle, num_samples, num_shards, shard_id)
+        super().__init__(["image", "label"], *_by_places(row, len(files), chosen))
+
+    def get_class_indexing(self) -> dict[str, int]:
+        """Labels by the name of a folder."""
+        return dict(self._labels)
 
 
 class PaddedDataset(GeneratorDataset):

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opreg.data.codec import decode
 from opreg.data.pixels import imresize
 from opreg.ndarray.ndarray import array
 
 from ...aliases import inner
 from ...cells.dtype import dtype_to_nptype
 from ...cells.typing import Sizes, TensorDType
-from ...errors import ArgumentError, ShapeError
+from ...errors import ArgumentError, DTypeError, ShapeError
 from .config import stream
 from .transforms import Compose, TypeCast, chance
 
-__all__ = ["Border", "CenterCrop", "Compose", "Crop", "HWC2CHW", "HorizontalFlip", "Inter", "Normalize", "Pad",
-           "RandomCrop", "RandomHorizontalFlip", "RandomVerticalFlip", "Rescale", "Resize", "ToTensor", "ToType",
-           "VerticalFlip"]
+__all__ = ["Border", "CenterCrop", "Compose", "Crop", "Decode", "HWC2CHW", "HorizontalFlip", "Inter", "Normalize",
+           "Pad", "RandomCrop", "RandomCropDecodeResize", "RandomHorizontalFlip", "RandomResizedCrop",
+           "RandomVerticalFlip", "Rescale", "Resize", "ToPIL", "ToTensor", "ToType", "VerticalFlip"]
 
 if not TYPE_CHECKING:  # what is imported below it
     __getattr__ = inner(__name__)
@@ -62,6 +64,41 @@ def _two(owner: str, size: Sizes) -> tuple[int, int]:
     if height < 1 or width < 1:
         raise ArgumentError(f"{owner}: expected a height and a width of 1 at least, got {size!r}")
     return height, width
+
+
+class Decode:
+    """The pixels of an image from the bytes of its file: (height, width, 3), red, green and blue.
+
+    Parameters
+    ----------
+    to_pil : bool
+        Counts for nothing: images are arrays in all operations.
+
+    Raises
+    ------
+    ShapeError, DTypeError
+        When bytes are expected and other numbers come.
+    FileFormatError
+        When the bytes are those of no image.
+    """
+
+    def __init__(self, to_pil: bool = False):
+        pass
+
+    def __call__(self, image: Any) -> np.ndarray:
+        data = np.frombuffer(image, np.uint8) if isinstance(image, bytes) else np.asarray(image)
+        if data.ndim != 1:
+            raise ShapeError(f"Decode: expected the bytes of a file, got the shape {data.shape}; decoded already?")
+        if data.dtype != np.uint8:
+            raise DTypeError(f"Decode: expected the bytes of a file as uint8, got {data.dtype}")
+        return decode(data.tobytes(), name="Decode: the image")
+
+
+class ToPIL:
+    """The image as it is: images are arrays in all operations."""
+
+    def __call__(self, image: Any) -> np.ndarray:
+        return _image("ToPIL", image)
 
 
 class Rescale:
@@ -259,3 +296,53 @@ class RandomCrop:
         random = stream()
         top, left = (int(random.integers(max(have - want, 0) + 1)) for have, want in zip(pixels.shape, self._size))
         return Crop((top, left), self._size)(pixels)
+
+
+class RandomResizedCrop:
+    """A part of an image of a random area, shape and place, as an image of that size.
+
+    Parameters
+    ----------
+    size : int, or pair of int
+        Height and width of the result; one number is both.
+    scale, ratio : pair of float
+        Least and largest share of the area, and ratio of width to height.
+    interpolation : Inter
+        How pixels between others are made.
+    max_attempts : int
+        How many parts are drawn that go beyond the image, before the largest in its middle within ``ratio`` is taken.
+    """
+
+    def __init__(self, size: Sizes, scale: Sequence[float] = (0.08, 1.0), ratio: Sequence[float] = (3 / 4, 4 / 3),
+                 interpolation: Inter = Inter.BILINEAR, max_attempts: int = 10):
+        owner = type(self).__name__
+        if not 0 <= scale[0] <= scale[1] or not 0 < ratio[0] <= ratio[1]:
+            raise ArgumentError(f"{owner}: expected positive numbers, the lesser first, got scale={scale!r} and "
+                                f"ratio={ratio!r}")
+        if max_attempts < 1:
+            raise ArgumentError(f"{owner}: max_attempts must be 1 at least, got {max_attempts}")
+        self._resize = Resize(_two(owner, size), interpolation)
+        self._scale, self._ratio, self._attempts = scale, ratio, max_attempts
+
+    def __call__(self, image: Any) -> np.ndarray:
+        pixels = _image(type(self).__name__, image)
+        have = pixels.shape[:2]
+        random = stream()
+        for _ in range(self._attempts):
+            area = random.uniform(*self._scale) * math.prod(have)
+            ratio = math.exp(random.uniform(*map(math.log, self._ratio)))
+            size = round(math.sqrt(area / ratio)), round(math.sqrt(area * ratio))
+            if all(0 < want <= length for want, length in zip(size, have)):
+                place = tuple(int(random.integers(length - want + 1)) for want, length in zip(size, have))
+                return self._resize(Crop(place, size)(pixels))
+        least, most = self._ratio
+        height, width = have
+        return self._resize(CenterCrop((max(min(height, round(width / least)), 1),
+                                        max(min(width, round(height * most)), 1)))(pixels))
+
+
+class RandomCropDecodeResize(RandomResizedCrop):
+    """The same of an image that is the bytes of its file."""
+
+    def __call__(self, image: Any) -> np.ndarray:
+        return super().__call__(Decode()(image))
