@@ -94,23 +94,21 @@ def _verdict(each: Check, use: Subject) -> Verdict:
     if outcome == "failed":
         small = use
         for _ in range(3):
-            found = next((other for other in itertools.islice(_smaller(small), _TRIALS)
-                          if _alike(other, each, text)), None)
+            found = next(((other, said) for other in itertools.islice(_smaller(small), _TRIALS)
+                          if (said := _alike(other, each, text))), None)
             if found is None:
                 break
-            small = found
-        if small is not use:
-            _, text, _ = _asked(each.ask, small)
+            small, text = found  # of the run that failed: it may not fail each time
         example = _shown(small)
     return Verdict(each.name, each.asks, outcome, text, change, example)
 
 
-def _alike(use: Subject, each: Check, text: str) -> bool:
-    """Whether what failed before fails on this, too, and not another thing."""
+def _alike(use: Subject, each: Check, text: str) -> str | None:
+    """How what failed before fails on this, too; None if it does not, or another thing fails."""
     if each.name != "runs" and _asked(runs, use)[0] != "ok":
-        return False
+        return None
     outcome, found, _ = _asked(each.ask, use)
-    return outcome == "failed" and found.split()[:1] == text.split()[:1]
+    return found if outcome == "failed" and found.split()[:1] == text.split()[:1] else None
 
 
 def _smaller(use: Subject) -> Iterator[Subject]:

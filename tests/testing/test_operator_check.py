@@ -23,7 +23,8 @@ from opreg.custom.function import of_function
 from opreg.custom.prop import of_prop
 from opreg.errors import ArgumentError
 from opreg.ndarray import Context
-from opreg.testing import Report, Verdict, ways
+from opreg.testing import Report, Verdict, checking, ways
+from opreg.testing.contract import Check, Failed
 from opreg.testing.uses import Use
 from tests.cuda import strict  # noqa: F401  whose device serves
 from tests.rows import Row, all_rows
@@ -749,6 +750,20 @@ def test_reports_in_every_form() -> None:
         bad.raise_if_failed()
     with pytest.raises(KeyError, match="there is no check 'gradeint', but runs, "):
         bad["gradeint"]
+
+
+def test_what_fails_now_and_then_is_told_as_it_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Smaller inputs are looked for by asking again, and the last answer may be another."""
+    asked: list[Any] = []
+
+    def ask(use: Any) -> None:
+        asked.append(use)
+        if len(asked) < 3:
+            raise Failed(f"wrong at {use.arrays[0].shape}", "")
+
+    monkeypatch.setattr(checking, "CHECKS", [Check("runs", "", ask, ()), *checking.CHECKS[1:]])
+    found = mx.operator.check(defined(_square, _square_grad), X)["runs"]
+    assert (found.outcome, found.text) == ("failed", f"wrong at {asked[1].arrays[0].shape}") and asked[2:]
 
 
 def test_a_cause_is_told_once() -> None:
