@@ -55,6 +55,8 @@ def test_embeddings_stand_side_by_side(vectors):
     both = CompositeEmbedding(Vocabulary(Counter("bc"), reserved_tokens=["a"]), [vectors, vectors])
     assert both.idx_to_token == ["<unk>", "a", "b", "c"] and both.reserved_tokens == ["a"]
     assert both.idx_to_vec.asnumpy().tolist() == [[9, 9, 9, 9], [1, 2, 1, 2], [3, 4, 3, 4], [9, 9, 9, 9]]
+    known = CompositeEmbedding(Vocabulary(Counter("b"), unknown_token="a"), vectors)
+    assert known.idx_to_vec.asnumpy().tolist() == [[9, 9], [3, 4]]  # unknown words have the vector of unknown words
 
 
 def test_vectors_of_wanted_words(tmp_path):

@@ -64,11 +64,11 @@ class _Embedding(Vocabulary):
         unknown = [word for word in words if word not in self._numbers]
         if unknown:
             raise TextError(f"update_token_vectors: {unknown[0]!r} is no word here; {self.unknown_token!r} has the "
-                                "vector of unknown words")
+                            "vector of unknown words")
         shapes = [(len(words), self.vec_len), *([(self.vec_len,)] if len(words) == 1 else [])]
         if getattr(new_vectors, "shape", None) not in shapes:
             raise TextError(f"update_token_vectors: expected an array of shape {shapes[0]}, got "
-                                f"{getattr(new_vectors, 'shape', type(new_vectors).__name__)}")
+                            f"{getattr(new_vectors, 'shape', type(new_vectors).__name__)}")
         self._vectors[array(self.to_indices(words))] = new_vectors.reshape(shapes[0])
 
     def _take_over(self, words: Vocabulary, sources: Sequence[_Embedding]) -> None:
@@ -132,7 +132,7 @@ class CustomEmbedding(_Embedding):
                     found[word] = np.array(parts, np.float32)
                     if len(parts) != len(next(iter(found.values()))):
                         raise TextError(f"{path}, line {number}: expected {len(next(iter(found.values())))} "
-                                            f"numbers, got {len(parts)}")
+                                        f"numbers, got {len(parts)}")
         if not found:
             raise TextError(f"{path} has no vectors")
         length = len(next(iter(found.values())))

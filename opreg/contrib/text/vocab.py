@@ -52,7 +52,7 @@ class Vocabulary:
         first = [unknown_token, *(reserved_tokens or ())]
         if len(set(first)) < len(first):
             raise TextError(f"Vocabulary: reserved_tokens are different words, and not the unknown one "
-                                f"{unknown_token!r}, got {reserved_tokens!r}")
+                            f"{unknown_token!r}, got {reserved_tokens!r}")
         self._reserved = None if reserved_tokens is None else list(reserved_tokens)
         self._words, self._numbers = [], {}
         self._add(first)
