@@ -78,8 +78,8 @@ def _recorded(name: str, number: float | str | None = None) -> tuple[Op, Attrs]:
 
 
 def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type[NDArray], classes: set[type],
-          reflected: bool = False, exact: bool = False, truth: str | None = None
-          ) -> Callable[[NDArray, Any], Any]:
+          reflected: bool = False, exact: bool = False, truth: str | None = None,
+          silent: bool = False) -> Callable[[NDArray, Any], Any]:
     """Python's operator for floating arrays of one dtype on the host; the general way otherwise.
 
     Parameters
@@ -97,12 +97,14 @@ def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type[N
     exact : bool
         Whether the ufunc does for integers what the operator does.
     truth : {"number", "bool"}, optional
-        Of comparisons: what truth values are given as. Those given as ``bool`` are not recorded.
+        Of comparisons: what truth values are given as.
+    silent : bool
+        Whether it is not recorded.
     """
     array_class: type | None = np.ndarray
     new, scalars, kinds = NDArray.__new__, _SCALARS, "fiu" if exact else "f"
     same, broadcast, with_number = forms
-    as_number, silent = truth == "number", truth == "bool"
+    as_number = truth == "number"
 
     def method(self: NDArray, other: Any) -> Any:
         data = self._data
@@ -190,8 +192,10 @@ _COMPARISONS: dict[str, np.ufunc] = {"eq": np.equal, "ne": np.not_equal, "gt": n
 SHORT: list[tuple[type[NDArray], str, Callable[[NDArray, Any], Any]]] = []
 
 
-def attach(cls: type[NDArray], classes: set[type], comparisons: Mapping[str, Sequence[str]], truth: str) -> None:
-    """Give a class of arrays Python's operators; see ``_fast``. ``comparisons`` has their forms by name."""
+def attach(cls: type[NDArray], classes: set[type], comparisons: Mapping[str, Sequence[str]], truth: str,
+           silent: bool = False) -> None:
+    """Give a class of arrays Python's operators; see ``_fast``. ``comparisons`` has their forms by name; ``silent`` says
+    whether they are not recorded."""
     def set_method(start: str, name: str, method: Callable[[NDArray, Any], Any]) -> None:
         setattr(cls, f"__{start}{name}__", method)
         SHORT.append((cls, f"__{start}{name}__", lambda self, other: self._binary(name, other, bool(start))))
@@ -202,7 +206,8 @@ def attach(cls: type[NDArray], classes: set[type], comparisons: Mapping[str, Seq
             set_method(start, name, _fast(name, ufunc, (same, broadcast, number), cls, classes, bool(start),
                                           name != "truediv"))
     for name, ufunc in _COMPARISONS.items():
-        set_method("", name, _fast(name, ufunc, comparisons[name][:3], cls, classes, False, truth == "bool", truth))
+        set_method("", name, _fast(name, ufunc, comparisons[name][:3], cls, classes, False, truth == "bool", truth,
+                                   silent))
 
 
 def leave_trace(values: Iterable[Any]) -> None:

@@ -319,7 +319,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         return made(self._data, self._ctx) if self._variable() is None else ops.BlockGrad(self)
 
 
-attach(Tensor, TENSORS, {name: (both, both, number) for name, (both, number, _) in COMPARISONS.items()}, "bool")
+attach(Tensor, TENSORS, {name: (both, both, number) for name, (both, number, _) in COMPARISONS.items()}, "bool", True)
 setattr(Tensor, "__hash__", object.__hash__)  # noqa: B010  == makes a tensor, identity makes a key
 for _name in ("add", "sub", "mul", "truediv", "mod", "pow"):  # x += y is x = x + y: nothing changes for others
     setattr(Tensor, f"__i{_name}__", getattr(Tensor, f"__{_name}__"))

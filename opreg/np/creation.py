@@ -41,13 +41,15 @@ def array(object: Any, dtype: DTypeLike = None, ctx: Context | None = None) -> n
 
 def full(shape: Any, fill_value: Any, order: str = "C", ctx: Context | None = None, dtype: DTypeLike = None,
          out: Any = None) -> Any:
-    """An array filled with one number.
+    """An array filled with one number, in the order C alone.
 
     Examples
     --------
     >>> full((), 7)
     array(7.)
     """
+    if order != "C":
+        raise NotImplementedError(f"full: the order is 'C', got {order!r}")
     if isinstance(fill_value, NDArray):
         dtype, fill_value = dtype or fill_value.dtype, fill_value.asnumpy()
     shape = shape if isinstance(shape, numbers.Integral) else tuple(int(dim) for dim in shape)

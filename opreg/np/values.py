@@ -243,7 +243,9 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
     def __setitem__(self, key: Any, value: Any) -> None:
         if isinstance(value, (np.ndarray, np.generic, list, tuple)):
             value = made(value, self._ctx)
-        super().__setitem__(_subscript(key, self._data.shape)[0], value)
+        key = _subscript(key, self._data.shape)[0]
+        if not any(part is False for part in (key if isinstance(key, tuple) else (key,))):  # it names no element
+            super().__setitem__(key, value)
 
     # --------------------------------------------------------------------------------------- copies, gradients
 
@@ -368,7 +370,7 @@ def _subscript(key: Any, shape: tuple[int, ...] | None) -> tuple[Any, bool]:
                 basic = False
                 continue
             if part.dtype.kind == "b":
-                at = sum(each is not None for each in parts)
+                at = sum(each is not None and each.__class__ is not bool for each in parts)
                 if shape is not None and not any(each is Ellipsis for each in parts) \
                         and part.shape != shape[at:at + part.ndim]:
                     raise SubscriptError(f"a mask of shape {part.shape} does not fit axes of shape "

@@ -101,6 +101,26 @@ def test_writes_are_those_of_numpy() -> None:
         host[key] = value
     x += 1
     assert (x.asnumpy() == host + 1).all()
+    for truth in (True, False):
+        x[True, 1, truth, mnp.array([True, False, True], dtype="bool")] = 4 if truth else 9
+    assert (x.asnumpy()[1] == [4, host[1, 1] + 1, 4]).all()
+
+
+@pytest.mark.parametrize("compare", [lambda x: x > mnp.array(X), lambda x: x[:1] <= x, lambda x: x == 3])
+def test_comparisons_have_gradients_of_zero(compare: Callable[[Any], Any]) -> None:
+    x = mnp.array(X)
+    x.attach_grad()
+    x.grad[:] = 7
+    with autograd.record():
+        truth = compare(x)
+    truth.backward()
+    assert truth.dtype == bool and (x.grad.asnumpy() == 0).all()
+
+
+@pytest.mark.parametrize("make", [mnp.zeros, mnp.ones, mnp.empty])
+def test_arrays_are_made_in_the_order_c_alone(make: Callable[..., Any]) -> None:
+    with pytest.raises(NotImplementedError, match="'F'"):
+        make((2, 2), order="F")
 
 
 def test_both_kinds_of_arrays_share_memory_and_tape() -> None:

@@ -1,0 +1,112 @@
+"""Vocabularies: words and their numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+from opreg.errors import ArgumentError
+
+__all__ = ["TextError", "Vocabulary"]
+
+
+class TextError(ArgumentError, AssertionError):
+    """Words, or vectors of words, are not as expected."""
+
+
+class Vocabulary:
+    """Words and their numbers: the unknown word is 0, reserved ones follow, then those of a counter.
+
+    Parameters
+    ----------
+    counter : Counter, optional
+        How often each word was seen; frequent words come first, of equally frequent ones the lesser.
+    most_freq_count : int, optional
+        How many words of the counter are taken at most.
+    min_freq : int
+        How often a word was seen at least.
+    unknown_token : hashable
+        Stands for each word that has no number.
+    reserved_tokens : sequence of hashable, optional
+        Words that are there in any case, as those for padding.
+
+    Raises
+    ------
+    TextError
+        When ``min_freq`` is below 1, or a reserved word is there twice, or the unknown one.
+
+    Examples
+    --------
+    >>> words = Vocabulary(Counter("abbccc"), min_freq=2, reserved_tokens=["<pad>"])
+    >>> words.idx_to_token, words.to_indices(["b", "a"]), words.to_tokens(2)
+    (['<unk>', '<pad>', 'c', 'b'], [3, 0], 'c')
+    """
+
+    def __init__(self, counter: Counter | None = None, most_freq_count: int | None = None, min_freq: int = 1,
+                 unknown_token: Hashable = "<unk>", reserved_tokens: Sequence[Any] | None = None):
+        if min_freq < 1:
+            raise TextError(f"Vocabulary: min_freq is 1 or more, got {min_freq}")
+        if not isinstance(counter, Counter | None):
+            raise TextError(f"Vocabulary: expected a collections.Counter, got {type(counter).__name__}")
+        first = [unknown_token, *(reserved_tokens or ())]
+        if len(set(first)) < len(first):
+            raise TextError(f"Vocabulary: reserved_tokens are different words, and not the unknown one "
+                            f"{unknown_token!r}, got {reserved_tokens!r}")
+        self._reserved = None if reserved_tokens is None else list(reserved_tokens)
+        self._words, self._numbers = [], {}
+        self._add(first)
+        if counter:
+            ranked = sorted(sorted(counter), key=counter.__getitem__, reverse=True)
+            self._add([word for word in ranked if counter[word] >= min_freq and word not in first][:most_freq_count])
+
+    _words: list[Any]
+    _numbers: dict[Any, int]
+
+    def _add(self, words: Iterable[Any]) -> None:
+        for word in words:
+            self._numbers[word] = len(self._words)
+            self._words.append(word)
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+    @property
+    def token_to_idx(self) -> dict[Any, int]:
+        """The number of each word."""
+        return self._numbers
+
+    @property
+    def idx_to_token(self) -> list[Any]:
+        """The words, in the order of their numbers."""
+        return self._words
+
+    @property
+    def unknown_token(self) -> Any:
+        """The word that stands for each that has no number."""
+        return self._words[0]
+
+    @property
+    def reserved_tokens(self) -> list[Any] | None:
+        """Words that are there in any case."""
+        return self._reserved
+
+    def to_indices(self, tokens: Any) -> Any:
+        """The number of a word, or numbers of a list of words; 0 for those that have none."""
+        if isinstance(tokens, list):
+            return [self._numbers.get(word, 0) for word in tokens]
+        return self._numbers.get(tokens, 0)
+
+    def to_tokens(self, indices: Any) -> Any:
+        """The word of a number, or words of a list of numbers.
+
+        Raises
+        ------
+        TextError
+            When a number is none of a word.
+        """
+        if isinstance(indices, list):
+            return [self.to_tokens(index) for index in indices]
+        if not isinstance(indices, int) or not 0 <= indices < len(self):
+            raise TextError(f"to_tokens: expected an integer from 0 to {len(self) - 1}, got {indices!r}")
+        return self._words[indices]
